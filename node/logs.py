@@ -293,6 +293,11 @@ def _read_segments(
 
 def _parse(raw: bytes, offset: int) -> Line | None:
     parts = raw.split(b" ", 3)
-    if len(parts) != 4 or len(parts[0]) != TIME or parts[1] not in (b"stdout", b"stderr") or parts[2] not in (b"F", b"P"):
+    if (
+        len(parts) != 4
+        or len(parts[0]) != TIME
+        or parts[1] not in (b"stdout", b"stderr")
+        or parts[2] not in (b"F", b"P")
+    ):
         return None  # the rest of an entry in whose middle the reading began
     return Line(parts[0].decode(errors="replace"), parts[1].decode(), parts[3], parts[2] == b"F", offset)

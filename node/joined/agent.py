@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from node.agent.daemon import Daemon
 from node.joined.api_cluster import ApiCluster
 from node.joined.client import Client
-from node.joined.joining import address_towards
+from node.joined.joining import Renewal, address_towards
 from node.link.dialer import Dialer
 
 if TYPE_CHECKING:
@@ -29,5 +29,5 @@ def daemon(data: Path, joined: Membership, *, wall: Wall | None = None) -> Daemo
 
     found = Daemon(data, name=joined.name, wall=wall, connect=connect, address=address_towards(joined.url))
     link = Dialer(joined.server, joined.name, found.agent.layout)
-    found.companions += [made[0].listener, made[0].lookup, link]
+    found.companions += [made[0].listener, made[0].lookup, Renewal(data, joined), link]
     return found

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from cluster import clock, fingerprint
+from cluster.remote.request import Unreachable
 from kube.errors import ApiError, NotFound
+from node.agent.cluster import Dismissed
 from node.agent.machine import LOOPBACK, valid_name
 from node.joined import addresses, client, membership
 from node.joined.client import Client
@@ -23,6 +26,7 @@ from node.joined.membership import Membership
 if TYPE_CHECKING:
     from pathlib import Path
 
+RENEW_S = 86_400.0
 SKEW_MS = 5_000  # of two clocks; more is worth a word
 log = logging.getLogger(__name__)
 
@@ -119,6 +123,30 @@ def join(data: Path, found: Membership, name: str) -> Membership:
     )
     membership.write(data, kept)
     return kept
+
+
+class Renewal:
+    """A companion of the agent: joins again each day, so that the token of a node that runs for years does not end."""
+
+    def __init__(self, data: Path, joined: Membership) -> None:
+        self._data, self._joined = data, joined
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew_forever, name="renewal", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stop.set()
+
+    def _renew_forever(self) -> None:
+        while not self._stop.wait(RENEW_S):
+            try:
+                join(self._data, self._joined, self._joined.name)
+            except (Unreachable, Dismissed, JoinError) as error:
+                log.warning("the node's token was not renewed: %s", error)  # tomorrow, or the watch says why
 
 
 def _tell_skew(ahead_ms: int) -> None:

@@ -26,7 +26,7 @@ from tests.apiserver.client import serving
 from tests.node.driving import NODE
 from tests.node.joined import JoinedNode
 from tests.proxy import CuttingProxy
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, until
 
 PLACES = ("d", "kube-system", "kube-node-lease")
 
@@ -270,6 +270,19 @@ def test_a_new_token_brings_a_revoked_machine_back_with_its_pods(joined):
     joined.again()
     joined.let_go()
     assert joined.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
+
+
+def test_a_node_that_runs_for_long_has_its_token_renewed(joined, monkeypatch):
+    kept = joined.join()
+    own = Token.objects.get(node=NODE, joins=False)
+    Token.objects.filter(pk=own.pk).update(expires=own.expires - 1_000_000)
+    monkeypatch.setattr(joining, "RENEW_S", 0.01)
+    renewal = joining.Renewal(joined.data, kept)
+    renewal.start()
+    until(lambda: Token.objects.get(pk=own.pk).expires >= own.expires)
+    renewal.stop()
+    renewal._thread.join()
+    assert membership.read(joined.data) == kept
 
 
 def test_another_cluster_behind_the_address_is_noticed(joined):

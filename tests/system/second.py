@@ -1,13 +1,9 @@
-"""A second machine that joins a system: an agent with a state directory of its own, and clients that ask what runs there."""
+"""A second machine that has a link to its system, and clients that ask what runs there."""
 
 from __future__ import annotations
 
 import json
-import shlex
-import signal
 import ssl
-import subprocess
-import sys
 from urllib.parse import urlencode
 
 import httpx
@@ -15,65 +11,20 @@ import yaml
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from node import left
 from node.link import presence
-from node.paths import Layout
-from node.shim import tree
-from tests.system.harness import PROJECT
+from tests.system.joined import Machine
 from tests.waiting import HANG_S, until
 
 PODS = "/api/v1/namespaces/default/pods"
 
 
-class Machine:
-    """The other machine. `start` joins, or comes back."""
-
-    def __init__(self, system, data, name="second"):
-        self.system, self.data, self.name = system, data, name
-        self.process = None
-        self.log = data.with_suffix(".log")
-
-    def start(self, server=""):
-        """Start the agent, and wait for its link."""
-        command = [sys.executable, "manage.py", "agent"]
-        if not (self.data / "membership.json").exists():
-            command += self._told(server)
-        environment = {
-            **{k: v for k, v in self.system.environment.items() if not k.startswith("VOLCANO_UI_")},
-            "VOLCANO_UI_DATA": str(self.data),
-            "VOLCANO_UI_RUNNING": "leave",
-        }
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=log, stderr=log)
-        return self.linked()
+class Linked(Machine):
+    """A second machine whose link counts, too."""
 
     def linked(self):
         """Wait for the link."""
-        until(lambda: presence.is_held(self.system.data, self.name), what=self.log.read_text)
+        until(lambda: presence.is_held(self.system.data, self.name), what=self.said)
         return self
-
-    def _told(self, server):
-        """Return what an administrator says is to be typed there, from the server's address on."""
-        command = [sys.executable, "manage.py", "jointoken", "--node", self.name]
-        command += ["--server", server or self.system.api]
-        told = subprocess.run(
-            command, cwd=PROJECT, env=self.system.environment, check=True, capture_output=True, text=True
-        ).stdout
-        words = shlex.split(told)
-        return words[words.index("--server") :]
-
-    def kill(self):
-        """Kill the agent; pods go on."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-    def end(self):
-        """Leave nothing behind."""
-        if self.process is not None and self.process.poll() is None:
-            self.kill()
-        for pid in left.shims(Layout(self.data)):
-            for each in (pid, *tree.below(pid)):
-                tree.send(each, signal.SIGKILL)
 
 
 class Client:

@@ -8,7 +8,7 @@ import pytest
 from cluster import clock
 from kube.meta import parse_time
 from tests.system.harness import running
-from tests.system.second import Client, Machine
+from tests.system.second import Client, Linked
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
@@ -21,11 +21,11 @@ def two(tmp_path_factory, django_db_blocker):
     """A running system, a machine that has joined it, and a client."""
     folder = tmp_path_factory.mktemp("two")
     with django_db_blocker.unblock(), running(folder / "first") as system:
-        machine = Machine(system, folder / "second")
+        machine = Linked(system, folder / "second", "second")
         try:
-            yield system, machine.start(), Client(system, folder / "kubeconfig")
+            yield system, machine.join().linked(), Client(system, folder / "kubeconfig")
         finally:
-            machine.end()
+            machine.close()
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_an_agent_that_is_killed_ends_commands_and_is_missed_in_words(two, clien
     refused = client.log(name)
     assert refused.json()["reason"] == "ServiceUnavailable"
     assert "Node second is not connected since " in refused.json()["message"]
-    machine.start()
+    machine.start().linked()
     before = last_number(client.log(name, tailLines=1).content)
     until(lambda: last_number(client.log(name, tailLines=1).content) > before)
     whole(client.log(name).content)
