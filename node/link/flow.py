@@ -11,7 +11,7 @@ from collections import deque
 
 from node.link.frames import BadFrame
 
-WINDOW = 256 * 1024
+WINDOW = 512 * 1024
 WORTH_TELLING = WINDOW // 4  # so many bytes that were read are told at once
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from node.link import frames
 from node.link.flow import WINDOW
-from node.link.frames import LINE, STDIN, STDOUT, BadFrame, Frame, Kind
+from node.link.frames import LINE, MOST_DATA, STDIN, STDOUT, BadFrame, Frame, Kind
 from node.link.wire import MOST, NODE_READS, SERVER_READS, LinkLost, Wire
 
 
@@ -138,7 +138,11 @@ async def test_frames_of_what_was_closed_here_are_let_pass():
         pytest.param([Frame(Kind.OPEN, 1), Frame(Kind.CREDIT, 1)], id="a credit of nothing"),
         pytest.param([Frame(Kind.OPEN, 1), frames.credit(1, STDOUT, 1)], id="a credit too much"),
         pytest.param(
-            [Frame(Kind.OPEN, 1), *[Frame(Kind.DATA, 1, STDIN, bytes(32 * 1024))] * 9], id="data too much"
+            [
+                Frame(Kind.OPEN, 1),
+                *[Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))] * (WINDOW // MOST_DATA + 1),
+            ],
+            id="data too much",
         ),
     ],
 )
