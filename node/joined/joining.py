@@ -58,8 +58,11 @@ def begin(data: Path, wish: Wish) -> Membership:
         url = addresses.checked(wish.url)
     except ValueError as error:
         raise JoinError(str(error)) from None
-    if kept is not None and kept.has_joined and kept.url == url and not _asks_for_another(kept, wish):
-        return kept
+    if kept is not None and kept.has_joined and not _asks_for_another(kept, wish):
+        if kept.url == url:
+            return kept
+        if not wish.token:  # the cluster has moved: whom the node trusts, and who it is, stays
+            return replace(kept, url=url, ca=_authority(url, wish.ca) if wish.ca else kept.ca)
     if not wish.token:
         raise JoinError("A machine joins with a token; an administrator makes one on the page “Nodes”.")
     agent = kept.agent if kept is not None else membership.new_agent()

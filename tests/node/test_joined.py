@@ -293,6 +293,13 @@ def test_another_cluster_behind_the_address_is_noticed(joined):
         joined.join()
 
 
+def test_a_cluster_that_moved_is_found_at_its_new_address_without_a_new_token(joined, server):
+    before = joined.join()
+    moved = joined.join(url=server, token="")
+    assert moved == membership.Membership(**{**_fields(before), "url": server})
+    assert joined.join(url="", token="") == moved
+
+
 def test_the_directory_of_a_cluster_is_not_taken(joined):
     (joined.data / "db.sqlite3").touch()
     with pytest.raises(JoinError, match="VOLCANO_UI_DATA"):

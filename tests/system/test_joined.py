@@ -60,6 +60,7 @@ def of(watcher, name):
 
 
 def runs(watcher, name):
+    watcher.reaches(name, "Running")
     return until(
         lambda: all(each["status"].get("phase") == "Running" for each in watcher.pods(name).values()),
         what=lambda: str(watcher.story(name)),
@@ -72,7 +73,6 @@ def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, wa
         held(tmp_path / "go", name="far", replicas=2, nodeSelector=on(second.name)),
     ]
     person.create(job("both", *tasks))
-    watcher.reaches("both", "Running")
     runs(watcher, "both")
     placed = {name: pod["spec"]["nodeName"] for name, pod in watcher.pods("both").items()}
     assert placed == {"both-near-0": FIRST, "both-far-0": second.name, "both-far-1": second.name}
@@ -84,7 +84,6 @@ def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, wa
 
 def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, person, watcher, tmp_path):
     person.create(job("long", held(tmp_path / "go", nodeSelector=on(second.name))))
-    watcher.reaches("long", "Running")
     runs(watcher, "long")
     uid, shims = of(watcher, "long")["metadata"]["uid"], second.shims()
 
@@ -105,7 +104,6 @@ def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, pers
 
 def test_what_ends_while_the_server_is_away_is_told_when_it_is_back(own, second, person, watcher, tmp_path):
     person.create(job("ends", held(tmp_path / "go", nodeSelector=on(second.name))))
-    watcher.reaches("ends", "Running")
     runs(watcher, "ends")
     own.stop()
     (tmp_path / "go").touch()
@@ -130,7 +128,6 @@ def test_a_machine_that_falls_silent_loses_its_pods_and_ends_them_when_it_is_bac
 
 def test_a_revoked_machine_ends_what_it_runs_and_stops(own, second, person, watcher):
     person.create(job("ours", shell("sleep 600", nodeSelector=on(second.name))))
-    watcher.reaches("ours", "Running")
     runs(watcher, "ours")
     page = person.get("/machines/new/").text
     row = re.search(rf"node {second.name}</td>.*?/connect/tokens/(\d+)/revoke/", page, re.DOTALL)
