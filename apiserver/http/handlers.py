@@ -16,4 +16,5 @@ import apiserver.objects.token_requests
 import apiserver.openapi.answers
 import apiserver.streams.exec_attach
 import apiserver.streams.logs
+import apiserver.streams.node_link
 import apiserver.telemetry

@@ -38,6 +38,7 @@ RIGHTS: Mapping[str, Mapping[str, If]] = MappingProxyType(
     {
         NODES.id: _KEPT,
         f"{NODES.id}/status": MappingProxyType(dict.fromkeys(("get", "update", "patch"), If.OWN)),
+        f"{NODES.id}/link": MappingProxyType({"create": If.OWN}),
         LEASES.id: _KEPT,
         PODS.id: MappingProxyType(
             {"get": If.BOUND, "list": If.SELECTED, "watch": If.SELECTED, "delete": If.BOUND}

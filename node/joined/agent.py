@@ -8,6 +8,7 @@ from node.agent.daemon import Daemon
 from node.joined.api_cluster import ApiCluster
 from node.joined.client import Client
 from node.joined.joining import Renewal, address_towards
+from node.link.dialer import Dialer
 
 if TYPE_CHECKING:
     import selectors
@@ -27,5 +28,6 @@ def daemon(data: Path, joined: Membership, *, wall: Wall | None = None) -> Daemo
         return made[0]
 
     found = Daemon(data, name=joined.name, wall=wall, connect=connect, address=address_towards(joined.url))
-    found.companions += [made[0].listener, made[0].lookup, Renewal(data, joined)]
+    link = Dialer(joined.server, joined.name, found.agent.layout)
+    found.companions += [made[0].listener, made[0].lookup, Renewal(data, joined), link]
     return found
