@@ -37,35 +37,34 @@ class MountError(Exception):
     """A volume cannot appear where its pod wants it."""
 
 
-def enter(mode: str, *, pids: bool = False) -> None:
-    """Move this process into a mount namespace; mode is "root" or "user".
+def separate(mode: str, *, pids: bool = False) -> None:
+    """Give this process what it takes to make mounts; mode is "root", or "user" for a user namespace of its own.
 
-    With `pids` what it forks is in namespaces of processes and of System V's
-    shared memory, semaphores and messages.
+    With `pids` what it forks from here on is in a namespace of processes, and it
+    is itself in one of System V's shared memory, semaphores and messages.
     """
+    uid, gid = os.getuid(), os.getgid()
     more = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if pids else 0
     if mode == "user":
-        uid, gid = os.getuid(), os.getgid()
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | more)
+        linux.unshare(linux.CLONE_NEWUSER | more)
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-    else:
-        linux.unshare(linux.CLONE_NEWNS | more)
+    elif more:
+        linux.unshare(more)
+
+
+def enter() -> None:
+    """Move this process, which may make mounts, into a mount namespace of its own."""
+    linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
 
 
-def join(mode: str, pid: int, *, pids: bool = False) -> None:
-    """Move this process into the namespaces of another, a container's command, which enter() made."""
-    kinds = {"user": linux.CLONE_NEWUSER} if mode == "user" else {}
-    if pids:
-        kinds |= {"pid": linux.CLONE_NEWPID, "ipc": linux.CLONE_NEWIPC}
-    kinds["mnt"] = linux.CLONE_NEWNS
-    # All are opened first: in the namespace /proc is another process's, and may be out of reach.
-    opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds.items()]
-    for fd, kind in opened:
-        linux.setns(fd, kind)
-        os.close(fd)
+def join(pid: int) -> None:
+    """Move this process into the mount namespace of another, a container's command, which enter() made."""
+    fd = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
+    linux.setns(fd, linux.CLONE_NEWNS)
+    os.close(fd)
 
 
 def arrange(

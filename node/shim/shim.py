@@ -12,7 +12,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from node.shim import absent, linux, tree, wall
+from node.shim import absent, init, linux, tree, wall
 from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
 from node.shim.hooks import Hook
@@ -46,7 +46,7 @@ def run(order: Order, notice: int) -> NoReturn:
     code = 0
     try:
         os.setsid()
-        linux.prctl(linux.PR_SET_NAME, b"volcano-shim")
+        linux.prctl(linux.PR_SET_NAME, init.SHIM_NAME)
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         wall.confine(order)
         _claim(order.directory)
