@@ -60,9 +60,10 @@ HOPELESS = frozenset(
         Reason.NEVER_FITS,
         Reason.QUEUE_TOO_SMALL,
         Reason.PARENT_TOO_SMALL,
+        Reason.QUOTA_EXCEEDED,
     )
 )
-"""Why a group is not let in whatever becomes free."""
+"""Why a group is not let in whatever becomes free on nodes."""
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be created before that is called waiting."""
 
