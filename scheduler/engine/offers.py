@@ -76,12 +76,15 @@ class Offers:
         for number in self._on_node.get(node, ()) if short else ():
             unit = self._units[number]
             holds = unit.holds[node]
-            if number in self._gone or number in self._refused or not any(holds[c] > 0 for c in short):
+            if number in self._gone or number in self._refused:
+                continue
+            left = _without(short, holds)
+            if left is short:
                 continue
             if (opposed and number in opposed) or (unit.uses and not _spends(unit, used)):
                 continue
             chosen.append(number)
-            short = {column: left - holds[column] for column, left in short.items() if left > holds[column]}
+            short = left
             if not short:
                 break
         return None if short else (self._cost(chosen), chosen)
@@ -113,8 +116,11 @@ class Offers:
 
 
 def _without(short: dict[int, int], holds: Sequence[int]) -> dict[int, int]:
-    """Return what is still short, by column, when a unit goes that holds so much."""
-    return {column: left - holds[column] for column, left in short.items() if left > holds[column]}
+    """Return what is still short, by column, when a unit goes that holds so much; `short` itself when it holds nothing of it."""
+    for column in short:
+        if holds[column] > 0:
+            return {column: left - holds[column] for column, left in short.items() if left > holds[column]}
+    return short
 
 
 def _spends(unit: Unit, used: dict[Allowance, int]) -> bool:
