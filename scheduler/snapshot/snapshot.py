@@ -238,7 +238,7 @@ class Snapshot:
             relations.index(key, self.pods.pop(key), present=False)
         is_news = old is None or pod is None or (old.group, old.status) != (pod.group, pod.status)
         if old is not None:
-            self._count(old, -1, at, is_news=is_news)
+            self._count(old, -1, at, is_news=is_news, is_last=pod is None or pod.group != old.group)
         if pod is not None:
             self.pods[key] = pod
             relations.index(key, pod, present=True)
@@ -306,7 +306,8 @@ class Snapshot:
         if pod.cooldown:
             _keep(self.cooling, pod, sign)
 
-    def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool) -> None:
+    def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool, is_last: bool = True) -> None:
+        """Count a pod in or out; unless that is the last that happens to its group now, the rest of it follows."""
         if pod.holds:
             self._count_on_node(pod, sign)
         if not pod.group:
@@ -326,7 +327,8 @@ class Snapshot:
             if pod.is_barred:
                 _bump(group.barred, pod.shape, sign)
         group.changed = max(group.changed, at)
-        self._touch(group, at, is_news=is_news)
+        if is_last or not group.exists:
+            self._touch(group, at, is_news=is_news)
 
     # Pod groups
 
@@ -336,10 +338,11 @@ class Snapshot:
         phase = group.phase
         moved = group.holders if _counted_at(view) != _counted_at(group.view) else {}
         self._use_all(moved, -1)
+        if _stated(view) != _stated(group.view):
+            group.min_resources = _minimum(view)
         group.view = view
         group.uid = view.metadata.uid if view else ""
         group.created = _time(view.metadata.creation_timestamp) if view else 0
-        group.min_resources = _minimum(view) if view else None
         _note(self.nominated, group.key, is_in=view is not None and nominations.is_nominated(view))
         reservation = reserved.reservation_of(view.status.conditions or ()) if view else None
         if reservation is not None:
@@ -390,7 +393,9 @@ class Snapshot:
             return
         group = self.groups.get(pod.group)
         key = (queue, group.priority_class if group is not None and group.exists else pod.priority_class)
-        used = self.usage.setdefault(key, Counter())
+        used = self.usage.get(key)
+        if used is None:
+            used = self.usage[key] = Counter()
         _bump(used, pod.shape, sign)
         if not used:
             del self.usage[key]
@@ -536,9 +541,16 @@ def _counted_at(view: reading.GroupView | None) -> tuple[str | None, str | None]
     return (view.spec.queue, view.spec.priority_class_name) if view else None
 
 
-def _minimum(view: reading.GroupView) -> tuple[tuple[str, int], ...] | None:
+def _stated(view: reading.GroupView | None) -> dict[str, Any] | None:
+    """Return what a group says that its minimum needs, as it is written."""
+    if view is None:
+        return None
+    return view.spec.min_resources if view.spec.min_resources is not None else view.spec.total_resources
+
+
+def _minimum(view: reading.GroupView | None) -> tuple[tuple[str, int], ...] | None:
     """Return minResources, sorted, without the ResourceQuota spellings of the same amounts (queue-podgroup §3.6)."""
-    stated = view.spec.min_resources if view.spec.min_resources is not None else view.spec.total_resources
+    stated = _stated(view)
     if stated is None:
         return None
     quota = ("requests.", "limits.", "count/")
