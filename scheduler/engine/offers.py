@@ -79,11 +79,9 @@ class Offers:
         for number in self._on_node.get(node, ()) if short else ():
             unit = self._units[number]
             holds = unit.holds[node]
-            if number in self._gone or number in self._refused or not any(holds[c] > 0 for c in short):
+            if number in self._gone or number in self._refused or not _helps(short, free, holds, pod_class):
                 continue
             if (opposed and number in opposed) or (unit.uses and not _spends(unit, used)):
-                continue
-            if pod_class.spared and not _helps(short, free, holds, pod_class):
                 continue
             chosen.append(number)
             short = _without(short, free, holds, pod_class)
@@ -125,6 +123,10 @@ def _short(free: list[int], pod_class: PodClass) -> dict[int, int]:
 
 def _helps(short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass) -> bool:
     """Tell whether less is short when a unit goes: one with devices may leave more to be kept for these than it frees."""
+    if not any(holds[column] > 0 for column in short):
+        return False
+    if not pod_class.spared:
+        return True
     return sum(_without(short, list(free), holds, pod_class).values()) < sum(short.values())
 
 

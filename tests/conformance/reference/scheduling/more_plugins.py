@@ -206,10 +206,11 @@ SECTIONS = (
                 "A job's pods are drawn together", "`networkTopology` without a highest tier, or `soft`"
             ),
             "subgroups": "Each partition has a topology of its own",
-            "weight": not_done("How much it counts; 1", "No effect, and said so"),
+            "weight": differs("How much it counts; 1", "`weight` of `network-topology-aware`"),
             "hypernode.binpack": "The fuller part of the network first, by resource",
             "hypernode.binpack.normal-pod": differs(
-                "Ordinary pods fill parts of the network one after the other", "Ordinary pods and HyperNodes"
+                "Ordinary pods fill parts of the network one after the other",
+                "Ordinary pods and HyperNodes (`hypernode.binpack.normal-pod.enable`)",
             ),
         },
     ),
