@@ -12,7 +12,6 @@ When the init ends, or the shim does, the kernel ends the whole namespace.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -21,6 +20,7 @@ from typing import NoReturn
 from node.shim import linux, tree
 
 FILES = 1 << 16
+_SIGNALS = tuple(signal.valid_signals())
 
 
 def divide(shim: int, telling: int, *, joins: bool) -> None:
@@ -70,8 +70,8 @@ def end_with(shim: int) -> None:
 
 def default_signals() -> None:
     """Handle every signal as a new program expects it."""
-    for number in signal.valid_signals():
-        with contextlib.suppress(OSError, ValueError):
+    for number in _SIGNALS:
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import json
 import os
-import random
 import resource
 import signal
 import termios
@@ -148,7 +147,7 @@ def _limit(order: Order, beside: int) -> None:
     _lower(resource.RLIMIT_NOFILE, order.files)
     allowed = sorted(os.sched_getaffinity(beside))
     if not beside and 0 < order.cpus < len(allowed):
-        allowed = random.sample(allowed, order.cpus)
+        allowed = sorted(allowed, key=lambda _: os.urandom(8))[: order.cpus]  # any of them
     os.sched_setaffinity(0, allowed)
 
 

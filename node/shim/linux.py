@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
-from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
@@ -99,6 +98,12 @@ def pivot_root(new: str, old: str) -> None:
 _PIVOT_ROOT, _CLONE = (155, 56) if os.uname().machine == "x86_64" else (41, 220)
 
 
+def content(path: str) -> bytes:
+    """Return what a file holds, such as one of /proc."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def start_ticks(pid: int) -> int:
     """Return when a process started, in clock ticks since boot; 0 when it has ended or never was.
 
@@ -106,7 +111,7 @@ def start_ticks(pid: int) -> int:
     id has another start.
     """
     try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
+        text = content(f"/proc/{pid}/stat")
     except OSError:
         return 0
     # The command's name, field 2, may hold spaces and brackets: count from the last bracket.

@@ -16,8 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from node.shim import linux
@@ -138,17 +136,17 @@ def keep_settings() -> None:
             _make_read_only(path)
 
 
-@dataclass(slots=True)
 class _Shown:
     """A bind whose source is open."""
 
-    bind: Bind
-    fd: int
-    holder: _Shown | None  # the bind inside whose target this one's lies
-    at: str  # the mount point: in the holder, or in the machine's directories with links resolved
-    missing: bool = False  # the machine has no such mount point
-    cover: str = ""  # the covered directory that the mount point lies in
-    mounted: int = -1  # the mount, once it is made
+    def __init__(self, bind: Bind, fd: int, holder: _Shown | None, at: str, missing: bool = False) -> None:
+        self.bind = bind
+        self.fd = fd
+        self.holder = holder  # the bind inside whose target this one's lies
+        self.at = at  # the mount point: in the holder, or in the machine's directories with links resolved
+        self.missing = missing  # the machine has no such mount point
+        self.cover = ""  # the covered directory that the mount point lies in
+        self.mounted = -1  # the mount, once it is made
 
 
 def _open(binds: Sequence[Bind], hide: str, stack: contextlib.ExitStack) -> list[_Shown]:
@@ -191,10 +189,10 @@ def _hide(path: str, kept: Sequence[tuple[str, int]]) -> None:
     linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
     for target, fd in kept:
         if stat.S_ISDIR(os.fstat(fd).st_mode):
-            Path(target).mkdir(parents=True, exist_ok=True)
+            os.makedirs(target, exist_ok=True)
         else:
-            Path(target).parent.mkdir(parents=True, exist_ok=True)
-            Path(target).touch()
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
         linux.mount(_by_fd(fd), target, flags=linux.MS_BIND)
 
 
@@ -213,7 +211,8 @@ def _make_covered_point(one: _Shown, hide: str) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    Path(path).write_text(text)
+    with open(path, "w") as file:
+        file.write(text)
 
 
 def _holder(outer: Sequence[_Shown], inner: Bind) -> _Shown | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from node.shim.linux import content
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ def parents() -> dict[int, int]:
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
-                text = Path(f"/proc/{name}/stat").read_bytes()
+                text = content(f"/proc/{name}/stat")
             except OSError:  # it ended meanwhile
                 continue
             found[int(name)] = int(text[text.rindex(b")") + 2 :].split(None, 2)[1])
@@ -44,7 +45,7 @@ def below(root: int) -> list[int]:
     return found
 
 
-_KERNEL_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
+_KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
 
 
 def children(pid: int) -> list[int]:
@@ -59,7 +60,7 @@ def children(pid: int) -> list[int]:
         try:
             # Every thread has a list of its own: a child belongs to the thread that forked it.
             for thread in threads:
-                words = Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()
+                words = content(f"/proc/{pid}/task/{thread}/children").split()
                 found += [int(word) for word in words]
         except (
             OSError
@@ -81,7 +82,7 @@ def resident_bytes(pids: list[int]) -> int:
     total = 0
     for pid in pids:
         try:
-            total += int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE
+            total += int(content(f"/proc/{pid}/statm").split()[1]) * PAGE
         except (OSError, IndexError):
             continue
     return total
@@ -92,7 +93,7 @@ def proportional_bytes(pids: list[int]) -> int:
     total = 0
     for pid in pids:
         try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
+            lines = content(f"/proc/{pid}/smaps_rollup").splitlines()
         except OSError:
             continue
         total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
