@@ -354,7 +354,9 @@ def test_policies(text, expected):
 
 
 @pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
-@pytest.mark.shows("scheduler 2.6/maxDomains", "scheduler 2.6/allowWholeBundle")
+@pytest.mark.shows(
+    "scheduler 2.6/maxDomains", "scheduler 2.6/allowWholeBundle", "scheduler 4.1/configurations"
+)
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
