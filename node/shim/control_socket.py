@@ -28,7 +28,6 @@ import select
 import signal
 import socket
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from node.shim import tree
@@ -110,13 +109,13 @@ def close(fds: list[int]) -> None:
         os.close(fd)
 
 
-@dataclass(slots=True)
 class Line:
     """One client: the socket on which it is answered, and its command while that runs."""
 
-    socket: socket.socket
-    pid: int = 0
-    kill_at: float | None = None
+    def __init__(self, client: socket.socket) -> None:
+        self.socket = client
+        self.pid = 0
+        self.kill_at: float | None = None
 
     def say(self, answer: dict[str, Any], fds: list[int] | None = None) -> None:
         """Answer; a client that is gone does not hear it."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from node.shim.linux import content
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ def parents() -> dict[int, int]:
     for name in os.listdir("/proc"):
         if name.isdecimal():
             try:
-                text = Path(f"/proc/{name}/stat").read_bytes()
+                text = content(f"/proc/{name}/stat")
             except OSError:  # it ended meanwhile
                 continue
             found[int(name)] = int(text[text.rindex(b")") + 2 :].split(None, 2)[1])
@@ -44,7 +45,7 @@ def below(root: int) -> list[int]:
     return found
 
 
-_KERNEL_LISTS_CHILDREN = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists()
+_KERNEL_LISTS_CHILDREN = os.path.exists(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
 
 
 def children(pid: int) -> list[int]:
@@ -59,7 +60,7 @@ def children(pid: int) -> list[int]:
         try:
             # Every thread has a list of its own: a child belongs to the thread that forked it.
             for thread in threads:
-                words = Path(f"/proc/{pid}/task/{thread}/children").read_bytes().split()
+                words = content(f"/proc/{pid}/task/{thread}/children").split()
                 found += [int(word) for word in words]
         except (
             OSError
@@ -81,22 +82,47 @@ def resident_bytes(pids: list[int]) -> int:
     total = 0
     for pid in pids:
         try:
-            total += int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * PAGE
+            total += int(content(f"/proc/{pid}/statm").split()[1]) * PAGE
         except (OSError, IndexError):
             continue
     return total
 
 
-def proportional_bytes(pids: list[int]) -> int:
-    """Return the processes' memory with shared pages divided among those who share them."""
-    total = 0
+def proportional_bytes(pids: list[int], kept: int = 0) -> int:
+    """Return the processes' memory with shared pages divided among those who share them.
+
+    kept are the bytes of a file system in memory that is theirs: those that they have mapped count once.
+    """
+    total = mapped = 0
     for pid in pids:
         try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_bytes().splitlines()
-        except OSError:
+            lines = content(f"/proc/{pid}/smaps_rollup").splitlines()
+        except OSError:  # it has ended; or it is another user's, and this one may not look closer
+            total += resident_bytes([pid])
             continue
-        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
-    return total
+        total += _kilobytes(lines, b"Pss:") * 1024
+        mapped += _kilobytes(lines, b"Pss_Shmem:") * 1024
+    return total + max(0, kept - mapped)
+
+
+def _kilobytes(lines: list[bytes], field: bytes) -> int:
+    return sum(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def open_below(pid: int, path: str) -> int:
+    """Return a descriptor of a directory as a process sees it; -1 where that cannot be had."""
+    try:
+        return os.open(f"/proc/{pid}/root/{path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def bytes_in(folder: int) -> int:
+    """Return the bytes that are used in a directory's file system; none where it is not known."""
+    if folder < 0:
+        return 0
+    found = os.fstatvfs(folder)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
 def send(pid: int, number: int) -> None:

@@ -5,13 +5,14 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from node.agent import reach
+from node.agent import reach, spawn
 from node.shim import absent, linux, tree
 from tests.waiting import until
 
@@ -300,3 +301,19 @@ class TestOutput:
         directory = attempts.shell("seq 20000; exit 1")
         attempts.end(directory)
         assert attempts.output(directory) == "".join(f"{n}\n" for n in range(1, 20001)).encode()
+
+
+def test_spawner_carries_little():
+    """Its image is forked four times for each container behind a whole wall, so a module that it loads costs each of them.
+
+    `random` even does work in every forked process; `dataclasses` brings the parser and disassembler of Python along.
+    """
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import node.shim.spawner; print(*sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, str(spawn.ROOT)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    heavy = {"dataclasses", "inspect", "random", "pathlib", "traceback", "logging", "subprocess", "asyncio"}
+    assert heavy.isdisjoint(said.stdout.split())
