@@ -60,6 +60,7 @@ class Stage:
         for path in (self.home / "file", self.other / "work" / "file", self.other / "volume" / "file"):
             path.write_text("private")
         shutil.copy(PROGRAM, self.tools)
+        (self.tools / "tool").write_text("#!/bin/sh\n")
         self.sockets = [self._listen(str(self.state / "socket")), self._listen(str(self.home / "socket"))]
         self.abstract = f"volcano-{os.getpid()}-{root.name}"
         self.sockets.append(self._listen("\0" + self.abstract))
@@ -114,6 +115,7 @@ class Stage:
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
             "other": str(self.other), "other_pid": other_pid,
             "abstract": self.abstract, "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid),
+            "tool": str(self.tools / "tool"),
         }  # fmt: skip
         self._start(
             sys._base_executable, "-I", str(self.tools / PROGRAM.name), json.dumps(at),
