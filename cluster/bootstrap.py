@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: namespaces, queues and priority classes."""
+"""What every cluster has from its first moment: namespaces, queues and priority classes, and the first one's limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.store import Create, Group, store
 from kube.errors import AlreadyExists, ApiError
-from kube.resources import NAMESPACES, PRIORITY_CLASSES, QUEUES
+from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -15,14 +15,22 @@ if TYPE_CHECKING:
 NAMESPACE_NAMES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
-def bootstrap() -> list[str]:
-    """Make what is missing, and leave alone what is there; return what was made, such as `queues/default`."""
-    wanted = [*_namespaces(), *queues(), *_priority_classes()]
-    outcomes = store.commit([Group([Create(kind, obj)]) for kind, obj in wanted])
+def bootstrap(first_limits: Object | None = None) -> list[str]:
+    """Make what is missing, and leave alone what is there; return what was made, such as `queues/default`.
+
+    The limits of a namespace are made together with it and never again: who
+    deletes or changes them has done so for good.
+    """
+    wanted = [[each] for each in (*_namespaces(), *queues(), *_priority_classes())]
+    if first_limits is not None:
+        namespace = first_limits["metadata"]["namespace"]
+        group = next(each for each in wanted if each[0][1]["metadata"]["name"] == namespace)
+        group.append((LIMIT_RANGES, first_limits))
+    outcomes = store.commit([Group([Create(kind, obj) for kind, obj in each]) for each in wanted])
     made = []
-    for (kind, obj), outcome in zip(wanted, outcomes, strict=True):
+    for each, outcome in zip(wanted, outcomes, strict=True):
         if not isinstance(outcome, ApiError):
-            made.append(f"{kind.plural}/{obj['metadata']['name']}")
+            made += [f"{kind.plural}/{obj['metadata']['name']}" for kind, obj in each]
         elif not isinstance(outcome, AlreadyExists):
             raise outcome
     return made

@@ -152,6 +152,16 @@ def duration_text(duration_ms: int) -> str:
     return f"{minutes}m{text}" if minutes else text
 
 
+def duration_words(duration_ms: float) -> str:
+    """Say a length of time to people, in its two largest units: `2 d 3 h`, `4 min 5 s`, `6 s`; what is below a second is `0 s`."""
+    minutes, seconds = divmod(max(0, int(duration_ms // 1000)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
+    first = next((index for index, (count, _) in enumerate(units) if count), 3)
+    return " ".join(f"{count} {unit}" for count, unit in units[first : first + 2] if count) or "0 s"
+
+
 def controller_of(obj: Object) -> OwnerReference | None:
     """Return the owner reference of the object's controller, if it has one."""
     for reference in (obj.get("metadata") or {}).get("ownerReferences") or ():

@@ -17,6 +17,8 @@ UNKNOWN_REASON = "ContainerStatusUnknown"
 SHUTDOWN = "NodeShutdown"
 DEADLINE = "DeadlineExceeded"
 EVICTED = "Evicted"
+UNHEALTHY = "Unhealthy"  # a startup or liveness probe has failed
+POST_START = "FailedPostStartHook"
 
 
 class AttemptState(StrEnum):
@@ -40,6 +42,9 @@ class Attempt(NamedTuple):
     reason: str = ""
     message: str = ""
     stopped: str = ""
+    hook: str = ""  # how a hook of it failed
+    started: bool = True  # as its probes say while it runs
+    ready: bool = True
 
     @property
     def active(self) -> bool:

@@ -84,6 +84,7 @@ def _ended(number: int, outcome: dict[str, object]) -> Attempt:
         str(outcome.get("reason", "")),
         str(outcome.get("message", "")),
         str(outcome.get("stopped", "")),
+        str(outcome.get("hook", "")),
     )
 
 

@@ -97,6 +97,7 @@ def _container(
     current, last = run
     prefix = f"{prefix}/{container.name}"
     running = current is not None and current.state is AttemptState.RUNNING
+    started = running and current is not None and current.started
     done = current is not None and current.state is AttemptState.ENDED and current.exit_code == 0
     if current is None or current.state is AttemptState.ORDERED:
         state: dict[str, Any] = {"waiting": _without_empty(reason=waiting.reason, message=waiting.message)}
@@ -111,8 +112,8 @@ def _container(
         "name": container.name,
         "image": container.image,
         "imageID": "",
-        "ready": done if init and not is_sidecar(container) else running,
-        "started": running,
+        "ready": done if init and not is_sidecar(container) else _is_ready(run),
+        "started": started,
         "restartCount": current.number if current is not None else 0,
         "state": state,
         "lastState": {} if last is None else {"terminated": _terminated(last, prefix)},
@@ -207,7 +208,7 @@ def _init_done(container: Container, run: Run) -> bool:
     if run.current is None:
         return False
     if is_sidecar(container):
-        return run.current.state is not AttemptState.ORDERED
+        return run.current.state is not AttemptState.ORDERED and run.current.started
     return run.current.state is AttemptState.ENDED and run.current.exit_code == 0
 
 
@@ -216,14 +217,14 @@ def _ready(containers: Sequence[Container], runs: Mapping[str, Run], phase: str)
         return "False", "PodCompleted", ""
     if phase == PodPhase.FAILED:
         return "False", "PodFailed", ""
-    unready = [one.name for one in containers if not _is_running(runs.get(one.name, NEVER_RAN))]
+    unready = [one.name for one in containers if not _is_ready(runs.get(one.name, NEVER_RAN))]
     if unready:
         return "False", "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
     return "True", "", ""
 
 
-def _is_running(run: Run) -> bool:
-    return run.current is not None and run.current.state is AttemptState.RUNNING
+def _is_ready(run: Run) -> bool:
+    return run.current is not None and run.current.state is AttemptState.RUNNING and run.current.ready
 
 
 def qos_class(containers: Sequence[Container]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.node_walls import HOLDS
+from cluster.rules.node_walls import HOLDS, NONE
 from node.shim.landlock import SCOPES_ABI
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def describe(wall: Wall) -> str:
     if wall.seccomp:
         layers.append("a filter of system calls")
     if not holds(wall):
-        return "none: pods reach what the user may who runs the cluster" + _list("; there is only ", layers)
+        return f"{NONE}pods reach what the user may who runs the cluster" + _list("; there is only ", layers)
     signals = "" if wall.landlock >= SCOPES_ABI or wall.pids else "; pods may send signals to each other"
     return _list(f"{HOLDS}: ", layers) + signals
 

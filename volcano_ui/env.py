@@ -368,7 +368,11 @@ def _sqlite(file: Path, synchronous: str) -> dict[str, Any]:
             "transaction_mode": "IMMEDIATE",
             "timeout": 30,
             "init_command": (
-                f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous.upper()}; PRAGMA cache_size=-32000;"
+                # A new database keeps this size of its pages. An object has 1 to 3 KB, of which SQLite's own 4 KB leave much empty.
+                "PRAGMA page_size=8192; PRAGMA journal_mode=WAL;"
+                f" PRAGMA synchronous={synchronous.upper()}; PRAGMA cache_size=-32000;"
+                # 16 MB, a second of much work: each time the log is moved into the file, all wait for the disk.
+                " PRAGMA wal_autocheckpoint=2000;"
             ),
         },
     }

@@ -390,7 +390,7 @@ def _claim_database() -> None:
 def _about_walls() -> list[str]:
     """Say what keeps pods from this machine, and whose run where nothing does."""
     try:
-        return [f"The wall round pods: {wall.says}. {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+        return [f"{wall.sentence} {walls.who_may(wall)}".rstrip() for wall in walls.told()]
     finally:
         connection.close()
 

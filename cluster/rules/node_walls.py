@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 ANNOTATION = "ui.volcano.sh/wall"
 HOLDS = "holds"
+NONE = "none: "
 
 
 class NodeWall(NamedTuple):
@@ -23,6 +24,13 @@ class NodeWall(NamedTuple):
     def holds(self) -> bool:
         """Whether pods are kept from the cluster and from each other."""
         return self.says.startswith(HOLDS)
+
+    @property
+    def sentence(self) -> str:
+        """What the node says, as a sentence."""
+        if self.holds:
+            return f"The wall round pods {self.says}."
+        return f"There is no wall round pods: {self.says.removeprefix(NONE)}."
 
 
 def read(node: Object) -> NodeWall | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import disruption_annotations, ranges, simulation, templates
+from cluster.rules import disruption_annotations, probes, ranges, simulation, templates
 from cluster.rules.checks import amount
 from kube import lenient
 from kube.errors import Cause, Forbidden
@@ -69,17 +69,33 @@ def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
 
 
 def command_warnings(spec: Any, path: str, given: Collection[str] = ()) -> list[str]:
-    """Name the containers that have nothing to run, but for those that are given something.
+    """Name the containers that cannot be run as they are: they have no command, and are given none, or ask by gRPC.
 
     A pod that may come to a simulated node is left alone: nothing runs there anyway.
     """
     if simulation.may_be_simulated(spec):
         return []
-    return [
-        f"{path}.{kind}[{number}].command: this machine runs commands and uses no image, so the pod fails without one; "
-        f"give container {lenient.text(container, 'name')} a command."
+    containers = [
+        (f"{path}.{kind}[{number}]", kind, container)
         for kind in ("initContainers", "containers")
         for number, container in enumerate(lenient.sequence(spec, kind))
+    ]
+    return [
+        *(
+            f"{where}.{field}.grpc: this machine cannot ask by gRPC, so the pod fails; use exec, httpGet or tcpSocket."
+            for where, _, container in containers
+            for field in probes.PROBES
+            if lenient.mapping(container, field, "grpc")
+        ),
+        *_missing_commands(containers, given),
+    ]
+
+
+def _missing_commands(containers: list[tuple[str, str, Any]], given: Collection[str]) -> list[str]:
+    return [
+        f"{where}.command: this machine runs commands and uses no image, so the pod fails without one; "
+        f"give container {lenient.text(container, 'name')} a command."
+        for where, kind, container in containers
         if not lenient.sequence(container, "command")
         and not (kind == "containers" and lenient.text(container, "name") in given)
     ]

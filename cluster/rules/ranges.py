@@ -99,8 +99,14 @@ def _filled(
     for word, has, defaults in (("request", asked, requests), ("limit", given, limits)):
         if added := sorted(set(defaults) - set(has)):
             notes.append(f"{', '.join(added)} {word} for {called} {container.get('name') or ''}")
-    filled = {**resources, "requests": {**requests, **asked}, "limits": {**limits, **given}}
+    # Who asks for more than the default limit may use what it asked for; Kubernetes refuses it.
+    raised = {name: _larger(most, asked.get(name)) for name, most in limits.items()}
+    filled = {**resources, "requests": {**requests, **asked}, "limits": {**raised, **given}}
     return {**container, "resources": {key: value for key, value in filled.items() if value}}
+
+
+def _larger(most: Any, asked: Any) -> Any:
+    return asked if asked is not None and amount(asked) > amount(most) else most
 
 
 def _pod_problems(pod: Object, limits: Object) -> Iterator[str]:

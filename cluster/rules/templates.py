@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import gates
+from cluster.rules import gates, probes
 from kube import lenient, names, quantity
 from kube.errors import Cause, duplicate, invalid, not_supported, required
 from kube.kinds.core import RestartPolicy, TaintEffect
@@ -17,7 +17,6 @@ NUL = "must not hold a NUL character, at which a process stops reading; remove i
 NO_STEPS_BACK = "must not contain '..'"
 FILE_MODE = 0o644
 _TEXTS = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
-_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 NAMED_SOURCES = (("configMap", "name", "config map"), ("secret", "secretName", "secret"))
 _FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
 
@@ -32,10 +31,14 @@ def check(template: Any, path: str) -> list[Cause]:
             required(f"{where}.containers", "a pod needs a container; add one with a name and a command.")
         )
     seen: set[str] = set()
+    grace_s = lenient.whole(spec, "terminationGracePeriodSeconds")
     volumes = {lenient.text(volume, "name") for volume in lenient.sequence(spec, "volumes")}
     for kind in ("initContainers", "containers"):
         for number, container in enumerate(lenient.sequence(spec, kind)):
             causes += _check_container(container, f"{where}.{kind}[{number}]", seen, volumes)
+            causes += probes.check(
+                container, f"{where}.{kind}[{number}]", init=kind == "initContainers", grace_s=grace_s
+            )
     policy = lenient.text(spec, "restartPolicy")
     if policy and policy not in tuple(RestartPolicy):
         causes.append(not_supported(f"{where}.restartPolicy", policy, RestartPolicy))
@@ -272,9 +275,7 @@ def _default_container(container: dict[str, Any]) -> None:
         source = lenient.mapping(variable, "valueFrom", "fieldRef")
         if source:
             source["apiVersion"] = source.get("apiVersion") or "v1"
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        for field, value in _PROBE.items() if container.get(probe) else ():
-            container[probe][field] = container[probe].get(field) or value
+    probes.default(container)
 
 
 def _pull_policy(image: str) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-# Pages of SQLite's write-ahead log at which a commit moves it into the database file; SQLite's own limit is 1000.
+# Pages of SQLite's write-ahead log at which a commit moves it into the database file; the workers' limit is 2000.
 LONG_LOG = 10_000
 T = TypeVar("T")
 

@@ -79,8 +79,6 @@ def hyper_node_table(actor: Actor, view: TableView) -> Table:
         rows=rows,
         page=page,
         watches=[Watch(HYPER_NODES.id), Watch(NODES.id), Watch(PODS.id)],
-        counts={},
-        phases=(),
         revision=head,
         empty=EMPTY,
     )

@@ -20,6 +20,7 @@ from dashboard.parts import drafts, phases, svg
 from dashboard.parts import refusals as standing
 from kube import resources
 from kube.errors import ServiceUnavailable
+from kube.meta import duration_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,17 +130,8 @@ def part(parts: Mapping[str, str], name: str) -> SafeString:
 
 @register.filter
 def duration(milliseconds: int | float | None) -> str:
-    """Say a length of time in its two largest units: 2 d 3 h, 4 min 5 s, 6 s."""
-    if milliseconds is None:
-        return "–"
-    seconds = max(0, int(milliseconds // 1000))
-    days, rest = divmod(seconds, 86400)
-    hours, rest = divmod(rest, 3600)
-    minutes, seconds = divmod(rest, 60)
-    units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
-    first = next((index for index, (count, _) in enumerate(units) if count), 3)
-    said = [f"{count} {unit}" for count, unit in units[first : first + 2] if count]
-    return " ".join(said) or "0 s"
+    """Say a length of time: 2 d 3 h, 4 min 5 s, 6 s."""
+    return "–" if milliseconds is None else duration_words(milliseconds)
 
 
 @register.simple_tag

@@ -23,7 +23,7 @@ from cluster.runtime import registry, retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan, timers_of
 from cluster.store import Change, Create, Delete, Group, Stored, Update, Write, store
 from cluster.writes import Timer
-from jobs.controller import answers, asked, facts, news, plan, products, ssh_keys, unfilled
+from jobs.controller import answers, asked, crowd, facts, news, plan, products, ssh_keys, unfilled
 from jobs.controller import commands as of_jobs
 from jobs.controller.asked import ASKED
 from jobs.controller.expectations import Sent
@@ -120,13 +120,14 @@ class JobConsumer(Consumer[JobsState]):
         left = {timer.key: None for timer in timers if timer.kind == LEFT and state.holds(timer.key)}
         _refresh(state, [*lost, *failed, *(key for key in left if key not in state.entries)])
         state.touched |= left
+        state.touched |= dict.fromkeys(crowd.late(state.unsaid, now))
         groups += _look_for_targets(state)
         heard = news.hear(state, changes, now)
         groups += heard.groups
         deadlines: list[Timer] = [*heard.timers, *_kept(state, timers, now)]
         over: list[tuple[str, str]] = []
         world = state.world()
-        room, is_unheard = ROOM, False
+        room, is_unheard, is_crowd = ROOM, False, len(state.touched) > crowd.CROWD
         while state.touched and room > 0 and not state.is_behind:
             key = next(iter(state.touched))
             del state.touched[key]
@@ -145,7 +146,7 @@ class JobConsumer(Consumer[JobsState]):
                 continue
             keys = ssh_keys.make() if plan.lacks_keys(entry.known) else None
             room -= KEY_COST if keys else 0
-            if writes := _plan_one(state, entry, world, keys, now):
+            if writes := _plan_one(state, entry, world, keys, now, is_crowd=is_crowd):
                 if _finishes(writes):
                     left[key] = None
                 groups.append(_group(state, entry, writes, now))
@@ -158,6 +159,7 @@ class JobConsumer(Consumer[JobsState]):
         if state.sent:
             more.append(Timer(LOST, "", min(sent.expires for sent in state.sent.values())))
         looks = [Timer(LEFT, key, now + LEFT_MS) for key in left if key in state.entries]
+        more += crowd.timers(state.unsaid, now)
         return Plan(groups, [*more, *deadlines, *looks, *_put_off(state, timers, now)], over)
 
     def key_of(self, change: Change) -> str:
@@ -196,7 +198,9 @@ def _about(state: JobsState, key: str) -> Object | None:
     return None if entry is None else plan.about(entry.known.job)
 
 
-def _plan_one(state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int) -> list[Write]:
+def _plan_one(
+    state: JobsState, entry: JobEntry, world: World, keys: KeyPair | None, now: int, *, is_crowd: bool
+) -> list[Write]:
     """Plan one job; one that cannot be planned is left as it is, and never stops the others."""
     known, key = entry.known, entry.known.job.key
     state.note_asked(key, waiting := asked.current(state.asked.get(key, ()), known.job))
@@ -207,16 +211,22 @@ def _plan_one(state: JobsState, entry: JobEntry, world: World, keys: KeyPair | N
     if account is not None and plan.lacks_pods(known):
         quota_room.count_into(account, PODS, known.job.namespace)
     try:
-        outcome = plan.reconcile(known, world, now, requests=requests, keys=keys)
+        may_wait = is_crowd and not crowd.is_due(state.unsaid, key, now)
+        outcome = plan.reconcile(known, world, now, requests=requests, keys=keys, is_crowd=may_wait)
         writes, entry.again = outcome.writes, outcome.again or bool(outcome.waiting)
         entry.left_asked = asked.after(waiting, requests[: len(requests) - len(outcome.waiting)])
     except Exception:
         log.exception("job %s cannot be planned; it waits until something about it changes", known.job.key)
+        state.unsaid.pop(key, None)
         return []
     if outcome.refused:
         state.refused[known.job.key] = known.job.namespace
     else:
         state.refused.pop(known.job.key, None)
+    if outcome.unsaid:
+        state.unsaid.setdefault(key, now + crowd.SAY_MS)
+    else:
+        state.unsaid.pop(key, None)
     known.in_step = outcome.in_step
     # Pods that it makes will be Pending, and may be so for too long.
     entry.again |= JobEvent.POD_PENDING in state.answered.get(key, ()) and _makes_pods(writes)

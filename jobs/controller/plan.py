@@ -78,7 +78,7 @@ class Outcome(NamedTuple):
     `refused` says that pods are missing which the namespace's bounds do not
     let exist. `waiting` are the requests that the writes do not carry out: they
     are to be made again. With the writes, pod group and products are `in_step`
-    with this version of the job.
+    with this version of the job. `unsaid`: its first status was left out.
     """
 
     writes: list[Write]
@@ -86,6 +86,7 @@ class Outcome(NamedTuple):
     refused: bool = False
     waiting: Sequence[Request] = ()
     in_step: bool = False
+    unsaid: bool = False
 
 
 def lacks_pods(known: Known) -> bool:
@@ -106,9 +107,14 @@ def reconcile(
     requests: Sequence[Request] = (),
     keys: KeyPair | None = None,
     room: int = ROOM,
+    is_crowd: bool = False,
 ) -> Outcome:
-    """Return what brings a job one step further: the first of what is asked for, or else what its spec says."""
-    round_ = _Round(known, world, now, keys, room)
+    """Return what brings a job one step further: the first of what is asked for, or else what its spec says.
+
+    In a crowd of jobs that come at once, a new one is not told that it waits for its queue: that is likely to
+    be over before anybody could read it.
+    """
+    round_ = _Round(known, world, now, keys, room, is_crowd=is_crowd)
     # A job that no controller has seen is Pending first.
     taken = () if known.job.is_new else together(requests)
     if round_.kill_part(taken):
@@ -119,15 +125,18 @@ def reconcile(
     if not (is_idle or known.job.deleting):
         round_.act(taken)
     again = round_.again or bool(taken)
-    return Outcome(round_.writes, again, bool(round_.refusal), requests[len(taken) :], round_.in_step)
+    left = requests[len(taken) :]
+    return Outcome(round_.writes, again, bool(round_.refusal), left, round_.in_step, round_.unsaid)
 
 
 class _Round:
     """One round of work on a job: what was found, the writes so far, and for how many pods there is room left."""
 
-    def __init__(self, known: Known, world: World, now: int, keys: KeyPair | None, room: int) -> None:
+    def __init__(
+        self, known: Known, world: World, now: int, keys: KeyPair | None, room: int, *, is_crowd: bool
+    ) -> None:
         self.known, self.job, self.world, self.now, self.room = known, known.job, world, now, room
-        self.keys = keys
+        self.keys, self.is_crowd, self.unsaid = keys, is_crowd, False
         self.writes: list[Write] = []
         self.again = False
         self.in_step = known.in_step
@@ -411,6 +420,9 @@ class _Round:
         return dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
+        if self.is_crowd and self.job.is_new and decision.reason == phases.WAITING_FOR_QUEUE:
+            self.unsaid = True
+            return
         if self.job.is_new and (controlled := _controlled(self.job, self.whole)):
             changes["controlledResources"] = controlled
         changes |= self._causes(decision)

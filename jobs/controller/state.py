@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cluster.rules.quotas import Quota
     from cluster.store import Stored
     from jobs.controller.asked import Asked
+    from jobs.controller.crowd import Unsaid
     from jobs.controller.expectations import Sent
     from jobs.controller.facts import JobFact
     from kube.commands import CommandFact
@@ -56,6 +57,7 @@ class JobsState:
     refused: dict[str, str] = field(
         default_factory=dict
     )  # key of a job that lacks pods for these → namespace
+    unsaid: Unsaid = field(default_factory=dict)  # jobs of a crowd that were told nothing yet
     touched: dict[str, None] = field(default_factory=dict)  # keys to plan, in the order of what happened
     answered: dict[str, frozenset[JobEvent]] = field(
         default_factory=dict
@@ -100,7 +102,7 @@ class JobsState:
     def forget(self, key: str) -> None:
         """Drop what is known of a job, but for what is asked of it."""
         self._note_answered(key, frozenset())
-        for known in (self.entries, self.sent, self.refused):
+        for known in (self.entries, self.sent, self.refused, self.unsaid):
             known.pop(key, None)
 
     def _note_answered(self, key: str, events: frozenset[JobEvent]) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.lifecycle.situation import Situation
 
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
+WAITING_FOR_QUEUE = "WaitingForQueue"  # the reason of a job whose pod group is not let in yet
 UNSCHEDULABLE = "Unschedulable"  # the reason of a job whose pod group has no place
 RETRIES_USED_UP = "RetriesUsedUp"  # the reason of a job that was to restart once too often
 SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
@@ -81,7 +82,7 @@ PENDING_RULES = (
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
     PhaseRule(
-        lambda s: not s.admitted and not s.waiting, None, "WaitingForQueue", messages.waiting_for_queue
+        lambda s: not s.admitted and not s.waiting, None, WAITING_FOR_QUEUE, messages.waiting_for_queue
     ),
     PhaseRule(lambda s: bool(s.waiting), None, UNSCHEDULABLE, messages.unschedulable),
     PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),

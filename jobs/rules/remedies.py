@@ -194,7 +194,7 @@ REASONS: Final[dict[str, Waiting]] = {
     "NetworkTopology": Waiting(
         About.NODES,
         "Its pods must be close together in the network, and no HyperNode of the tier that it allows has room for them.",
-        "Wait for pods that end there, or allow a higher tier; the page of HyperNodes has their sizes.",
+        "Allow a higher tier, or wait for pods that end there where it can start at all; the page Network has the sizes of HyperNodes.",
         is_passing=True,
     ),
     "NodesBusy": Waiting(

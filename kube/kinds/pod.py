@@ -125,6 +125,7 @@ class ContainerPort(View):
     """A port that a container listens on."""
 
     name: str = ""
+    container_port: int = 0
     host_port: int = 0
     host_ip: str = ""
     protocol: str = ""
@@ -138,6 +139,91 @@ class VolumeMount(View):
     sub_path: str = ""
     sub_path_expr: str = ""
     read_only: bool = False
+
+
+class ExecAction(View):
+    """A command in the container; it fails with any exit code but 0."""
+
+    command: list[str] = []
+
+
+class HttpHeader(View):
+    """A line in the head of a request."""
+
+    name: str = ""
+    value: str = ""
+
+
+class HttpGetAction(View):
+    """A request; without a host it goes to the pod's own address."""
+
+    path: str = ""
+    port: int | str = 0
+    host: str = ""
+    scheme: str = ""
+    http_headers: list[HttpHeader] = []
+
+
+class TcpSocketAction(View):
+    """A connection that is made and closed."""
+
+    port: int | str = 0
+    host: str = ""
+
+
+class SleepAction(View):
+    """A pause in seconds."""
+
+    seconds: int = 0
+
+
+class Probe(View):
+    """How a container is asked how it is; one of the actions is given, and 0 stands for Kubernetes' default."""
+
+    exec: ExecAction | None = None
+    http_get: HttpGetAction | None = None
+    tcp_socket: TcpSocketAction | None = None
+    grpc: AnyObject | None = None
+    initial_delay_seconds: int = 0
+    timeout_seconds: int = 0
+    period_seconds: int = 0
+    success_threshold: int = 0
+    failure_threshold: int = 0
+    termination_grace_period_seconds: int | None = None
+
+
+class LifecycleHandler(View):
+    """What is done after a container's start or before its end; one of the actions is given."""
+
+    exec: ExecAction | None = None
+    http_get: HttpGetAction | None = None
+    tcp_socket: TcpSocketAction | None = None
+    sleep: SleepAction | None = None
+
+
+class Lifecycle(View):
+    """What is done after a container's start and before its end."""
+
+    post_start: LifecycleHandler | None = None
+    pre_stop: LifecycleHandler | None = None
+
+
+class SecurityContext(View):
+    """As whom a container runs."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+
+
+class PodSecurityContext(View):
+    """As whom the containers of a pod run, and to which group their volumes belong."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    run_as_non_root: bool | None = None
+    fs_group: int | None = None
+    supplemental_groups: list[int] = []
 
 
 class Container(View):
@@ -154,7 +240,11 @@ class Container(View):
     resources: ResourceRequirements = ResourceRequirements()
     volume_mounts: list[VolumeMount] = []
     restart_policy: str = ""
-    lifecycle: AnyObject | None = None
+    lifecycle: Lifecycle | None = None
+    startup_probe: Probe | None = None
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    security_context: SecurityContext | None = None
     stdin: bool = False
     stdin_once: bool = False
     tty: bool = False
@@ -260,6 +350,7 @@ class PodSpec(View):
     service_account_name: str = ""
     service_account: str = ""
     os: AnyObject | None = None
+    security_context: PodSecurityContext | None = None
 
 
 class ContainerStateWaiting(View):

@@ -27,6 +27,7 @@ from node.agent.device_holders import DeviceHolders
 from node.agent.lifecycle import Refusal, start_of
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
+from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S
 from node.agent.storage_watch import StorageWatch
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
@@ -157,7 +158,8 @@ class Agent:
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or hosts.address(uid, taken)
         place = Place(address, self.machine.address, start_of(pod, clock.microseconds()))
-        self._add(uid, Local(pod, revision, place, prepare.refusal(pod, self.layout)))
+        local = Local(pod, revision, place, prepare.refusal(pod, self.layout), probing=Probing(pod) or None)
+        self._add(uid, local)
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
@@ -188,6 +190,7 @@ class Agent:
         self.dirty |= self.runtime.settle()
         self._notice_clock()
         self._notice_excess()
+        self._notice_answers()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
@@ -200,6 +203,14 @@ class Agent:
             if local is not None and local.refusal is None:
                 local.refusal = Refusal(EVICTED, message)
                 self.dirty.add(uid)
+
+    def _notice_answers(self) -> None:
+        """Tell pods what their probes have found."""
+        for answer in self.runtime.checked():
+            local = self.pods.get(answer.check.uid)
+            if local is not None and local.probing is not None:
+                local.probing.hear(local.pod, answer)
+                self.dirty.add(local.uid)
 
     def _notice_clock(self) -> None:
         """When the wall clock was set back, have every pod looked at: what waits for a time would wait too long."""
@@ -300,7 +311,7 @@ class Agent:
         self.dirty.clear()
 
     def _writes(self, local: Local) -> list[Write]:
-        meta = local.pod.metadata
+        meta, told = local.pod.metadata, list(local.told)
         writes: list[Write] = []
         if local.status != local.written:
             # Merging keeps what others write into a status; what this node no longer says must go.
@@ -309,6 +320,8 @@ class Agent:
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
             writes += events.writes(local.pod, local.status, clock.milliseconds())
+            told += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
+        writes += [events.tell(local.pod, one, clock.milliseconds()) for one in dict.fromkeys(told)]
         if local.lost and local.over:
             writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
         if local.goes:
@@ -322,10 +335,11 @@ class Agent:
             local.written = {}
             self.listener.hurry()
             return
-        local.written = local.status
+        has_status = local.status != local.written
+        local.written, local.told = local.status, []
         if local.over:
             self._forget(local.uid)
-        else:
+        elif has_status:
             local.pod, local.revision = outcome[0].read(Pod), outcome[0].revision
 
     def _beat(self) -> None:

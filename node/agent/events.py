@@ -1,25 +1,38 @@
-"""The events that a node writes about its pods: a container waits to be started again; a pod ended with its machine."""
+"""The events that a node writes about its pods: a container waits to be started again, a probe or hook has failed, a pod ended with its machine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cluster.store import Create, Patch, store
 from kube import meta
 from kube.events import WARNING, event
-from kube.kinds.core import Event
+from kube.kinds.core import Event, EventType
 from kube.resources import EVENTS, PODS
-from node.attempt import SHUTDOWN
+from node.attempt import NEVER_RAN, POST_START, SHUTDOWN
+from node.status import container_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.store import Write
     from kube.kinds.core import Pod
+    from node.attempt import Attempt, Run
 
 REASON = "BackOff"
+PRE_STOP = "FailedPreStopHook"
 _CRASH_LOOP = "CrashLoopBackOff"
 _KINDS = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
+
+
+class Told(NamedTuple):
+    """Something to be told of a container, which stands in one of the two lists of its pod."""
+
+    listed: str
+    container: str
+    reason: str
+    message: str
+    type: EventType = EventType.WARNING
 
 
 def begun(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -39,7 +52,43 @@ def begun(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def writes(pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
     """Return what tells of the containers that have begun to wait: a new event, or one more time of the one there is."""
-    return [_write(pod, kind, name, now) for kind, name in begun(pod, status)]
+    place = pod.metadata
+    whose = f"in pod {place.name}_{place.namespace}({place.uid})"
+    return [
+        tell(pod, Told(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"), now)
+        for kind, name in begun(pod, status)
+    ]
+
+
+def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[Told]:
+    """Return what is to be told of hooks that have failed, of attempts whose end the pod's status does not know yet."""
+    known = _known_ends(pod)
+    return [
+        Told(listed(pod, container.name), container.name, _hook_of(ended), ended.hook)
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for ended in reversed(runs.get(container.name, NEVER_RAN))
+        if ended is not None and ended.hook and container_id(pod, container, ended.number) not in known
+    ]
+
+
+def _hook_of(ended: Attempt) -> str:
+    return POST_START if ended.stopped == POST_START else PRE_STOP
+
+
+def listed(pod: Pod, container: str) -> str:
+    """Return in which list of a pod's spec a container stands."""
+    return (
+        "initContainers" if any(one.name == container for one in pod.spec.init_containers) else "containers"
+    )
+
+
+def _known_ends(pod: Pod) -> set[str]:
+    return {
+        state.terminated.container_id
+        for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        for state in (each.state, each.last_state)
+        if state.terminated is not None
+    }
 
 
 def lost(pod: Pod, why: str, now: int) -> dict[str, Any]:
@@ -53,16 +102,14 @@ def _about(pod: Pod) -> dict[str, Any]:
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
 
 
-def _write(pod: Pod, kind: str, name: str, now: int) -> Write:
+def tell(pod: Pod, told: Told, now: int) -> Write:
+    """Return the write that tells something: a new event, or one more time of the one there is."""
     place = pod.metadata
-    message = (
-        f"Back-off restarting failed container {name} in pod {place.name}_{place.namespace}({place.uid})"
-    )
     for stored in store.find(EVENTS, namespace=place.namespace, owner=place.uid, order="-revision"):
-        told = stored.read(Event)
-        if told.reason == REASON and told.message == message:
-            again = {"count": told.times + 1, "lastTimestamp": meta.timestamp(now)}
+        known = stored.read(Event)
+        if known.reason == told.reason and known.message == told.message:
+            again = {"count": known.times + 1, "lastTimestamp": meta.timestamp(now)}
             return Patch(EVENTS, stored.namespace, stored.name, again, uid=stored.uid)
-    made = event(_about(pod), REASON, message, now, component="kubelet", kind=WARNING)
-    made["involvedObject"]["fieldPath"] = f"spec.{kind}{{{name}}}"
+    made = event(_about(pod), told.reason, told.message, now, component="kubelet", kind=told.type)
+    made["involvedObject"]["fieldPath"] = f"spec.{told.listed}{{{told.container}}}"
     return Create(EVENTS, made)

@@ -24,7 +24,9 @@ from node.attempt import (
     DEADLINE,
     EVICTED,
     NEVER_RAN,
+    POST_START,
     SHUTDOWN,
+    UNHEALTHY,
     UNKNOWN_REASON,
     Attempt,
     AttemptState,
@@ -218,7 +220,7 @@ def _lets_pass(container: Container, run: Run) -> bool:
     if run.current is None:
         return False
     if is_sidecar(container):
-        return run.current.state is not AttemptState.ORDERED
+        return run.current.state is not AttemptState.ORDERED and run.current.started
     return run.current.state is AttemptState.ENDED and run.current.exit_code == 0
 
 
@@ -270,7 +272,8 @@ def _restarts(pod: Pod, container: Container, ended: Attempt) -> bool:
     policy = container.restart_policy or pod.spec.restart_policy or RestartPolicy.ALWAYS
     if policy == RestartPolicy.NEVER:
         return False
-    if ended.stopped == SHUTDOWN:
+    # One that was ended for its probe or hook starts again whatever it said at its end.
+    if ended.stopped in (SHUTDOWN, UNHEALTHY, POST_START):
         return True
     if policy == RestartPolicy.ALWAYS and (not init or is_sidecar(container)):
         return True

@@ -11,11 +11,14 @@ from kube.quantity import QuantityError
 from node.agent import prepare
 from node.agent.environment import ConfigError
 from node.agent.lifecycle import Decision, Refusal, Start, decide
+from node.attempt import UNHEALTHY
 from node.status import Place, Waiting
 
 if TYPE_CHECKING:
     from kube.kinds.core import Pod
+    from node.agent.events import Told
     from node.agent.prepare import Means
+    from node.agent.probing import Probing
     from node.agent.runtime import Runtime
 
 RETRY_US = 1_000_000  # after something that a container needs was missing
@@ -40,6 +43,8 @@ class Local:
     over: bool = False
     lost: str = ""  # why the node takes it away
     gone: bool = False  # the object is no more
+    probing: Probing | None = None  # None where no container has a probe
+    told: list[Told] = field(default_factory=list)  # events that are to be written
 
     @property
     def uid(self) -> str:
@@ -54,6 +59,7 @@ class Local:
             self.wake_us = None  # its end will be heard
             return
         self._note_refusals(runtime, now_us)
+        self._probe(runtime, now_us)
         decision = self._decide(runtime, now_us)
         if (
             decision.start
@@ -68,9 +74,22 @@ class Local:
         means.devices.describe(self.pod, self.status)
 
     def _decide(self, runtime: Runtime, now_us: int) -> Decision:
-        return decide(
-            self.pod, runtime.runs(self.uid), self.place, now_us, refusal=self.refusal, problems=self.problems
-        )
+        runs = runtime.runs(self.uid)
+        if self.probing is not None:
+            runs = self.probing.seen(self.pod, runs)
+        return decide(self.pod, runs, self.place, now_us, refusal=self.refusal, problems=self.problems)
+
+    def _probe(self, runtime: Runtime, now_us: int) -> None:
+        """Ask the probes that are due, and end the containers that have failed theirs."""
+        if self.probing is None:
+            return
+        self.probing.seen(self.pod, runtime.runs(self.uid))
+        for check in self.probing.ask(self.pod, self.place.pod_ip, now_us):
+            runtime.check(check)
+        for ending in self.probing.endings(self.pod):
+            runtime.stop(self.uid, UNHEALTHY, ending.grace_s, ending.container)
+        self.told += self.probing.told
+        self.probing.told = []
 
     def _note_refusals(self, runtime: Runtime, now_us: int) -> None:
         for name in runtime.runs(self.uid):
@@ -108,7 +127,8 @@ class Local:
     def _remember(self, decision: Decision, now_us: int) -> None:
         self.status = decision.status
         self.over, self.lost = decision.over, decision.lost
-        wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None]
+        probe_us = self.probing.wake_us if self.probing is not None else None
+        wakes = [decision.wake_us, self.retry_us if self.problems else None, self.hold_us or None, probe_us]
         due = [wake for wake in wakes if wake is not None and wake > now_us]
         self.wake_us = min(due, default=None)
 
@@ -122,7 +142,7 @@ class Local:
         """Whether the store does not know everything yet."""
         if self.gone:
             return False
-        return self.status != self.written or self.goes
+        return self.status != self.written or self.goes or bool(self.told)
 
     def due(self, now_us: int) -> bool:
         """Whether to write now what is unwritten, or to wait for a start that is about to be confirmed."""

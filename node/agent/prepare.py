@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.conf import settings
 
 from kube import amounts
-from node import attempts, devices, walls
-from node.agent import environment, hosts, retention, volumes
+from node import attempts, devices, probes, walls
+from node.agent import actions, environment, hosts, retention, volumes
 from node.agent.lifecycle import Refusal
 from node.paths import IDENTITY, TMP, WORK
 from node.shim.order import Bind, Order
@@ -50,6 +50,8 @@ class Means(NamedTuple):
 def refusal(pod: Pod, layout: Layout) -> Refusal | None:
     """Return why this node cannot run the pod at all, None when it can."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if any(probe.grpc is not None for probe in probes.of(container).values()):
+            return Refusal("UnsupportedProbe", actions.GRPC.format(container.name))
         if not container.command:
             return Refusal(
                 "NoCommand",
@@ -91,6 +93,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     if not wall.landlock:
         own = (*own, *(Bind("/dev/null", file) for file in other_devices if Path(file).exists()))
     kept = (str(home / WORK),) if shows_tmp else (str(home / WORK), str(home / TMP))
+    hooks = container.lifecycle
     command = environment.command(pod, container, place, given | told, means.lookup, means.allocatable)
     return Order(
         directory=str(directory),
@@ -118,6 +121,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         stdin_once=container.stdin_once,
         tty=container.tty,
         grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
+        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from node.agent.checks import Check, Checked
     from node.attempt import Run
     from node.shim.order import Order
 
@@ -34,8 +35,14 @@ class Runtime(Protocol):
     def refused(self, uid: str, container: str) -> str:
         """Return why the last order was not carried out, once; empty when it was."""
 
-    def stop(self, uid: str, reason: str, grace_s: float) -> None:
-        """Ask everything of a pod to end; asked again, it can only be sooner."""
+    def stop(self, uid: str, reason: str, grace_s: float, container: str = "") -> None:
+        """Ask everything of a pod, or one container, to end; asked again, it can only be sooner."""
+
+    def check(self, check: Check) -> None:
+        """Ask a probe of a container that runs; the answer is in `checked` when it has come."""
+
+    def checked(self) -> list[Checked]:
+        """Return the answers that have come since the last call."""
 
     def settle(self) -> set[str]:
         """Learn what has become of attempts since the last call; return their pods."""

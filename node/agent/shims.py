@@ -17,6 +17,7 @@ from django.conf import settings
 from cluster import clock
 from node import attempts
 from node.agent import retention
+from node.agent.checks import Checks
 from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
 from node.shim import linux
 from node.shim.shim import write_json
@@ -25,6 +26,7 @@ from node.usage import Container
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from node.agent.checks import Check, Checked
     from node.agent.spawn import Spawner
     from node.paths import Layout
     from node.shim.order import Order
@@ -56,6 +58,7 @@ class Shims:
     _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
     _unsettled: set[tuple[str, str]] = field(default_factory=set)
     _heard: set[str] = field(default_factory=set)  # pods
+    _checks: Checks | None = None  # the first probe makes it
 
     def uids(self) -> list[str]:
         """Return the pods that have a directory, in order."""
@@ -114,12 +117,16 @@ class Shims:
         """Return why the last order was not carried out, once; empty when it was."""
         return self._refusals.pop((uid, container), "")
 
-    def stop(self, uid: str, reason: str, grace_s: float) -> None:
-        """Ask everything of a pod to end; asked again, it can only be sooner."""
+    def stop(self, uid: str, reason: str, grace_s: float, container: str = "") -> None:
+        """Ask everything of a pod, or one container, to end; asked again, it can only be sooner."""
         at = clock.monotonic() + grace_s
-        for container in self.runs(uid):
-            handle = self._handles.get((uid, container))
-            if handle is None or handle.process < 0 or (handle.stop_at is not None and handle.stop_at <= at):
+        for name in [container] if container else self.runs(uid):
+            handle = self._handles.get((uid, name))
+            if handle is None or (handle.stop_at is not None and handle.stop_at <= at):
+                continue
+            if handle.process < 0 and (shim := attempts.shim_of(handle.directory)):
+                self._watch(handle, shim)  # the hook after its start has not ended
+            if handle.process < 0:
                 continue
             write_json(f"{handle.directory}/stop.json", {"reason": reason, "grace": grace_s})
             handle.stop_at = at
@@ -128,12 +135,22 @@ class Shims:
             except ProcessLookupError:  # it has ended; its descriptor will say so
                 pass
 
+    def check(self, check: Check) -> None:
+        """Ask a probe of a container that runs; the answer is in `checked` when it has come."""
+        if self._checks is None:
+            self._checks = Checks(self.key)
+            self.selector.register(self._checks.reader, selectors.EVENT_READ, None)
+        self._checks.ask(check, self.directory(check.uid, check.container))
+
+    def checked(self) -> list[Checked]:
+        """Return the answers that have come since the last call."""
+        return self._checks.take() if self._checks is not None else []
+
     def on_ready(self, handle: Handle) -> None:
         """Learn what a descriptor had to say; settle() tells of it."""
         refusal = ""
         if handle.notice >= 0:
-            text = os.read(handle.notice, 8192).decode(errors="replace")
-            refusal = text.partition("refused ")[2].strip()
+            refusal = _said(handle.notice).partition("refused ")[2].strip()
             self._close(handle)
         self._refresh(handle, refusal)
         self._heard.add(handle.uid)
@@ -169,6 +186,10 @@ class Shims:
         for handle in self._handles.values():
             self._close(handle)
         self._handles.clear()
+        if self._checks is not None:
+            self.selector.unregister(self._checks.reader)
+            self._checks.close()
+            self._checks = None
 
     def _refresh(self, handle: Handle, refusal: str) -> None:
         uid, container = handle.uid, handle.container
@@ -214,3 +235,11 @@ class Shims:
                 self.selector.unregister(fd)
                 os.close(fd)
         handle.notice = handle.process = -1
+
+
+def _said(notice: int) -> str:
+    """Return what a shim has said on its pipe, which may be nothing: it was heard to end before."""
+    try:
+        return os.read(notice, 8192).decode(errors="replace")
+    except BlockingIOError:
+        return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from node.shim import crilog
 
@@ -24,6 +24,30 @@ class Bind(NamedTuple):
     below: str = ""  # what of the source appears: a relative path, which is made where it is missing
     within: tuple[str, ...] = ()  # it must lie below one of these directories
     make: str = ""  # what is made where there is nothing: "directory", "file" or nothing
+
+
+class Action(NamedTuple):
+    """Something that is done beside a container's command: one of a command, a request, a connection and a pause."""
+
+    argv: tuple[str, ...] = ()
+    host: str = ""
+    port: int = 0
+    path: str = ""  # of a request; empty: a connection is enough
+    https: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+    seconds: int = 0
+
+    @property
+    def url(self) -> str:
+        """The address of a request."""
+        return f"{'https' if self.https else 'http'}://{self.host}:{self.port}{self.path}"
+
+    @classmethod
+    def decode(cls, fields: list[Any]) -> Action:
+        """Return the action that was sent as JSON."""
+        action = cls(*fields)
+        headers = tuple((str(name), str(value)) for name, value in action.headers)
+        return action._replace(argv=tuple(action.argv), headers=headers)
 
 
 class Wall(NamedTuple):
@@ -76,6 +100,8 @@ class Order(NamedTuple):
     stdin: bool = False  # its standard input stays open for those who attach ...
     stdin_once: bool = False  # ... until the first of them goes
     tty: bool = False
+    post_start: Action | None = None  # done after the command's start, which counts when this has succeeded
+    pre_stop: Action | None = None  # done before the command is asked to end
     segment_bytes: int = crilog.SEGMENT_BYTES
     segments: int = crilog.SEGMENTS
 
@@ -90,4 +116,6 @@ class Order(NamedTuple):
         fields["binds"] = tuple(Bind(*bind)._replace(within=tuple(bind[4])) for bind in fields["binds"])
         for name in ("keep", "covers", "read", "write", "devices", "withheld"):
             fields[name] = tuple(fields[name])
+        for name in ("post_start", "pre_stop"):
+            fields[name] = Action.decode(fields[name]) if fields[name] else None
         return cls(**fields)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from node.shim import absent, init, linux, tree, wall
 from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
+from node.shim.hooks import Hook
 from node.shim.launch import LaunchError, Streams, launch
 from node.shim.path_walk import WRITE
 
 if TYPE_CHECKING:
-    from node.shim.order import Order
+    from node.shim.order import Action, Order
 
 CHUNK = 64 * 1024
 WATCH_S = 0.5
@@ -27,6 +28,8 @@ HURRY_S = 0.05  # how often memory is looked at once more than half of it is use
 DRAIN_S = 1.0
 RETRY_S = 0.5
 TOGETHER_S = 0.1
+LEAST_S = 2.0  # that a command has to end after the hook before its end, however long that took
+POST_START = "FailedPostStartHook"
 BY_MACHINE = "NodeShutdown"  # nobody but a machine that goes down sends SIGTERM without the agent's wish
 
 
@@ -113,6 +116,9 @@ class Shim:
         self.message = ""
         self.watch_at = time.monotonic() + WATCH_S
         self.unwritten: dict[str, Any] | None = None  # started.json while the disk is full
+        self.hook: Hook | None = None  # the one that is being carried out
+        self.hook_problem = ""
+        self.is_up = False  # the hook after the start, if any, has succeeded
 
     def live(self) -> None:
         """Run the command to its end and record it."""
@@ -123,7 +129,7 @@ class Shim:
             self.reason, self.message, self.status = "StartError", str(error), 128 << 8
             self.started_at = self.finished_at = microseconds()
         else:
-            _tell(self.notice, "started\n")
+            self._begin_hook(self.order.post_start)
             self._loop(signals)
             self._hear_machine(signals)
             self._finish_output()
@@ -152,10 +158,38 @@ class Shim:
             "startedAt": self.started_at,
             "streak": self.order.streak,
         }
+
+    def _come_up(self) -> None:
+        """Say that the command runs: for the agent it does when the hook after its start has succeeded."""
+        self.is_up = True
         self._write_started()
+        _tell(self.notice, "started\n")
+
+    def _begin_hook(self, action: Action | None) -> None:
+        """Carry out a hook, of the command's start or of its end; go on where there is none."""
+        if action is None:
+            self._end_hook("")
+            return
+        try:
+            self.hook = Hook(action, self.order, self.main)
+        except (LaunchError, OSError) as error:
+            self._end_hook(str(error))
+
+    def _end_hook(self, problem: str) -> None:
+        """Go on after a hook: the container is up, or what stops it goes on."""
+        self.hook = None
+        self.hook_problem = self.hook_problem or problem
+        if self.stopped:
+            if self.kill_at is not None:
+                self.kill_at = max(self.kill_at, time.monotonic() + LEAST_S)
+            self._terminate()
+        elif problem:
+            self._begin_stop(POST_START, self.order.grace_s)
+        else:
+            self._come_up()
 
     def _write_started(self) -> None:
-        if self.unwritten is not None:
+        if self.unwritten is not None and (self.is_up or self.status is not None):
             try:
                 write_json(f"{self.order.directory}/started.json", self.unwritten)
                 self.unwritten = None
@@ -178,7 +212,8 @@ class Shim:
             self._on_time(time.monotonic())
 
     def _wait_ms(self) -> float:
-        dues = [self.watch_at, self.log.hold_until(), self.kill_at, self.control.due()]
+        pause = self.hook.until if self.hook is not None else None
+        dues = [self.watch_at, self.log.hold_until(), self.kill_at, self.control.due(), pause]
         return max(0.0, min(due for due in dues if due is not None) - time.monotonic()) * 1000
 
     def _on_signals(self, numbers: bytes) -> None:
@@ -191,6 +226,8 @@ class Shim:
         if self.main in statuses:
             self.status = statuses[self.main]
             self.finished_at = microseconds()
+        if self.hook is not None and self.hook.pid in statuses and self.status is None:
+            self._end_hook(self.hook.problem(statuses[self.hook.pid]))
 
     def _copy(self, fd: int, poll: select.poll) -> None:
         """Move what a stream has into the log."""
@@ -217,9 +254,10 @@ class Shim:
         due = self.log.hold_until()
         if due is not None and now >= due:
             self.log.flush()
+        if self.hook is not None and self.hook.until is not None and now >= self.hook.until:
+            self._end_hook("")
         if self.kill_at is not None and now >= self.kill_at:
-            self.kill_at = None
-            self._kill()
+            self._run_out()
         self.control.on_time(now)
         if self.status is None and now >= self.watch_at:
             self.watch_at = now + self._watch()
@@ -230,10 +268,34 @@ class Shim:
         grace = float(wish.get("grace", self.order.grace_s))
         kill_at = time.monotonic() + grace
         if not self.stopped:
-            self.stopped = str(wish.get("reason", BY_MACHINE))
-            for number in (signal.SIGTERM, signal.SIGCONT):
-                self._signal_group(number)
+            self._begin_stop(str(wish.get("reason", BY_MACHINE)), grace)
         self.kill_at = kill_at if self.kill_at is None else min(self.kill_at, kill_at)
+
+    def _begin_stop(self, reason: str, grace: float) -> None:
+        """Ask the command to end, after the hook for that; a machine that goes down has asked it already."""
+        self.stopped = reason
+        self.kill_at = time.monotonic() + grace
+        if self.hook is not None:  # the one after its start: it is too late for that
+            self.hook.kill()
+            self.hook = None
+        if self.order.pre_stop is not None and grace > 0 and reason != BY_MACHINE:
+            self._begin_hook(self.order.pre_stop)
+        else:
+            self._terminate()
+
+    def _terminate(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            self._signal_group(number)
+
+    def _run_out(self) -> None:
+        """The grace is over: for the hook, and then for the command."""
+        self.kill_at = None
+        if self.hook is not None:
+            self.hook.kill()
+            self.kill_at = time.monotonic()
+            self._end_hook("it did not end within the grace period")
+        else:
+            self._kill()
 
     def _hear_machine(self, signals: int) -> None:
         """Learn whether a SIGTERM that ended the command was for everybody: a machine that goes down sends it to us, too."""
@@ -316,6 +378,7 @@ class Shim:
             "reason": self.reason or ("Completed" if exit_code == 0 else "Error"),
             "message": self.message or absent.by_a_shell(exit_code, self.last_words, self.order.node),
             "stopped": self.stopped,
+            "hook": self.hook_problem,
             "startedAt": self.started_at,
             "finishedAt": self.finished_at,
             "streak": self.order.streak,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kube.meta import duration_text
+from kube.meta import duration_words
 from scheduler.policy.known import PLUGINS, Standing
 from scheduler.policy.policy import Action
 from scheduler.policy.rescheduling import WHOLE
@@ -97,7 +97,7 @@ def _moves(policy: Policy) -> str:
     above = " or ".join(_shares(moves.target))
     if not above:
         return "never: no node is above a target of 100 %"
-    text = f"every {duration_text(moves.interval_ms)} where more than {above} of a node is asked for, to nodes with at most "
+    text = f"every {duration_words(moves.interval_ms)} where more than {above} of a node is asked for, to nodes with at most "
     text += " and ".join(_shares(moves.low))
     if policy.scoring is None:
         text += "; hardly ever, as the fullest node is chosen first"
@@ -126,13 +126,13 @@ def _wait(policy: Policy) -> str:
         return "wait like others"
     if policy.waits_ms is None:
         return "are let in after the time that they state themselves"
-    return f"are let in after {duration_text(policy.waits_ms)}, or the time that they state themselves"
+    return f"are let in after {duration_words(policy.waits_ms)}, or the time that they state themselves"
 
 
 def _kept(policy: Policy) -> str:
     if policy.reserves_ms is None:
         return "for no job, however long smaller ones keep it waiting"
-    kept = f"for the first job of a queue that has waited {duration_text(policy.reserves_ms)}"
+    kept = f"for the first job of a queue that has waited {duration_words(policy.reserves_ms)}"
     if Action.BACKFILL not in policy.actions:
         return f"{kept}; nobody uses it meanwhile"
     return f"{kept}; jobs that end in time may use it meanwhile"
@@ -210,7 +210,7 @@ def _zones(zones: Zones | None) -> str:
     listed = ", ".join(f"zone {name} from {_window(window)}" for name, window in zones.windows)
     if not listed:
         return "take no pods: no zone has a time"
-    ends = f"; then they end, some every {duration_text(zones.period_ms)}" if zones.evicts else ""
+    ends = f"; then they end, some every {duration_words(zones.period_ms)}" if zones.evicts else ""
     return f"take pods that may be revoked: {listed} UTC{ends}"
 
 

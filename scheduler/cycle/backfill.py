@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from scheduler.cycle import precedence
 from scheduler.cycle.departures import begun
 from scheduler.cycle.evictable import may_go
+from scheduler.engine import arrange
 from scheduler.engine.place import Placer
 from scheduler.policy.arguments import duration_of
 from scheduler.policy.policy import Action
@@ -64,7 +65,8 @@ class Backfill:
         lifted = {number: rooms for number in short if (rooms := self._open_to(keys[number]))}
         failed: set[tuple[object, ...]] = set()
         for number in precedence.in_turn(gangs, list(lifted)):
-            likeness = gangs[number].bins, gangs[number].steps, gangs[number].account, lifted[number]
+            gang = gangs[number]
+            likeness = gang.bins, gang.steps, gang.arranged, gang.account, lifted[number]
             if attempts[number].short is not None and likeness in failed:
                 continue
             attempts[number] = self._place(gangs[number], attempts[number], lifted[number])
@@ -88,7 +90,10 @@ class Backfill:
                 more = some.count - attempt.taken[number]
                 if by_right:
                     more = _covers(gang, placer.asked(gang, number), more)
-                placer.take(attempt, number, more)
+                if gang.arranged is None:
+                    placer.take(attempt, number, more)
+                elif more > 0:
+                    arrange.place_more(placer, attempt, number, more)
         for each in rooms:
             each.charge(on=True)
         return attempt

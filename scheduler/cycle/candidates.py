@@ -40,8 +40,8 @@ class Candidates:
         """Note that pods of a group are asked to end: it may lose so many fewer."""
         self._going.setdefault(group.key, set()).update(pod.key for pod in pods)
 
-    def units(self, ranked: Ranked, going: list[Going], kept: KeptBack) -> Iterator[Unit]:
-        """Yield what may go, in order, and note in `going` whose pods each is, and in `kept` who is protected.
+    def units(self, ranked: Ranked, going: list[Going], kept: KeptBack, *, gangs: bool) -> Iterator[Unit]:
+        """Yield what may go, in order, and note in `going` whose pods each is, and in `kept` who is protected. gangs: these may go whole.
 
         Groups of the least rank go first, of these all loose pods before gangs as a whole, those with a budget after the others, and
         newer groups before older ones.
@@ -65,7 +65,7 @@ class Candidates:
                 before[group.key].append(len(going))
                 going.append((group, (pod,)))
                 yield self._unit(group, (pod,), tier, uses=kept.heeded(uses))
-            for group in groups:
+            for group in groups if gangs else ():
                 if pods := self._evictable(group, kept).core:
                     uses = kept.heeded(self._protection.uses(group, pods))
                     going.append((group, pods))

@@ -24,7 +24,7 @@ from scheduler.cycle.node_rules import NodeRules
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.reservations import Reservations
-from scheduler.cycle.status import NOTED_PODS, PAUSE_MS, Outcome, Writer
+from scheduler.cycle.status import NOTED_PODS, Outcome, Writer, pause_ms
 from scheduler.cycle.waits import deadline
 from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
@@ -60,9 +60,10 @@ HOPELESS = frozenset(
         Reason.NEVER_FITS,
         Reason.QUEUE_TOO_SMALL,
         Reason.PARENT_TOO_SMALL,
+        Reason.QUOTA_EXCEEDED,
     )
 )
-"""Why a group is not let in whatever becomes free."""
+"""Why a group is not let in whatever becomes free on nodes."""
 GRACE_MS = 10_000
 """How long pods of a gang may be about to be created before that is called waiting."""
 
@@ -99,9 +100,10 @@ def _said(snapshot: Snapshot, decisions: Decisions, now: int) -> list[str]:
     What changed later than now did so before the clock was set back.
     """
     settled = {key: since for key, since in snapshot.unsaid.items() if key not in snapshot.waiting}
-    resting = {key: since for key, since in settled.items() if 0 <= now - since < PAUSE_MS}
+    pause = pause_ms(len(settled))
+    resting = {key: since for key, since in settled.items() if 0 <= now - since < pause}
     if resting:
-        decisions.wake_at(min(resting.values()) + PAUSE_MS)
+        decisions.wake_at(min(resting.values()) + pause)
     return sorted(snapshot.unsaid.keys() - resting.keys())
 
 

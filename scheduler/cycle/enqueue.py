@@ -112,9 +112,8 @@ def enqueue(
     if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
         gate = _gate(snapshot, ordered, asking, cluster, accounts)
         giving = giving_queues(snapshot, accounts) if Action.RECLAIM in snapshot.policy.actions else set()
-        answers |= _ask(
-            snapshot, gate, asking, giving, QuotaRoom(snapshot.quotas, ordered), reservations, now
-        )
+        quotas = QuotaRoom(snapshot.quotas, ordered, snapshot.groups)
+        answers |= _ask(snapshot, gate, asking, giving, quotas, reservations, now)
         answers |= _behind(ordered, answers, accounts)
     return answers
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster
-    from scheduler.engine.evict import Yields
     from scheduler.engine.gang import Attempt, Gang
+    from scheduler.engine.gone import Yields
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -157,8 +157,6 @@ class Evictions:
             if group.key in self._waiting or group.key + ROOM in self._snapshot.resting:
                 continue
             gang = self._gangs[group.key]
-            if gang.arranged is not None:
-                continue  # whether it fits beside those who stay, the search does not know
             for action, source in sources:
                 if not self._somebody_may_go(action, group, gang):
                     continue
@@ -246,7 +244,7 @@ class Evictions:
 
     def _try(self, action: Action, source: Find, group: Group, gang: Gang) -> bool:
         """Have pods end for a group, if that gives it room; what failed for one fails for its like."""
-        likeness = action, gang.bins, gang.steps, group.queue, gang.level
+        likeness = action, gang.bins, gang.steps, gang.arranged, group.queue, gang.level
         told = self._failed.get(likeness)
         if told is None:
             told = self._resting(likeness)
@@ -257,10 +255,10 @@ class Evictions:
                 if drawn is not None and Placer(self._cluster, pods=self._pods).fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
                 kept = KeptBack(self.protection, heeds_budgets=True)
-                victims = self._victims(drawn, gang, going, kept)
+                victims = self._victims(action, drawn, gang, going, kept)
                 if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
                     kept, going = KeptBack(self.protection, heeds_budgets=False), []
-                    victims = self._victims(source(group, gang), gang, going, kept)
+                    victims = self._victims(action, source(group, gang), gang, going, kept)
                 if victims is not None:
                     kept.note_gone(victims)
                     self._evict(action, group, victims)
@@ -271,13 +269,17 @@ class Evictions:
         return False
 
     def _victims(
-        self, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack
+        self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack
     ) -> list[Going] | None:
         """Return whose pods are to go for a gang, None where nothing helps; `going` has all who were looked at."""
         if drawn is None or not fits_on_empty_nodes(self._cluster, gang):
             return None
-        units = self._candidates.units(drawn.groups, going, kept)
-        found = find_victims(self._cluster, gang, units, drawn.yields, pods=self._pods)
+        policy = self._snapshot.policy
+        taking = policy.reclaim if action is Action.RECLAIM else policy.preempt
+        units = self._candidates.units(drawn.groups, going, kept, gangs=taking.gangs)
+        found = find_victims(
+            self._cluster, gang, units, drawn.yields, pods=self._pods, domains=taking.domains
+        )
         return None if found is None else [going[number] for number in found[0]]
 
     def _rest(self, likeness: tuple[object, ...], looked_at: int, kept: KeptBack) -> None:

@@ -1,7 +1,8 @@
 """What the ResourceQuotas of namespaces leave to groups that want to enter (reference/volcano-scheduler §3.11, resourcequota; the KEP's totalResources).
 
 A group whose minimum a quota of its namespace has no room for stays out: its pods would be refused when they are made. What counts
-is the quota's own status, and beyond that what groups of the namespace that entered and have no pods yet will use. Quotas with
+is the quota's own status, or what the pods of groups ask for where that is more, as the status comes later than the pods; and beyond
+that what groups of the namespace that entered and have no pods yet will use. Quotas with
 scopes are left out, as only pods show whether they count. A group that states no minResources, or whose pods exist already, is not asked.
 
 This keeps nobody from making pods: that a gang is made whole or not at all is decided where pods are made (`cluster.api.quota_room`).
@@ -28,9 +29,15 @@ COMPUTE = ("cpu", "memory", "ephemeral-storage")
 class QuotaRoom:
     """The quotas of all namespaces while groups enter."""
 
-    def __init__(self, quotas: Mapping[str, Mapping[str, Quota]], waiting: Iterable[Group]) -> None:
-        """quotas are by namespace and name, waiting the groups that wait."""
-        self._quotas = quotas
+    def __init__(
+        self,
+        quotas: Mapping[str, Mapping[str, Quota]],
+        waiting: Iterable[Group],
+        groups: Mapping[str, Group],
+    ) -> None:
+        """quotas are by namespace and name, waiting the groups that wait, groups all of them by key."""
+        self._quotas, self._groups = quotas, groups
+        self._held: dict[str, Counter[str]] | None = None
         self._promised: dict[str, Counter[str]] = {}
         for group in waiting if quotas else ():
             if group.namespace in quotas and group.phase == PodGroupPhase.INQUEUE:
@@ -47,11 +54,19 @@ class QuotaRoom:
         wanted = _wanted(group) if quotas else None
         if not quotas or not wanted:
             return None
-        promised = self._promised.get(group.namespace, Counter())
+        return self._exceeded(quotas, wanted, group.namespace, Counter()) or self._exceeded(
+            quotas, wanted, group.namespace, self._held_in(group.namespace)
+        )
+
+    def _exceeded(
+        self, quotas: Mapping[str, Quota], wanted: Amounts, namespace: str, held: Mapping[str, int]
+    ) -> Cause | None:
+        """Return the cause when a quota has too little left; held is used at least, whatever the status of quotas says."""
+        promised = self._promised.get(namespace, Counter())
         for name, quota in sorted(quotas.items()):
             for resource, hard in sorted(quota.hard.items()):
                 asked = wanted.get(resource, 0)
-                left = hard - quota.used.get(resource, 0) - promised[resource]
+                left = hard - max(quota.used.get(resource, 0), held.get(resource, 0)) - promised[resource]
                 if asked > 0 and asked > left:
                     return Cause(
                         Reason.QUOTA_EXCEEDED,
@@ -64,6 +79,24 @@ class QuotaRoom:
                         whole=hard,
                     )
         return None
+
+    def _held_in(self, namespace: str) -> Mapping[str, int]:
+        """Return what pods of groups ask for in a namespace; counted for all namespaces with quotas when it is first asked."""
+        if self._held is None:
+            self._held = {each: Counter() for each in self._quotas}
+            for group in self._groups.values():
+                if (held := self._held.get(group.namespace)) is not None:
+                    _add_pods(held, group)
+        return self._held[namespace]
+
+
+def _add_pods(held: Counter[str], group: Group) -> None:
+    """Add what the pods of a group ask for that wait or have a node."""
+    shapes = Counter(pod.shape for pod in group.pending.values()) + group.shapes
+    for shape, count in shapes.items():
+        for name, amount in shape.request.items():
+            for each in (name, f"requests.{name}"):
+                held[each] += amount * count
 
 
 def _wanted(group: Group) -> Amounts:

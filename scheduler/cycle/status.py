@@ -14,7 +14,7 @@ scheduler.engine.cause.Reason, the message its sentence, followed by Volcano's
 text (§5.3); scheduler.engine.message.people gives the sentence back.
 
 Nothing is written that has not changed. How many pods of a group that waits for
-nothing run or have ended is written after PAUSE_MS, for all that changed until
+nothing run or have ended is written after a pause (`pause_ms`), for all that changed until
 then; a job that ends sooner has its group deleted. What a waiting group was told is
 looked at again after REFRESH_MS at the soonest, later when many groups wait,
 so that a long queue costs the same work a second as a short one; a change of
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 PAUSE_MS = 1000
 """How long a group that waits for nothing keeps to itself what became of its pods: Volcano's time between two sessions."""
+PAUSE_PER_GROUP_MS = 1
+"""What each group that keeps something to itself adds to that."""
 REFRESH_MS = 5000
 REFRESH_PER_GROUP_MS = 20
 NOTE_MS = 60_000
@@ -82,6 +84,14 @@ class Outcome:
     reservation: Reservation | None = None
     in_vain: bool = False
     hyper_node: str | None = None
+
+
+def pause_ms(groups: int) -> int:
+    """Return how long so many groups keep to themselves what became of their pods.
+
+    When thousands start at once this makes a thousand writes a second of it, and none for jobs that end sooner.
+    """
+    return max(PAUSE_MS, groups * PAUSE_PER_GROUP_MS)
 
 
 class Writer:

@@ -29,8 +29,8 @@ def network_topology(cause: Cause) -> str:
         return f"The pods must be in {_one(about)}, and there is none; allow a higher tier, or have one made."
     if cause.never:
         return (
-            f"This can never start: all its pods must be in {_one(about)}, and of {cause.needed} fewer fit "
-            "even into the largest one on empty nodes; allow a higher tier."
+            f"This can never start: all its pods must be in {_one(about)}, and none has room for {cause.needed} of them "
+            "even with empty nodes; allow a higher tier."
         )
     return f"{cause.fit} of {cause.needed} pods fit at best into {_one(about)} ({about.hyper_node}), and all must be in one."
 

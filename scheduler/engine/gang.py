@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
     from scheduler.engine.accounts import Account
@@ -107,15 +108,32 @@ class Gang:
 
 
 def minimum(gang: Gang) -> list[int]:
-    """Return how many pods of each bin make the minimum where all fit that are first."""
+    """Return how many pods of each bin make the minimum where all fit that are first; parts are in it as wholes."""
     taken = [0] * len(gang.bins)
+    started = {number for number, part in enumerate(gang.parts) if part.need <= 0}
+    for each in gang.part_steps:
+        for number in each.parts:
+            if number not in started and sum(some in started for some in each.parts) < each.need:
+                started.add(number)
+                _add_first(gang, taken, gang.parts[number].bins, gang.parts[number].need)
     for step in gang.steps:
-        missing = step.need - sum(taken[some] for some in step.bins)
         for some in step.bins:
-            more = max(min(missing, gang.bins[some].count - taken[some]), 0)
-            taken[some] += more
-            missing -= more
+            part = gang.bins[some].part
+            missing = step.need - sum(taken[other] for other in step.bins)
+            if missing > 0 and part is not None and part not in started:
+                started.add(part)
+                _add_first(gang, taken, gang.parts[part].bins, gang.parts[part].need)
+                missing = step.need - sum(taken[other] for other in step.bins)
+            _add_first(gang, taken, (some,), missing)
     return taken
+
+
+def _add_first(gang: Gang, taken: list[int], bins: Sequence[int], missing: int) -> None:
+    """Count so many pods of some bins as taken, the first that are left."""
+    for some in bins:
+        more = max(min(missing, gang.bins[some].count - taken[some]), 0)
+        taken[some] += more
+        missing -= more
 
 
 NOBODY: AbstractSet[int] = frozenset()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from scheduler.engine.cluster import Cluster, PodClass
     from scheduler.engine.conflicts import Conflicts
+    from scheduler.engine.relations import NodeSet
     from scheduler.engine.units import Allowance, Drawn, Unit
 
     Cost = tuple[int, int, int]
@@ -38,15 +39,21 @@ class Offers:
         """conflicts are of a gang with rules about other pods."""
         self._cluster, self._gone, self._refused, self._conflicts = cluster, gone, refused, conflicts
         self._units, self._on_node = drawn.units, drawn.on_node
+        self._holding = np.zeros(len(cluster.free), dtype=bool)
+        self._holding[list(drawn.on_node)] = True
 
-    def open_nodes(self, pod_class: PodClass) -> list[int]:
-        """Return the nodes that pods of a class may use and on which there is room, or something that may go."""
+    def open_nodes(self, pod_class: PodClass, among: NodeSet | None = None) -> list[int]:
+        """Return the nodes, of some or of all, that pods of a class may use and on which there is room, or something that may go."""
         if pod_class.foreign:
             return []
-        asked = [column for column, _ in pod_class.asked]
-        hopeful = np.all(self._cluster.free[:, asked] >= pod_class.request[asked], axis=1)
-        hopeful[list(self._on_node)] = True
-        open_nodes: list[int] = np.flatnonzero(hopeful & (pod_class.verdicts == 0)).tolist()
+        is_open = pod_class.verdicts == 0
+        nodes = np.flatnonzero(is_open if among is None else is_open & among)
+        hopeful = self._holding[nodes]
+        if not hopeful.all():
+            asked = [column for column, _ in pod_class.asked]
+            free = self._cluster.free[nodes][:, asked]
+            hopeful |= np.all(free >= pod_class.request[asked], axis=1)
+        open_nodes: list[int] = nodes[hopeful].tolist()
         return open_nodes
 
     def best(self, node: int, pod_class: PodClass) -> tuple[Cost, list[int]] | None:

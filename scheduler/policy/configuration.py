@@ -15,12 +15,13 @@ import yaml
 
 from kube.yaml.problem import YamlError, from_parser
 from kube.yaml.tree import child, trees
+from scheduler.engine.evict import MOST_DOMAINS
 from scheduler.policy import known
 from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
-from scheduler.policy.policy import DEFAULT, Action, Policy, TaskTopologies
+from scheduler.policy.policy import DEFAULT, Action, Policy, Taking, TaskTopologies
 from scheduler.policy.rescheduling import rescheduling_of
 from scheduler.policy.zones import zones_of
 
@@ -89,6 +90,7 @@ class _Reader:
     off: set[str] = field(default_factory=set)
     parts_off: set[tuple[str, str]] = field(default_factory=set)
     hierarchical: set[str] = field(default_factory=set)
+    taking: dict[Action, Taking] = field(default_factory=dict)
 
     def read(self, *, is_alone: bool) -> Reading:
         """Return what the document says."""
@@ -131,6 +133,8 @@ class _Reader:
             reserves_ms=self.reserves(),
             packed=self.packed(),
             rescheduling=self.rescheduling(actions, fills=scoring is None),
+            preempt=self.taking.get(Action.PREEMPT, DEFAULT.preempt),
+            reclaim=self.taking.get(Action.RECLAIM, DEFAULT.reclaim),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
         return Reading(None if self.is_unusable() else policy, tuple(self.listed), ordered)
@@ -317,14 +321,27 @@ class _Reader:
     # The rest
 
     def configurations(self, value: Any) -> None:
-        """Say that arguments of actions change nothing."""
+        """Take over the arguments of actions, and say which change nothing."""
         for path, each in self.items("configurations", value):
             name = each.get("name")
-            if name not in known.ACTIONS:
-                hint = nearest(name, known.ORDER) if isinstance(name, str) else ""
+            if not isinstance(name, str) or name not in known.ACTIONS:
+                hint = nearest(name, known.ACTIONS) if isinstance(name, str) else ""
                 self.warn(path, f"There is no action {shown(name)}, so this is left out.{hint}")
-            elif each.get("arguments"):
-                self.warn(child(path, "arguments"), f"Arguments of {name} have no effect here.")
+            elif stated := Arguments(each, path, self.warn).within("arguments").values:
+                self.of_action(name, Arguments(stated, child(path, "arguments"), self.warn))
+
+    def of_action(self, name: str, arguments: Arguments) -> None:
+        """Take over the arguments of one action."""
+        heeded = known.ACTION_ARGUMENTS if name in known.SAME else frozenset[str]()
+        for each in (each for each in arguments.values if each not in heeded):
+            where, hint = child(arguments.path, each), nearest(each, known.IDLE_ARGUMENTS | heeded)
+            if each in known.IDLE_ARGUMENTS or each in known.ACTION_ARGUMENTS:
+                self.warn(where, f"{each} of {name} has no effect here.")
+            else:
+                self.warn(where, f"There is no argument {shown(each)}, so this is left out.{hint}")
+        if heeded:
+            domains = arguments.weight("maxDomains", MOST_DOMAINS) or MOST_DOMAINS
+            self.taking[known.SAME[name]] = Taking(domains, arguments.truth("allowWholeBundle", default=True))
 
     def items(self, path: str, value: Any) -> Iterable[tuple[str, dict[str, Any]]]:
         """Yield the mappings of a list with their paths, and note what is none."""

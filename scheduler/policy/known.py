@@ -23,6 +23,21 @@ SAME: Mapping[str, Action] = {"gangpreempt": Action.PREEMPT, "gangreclaim": Acti
 ACTIONS = frozenset({*ORDER, *SAME})
 """All names of actions."""
 
+ACTION_ARGUMENTS = frozenset({"maxDomains", "allowWholeBundle"})
+"""Arguments of gangpreempt and gangreclaim."""
+
+IDLE_ARGUMENTS = frozenset(
+    {
+        "predicateErrorCacheEnable",
+        "enableTopologyAwarePreemption",
+        "topologyAwarePreemptWorkerNum",
+        "minCandidateNodesPercentage",
+        "minCandidateNodesAbsolute",
+        "maxCandidateNodesAbsolute",
+    }
+)
+"""Arguments of actions that Volcano knows and that change nothing here: all nodes are looked at, and in each cycle anew."""
+
 
 class Standing(Enum):
     """What listing a plugin does here."""

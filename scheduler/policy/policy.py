@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from scheduler.engine.evict import MOST_DOMAINS
 from scheduler.engine.wishes import DEFAULT as DEFAULT_WISHES
 from scheduler.engine.wishes import WishWeights
 
@@ -104,6 +105,18 @@ class TaskTopologies:
 
 
 @dataclass(frozen=True, slots=True)
+class Taking:
+    """How an action has others end for a group (§2.6).
+
+    domains  so many HyperNodes in which that helps are compared, for groups that ask for one
+    gangs    whether gangs may go whole; otherwise only what they have beyond their minima goes
+    """
+
+    domains: int = MOST_DOMAINS
+    gangs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """What holds for one cycle.
 
@@ -122,6 +135,8 @@ class Policy:
     tasks       what comes of the topology of tasks (task-topology, §3.11); None: nothing
     packed      resources by which HyperNodes are compared, the fullest first, with their weights (§3.12)
     rescheduling when running pods are moved (shuffle, §2.7, with rescheduling, §3.11); None: never
+    preempt     how others end for groups of their queue that are more urgent
+    reclaim     how others end for groups of queues that have less than they deserve
     """
 
     actions: frozenset[Action] = frozenset(Action) - {Action.SHUFFLE}
@@ -139,6 +154,8 @@ class Policy:
     tasks: TaskTopologies | None = None
     packed: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
     rescheduling: Rescheduling | None = None
+    preempt: Taking = Taking()
+    reclaim: Taking = Taking()
 
 
 DEFAULT = Policy(budgets=True, cooldown=True)

@@ -6,8 +6,10 @@ import pytest
 from django.core.management import call_command
 
 from cluster.bootstrap import bootstrap
-from cluster.store import Patch, store
-from kube.resources import NAMESPACES, PRIORITY_CLASSES, QUEUES
+from cluster.rules import first_limits
+from cluster.store import Delete, Patch, store
+from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES
+from tests.cluster.rules.known import causes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,3 +47,50 @@ def test_command_says_what_it_made(capsys):
     assert "queues/default" in capsys.readouterr().out
     call_command("bootstrap")
     assert capsys.readouterr().out == "Everything is there.\n"
+
+
+LIMITS = first_limits.of_machine("default", 8, 16 << 30)
+
+
+def test_limits_are_made_with_their_namespace_and_deleted_for_good():
+    made = bootstrap(LIMITS)
+    assert "limitranges/default-limits" in made
+    store.write(Delete(LIMIT_RANGES, "default", "default-limits"))
+    assert bootstrap(LIMITS) == []
+    assert store.find(LIMIT_RANGES) == []
+
+
+def test_limits_that_somebody_changed_stay():
+    bootstrap(LIMITS)
+    bounds = [{"type": "Container", "defaultRequest": {"cpu": "1"}}]
+    store.write(Patch(LIMIT_RANGES, "default", "default-limits", {"spec": {"limits": bounds}}))
+    bootstrap(LIMITS)
+    assert store.get(LIMIT_RANGES, "default", "default-limits").object["spec"]["limits"] == bounds
+
+
+def test_cluster_of_an_older_version_gets_none():
+    bootstrap()
+    assert bootstrap(LIMITS) == []
+    assert store.find(LIMIT_RANGES) == []
+
+
+def test_command_makes_them_for_this_machine():
+    call_command("bootstrap")
+    (found,) = store.find(LIMIT_RANGES)
+    (bounds,) = found.object["spec"]["limits"]
+    assert (found.namespace, bounds["defaultRequest"]) == ("default", {"cpu": "100m", "memory": "128Mi"})
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory", "most"),
+    [
+        pytest.param(1, 512 << 20, {"memory": "256Mi"}, id="one processor"),
+        pytest.param(2, 24 << 30, {"memory": "12288Mi"}, id="two"),
+        pytest.param(8, 16 << 30, {"memory": "8192Mi", "cpu": "7"}, id="eight"),
+        pytest.param(1, 100 << 20, {"memory": "128Mi"}, id="never below the request"),
+    ],
+)
+def test_a_container_that_says_nothing_cannot_take_the_whole_machine(cpus, memory, most):
+    (bounds,) = first_limits.of_machine("default", cpus, memory)["spec"]["limits"]
+    assert bounds["default"] == most
+    assert causes(LIMIT_RANGES, first_limits.of_machine("default", cpus, memory)) == []

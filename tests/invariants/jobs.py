@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from tests.invariants.invariant import Invariant
-from tests.invariants.views import ENDED, JOBS, PODS, QUOTAS, Group, Job, Pod, key_of
+from tests.invariants.views import ENDED, JOBS, PODS, QUOTAS, RANGES, Group, Job, Pod, Range, key_of
 
 # Reference: volcano-job §2.7, with the first sync of a new job.
 NEXT = {
@@ -18,7 +18,6 @@ NEXT = {
     "Completing": {"Completed"},
     "Terminating": {"Terminated"},
 }
-RANGES = "limitranges"
 FINISHED = ("Completed", "Failed", "Terminated")
 SYNCED = ("Pending", "Running", "Restarting")  # the phases in which pods are made and surplus ones deleted
 # Plugin → kind and ending of the name of what it makes (reference: volcano-job, appendix).
@@ -242,7 +241,12 @@ class HasPods(Invariant):
     kinds = (JOBS,)
 
     def settle(self, now):
-        bounded = {key.partition("/")[0] for kind in (QUOTAS, RANGES) for key in self.picture.things[kind]}
+        ranges = (
+            key
+            for key, each in self.picture.things[RANGES].items()
+            if type(each) is not Range or each.refuses
+        )
+        bounded = {key.partition("/")[0] for key in (*self.picture.things[QUOTAS], *ranges)}
         for key, job in self.picture.jobs.items():
             if (
                 type(job) is Job

@@ -19,6 +19,7 @@ from kube.quantity import QuantityError
 from tests.invariants.asks import ask_of
 
 PODS, NODES, NAMESPACES, EVENTS, QUOTAS = "pods", "nodes", "namespaces", "events", "resourcequotas"
+RANGES = "limitranges"
 JOBS, QUEUES = "jobs.batch.volcano.sh", "queues.scheduling.volcano.sh"
 FLOWS, CRONS = "jobflows.flow.volcano.sh", "cronjobs.batch.volcano.sh"
 GROUPS, COMMANDS = "podgroups.scheduling.volcano.sh", "commands.bus.volcano.sh"
@@ -557,6 +558,26 @@ class Quota(View):
     status: QuotaStatus = QuotaStatus()
 
 
+class RangeSpec(View):
+    """What a LimitRange bounds."""
+
+    limits: list[dict[str, Any]] = []
+
+
+class Range(View):
+    """A LimitRange."""
+
+    metadata: Meta = Meta()
+    spec: RangeSpec = RangeSpec()
+
+    @property
+    def refuses(self):
+        """Whether it bounds anything: defaults alone refuse nobody."""
+        return any(
+            item.get(name) for item in self.spec.limits for name in ("min", "max", "maxLimitRequestRatio")
+        )
+
+
 class Target(View):
     """What a Command is for."""
 
@@ -626,7 +647,7 @@ def _pod(view, change):
 NO_NOTES = PodNotes()
 _VIEWS = {
     PODS: PodView, NODES: Node, GROUPS: Group, JOBS: Job, QUEUES: Queue, NAMESPACES: Namespace,
-    QUOTAS: Quota, COMMANDS: Command, EVENTS: Event, FLOWS: Flow, CRONS: Cron,
+    QUOTAS: Quota, RANGES: Range, COMMANDS: Command, EVENTS: Event, FLOWS: Flow, CRONS: Cron,
 }  # fmt: skip
 _decoders = {kind: msgspec.json.Decoder(view).decode for kind, view in _VIEWS.items()}
 _thing = msgspec.json.Decoder(Thing).decode

@@ -8,12 +8,14 @@ import pytest
 
 from cluster.runtime import nudge
 from cluster.store import Create, store
+from jobs.controller import crowd
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.invariants.small_cluster import SmallCluster
 from tests.load import shapes
 from tests.modes.mode import EmbeddedMode
 
 HOLD = "release"
+COUNT = crowd.CROWD + 1
 KINDS = {JOBS.id: "Job", POD_GROUPS.id: "PodGroup", PODS.id: "Pod", EVENTS.id: "Event"}
 # Until the pod runs, and from then on: by whom, of which kind, and what it says.
 BEGINNING = [
@@ -120,3 +122,34 @@ def test_each_row_of_a_job_of_one_pod(scribe, moved_clock, seconds, later):
     scribe.rows.clear()
     _let_go(scribe)
     assert scribe.rows == END
+
+
+def test_jobs_that_come_in_a_crowd_are_not_told_first_that_they_wait_for_their_queue(scribe):
+    for number in range(COUNT):
+        _held_job(scribe, name=f"demo-{number}")
+    scribe.rows.clear()
+    scribe.work_off()
+    assert ("jobs", "Job", "Pending: WaitingForQueue") not in scribe.rows
+    with_pods = scribe.rows.count(("jobs", "Pod", "Pending"))
+    assert scribe.rows.count(("jobs", "Job", "Pending: WaitingForPods")) == with_pods > 0
+    # The others were told why they wait as soon as the scheduler said so.
+    assert scribe.rows.count(("jobs", "Job", "Pending: Unschedulable")) >= COUNT - with_pods > 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [pytest.param(1.9, 0, id="before"), pytest.param(2, None, id="by then")]
+)
+def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_after_two_seconds(scribe, moved_clock, seconds, told):
+    for number in range(COUNT):
+        _held_job(scribe, name=f"demo-{number}")
+    jobs = next(each for each in scribe.cluster.runners if each.registration.name == "jobs")
+    scribe.cluster.runners = [jobs]
+    scribe.work_off()
+    moved_clock.move(seconds)
+    scribe.rows.clear()
+    scribe.work_off()
+    expected = COUNT if told is None else told
+    assert scribe.rows == [("jobs", "Job", "Pending: WaitingForQueue")] * expected
+    moved_clock.move(10)
+    scribe.work_off()
+    assert len(scribe.rows) == COUNT

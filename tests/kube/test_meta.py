@@ -97,6 +97,22 @@ def test_durations_are_written_as_go_does(duration, expected):
 
 
 @pytest.mark.parametrize(
+    ("duration", "expected"),
+    [
+        (-1, "0 s"),
+        (999, "0 s"),
+        (6_400.5, "6 s"),
+        (300_000, "5 min"),
+        (245_000, "4 min 5 s"),
+        (3_605_000, "1 h"),
+        (183_600_000, "2 d 3 h"),
+    ],
+)
+def test_durations_are_said_to_people_in_their_two_largest_units(duration, expected):
+    assert meta.duration_words(duration) == expected
+
+
+@pytest.mark.parametrize(
     "metadata", [None, {}, {"ownerReferences": None}, {"ownerReferences": [{"uid": "1"}]}]
 )
 def test_an_object_without_a_controller_has_none(metadata):

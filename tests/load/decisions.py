@@ -61,7 +61,9 @@ def run(cases=CASES):
         entered = sum(some.status.get("phase") == "Inqueue" for some in decided.groups)
         bound = sum(len(some.binds) for some in decided.groups)
         figures[str(case)] = {**took, "entered": entered} if case.entering else {**took, "bound": bound}
-    return figures | {"nothing_changed_50000_running": idle()} | evicting() | close_together()
+    return (
+        figures | {"nothing_changed_50000_running": idle()} | evicting() | close_together() | evicting_close()
+    )
 
 
 def close_together(nodes=5000, pods=10_000, size=100):
@@ -90,6 +92,45 @@ def close_together(nodes=5000, pods=10_000, size=100):
         decided, took = measured(snapshot)
         bound = sum(len(some.binds) for some in decided.groups)
         figures[f"close_{nodes}n_{pods}p_gangs_of_{each}_{name}"] = {**took, "bound": bound}
+    return figures
+
+
+def evicting_close(nodes=5000):
+    """Return how long it takes to find the victims of a gang of 100 that is to be close together on full nodes, and how many they are.
+
+    The pods on them are those of `evicting`, a third of them in the queue in which the gang preempts. It asks for one rack, or for one row and
+    for sub-groups of 10 pods that are each in one rack.
+    """
+    rack, row = {"mode": "hard", "highestTierAllowed": 1}, {"mode": "hard", "highestTierAllowed": 2}
+    policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 10, "minSubGroups": 10}
+    cases = {
+        "one_rack": {"networkTopology": rack},
+        "one_row_with_sub_groups_in_racks": {
+            "networkTopology": row,
+            "subGroupPolicy": [{**policy, "networkTopology": rack}],
+        },
+    }
+    figures = {}
+    for minimum, kind in ((20, "whole_gangs"), (1, "loose_pods")):
+        for where, asked in cases.items():
+            snapshot = cluster(nodes)
+            _network(snapshot, nodes)
+            _put(snapshot, PRIORITY_CLASSES, "", "high", {"value": 100})
+            for number in range(nodes * 32 // 20):
+                name = f"r{number:05}"
+                _gang(
+                    snapshot,
+                    name,
+                    20,
+                    1,
+                    (number * 20, nodes),
+                    minimum=minimum,
+                    queue=QUEUE_NAMES[number % 3],
+                )
+            _gang(snapshot, "g", 100, 1, None, queue=QUEUE_NAMES[0], urgency="high", asked=asked)
+            decided, took = measured(snapshot)
+            name = f"preempt_{nodes}n_full_of_{kind}_for_100_times_1_cpu_in_{where}"
+            figures[name] = {**took, "victims": len(decided.evictions)}
     return figures
 
 

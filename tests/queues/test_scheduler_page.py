@@ -113,7 +113,7 @@ def test_it_says_for_whom_running_pods_are_evicted(admin, actions, words):  # no
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("actions: allocate", "waited 5m0s; nobody uses it meanwhile", id="by default"),
+        pytest.param("actions: allocate", "waited 5 min; nobody uses it meanwhile", id="by default"),
         pytest.param("actions: allocate, backfill", "jobs that end in time may use it meanwhile", id="backfill"),
         pytest.param(
             "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]",

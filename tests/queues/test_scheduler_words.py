@@ -80,20 +80,20 @@ def told(plugin, title, *, measures_load=True):
         pytest.param("name: tdm", LENT, "take no pods: no zone has a time", id="zones without times"),
         pytest.param(
             "name: tdm, arguments: {tdm.revocable-zone.night: '22:00-06:30'}", LENT,
-            "take pods that may be revoked: zone night from 22:00 to 06:30 UTC; then they end, some every 1m0s",
+            "take pods that may be revoked: zone night from 22:00 to 06:30 UTC; then they end, some every 1 min",
             id="zones",
         ),
         pytest.param("", MOVED, "never", id="moves without a configuration"),
         pytest.param(MOVES % "", MOVED, "never: no node is above a target of 100 %", id="moves without a target"),
         pytest.param(
             MOVES % "targetThresholds: {cpu: 60, memory: 70}, thresholds: {cpu: 20, pods: 30}", MOVED,
-            "every 5m0s where more than 60 % of the CPU or 70 % of the memory of a node is asked for, to nodes with at most "
+            "every 5 min where more than 60 % of the CPU or 70 % of the memory of a node is asked for, to nodes with at most "
             "20 % of the CPU and 70 % of the memory and 30 % of the pods; hardly ever, as the fullest node is chosen first",
             id="moves to where they come from",
         ),
         pytest.param(
             "name: nodeorder}, {" + MOVES % "targetThresholds: {cpu: 60}", MOVED,
-            "every 5m0s where more than 60 % of the CPU of a node is asked for, to nodes with at most 60 % of the CPU",
+            "every 5 min where more than 60 % of the CPU of a node is asked for, to nodes with at most 60 % of the CPU",
             id="moves",
         ),
         pytest.param("", GROUPS, "are not heeded: every queue may use every node", id="groups without a configuration"),

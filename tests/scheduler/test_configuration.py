@@ -21,6 +21,7 @@ from scheduler.policy.policy import (
     Policy,
     Scoring,
     Strategy,
+    Taking,
     TaskTopologies,
     Usage,
 )
@@ -331,6 +332,23 @@ def test_policies(text, expected):
 
 
 @pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
+@pytest.mark.shows("scheduler 2.6/maxDomains", "scheduler 2.6/allowWholeBundle")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param("{maxDomains: 3, allowWholeBundle: false}", Taking(3, gangs=False), id="both"),
+        pytest.param("{maxDomains: 0}", Taking(8), id="none is as if nothing were said"),
+        pytest.param("{allowWholeBundle: 'False'}", Taking(8, gangs=False), id="a text"),
+    ],
+)
+@pytest.mark.parametrize("action", ["preempt", "reclaim"])
+def test_how_others_end(action, arguments, expected):
+    text = f"actions: allocate, {action}\nconfigurations:\n- {{name: gang{action}, arguments: {arguments}}}"
+    reading = read(text)
+    other = {"preempt": reading.policy.reclaim, "reclaim": reading.policy.preempt}[action]
+    assert (getattr(reading.policy, action), other) == (expected, Taking())
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -551,8 +569,18 @@ def test_what_cannot_be_used(text, line, message):
         pytest.param("actions: enqueue", 1, "Without allocate no waiting pod gets a node.", id="nothing is placed"),
         pytest.param(
             "actions: allocate\nconfigurations:\n- {name: allocate, arguments: {predicateErrorCacheEnable: true}}", 3,
-            "Arguments of allocate have no effect here.",
+            "predicateErrorCacheEnable of allocate has no effect here.",
             id="arguments of an action",
+        ),
+        pytest.param(
+            "actions: allocate\nconfigurations:\n- {name: preempt, arguments: {maxDomains: 3}}", 3,
+            "maxDomains of preempt has no effect here.",
+            id="arguments of another action",
+        ),
+        pytest.param(
+            "actions: allocate\nconfigurations:\n- {name: gangpreempt, arguments: {maxDomain: 3}}", 3,
+            "There is no argument maxDomain, so this is left out. Did you mean maxDomains?",
+            id="an argument of an action that there is not",
         ),
         pytest.param("actions: allocate\nteirs: []", 2, "There is no section teirs. Did you mean tiers?", id="a section"),
         pytest.param(

@@ -520,6 +520,18 @@ def test_what_became_of_pods_is_written_once_for_a_second():
     assert (world.status()["running"], world.status()["succeeded"]) == (1, 1)
 
 
+def test_when_thousands_of_groups_start_what_became_of_their_pods_is_written_later():
+    count = 3000
+    groups = [group(f"g{n}", phase="Running") for n in range(count)]
+    running = [pod(f"g{n}-0", f"g{n}", phase="Running", node="n1") for n in range(count)]
+    world = World(node("n1", cpu=str(count), pods=count), queue(), *groups, *running)
+    assert world.cycle().wake == world.now + count
+    world.cycle(seconds=count / 1000 - 0.1)
+    assert world.writes == 0
+    world.cycle(seconds=0.1)
+    assert world.writes == count
+
+
 def test_nobody_is_woken_for_a_pod_of_which_nothing_is_counted():
     world = World(node("n1"), queue(), group(minimum=1, phase="Running"), *_with("Running"))
     world.cycle(seconds=1)

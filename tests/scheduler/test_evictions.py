@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kube.resources import POD_GROUPS, PODS
+from kube.resources import HYPER_NODES, POD_GROUPS, PODS
 
 from .world import World, group, node, pod, priority_class, queue
 
@@ -20,9 +20,10 @@ relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[Health
 class Job:
     """What somebody asked for: so many pods of a size, a minimum of which start together."""
 
-    def __init__(self, name, priority, minimum, replicas, cpu, where="default"):
+    def __init__(self, name, priority, minimum, replicas, cpu, where="default", *, is_close=False):
         self.name, self.priority, self.minimum, self.cpu, self.where = name, priority, minimum, cpu, where
         self.pods = [f"{name}-{number}" for number in range(replicas)]
+        self.is_close = is_close  # all of its pods are in one rack
 
 
 class History(World):
@@ -44,6 +45,8 @@ class History(World):
         self.jobs[job.name] = job
         created = f"2026-01-01T00:00:{len(self.jobs):02}Z"
         spec = {"queue": job.where, "priorityClassName": job.priority, "created": created}
+        if job.is_close:
+            spec["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
         self.put(group(job.name, job.minimum, **spec))
         self.put(*(pod(name, job.name, str(job.cpu)) for name in job.pods))
 
@@ -264,6 +267,44 @@ def test_each_queue_comes_to_what_it_deserves(cpus, asked, parts):
         if not running[job.name]:
             assert not free
             assert used[job.where] >= deserved[job.where] or not above
+
+
+RACKS = (("n0", "n1"), ("n2", "n3"))
+
+
+def racks():
+    for number, names in enumerate(RACKS):
+        members = [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in names]
+        yield HYPER_NODES, {"metadata": {"name": f"rack-{number}"}, "spec": {"tier": 1, "members": members}}
+
+
+@pytest.mark.shows("scheduler 2.6/for whom", "scheduler 11/18")
+@relaxed
+@given(st.lists(st.integers(2, 5), min_size=2, max_size=4), jobs(), some_times, st.data())
+def test_jobs_that_are_to_be_in_one_rack_have_others_go_there(cpus, asked, going, data):
+    """Rules hold, it comes to rest, nobody is in two racks, and nobody waits for whom a rack has room without all that is less urgent."""
+    for job in asked:
+        job.is_close = data.draw(st.booleans())
+    history, _ = play(cpus, asked, going, [queue(), *racks()])
+    running, where = history.running(), history.where()
+    for job in (job for job in history.jobs.values() if job.is_close):
+        used = {where[pod] for pod in job.pods if pod in where}
+        assert any(used <= set(rack) for rack in RACKS)
+        if running[job.name] < job.minimum:
+            level = PRIORITIES.index(job.priority)
+            stay = {pod: node for pod, node in where.items() if pod not in job.pods}
+            urgent = [
+                (history.jobs[pod.rpartition("-")[0]].cpu, node)
+                for pod, node in stay.items()
+                if PRIORITIES.index(history.jobs[pod.rpartition("-")[0]].priority) >= level
+            ]
+            for rack in RACKS:
+                left = (
+                    history.cpus[name] - sum(cpu for cpu, node in urgent if node == name)
+                    for name in rack
+                    if name in history.cpus
+                )
+                assert sum(free // job.cpu for free in left) < job.minimum
 
 
 def test_group_is_gone_and_so_is_what_it_is_kept():

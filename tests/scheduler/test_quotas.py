@@ -94,6 +94,23 @@ def test_groups_do_not_take_the_same_room():
     assert inside(world, "b") == ["b"]
 
 
+@pytest.mark.shows("coscheduling 4/quota")
+@pytest.mark.parametrize("on", ["", "n1"])
+@pytest.mark.parametrize("name", ["cpu", "requests.cpu", "pods"])
+def test_pods_count_also_before_the_status_of_the_quota_does(name, on):
+    """Whoever counts them writes it down a moment after they were made; a group let in by then would keep its place in vain."""
+    more = {"node": on, "phase": "Running"} if on else {}
+    hard = {name: "3" if name == "pods" else "6"}
+    here = World(NODE, queue(), quota(hard=hard), group("a", 2, phase="Inqueue"), asking("b"))
+    here.put(pod("a-0", "a", "2", **more), pod("a-1", "a", "2", **more))
+    here.cycle(seconds=1)
+    assert not inside(here, "b")
+    assert here.condition("b")["reason"] == "QuotaExceeded"
+    here.put(quota(hard={name: "8"}, used={name: "4"}))
+    here.cycle(seconds=1)
+    assert inside(here, "b") == ["b"]
+
+
 @pytest.mark.parametrize("strategy", ["traverse", "fifo"])
 def test_nobody_else_waits_for_it(strategy):
     world = World(

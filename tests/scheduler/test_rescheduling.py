@@ -13,6 +13,7 @@ from scheduler.cycle.rescheduling import MOST
 from scheduler.policy.rescheduling import INTERVAL_MS
 from scheduler.writes import groups_of
 
+from .test_quotas import quota
 from .world import World, configuration, group, made, node, pod, priority_class, queue
 
 CONF = """
@@ -178,6 +179,10 @@ def in_kube_system():
         pytest.param([*usual(), made("g-4", "g", cpu="5")], {}, [], id="its own group waits"),
         pytest.param(
             [*usual(), group("h", queue="nowhere"), made("h-0", "h")], {}, ["g-3"], id="nobody's room helps who waits"
+        ),
+        pytest.param(
+            [*usual(), quota(hard={"cpu": "1"}), group("h", phase="", minResources={"cpu": "2"})], {}, ["g-3"],
+            id="room does not help who waits for a quota",
         ),
         pytest.param(usual(), {"nodes": ["full"]}, [], id="there is no other node"),
         pytest.param(usual(), {"config": configuration((CONF % (", shuffle", SPREAD)).replace("allocate, ", ""))}, [], id="nobody places it again"),

@@ -211,6 +211,18 @@ def test_who_ends_in_time_may_use_the_room_meanwhile(backfiller, starts):
     assert ("short-0" in some.where()) == starts
 
 
+def test_no_sub_group_is_split_that_uses_the_room_meanwhile():
+    """There is room for two: the first pod, which is in no sub-group, and one of the two that start together."""
+    policy = {"name": "p", "labelSelector": {"matchLabels": {"part": "0"}}, "subGroupSize": 2}
+    objects = job("short", pods=3, minimum=1, estimate="5m", subGroupPolicy=[policy])
+    for _, made in objects[2:]:
+        made["metadata"]["labels"] = {"part": "0"}
+    ends = (*running("a", "n0", pods=2, estimate="1h"), *running("b", "n1", pods=4, estimate="1h"))
+    some = world(ends, job("big", "4", ago=WAIT), objects)
+    some.cycle()
+    assert [name for name in some.where() if name.startswith("short")] == ["short-0"]
+
+
 @pytest.mark.shows("scheduler 2.3/others")
 def test_without_the_action_backfill_nobody_uses_it():
     some = world(

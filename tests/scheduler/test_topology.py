@@ -87,7 +87,7 @@ def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther()
     ("topology", "size", "words"),
     [
         pytest.param(
-            close(highestTierAllowed=1), 10, "This can never start: all its pods must be in one HyperNode of tier 1 or lower, and of 10 fewer fit even into the largest one on empty nodes; allow a higher tier",
+            close(highestTierAllowed=1), 10, "This can never start: all its pods must be in one HyperNode of tier 1 or lower, and none has room for 10 of them even with empty nodes; allow a higher tier",
             id="larger than any HyperNode",
         ),
         pytest.param(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import clock
 from node.agent.agent import Agent
+from node.agent.checks import Checked
 from node.agent.machine import Machine
 from node.agent.reach import Reach
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from node.agent.checks import Check
     from node.shim.order import Order
 
 SECOND = 1_000_000
@@ -351,6 +353,7 @@ class SimulatedRuntime:
         self._watched: dict[Key, int] = {}  # the attempt of each container that may run
         self._stop_at: dict[Key, float | None] = {}  # of those whose shim is known
         self._refusals: dict[Key, str] = {}
+        self._checked: list[Checked] = []  # the probes that were asked: all that are succeed
         self._news: dict[Key, str] = {}  # with the text of a refusal
 
     @property
@@ -398,10 +401,17 @@ class SimulatedRuntime:
     def refused(self, uid: str, container: str) -> str:
         return self._refusals.pop(Key(uid, container), "")
 
-    def stop(self, uid: str, reason: str, grace_s: float) -> None:
+    def check(self, check: Check) -> None:
+        self._checked.append(Checked(check, True))
+
+    def checked(self) -> list[Checked]:
+        found, self._checked = self._checked, []
+        return found
+
+    def stop(self, uid: str, reason: str, grace_s: float, container: str = "") -> None:
         at = clock.monotonic() + grace_s
-        for container in self.runs(uid):
-            key = Key(uid, container)
+        for name in [container] if container else self.runs(uid):
+            key = Key(uid, name)
             before = self._stop_at.get(key)
             if key in self._stop_at and (before is None or at < before):
                 self._stop_at[key] = at

@@ -59,6 +59,12 @@ DEFAULTS = item(default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1
             None,
             id="nothing where all is said",
         ),
+        pytest.param(
+            {"requests": {"cpu": "3", "memory": "64Mi"}},
+            {"requests": {"cpu": "3", "memory": "64Mi"}, "limits": {"cpu": "3", "memory": "1Gi"}},
+            "LimitRanger plugin set: cpu, memory limit for container c0",
+            id="who asks for more than the default limit may use that",
+        ),
     ],
 )
 def test_what_is_left_open_is_filled_in(given, expected, note):

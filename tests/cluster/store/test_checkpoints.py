@@ -37,7 +37,7 @@ if program == "volcano_ui.celery":
     [
         pytest.param("volcano_ui.web", f"{LONG_LOG}\nnudge\n", id="web server"),
         pytest.param("volcano_ui.apiserver", f"{LONG_LOG}\nnudge\n", id="API server"),
-        pytest.param("volcano_ui.celery", "1000\n\n", id="workers"),
+        pytest.param("volcano_ui.celery", "2000\n\n", id="workers"),
     ],
 )
 def test_servers_leave_checkpoints_and_nudges_to_others(program, told, tmp_path):

@@ -47,6 +47,14 @@ def test_hyper_nodes_are_shown_as_a_tree_with_what_is_taken_on_their_nodes(admin
     assert rows[2][-1] == "There is no node gone."
 
 
+def test_the_page_is_among_those_of_nodes_and_counts_no_phases(admin):
+    put(hyper_node("rack", 1, "one"))
+    shown = page(admin, "/network/")
+    (current,) = [a for a in shown.all(tag="a") if a.get("aria-current") == "page"]
+    assert current.get("href") == "/nodes/"
+    assert "All 0" not in " ".join(shown.text(tag="main").split())
+
+
 def test_one_is_found_by_a_part_of_its_name(admin):
     put(hyper_node("rack-a", 1, "one"), hyper_node("row", 2, "rack-a", kind="HyperNode"))
     assert [row[0] for row in cells(admin, "/network/?q=ack")] == ["rack-a"]

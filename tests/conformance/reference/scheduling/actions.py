@@ -122,10 +122,14 @@ SECTIONS = (
                 "Whole gangs go for a gang, in one domain of the network", "Victims of `preempt`"
             ),
             "gangreclaim": differs("The same between queues", "Victims of `preempt`"),
-            "maxDomains": not_done(
-                "How many domains are tried", "Nobody is evicted for groups that ask for HyperNodes"
+            "for whom": differs(
+                "Groups that ask for HyperNodes or sub-groups get room in one domain",
+                "Room for groups that ask for HyperNodes or sub-groups",
             ),
-            "allowWholeBundle": not_done("Whether gangs may go whole", "They always may"),
+            "maxDomains": differs(
+                "How many domains are tried; 8", "`maxDomains` of `gangpreempt` and `gangreclaim`"
+            ),
+            "allowWholeBundle": "Whether gangs may go whole; true",
         },
     ),
     section(

@@ -48,9 +48,9 @@ SECTIONS = (
             "15": differs("`pods` count in shares", "Shares and `pods`"),
             "16": differs("A group that runs may become Pending", "Phase of a group that lost pods"),
             "17": differs("Condition and event count differently", "Event Unschedulable"),
-            "18": not_done(
+            "18": differs(
                 "The domain that was chosen for a gang is forgotten after the cycle",
-                "Nobody is evicted for groups that ask for HyperNodes",
+                "Room for groups that ask for HyperNodes or sub-groups",
             ),
             "19": differs("After evictions it is not asked again whether the pods fit", "`reclaim`"),
             "20": differs("backfill heeds no limits of queues", "Pods that ask for nothing"),

@@ -1,0 +1,74 @@
+"""From what a pod says of its probes and hooks to what is to be done: pure.
+
+Both are a command in the container, a request, or a connection; a hook may be
+a pause, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from node.agent import environment
+from node.agent.environment import ConfigError
+from node.shim.order import Action
+
+if TYPE_CHECKING:
+    from kube.kinds.pod import Container, HttpGetAction, LifecycleHandler, Probe, TcpSocketAction
+
+NOTHING = Action()
+GRPC = (
+    "This machine cannot ask by gRPC, as a probe of container {} wants; "
+    "ask by exec (with a program such as grpc_health_probe), httpGet or tcpSocket."
+)
+
+
+def of_probe(probe: Probe, container: Container, address: str) -> Action:
+    """Return what a probe does; ConfigError says why it cannot be done."""
+    return _action(probe, container, address)
+
+
+def of_hook(handler: LifecycleHandler | None, container: Container, address: str) -> Action | None:
+    """Return what a hook does, None where there is none; ConfigError says why it cannot be done."""
+    if handler is None:
+        return None
+    if handler.sleep is not None:
+        return Action(seconds=handler.sleep.seconds)
+    return _action(handler, container, address)
+
+
+def _action(given: Probe | LifecycleHandler, container: Container, address: str) -> Action:
+    if given.exec is not None:
+        known = {variable.name: variable.value for variable in container.env if variable.value_from is None}
+        return Action(argv=tuple(environment.expand(word, known) for word in given.exec.command))
+    if given.http_get is not None:
+        return _request(given.http_get, container, address)
+    if given.tcp_socket is not None:
+        return _connection(given.tcp_socket, container, address)
+    raise ConfigError(f"container {container.name} has a probe or hook without an action")
+
+
+def _request(get: HttpGetAction, container: Container, address: str) -> Action:
+    path = get.path if get.path.startswith("/") else f"/{get.path}"
+    return Action(
+        host=get.host or address,
+        port=_port(get.port, container),
+        path=path,
+        https=get.scheme.upper() == "HTTPS",
+        headers=tuple((header.name, header.value) for header in get.http_headers),
+    )
+
+
+def _connection(tcp: TcpSocketAction, container: Container, address: str) -> Action:
+    return Action(host=tcp.host or address, port=_port(tcp.port, container))
+
+
+def _port(port: int | str, container: Container) -> int:
+    """Return the number of a port, which may be the name of one of the container's, or a number as text."""
+    if isinstance(port, int):
+        return port
+    if port.isdecimal():
+        return int(port)
+    named = [one.container_port for one in container.ports if one.name == port]
+    if not named:
+        raise ConfigError(f'container {container.name} has no port named "{port}"')
+    return named[0]

@@ -1,0 +1,189 @@
+"""Asking probes: commands through the shims' control sockets, requests and connections, each in a thread of its own.
+
+The agent says what to ask and goes on. Answers are kept until it takes them,
+and a byte in a pipe tells it that there are some.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from node.shim import asking, control_socket
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from node.probes import Kind
+    from node.shim.order import Action
+
+OUTPUT_BYTES = 10 * 1024  # of a command, of which more is read and dropped
+
+
+class Check(NamedTuple):
+    """A probe of an attempt that is to be asked, with its timeout in seconds."""
+
+    uid: str
+    container: str
+    number: int
+    kind: Kind
+    action: Action
+    seconds: float
+
+
+class Checked(NamedTuple):
+    """What a probe has found; None when nothing could be found out, and in words why it has failed."""
+
+    check: Check
+    passed: bool | None
+    message: str = ""
+
+
+class Checks:
+    """The probes that are being asked."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._answers: deque[Checked] = deque()
+        self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def ask(self, check: Check, directory: Path | None) -> None:
+        """Ask a probe; directory is that of the attempt, None when it does not run."""
+        threading.Thread(target=self._ask, args=(check, directory), name="probe", daemon=True).start()
+
+    def take(self) -> list[Checked]:
+        """Return the answers that have come since the last call."""
+        found = []
+        while self._answers:
+            found.append(self._answers.popleft())
+        return found
+
+    def close(self) -> None:
+        """Hear no more; what is still asked is forgotten."""
+        os.close(self.reader)
+        writer, self._writer = self._writer, -1
+        os.close(writer)
+
+    def _ask(self, check: Check, directory: Path | None) -> None:
+        try:
+            answer = self._asked(check, directory)
+        except OSError as error:  # no room for a socket or a pipe
+            answer = Checked(check, None, str(error))
+        self._answers.append(answer)
+        with contextlib.suppress(OSError):  # full: it will be looked at anyway; closed: nobody looks
+            os.write(self._writer, b".")
+
+    def _asked(self, check: Check, directory: Path | None) -> Checked:
+        action = check.action
+        if action.argv:
+            return self._execute(check, directory) if directory else Checked(check, None)
+        return _request(check) if action.path else _connect(check)
+
+    def _execute(self, check: Check, directory: Path) -> Checked:
+        line, theirs = socket.socketpair()
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        with line, os.fdopen(reader, "rb", buffering=0) as output:
+            request = {
+                "do": "exec",
+                "uid": check.uid,
+                "container": check.container,
+                "attempt": str(check.number),
+                "argv": list(check.action.argv),
+                "streams": ["stdout", "stderr"],
+                "tty": False,
+                "key": self._key,
+            }
+            try:
+                control_socket.send(str(directory), request, [theirs.fileno(), writer, writer])
+            except OSError as error:  # the container has just ended
+                return Checked(check, None, str(error))
+            finally:
+                theirs.close()
+                os.close(writer)
+            return _outcome(check, line, output.fileno())
+
+
+def _outcome(check: Check, line: socket.socket, output: int) -> Checked:
+    """Follow a command to its end or to the end of the patience with it, which the shim notices by the line."""
+    deadline = time.monotonic() + check.seconds
+    said, heard = b"", b""
+    poll = select.poll()
+    for fd in (line.fileno(), output):
+        poll.register(fd, select.POLLIN)
+    while (left := deadline - time.monotonic()) > 0:
+        for fd, _ in poll.poll(left * 1000):
+            if fd == output:
+                more = os.read(output, 64 * 1024)
+                said = (said + more)[:OUTPUT_BYTES]
+                if not more:
+                    poll.unregister(output)
+                continue
+            more = line.recv(4096)
+            heard += more
+            answer = _answer(heard)
+            if "exitCode" in answer:
+                return Checked(check, answer["exitCode"] == 0, _words(said + _rest(output)))
+            if "refused" in answer:
+                # Kubernetes' kubelet takes a command that cannot be executed for one that fails.
+                return Checked(check, False, str(answer["refused"]))
+            if not more:
+                return Checked(check, None, "the container has ended")
+    command = " ".join(check.action.argv)
+    return Checked(check, False, f'command "{command}" timed out after {check.seconds:g}s')
+
+
+def _answer(heard: bytes) -> dict[str, object]:
+    """Return all that has been said on a line, later words over earlier ones."""
+    said: dict[str, object] = {}
+    for each in heard.split(b"\n")[:-1]:
+        said |= json.loads(each)
+    return said
+
+
+def _rest(output: int) -> bytes:
+    os.set_blocking(output, False)
+    with contextlib.suppress(BlockingIOError):
+        return os.read(output, OUTPUT_BYTES)
+    return b""
+
+
+def _words(said: bytes) -> str:
+    return said[:OUTPUT_BYTES].decode(errors="replace").strip()
+
+
+def _request(check: Check) -> Checked:
+    url = check.action.url
+    try:
+        answer = asking.get(check.action, check.seconds)
+    except TimeoutError:
+        return Checked(check, False, f'Get "{url}": no answer within {check.seconds:g}s')
+    except (OSError, ValueError) as error:
+        return Checked(check, False, f'Get "{url}": {_why(error)}')
+    if 200 <= answer.status < 400:
+        return Checked(check, True)
+    return Checked(check, False, f"HTTP probe failed with statuscode: {answer.status}")
+
+
+def _connect(check: Check) -> Checked:
+    try:
+        asking.connect(check.action, check.seconds)
+    except TimeoutError:
+        return Checked(check, False, f"dial tcp {_where(check)}: no answer within {check.seconds:g}s")
+    except OSError as error:
+        return Checked(check, False, f"dial tcp {_where(check)}: connect: {_why(error)}")
+    return Checked(check, True)
+
+
+def _where(check: Check) -> str:
+    return f"{check.action.host}:{check.action.port}"
+
+
+def _why(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()

@@ -1,0 +1,80 @@
+"""A hook of a container while it is carried out: a command beside the container's, a request, or a pause.
+
+The shim does it and not the agent, so an agent that is killed neither loses nor repeats one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+from node.shim import asking, init, tree
+from node.shim.launch import Streams, launch
+
+if TYPE_CHECKING:
+    from node.shim.order import Action, Order
+
+WORDS_BYTES = 1000
+
+
+class Hook:
+    """One hook that has begun; LaunchError when its command cannot be started."""
+
+    def __init__(self, action: Action, order: Order, main: int) -> None:
+        self.action = action
+        self.pid = 0
+        self.until: float | None = None
+        self._words = -1
+        if action.argv:
+            self.pid = launch(order._replace(argv=list(action.argv)), Streams(), beside=main).pid
+        elif action.host:
+            self.pid, self._words = _ask(action, order.grace_s)
+        else:
+            self.until = time.monotonic() + action.seconds
+
+    def problem(self, status: int) -> str:
+        """Return why a hook that has ended with a wait status has failed; empty when it has not."""
+        code = os.waitstatus_to_exitcode(status)
+        if self._words >= 0:
+            words = os.read(self._words, WORDS_BYTES).decode(errors="replace")
+            os.close(self._words)
+            self._words = -1
+            return words or ("" if code == 0 else f'Get "{self.action.url}": given up')
+        if code == 0:
+            return ""
+        return f'command "{" ".join(self.action.argv)}" exited with {128 - code if code < 0 else code}'
+
+    def kill(self) -> None:
+        """End what still runs of it."""
+        if self.pid:
+            tree.kill(tree.session(os.getpid(), self.pid))
+
+
+def _ask(action: Action, seconds: float) -> tuple[int, int]:
+    """Make a request in a process of its own; return it, and a pipe with what went wrong."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    shim = os.pidfd_open(os.getpid())
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _request(action, seconds, writer, shim)
+    finally:
+        os.close(shim)
+    os.close(writer)
+    return pid, reader
+
+
+def _request(action: Action, seconds: float, writer: int, shim: int) -> NoReturn:
+    try:
+        os.setsid()
+        init.default_signals()
+        signal.set_wakeup_fd(-1)
+        init.end_with(shim)
+        # As a kubelet: whatever is answered is an answer.
+        asking.get(action, seconds)
+    except Exception as error:
+        os.write(writer, f'Get "{action.url}": {error}'.encode()[:WORDS_BYTES])
+    finally:
+        os._exit(0)

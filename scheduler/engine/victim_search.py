@@ -1,0 +1,219 @@
+"""One try to give the minimum of a gang nodes by having units go; `scheduler.engine.evict` says in what order what is tried."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from scheduler.engine.conflicts import Conflicts, RuleMarks, marks
+from scheduler.engine.gone import Gone
+from scheduler.engine.offers import Offers
+from scheduler.engine.place import Placer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from scheduler.engine.cluster import Cluster, PodClass
+    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.engine.gone import Lost, Standing, Yields
+    from scheduler.engine.relations import NodeSet
+    from scheduler.engine.units import Drawn
+
+    Mark = tuple[Standing, int, Sequence[int]]
+    """Who was gone at some moment, how many places there were, and how many pods of each bin had one."""
+
+FEW = 64
+"""Of so many units each is tried with all nodes anew whether it can stay, which takes about 1 ms on thousands of nodes."""
+
+
+class Search:
+    """The units that were drawn, who of them is gone, and where the gang is meanwhile. taken: how many pods of each bin have a node."""
+
+    def __init__(self, cluster: Cluster, gang: Gang, drawn: Drawn, yields: Yields, pods: int) -> None:
+        self.cluster, self.gang = cluster, gang
+        self._units, self._pods = drawn.units, pods
+        self.gone = Gone(cluster, gang, drawn.units, yields)
+        self.taken = [0] * len(gang.bins)
+        self.places: list[tuple[int, int, int]] = []  # bin, node, pods
+        self._barred: set[int] = set()
+        relations = cluster.relations if cluster.has_rules(gang) else None
+        self._conflicts = None if relations is None else Conflicts(relations, drawn.units)
+        self._offers = Offers(cluster, drawn, self.gone.units, self.gone.refused, self._conflicts)
+        self._rules = RuleMarks.of(cluster, gang) if relations is not None else RuleMarks()
+
+    def run(self, settle: Callable[[], bool]) -> tuple[list[int], Attempt] | None:
+        """Settle the gang, spare what need not go, and have it placed; take all back if that does not work."""
+        before = self.mark()
+        if self._try(settle):
+            self._leave_places(0)
+            if len(self.gone.units) <= FEW or self._conflicts is not None:
+                self._spare_with_other_places()
+            attempt = self.placer().place_minimum(self.gang)
+            if attempt.short is None:
+                return sorted(self.gone.units), attempt
+        self.back_to(before)
+        return None
+
+    def cost(self, settle: Callable[[], bool]) -> Lost | None:
+        """Return what is lost if the gang is settled in some way, None where that does not work; nothing has changed afterwards."""
+        before = self.mark()
+        lost = self.gone.lost() if self._try(settle) else None
+        self.back_to(before)
+        return lost
+
+    def spare_needed(self) -> bool:
+        """From now on let those stay beside whom pods of the gang have to be, or among whom they are spread; tell whether there are any."""
+        self._barred = {
+            number
+            for number, unit in enumerate(self._units)
+            if not self._rules.needed.isdisjoint(marks(unit))
+        }
+        return bool(self._barred)
+
+    def placer(self) -> Placer:
+        """Return a placer for the cluster as it is now."""
+        return Placer(self.cluster, pods=self._pods)
+
+    def _try(self, settle: Callable[[], bool]) -> bool:
+        self.gone.refused |= self._barred
+        if not settle() or not self.gone.come_under_ceilings():
+            return False
+        self._spare()
+        return True
+
+    # Nodes for the gang
+
+    def settle(self) -> bool:
+        """Give the minimum nodes at the least cost; tell whether all of it has some."""
+        for step in self.gang.steps:
+            missing = step.need - sum(self.taken[some] for some in step.bins)
+            for some in step.bins:
+                missing -= self.fill(some, missing)
+            if missing > 0:
+                return False
+        return True
+
+    def settle_at_any_cost(self) -> bool:
+        """Have everybody go who may, and give the minimum nodes as it is placed later; tell whether it fits."""
+        for number in range(len(self._units)):
+            if number not in self.gone:
+                self.gone.take([number])
+        attempt = self.placer().place_minimum(self.gang)
+        if attempt.short is None:
+            self.note(attempt)
+        return attempt.short is None
+
+    def note(self, attempt: Attempt) -> None:
+        """Note an attempt that is on the cluster as where the gang is."""
+        for some, runs in enumerate(attempt.runs):
+            for nodes, counts in runs:
+                self.places += [(some, node, count) for node, count in zip(nodes, counts, strict=True)]
+            self.taken[some] += attempt.taken[some]
+
+    def fill(self, some: int, wanted: int, among: NodeSet | None = None) -> int:
+        """Give up to so many pods of a bin nodes, of some or with None of all; return how many got one."""
+        wanted = min(wanted, self.gang.bins[some].count - self.taken[some])
+        found = 0
+        while found < wanted and (more := self._fill_open_nodes(some, wanted - found, among)):
+            found += more
+            if self._conflicts is None:
+                break  # with rules about other pods, one that is placed may open nodes for the next
+        return found
+
+    def _fill_open_nodes(self, some: int, wanted: int, among: NodeSet | None) -> int:
+        pod_class = self._class(some)
+        line = [
+            (offer[0], node)
+            for node in self._offers.open_nodes(pod_class, among)
+            if (offer := self._offers.best(node, pod_class)) is not None
+        ]
+        heapify(line)
+        found = 0
+        while line and found < wanted:
+            cost, node = heappop(line)
+            offer = self._offers.best(
+                node, pod_class
+            )  # what others have lost meanwhile may have made it another one
+            if offer is None:
+                continue
+            if offer[0] == cost and self.gone.take(offer[1]):
+                number = min(self._offers.capacity(node, pod_class), wanted - found)
+                self._put(some, node, number)
+                found += number
+                nodes = {node, *(each for unit in offer[1] for each in self._units[unit].holds)}
+            else:
+                nodes = {node}
+            for each in sorted(nodes):
+                is_open = pod_class.verdicts[each] == 0 and (among is None or among[each])
+                if is_open and (offer := self._offers.best(each, pod_class)) is not None:
+                    heappush(line, (offer[0], each))
+        return found
+
+    def _put(self, some: int, node: int, number: int) -> None:
+        self.cluster.fill([node], [number], self._class(some), self.gang.account)
+        self.places.append((some, node, number))
+        self.taken[some] += number
+
+    def _leave_places(self, since: int) -> None:
+        """Take the gang off the nodes again that it got since there were so many places, but not its victims' room."""
+        for some, node, number in self.places[since:]:
+            self.cluster.fill([node], [-number], self._class(some), self.gang.account)
+            self.taken[some] -= number
+        del self.places[since:]
+
+    def mark(self) -> Mark:
+        """Return how things stand, so that one can go back there."""
+        return self.gone.standing(), len(self.places), list(self.taken)
+
+    def back_to(self, before: Mark) -> None:
+        """Take back all that was done since then."""
+        self._leave_places(before[1])
+        self.gone.back_to(before[0])
+
+    # Units that may stay
+
+    def _spare(self) -> None:
+        """Let units stay that need not go, the last first; those that go before another one go with it."""
+        asked: dict[int, set[int]] = {}
+        for some, node, _ in self.places:
+            asked.setdefault(node, set()).update(column for column, _ in self._class(some).asked)
+        bound: set[int] = set()
+        for number in sorted(self.gone.units, reverse=True):
+            is_needed = bool(self._rules.all) and not self._rules.all.isdisjoint(marks(self._units[number]))
+            if number not in bound and not is_needed:
+                self.gone.move(number, -1)
+                if self._has_room(number, asked) and self.gone.above_ceiling() is None:
+                    continue
+                self.gone.move(number, 1)
+            bound.update(self._units[number].before)
+
+    def _spare_with_other_places(self) -> None:
+        """Let units stay without which the minimum fits on other nodes: those that came later may have left room enough.
+
+        Of more than FEW units some are tried together.
+        """
+        bound: set[int] = set()
+        left = sorted(self.gone.units, reverse=True)
+        together = -(-len(left) // FEW)
+        while left:
+            some, left = left[:together], left[together:]
+            tried = [number for number in some if number not in bound]
+            for number in tried:
+                self.gone.move(number, -1)
+            if self.placer().fits(self.gang):
+                continue
+            for number in tried:
+                self.gone.move(number, 1)
+            bound.update(each for number in some for each in self._units[number].before)
+
+    def _has_room(self, number: int, asked: dict[int, set[int]]) -> bool:
+        """Tell whether the pods of the gang fit beside a unit that came back. asked: of what they ask, by node."""
+        return all(
+            self.cluster.free[node, column] >= 0
+            for node, holds in self._units[number].holds.items()
+            for column in asked.get(node, ())
+            if holds[column] > 0
+        )
+
+    def _class(self, some: int) -> PodClass:
+        return self.cluster.classes[self.gang.bins[some].pod_class]
