@@ -93,7 +93,7 @@ class Machine:
         devices: FoundDevices | None = None,
     ) -> None:
         self.readings = readings
-        self.devices = devices or FoundDevices(finders=())
+        self.devices = devices or FoundDevices(finders=(), folders=())
         self.wall = wall
         self.reach = reach
         self.name = valid_name(name)
