@@ -99,6 +99,7 @@ def _filter(*, tracing: bool, limiting: bool) -> bytes:
 
 def prepare() -> None:
     """Do now what all shims that are forked from this process would do again."""
+    capabilities.known()
     if seccomp.known():
         for tracing, limiting in ((False, False), (True, False), (True, True)):
             _filter(tracing=tracing, limiting=limiting)
