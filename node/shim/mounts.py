@@ -146,11 +146,12 @@ def withhold(own: Sequence[str], volumes: Sequence[str], devices: Sequence[str])
     /proc has of processes, and devices that the mode of their files allows; of disks those in `devices`.
     """
     if not os.path.ismount(TMP):
-        linux.mount(TMP, TMP, flags=linux.MS_BIND)
-    kept = {TMP, *map(os.path.realpath, own)}
+        # With what is mounted below: a user namespace may not look under it.
+        linux.mount(TMP, TMP, flags=linux.MS_BIND | linux.MS_REC)
+    kept = set(map(os.path.realpath, own))
     # Those in others lie in them, and on the way to them pods may make links.
     outer = [path for path in volumes if not any(_lies_in(path, each) for each in volumes if each != path)]
-    tops = ("/proc", "/dev", *map(os.path.realpath, outer))
+    tops = ("/proc", "/dev", TMP, *map(os.path.realpath, outer))
     for point in _mount_points():
         if point not in kept and not any(_lies_in(point, top) for top in tops):
             with contextlib.suppress(OSError):  # something is mounted over it, so that it has no name
