@@ -115,7 +115,7 @@ class Machine:
         self.readings = readings
         self.cluster = cluster
         self.engine = engine or Found()
-        self.devices = devices or FoundDevices(finders=())
+        self.devices = devices or FoundDevices(finders=(), folders=())
         self.wall = wall
         self.reach = reach
         self.name = valid_name(name)
