@@ -231,7 +231,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "wish": WISH,
         "devices": devices,
         "measured": measured,
-        "joined": joining.since(name),
+        "joined": None if facts.simulated else joining.since(name),
     }
     made: dict[str, str] = {
         "node-head": render_to_string("dashboard/_node_head.html", context),
