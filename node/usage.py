@@ -235,9 +235,14 @@ def machine_total(now: float) -> Total:
 
 
 def read(layout: Layout, now: int) -> dict[str, Any]:
-    """Return the latest figures, {} when there are none that still mean something."""
+    """Return the latest figures of this machine, {} when there are none that still mean something."""
+    return read_file(layout.root / NAME, now)
+
+
+def read_file(file: Path, now: int) -> dict[str, Any]:
+    """Return the figures in a file, {} when there are none or they are old at a time (ms)."""
     try:
-        figures = json.loads((layout.root / NAME).read_bytes())
+        figures = json.loads(file.read_bytes())
     except (OSError, ValueError):
         return {}
     fresh = isinstance(figures, dict) and abs(now - figures.get("at", 0)) < STALE_S * 1000

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.access import joining
 from cluster.api import backend
 from cluster.rules import node_engines
 from cluster.rules.simulation import WISH
@@ -230,6 +231,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "wish": WISH,
         "devices": devices,
         "measured": measured,
+        "joined": joining.since(name),
     }
     made: dict[str, str] = {
         "node-head": render_to_string("dashboard/_node_head.html", context),

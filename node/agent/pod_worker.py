@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from django.db import Error as DatabaseError
-
 from kube.quantity import QuantityError
 from node.agent import prepare
+from node.agent.cluster import AWAY
 from node.agent.environment import ConfigError
 from node.agent.images import ImageWaits
 from node.agent.lifecycle import Decision, Refusal, Start, decide
@@ -120,7 +119,7 @@ class Local:
             return Waiting(waits.reason, str(waits))
         except ConfigError as error:
             return Waiting("CreateContainerConfigError", str(error))
-        except (ValueError, QuantityError, DatabaseError) as error:
+        except (ValueError, QuantityError, *AWAY) as error:
             return Waiting("CreateContainerConfigError", str(error))
         except OSError as error:
             return Waiting(

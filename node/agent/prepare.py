@@ -101,7 +101,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         (home / WORK).chmod(0o777)
     retention.prune(directory.parent)
     attempts.write_identity(home / IDENTITY, identity(pod))
-    directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
+    in_memory = wall.mounts != "none"  # elsewhere every pod reaches the machine's shared memory
+    directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=in_memory).prepare()
     kinds = means.devices.found.seen.kinds
     share = _devices(pod, container, means)
     own_devices, other_devices = devices.files(kinds, share)

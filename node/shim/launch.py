@@ -183,6 +183,10 @@ def _prepare(order: Order, streams: Streams, origin: _Origin) -> None:
             mounts.show_processes()
         mounts.keep_settings()
         mounts.own_terminals()
+        if not order.landlock:
+            volumes = [bind.target for bind in order.binds]
+            own = [path for path in (*order.write, *order.covers, order.hide) if path]
+            mounts.withhold(own, volumes, order.devices)
     _limit_processes(order)
     # Set after the namespaces, because a change of credentials clears it.
     init.end_with(origin.shim)

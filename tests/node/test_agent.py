@@ -722,8 +722,8 @@ class TestMachine:
         node.agent.machine.due = 0
         node.daemon.turn()
         first, last = [each.getMessage() for each in caplog.records if each.name == "node.agent.agent"]
-        assert first == "the node's work with the database is put off: the log could not be read: gone"
-        assert last.startswith("the node's work with the database goes on")
+        assert first == "the node's work with the cluster is put off: the log could not be read: gone"
+        assert last.startswith("the node's work with the cluster goes on")
 
     def test_full_disk_is_a_condition_in_words(self, node, monkeypatch):
         node.begin()
