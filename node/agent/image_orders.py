@@ -41,7 +41,6 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
     if engine is None:
         raise environment.ConfigError(f"this node runs no images; {engines.INSTALL} there")
     image_containers.check_user(pod, container, ready.image.user)
-    volumes.open_to_all(pod, ready.volumes)
     state = str(layout.root.parent)
     binds = volumes.binds(container, ready.volumes, {}, layout.root.parent)
     given = volumes.variables(container, binds, mounted=True)

@@ -18,7 +18,7 @@ from node.paths import VOLUMES, Layout, checked, inside
 from node.shim import users as shim_users
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
-from node.shim.sources import open_source, own_walk
+from node.shim.sources import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -269,18 +269,6 @@ def binds(
             ) from None
         found.append(bind)
     return tuple(found)
-
-
-def open_to_all(pod: Pod, directories: Mapping[str, Prepared]) -> None:
-    """Let every user write into the volumes that pods write in, as a kubelet has it: images may not run as root.
-
-    They lie in the state directory, which nobody else enters.
-    """
-    for volume in pod.spec.volumes:
-        prepared = directories[volume.name]
-        if volume.host_path is None and not prepared.read_only:
-            with own_walk(str(prepared.path), str(prepared.path.parent)) as way:
-                os.chmod(f"/proc/self/fd/{way.fd}", 0o777)  # noqa: PTH101, S103 - see above
 
 
 def variables(container: Container, binds: Sequence[Bind], *, mounted: bool) -> dict[str, str]:
