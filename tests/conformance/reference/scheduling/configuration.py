@@ -69,10 +69,12 @@ SECTIONS = (
         "scheduler 4.3",
         "Metrics",
         {
-            "volcano_…": decided(
-                "Numbers for Prometheus",
-                "Numbers of the scheduler, queues and pod groups for Prometheus (`volcano_…`)",
-            )
+            "volcano_queue_…": "Figures of queues for Prometheus",
+            "unschedule_…, e2e_job_scheduling_duration": "How many wait, for how many pods, and how long it took until a job had its nodes",
+            "others": decided(
+                "How long cycles, actions and plugins take, and how often there were which",
+                "Figures of the scheduler's own work (`volcano_…`)",
+            ),
         },
     ),
 )

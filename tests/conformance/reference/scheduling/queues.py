@@ -194,10 +194,7 @@ _STATES = (
         {
             "tried again": "What fails is tried again",
             "given up": differs("After 15 tries an event says so", "Writes that fail"),
-            "metrics": decided(
-                "Counts of pod groups for Prometheus",
-                "Numbers of the scheduler, queues and pod groups for Prometheus (`volcano_…`)",
-            ),
+            "metrics": "Counts of pod groups for Prometheus",
         },
     ),
     section(
