@@ -12,7 +12,7 @@ import signal
 import termios
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, init, mounts, tree, wall
+from node.shim import absent, init, mounts, tree, users, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -112,6 +112,9 @@ def _become(order: Order, streams: Streams, origin: _Origin, writer: int) -> NoR
         own = _settle(order, origin)
         _prepare(order, streams, origin)
         wall.close(order, own)
+        if order.user is not None:
+            users.become(order.user)
+            init.end_with(origin.shim)  # this too is a change of credentials
         _execute(order)
     except (OSError, ValueError, mounts.MountError) as error:
         _tell(writer, str(error))
@@ -136,7 +139,9 @@ def _settle(order: Order, origin: _Origin) -> wall.Reach:
             mounts.join(origin.beside)
         else:
             mounts.enter()
-            mounts.arrange(order.binds, order.directory, order.hide, order.keep, order.covers)
+            mounts.arrange(
+                order.binds, order.directory, order.hide, order.keep, order.covers, order.shared_memory
+            )
     return own
 
 

@@ -34,6 +34,7 @@ TMP = "/tmp"  # noqa: S108 - everybody's
 _ESCAPED = re.compile(r"\\([0-7]{3})")  # a space, for example, in a list of mounts
 MEMORY = ("mem", "kmem", "port")  # devices of /dev by which the machine's memory is read and written
 ENTRIES = 4096  # a directory with more entries is not rebuilt
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the container's own is mounted there
 
 
 class MountError(Exception):
@@ -76,15 +77,17 @@ def arrange(
     hide: str = "",
     keep: Sequence[str] = (),
     covers: Sequence[str] = (),
+    shared_memory: int = 0,
 ) -> None:
     """Make every bind, outer targets before inner ones; staging is an empty directory.
 
     The directories hide, which is the state directory, and covers are covered by
-    empty ones, in which only what keep names is what it was. Everything that is shown is
-    opened before, and nothing that a pod can change is looked up by its name: the
+    empty ones, in which only what keep names is what it was; so is /dev/shm, if
+    shared_memory says how many bytes it may take. Everything that is shown is opened before, and nothing that a pod can change is looked up by its name: the
     covered directories are out of reach when the first mount point is.
     """
-    tops = _outermost((*covers, hide) if hide else covers)
+    own = (*((hide,) if hide else ()), *((SHARED_MEMORY,) if shared_memory else ()))
+    tops = _outermost((*covers, *own))
     with contextlib.ExitStack() as stack:
         shown = _open(binds, hide, stack)
         kept = [_by_real_path(stack.enter_context(own_walk(one, hide)).fd) for one in keep]
@@ -96,7 +99,8 @@ def arrange(
             else:
                 one.cover = next((top for top in tops if _lies_in(one.at, top)), "")
         for top in tops:
-            _hide(top, [(path, fd) for path, fd in kept if _lies_in(path, top)])
+            size = f"mode=1777,size={shared_memory}" if top == SHARED_MEMORY else "mode=755,size=1m"
+            _hide(top, [(path, fd) for path, fd in kept if _lies_in(path, top)], size)
         for one in shown:
             if one.cover:
                 _make_covered_point(one, hide)
@@ -225,8 +229,8 @@ def _by_fd(fd: int) -> str:
     return f"/proc/self/fd/{fd}"
 
 
-def _hide(path: str, kept: Sequence[tuple[str, int]]) -> None:
-    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
+def _hide(path: str, kept: Sequence[tuple[str, int]], options: str) -> None:
+    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
     for target, fd in kept:
         if stat.S_ISDIR(os.fstat(fd).st_mode):
             os.makedirs(target, exist_ok=True)
