@@ -127,8 +127,8 @@ class Stage:
             "home": str(self.home), "home_inode": self.home.stat().st_ino,
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
             "other": str(self.other), "other_pid": other_pid,
-            "shared": self.shared, "tmp_socket": self.tmp_socket, "abstract": self.abstract, "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid),
-            "tool": str(self.tools / "tool"),
+            "shared": self.shared, "tmp_socket": self.tmp_socket, "abstract": self.abstract,
+            "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid), "tool": str(self.tools / "tool"),
         }  # fmt: skip
         self._start(
             sys._base_executable, "-I", str(self.tools / PROGRAM.name), json.dumps(at),
