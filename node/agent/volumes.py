@@ -10,10 +10,12 @@ import msgspec
 
 from cluster.access import hostpaths
 from kube.kinds.core import KeyToPath
+from node import users
 from node.agent import environment, published_files
 from node.agent.environment import ConfigError, Lookup
 from node.agent.lifecycle import Refusal
 from node.paths import VOLUMES, Layout, inside
+from node.shim import users as shim_users
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
 from node.shim.sources import open_source
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
 
     from kube.kinds.core import Container, Pod, Volume
     from kube.kinds.pod import HostPathVolume
+    from node.agent.published_files import Files
     from node.status import Place
 
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 PUBLISHED = ("config_map", "secret", "downward_api", "projected")
+GROUP_READS = 0o440
 MADE = {"DirectoryOrCreate": Make.DIRECTORY, "FileOrCreate": Make.FILE}
 
 
@@ -111,6 +115,17 @@ class Volumes:
         self.layout = layout
         self.lookup = lookup
 
+    @property
+    def group(self) -> int | None:
+        """To which group the volumes are given, where that can be done and is asked for."""
+        return users.group_of(self.pod) if os.geteuid() == 0 else None
+
+    def _readable(self, files: Files) -> tuple[Files, int]:
+        """Return published files so that the pod's group may read them, and the group."""
+        if self.group is None:
+            return files, -1
+        return {path: (content, mode | GROUP_READS) for path, (content, mode) in files.items()}, self.group
+
     def prepare(self) -> dict[str, Prepared]:
         """Create every volume's directory with its content; return them by volume name.
 
@@ -134,10 +149,15 @@ class Volumes:
         else:
             root = inside(self.layout.pod(self.pod.metadata.uid) / VOLUMES, volume.name)
         files = self._files(volume)
+        is_new = not root.exists()
         with Walk(str(self.layout.root), make=Make.DIRECTORY) as way:
             way.go(str(root.relative_to(self.layout.root)))
             if files is not None:
-                published_files.publish(way.fd, files)
+                published_files.publish(way.fd, *self._readable(files))
+            elif is_new:
+                shim_users.give_folder(way.fd, self.group)
+            elif claim is not None and self.group is not None:
+                shim_users.give_tree(way.fd, self.group)
         return Prepared(root, read_only=files is not None or (claim is not None and claim.read_only))
 
     def _host_path(self, name: str, source: HostPathVolume) -> Prepared:

@@ -30,41 +30,41 @@ if TYPE_CHECKING:
 # What of /proc is about the machine and not about a process: root may write it without any capability.
 KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "dynamic_debug", "scsi")
 ENTRIES = 4096  # a directory with more entries is not rebuilt
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the container's own is mounted there
 
 
 class MountError(Exception):
     """A volume cannot appear where its pod wants it."""
 
 
-def enter(mode: str, *, pids: bool = False) -> None:
-    """Move this process into a mount namespace; mode is "root" or "user".
+def separate(mode: str, *, pids: bool = False) -> None:
+    """Give this process what it takes to make mounts; mode is "root", or "user" for a user namespace of its own.
 
-    With `pids` what it forks is in namespaces of processes and of System V's
-    shared memory, semaphores and messages.
+    With `pids` what it forks from here on is in a namespace of processes, and it
+    is itself in one of System V's shared memory, semaphores and messages.
     """
+    uid, gid = os.getuid(), os.getgid()
     more = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if pids else 0
     if mode == "user":
-        uid, gid = os.getuid(), os.getgid()
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | more)
+        linux.unshare(linux.CLONE_NEWUSER | more)
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-    else:
-        linux.unshare(linux.CLONE_NEWNS | more)
+    elif more:
+        linux.unshare(more)
+
+
+def enter() -> None:
+    """Move this process, which may make mounts, into a mount namespace of its own."""
+    linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
 
 
-def join(mode: str, pid: int, *, pids: bool = False) -> None:
-    """Move this process into the namespaces of another, a container's command, which enter() made."""
-    kinds = {"user": linux.CLONE_NEWUSER} if mode == "user" else {}
-    if pids:
-        kinds |= {"pid": linux.CLONE_NEWPID, "ipc": linux.CLONE_NEWIPC}
-    kinds["mnt"] = linux.CLONE_NEWNS
-    # All are opened first: in the namespace /proc is another process's, and may be out of reach.
-    opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds.items()]
-    for fd, kind in opened:
-        linux.setns(fd, kind)
-        os.close(fd)
+def join(pid: int) -> None:
+    """Move this process into the mount namespace of another, a container's command, which enter() made."""
+    fd = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
+    linux.setns(fd, linux.CLONE_NEWNS)
+    os.close(fd)
 
 
 def arrange(
@@ -73,15 +73,17 @@ def arrange(
     hide: str = "",
     keep: Sequence[str] = (),
     covers: Sequence[str] = (),
+    shared_memory: int = 0,
 ) -> None:
     """Make every bind, outer targets before inner ones; staging is an empty directory.
 
     The directories hide, which is the state directory, and covers are covered by
-    empty ones, in which only what keep names is what it was. Everything that is shown is
-    opened before, and nothing that a pod can change is looked up by its name: the
+    empty ones, in which only what keep names is what it was; so is /dev/shm, if
+    shared_memory says how many bytes it may take. Everything that is shown is opened before, and nothing that a pod can change is looked up by its name: the
     covered directories are out of reach when the first mount point is.
     """
-    tops = _outermost((*covers, hide) if hide else covers)
+    own = (*((hide,) if hide else ()), *((SHARED_MEMORY,) if shared_memory else ()))
+    tops = _outermost((*covers, *own))
     with contextlib.ExitStack() as stack:
         shown = _open(binds, hide, stack)
         kept = [_by_real_path(stack.enter_context(own_walk(one, hide)).fd) for one in keep]
@@ -93,7 +95,8 @@ def arrange(
             else:
                 one.cover = next((top for top in tops if _lies_in(one.at, top)), "")
         for top in tops:
-            _hide(top, [(path, fd) for path, fd in kept if _lies_in(path, top)])
+            size = f"mode=1777,size={shared_memory}" if top == SHARED_MEMORY else "mode=755,size=1m"
+            _hide(top, [(path, fd) for path, fd in kept if _lies_in(path, top)], size)
         for one in shown:
             if one.cover:
                 _make_covered_point(one, hide)
@@ -185,8 +188,8 @@ def _by_fd(fd: int) -> str:
     return f"/proc/self/fd/{fd}"
 
 
-def _hide(path: str, kept: Sequence[tuple[str, int]]) -> None:
-    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
+def _hide(path: str, kept: Sequence[tuple[str, int]], options: str) -> None:
+    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
     for target, fd in kept:
         if stat.S_ISDIR(os.fstat(fd).st_mode):
             os.makedirs(target, exist_ok=True)

@@ -84,6 +84,8 @@ class Order(NamedTuple):
     hide: str = ""  # a directory that the container sees empty, where it has mounts of its own ...
     keep: tuple[str, ...] = ()  # ... but for these directories in it
     covers: tuple[str, ...] = ()  # more directories that it sees empty; what is kept of them is in keep, too
+    shared_memory: int = 0  # bytes of a /dev/shm of its own, where it has mounts; 0: it sees the machine's
+    user: tuple[int, int, list[int]] | None = None  # whom its command becomes: user, group, other groups
     landlock: int = (
         0  # the ABI by which it reaches only what is named here and what all programs need; 0: it is not used
     )

@@ -12,7 +12,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from node.shim import absent, linux, tree, wall
+from node.shim import absent, init, linux, tree, wall
 from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
 from node.shim.hooks import Hook
@@ -46,7 +46,7 @@ def run(order: Order, notice: int) -> NoReturn:
     code = 0
     try:
         os.setsid()
-        linux.prctl(linux.PR_SET_NAME, b"volcano-shim")
+        linux.prctl(linux.PR_SET_NAME, init.SHIM_NAME)
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
         wall.confine(order)
         _claim(order.directory)
@@ -119,6 +119,7 @@ class Shim:
         self.hook: Hook | None = None  # the one that is being carried out
         self.hook_problem = ""
         self.is_up = False  # the hook after the start, if any, has succeeded
+        self.shared_memory = -1  # its /dev/shm, where that is its own and has to be counted
 
     def live(self) -> None:
         """Run the command to its end and record it."""
@@ -158,6 +159,8 @@ class Shim:
             "startedAt": self.started_at,
             "streak": self.order.streak,
         }
+        if self.order.shared_memory and self.order.memory_bytes:
+            self.shared_memory = tree.open_below(self.main, "dev/shm")
 
     def _come_up(self) -> None:
         """Say that the command runs: for the agent it does when the hook after its start has succeeded."""
@@ -333,9 +336,10 @@ class Shim:
     def _watch_memory(self) -> float:
         limit = self.order.memory_bytes
         pids = [pid for pid in tree.below(os.getpid()) if pid != self.init]
-        used = tree.resident_bytes(pids)
-        # Pages shared after a fork are counted once for each process above; look closer before killing.
-        if used > limit and (used := tree.proportional_bytes(pids)) > limit:
+        kept = tree.bytes_in(self.shared_memory)
+        used = tree.resident_bytes(pids) + kept
+        # Pages that processes share are counted once for each of them above; look closer before killing.
+        if used > limit and (used := tree.proportional_bytes(pids, kept)) > limit:
             self._end_for("OOMKilled", f"It used {used} bytes of memory; its limit is {limit}.")
         return HURRY_S if used > limit // 2 else WATCH_S
 

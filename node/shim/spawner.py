@@ -119,7 +119,8 @@ def _works(attempt: Callable[[], bool]) -> bool:
 
 def _try_mounts(mode: str, staging: str) -> bool:
     """Do everything that a container may need: a bind, and one below a path that is not there."""
-    mounts.enter(mode)
+    mounts.separate(mode)
+    mounts.enter()
     target = f"/.volcano-probe-{os.getpid()}/deep"
     mounts.arrange([Bind(staging, target)], staging)
     mounts.keep_settings()
@@ -129,10 +130,11 @@ def _try_mounts(mode: str, staging: str) -> bool:
 
 def _try_pids(mode: str) -> bool:
     """Have a child that is the first process of its namespace, and a /proc that says so."""
-    mounts.enter(mode, pids=True)
+    mounts.separate(mode, pids=True)
     pid = os.fork()
     if pid == 0:
         try:
+            mounts.enter()
             mounts.show_processes()
             mounts.keep_settings()
             os._exit(0 if os.readlink("/proc/self") == "1" else 1)

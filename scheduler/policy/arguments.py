@@ -74,6 +74,21 @@ class Arguments:
         )
         return default
 
+    def amount(self, name: str, unit: int) -> int:
+        """Return a number that is not negative, in parts of which `unit` make one; 0 for what cannot be read."""
+        value = self.values.get(name, 0)
+        try:
+            number = (
+                float(value) if isinstance(value, int | float) and value is not True else float(_text(value))
+            )
+        except (ValueError, OverflowError):
+            number = math.nan
+        if 0 <= number <= LARGEST_WEIGHT:
+            return round(number * unit)
+        rule = f"a number from 0 to {LARGEST_WEIGHT:,}"
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; it is left out.")
+        return 0
+
     def percentage(self, name: str, default: int) -> int:
         """Return a whole number from 1 to 100."""
         value = self.values.get(name, default)

@@ -23,6 +23,7 @@ from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, S
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
 from scheduler.policy.policy import DEFAULT, Action, Policy, Taking, TaskTopologies
 from scheduler.policy.rescheduling import rescheduling_of
+from scheduler.policy.strategy_fit import kept_of
 from scheduler.policy.zones import zones_of
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ class _Reader:
             packed=self.packed(),
             rescheduling=self.rescheduling(actions, fills=scoring is None),
             preempt=self.taking.get(Action.PREEMPT, DEFAULT.preempt),
+            kept=self.kept(),
             reclaim=self.taking.get(Action.RECLAIM, DEFAULT.reclaim),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
@@ -307,6 +309,12 @@ class _Reader:
             message = "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder."
             self.warn(arguments.path.rpartition(".")[0], message)
         return found
+
+    def kept(self) -> tuple[tuple[str, str, int], ...]:
+        """Return what of nodes is kept for idle devices; that is no matter of how nodes are compared."""
+        arguments = self.listed.get("resource-strategy-fit")
+        is_off = ("resource-strategy-fit", "enablePredicate") in self.parts_off
+        return () if arguments is None or is_off else kept_of(arguments)
 
     def task_topologies(self) -> TaskTopologies | None:
         """Return what comes of the topology of tasks."""

@@ -209,9 +209,9 @@ PLUGINS: Mapping[str, Plugin] = {
     "resource-strategy-fit": Plugin(
         Standing.SWITCHED,
         "Nodes are compared by how much of each resource is used, and scarce ones are left to those who need them.",
-        frozenset({"resourceStrategyFitWeight", "resources", "sra"}),
-        frozenset({"proportional"}),
+        frozenset({"resourceStrategyFitWeight", "resources", "sra", "proportional"}),
         switch="enableNodeOrder",
+        parts=frozenset({"enablePredicate"}),
     ),
 }
 

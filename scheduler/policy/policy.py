@@ -137,6 +137,7 @@ class Policy:
     rescheduling when running pods are moved (shuffle, §2.7, with rescheduling, §3.11); None: never
     preempt     how others end for groups of their queue that are more urgent
     reclaim     how others end for groups of queues that have less than they deserve
+    kept        what of nodes is kept for idle devices (proportional of resource-strategy-fit, §3.11): device, resource, how much for each
     """
 
     actions: frozenset[Action] = frozenset(Action) - {Action.SHUFFLE}
@@ -156,6 +157,7 @@ class Policy:
     rescheduling: Rescheduling | None = None
     preempt: Taking = Taking()
     reclaim: Taking = Taking()
+    kept: tuple[tuple[str, str, int], ...] = ()
 
 
 DEFAULT = Policy(budgets=True, cooldown=True)

@@ -173,6 +173,11 @@ def other_volume(at):
     return b"private" in content(f"{at['other']}/volume/file")
 
 
+@attack("read what another pod has in shared memory")
+def other_shared_memory(at):
+    return b"private" in content(at["shared"])
+
+
 @attack("read a file below the user's home")
 def home(at):
     return b"private" in content(f"{at['home']}/file")
@@ -283,6 +288,13 @@ def state_socket(at):
 def home_socket(at):
     with socket.socket(socket.AF_UNIX) as ours:
         ours.connect(f"{at['home']}/socket")
+    return True
+
+
+@attack("connect to a socket in the machine's /tmp")
+def tmp_socket(at):
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.connect(at["tmp_socket"])
     return True
 
 

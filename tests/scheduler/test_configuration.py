@@ -501,8 +501,11 @@ def test_what_cannot_be_used(text, line, message):
             id="strategies in a list",
         ),
         pytest.param(
-            conf("- name: resource-strategy-fit", "  arguments: {proportional: {enable: true}}"), 5,
-            "proportional has no effect here.",
+            conf(
+                "- name: resource-strategy-fit",
+                "  arguments: {proportional: {enable: true, resources: a/b, resourceProportion: {a/c.cpu: 4}}}",
+            ), 5,
+            "a/c.cpu is no cpu or memory of one of the resources. Did you mean a/b.cpu?",
             id="a part that is not here",
         ),
         pytest.param(

@@ -62,10 +62,12 @@ SECTIONS = (
         "scheduler 4.3",
         "Metrics",
         {
-            "volcano_…": not_done(
-                "Numbers for Prometheus",
-                "Shares, use and waiting are on the pages; there is no such endpoint yet",
-            )
+            "volcano_queue_…": "Figures of queues for Prometheus",
+            "unschedule_…, e2e_job_scheduling_duration": "How many wait, for how many pods, and how long it took until a job had its nodes",
+            "others": not_done(
+                "How long cycles, actions and plugins take, and how often there were which",
+                "Workers are not asked by anybody; decisions are kept, with their times, and are on a page",
+            ),
         },
     ),
 )

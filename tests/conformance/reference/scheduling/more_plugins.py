@@ -142,7 +142,9 @@ SECTIONS = (
                 "`resource-strategy-fit`: annotations of pods `volcano.sh/resource-strategy-scoring-type` and `-weight`",
             ),
             "sra": "Nodes with scarce devices come after others",
-            "proportional": not_done("CPU and memory are kept for idle devices", "No effect, and said so"),
+            "proportional": differs(
+                "CPU and memory are kept for idle devices", "`resource-strategy-fit`: `proportional`"
+            ),
         },
     ),
     section(

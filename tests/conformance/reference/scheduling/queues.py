@@ -197,7 +197,7 @@ _STATES = (
         {
             "tried again": "What fails is tried again",
             "given up": differs("After 15 tries an event says so", "Writes that fail"),
-            "metrics": not_done("Counts of pod groups for Prometheus", "They are in the status"),
+            "metrics": "Counts of pod groups for Prometheus",
         },
     ),
     section(
