@@ -18,7 +18,7 @@ from kube.errors import ApiError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from cluster.access import Actor
     from cluster.access.delegation import Authorizer
@@ -275,6 +275,10 @@ class NoLog(Exception):
     """There is no log to read; the message says why, for people."""
 
 
+class NodeAway(NoLog):
+    """The node that has the log cannot be asked now; the message says since when."""
+
+
 class Line(NamedTuple):
     """One entry of a log, and the offset at which it begins. When it is not whole, the line goes on in the next entry of its stream."""
 
@@ -335,8 +339,19 @@ class Nodes(Protocol):
     """What is asked of the node that runs a pod, as an API server asks a kubelet.
 
     A container's instance is a pod's uid, the container's name and the number of the attempt to run it, from 0; without a
-    number the latest is meant. NoLog says that an instance has no log, or has none any more.
+    number the latest is meant. NoLog says that an instance has no log, or has none any more, NodeAway that its node
+    cannot be asked.
     """
+
+    @property
+    def answer_at_once(self) -> bool:
+        """Whether no node has to be asked over a network, so that nobody waits for an answer."""
+
+    def on(self, node: str) -> Nodes:
+        """Return what answers for one node, by its name."""
+
+    def away(self, node: str) -> str:
+        """Say in a sentence that a node cannot be asked now, and since when; "" when it can."""
 
     @property
     def offsets_are_bytes(self) -> bool:
@@ -345,10 +360,10 @@ class Nodes(Protocol):
     def log_attempts(self, uid: str, container: str) -> list[int]:
         """Return the attempts of a container that have a log, in order."""
 
-    def log_extents(self, uids: Iterable[str]) -> list[LogExtent]:
-        """Return what is kept of the logs of pods: of each container each attempt, in order.
+    def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
+        """Return what is kept of the logs of pods, given by uid and the name of their node: of each container each attempt, in order.
 
-        It is asked several times a second for hundreds of pods, so it must cost next to nothing where
+        Of a node that is away there is nothing. The pods' other logs are found by their uids from then on. It is asked several times a second for hundreds of pods, so it must cost next to nothing where
         nothing was written.
         """
 
@@ -392,8 +407,9 @@ class Nodes(Protocol):
     def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
         """Hand a request (exec, attach) and descriptors to the node; answers come as lines of JSON.
 
-        OSError when nobody answers there. What was asked for ends with the socket.
+        OSError when nobody answers there. What was asked for ends with the socket. Where an answer has
+        `"tells": "sizes"`, whoever changes the size of a terminal says so on the socket: `{"size": [width, height]}`.
         """
 
-    def usage(self, now: int) -> dict[str, Any]:
-        """Return the latest figures of what a node and its containers use; {} when there are none."""
+    def usage(self, now: int) -> list[dict[str, Any]]:
+        """Return the latest figures of what nodes and their containers use, of each node that has some."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from cluster.api import backend
-from dashboard.pages import connect, people, views
+from dashboard.pages import connect, machines, people, views
 
 app_name = "dashboard"
 urlpatterns = [
@@ -28,5 +28,6 @@ urlpatterns = [
 if not backend.is_mirror:  # of a cluster with an API of its own clients ask that one
     urlpatterns += [
         path("connect/", connect.show, name="connect"),
+        path("machines/new/", machines.add, name="add-machine"),
         path("connect/tokens/<int:number>/revoke/", connect.revoke, name="revoke-token"),
     ]

@@ -133,6 +133,7 @@ NODES = _core(
     status_subresource=True,
     index=indexes.node,
     fields=("spec.unschedulable",),
+    subresources=(Subresource("link", ("create",)),),
     computed={"spec.unschedulable": _flag("spec.unschedulable")},
 )
 NAMESPACES = _core(

@@ -13,7 +13,7 @@ from node.paths import Layout
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Mapping
 
     from cluster.backend import Nodes
     from kube.meta import Object
@@ -23,14 +23,23 @@ class LocalNodes:
     """This machine as a node, and simulated nodes, whose pods write nothing."""
 
     offsets_are_bytes = True
+    answer_at_once = True
+
+    def on(self, node: str) -> Nodes:
+        """Return this machine, which answers for simulated nodes too."""
+        return self
+
+    def away(self, node: str) -> str:
+        """Say "": files can always be read."""
+        return ""
 
     def log_attempts(self, uid: str, container: str) -> list[int]:
         """Return the attempts of a container that still have files, in order."""
         return logs.attempt_numbers(uid, container)
 
-    def log_extents(self, uids: Iterable[str]) -> list[LogExtent]:
+    def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
         """Return what is kept of the logs of pods."""
-        return log_extents.of_pods(Layout(settings.DATA), uids)
+        return log_extents.of_pods(Layout(settings.DATA), pods)
 
     def read_log(
         self,
@@ -88,9 +97,10 @@ class LocalNodes:
         """Hand a request and descriptors to this machine's agent; OSError when none runs."""
         return server.call(settings.DATA, request, fds)
 
-    def usage(self, now: int) -> dict[str, Any]:
-        """Return the latest figures that the agent wrote; {} when they are old."""
-        return usage.read(Layout(settings.DATA), now)
+    def usage(self, now: int) -> list[dict[str, Any]]:
+        """Return the latest figures that the agent wrote; none when they are old."""
+        found = usage.read(Layout(settings.DATA), now)
+        return [found] if found else []
 
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ CHUNK = 256 * 1024
 LEAST = 2 * PIECE  # one entry always fits
 TAIL_MOST = 4 * 1024 * 1024
 SIMULATED = "simulated://"
+TIME = 27  # characters of an entry's time; in the middle of one it has fewer
 
 
 class Raw(NamedTuple):
@@ -53,10 +54,25 @@ def read(
     Without an attempt the latest is read. An offset in the middle of an entry
     begins with the next one.
     """
+    return chunk_of(*stretch(pod_uid, container, attempt, since_offset, limit))
+
+
+def stretch(
+    pod_uid: str, container: str, attempt: int | None, since_offset: int, limit: int
+) -> tuple[int, Raw, int]:
+    """Return the attempt, what `read` returns as it is on disk, and the offset that was asked for."""
     number, directory = _directory(pod_uid, container, attempt)
-    raw = read_raw(directory, since_offset, limit)
+    return number, read_raw(directory, since_offset, limit), since_offset
+
+
+def chunk_of(attempt: int, raw: Raw, asked: int, before: int | None = None) -> LogChunk:
+    """Return what was read from the offset that was asked for; with `before` only what begins before that."""
     lines = tuple(_lines(raw))
-    return LogChunk(number, lines, raw.start, raw.next, max(0, raw.start - since_offset), raw.ended)
+    chunk = LogChunk(attempt, lines, raw.start, raw.next, max(0, raw.start - asked), raw.ended)
+    if before is None:
+        return chunk
+    kept = tuple(line for line in lines if line.offset < before)
+    return chunk._replace(lines=kept, next=max(chunk.start, min(chunk.next, before)))
 
 
 def _lines(raw: Raw) -> Iterator[Line]:
@@ -90,14 +106,17 @@ def tail(
     `before` is where an entry begins: then the lines before it are meant, and following goes on there.
     Fewer lines are returned when they would take more than `most` bytes.
     """
-    _, directory = _directory(pod_uid, container, attempt)
+    return chunk_of(*last_stretch(pod_uid, container, attempt, lines, most, before), before=before)
+
+
+def last_stretch(
+    pod_uid: str, container: str, attempt: int | None, lines: int, most: int, before: int | None
+) -> tuple[int, Raw, int]:
+    """Return the attempt, what `tail` is made of as it is on disk, and the offset at which it should begin."""
+    number, directory = _directory(pod_uid, container, attempt)
     end = end_of(directory) if before is None else before
     begin = tail_offset(directory, lines, most=most, end=end)
-    chunk = read(pod_uid, container, attempt, since_offset=begin, limit=end - begin + LEAST)
-    if before is None:
-        return chunk
-    kept = tuple(line for line in chunk.lines if line.offset < before)
-    return chunk._replace(lines=kept, next=max(chunk.start, min(chunk.next, before)))
+    return number, read_raw(directory, begin, end - begin + LEAST), begin
 
 
 def end_of(directory: Path) -> int:
@@ -274,6 +293,11 @@ def _read_segments(
 
 def _parse(raw: bytes, offset: int) -> Line | None:
     parts = raw.split(b" ", 3)
-    if len(parts) != 4 or parts[1] not in (b"stdout", b"stderr") or parts[2] not in (b"F", b"P"):
+    if (
+        len(parts) != 4
+        or len(parts[0]) != TIME
+        or parts[1] not in (b"stdout", b"stderr")
+        or parts[2] not in (b"F", b"P")
+    ):
         return None  # the rest of an entry in whose middle the reading began
     return Line(parts[0].decode(errors="replace"), parts[1].decode(), parts[3], parts[2] == b"F", offset)

@@ -49,6 +49,7 @@ class Container(NamedTuple):
     uid: str
     name: str
     shim: int
+    root: int = 0  # the first process of its own, where what is beside that is its engine's
 
 
 class Total(NamedTuple):
@@ -132,7 +133,12 @@ class Sampler:
         processes = all_processes()
         self._know_inits(processes, {one.shim for one in containers})
         totals = {one.shim: [0, 0] for one in containers if one.shim in processes}
-        owners = dict.fromkeys(totals, 0) | {shim: shim for shim in totals}
+        owners = {shim: shim for shim in totals}
+        for one in containers:
+            if (
+                one.root and one.shim in totals
+            ):  # what is below the shim is the engine's, but for the container's own
+                owners |= {one.shim: 0, one.root: one.shim}
         for pid, process in processes.items():
             owner = _owner(pid, processes, owners)
             if owner:
@@ -229,9 +235,14 @@ def machine_total(now: float) -> Total:
 
 
 def read(layout: Layout, now: int) -> dict[str, Any]:
-    """Return the latest figures, {} when there are none that still mean something."""
+    """Return the latest figures of this machine, {} when there are none that still mean something."""
+    return read_file(layout.root / NAME, now)
+
+
+def read_file(file: Path, now: int) -> dict[str, Any]:
+    """Return the figures in a file, {} when there are none or they are old at a time (ms)."""
     try:
-        figures = json.loads((layout.root / NAME).read_bytes())
+        figures = json.loads(file.read_bytes())
     except (OSError, ValueError):
         return {}
     fresh = isinstance(figures, dict) and abs(now - figures.get("at", 0)) < STALE_S * 1000

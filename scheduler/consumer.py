@@ -97,7 +97,8 @@ class SchedulerConsumer(Consumer[Snapshot]):
         back = [timer.key for timer in timers if timer.kind == RETRY]
         state.resting.difference_update(back)
         if state.policy.usage is not None:
-            state.loads.note(backend.nodes.usage(now))
+            for figures in backend.nodes.usage(now):
+                state.loads.note(figures)
         decisions = schedule(state, now)
         state.settled(decisions.said)
         timers_wanted = [] if decisions.wake is None else [Timer(AGAIN, "", decisions.wake)]

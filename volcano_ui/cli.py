@@ -14,6 +14,7 @@ volcano-ui: batch jobs, and the dashboard for them
   volcano-ui up           start everything on this machine; Ctrl-C stops it
   volcano-ui loginlink    print a one-time link that logs in
   volcano-ui kubeconfig   write a kubeconfig for kubectl and programs
+  volcano-ui jointoken    print the command by which another machine becomes a node
   volcano-ui check        look at the settings; --deploy looks harder
   volcano-ui help         list all commands
 

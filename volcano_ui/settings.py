@@ -68,10 +68,16 @@ LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs
 ALLOW_UNWALLED = env.flag(
     "ALLOW_UNWALLED", default=False
 )  # pods of everybody, on a machine without a wall round them
+# By what images run on this machine: auto, none, podman, docker or a path.
+ENGINE = env.text("ENGINE", "auto")
 DEVICES = env.devices("DEVICES")  # of this machine, which pods get to themselves, beside GPUs that are found
 HOST_PATHS = env.directories("HOST_PATHS")  # below them anybody's pods may mount directories of this machine
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods
 NODE_NAME = env.text("NODE_NAME")  # of this machine as a node; its host name when empty
+# Of another machine, which `manage.py agent` joins as a node: its API, the token to join with, and whom to believe.
+SERVER = env.text("SERVER")
+JOIN_TOKEN = env.text("JOIN_TOKEN")
+SERVER_CA = env.text("SERVER_CA")
 
 SECRET_KEY = env.secret("SECRET_KEY", HOME / "secret-key")
 DEBUG = env.flag("DEBUG", default=False)

@@ -257,7 +257,10 @@ async def _authorize(request: Request, resource: Resource) -> None:
     place = info.name if resource is resources.NAMESPACES else info.namespace
     if access.is_system(request.actor):
         return
-    await threads.read(authorize.require, request.actor, info.verb, info.target, resource, place, info.name)
+    fields = authorize.fields_of(request)
+    await threads.read(
+        authorize.require, request.actor, info.verb, info.target, resource, place, info.name, fields
+    )
 
 
 async def _handled(request: Request, resource: Resource) -> Response:

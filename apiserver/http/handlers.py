@@ -8,6 +8,7 @@ import apiserver.discovery
 import apiserver.health
 import apiserver.objects.evictions
 import apiserver.objects.finalize
+import apiserver.objects.joining
 import apiserver.objects.metrics
 import apiserver.objects.reviews
 import apiserver.objects.scale
@@ -15,4 +16,5 @@ import apiserver.objects.token_requests
 import apiserver.openapi.answers
 import apiserver.streams.exec_attach
 import apiserver.streams.logs
+import apiserver.streams.node_link
 import apiserver.telemetry

@@ -41,6 +41,7 @@ class Right(NamedTuple):
     resource: Resource
     place: str
     name: str
+    fields: str
 
 
 class Claim(NamedTuple):
@@ -122,7 +123,9 @@ def _claim(request: Request) -> Claim:
     info = request.info
     assert info.resource is not None  # noqa: S101  nothing else lasts
     place = info.name if info.resource is resources.NAMESPACES else info.namespace
-    right = Right(request.actor, info.verb, info.target, info.resource, place, info.name)
+    right = Right(
+        request.actor, info.verb, info.target, info.resource, place, info.name, authorize.fields_of(request)
+    )
     return Claim(authentication.credentials(request.headers), right)
 
 
@@ -136,7 +139,7 @@ def _lost(claims: Sequence[Claim]) -> list[Claim]:
         actor = same.setdefault(right.actor, right.actor)
         try:
             if not access.is_system(actor):
-                authorize.require(actor, right.verb, right.target, right.resource, right.place, right.name)
+                authorize.require(actor, *right[1:])
         except Forbidden:
             found.append(claim)
     return found

@@ -61,20 +61,25 @@ async def _answer(
 
 
 def _nodes(request: Request, options: ListOptions) -> list[Object]:
-    figures = backend.nodes.usage(request.now)
-    if not figures.get("machine") or request.info.name not in ("", figures["node"]):
-        return []
-    found = store.find(NODES, name=figures["node"], limit=1)
+    measured = [each for each in backend.nodes.usage(request.now) if each.get("machine")]
     return [
         _object(NODE_METRICS, stored, figures, figures["machine"][2])
         | {"usage": _amounts(*figures["machine"][:2])}
-        for stored in found
+        for figures in measured
+        if request.info.name in ("", figures["node"])
+        for stored in store.find(NODES, name=figures["node"], limit=1)
         if listing.matches(stored, options)
     ]
 
 
 def _pods(request: Request, options: ListOptions) -> list[Object]:
-    figures = backend.nodes.usage(request.now)
+    return [
+        pod for figures in backend.nodes.usage(request.now) for pod in _of_node(request, options, figures)
+    ]
+
+
+def _of_node(request: Request, options: ListOptions, figures: Figures) -> list[Object]:
+    """Return the use of the pods of a node: it has nothing to say of others."""
     measured: dict[str, list[list[Any]]] = {}
     for uid, *rest in figures.get("containers", ()):
         measured.setdefault(uid, []).append(rest)

@@ -20,7 +20,7 @@ PATCHES = ("application/json-patch+json", "application/merge-patch+json")
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 WATCH_STREAM = "application/json;stream=watch"
-CONNECTIONS = frozenset({"exec", "attach", "portforward", "proxy"})
+CONNECTIONS = frozenset({"exec", "attach", "link", "portforward", "proxy"})
 LOG = "log"
 
 # verb: method, first word of the operation's id, x-kubernetes-action, what the description says, codes beside 200

@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from apiserver.http import routes, threads
 from apiserver.http.rights_keeper import keeper as rights
-from apiserver.streams import channels, containers, pipes
+from apiserver.streams import channels, containers
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
-from apiserver.streams.node_connection import Asked, Attached, Process, Target, resize
+from apiserver.streams.node_connection import Asked, Attached, NodeConnection, Process, Target
 from apiserver.watch import connection
 from cluster.access import audit
+from cluster.backend import NodeAway
 from cluster.store import store
 from kube.errors import BadRequest, TooManyRequests
 from kube.resources import PODS
+from node import pipes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -210,7 +212,7 @@ async def _converse(talk: Channels, process: Process, asked: Asked, lost: asynci
     feeder = _feeder(process.ours.pop("stdin", -1), tty=process.tty)
     terminal = process.ours.get("stdout", -1) if process.tty else -1
     async with _tasks(feeder) as begin:
-        client = begin(_listen(talk, feeder, terminal))
+        client = begin(_listen(talk, feeder, process, terminal))
         outputs = {begin(copier.run()) for copier in copiers}
         end = begin(process.exit_code())
         ending = begin(lost.wait())
@@ -219,7 +221,7 @@ async def _converse(talk: Channels, process: Process, asked: Asked, lost: asynci
             return
         await _drain({client, ending}, outputs, copiers)
         if not client.done() and not lost.is_set():
-            await talk.finish(_status(end.result()))
+            await talk.finish(_status(end.result(), process.lost))
 
 
 async def _watch(
@@ -230,12 +232,20 @@ async def _watch(
     terminal = attached.input if asked.tty else -1
     feeder = _feeder(os.dup(attached.input) if asked.stdin and attached.input >= 0 else -1, tty=asked.tty)
     async with _tasks(feeder) as begin:
-        client = begin(_listen(talk, feeder, terminal))
+        client = begin(_listen(talk, feeder, attached, terminal))
         output = begin(_show(talk, asked, parts))
         await asyncio.wait({client, output, begin(lost.wait())}, return_when=asyncio.FIRST_COMPLETED)
         if not client.done() and not lost.is_set():
-            output.result()
-            await talk.finish(SUCCESS)
+            await talk.finish(_shown(output))
+
+
+def _shown(output: Task) -> Object:
+    """Return the last word about a container's output."""
+    try:
+        output.result()
+    except NodeAway as error:
+        return _failed(str(error))
+    return SUCCESS
 
 
 async def _show(talk: Channels, asked: Asked, parts: Output) -> None:
@@ -246,7 +256,7 @@ async def _show(talk: Channels, asked: Asked, parts: Output) -> None:
                 await talk.send(channel, b"".join(data for _, data in run))
 
 
-async def _listen(talk: Channels, feeder: pipes.Feeder | None, terminal: int) -> None:
+async def _listen(talk: Channels, feeder: pipes.Feeder | None, node: NodeConnection, terminal: int) -> None:
     """Take what the client sends, until it goes."""
     while (message := await talk.receive()) is not None:
         channel, data = message
@@ -255,13 +265,13 @@ async def _listen(talk: Channels, feeder: pipes.Feeder | None, terminal: int) ->
         elif channel == channels.CLOSE and data[:1] == bytes([STDIN]) and feeder is not None:
             await feeder.close()
         elif channel == RESIZE and terminal >= 0:
-            _resize_as_told(terminal, data)
+            _resize_as_told(node, terminal, data)
 
 
-def _resize_as_told(terminal: int, data: bytes) -> None:
+def _resize_as_told(node: NodeConnection, terminal: int, data: bytes) -> None:
     with contextlib.suppress(ValueError, TypeError, AttributeError, struct.error, RecursionError):
         size = json.loads(data)
-        resize(terminal, size.get("Width", 0), size.get("Height", 0))
+        node.resize(terminal, size.get("Width", 0), size.get("Height", 0))
 
 
 async def _drain(enders: set[Task], outputs: set[Task], copiers: list[Copier]) -> None:
@@ -307,8 +317,10 @@ async def _in_thread(function: Any, *arguments: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
-def _status(code: int | None) -> Object:
+def _status(code: int | None, lost: str = "") -> Object:
     """Return the last word about a command: how it ended."""
+    if lost:
+        return _failed(f"how the command ended is not known: {lost}; it is ended there")
     if code is None:
         return _failed(
             "how the command ended is not known, because the process that watched over it was killed"

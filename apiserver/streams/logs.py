@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,10 +16,10 @@ from apiserver.http.rights_keeper import keeper as rights
 from apiserver.streams import containers
 from apiserver.watch import connection
 from cluster.api import backend
-from cluster.backend import LogText, NoLog
+from cluster.backend import LogText, NodeAway, NoLog
 from cluster.store import store
 from kube import errors
-from kube.errors import BadRequest, Invalid, TooManyRequests
+from kube.errors import BadRequest, Invalid, ServiceUnavailable, TooManyRequests
 from kube.meta import parse_time
 from kube.resources import PODS
 
@@ -37,6 +38,7 @@ INT64 = 2**63
 LAST: Message = {"type": "http.response.body", "body": b"", "more_body": False}
 END_S = 0.2  # for a client whose right is gone to take the last chunk
 _followers: Counter[str] = Counter()
+log = logging.getLogger(__name__)
 
 
 class Options(NamedTuple):
@@ -120,8 +122,11 @@ async def pod_log(request: Request) -> Response:
     if containers.is_simulated(instance):
         return _sentence(backend.nodes.why_no_log(pod), text)
     number = containers.number(instance)
+    nodes = backend.nodes.on(pod["spec"]["nodeName"])
     try:
-        parts = await backend.nodes.log_text(pod["metadata"]["uid"], container, number, text)
+        parts = await nodes.log_text(pod["metadata"]["uid"], container, number, text)
+    except NodeAway as error:
+        raise ServiceUnavailable(str(error)) from None
     except NoLog:
         return _sentence(f"unable to retrieve container logs for {instance}", text)
     return TextStream(parts, request if text.follow else None)
@@ -152,6 +157,13 @@ class TextStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until either side has enough."""
+        try:
+            await self._serve(scope, receive, send)
+        except NodeAway as error:  # that not all was sent must not look like the end
+            log.warning("a log was cut off: %s", error)
+            connection.abort(scope)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.follows is None:
             await self._run(receive, send)
             return

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
+import contextlib
 import json
 import os
-import socket
-import struct
-import termios
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apiserver.http import query
-from apiserver.streams import containers, pipes
+from apiserver.streams import containers
 from cluster.api import backend
+from cluster.backend import NodeAway
 from kube.errors import InternalError, ServiceUnavailable
+from node import port_client
+from node.port_client import AnswerLine
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator
 
     from starlette.datastructures import QueryParams
@@ -57,48 +58,38 @@ class Target(NamedTuple):
     container: str
     id: str
 
+    @property
+    def node(self) -> str:
+        """The name of the node that it runs on."""
+        name: str = self.pod["spec"].get("nodeName") or ""
+        return name
+
     def call(self, do: str, fds: list[int], **fields: Any) -> socket.socket:
         """Ask the node to do something with it; ServiceUnavailable when the node does not answer."""
         request = {"do": do, "uid": self.pod["metadata"]["uid"], "container": self.container}
         request |= {"attempt": containers.number(self.id), **fields}
         try:
-            return backend.nodes.connect(request, fds)
+            return backend.nodes.on(self.node).connect(request, fds)
         except OSError as error:
-            node = self.pod["spec"].get("nodeName")
             raise ServiceUnavailable(
-                f"error dialing backend: the agent of node {node} does not answer: {error.strerror}"
+                f"error dialing backend: the agent of node {self.node} does not answer: {error.strerror}"
             ) from None
 
     async def output(self) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """Return what it writes from now on, as (stream, bytes), until it ends."""
+        """Return what it writes from now on, as (stream, bytes), until it ends; ServiceUnavailable when its node is away."""
         uid = self.pod["metadata"]["uid"]
-        return await backend.nodes.log_output(uid, self.container, containers.number(self.id))
+        nodes = backend.nodes.on(self.node)
+        try:
+            return await nodes.log_output(uid, self.container, containers.number(self.id))
+        except NodeAway as error:
+            raise ServiceUnavailable(str(error)) from None
 
 
-class NodeConnection:
-    """The line to the node, and this end of what it was given."""
+class NodeConnection(AnswerLine):
+    """The line to the node, and this end of what it was given; who closes it ends a command that still runs."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self.line = line
-        self._said = b""
-
-    async def hear(self) -> tuple[dict[str, Any], list[int]]:
-        """Return the next answer and its descriptors; {} when the container has ended or nobody is there."""
-        fds: list[int] = []
-        while b"\n" not in self._said:
-            try:
-                data, more, _, _ = socket.recv_fds(self.line, 65536, 4)
-            except BlockingIOError:
-                await pipes.readable(self.line.fileno())
-                continue
-            except ConnectionResetError:
-                data, more = b"", []
-            fds += more
-            if not data:
-                return {}, fds
-            self._said += data
-        first, _, self._said = self._said.partition(b"\n")
-        return json.loads(first), fds
+    lost = ""  # why the node cannot be heard any more
+    tells_sizes = False  # whether the node hears only from us that a terminal has another size
 
     async def first(self) -> tuple[dict[str, Any], list[int]]:
         """Return the first answer; InternalError when there is none in time."""
@@ -109,11 +100,19 @@ class NodeConnection:
             raise InternalError("Internal error occurred: the node did not answer in time.") from None
         if not answer:
             raise InternalError("Internal error occurred: the container ended before the node could answer.")
+        if "lost" in answer:
+            raise ServiceUnavailable(f"error dialing backend: {answer['lost']}")
+        self.tells_sizes = answer.get("tells") == "sizes"
         return answer, fds
 
-    def close(self) -> None:
-        """Let go; a command that still runs is ended by its shim."""
-        self.line.close()
+    def resize(self, terminal: int, width: int, height: int) -> None:
+        """Give a terminal another size."""
+        if not self.tells_sizes:
+            port_client.resize(terminal, width, height)
+            return
+        # Who sends sizes faster than they are taken loses some: the line does not wait.
+        with contextlib.suppress(BlockingIOError):
+            self.line.send(json.dumps({"size": [width, height]}).encode() + b"\n")
 
 
 class Process(NodeConnection):
@@ -127,16 +126,25 @@ class Process(NodeConnection):
     @classmethod
     def start(cls, target: Target, asked: Asked) -> Process:
         """Ask for the command; whether it started is the first answer."""
-        ours, theirs = _terminal(asked) if asked.tty else _pipes(asked)
+        ours, theirs = (
+            port_client.open_terminal(reads=asked.stdin)
+            if asked.tty
+            else port_client.open_pipes([name for name in port_client.STREAMS if getattr(asked, name)])
+        )
         try:
             line = target.call(
-                "exec", list(theirs.values()), argv=asked.command, streams=list(theirs), tty=asked.tty
+                "exec",
+                list(theirs.values()),
+                argv=asked.command,
+                streams=list(theirs),
+                tty=asked.tty,
+                reads=asked.stdin,
             )
         except ServiceUnavailable:
-            _close_all(ours)
+            port_client.close_all(ours)
             raise
         finally:
-            _close_all(theirs)
+            port_client.close_all(theirs)
         return cls(line, ours, tty=asked.tty)
 
     async def answer(self) -> dict[str, Any]:
@@ -145,15 +153,16 @@ class Process(NodeConnection):
         return answer
 
     async def exit_code(self) -> int | None:
-        """Return how it ended, None when nobody knows."""
+        """Return how it ended, None when nobody knows; `lost` says why, where it is the node that was lost."""
         answer, _ = await self.hear()
+        self.lost = str(answer.get("lost") or "")
         code = answer.get("exitCode")
         return code if isinstance(code, int) else None
 
     def close(self) -> None:
         """Let go of everything."""
         super().close()
-        _close_all(self.ours)
+        port_client.close_all(self.ours)
         self.ours.clear()
 
 
@@ -178,35 +187,3 @@ class Attached(NodeConnection):
         if self.input >= 0:
             os.close(self.input)
             self.input = -1
-
-
-def _pipes(asked: Asked) -> tuple[dict[str, int], dict[str, int]]:
-    """Return both ends of the streams that are asked for: ours and the command's."""
-    ours: dict[str, int] = {}
-    theirs: dict[str, int] = {}
-    for name, wanted in (("stdin", asked.stdin), ("stdout", asked.stdout), ("stderr", asked.stderr)):
-        if wanted:
-            reader, writer = os.pipe2(os.O_CLOEXEC)
-            ours[name], theirs[name] = (writer, reader) if name == "stdin" else (reader, writer)
-            os.set_blocking(ours[name], False)
-    return ours, theirs
-
-
-def _terminal(asked: Asked) -> tuple[dict[str, int], dict[str, int]]:
-    ours, theirs = os.openpty()
-    resize(ours, 80, 24)
-    os.set_blocking(ours, False)
-    ends = {"stdout": ours}
-    if asked.stdin:
-        ends["stdin"] = os.dup(ours)
-    return ends, {"tty": theirs}
-
-
-def resize(terminal: int, width: int, height: int) -> None:
-    """Tell a terminal, and thereby who runs at it, its size in characters."""
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-
-
-def _close_all(fds: dict[str, int]) -> None:
-    for fd in fds.values():
-        os.close(fd)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from cluster.access.authorizer import (
     ALL,
+    BOOTSTRAPPERS,
     CONSOLE,
     EVERYWHERE,
     MASTERS,
@@ -28,6 +29,7 @@ from cluster.access.authorizer import (
     grants,
     is_system,
     namespaces,
+    node_of,
     of,
     refuse,
     remedy,
@@ -39,6 +41,7 @@ from cluster.access.authorizer import (
 
 __all__ = [
     "ALL",
+    "BOOTSTRAPPERS",
     "CONSOLE",
     "EVERYWHERE",
     "MASTERS",
@@ -55,6 +58,7 @@ __all__ = [
     "grants",
     "is_system",
     "namespaces",
+    "node_of",
     "of",
     "refuse",
     "remedy",

@@ -42,10 +42,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL",
+    "BOOTSTRAPPERS",
     "CONSOLE",
     "EVERYWHERE",
     "FRESH_S",
     "MASTERS",
+    "NODE",
+    "NODES",
     "SYSTEM",
     "Actor",
     "Everywhere",
@@ -60,6 +63,7 @@ __all__ = [
     "grants",
     "is_system",
     "namespaces",
+    "node_of",
     "of",
     "refuse",
     "remedy",
@@ -72,6 +76,12 @@ __all__ = [
 FRESH_S = 10.0
 MASTERS = "system:masters"  # the group that may do anything, as in Kubernetes (§6.4)
 ACCOUNT = "system:serviceaccount:"  # the names of service accounts begin so; a user's name holds no colon
+# Who a node is to the API, as in Kubernetes (node authorizer). Its agent comes with a token of its own (`tokens.join`).
+NODE = "system:node:"
+NODES = "system:nodes"
+BOOTSTRAPPERS = (
+    "system:bootstrappers"  # who holds a token with which a machine joins, and may do nothing else
+)
 _generation = 0
 _refused: Callable[[str, str], str] = lambda verb, resource: ""  # noqa: E731
 _delegate: Authorizer | None = None
@@ -118,6 +128,12 @@ def account_of(name: str) -> tuple[str, str] | None:
     """Return namespace and name of the service account that an actor's name stands for, None for other actors."""
     namespace, _, account = name.removeprefix(ACCOUNT).partition(":")
     return (namespace, account) if name.startswith(ACCOUNT) and namespace and account else None
+
+
+def node_of(actor: Actor) -> str:
+    """Return which node an actor is, "" for everybody else. What a node may do is in `cluster.access.nodes`."""
+    is_node = NODES in actor.groups and actor.name.startswith(NODE)
+    return actor.name.removeprefix(NODE) if is_node else ""
 
 
 def refuse(why: Callable[[str, str], str]) -> None:
@@ -309,7 +325,9 @@ def _bindings(actor: Actor) -> Iterable[tuple[str, str]]:
 
 
 def _bindings_by_name(actor: Actor) -> Iterable[tuple[str, str]]:
-    """Those of a service account, and of the groups that the authenticator vouches for."""
+    """Those of a service account, and of the groups that the authenticator vouches for; machines have none."""
+    if NODES in actor.groups or BOOTSTRAPPERS in actor.groups:
+        return []
     held = Q(group__name__in=actor.groups)
     if account := account_of(actor.name):
         held |= Q(account_namespace=account[0], account=account[1])

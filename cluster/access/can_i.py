@@ -13,6 +13,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import access
+from cluster.access import nodes
 from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, NAMESPACE, NAMESPACED, SOMEBODY, needed
 from cluster.api import rights
 from cluster.api.cluster_view import ClusterView
@@ -41,6 +42,8 @@ def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
     """Say whether the actor may do what is asked."""
     if access.is_system(actor):
         return Verdict(True, f"The group {access.MASTERS} may do anything.")
+    if node := access.node_of(actor):
+        return _judge_node(node, asked)
     targets = list(_targets(asked))
     if not targets:
         whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
@@ -54,6 +57,14 @@ def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
             if possible and not access.allowed(actor, verb, target, place):
                 return Verdict(False, f"Not all of it: {_missing(verb, target, place)}")
     return Verdict(True, _by_role(actor, _place(asked, targets[0])))
+
+
+def _judge_node(node: str, asked: ResourceAttributes) -> Verdict:
+    """Say whether a node may do something to one object; about no object in particular the answer is no."""
+    targets = list(_targets(asked))
+    if len(targets) == 1 and nodes.may(node, asked.verb, targets[0], asked.namespace, asked.name):
+        return Verdict(True, f"The node {node} is responsible for it.")
+    return Verdict(False, f"The node {node} has nothing to do with it, as far as the question tells.")
 
 
 def _named(asked: ResourceAttributes, target: str) -> str:

@@ -1,4 +1,4 @@
-"""Bearer tokens of users and of service accounts: given out once, looked up by hash, revoked, forgotten.
+"""Bearer tokens of users, service accounts and nodes: given out once, looked up by hash, revoked, forgotten.
 
 A token carries 256 random bits; only its SHA-256 is stored, so a copy of the
 database lets nobody in, and no comparison of secrets can be timed: what is
@@ -10,6 +10,8 @@ another of its name was made since), the pod or Secret that it is bound to.
 
 Who makes a token of a service account can act as it from then on. So he must
 hold every role that the account holds (Kubernetes' rule against escalation).
+
+How nodes get theirs is in `joining`. With one of them all of its machine's are revoked.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ from django.db.models import Q
 from cluster import access, clock
 from cluster.access import audit
 from cluster.access.audit import Deed
-from cluster.access.authorizer import ACCOUNT, Actor
+from cluster.access.authorizer import ACCOUNT, BOOTSTRAPPERS, NODE, NODES, Actor
 from cluster.access.roles import RANK
 from cluster.models import Token
 from cluster.store import store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, invalid, required
 from kube.meta import timestamp
+from kube.resources import NODES as NODE_KIND
 from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS
 
 if TYPE_CHECKING:
@@ -87,7 +90,7 @@ def issue(actor: Actor, user: User, name: str, lifetime_s: int, *, now: int | No
     now = clock.milliseconds() if now is None else now
     if of_user(user, now=now).count() >= MOST_OF_USER:
         raise Conflict(f"{user.username} holds {MOST_OF_USER} tokens; revoke those that nobody uses.")
-    return _issue(actor, Token(user=user, name=_checked(name)), lifetime_s, now)
+    return issued(actor, Token(user=user, name=checked(name)), lifetime_s, now)
 
 
 def issue_for_account(
@@ -111,16 +114,17 @@ def issue_for_account(
         namespace=namespace,
         account=account,
         account_uid=found.uid,
-        name=_checked(name),
+        name=checked(name),
         audiences=_audiences(audiences),
     )
     if bound is not None:
         target = _bindable(namespace, account, bound)
         row.bound_kind, row.bound_name, row.bound_uid = bound.kind, bound.name, target.uid
-    return _issue(actor, row, lifetime_s, clock.milliseconds() if now is None else now)
+    return issued(actor, row, lifetime_s, clock.milliseconds() if now is None else now)
 
 
-def _issue(actor: Actor, row: Token, lifetime_s: int, now: int) -> Issued:
+def issued(actor: Actor, row: Token, lifetime_s: int, now: int) -> Issued:
+    """Store a new token, whose holder was looked at before."""
     secret = PREFIX + secrets.token_urlsafe(32)
     row.hash, row.created = digest(secret), now
     row.expires = now + min(max(lifetime_s, LEAST_S), MOST_S) * 1000
@@ -139,8 +143,7 @@ def find(secret: str, *, audience: str = AUDIENCE, now: int | None = None) -> To
     row = found.first()
     if row is None or audience not in audiences_of(row):
         return None
-    lives = row.user.is_active if row.user is not None else _account_lives(row)
-    return row if lives else None
+    return row if _lives(row) else None
 
 
 def audiences_of(row: Token) -> list[str]:
@@ -152,6 +155,9 @@ def actor_of(row: Token) -> Actor:
     """Return who comes with a token."""
     if row.user is not None:
         return user_actor(row.user)
+    if row.node:
+        name, group = (f"system:bootstrap:{row.pk}", BOOTSTRAPPERS) if row.joins else (NODE + row.node, NODES)
+        return Actor(name, (group, "system:authenticated"), uid=str(row.pk))
     return account_actor(row.namespace, row.account, row.account_uid)
 
 
@@ -180,18 +186,20 @@ def of_user(user: User, *, now: int | None = None) -> QuerySet[Token]:
 
 
 def visible(actor: Actor, *, now: int | None = None) -> list[Token]:
-    """Return the tokens that the actor may revoke as an administrator: of users, and of service accounts where he is one."""
+    """Return the tokens that the actor may revoke as an administrator: of users and nodes, and of service accounts where he is one."""
     users = access.allowed(actor, "update", "users", "")
     places = access.namespaces(actor, "roles")
     accounts = ~Q(account="")
     if not isinstance(places, access.Everywhere):
         accounts &= Q(namespace__in=places)
     wanted = accounts | Q(user__isnull=False) if users else accounts
+    if access.allowed(actor, "delete", NODE_KIND, ""):
+        wanted |= ~Q(node="")
     return list(_living(now).filter(wanted).select_related("user"))
 
 
 def revoke(actor: Actor, number: int, *, now: int | None = None) -> Token:
-    """End a token: one's own, any user's for an administrator, a service account's for one of its namespace."""
+    """End a token: one's own, any user's or node's for an administrator, a service account's for one of its namespace."""
     with transaction.atomic():
         row = Token.objects.select_related("user").filter(pk=number).first()
         if row is None or not _may_revoke(actor, row):
@@ -199,6 +207,9 @@ def revoke(actor: Actor, number: int, *, now: int | None = None) -> Token:
         if row.revoked is None:
             row.revoked = clock.milliseconds() if now is None else now
             row.save(update_fields=["revoked"])
+            if row.agent:
+                others = Token.objects.filter(node=row.node, agent=row.agent, revoked=None)
+                others.update(revoked=row.revoked)
             _record(actor, "revoke-token", row, f"Token “{row.name}”.")
     return row
 
@@ -230,6 +241,12 @@ def _living_object(resource: Resource, namespace: str, name: str) -> Stored | No
     except NotFound:
         return None
     return None if found.object["metadata"].get("deletionTimestamp") else found
+
+
+def _lives(row: Token) -> bool:
+    if row.user is not None:
+        return row.user.is_active
+    return bool(row.node) or _account_lives(row)
 
 
 def _account_lives(row: Token) -> bool:
@@ -286,10 +303,13 @@ def _check_escalation(actor: Actor, namespace: str, account: str) -> None:
 def _may_revoke(actor: Actor, row: Token) -> bool:
     if row.user_id is not None:
         return row.user_id == actor.user_id or access.allowed(actor, "update", "users", "")
+    if row.node:
+        return access.allowed(actor, "delete", NODE_KIND, "")
     return access.allowed(actor, "delete", RIGHT, row.namespace)
 
 
-def _checked(name: str) -> str:
+def checked(name: str) -> str:
+    """Return what a token is for, without spaces around it; Invalid when that says nothing."""
     name = name.strip()
     if not name:
         raise Invalid.of(
@@ -316,9 +336,9 @@ def _record(actor: Actor, verb: str, row: Token, message: str) -> None:
         Deed(
             actor=actor.real or actor.name,
             verb=verb,
-            resource="users" if row.user is not None else "serviceaccounts",
+            resource="users" if row.user is not None else "nodes" if row.node else "serviceaccounts",
             namespace=row.namespace,
-            name=row.user.username if row.user is not None else row.account,
+            name=row.user.username if row.user is not None else row.node or row.account,
             message=message,
         )
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError
 
+from cluster import access
 from cluster.access import audit
 from cluster.access.audit import Deed
 from cluster.models import AuditEntry
@@ -38,7 +39,7 @@ class AuditedChange:
     def done(self, old: Stored | None, new: Stored) -> None:
         """Write that old became new; old is None where nothing is compared."""
         actor, verb, resource, _ = self._about
-        if self._quiet or resource.id in UNTOLD:
+        if self._quiet or not _is_told(actor, resource):
             return
         entry = _entry(actor, verb, resource, new.object, new)
         if old is not None:
@@ -47,7 +48,7 @@ class AuditedChange:
 
     def failed(self, error: ApiError) -> None:
         """Write that the change was denied or refused."""
-        if self._quiet or error.code >= 500:
+        if self._quiet or error.code >= 500 or _is_haste(self._about[0], error):
             return
         try:
             audit.record(_failure(*self._about, error))
@@ -102,11 +103,21 @@ def each(verb: str, creations: Sequence[Creation], outcomes: Sequence[Stored | E
     rows = []
     for (actor, resource, obj, *_), outcome in zip(creations, outcomes, strict=True):
         if isinstance(outcome, ApiError):
-            if outcome.code < 500:
+            if outcome.code < 500 and not _is_haste(actor, outcome):
                 rows.append(_failure(actor, verb, resource, obj, outcome))
-        elif not isinstance(outcome, Exception) and resource.id not in UNTOLD:
+        elif not isinstance(outcome, Exception) and _is_told(actor, resource):
             rows.append(_entry(actor, verb, resource, outcome.object, outcome))
     audit.record_many(rows)
+
+
+def _is_told(actor: Actor, resource: Resource) -> bool:
+    """Whether a change that was made says something of somebody; what nodes do follows from what people did."""
+    return resource.id not in UNTOLD and not access.node_of(actor)
+
+
+def _is_haste(actor: Actor, error: ApiError) -> bool:
+    """Whether a refusal only says that a node was behind: it is told, and does it again."""
+    return bool(access.node_of(actor)) and error.reason != Forbidden.reason
 
 
 def last_writer(resource: Resource, stored: Stored) -> str:

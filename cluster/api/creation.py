@@ -182,7 +182,7 @@ def shaped(actor: Actor, resource: Resource, obj: Object) -> Admitted:
         if new.object["metadata"].get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         if not system:
-            server_fields.set_creator(new.object, actor.name)
+            server_fields.set_creator(new.object, None if access.node_of(actor) else actor.name)
             if resource.status_subresource and resource.id not in STATUS_ON_CREATE:
                 new.object.pop("status", None)
     return new

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.store import Group, Store, Stored
     from kube.errors import ApiError
 
-NODES = "node.local_nodes.LocalNodes"  # by its path: nodes stand above the cluster
+NODES = "node.all_nodes.AllNodes"  # by its path: nodes stand above the cluster
 
 
 class Embedded:
@@ -46,7 +46,7 @@ class Embedded:
 
     @cached_property
     def nodes(self) -> Nodes:
-        """This machine's agent and the files that it keeps; simulated nodes have neither."""
+        """This machine's agent and the files that it keeps, and those of linked machines; simulated nodes have neither."""
         nodes: Nodes = import_string(NODES)()
         return nodes
 

@@ -12,6 +12,7 @@ Rules beyond the table of `cluster.access.roles`:
 * The ConfigMap that configures the scheduler decides about everybody's jobs, so it asks for more than other
   ConfigMaps of its namespace, whoever made it.
 * Priority classes of the system's own are for administrators of all namespaces (`cluster.access.system_priorities`).
+* A node may do what `cluster.access.nodes` says, and has no roles.
 * Naming an owner makes an object part of it, so it needs the right to update
   the owner (Kubernetes: OwnerReferencesPermissionEnforcement). A Command may
   name its target without it. Where the cluster decides about the owner, its own
@@ -23,7 +24,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access import hostpaths, system_priorities
+from cluster.access import hostpaths, nodes, system_priorities
 from cluster.access.ownership import creator_of, line, referred
 from cluster.api import metadata
 from kube import lenient, resources, scheduler_configuration
@@ -63,6 +64,10 @@ def place_of(resource: Resource, obj: Object) -> str:
 def check_create(actor: Actor, resource: Resource, obj: Object, view: ClusterView) -> None:
     """Raise Forbidden unless the actor may create a well-shaped object, Invalid where that goes for one field."""
     if access.is_system(actor):
+        return
+    if node := access.node_of(actor):
+        nodes.check_create(node, resource, obj)
+        _check_owners(actor, obj, (), view)
         return
     place, name = place_of(resource, obj), metadata.name_of(obj)
     target = None
@@ -115,6 +120,11 @@ def check_change(
     """Raise Forbidden unless the actor may turn old into new, which is None for what has no good shape."""
     if access.is_system(actor):
         return
+    known = old["metadata"].get("ownerReferences") or ()
+    if node := access.node_of(actor):
+        nodes.check_change(node, verb, resource, old, new, subresource)
+        _check_owners(actor, new or {"metadata": {}}, known, view)
+        return
     target = f"{resource.id}/{subresource}" if subresource else resource.id
     if resource is resources.QUEUES and not subresource and new and _at_most_state_differs(old, new):
         target = QUEUE_STATE
@@ -124,11 +134,14 @@ def check_change(
     if new is not None:
         hostpaths.check_change(actor, resource, old, new)
         system_priorities.check_change(actor, resource, old, new)
-        _check_owners(actor, new, old["metadata"].get("ownerReferences") or (), view)
+        _check_owners(actor, new, known, view)
 
 
 def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view: ClusterView) -> None:
     """Raise Forbidden unless the actor may delete a stored object."""
+    if node := access.node_of(actor):
+        nodes.check_delete(node, verb, resource, old)
+        return
     place, name = place_of(resource, old), metadata.name_of(old)
     access.require(actor, verb, resource, place, name, owner=owner_of(old, view))
     _check_configuration(actor, verb, resource, place, name)

@@ -9,6 +9,7 @@ from django.db import DatabaseError
 from django.db import transaction as database
 
 from cluster import access
+from cluster.access import nodes
 from cluster.store import Stored, sql, store
 from kube import resources
 from kube.errors import NotFound, ServiceUnavailable
@@ -49,6 +50,8 @@ def stored(actor: Actor, verb: str, resource: Resource, namespace: str, name: st
 def missing(actor: Actor, verb: str, resource: Resource, namespace: str, name: str) -> NoReturn:
     """Raise NotFound, or Forbidden for who may not learn whether an object exists."""
     place = name if resource is resources.NAMESPACES else namespace if resource.namespaced else ""
-    if not access.allowed(actor, "get", resource, place):
+    if node := access.node_of(actor):
+        nodes.require(node, verb, resource.id, place, name)
+    elif not access.allowed(actor, "get", resource, place):
         access.require(actor, verb, resource, place, name)
     raise NotFound.of(resource.id, name)

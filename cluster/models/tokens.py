@@ -8,13 +8,18 @@ from django.db.models import Q
 
 
 class Token(models.Model):
-    """A token of one user or of one service account. Only its SHA-256 is kept; times are epoch milliseconds.
+    """A token of one user, of one service account or of one node. Only its SHA-256 is kept; times are epoch milliseconds.
 
     `account_uid` makes the tokens of a service account that was deleted
     worthless, also when another of the same name is made. A token that is
     bound to a pod or a Secret ends with it. `audiences` is a list separated by
     spaces, empty for this API. `used` is when it was last seen, to some minutes.
+
+    With one that `joins` a machine becomes the node of the name `node`, which is ANY until the first machine comes, and
+    gets a token of its own. `agent` is that machine's: the id of its state directory.
     """
+
+    ANY = "*"
 
     hash = models.CharField(max_length=64, unique=True)
     user = models.ForeignKey(
@@ -25,6 +30,9 @@ class Token(models.Model):
     account_uid = models.CharField(max_length=36, blank=True)
     name = models.CharField(max_length=100)
     audiences = models.CharField(max_length=1000, blank=True)
+    node = models.CharField(max_length=253, blank=True)
+    agent = models.CharField(max_length=36, blank=True)
+    joins = models.BooleanField(default=False)
     bound_kind = models.CharField(max_length=16, blank=True)
     bound_name = models.CharField(max_length=253, blank=True)
     bound_uid = models.CharField(max_length=36, blank=True)
@@ -36,15 +44,26 @@ class Token(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(user__isnull=False, account="") | Q(user__isnull=True) & ~Q(account=""),
+                condition=Q(user__isnull=False, account="", node="")
+                | Q(user__isnull=True, node="") & ~Q(account="")
+                | Q(user__isnull=True, account="") & ~Q(node=""),
                 name="token_one_holder",
             )
         ]
         indexes = [
             models.Index(fields=["expires"], name="token_expires"),
             models.Index(fields=["namespace", "account"], name="token_account", condition=~Q(account="")),
+            models.Index(fields=["node"], name="token_node", condition=~Q(node="")),
         ]
 
     def __str__(self) -> str:
-        holder = self.user if self.user_id is not None else f"{self.namespace}/{self.account}"
-        return f"token {self.name} of {holder}"
+        return f"token {self.name} of {self.holder}"
+
+    @property
+    def holder(self) -> str:
+        """Whose it is, for people."""
+        if self.user is not None:
+            return self.user.username
+        if self.node:
+            return "one new node" if self.node == self.ANY else f"node {self.node}"
+        return f"{self.namespace}/{self.account}"

@@ -23,7 +23,7 @@ from kube.resources import PODS
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
     from cluster.backend import Nodes
     from cluster.remote.log_offsets import PlacedLine
@@ -43,6 +43,7 @@ class RemoteNodes:
     """The nodes of a cluster with an API of its own, asked in somebody's name or (None) that of the kubeconfig's user. Thread-safe."""
 
     offsets_are_bytes = False
+    answer_at_once = False
 
     def __init__(self, memory: LogMemory | None = None, impersonation: Impersonation | None = None) -> None:
         self._memory = memory or LogMemory()
@@ -52,13 +53,21 @@ class RemoteNodes:
         """Return the same nodes, asked in somebody's name; what is read is remembered together."""
         return RemoteNodes(self._memory, impersonation)
 
+    def on(self, node: str) -> Nodes:
+        """Return the same: the cluster's API finds the node."""
+        return self
+
+    def away(self, node: str) -> str:
+        """Say "": what cannot be reached the API tells when it is asked."""
+        return ""
+
     def log_attempts(self, uid: str, container: str) -> list[int]:
         """Return the attempts of a container whose logs its node still has: the present one and the one before."""
         return [each.attempt for pod in _pods([uid]) for each in instances(pod.object, container)]
 
-    def log_extents(self, uids: Iterable[str]) -> list[LogExtent]:
+    def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
         """Return what is kept of the logs of pods, as far as it was asked: those that go on take turns in that."""
-        places = {log: place for pod in _pods(uids) for log, place in _logs(pod, self._impersonation)}
+        places = {log: place for pod in _pods(pods) for log, place in _logs(pod, self._impersonation)}
         due = self._memory.due(places)
         list(_threads().map(lambda log: self._memory.look(log, places[log]), due))
         now = log_offsets.offset_of(clock.milliseconds())
@@ -137,9 +146,9 @@ class RemoteNodes:
         """Refused, as `log_text`."""
         raise ConnectionRefusedError("Ask the cluster's own API to run a command in a pod.")
 
-    def usage(self, now: int) -> dict[str, Any]:
+    def usage(self, now: int) -> list[dict[str, Any]]:
         """No figures: the cluster's own metrics have them."""
-        return {}
+        return []
 
     def _place(self, uid: str, container: str, attempt: int | None) -> tuple[LogName, Place]:
         """Return which log is meant, and where it is asked for; NoLog when its node has none."""

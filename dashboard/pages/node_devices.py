@@ -54,10 +54,9 @@ def rows(actor: Actor, node: Node) -> tuple[list[Row], int | None]:
     if not listed:
         return [], None
     holders = _holders(actor, node.metadata.name)
-    figures = backend.nodes.usage(clock.milliseconds())
-    measured: Mapping[str, Any] = (
-        figures.get("devices") or {} if figures.get("node") == node.metadata.name else {}
-    )
+    known = backend.nodes.usage(clock.milliseconds())
+    figures = next((each for each in known if each["node"] == node.metadata.name), {})
+    measured: Mapping[str, Any] = figures.get("devices") or {}
     found = [
         Row(
             each,

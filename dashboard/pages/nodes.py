@@ -9,7 +9,9 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from cluster import access
+from cluster.access import joining
 from cluster.api import backend
+from cluster.rules import node_engines
 from cluster.rules.simulation import WISH
 from cluster.store import store
 from dashboard import cluster_usage, live
@@ -223,11 +225,13 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     context = {
         "facts": facts,
         "node": facts.node,
+        "engine": node_engines.of(facts.node.metadata.name, facts.node.metadata.annotations),
         "uses": uses,
         "conditions": conditions,
         "wish": WISH,
         "devices": devices,
         "measured": measured,
+        "joined": joining.since(name),
     }
     made: dict[str, str] = {
         "node-head": render_to_string("dashboard/_node_head.html", context),

@@ -15,7 +15,7 @@ from dashboard.pages import audit, events, hyper_nodes, nodes, overview
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from dashboard.templatetags.ui import THEMES
-from kube.resources import JOBS
+from kube.resources import JOBS, NODES
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -44,8 +44,10 @@ def show_overview(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def show_nodes(request: HttpRequest) -> HttpResponse:
-    table = nodes.node_table(access.of(request), nodes.SPEC.read(request.GET))
-    return responses.listing(request, "dashboard/nodes.html", table)
+    actor = access.of(request)
+    table = nodes.node_table(actor, nodes.SPEC.read(request.GET))
+    may_add = access.allowed(actor, "create", NODES, "")
+    return responses.listing(request, "dashboard/nodes.html", table, may_add=may_add)
 
 
 @require_safe

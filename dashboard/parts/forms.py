@@ -90,3 +90,19 @@ class TokenForm(Form):
     days = forms.ChoiceField(
         choices=[("1", "1 day"), ("30", "30 days"), ("365", "1 year")], initial="30", label="It works for"
     )
+
+
+class MachineForm(Form):
+    """A machine that is to become a node."""
+
+    node = forms.CharField(
+        max_length=253,
+        required=False,
+        label="Name as a node",
+        help_text="Leave it empty for the machine's host name. Name a node that is gone to bring it back on a machine set up anew.",
+    )
+    hours = forms.ChoiceField(
+        choices=[("1", "1 hour"), ("24", "1 day"), ("720", "30 days")],
+        initial="24",
+        label="It waits for the machine",
+    )

@@ -11,7 +11,7 @@ from django.http import StreamingHttpResponse
 
 from cluster import clock
 from cluster.api import backend
-from cluster.backend import NoLog
+from cluster.backend import NodeAway, NoLog
 from jobs.logs import pods
 from kube.errors import NotFound
 
@@ -35,7 +35,7 @@ def respond(actor: Actor, asked: Asked, *, times: bool) -> StreamingHttpResponse
         raise NotFound("The address names no pod: choose one on the page of the job's logs.")
     found = pods.chosen(actor, asked)
     nodes = backend.nodes_for(actor)
-    extents = [each for each in nodes.log_extents([pod.uid for pod in found]) if asked.wants(each)]
+    extents = [each for each in nodes.log_extents({pod.uid: pod.node for pod in found}) if asked.wants(each)]
     if not asked.is_together and not extents:
         raise NotFound(found[0].why_absent())
     if not asked.is_together and len(extents) == 1:
@@ -72,6 +72,9 @@ def _text(nodes: Nodes, extent: LogExtent, *, times: bool) -> Iterator[bytes]:
     while at < extent.end:
         try:
             chunk = nodes.read_log(extent.uid, extent.container, extent.attempt, since_offset=at)
+        except NodeAway as error:  # the file must not look whole
+            yield f"[{error}]\n".encode()
+            return
         except NoLog:  # removed while it is read
             return
         if not chunk.lines:

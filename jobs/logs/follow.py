@@ -141,12 +141,19 @@ class Reader:
         """Return what is new, None when nothing is."""
         self.followed.look()
         self._nodes = backend.nodes_for(self.actor)
-        extents = [one for one in self._nodes.log_extents(self.followed.by_uid) if self.asked.wants(one)]
+        kept = self._nodes.log_extents({uid: pod.node for uid, pod in self.followed.by_uid.items()})
+        extents = [one for one in kept if self.asked.wants(one)]
         message = self._more(extents) if self.has_begun else self._first(extents)
         message |= self._about(extents)
         if self.rests and not self.followed.may_grow and not message.get("lines"):
-            self.is_done = True
+            self.is_done = not self._waits_for_nodes(extents)
         return message or None
+
+    def _waits_for_nodes(self, extents: list[LogExtent]) -> bool:
+        """Whether there is more to read once a node that is away is back."""
+        known = {each.uid for each in extents}
+        lacking = {pod.node for uid, pod in self.followed.by_uid.items() if uid not in known}
+        return any(self._nodes.away(node) for node in lacking)
 
     def _first(self, extents: list[LogExtent]) -> dict[str, Any]:
         found, note = self._begin(extents)
@@ -257,7 +264,7 @@ async def logs(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
     """
     reader = await database_sync_to_async(Reader)(request.actor, request.params)
     # Files answer at once. Another cluster may not, and nobody else shall wait in the one thread meanwhile.
-    look = database_sync_to_async(reader.look, thread_sensitive=not backend.is_mirror)
+    look = database_sync_to_async(reader.look, thread_sensitive=backend.nodes.answer_at_once)
     while not reader.is_done:
         message = await look()
         if message:

@@ -93,6 +93,11 @@ class LogPod:
         return self.pod.metadata.uid
 
     @property
+    def node(self) -> str:
+        """The name of its node, "" where it has none."""
+        return self.pod.spec.node_name
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing will be written any more."""
         return self.is_gone or self.pod.is_ended
@@ -105,6 +110,8 @@ class LogPod:
 
     def why_absent(self) -> str:
         """Say why there is no log."""
+        if away := backend.nodes.away(self.node):
+            return away
         if self.is_gone:
             return "The pod is gone, and its log has been removed."
         return backend.nodes.why_no_log(msgspec.to_builtins(self.pod))

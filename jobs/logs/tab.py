@@ -114,7 +114,7 @@ def show(actor: Actor, shown: Detail, params: Mapping[str, str]) -> Tab:
 def _tab(actor: Actor, shown: Detail, asked: Asked, listed: list[Option], line: str) -> Tab:
     found = pods.chosen(actor, asked, shown)
     nodes = backend.nodes_for(actor)
-    kept = nodes.log_extents([pod.uid for pod in found[:MOST_PODS]])
+    kept = nodes.log_extents({pod.uid: pod.node for pod in found[:MOST_PODS]})
     extents = [each for each in kept if asked.wants(each)]
     end = _window(nodes, extents, line)
     rows = _rows(found, end, line, together=asked.is_together)

@@ -11,18 +11,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from django.db import Error as DatabaseError
 from msgspec import ValidationError
 
 from cluster import clock
 from cluster.runtime.outage import Outage
-from cluster.store import Change, Create, Delete, Group, Patch, Stored, store
+from cluster.store import Change, Create, Delete, Group, Patch, Stored
 from kube.errors import ApiError
 from kube.kinds.core import Pod
 from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
-from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS
+from kube.resources import EVENTS, PODS
 from node.agent import events, hosts, prepare
+from node.agent.cluster import AWAY, Dismissed
 from node.agent.device_holders import DeviceHolders
 from node.agent.lifecycle import Refusal, start_of
 from node.agent.pod_worker import Local
@@ -31,20 +31,19 @@ from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S
 from node.agent.storage_watch import StorageWatch
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
-from node.listen import Listener
-from node.lookup import StoreLookup, refused
+from node.lookup import refused
 from node.status import Place
 
 if TYPE_CHECKING:
     from cluster.store import Write
+    from node.agent.cluster import Cluster
+    from node.agent.images import Images
     from node.agent.machine import Machine
     from node.agent.runtime import Runtime
-    from node.listen import Subscription
     from node.paths import Layout
 
-WATCHED = (PODS, CONFIGMAPS, SECRETS)
 FAULT_RETRY_US = 10_000_000
-RETRY_S = 0.5  # after the database refused a write
+RETRY_S = 0.5  # after a write that the cluster did not answer
 SHUTDOWN_GRACE_S = 4.0  # `up` gives the agent five seconds
 CLEAN_S = 600.0
 SET_BACK_US = 1_000_000  # less is the clock being adjusted
@@ -59,28 +58,43 @@ class Agent:
     """
 
     def __init__(
-        self, layout: Layout, machine: Machine, runtime: Runtime, subscription: Subscription
+        self,
+        layout: Layout,
+        machine: Machine,
+        runtime: Runtime,
+        cluster: Cluster,
+        images: Images | None = None,
     ) -> None:
         self.layout = layout
+        self.cluster = cluster
         self.machine = machine
         self.runtime = runtime
         self.devices = DeviceHolders(layout, machine.devices)
         self.storage = StorageWatch(layout)
+        self.images = images
         self.means = Means(
-            layout, StoreLookup(), machine.wall, machine.reach, machine.allocatable, self.devices
+            layout,
+            cluster.lookup,
+            machine.wall,
+            machine.reach,
+            machine.allocatable,
+            self.devices,
+            machine.engine,
+            images,
         )
-        self.listener = Listener(WATCHED, subscription)
+        self.listener = cluster.listener
         self.pods: dict[str, Local] = {}
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
         self.stopping = False
+        self.is_dismissed = False  # the cluster does not know this node any more
         self.epoch_us = _epoch_us()
         self.write_again_at = 0.0
-        self.outage = Outage("the node's work with the database", log)
+        self.outage = Outage("the node's work with the cluster", log)
         self.clean_at = clock.monotonic() + CLEAN_S / 10
 
     def begin(self) -> None:
-        """Announce the machine and take on its pods; to be called again when the database does not answer."""
+        """Announce the machine and take on its pods; to be called again when the cluster does not answer."""
         self.machine.announce()
         self.load()
 
@@ -94,8 +108,8 @@ class Agent:
 
     def _look_anew(self) -> dict[str, Stored]:
         """Learn of every pod of this node as it is, by uid; go on in the log from there."""
-        with store.reading() as revision:
-            found = {stored.uid: stored for stored in store.find(PODS, node=self.machine.name)}
+        revision, pods = self.cluster.pods(self.machine.name)
+        found = {stored.uid: stored for stored in pods}
         for uid, local in self.pods.items():
             local.gone = uid not in found
             self.dirty.add(uid)
@@ -156,21 +170,32 @@ class Agent:
         if pod.status.phase in ENDED and not pod.metadata.deletion_timestamp:
             return
         taken = {one.place.pod_ip for one in self.pods.values()}
-        address = pod.status.pod_ip or hosts.address(uid, taken)
+        address = pod.status.pod_ip or self.machine.pod_address(uid, taken)
         place = Place(address, self.machine.address, start_of(pod, clock.microseconds()))
-        local = Local(pod, revision, place, prepare.refusal(pod, self.layout), probing=Probing(pod) or None)
-        self._add(uid, local)
+        refusal = prepare.refusal(pod, self.layout, self.machine.engine)
+        self._add(uid, Local(pod, revision, place, refusal, probing=Probing(pod) or None))
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
     def work(self) -> None:
-        """Handle all that has happened or is due; what the database refuses is left for later."""
-        self._notice()
-        self._read_changes()
-        self._step()
-        self._write()
-        self._beat()
-        self._clean()
+        """Handle all that has happened or is due; what the cluster does not answer is left for later."""
+        try:
+            self._notice()
+            self._read_changes()
+            self._step()
+            self._write()
+            self._beat()
+            self._clean()
+        except Dismissed as error:
+            self.leave_cluster(error)
+
+    def leave_cluster(self, why: Dismissed) -> None:
+        """Start and tell nothing any more; whatever runs here of any pod is the agent's to end, as nobody else can."""
+        log.error("this machine is no node of the cluster any more: %s", why)
+        self.is_dismissed = self.stopping = True
+        for uid in self.runtime.uids():
+            if uid not in self.pods and self.runtime.adopt(uid):
+                self._take_over_orphan(uid, None)
 
     def patience(self) -> float:
         """Return for how many seconds nothing is due."""
@@ -191,6 +216,7 @@ class Agent:
         self._notice_clock()
         self._notice_excess()
         self._notice_answers()
+        self._notice_images()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
@@ -202,6 +228,13 @@ class Agent:
             local = self.pods.get(uid)
             if local is not None and local.refusal is None:
                 local.refusal = Refusal(EVICTED, message)
+                self.dirty.add(uid)
+
+    def _notice_images(self) -> None:
+        """Let pods whose image has come, or is being pulled, try again at once."""
+        for uid in self.images.heard() if self.images else ():
+            if local := self.pods.get(uid):
+                local.retry_us = 0
                 self.dirty.add(uid)
 
     def _notice_answers(self) -> None:
@@ -223,7 +256,7 @@ class Agent:
     def _read_changes(self) -> None:
         try:
             self.listener.read(self._apply, self._reload)
-        except DatabaseError as error:
+        except AWAY as error:
             refused(self.outage, "the log could not be read", error)
 
     def _reload(self) -> None:
@@ -288,19 +321,24 @@ class Agent:
         self.runtime.forget(uid)
         self.devices.release(uid)
         self.storage.forget(uid)
+        if self.images:
+            self.images.forget(uid)
         group = hosts.group_of(local.pod)
         if local.gone or local.goes:
             self.peers[group].pop(uid, None)
         self._drop_group(group)
 
     def _write(self) -> None:
-        """Commit every status that changed, all in one transaction."""
+        """Commit every status that changed, all together."""
+        if self.is_dismissed:
+            self.dirty.clear()
+            return
         now = clock.microseconds()
         due = [self.pods[uid] for uid in sorted(self.dirty) if uid in self.pods and self.pods[uid].due(now)]
         if due and clock.monotonic() >= self.write_again_at:
             try:
-                outcomes = store.commit([Group(self._writes(local)) for local in due])
-            except DatabaseError as error:
+                outcomes = self.cluster.commit([Group(self._writes(local)) for local in due])
+            except AWAY as error:
                 refused(self.outage, "statuses not written", error)
                 self.write_again_at = clock.monotonic() + RETRY_S
                 return
@@ -319,9 +357,10 @@ class Agent:
             patch = {"status": {**cleared, **local.status}}
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
-            writes += events.writes(local.pod, local.status, clock.milliseconds())
+            writes += events.writes(self.cluster, local.pod, local.status, clock.milliseconds())
             told += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
-        writes += [events.tell(local.pod, one, clock.milliseconds()) for one in dict.fromkeys(told)]
+        news = {(one.reason, one.message): one for one in told}  # what is said of two containers is said once
+        writes += [events.tell(self.cluster, local.pod, one, clock.milliseconds()) for one in news.values()]
         if local.lost and local.over:
             writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
         if local.goes:
@@ -346,7 +385,7 @@ class Agent:
         try:
             if self.machine.beat():
                 self.outage.over()
-        except DatabaseError as error:
+        except AWAY as error:
             refused(self.outage, "heartbeat not written", error)
 
     def _clean(self) -> None:
@@ -354,9 +393,9 @@ class Agent:
             return
         self.clean_at = clock.monotonic() + CLEAN_S
         try:
-            living = {stored.uid for stored in store.find(PODS, node=self.machine.name)}
+            living = {stored.uid for stored in self.cluster.pods(self.machine.name)[1]}
             self.runtime.clean(living, set(self.pods))
-        except (DatabaseError, OSError) as error:
+        except (*AWAY, OSError) as error:
             log.warning("old logs not removed, trying again later: %s", error)
 
     def stop_all(self) -> None:
@@ -389,9 +428,11 @@ class Agent:
     def depart(self) -> None:
         """Start nothing any more, and say in the store that the machine stops in order."""
         self.stopping = True
+        if self.is_dismissed:
+            return
         try:
             self.machine.depart()
-        except DatabaseError as error:
+        except (*AWAY, Dismissed) as error:
             log.warning("the node's end was not recorded: %s", error)
 
     def _active_pods(self) -> list[str]:

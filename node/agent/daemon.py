@@ -9,23 +9,27 @@ says (`node.left.AtStop`); a second one has it wait for no pod any longer.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import selectors
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from django.conf import settings
-from django.db import Error as DatabaseError
 
 from cluster import clock
 from node import sole, walls
-from node.agent import reach
+from node.agent import engines, reach
 from node.agent.agent import Agent
+from node.agent.cluster import AWAY, Dismissed
+from node.agent.engine_sweep import EngineSweep
 from node.agent.found_devices import FoundDevices
-from node.agent.machine import Machine
+from node.agent.images import Images
+from node.agent.local_cluster import LocalCluster
+from node.agent.machine import LOOPBACK, Machine
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
 from node.agent.shims import Handle, Shims
@@ -37,47 +41,92 @@ from node.paths import Layout
 from node.usage import Sampler
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from node.agent.cluster import Cluster
     from node.shim.order import Wall
 
-RETRY_S = 0.5  # after the database did not answer
+RETRY_S = 0.5  # after the cluster did not answer
 SHUTDOWN_S = 4.8  # `up` gives the agent five seconds
 CERTAIN_S = 1.0
 log = logging.getLogger(__name__)
 
 
-class Daemon:
-    """`manage.py agent`."""
+class Companion(Protocol):
+    """What works beside the agent, in a thread of its own: it must not use the agent's selector, nor keep it waiting.
 
-    def __init__(self, data: Path, *, name: str = "", wall: Wall | None = None) -> None:
+    It is started when the node is announced, and stopped before descriptors are closed, whatever runs then.
+    """
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """Do no more; what was begun is let go."""
+
+
+def _local(selector: selectors.BaseSelector) -> Cluster:
+    return LocalCluster(Subscription(selector))
+
+
+class Daemon:
+    """`manage.py agent`.
+
+    `connect` makes the cluster, whose news wake the selector that it is given; `address` is where others reach the machine.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        name: str = "",
+        wall: Wall | None = None,
+        connect: Callable[[selectors.BaseSelector], Cluster] = _local,
+        address: str = LOOPBACK,
+    ) -> None:
         layout = Layout(data)
         self.lock = _alone(data)
         self.impatient = False
         self.selector = selectors.DefaultSelector()
         self.spawner = Spawner()
         self.port = Port(data)
-        self.shims = Shims(layout, self.spawner, self.selector, self.port.key)
         wall = wall or self.spawner.probe(layout.root / "probe")
+        engine = engines.find(settings.ENGINE, wall)
+        self.sweep = EngineSweep(layout, engine.engine)
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep)
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
-        machine = Machine(ThisMachine(data), hostname, wall, reach.of_this_machine(data), devices)
+        cluster = connect(self.selector)
+        machine = Machine(
+            ThisMachine(data), hostname, wall, reach.of_this_machine(data), cluster, devices, engine, address
+        )
         self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
-        self.agent = Agent(layout, machine, self.shims, Subscription(self.selector))
+        self.wake = os.fdopen(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+b", buffering=0)
+        self.selector.register(self.wake, selectors.EVENT_READ, None)
+        self.images = Images(engine.engine, cluster.lookup, self._wake_up) if engine.engine else None
+        self.agent = Agent(layout, machine, self.shims, cluster, self.images)
+        self.companions: list[Companion] = [self.sampler, self.agent.storage]
 
     def run(self) -> None:
         """Work until a signal asks for the end; then do with what runs as the settings say, and return."""
         wake = self._catch_signals()
         self._begin()
-        self.sampler.start()
-        self.agent.storage.start()
+        for companion in self.companions:
+            companion.start()
+        self.sweep.start()
         machine = self.agent.machine
         log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
             self.turn()
-        self.shut_down(settings.RUNNING)
+        self.shut_down(AtStop.END if self.agent.is_dismissed else settings.RUNNING)
         os.close(wake)
+
+    def _wake_up(self) -> None:
+        """Have the agent work now; other threads may ask."""
+        with contextlib.suppress(ValueError):  # closed: the agent has ended
+            os.eventfd_write(self.wake.fileno(), 1)
 
     def _catch_signals(self) -> int:
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -92,15 +141,17 @@ class Daemon:
         self.agent.stopping = True
 
     def _begin(self) -> None:
-        """Begin when the database answers, however long it is away."""
+        """Begin when the cluster answers, however long it is away."""
         while not self.agent.stopping:
             try:
                 self.agent.begin()
                 self.agent.outage.over()
                 return
-            except DatabaseError as error:
-                refused(self.agent.outage, "the database does not answer", error)
+            except AWAY as error:
+                refused(self.agent.outage, "the cluster does not answer", error)
                 time.sleep(RETRY_S)
+            except Dismissed as error:
+                self.agent.leave_cluster(error)
 
     def turn(self) -> None:
         """Wait for the next thing to happen and handle it."""
@@ -150,13 +201,16 @@ class Daemon:
 
     def close(self) -> None:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
-        self.sampler.stop()
-        self.agent.storage.stop()
+        for companion in self.companions:
+            companion.stop()
+        if self.images:
+            self.images.stop()
         self.agent.listener.close()
         self.port.close()
         self.shims.close()
         self.spawner.close()
         self.selector.close()
+        self.wake.close()
         self.lock.close()
 
 

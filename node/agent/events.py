@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cluster.store import Create, Patch, store
+from cluster.store import Create, Patch
 from kube import meta
 from kube.events import WARNING, event
 from kube.kinds.core import Event, EventType
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Write
     from kube.kinds.core import Pod
+    from node.agent.cluster import Cluster
     from node.attempt import Attempt, Run
 
 REASON = "BackOff"
@@ -50,12 +51,17 @@ def begun(pod: Pod, status: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def writes(pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
+def writes(cluster: Cluster, pod: Pod, status: Mapping[str, Any], now: int) -> list[Write]:
     """Return what tells of the containers that have begun to wait: a new event, or one more time of the one there is."""
     place = pod.metadata
     whose = f"in pod {place.name}_{place.namespace}({place.uid})"
     return [
-        tell(pod, Told(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"), now)
+        tell(
+            cluster,
+            pod,
+            Told(kind, name, REASON, f"Back-off restarting failed container {name} {whose}"),
+            now,
+        )
         for kind, name in begun(pod, status)
     ]
 
@@ -67,7 +73,9 @@ def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[Told]:
         Told(listed(pod, container.name), container.name, _hook_of(ended), ended.hook)
         for container in (*pod.spec.init_containers, *pod.spec.containers)
         for ended in reversed(runs.get(container.name, NEVER_RAN))
-        if ended is not None and ended.hook and container_id(pod, container, ended.number) not in known
+        if ended is not None
+        and ended.hook
+        and (ended.engine_id or container_id(pod, container, ended.number)) not in known
     ]
 
 
@@ -102,10 +110,10 @@ def _about(pod: Pod) -> dict[str, Any]:
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": metadata}
 
 
-def tell(pod: Pod, told: Told, now: int) -> Write:
+def tell(cluster: Cluster, pod: Pod, told: Told, now: int) -> Write:
     """Return the write that tells something: a new event, or one more time of the one there is."""
     place = pod.metadata
-    for stored in store.find(EVENTS, namespace=place.namespace, owner=place.uid, order="-revision"):
+    for stored in cluster.events_about(place.namespace, place.uid):
         known = stored.read(Event)
         if known.reason == told.reason and known.message == told.message:
             again = {"count": known.times + 1, "lastTimestamp": meta.timestamp(now)}

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster import clock
-from cluster.rules import node_devices, node_walls
+from cluster.rules import node_devices, node_engines, node_walls
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
-from cluster.store import Create, Group, Patch, store
+from cluster.store import Create, Group, Patch
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
 from node import programs, walls
+from node.agent import hosts
+from node.agent.engines import Found
 from node.agent.found_devices import FoundDevices, Seen, describe
 from node.attempt import SHUTDOWN, time_text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from cluster.store import Stored, Write
     from kube.meta import Object
+    from node.agent.cluster import Cluster
     from node.agent.reach import Reach
     from node.agent.readings import Readings
     from node.shim.order import Wall
 
 PODS_MOST = 250
+LOOPBACK = "127.0.0.1"
 BEAT_S = 10.0
 RETRY_S = 0.5
 VOLUMES_ANNOTATION = "ui.volcano.sh/volumes"
@@ -54,14 +61,24 @@ def lease(name: str, now_us: int, transitions: int = 0) -> Object:
     }
 
 
-def renew(name: str, now_us: int) -> None:
+class Writer(Protocol):
+    """What leases are written with: the store, or an agent's cluster."""
+
+    def write(self, *writes: Write) -> list[Stored]:
+        """Do all the writes or raise the first ApiError."""
+
+    def commit(self, groups: Sequence[Group]) -> list[list[Stored] | ApiError]:
+        """Do groups of writes."""
+
+
+def renew(cluster: Writer, name: str, now_us: int) -> None:
     """Say that the holder of a lease is alive, making the lease when it is not there."""
     patch = {"spec": {"renewTime": time_text(now_us)}}
     try:
-        store.write(Patch(LEASES, LEASE_NAMESPACE, name, patch))
+        cluster.write(Patch(LEASES, LEASE_NAMESPACE, name, patch))
     except NotFound:
-        store.commit([Group([Create(NAMESPACES, {"metadata": {"name": LEASE_NAMESPACE}})])])
-        store.commit([Group([Create(LEASES, lease(name, now_us))])])
+        cluster.commit([Group([Create(NAMESPACES, {"metadata": {"name": LEASE_NAMESPACE}})])])
+        cluster.commit([Group([Create(LEASES, lease(name, now_us))])])
 
 
 def condition(
@@ -90,14 +107,19 @@ class Machine:
         name: str,
         wall: Wall,
         reach: Reach,
+        cluster: Cluster,
         devices: FoundDevices | None = None,
+        engine: Found | None = None,
+        address: str = LOOPBACK,
     ) -> None:
         self.readings = readings
-        self.devices = devices or FoundDevices(finders=())
+        self.cluster = cluster
+        self.engine = engine or Found()
+        self.devices = devices or FoundDevices(finders=(), folders=())
         self.wall = wall
         self.reach = reach
         self.name = valid_name(name)
-        self.address = "127.0.0.1"
+        self.address = address
         # Bound pods have this in their JSON: a cheap look before a change is decoded.
         self.needle = f'"nodeName":"{self.name}"'.encode()
         self.capacity = {**readings.capacity(), "pods": PODS_MOST}
@@ -107,9 +129,13 @@ class Machine:
         self._said = ("", "", Seen())
         self._listed: dict[str, str] = {}  # annotations that may change
 
+    def pod_address(self, uid: str, taken: Collection[str]) -> str:
+        """Return the address of a pod: one of its own on the loopback, or the machine's where others must reach it by that."""
+        return hosts.address(uid, taken) if self.address == LOOPBACK else self.address
+
     def announce(self) -> None:
         """Make the Node object, or bring it up to date; then it is ready for pods, unless it departs."""
-        renew(self.name, clock.microseconds())
+        renew(self.cluster, self.name, clock.microseconds())
         now_us, listed = clock.microseconds(), self._lists()
         metadata = {
             "name": self.name,
@@ -117,16 +143,19 @@ class Machine:
             "annotations": {
                 VOLUMES_ANNOTATION: VOLUMES[self.wall.mounts],
                 node_walls.ANNOTATION: walls.describe(self.wall),
+                node_engines.ANNOTATION: node_engines.written(
+                    self.engine.engine.shown if self.engine.engine else "", self.engine.why
+                ),
                 LEASE_ANNOTATION: self.name,
                 **listed,
             },
         }
         try:
-            store.write(
+            self.cluster.write(
                 Create(NODES, {"metadata": metadata, "spec": {}, "status": self._status(now_us, None)})
             )
         except AlreadyExists:
-            store.write(Patch(NODES, "", self.name, {"metadata": metadata}))
+            self.cluster.write(Patch(NODES, "", self.name, {"metadata": metadata}))
         self._listed = listed
         self._write_status(now_us)
         self.due = clock.monotonic() + BEAT_S
@@ -137,7 +166,7 @@ class Machine:
             return False
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
-        renew(self.name, now_us)
+        renew(self.cluster, self.name, now_us)
         if self._said != self._problems() or self._is_ready() == self.departs:
             self._write_status(now_us)
         self._write_lists()
@@ -163,14 +192,16 @@ class Machine:
         if listed != self._listed:
             patch = {"metadata": {"annotations": listed}}
             with contextlib.suppress(NotFound):  # deleted just now: the next beat makes it anew
-                store.write(Patch(NODES, "", self.name, patch))
+                self.cluster.write(Patch(NODES, "", self.name, patch))
                 self._listed = listed
 
     def _write_status(self, now_us: int) -> None:
         said = self._problems()
         try:
-            before = store.get(NODES, "", self.name).read(Node)
-            store.write(Patch(NODES, "", self.name, {"status": self._status(now_us, before)}, "status"))
+            before = self.cluster.get(NODES, "", self.name).read(Node)
+            self.cluster.write(
+                Patch(NODES, "", self.name, {"status": self._status(now_us, before)}, "status")
+            )
         except ApiError:  # the node was deleted by somebody: it is made again with the next beat
             self.announce()
         self._said = said
@@ -178,7 +209,7 @@ class Machine:
     def _is_ready(self) -> bool:
         """Whether the store calls this node ready: after a long silence it does not, and is to be told."""
         try:
-            found = store.get(NODES, "", self.name).read(Node)
+            found = self.cluster.get(NODES, "", self.name).read(Node)
         except NotFound:
             return False
         return any(one.type == "Ready" and one.status == "True" for one in found.status.conditions)
@@ -205,8 +236,12 @@ class Machine:
                 {"type": "InternalIP", "address": self.address},
                 {"type": "Hostname", "address": self.name},
             ],
-            "nodeInfo": self.readings.info(),
+            "nodeInfo": self.readings.info() | self._runtime(),
         }  # fmt: skip
+
+    def _runtime(self) -> dict[str, str]:
+        engine = self.engine.engine
+        return {"containerRuntimeVersion": f"{engine.kind}://{engine.version}"} if engine else {}
 
     def _ready(self, now_us: int, before: Node | None) -> dict[str, str]:
         if self.departs:

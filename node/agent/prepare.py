@@ -12,7 +12,9 @@ from django.conf import settings
 
 from kube import amounts
 from node import attempts, devices, probes, users, walls
-from node.agent import actions, environment, hosts, retention, volumes
+from node.agent import actions, environment, hosts, image_orders, retention, volumes
+from node.agent.engines import INSTALL, Found
+from node.agent.image_containers import PROCESS, RUNTIME, wants_image
 from node.agent.lifecycle import Refusal
 from node.paths import IDENTITY, TMP, WORK
 from node.shim.order import Bind, Order
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from kube.kinds.core import Container, Pod
     from node.agent.device_holders import DeviceHolders
     from node.agent.environment import Lookup
+    from node.agent.images import Images
     from node.agent.lifecycle import Start
     from node.agent.reach import Reach
     from node.devices import Assigned
@@ -49,31 +52,46 @@ class Means(NamedTuple):
     reach: Reach
     allocatable: Mapping[str, int]
     devices: DeviceHolders
+    engine: Found = Found()
+    images: Images | None = None  # where there is an engine
 
 
-def refusal(pod: Pod, layout: Layout) -> Refusal | None:
+def refusal(pod: Pod, layout: Layout, engine: Found) -> Refusal | None:
     """Return why this node cannot run the pod at all, None when it can."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         if any(probe.grpc is not None for probe in probes.of(container).values()):
             return Refusal("UnsupportedProbe", actions.GRPC.format(container.name))
-        if not container.command:
-            return Refusal(
-                "NoCommand",
-                "This cluster runs commands on this machine, it does not pull images; "
-                f"give container {container.name} a command.",
-            )
+        if not container.command and (engine.engine is None or not wants_image(pod, container)):
+            return Refusal("NoCommand", _no_command(container, engine))
     return volumes.refusal(pod, layout)
+
+
+def _no_command(container: Container, engine: Found) -> str:
+    if engine.engine is not None:
+        return (
+            f"Without its image container {container.name} has nothing to run; give container {container.name} a command, "
+            f"or an image and no annotation {RUNTIME}: {PROCESS}."
+        )
+    why = f" ({engine.why})" if engine.why else ""
+    return (
+        f"This node runs commands and no images{why}; {INSTALL} there and start again, "
+        f"or give container {container.name} a command."
+    )
 
 
 def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     """Make everything ready for one attempt and return its order.
 
     Raises environment.ConfigError when something that the container refers to
-    is missing, and OSError when the disk does not take it.
+    is missing, images.ImageWaits while its image is, and OSError when the disk does not take it.
     """
-    _check_wall(pod, means)
     container, layout, wall = start.container, means.layout, means.wall
-    user = _user(pod, container, wall)
+    image = None
+    if means.images is not None and wants_image(pod, container):
+        image = means.images.have(pod, container)
+    else:
+        _check_wall(pod, means)
+    user = _user(pod, container, wall) if image is None else None
     home = layout.pod(pod.metadata.uid)
     directory = layout.attempt(pod.metadata.uid, container.name, start.number)
     for path in (directory, home / WORK, home / TMP):
@@ -83,11 +101,15 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         (home / WORK).chmod(0o777)
     retention.prune(directory.parent)
     attempts.write_identity(home / IDENTITY, identity(pod))
-    directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
+    in_memory = wall.mounts != "none"  # elsewhere every pod reaches the machine's shared memory
+    directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=in_memory).prepare()
     kinds = means.devices.found.seen.kinds
     share = _devices(pod, container, means)
     own_devices, other_devices = devices.files(kinds, share)
     told = devices.variables(kinds, share)
+    if image is not None:
+        contained = image_orders.Contained(directory, directories, own_devices, told, image)
+        return image_orders.order(pod, start, place, means, contained)
     mounted = wall.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)
     cwd = container.working_dir or str(home / WORK)

@@ -34,6 +34,7 @@ def key_of(data: Path) -> str:
     """Return the key of the node with this state directory, which is made once and kept: its shims know it, too."""
     file = data / "run" / KEY
     if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = file.with_name(f"{KEY}.{os.getpid()}")
         with os.fdopen(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as stream:
             stream.write(secrets.token_urlsafe(32))

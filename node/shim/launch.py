@@ -57,6 +57,15 @@ class Launched(NamedTuple):
     init: int = 0
 
 
+class Ending(NamedTuple):
+    """How a container ended; an empty reason follows from the exit code."""
+
+    exit_code: int
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+
+
 def launch(order: Order, streams: Streams, beside: int = 0) -> Launched:
     """Fork and exec the order's command; return its process, or raise LaunchError.
 
@@ -89,6 +98,26 @@ def launch(order: Order, streams: Streams, beside: int = 0) -> Launched:
             tree.send(each, signal.SIGKILL)
             os.waitpid(each, 0)
     raise LaunchError(problem.decode(errors="replace"))
+
+
+def program(argv: list[str], env: dict[str, str], streams: Streams) -> int:
+    """Fork and exec a program of the cluster's own, which ends when this process does; return its process id.
+
+    One that cannot be executed ends with 127.
+    """
+    shim = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            _connect(streams)
+            init.default_signals()
+            init.end_with(os.pidfd_open(shim))
+            os.closerange(3, init.FILES)
+            os.execve(argv[0], argv, env)  # noqa: S606 - the engine that the agent found
+        finally:
+            os._exit(127)
+    return pid
 
 
 def _separate(order: Order, shim: int) -> int:
@@ -154,6 +183,10 @@ def _prepare(order: Order, streams: Streams, origin: _Origin) -> None:
             mounts.show_processes()
         mounts.keep_settings()
         mounts.own_terminals()
+        if not order.landlock:
+            volumes = [bind.target for bind in order.binds]
+            own = [path for path in (*order.write, *order.covers, order.hide) if path]
+            mounts.withhold(own, volumes, order.devices)
     _limit_processes(order)
     # Set after the namespaces, because a change of credentials clears it.
     init.end_with(origin.shim)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 # What of /proc is about the machine and not about a process: root may write it without any capability.
 KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "dynamic_debug", "scsi")
+TMP = "/tmp"  # noqa: S108 - everybody's
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # a space, for example, in a list of mounts
+MEMORY = ("mem", "kmem", "port")  # devices of /dev by which the machine's memory is read and written
 ENTRIES = 4096  # a directory with more entries is not rebuilt
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the container's own is mounted there
 
@@ -137,6 +141,43 @@ def keep_settings() -> None:
         if os.path.exists(path):
             linux.mount(path, path, flags=linux.MS_BIND | linux.MS_REC)
             _make_read_only(path)
+
+
+def withhold(own: Sequence[str], volumes: Sequence[str], devices: Sequence[str]) -> None:
+    """Do what Landlock does elsewhere: make the machine's files read-only, and keep root from its disks and memory.
+
+    What is mounted at the paths in `own` can still be written, and so can volumes with all that is mounted in them, /tmp, what
+    /proc has of processes, and devices that the mode of their files allows; of disks those in `devices`.
+    """
+    if not os.path.ismount(TMP):
+        # With what is mounted below: a user namespace may not look under it.
+        linux.mount(TMP, TMP, flags=linux.MS_BIND | linux.MS_REC)
+    kept = set(map(os.path.realpath, own))
+    # Those in others lie in them, and on the way to them pods may make links.
+    outer = [path for path in volumes if not any(_lies_in(path, each) for each in volumes if each != path)]
+    tops = ("/proc", "/dev", TMP, *map(os.path.realpath, outer))
+    for point in _mount_points():
+        if point not in kept and not any(_lies_in(point, top) for top in tops):
+            with contextlib.suppress(OSError):  # something is mounted over it, so that it has no name
+                _make_read_only(point)
+    for path in _disks("/dev") if os.geteuid() == 0 else ():
+        if path not in devices:
+            linux.mount(os.devnull, path, flags=linux.MS_BIND)
+
+
+def _mount_points() -> list[str]:
+    lines = linux.content("/proc/self/mountinfo").decode(errors="surrogateescape").splitlines()
+    return [_ESCAPED.sub(lambda found: chr(int(found[1], 8)), line.split(" ", 5)[4]) for line in lines]
+
+
+def _disks(folder: str) -> Iterator[str]:
+    """Yield the files of block devices and of the machine's memory; subdirectories are looked through, links not followed."""
+    for entry in os.scandir(folder):
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode) and entry.name not in ("shm", "pts", "mqueue"):
+            yield from _disks(entry.path)
+        elif stat.S_ISBLK(mode) or entry.name in MEMORY:
+            yield entry.path
 
 
 class _Shown:

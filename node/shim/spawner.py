@@ -125,6 +125,7 @@ def _try_mounts(mode: str, staging: str) -> bool:
     mounts.arrange([Bind(staging, target)], staging)
     mounts.keep_settings()
     mounts.own_terminals()
+    mounts.withhold((), (), ())
     return os.path.isdir(target)
 
 
@@ -161,7 +162,7 @@ def _can_list(path: str) -> bool:
 
 def _try_seccomp() -> bool:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.install(seccomp.program(seccomp.known(), tracing=False))
+    seccomp.install(seccomp.program(seccomp.known(), tracing=False, limiting=False))
     try:
         linux.syscall(
             seccomp.MACHINES[seccomp.known()].calls["bpf"], -1, None, 0

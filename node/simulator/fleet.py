@@ -75,7 +75,7 @@ class Fleet:
 
     def announce(self) -> None:
         """Make the fleet what it should be: create, correct and remove nodes, all at once."""
-        renew(LEASE, clock.microseconds())
+        renew(store, LEASE, clock.microseconds())
         for _ in range(ATTEMPTS):
             outcomes = store.commit(list(self._corrections(clock.microseconds())))
             if not any(isinstance(outcome, ApiError) for outcome in outcomes):
@@ -193,7 +193,7 @@ class Fleet:
             return False
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
-        renew(LEASE, now_us)
+        renew(store, LEASE, now_us)
         groups = [
             Group([Patch(NODES, "", one.name, {"status": self._status(one.name, address, now_us)}, "status")])
             for one in store.find(NODES, phase=["Unknown", "NotReady"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from scheduler.cycle.hyper_node_packing import HyperNodePacking
 from scheduler.cycle.node_groups import NodeGroups
 from scheduler.cycle.node_loads import NodeLoads
 from scheduler.cycle.revocable_zones import RevocableZones
@@ -75,6 +76,8 @@ class NodeRules:
             self._sources.append(NodeGroups(snapshot, policy.node_groups))
         if policy.usage is not None:
             self._sources.append(NodeLoads(snapshot, policy.usage, now))
+        if policy.packing is not None:
+            self._sources.append(HyperNodePacking(snapshot, policy.packing))
         self._zones: RevocableZones | None = None
         if policy.zones is not None:
             self._zones = RevocableZones(snapshot, policy.zones, now)

@@ -76,16 +76,17 @@ class Offers:
             chosen.append(number)
             if node in unit.holds:
                 short = _without(short, free, unit.holds[node], pod_class)
+                free = _after(free, unit.holds[node], pod_class)
         for number in self._on_node.get(node, ()) if short else ():
             unit = self._units[number]
             holds = unit.holds[node]
-            is_out = number in self._gone or number in self._refused or number in opposed
-            if is_out or not any(holds[c] > 0 for c in short):
+            if number in self._gone or number in self._refused or number in opposed:
                 continue
-            if not _helps(short, free, holds, pod_class) or (unit.uses and not _spends(unit, used)):
+            less = _without(short, free, holds, pod_class)
+            if not _helps(less, short, pod_class) or (unit.uses and not _spends(unit, used)):
                 continue
             chosen.append(number)
-            short = _without(short, free, holds, pod_class)
+            short, free = less, _after(free, holds, pod_class)
             if not short:
                 break
         return None if short else (self._cost(chosen), chosen)
@@ -122,27 +123,26 @@ def _short(free: list[int], pod_class: PodClass) -> dict[int, int]:
     return {column: amount - there[column] for column, amount in pod_class.asked if amount > there[column]}
 
 
-def _helps(short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass) -> bool:
-    """Tell whether less is short when a unit goes that holds some of it.
-
-    Where CPU and memory are kept for idle devices, one with devices may leave more to be kept for these than it frees.
-    """
-    return not pod_class.spared or sum(_without(short, list(free), holds, pod_class).values()) < sum(
-        short.values()
-    )
-
-
 def _without(
     short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass
 ) -> dict[int, int]:
-    """Return what is still short when a unit goes that holds so much: also of what its devices keep then, where that is asked."""
-    if not pod_class.spared:
-        return {
-            column: missing - holds[column] for column, missing in short.items() if missing > holds[column]
-        }
-    for column, amount in enumerate(holds):
-        free[column] += amount
-    return _short(free, pod_class)
+    """Return what is still short when a unit goes that holds so much; `short` itself when it holds nothing of it."""
+    for column in short:
+        if holds[column] > 0:
+            if pod_class.spared:  # the devices that it leaves keep CPU and memory for themselves
+                return _short(_after(free, holds, pod_class), pod_class)
+            return {each: amount - holds[each] for each, amount in short.items() if amount > holds[each]}
+    return short
+
+
+def _after(free: list[int], holds: Sequence[int], pod_class: PodClass) -> list[int]:
+    """Return what is free when a unit has gone; only where something is kept for idle devices does anybody ask again."""
+    return [some + more for some, more in zip(free, holds, strict=True)] if pod_class.spared else free
+
+
+def _helps(less: dict[int, int], short: dict[int, int], pod_class: PodClass) -> bool:
+    """Tell whether it helps that a unit goes, after which less is short: one with devices may leave more to be kept for these than it frees."""
+    return less is not short and (not pod_class.spared or sum(less.values()) < sum(short.values()))
 
 
 def _spends(unit: Unit, used: dict[Allowance, int]) -> bool:

@@ -21,7 +21,7 @@ from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
-from scheduler.policy.policy import DEFAULT, Action, Policy, Taking, TaskTopologies
+from scheduler.policy.policy import DEFAULT, Action, Packing, Policy, Taking, TaskTopologies
 from scheduler.policy.rescheduling import rescheduling_of
 from scheduler.policy.strategy_fit import kept_of
 from scheduler.policy.zones import zones_of
@@ -136,6 +136,7 @@ class _Reader:
             rescheduling=self.rescheduling(actions, fills=scoring is None),
             preempt=self.taking.get(Action.PREEMPT, DEFAULT.preempt),
             kept=self.kept(),
+            packing=self.packing(),
             reclaim=self.taking.get(Action.RECLAIM, DEFAULT.reclaim),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
@@ -272,6 +273,16 @@ class _Reader:
         """Return by which resources HyperNodes are compared."""
         network = self.at_work("network-topology-aware")
         return network.packed(PACKED_HYPER_NODES) if network else DEFAULT.packed
+
+    def packing(self) -> Packing | None:
+        """Return how ordinary pods fill HyperNodes."""
+        network = self.at_work("network-topology-aware")
+        if network is None or ("network-topology-aware", "enableNodeOrder") in self.parts_off:
+            return None
+        weight = network.weight("weight", 1)
+        fading = network.part("hypernode.binpack.normal-pod.fading", 0.8)
+        is_on = network.truth("hypernode.binpack.normal-pod.enable", default=True)
+        return Packing(weight, fading) if is_on and weight else None
 
     def node_groups(self) -> NodeGrouping | None:
         """Return how queues have node groups."""

@@ -193,18 +193,21 @@ PLUGINS: Mapping[str, Plugin] = {
     "deviceshare": _without("devices are not shared"),
     "network-topology-aware": Plugin(
         Standing.SWITCHED,
-        "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together.",
-        frozenset({"hypernode.binpack.cpu", "hypernode.binpack.memory", "hypernode.binpack.resources"}),
+        "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together and for ordinary pods.",
         frozenset(
             {
                 "weight",
+                "hypernode.binpack.cpu",
+                "hypernode.binpack.memory",
+                "hypernode.binpack.resources",
                 "hypernode.binpack.normal-pod.enable",
                 "hypernode.binpack.normal-pod.fading",
-                "hypernode.gradient.evict.max-hypernodes",
             }
         ),
+        frozenset({"hypernode.gradient.evict.max-hypernodes"}),
         prefix="hypernode.binpack.resources.",
         switch="enabledHyperNodeOrder",
+        parts=frozenset({"enableNodeOrder"}),
     ),
     "resource-strategy-fit": Plugin(
         Standing.SWITCHED,

@@ -11,7 +11,7 @@ import threading
 import httpx
 import uvicorn
 
-from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
+from apiserver.http import authentication, handlers, threads  # noqa: F401  handlers registers who answers what
 from apiserver.http.app import ANONYMOUS, App
 from cluster import access
 from tests.waiting import HANG_S
@@ -22,6 +22,8 @@ _clients: list[httpx.Client] = []
 
 
 async def _by_header(headers):
+    if headers.get("authorization", "").startswith("Bearer "):  # a node's, whose agent sends nothing else
+        return await authentication.authenticate(headers)
     return ACTORS.get(headers.get("x-actor", ""), access.Actor(ANONYMOUS))
 
 

@@ -37,6 +37,7 @@ OWN = {
     "dashboard:unbind-role",
     "dashboard:connect",
     "dashboard:revoke-token",
+    "dashboard:add-machine",
     "jobs:operation-stop",
 }
 READS = {

@@ -63,6 +63,7 @@ class Stage:
         for path in (self.home / "file", self.other / "work" / "file", self.other / "volume" / "file"):
             path.write_text("private")
         shutil.copy(PROGRAM, self.tools)
+        (self.tools / "tool").write_text("#!/bin/sh\n")
         self.sockets = [self._listen(str(self.state / "socket")), self._listen(str(self.home / "socket"))]
         self.sockets.append(self._listen(self.tmp_socket))
         self.abstract = f"volcano-{os.getpid()}-{root.name}"
@@ -127,6 +128,7 @@ class Stage:
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
             "other": str(self.other), "other_pid": other_pid,
             "shared": self.shared, "tmp_socket": self.tmp_socket, "abstract": self.abstract, "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid),
+            "tool": str(self.tools / "tool"),
         }  # fmt: skip
         self._start(
             sys._base_executable, "-I", str(self.tools / PROGRAM.name), json.dumps(at),

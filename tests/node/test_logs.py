@@ -48,6 +48,17 @@ def test_following_gives_every_byte_once(directory):
     assert b"".join(chunk.data for chunk in follow(40_000)) == written
 
 
+@pytest.mark.parametrize("offset", range(1, 43))
+def test_an_offset_in_the_middle_of_an_entry_begins_with_the_next_one(directory, offset):
+    log = CriLog(str(directory))
+    log.feed("stdout", b"first\nsecond\n")
+    log.close()
+    first, second = logs.read(UID, "main").lines
+    assert second.offset == 43
+    assert logs.read(UID, "main", since_offset=offset).lines == (second,)
+    assert first.time[4] == "-"
+
+
 @given(st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60)), max_size=30))
 def test_any_bytes_come_back_as_they_were_written(parts):
     with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster.runtime import nudge
+from node.agent import memory_volumes, retention
+from node.paths import Layout
 from tests.node.driving import Node
 from tests.node.walled import beginning, mount
 from tests.system.harness import PROJECT
@@ -27,6 +29,7 @@ def begun(request, transactional_db, redis_url, settings):
     try:
         yield beginning(node, request.param)
     finally:
+        shutil.rmtree(Layout(data).memory, ignore_errors=True)
         node.close()
         nudge.client.cache_clear()
         shutil.rmtree(data)
@@ -108,3 +111,76 @@ def test_python_shares_memory_between_its_processes(begun):
     )
     script = f"cat > main.py <<'E'\n{program}E\npython3 main.py"
     assert said(begun, script) == ["7"]
+
+
+MEMORY = {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+
+
+def in_memory(node):
+    return sorted(one.name for one in node.agent.layout.memory.rglob("*"))
+
+
+def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod(begun):
+    script = "stat -f -c %T /v; test -e /v/ours; ls -A /dev/shm; cat /v/ours"
+    first = {
+        "name": "first",
+        "command": ["sh", "-c", "echo hello > /v/ours"],
+        "volumeMounts": [mount("v", "/v")],
+    }
+    words = said(
+        begun,
+        script,
+        volumes=[MEMORY],
+        initContainers=[first],
+        container={"volumeMounts": [mount("v", "/v")]},
+    )
+    assert words == ["tmpfs", "hello"]
+    assert begun.agent.layout.memory.stat().st_mode & 0o777 == 0o700
+    begun.until(lambda: not begun.agent.pods)
+    begun.agent.storage.look()
+    assert in_memory(begun) == []
+
+
+def test_volume_in_memory_outlives_its_container_and_its_agent(begun):
+    script = "test -e /v/seen && exit 0; touch /v/seen; sleep 0.3; exit 1"
+    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
+    begun.submit(containers=[main], volumes=[MEMORY], restartPolicy="OnFailure")
+    begun.until(lambda: "seen" in in_memory(begun))
+    begun.crash()
+    begun.again()
+    retention.clean(begun.agent.layout, set(begun.agent.pods), set(), days=1, most_bytes=1 << 30)
+    assert begun.until_phase("Succeeded")["containerStatuses"][0]["restartCount"] == 1
+
+
+def test_pod_with_too_much_in_memory_is_evicted_and_its_memory_freed(begun):
+    script = "head -c 3000000 /dev/zero > /v/much; echo done; sleep 600"
+    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
+    uid = begun.submit(containers=[main], volumes=[MEMORY], terminationGracePeriodSeconds=1)
+    begun.until(lambda: any(b"done" in path.read_bytes() for path in begun.directory(uid).glob("log.*")))
+    begun.agent.storage.look()
+    status = begun.until_phase("Failed")
+    assert (status["reason"], "2.9 MiB, and 1 MiB are allowed" in status["message"]) == ("Evicted", True)
+    begun.until(lambda: not begun.agent.pods)
+    begun.agent.storage.look()
+    assert in_memory(begun) == []
+
+
+def test_what_a_pod_that_is_gone_left_in_memory_is_removed(begun):
+    lost = begun.agent.layout.memory / "lost"
+    lost.mkdir(parents=True)
+    (begun.agent.layout.memory / "kept").mkdir()
+    retention.clean(begun.agent.layout, {"kept"}, set(), days=1, most_bytes=1 << 30)
+    assert in_memory(begun) == ["kept"]
+
+
+def test_directory_that_is_not_ours_alone_is_not_used(tmp_path):
+    ours = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        assert memory_volumes.begin(ours)
+        ours.chmod(0o777)
+        assert not memory_volumes.begin(ours)
+        (ours / "link").symlink_to(tmp_path)
+        assert not memory_volumes.begin(ours / "link")
+        assert not memory_volumes.begin(tmp_path / "on-the-disk")
+    finally:
+        shutil.rmtree(ours)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster import clock
 from node.agent.agent import Agent
 from node.agent.checks import Checked
+from node.agent.local_cluster import LocalCluster
 from node.agent.machine import Machine
 from node.agent.reach import Reach
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
@@ -507,8 +508,9 @@ class SimulatedAgent:
         self, processes: Processes, directory: Path, name: str = "vm", subscription: Deaf | None = None
     ) -> None:
         self.runtime = SimulatedRuntime(processes)
-        machine = Machine(SimulatedMachine(), name, Wall(landlock=landlock.LEAST_ABI), Reach())
-        self.agent = Agent(Layout(directory), machine, self.runtime, subscription or Deaf())
+        cluster = LocalCluster(subscription or Deaf())
+        machine = Machine(SimulatedMachine(), name, Wall(landlock=landlock.LEAST_ABI), Reach(), cluster)
+        self.agent = Agent(Layout(directory), machine, self.runtime, cluster)
         self.listener = self.agent.listener
         self.begin = self.agent.begin
         self.work = self.agent.work

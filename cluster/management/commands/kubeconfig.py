@@ -52,8 +52,8 @@ class Command(BaseCommand):
         server = options["server"] or kubeconfig.server_address()
         if not re.fullmatch(r"https://[^\s/@]+/?", server):
             raise CommandError(f"--server is {server!r}; give it as https://host:port.")
-        lifetime_s = _seconds(options["expires"])
-        with _explained():
+        lifetime_s = seconds(options["expires"])
+        with explained():
             issue, name, namespace = _holder(options)
             authority = certificates.current().ca_text()
             # The token comes last: one that could not be handed over would stay valid.
@@ -102,7 +102,7 @@ def _holder(options: dict[str, Any]) -> tuple[Callable[[int], Issued], str, str]
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def explained() -> Iterator[None]:
     """Turn what can go wrong into a sentence with the remedy."""
     try:
         yield
@@ -117,9 +117,10 @@ def _explained() -> Iterator[None]:
         raise CommandError(str(error)) from None
 
 
-def _seconds(text: str) -> int:
+def seconds(text: str, most: str = "365d") -> int:
+    """Return how long a token is to work; CommandError for less than ten minutes, or more than the most."""
     found = re.fullmatch(r"(\d{1,9})([mhd])", text)
-    seconds = int(found[1]) * UNITS[found[2]] if found else 0
-    if not tokens.LEAST_S <= seconds <= tokens.MOST_S:
-        raise CommandError(f"--expires is {text!r}; give it as a number with m, h or d, from 10m to 365d.")
-    return seconds
+    asked_s = int(found[1]) * UNITS[found[2]] if found else 0
+    if not tokens.LEAST_S <= asked_s <= int(most[:-1]) * UNITS[most[-1]]:
+        raise CommandError(f"--expires is {text!r}; give it as a number with m, h or d, from 10m to {most}.")
+    return asked_s

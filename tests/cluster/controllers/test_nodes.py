@@ -84,7 +84,7 @@ def test_node_that_falls_silent_is_tainted_then_its_pods_are_given_up(world):
     add_node()
     add_pod()
     add_pod("done", phase="Succeeded")
-    renew("n", 1)
+    renew(store, "n", 1)
     world()
     world(39)
     assert ready() == "True"
@@ -102,17 +102,17 @@ def test_node_that_falls_silent_is_tainted_then_its_pods_are_given_up(world):
 def test_renewal_keeps_a_node_however_far_its_clock_is_off(world):
     add_node()
     for stamp in range(1, 10):
-        renew("n", stamp)
+        renew(store, "n", stamp)
         world(30)
     assert ready() == "True"
 
 
 def test_node_that_returns_loses_its_taint(world):
     add_node()
-    renew("n", 1)
+    renew(store, "n", 1)
     world()
     world(41)
-    renew("n", 2)
+    renew(store, "n", 2)
     status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     store.write(Patch(NODES, "", "n", status, "status"))
     world(1)
@@ -122,7 +122,7 @@ def test_node_that_returns_loses_its_taint(world):
 @pytest.mark.parametrize("silent", [50, 500], ids=["unreachable", "given up"])
 def test_node_that_is_made_again_has_the_time_of_a_new_one(world, silent):
     add_node()
-    renew("n", 1)
+    renew(store, "n", 1)
     world()
     world(silent)
     assert ready() == "Unknown"
@@ -143,7 +143,7 @@ def test_node_that_is_made_again_has_the_time_of_a_new_one(world, silent):
 
 
 def test_node_that_comes_to_a_silent_lease_has_the_time_of_a_new_one(world):
-    renew("n", 1)
+    renew(store, "n", 1)
     world()
     world(100)
     add_node()
@@ -157,7 +157,7 @@ def test_taints_of_others_stay(world):
     store.write(Patch(NODES, "", "n", {"spec": {"taints": own}}))
     world()
     world(41)
-    renew("n", 2)
+    renew(store, "n", 2)
     store.write(
         Patch(NODES, "", "n", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status")
     )

@@ -2,23 +2,141 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from cluster import fingerprint
 from cluster.management.embedded import only_embedded
+from cluster.remote.request import Unreachable
+from cluster.runtime.outage import Outage
+from node.agent.cluster import Dismissed
 from node.agent.daemon import Daemon
+from node.agent.machine import valid_name
+from node.joined import agent, joining, membership
+from node.joined.joining import JoinError, Wish
 from volcano_ui import heartbeat
 from volcano_ui.process_exit import exit_at_once
 
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+    from node.joined.membership import Membership
+
+RETRY_S = 2.0
+log = logging.getLogger(__name__)
+
 
 class Command(BaseCommand):
-    help = "Run the pods that are bound to this machine."
+    help = "Run the pods that are bound to this machine: with --server as a node of the cluster there, which it joins."
     requires_system_checks: list[str] = []  # `up` has made them, and they would load every page
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--server", default="", help="join the cluster whose API is there, such as https://host:8443"
+        )
+        token = parser.add_mutually_exclusive_group()
+        token.add_argument(
+            "--token", default="", help="the token to join with; users of this machine see it in ps"
+        )
+        token.add_argument("--token-file", default="", help="a file with that token, or - for standard input")
+        parser.add_argument(
+            "--ca",
+            default="",
+            help="whom to believe: a file in PEM, or its fingerprint sha256:…; by default the system's authorities",
+        )
+        parser.add_argument("--name", default="", help="its name as a node; by default the host's")
 
     def handle(self, *args: Any, **options: Any) -> None:
         heartbeat.from_a_thread()
-        only_embedded("it has nodes of its own")
-        Daemon(settings.DATA, name=settings.NODE_NAME).run()
-        exit_at_once()
+        wish = _wish(options)
+        if not wish.url and not (settings.DATA / membership.FILE).exists():
+            only_embedded("it has nodes of its own")
+            Daemon(settings.DATA, name=settings.NODE_NAME).run()
+            exit_at_once()
+        try:
+            joined = _join(settings.DATA, wish)
+        except JoinError as error:
+            raise CommandError(str(error)) from None
+        daemon = agent.daemon(settings.DATA, joined)
+        daemon.run()
+        exit_at_once(1 if daemon.agent.is_dismissed else 0)
+
+
+def _wish(options: dict[str, Any]) -> Wish:
+    """Return what was said of the cluster to join, by options before settings."""
+    token = _token(options["token_file"]) if options["token_file"] else options["token"]
+    return Wish(
+        options["server"] or settings.SERVER,
+        token or settings.JOIN_TOKEN,
+        _authority(options["ca"] or settings.SERVER_CA),
+        options["name"] or settings.NODE_NAME,
+    )
+
+
+def _token(file: str) -> str:
+    try:
+        return (sys.stdin.read() if file == "-" else Path(file).read_text()).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--token-file {file} cannot be read: {error}.") from None
+
+
+def _authority(text: str) -> str:
+    """Return a fingerprint, or the certificates in the file that is named."""
+    if not text or fingerprint.FORM.fullmatch(text):
+        return text
+    try:
+        found = Path(text).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(
+            f"--ca is {text!r}, which cannot be read: {error}. Name a file in PEM, or give sha256:… as the page “Nodes” shows it."
+        ) from None
+    if not fingerprint.of(found):
+        raise CommandError(f"--ca is {text!r}, in which there is no certificate in PEM.")
+    return found
+
+
+def _join(data: Path, wish: Wish) -> Membership:
+    """Join: at once or not at all for the first time, however long it takes for a machine that is a node already.
+
+    JoinError says why not. One that was dismissed, and has no token to join with anew, is returned as it was.
+    """
+    hostname = valid_name(wish.name or socket.gethostname())
+    outage = Outage("joining the cluster", log)
+    while True:
+        try:
+            found = joining.begin(data, wish)
+            try:
+                return joining.join(data, found, hostname)
+            except Dismissed as error:
+                if not found.has_joined:
+                    raise JoinError(str(error)) from None
+            return _join_anew(data, found, wish)
+        except Unreachable as error:
+            if not _has_joined(data):
+                raise JoinError(
+                    f"{error}. Is it the address of the API, may this machine reach it, and does --ca say whom to believe?"
+                ) from None
+            outage.lasts(error)
+            time.sleep(RETRY_S)
+
+
+def _join_anew(data: Path, found: Membership, wish: Wish) -> Membership:
+    """Join with the token that was given, in place of one of the node's own that is not known any more."""
+    if wish.token:
+        try:
+            return joining.join(data, joining.again(found, wish), found.name)
+        except Dismissed:
+            pass
+    return found
+
+
+def _has_joined(data: Path) -> bool:
+    kept = membership.read(data)
+    return kept is not None and kept.has_joined

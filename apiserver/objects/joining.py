@@ -1,0 +1,56 @@
+"""What a machine asks that is a node over the API, beside objects: whom it speaks to, to be taken on, and whose a pod is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import JSONResponse, PlainTextResponse
+
+from apiserver.http import routes, threads
+from cluster import access
+from cluster.access import certificates, joining, makers, nodes
+from cluster.access.joining import Asked
+from cluster.store import store
+from kube import lenient
+from kube.errors import Forbidden
+from kube.kinds.core import Pod
+from kube.resources import PODS
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from apiserver.http.request import Request
+    from cluster.access import Actor
+    from cluster.access.joining import Joined
+
+
+@routes.path("/node/authority", anonymous=True)
+async def show_authority(request: Request) -> Response:
+    """The certificate of the authority that vouches for this server, in PEM, "" for one that clients know.
+
+    A machine that joins by the authority's fingerprint takes it from here, and believes it by that alone.
+    """
+    return PlainTextResponse(await threads.read(lambda: certificates.current().ca_text()))
+
+
+@routes.path("/node/join", methods=("POST",))
+async def join(request: Request) -> Response:
+    """Take a machine on as a node. The body is {"name", "agent"}, the answer {"name", "token", "cluster", "time"} (epoch ms)."""
+    body = await request.object()
+    asked = Asked(lenient.text(body, "name"), lenient.text(body, "agent"))
+    joined: Joined = await threads.write(joining.join, request.actor, asked)
+    return JSONResponse({**joined._asdict(), "time": request.now})
+
+
+@routes.path("/node/makers")
+async def show_makers(request: Request) -> Response:
+    """Whether everybody who had a hand in a pod of the node that asks is an administrator of all namespaces."""
+    place = request.query.get("namespace", ""), request.query.get("name", "")
+    return JSONResponse({"administrators": await threads.read(_are_administrators, request.actor, *place)})
+
+
+def _are_administrators(actor: Actor, namespace: str, name: str) -> bool:
+    node = access.node_of(actor)
+    if not node or not nodes.is_bound(node, namespace, name):
+        raise Forbidden(f"{actor.name} has no pod {namespace}/{name}; only its node is told who made a pod.")
+    return makers.all_administrators(store.get(PODS, namespace, name).read(Pod))

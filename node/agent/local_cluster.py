@@ -1,0 +1,56 @@
+"""The cluster whose store is on this machine, as its agent sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.store import store
+from kube.resources import CONFIGMAPS, EVENTS, PODS, SECRETS
+from node.listen import Listener
+from node.lookup import StoreLookup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.store import Group, Stored, Write
+    from kube.errors import ApiError
+    from kube.resources import Resource
+    from node.agent.cluster import Cluster
+    from node.listen import Subscription
+
+WATCHED = (PODS, CONFIGMAPS, SECRETS)
+
+
+class LocalCluster:
+    """The store: a commit is one transaction, and the log is read in place."""
+
+    def __init__(self, subscription: Subscription) -> None:
+        self.listener = Listener(WATCHED, subscription)
+        self.lookup = StoreLookup()
+
+    def pods(self, node: str) -> tuple[int, list[Stored]]:
+        """Return the pods that are bound to a node, and the revision at which they were so."""
+        with store.reading() as revision:
+            return revision, store.find(PODS, node=node)
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Stored:
+        """Return one object or raise NotFound."""
+        return store.get(resource, namespace, name)
+
+    def events_about(self, namespace: str, uid: str) -> list[Stored]:
+        """Return the events about an object, newest first."""
+        return store.find(EVENTS, namespace=namespace, owner=uid, order="-revision")
+
+    def write(self, *writes: Write) -> list[Stored]:
+        """Do all the writes in one transaction or raise the first ApiError."""
+        return store.write(*writes)
+
+    def commit(self, groups: Sequence[Group]) -> list[list[Stored] | ApiError]:
+        """Do groups of writes in one transaction."""
+        return store.commit(groups)
+
+
+if TYPE_CHECKING:
+
+    def _is_a_cluster(cluster: LocalCluster) -> Cluster:
+        return cluster

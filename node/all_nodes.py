@@ -1,0 +1,146 @@
+"""What the cluster may ask of its nodes, wherever they are: of this machine its files and agent, of others by their links.
+
+Whose answer counts is decided here, by the node that a pod is bound to as the store knows it: no node is asked
+about another's pods, so none can answer for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from cluster.store import store
+from kube.resources import PODS
+from node.link import presence
+from node.link.linked_node import LinkedNode
+from node.local_nodes import LocalNodes
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator, Mapping
+
+    from cluster.backend import LogChunk, LogExtent, LogText, Nodes
+    from kube.meta import Object
+
+MOST_PLACES = 20_000  # pods whose node is remembered, where there are other machines
+
+
+class AllNodes:
+    """Every node of an embedded cluster. Where no other machine has ever been linked, this one answers for all."""
+
+    offsets_are_bytes = True
+
+    def __init__(self) -> None:
+        self._here = LocalNodes()
+        self._places: dict[str, str] = {}  # the node of a pod, by its uid
+
+    @property
+    def answer_at_once(self) -> bool:
+        """Whether all nodes are this machine."""
+        return not presence.names(settings.DATA)
+
+    def on(self, node: str) -> Nodes:
+        """Return what answers for a node."""
+        return LinkedNode(node) if node in presence.names(settings.DATA) else self._here
+
+    def away(self, node: str) -> str:
+        """Say in a sentence that a node cannot be asked now; "" when it can."""
+        return self.on(node).away(node)
+
+    def log_attempts(self, uid: str, container: str) -> list[int]:
+        """Return the attempts of a container that still have files, in order."""
+        return self._of(uid).log_attempts(uid, container)
+
+    def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
+        """Return what is kept of the logs of pods, in their order; nothing of those whose node is away."""
+        linked = presence.names(settings.DATA)
+        if not linked:
+            return self._here.log_extents(pods)
+        self._remember(pods)
+        by_node: dict[str, dict[str, str]] = defaultdict(dict)
+        for uid, node in pods.items():
+            by_node[node if node in linked else ""][uid] = node
+        here = by_node.pop("", {})
+        found = self._here.log_extents(here)
+        for node, there in by_node.items():
+            found += LinkedNode(node).log_extents(there)
+        place = {uid: number for number, uid in enumerate(pods)}
+        return sorted(found, key=lambda extent: place[extent.uid])
+
+    def read_log(
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        since_offset: int = 0,
+        most: int | None = None,
+    ) -> LogChunk:
+        """Return a stretch of a log from an offset on; NoLog when there is none."""
+        return self._of(uid).read_log(uid, container, attempt, since_offset=since_offset, most=most)
+
+    def tail_log(
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        lines: int,
+        most: int | None = None,
+        before: int | None = None,
+    ) -> LogChunk:
+        """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
+        return self._of(uid).tail_log(uid, container, attempt, lines=lines, most=most, before=before)
+
+    def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
+        """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
+        return self._of(uid).log_offset(uid, container, attempt, since_us)
+
+    def why_no_log(self, pod: Object) -> str:
+        """Say in a sentence why a pod has no log."""
+        node = (pod.get("spec") or {}).get("nodeName") or ""
+        return self.away(node) or self._here.why_no_log(pod)
+
+    async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
+        """Return what is asked for of a log of this machine; of another one its node is asked (`on`)."""
+        return await self._here.log_text(uid, container, attempt, wanted)
+
+    async def log_output(
+        self, uid: str, container: str, attempt: int
+    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Return what an instance of this machine writes; of another one its node is asked (`on`)."""
+        return await self._here.log_output(uid, container, attempt)
+
+    def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
+        """Hand a request and descriptors to this machine's agent; another node is asked itself (`on`)."""
+        return self._here.connect(request, fds)
+
+    def usage(self, now: int) -> list[dict[str, Any]]:
+        """Return the latest figures of every node that has some."""
+        linked = [LinkedNode(node).usage(now) for node in sorted(presence.names(settings.DATA))]
+        return sum(linked, self._here.usage(now))
+
+    def _of(self, uid: str) -> Nodes:
+        """Return what answers for the node of a pod."""
+        linked = presence.names(settings.DATA)
+        if not linked:
+            return self._here
+        node = self._places.get(uid)
+        if node is None:
+            found = store.find(PODS, uid=[uid], limit=1)
+            node = (found[0].object["spec"].get("nodeName") or "") if found else ""
+            self._remember({uid: node})
+        return LinkedNode(node) if node in linked else self._here
+
+    def _remember(self, pods: Mapping[str, str]) -> None:
+        for uid, node in pods.items():
+            self._places.pop(uid, None)  # what is asked for again counts as new
+            self._places[uid] = node
+        while len(self._places) > MOST_PLACES:
+            self._places.pop(next(iter(self._places)))
+
+
+if TYPE_CHECKING:
+    _answers_for_nodes: Nodes = AllNodes()

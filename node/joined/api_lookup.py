@@ -1,0 +1,170 @@
+"""What containers are given from a cluster on another machine: ConfigMaps, Secrets, and whose pods are."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from django.conf import settings
+
+from cluster.access.hostpaths import EVERYTHING
+from cluster.remote import paths
+from cluster.remote.request import Unreachable
+from cluster.rules import node_rights
+from cluster.runtime.outage import Outage
+from cluster.store import Change
+from kube.errors import ApiError, Forbidden, NotFound
+from kube.kinds.core import ConfigMap, Secret
+from kube.resources import CONFIGMAPS, SECRETS
+from node.agent.cluster import Dismissed
+from node.agent.environment import decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.store.types import Verb
+    from kube.kinds.core import Pod
+    from kube.meta import Object
+    from kube.resources import Resource
+    from node.joined.client import Client
+
+LOOK_S = (
+    10.0  # how often what was given out is looked at: mounted files follow their objects, within twice that
+)
+_encode = msgspec.json.Encoder().encode
+log = logging.getLogger(__name__)
+
+
+class Key(NamedTuple):
+    """One ConfigMap or Secret."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class Read(NamedTuple):
+    """What was last read of one, and at which version; None and "" when there was none."""
+
+    values: Mapping[str, bytes] | None
+    version: str
+
+
+UNREAD = Read(None, "unread")  # what an earlier agent gave to containers that run
+
+KINDS = {each.id: each for each in (CONFIGMAPS, SECRETS)}
+
+
+class ApiLookup:
+    """Asks the API each time. While that does not answer, what was last read counts, which is in memory only.
+
+    A companion of the agent: it looks whether what was read has changed, and forgets what no pod of this node mentions
+    any more, which the server says by its refusal.
+    """
+
+    def __init__(self, client: Client, tell: Callable[[Change], None]) -> None:
+        self._client = client
+        self._tell = tell
+        self._read: dict[Key, Read] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look_forever, name="configuration", daemon=True)
+        self._outage = Outage("looking for changes of ConfigMaps and Secrets", log)
+
+    def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
+        """Return the values of a ConfigMap by key, None when there is no such ConfigMap."""
+        return self._values(Key(CONFIGMAPS.id, namespace, name))
+
+    def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
+        """Return the values of a Secret by key, None when there is no such Secret."""
+        return self._values(Key(SECRETS.id, namespace, name))
+
+    def host_paths(self, pod: Pod) -> tuple[str, ...]:
+        """Return the directories of this machine below which a pod may mount: those that this machine names, or all."""
+        return EVERYTHING if self.is_administrators(pod) else tuple(settings.HOST_PATHS)
+
+    def is_administrators(self, pod: Pod) -> bool:
+        """Say whether everybody who had a hand in a pod is an administrator of all namespaces; no, where nobody says so."""
+        query = {"namespace": pod.metadata.namespace, "name": pod.metadata.name}
+        try:
+            return self._client.ask("GET", "/node/makers", query=query).get("administrators") is True
+        except ApiError:
+            return False
+
+    def follow(self, pod: Object) -> None:
+        """Look whether what a pod mentions changes, also where an earlier agent has read it."""
+        namespace = pod["metadata"].get("namespace") or ""
+        with self._lock:
+            for kind, name in node_rights.mentions(pod):
+                if kind in KINDS:
+                    self._read.setdefault(Key(kind, namespace, name), UNREAD)
+
+    def _values(self, key: Key) -> Mapping[str, bytes] | None:
+        try:
+            found = self._fetch(key)
+        except Unreachable:
+            known = self._read.get(key, UNREAD)
+            if known is UNREAD:
+                raise
+            return known.values
+        except Forbidden:  # the pod is gone, or not bound to this node any more
+            return None
+        with self._lock:
+            self._read[key] = found
+        return found.values
+
+    def _fetch(self, key: Key) -> Read:
+        kind: Resource = KINDS[key.kind]
+        try:
+            obj = self._client.ask("GET", paths.one(kind, key.namespace, key.name))
+        except NotFound:
+            return Read(None, "")
+        version = str(obj["metadata"]["resourceVersion"])
+        if kind is CONFIGMAPS:
+            config_map = msgspec.convert(obj, ConfigMap)
+            return Read(decoded(config_map.data, config_map.binary_data), version)
+        secret = msgspec.convert(obj, Secret)
+        return Read(decoded(secret.string_data, secret.data), version)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+
+    def _look_forever(self) -> None:
+        while not self._stop.wait(LOOK_S):
+            try:
+                self.look()
+                self._outage.over()
+            except Unreachable as error:
+                self._outage.lasts(error)
+            except Dismissed:
+                return  # the watch says so
+
+    def look(self) -> None:
+        """Tell of what has changed since it was read."""
+        for key, known in list(self._read.items()):
+            try:
+                found = self._fetch(key)
+            except Forbidden:
+                with self._lock:
+                    self._read.pop(key, None)
+                continue
+            except ApiError as error:
+                log.warning("%s %s/%s was not looked at: %s", key.kind, key.namespace, key.name, error)
+                continue
+            if found.version != known.version:
+                with self._lock:
+                    self._read[key] = found
+                self._tell(_changed(key, found))
+
+
+def _changed(key: Key, found: Read) -> Change:
+    """Return the change of which an agent hears; it has no place in the log."""
+    verb: Verb = "MODIFIED" if found.version else "DELETED"
+    return Change(0, key.kind, key.namespace, key.name, "", verb, 0, b"{}")

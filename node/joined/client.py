@@ -1,0 +1,124 @@
+"""Requests of a joined machine to its cluster's API, with the node's token."""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+from urllib3.exceptions import HTTPError, InsecureRequestWarning
+
+from cluster import clock, fingerprint
+from cluster.remote.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of
+from cluster.remote.request import JSON, Unreachable
+from kube.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests, Unauthorized
+from node.agent.cluster import Dismissed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from node.joined.membership import Server
+
+ANSWER_S = 10.0  # the agent waits for it, with all of its pods
+AGAIN_S = 1.0  # a token that is not known is shown once more, so that no odd moment of a server ends a node
+POOL = 10  # connections: the agent's writes at once, its watch, and its look at ConfigMaps
+TROUBLE = (InternalError, ServiceUnavailable, Timeout, TooManyRequests)  # the server cannot answer now
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Client(Exchange):
+    """An API server as a node asks it. Thread-safe. Dismissed says that the server does not know the token."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server.url)
+        self.server = server
+        self._pool = urllib3.PoolManager(
+            maxsize=POOL,
+            ssl_context=ssl.create_default_context(cadata=server.ca or None),
+            socket_options=KEEPALIVE,
+        )
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        media_type: str = JSON,
+    ) -> dict[str, Any]:
+        """Return an answer's object; ApiError is a refusal, Unreachable says that the server cannot answer now."""
+        try:
+            answer = self.request(
+                method, path, query=query, body=body, media_type=media_type, answer_s=ANSWER_S
+            )
+            return _decode(answer)
+        except TROUBLE as error:
+            raise Unreachable(self.server.url, error.message, sent=True) from None
+        except msgspec.DecodeError as error:
+            raise Unreachable(self.server.url, f"its answer cannot be read: {error}", sent=True) from None
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        headers: Any,
+        content: bytes | None,
+        answer_s: float,
+    ) -> Any:
+        headers["Authorization"] = f"Bearer {self.server.token}"
+        for is_last in (False, True):
+            answer = self._pool.request(
+                method,
+                f"{self.server.url}{path}{f'?{urlencode(query)}' if query else ''}",
+                body=content,
+                headers=headers,
+                preload_content=False,
+                timeout=urllib3.Timeout(connect=CONNECT_S, read=answer_s),
+                retries=False,
+                redirect=False,
+            )
+            if answer.status != Unauthorized.code:
+                return answer
+            answer.drain_conn()
+            if not is_last:
+                clock.sleep(AGAIN_S)
+        raise Dismissed(
+            f"{self.server.url} does not know its token, which was revoked or has expired. "
+            "An administrator makes another one on the page “Nodes”."
+        )
+
+
+def authority(url: str, wanted: str) -> str:
+    """Return the certificates of a server's authority, in PEM, that have a fingerprint.
+
+    They are fetched from the server before it is known who that is: the fingerprint alone says so. Unreachable when
+    there is no answer, ValueError when somebody else answers.
+    """
+    pool = urllib3.PoolManager(cert_reqs="CERT_NONE", assert_hostname=False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InsecureRequestWarning)
+            answer = pool.request(
+                "GET",
+                f"{url}/node/authority",
+                timeout=urllib3.Timeout(connect=CONNECT_S, read=ANSWER_S),
+                retries=False,
+                redirect=False,
+            )
+    except HTTPError as error:
+        raise Unreachable(url, cause_of(error)) from None
+    finally:
+        pool.clear()
+    text = answer.data.decode(errors="replace") if answer.status == 200 else ""
+    found = fingerprint.of(text)
+    if found != wanted:
+        raise ValueError(
+            f"{url} has another authority than --ca says ({found or 'none that it tells'}): it is another server, or "
+            "somebody is in between. Copy the command anew from the page “Nodes” of the cluster that is meant."
+        )
+    return text

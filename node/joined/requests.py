@@ -1,0 +1,24 @@
+"""What an agent's writes are as requests of an API: pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.remote import paths, requests
+from cluster.remote.request import MEDIA_TYPES
+from cluster.remote.requests import Asked
+from cluster.writes import Patch
+
+if TYPE_CHECKING:
+    from cluster.writes import Write
+
+
+def of(write: Write) -> Asked:
+    """Return the request that carries out a write, pinned to the uid and version that the write names."""
+    if not isinstance(write, Patch) or write.subresource != "status":
+        return requests.of(write)
+    # A node is the one who writes the status of its pods: it is merged, as in the store.
+    pins = {"uid": write.uid, "resourceVersion": write.version}
+    body = {"metadata": {name: pin for name, pin in pins.items() if pin}, **write.patch}
+    path = paths.one(write.resource, write.namespace, write.name, "status")
+    return Asked("PATCH", path, body, MEDIA_TYPES["merge"])

@@ -1,0 +1,236 @@
+"""The node's side of a conversation: what the server asks is answered from this machine's files, and by its agent.
+
+Answers are lines of JSON. A log comes behind its line, as it is on disk; one that is followed, and all that a command
+writes, on channels of its own. `{"no": why}` says that there is no such log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import struct
+from contextlib import aclosing, closing, suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from django.conf import settings
+
+from cluster.backend import LogText, NoLog
+from node import log_stream, logs, port_client
+from node.agent import server
+from node.link import relay
+from node.link.frames import CHANNEL_OF, LINE, STDIN, STDOUT, BadFrame
+from node.link.relay import Descriptor, Outgoing
+from node.link.wire import LinkLost
+from node.local_nodes import LocalNodes
+from node.port_client import AnswerLine
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncGenerator, Callable
+
+    from node.link.wire import Conversation
+    from node.logs import Raw
+
+    Asked = dict[str, Any]
+
+QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
+RECORD = struct.Struct(">BI")  # before what a container wrote: its stream, and how long it is
+log = logging.getLogger(__name__)
+_here = LocalNodes()
+
+
+class AgentAway(Exception):
+    """The agent of this node cannot be asked, for it has just begun or is about to end."""
+
+
+async def answer(conversation: Conversation, asked: Asked) -> None:
+    """Do what is asked for, until that is done or not wanted any more."""
+    try:
+        async with relay.tasks() as begin:
+            work = begin(_do(conversation, asked))
+            await asyncio.wait({work, begin(conversation.closed())}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                work.result()
+    except NoLog as error:
+        await _last(conversation, {"no": str(error)})
+    except AgentAway as error:
+        await _last(conversation, {"lost": str(error)})
+    except (LinkLost, BrokenPipeError):
+        pass
+    except (OSError, ValueError, TypeError, LookupError, BadFrame) as error:
+        log.warning("what the server asked for was not done: %s", error)
+        await _last(conversation, {"refused": f"the node could not do it: {error}"})
+    finally:
+        with suppress(LinkLost):
+            await conversation.close()
+
+
+async def _last(conversation: Conversation, said: dict[str, Any]) -> None:
+    with suppress(LinkLost):
+        await conversation.say(said)
+
+
+async def _do(conversation: Conversation, asked: Asked) -> None:
+    do = asked["do"]
+    if do == "exec":
+        await _exec(conversation, asked)
+    elif do == "attach":
+        await _attach(conversation, asked)
+    elif do == "text":
+        await _text(conversation, asked)
+    elif do == "output":
+        await _output(conversation, asked)
+    elif do in _LOGS:
+        head, body = await log_stream.on_files(_LOGS[do], asked)
+        await conversation.say({**head, "size": len(body)})
+        await conversation.send(LINE, body)
+    else:
+        raise ValueError(f"a node of this version cannot {do}")
+
+
+def _attempts(asked: Asked) -> tuple[Asked, bytes]:
+    return {"attempts": _here.log_attempts(asked["uid"], asked["container"])}, b""
+
+
+def _extents(asked: Asked) -> tuple[Asked, bytes]:
+    return {}, json.dumps(_here.log_extents(dict.fromkeys(asked["uids"], ""))).encode()
+
+
+def _read(asked: Asked) -> tuple[Asked, bytes]:
+    place = asked["uid"], asked["container"], asked["attempt"]
+    return _stretch(*logs.stretch(*place, asked["since"], asked["most"]))
+
+
+def _tail(asked: Asked) -> tuple[Asked, bytes]:
+    place = asked["uid"], asked["container"], asked["attempt"]
+    return _stretch(*logs.last_stretch(*place, asked["lines"], asked["most"], asked["before"]))
+
+
+def _stretch(attempt: int, raw: Raw, begin: int) -> tuple[Asked, bytes]:
+    head = {"attempt": attempt, "start": raw.start, "next": raw.next, "ended": raw.ended, "asked": begin}
+    return head, raw.data
+
+
+def _offset(asked: Asked) -> tuple[Asked, bytes]:
+    place = asked["uid"], asked["container"], asked["attempt"]
+    return {"offset": _here.log_offset(*place, asked["since_us"])}, b""
+
+
+_LOGS: dict[str, Callable[[Asked], tuple[Asked, bytes]]] = {
+    "attempts": _attempts,
+    "extents": _extents,
+    "read": _read,
+    "tail": _tail,
+    "offset": _offset,
+}
+
+
+async def _text(conversation: Conversation, asked: Asked) -> None:
+    wanted = LogText(**asked["wanted"])
+    parts = await _here.log_text(asked["uid"], asked["container"], asked["attempt"], wanted)
+    await conversation.say({"started": True})
+    async with aclosing(cast("AsyncGenerator[bytes]", parts)):
+        async for part in parts:
+            await conversation.send(STDOUT, part)
+    await conversation.end(STDOUT)
+    await conversation.say({"ended": True})
+
+
+async def _output(conversation: Conversation, asked: Asked) -> None:
+    parts = await _here.log_output(asked["uid"], asked["container"], asked["attempt"])
+    await conversation.say({"started": True})
+    async with aclosing(cast("AsyncGenerator[list[tuple[str, bytes]]]", parts)):
+        async for part in parts:
+            records = [RECORD.pack(CHANNEL_OF[stream], len(data)) + data for stream, data in part]
+            await conversation.send(STDOUT, b"".join(records))
+    await conversation.end(STDOUT)
+    await conversation.say({"ended": True})
+
+
+async def _exec(conversation: Conversation, asked: Asked) -> None:
+    """Run a command in a container of this node, by its agent and shim, as a server does on its own machine."""
+    if asked["tty"]:
+        ours, theirs = port_client.open_terminal(reads=bool(asked.get("reads")))
+        port_client.resize(ours["stdout"], *asked["size"])
+    else:
+        ours, theirs = port_client.open_pipes(asked["streams"])
+    streams = {name: Descriptor(fd) for name, fd in ours.items()}
+    terminal = Descriptor(os.dup(ours["stdout"])) if asked["tty"] else None
+    try:
+        try:
+            line = AnswerLine(_call(asked, list(theirs.values())))
+        finally:
+            port_client.close_all(theirs)
+        with closing(line):
+            await _watch(conversation, line, streams, terminal)
+    finally:
+        for descriptor in (*streams.values(), terminal):
+            if descriptor is not None:
+                descriptor.close()
+
+
+def _call(asked: Asked, fds: list[int]) -> socket.socket:
+    """Ask this node's agent; AgentAway when it does not answer."""
+    try:
+        return server.call(settings.DATA, asked, fds)
+    except OSError as error:
+        raise AgentAway(f"the agent of the node does not answer: {error.strerror}") from None
+
+
+async def _watch(
+    conversation: Conversation,
+    line: AnswerLine,
+    streams: dict[str, Descriptor],
+    terminal: Descriptor | None,
+) -> None:
+    """Carry what a command reads and writes, and tell how it ends."""
+    outputs = [
+        Outgoing(conversation, CHANNEL_OF[name], each) for name, each in streams.items() if name != "stdin"
+    ]
+    async with relay.tasks() as begin:
+        begin(_resize(conversation, terminal))
+        if "stdin" in streams:
+            begin(relay.write(conversation, STDIN, streams["stdin"]))
+        works = {begin(each.run()) for each in outputs}
+        while (said := (await line.hear())[0]) and "exitCode" not in said:
+            await conversation.say(said)
+        # The last word comes behind what the command wrote, however slowly that is taken.
+        await _drained(works, outputs)
+        await conversation.say(said)
+
+
+async def _drained(works: set[asyncio.Task[Any]], outputs: list[Outgoing]) -> None:
+    """Wait until an ended command's output has been sent; what it left behind may hold that open and is not waited for."""
+    while works:
+        done, works = await asyncio.wait(works, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
+        if not done and all(output.is_quiet for output in outputs):
+            return
+
+
+async def _resize(conversation: Conversation, terminal: Descriptor | None) -> None:
+    """Give a terminal the sizes that whoever sits at it tells."""
+    while (said := await conversation.hear()) is not None:
+        size = said.get("size")
+        if terminal is not None and isinstance(size, list):
+            with suppress(OSError, TypeError, struct.error):  # no size, or no terminal
+                port_client.resize(terminal.fd, *size)
+
+
+async def _attach(conversation: Conversation, asked: Asked) -> None:
+    """Reach a container's input; what it writes is asked for as `output`."""
+    with closing(AnswerLine(_call(asked, []))) as line:
+        said, fds = await line.hear()
+        inputs = [Descriptor(fd) for fd in fds]
+        try:
+            async with relay.tasks() as begin:
+                for each in inputs:
+                    begin(relay.write(conversation, STDIN, Descriptor(os.dup(each.fd))))
+                    begin(_resize(conversation, each))
+                await conversation.say({**said, "input": bool(inputs)})
+                while said:  # until the container has ended
+                    said, _ = await line.hear()
+        finally:
+            for each in inputs:
+                each.close()

@@ -1,0 +1,51 @@
+"""What a linked node uses, as it told last: checked, and kept as a file for every process of the server."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster import clock
+from node import usage
+from node.link import presence
+from node.shim.shim import write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
+Amounts = tuple[int, int, int]  # nanocores, bytes, the window in ms
+
+
+class _Told(msgspec.Struct):
+    """The figures of `node.usage`, as far as they are taken from another machine."""
+
+    containers: list[tuple[str, str, int, int, int]] = []
+    machine: Amounts | None = None
+    devices: dict[str, dict[str, dict[str, float]]] = {}
+
+
+class Figures:
+    """The figures of one node. Its name and the time are ours: it can tell of itself alone, and its clock may be wrong."""
+
+    def __init__(self, data: Path, node: str) -> None:
+        self._file = presence.directory(data, node) / presence.USAGE
+        self._node = node
+
+    def take(self, told: dict[str, Any]) -> None:
+        """Keep what was told; figures of another shape are not kept."""
+        if not told:
+            return
+        try:
+            found = msgspec.convert(told, _Told)
+            kept = {**msgspec.to_builtins(found), "node": self._node, "at": clock.milliseconds()}
+            write_json(str(self._file), kept)
+        except (msgspec.ValidationError, OSError) as error:
+            log.warning("what node %s uses is not known: %s", self._node, error)
+
+
+def read(data: Path, node: str, now: int) -> dict[str, Any]:
+    """Return the latest figures of a node, {} when there are none that still mean something."""
+    return usage.read_file(presence.directory(data, node) / presence.USAGE, now)

@@ -1,0 +1,72 @@
+"""How many bytes of a channel may be on their way: each channel of each conversation is counted by itself.
+
+Who writes may send `WINDOW` bytes more than were read at the other end. So a
+reader who is slow stops that one channel, holds at most a window of memory on
+its side, and nobody else waits for him.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from node.link.frames import BadFrame
+
+WINDOW = 512 * 1024
+WORTH_TELLING = WINDOW // 4  # so many bytes that were read are told at once
+
+
+class Sending:
+    """What the writer of a channel may send."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = WINDOW
+
+    def take(self, wanted: int) -> int:
+        """Return how many of the wanted bytes may go now, and count them."""
+        taken = min(wanted, self.left)
+        self.left -= taken
+        return taken
+
+    def grant(self, count: int) -> None:
+        """Let more go; BadFrame when more was granted than was sent."""
+        self.left += count
+        if self.left > WINDOW:
+            raise BadFrame("More bytes were said to be read than were sent.")
+
+
+class Receiving:
+    """What came of a channel and was not read yet."""
+
+    __slots__ = ("_parts", "_read", "held")
+
+    def __init__(self) -> None:
+        self.held = 0  # bytes that came and whose reader is not done with them
+        self._parts: deque[bytes] = deque()
+        self._read = 0  # bytes that were read and not told
+
+    def add(self, data: bytes) -> None:
+        """Keep what came; BadFrame when it is more than was granted."""
+        self.held += len(data)
+        if self.held + self._read > WINDOW:
+            raise BadFrame("More bytes were sent than may be on their way.")
+        self._parts.append(data)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits for the reader."""
+        return not self._parts
+
+    def next(self) -> bytes:
+        """Return the oldest part that was not read."""
+        return self._parts.popleft()
+
+    def done(self, count: int) -> int:
+        """Note that the reader is done with so many bytes; return how many the writer is to be told of, 0 for later."""
+        self.held -= count
+        self._read += count
+        if self._read < WORTH_TELLING:
+            return 0
+        told, self._read = self._read, 0
+        return told

@@ -1,0 +1,245 @@
+"""The server's side of a link, in the process that the node has dialled: whoever asks the node asks here.
+
+Behind `DATA/run/nodes/<digest>/port` (`node.link.presence`) it takes requests as the port of this machine's agent does
+(`node.agent.server`), but on a connection each: a line of JSON with the node's key and descriptors. What the node
+answers comes back on the connection, which is the line; what it reads and writes passes through the
+descriptors. So exec and attach are told no difference but one: the answer `{"started"}` or `{"attached"}` has
+`"tells": "sizes"`, as nobody hears that the size of a terminal has changed, and whoever changes it says so on the line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import tty
+from typing import TYPE_CHECKING, Any
+
+from cluster import clock
+from node import pipes, port_client
+from node.agent import server
+from node.link import frames, presence, relay
+from node.link.figures import Figures
+from node.link.frames import CHANNEL_OF, LINE, STDIN, BadFrame, Kind
+from node.link.relay import Descriptor
+from node.link.wire import MOST, SERVER_READS, LinkLost, Wire
+from node.shim import control_socket
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from node.link.relay import Begin
+    from node.link.wire import Conversation
+
+    Receive = Callable[[], Awaitable[bytes | None]]
+
+SILENT_S = 35.0  # a node gives a sign of life every ten seconds
+MOST_REQUEST = frames.MOST_JSON
+log = logging.getLogger(__name__)
+
+
+class Holder:
+    """The link of one node, as long as it lasts."""
+
+    def __init__(self, data: Path, node: str, send: Callable[[bytes], Awaitable[None]]) -> None:
+        self.node = node
+        self._data = data
+        self._wire = Wire(send, SERVER_READS)
+        self._key = server.key_of(data)
+        self._figures = Figures(data, node)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._hearing: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """Let go of the link."""
+        if self._hearing is not None:
+            self._hearing.cancel()
+
+    async def run(self, receive: Receive) -> None:
+        """Hold the link until `receive` returns None, `stop` is called, or the node is silent or does not keep to the protocol."""
+        presence.note(self._data, self.node, linked=True, now=clock.milliseconds())
+        listener = presence.listen(self._data, self.node)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(listener.fileno(), self._accept, listener)
+        log.info("node %s is linked", self.node)
+        try:
+            self._hearing = asyncio.ensure_future(self._hear(receive))
+            await asyncio.wait({self._hearing})
+            if not self._hearing.cancelled():
+                self._hearing.result()
+        except BadFrame as error:
+            log.warning("the link of node %s is ended: %s", self.node, error)
+        except TimeoutError:
+            log.warning("the link of node %s is ended: nothing was heard for %.0f s", self.node, SILENT_S)
+        finally:
+            self.stop()
+            loop.remove_reader(listener.fileno())
+            listener.close()
+            await self._end()
+
+    async def _hear(self, receive: Receive) -> None:
+        while True:
+            async with asyncio.timeout(SILENT_S):
+                message = await receive()
+            if message is None:
+                return
+            frame = self._wire.take(message)
+            if frame is None:
+                continue
+            if frame.kind != Kind.BEAT:
+                raise BadFrame("A node begins no conversations.")
+            await asyncio.to_thread(self._figures.take, frames.json_of(frame.data))
+
+    async def _end(self) -> None:
+        """Let go of everybody who waits for the node."""
+        self._wire.lose()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        log.info("node %s is not linked any more", self.node)
+        if not presence.is_held(self._data, self.node):
+            presence.note(self._data, self.node, linked=False, now=clock.milliseconds())
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            connection, _ = listener.accept()
+        except OSError:  # whoever asked has gone, or there is no descriptor left
+            return
+        connection.setblocking(False)
+        task = asyncio.ensure_future(self._serve(connection))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, connection: socket.socket) -> None:
+        fds: list[int] = []
+        try:
+            request = await _request(connection, fds)
+            if request is None or not control_socket.has_key(request, self._key):
+                return
+            if len(self._wire.conversations) >= MOST:
+                said = f"Node {self.node} is being asked for {MOST} things at once. Please try again later."
+                await _say(connection, {"refused": said})
+                return
+            await self._converse(connection, request, fds)
+        except OSError:  # who asked has gone, or the link has
+            pass
+        except BadFrame as error:
+            log.warning("a request to node %s was not passed on: %s", self.node, error)
+        finally:
+            connection.close()
+            control_socket.close(fds)
+
+    async def _converse(self, connection: socket.socket, request: dict[str, Any], fds: list[int]) -> None:
+        """Pass a request on, and carry what flows because of it until one side has enough."""
+        asked = {name: value for name, value in request.items() if name != "key"}
+        if asked.get("tty") and asked.get("do") == "exec":
+            tty.setraw(fds[0])
+            asked["size"] = port_client.size_of(fds[0])
+        conversation = await self._wire.open(asked)
+        streams = _streams(asked, fds)
+        fds.clear()
+        try:
+            async with relay.tasks() as begin:
+                client = begin(_client(conversation, connection))
+                outputs = _carry(conversation, streams, begin)
+                answers = begin(_answers(conversation, connection, asked, begin))
+                await _first_of(client, answers)
+                if outputs:
+                    await _first_of(client, asyncio.gather(*outputs))
+                if self._wire.is_lost and not client.done():
+                    await _say(connection, {"lost": f"node {self.node} is not connected any more"})
+        finally:
+            for descriptor in streams.values():
+                descriptor.close()
+            with contextlib.suppress(LinkLost):
+                await conversation.close()
+
+
+async def _first_of(client: asyncio.Future[Any], other: asyncio.Future[Any]) -> None:
+    """Wait for something, but no longer than there is somebody who asked for it."""
+    await asyncio.wait({client, other}, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _answers(
+    conversation: Conversation, connection: socket.socket, asked: dict[str, Any], begin: Begin
+) -> None:
+    """Hand on what the node says: a line first, then lines or what is long, as it comes."""
+    first = await conversation.hear()
+    if first is None:
+        return
+    given: list[int] = []
+    if first.get("input"):
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        begin(relay.Outgoing(conversation, STDIN, Descriptor(reader)).run())
+        given.append(writer)
+    try:
+        added = {"tells": "sizes"} if asked.get("do") in ("exec", "attach") else {}
+        socket.send_fds(connection, [json.dumps({**first, **added}).encode() + b"\n"], given)
+    finally:
+        control_socket.close(given)
+    if rest := conversation.unheard():
+        await pipes.write(connection.fileno(), rest)
+    while data := await conversation.receive(LINE):
+        await pipes.write(connection.fileno(), data)
+        await conversation.done(LINE, len(data))
+
+
+def _streams(asked: dict[str, Any], fds: list[int]) -> dict[str, Descriptor]:
+    """Return the descriptors of a request by the names of their streams; a terminal is two."""
+    if asked.get("tty") and asked.get("do") == "exec":
+        ends = {"stdout": fds[0], **({"stdin": os.dup(fds[0])} if asked.get("reads") else {})}
+    else:
+        names = [name for name in port_client.STREAMS if name in asked.get("streams", ())]
+        ends = dict(zip(names, fds, strict=True))
+    return {name: Descriptor(fd) for name, fd in ends.items()}
+
+
+def _carry(
+    conversation: Conversation, streams: dict[str, Descriptor], begin: Begin
+) -> list[asyncio.Task[Any]]:
+    """Begin to carry streams; return the work on those that the node writes."""
+    outputs = []
+    for name, each in streams.items():
+        if name == "stdin":
+            begin(relay.Outgoing(conversation, STDIN, each).run())
+        else:
+            outputs.append(begin(relay.write(conversation, CHANNEL_OF[name], each)))
+    return outputs
+
+
+async def _client(conversation: Conversation, connection: socket.socket) -> None:
+    """Hand on what whoever asked says on the line, until he goes."""
+    while data := await pipes.read(connection.fileno()):
+        await conversation.send(LINE, data)
+
+
+async def _request(connection: socket.socket, fds: list[int]) -> dict[str, Any] | None:
+    """Return a request, and put its descriptors into fds; None when it is none."""
+    said = b""
+    while not said.endswith(b"\n"):
+        try:
+            data, more, _, _ = socket.recv_fds(connection, 65536, control_socket.MOST)
+        except BlockingIOError:
+            await pipes.readable(connection.fileno())
+            continue
+        fds += more
+        for fd in more:
+            os.set_inheritable(fd, False)
+        said += data
+        if not data or len(said) > MOST_REQUEST:
+            return None
+    try:
+        found = json.loads(said)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+async def _say(connection: socket.socket, answer: dict[str, Any]) -> None:
+    await pipes.write(connection.fileno(), json.dumps(answer).encode() + b"\n")

@@ -1,0 +1,323 @@
+"""A node on another machine, as every process of the server asks it: by way of whoever holds its link (`node.link.holder`)."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import re
+import socket
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from django.conf import settings
+
+from cluster import clock
+from cluster.backend import LogChunk, LogExtent, NodeAway, NoLog
+from kube.meta import now_text
+from node import logs, pipes, port_client
+from node.agent import server
+from node.link import figures, frames, presence
+from node.link.answers import RECORD
+from node.logs import Raw
+from node.port_client import AnswerLine
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from cluster.backend import LogText, Nodes
+    from kube.meta import Object
+
+CONNECT_S = 3.0
+ANSWER_S = 5.0  # without a word for so long, a node counts as away
+REST_S = 5.0  # for which a node that did not answer is not asked again, so that nobody waits for it in turn
+LONGEST_HEAD = 64 * 1024
+LONGEST_BODY = 16 * 1024 * 1024
+PIPE_BYTES = 1 << 20
+PODS_AT_ONCE = 5000  # in one question, whose size is bounded
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+NAMES = {frames.STDOUT: "stdout", frames.STDERR: "stderr"}
+T = TypeVar("T")
+_resting: dict[str, float] = {}  # until when a node is not asked, by its name
+
+
+class LinkedNode:
+    """One node, by its name. What it says counts for the pods that it was asked about, and is read with care."""
+
+    offsets_are_bytes = True
+    answer_at_once = False
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+
+    def on(self, node: str) -> Nodes:
+        """Return this node."""
+        return self
+
+    def away(self, node: str) -> str:
+        """Say that it is not connected, and since when; "" when it is."""
+        state = presence.state(settings.DATA, self.node)
+        if state is not None and state.linked and presence.is_held(settings.DATA, self.node):
+            rests = _resting.get(self.node, 0.0) > clock.monotonic()
+            return (
+                f"Node {self.node} does not answer, and what is asked for is on that machine."
+                if rests
+                else ""
+            )
+        since = f" since {now_text(state.since)}" if state is not None and not state.linked else ""
+        return f"Node {self.node} is not connected{since}, and what is asked for is on that machine."
+
+    def log_attempts(self, uid: str, container: str) -> list[int]:
+        """Return the attempts of a container that still have files, in order."""
+        head, _ = self._ask({"do": "attempts", "uid": uid, "container": container})
+        return _shaped(head.get("attempts"), list[int])
+
+    def log_extents(self, pods: Mapping[str, str]) -> list[LogExtent]:
+        """Return what is kept of the logs of pods; nothing when the node is away."""
+        uids = list(pods)
+        found: list[LogExtent] = []
+        for begin in range(0, len(uids), PODS_AT_ONCE):
+            try:
+                _, body = self._ask({"do": "extents", "uids": uids[begin : begin + PODS_AT_ONCE]})
+            except NoLog:
+                return []
+            rows = _decoded(body)
+            found += [LogExtent(*row) for row in rows if row[0] in pods]
+        return found
+
+    def read_log(
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        since_offset: int = 0,
+        most: int | None = None,
+    ) -> LogChunk:
+        """Return a stretch of a log from an offset on; NoLog when there is none."""
+        most = logs.CHUNK if most is None else most
+        return self._chunk(
+            {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
+            | {"most": most}
+        )
+
+    def tail_log(
+        self,
+        uid: str,
+        container: str,
+        attempt: int | None = None,
+        *,
+        lines: int,
+        most: int | None = None,
+        before: int | None = None,
+    ) -> LogChunk:
+        """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
+        most = logs.TAIL_MOST if most is None else most
+        asked = {"do": "tail", "uid": uid, "container": container, "attempt": attempt, "lines": lines}
+        return self._chunk({**asked, "most": most, "before": before}, before)
+
+    def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
+        """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
+        asked = {"do": "offset", "uid": uid, "container": container, "attempt": attempt}
+        head, _ = self._ask({**asked, "since_us": since_us})
+        return _shaped(head.get("offset"), int)
+
+    def why_no_log(self, pod: Object) -> str:
+        """Say in a sentence why a pod has no log."""
+        return logs.why_absent(pod)
+
+    async def log_text(self, uid: str, container: str, attempt: int, wanted: LogText) -> AsyncIterator[bytes]:
+        """Return what is asked for of a log, as it comes; NoLog when it was removed, NodeAway also amid it."""
+        asked = {"do": "text", "uid": uid, "container": container, "attempt": attempt}
+        stream = await _Stream.open(self, {**asked, "wanted": wanted._asdict()})
+        return stream.parts()
+
+    async def log_output(
+        self, uid: str, container: str, attempt: int
+    ) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Return what an instance writes from now on, as (stream, bytes), until it ends."""
+        asked = {"do": "output", "uid": uid, "container": container, "attempt": attempt}
+        stream = await _Stream.open(self, asked)
+        return _records(stream.parts())
+
+    def connect(self, request: dict[str, Any], fds: list[int]) -> socket.socket:
+        """Hand a request and descriptors to who holds the link; OSError when nobody does."""
+        asked = json.dumps({**request, "key": server.key_of(settings.DATA)}).encode() + b"\n"
+        try:
+            line = presence.connect(settings.DATA, self.node, CONNECT_S)
+        except OSError:
+            raise ConnectionRefusedError(
+                errno.ECONNREFUSED, self.away("") or "its link has just ended"
+            ) from None
+        try:
+            sent = socket.send_fds(line, [asked], fds)
+            if rest := asked[sent:]:  # to send nothing fails where all was answered already
+                line.sendall(rest)
+            line.setblocking(False)
+        except BaseException:
+            line.close()
+            raise
+        return line
+
+    def usage(self, now: int) -> list[dict[str, Any]]:
+        """Return the figures that it told last; none when they are old."""
+        found = figures.read(settings.DATA, self.node, now)
+        return [found] if found else []
+
+    def _chunk(self, asked: dict[str, Any], before: int | None = None) -> LogChunk:
+        head, body = self._ask(asked)
+        told = _shaped(head, _Head)
+        raw = Raw(body, told.start, told.next, told.ended)
+        chunk = logs.chunk_of(told.attempt, raw, told.asked, before)
+        return chunk._replace(lines=tuple(line for line in chunk.lines if TIME.fullmatch(line.time)))
+
+    def _ask(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """Return the answer to a short question: its line, and what stands behind that; NoLog or NodeAway."""
+        if _resting.get(self.node, 0.0) > clock.monotonic():
+            raise NodeAway(self.away(""))
+        try:
+            with closing(self.connect(asked, [])) as line:
+                line.settimeout(ANSWER_S)
+                head, body = _heard(line)
+        except TimeoutError:
+            _resting[self.node] = clock.monotonic() + REST_S
+            raise NodeAway(self.away("")) from None
+        except OSError:
+            raise NodeAway(self.away("") or f"The link of node {self.node} has just ended.") from None
+        _check(head)
+        return head, body
+
+
+class _Head(msgspec.Struct):
+    """What stands before a stretch of a log."""
+
+    attempt: int
+    start: int
+    next: int
+    ended: bool
+    asked: int
+
+
+class _Stream:
+    """What a node sends for as long as it is wanted, and the line that says how that ends."""
+
+    def __init__(self, node: str, line: AnswerLine, fd: int) -> None:
+        self._node, self._line, self._fd = node, line, fd
+
+    @classmethod
+    async def open(cls, node: LinkedNode, asked: dict[str, Any]) -> _Stream:
+        """Ask for it; NoLog or NodeAway when it is not to be had."""
+        ours, theirs = port_client.open_pipes(["stdout"])
+        try:
+            # In a thread: who takes the request may be this very event loop, and busy.
+            request = {**asked, "streams": ["stdout"]}
+            line = AnswerLine(await asyncio.to_thread(node.connect, request, list(theirs.values())))
+        except OSError as error:
+            port_client.close_all(ours)
+            raise NodeAway(error.strerror or str(error)) from None
+        finally:
+            port_client.close_all(theirs)
+        stream = cls(node.node, line, ours["stdout"])
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                said, _ = await line.hear()
+            if not said or "lost" in said:
+                raise NodeAway(node.away("") or f"The link of node {node.node} has just ended.")
+            _check(said)
+        except BaseException as error:
+            stream.close()
+            if isinstance(error, TimeoutError):
+                raise NodeAway(f"Node {node.node} does not answer.") from None
+            raise
+        return stream
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield it to its end; NodeAway when the link breaks before."""
+        try:
+            while part := await pipes.read(self._fd):
+                yield part
+            said, _ = await self._line.hear()
+            if "ended" not in said:
+                raise NodeAway(
+                    f"Node {self._node} was lost before the log had ended; the rest is on that machine."
+                )
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Want nothing more."""
+        self._line.close()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+async def _records(parts: AsyncIterator[bytes]) -> AsyncIterator[list[tuple[str, bytes]]]:
+    """Yield what a container wrote, by stream, from its records."""
+    held = b""
+    async for part in parts:
+        held += part
+        found = []
+        while len(held) >= RECORD.size:
+            channel, size = RECORD.unpack_from(held)
+            if size > LONGEST_BODY or channel not in NAMES:
+                raise NodeAway("The node sends what is no output of a container.")
+            if len(held) < RECORD.size + size:
+                break
+            found.append((NAMES[channel], held[RECORD.size : RECORD.size + size]))
+            held = held[RECORD.size + size :]
+        if found:
+            yield found
+
+
+def _heard(line: socket.socket) -> tuple[dict[str, Any], bytes]:
+    """Return a line of JSON and as many bytes behind it as it says; OSError when they do not come."""
+    said = b""
+    while b"\n" not in said:
+        data = line.recv(65536)
+        said += data
+        if not data or len(said) > LONGEST_HEAD + 65536:
+            raise ConnectionResetError
+    first, _, rest = said.partition(b"\n")
+    try:
+        head = frames.json_of(first)
+    except frames.BadFrame:
+        raise ConnectionResetError from None
+    size = head.get("size", 0)
+    if not isinstance(size, int) or not 0 <= size <= LONGEST_BODY:
+        raise ConnectionResetError
+    body = bytearray(rest)
+    while len(body) < size:
+        data = line.recv(min(1 << 20, size - len(body)))
+        if not data:
+            raise ConnectionResetError
+        body += data
+    return head, bytes(body[:size])
+
+
+def _check(head: dict[str, Any]) -> None:
+    """Raise NoLog where a node says that there is no log, NodeAway where it did not look."""
+    if "no" in head:
+        raise NoLog(str(head["no"])[:1000])
+    if "refused" in head or "lost" in head:
+        raise NodeAway(str(head.get("refused") or head["lost"])[:1000])
+
+
+def _shaped(found: Any, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(found, kind)
+    except msgspec.ValidationError as error:
+        raise NodeAway(f"The node's answer cannot be read: {error}.") from None
+
+
+def _decoded(body: bytes) -> list[tuple[str, str, int, int, int, bool]]:
+    try:
+        return msgspec.json.decode(body, type=list[tuple[str, str, int, int, int, bool]])
+    except msgspec.DecodeError:
+        return []
+
+
+if TYPE_CHECKING:
+    _answers_for_nodes: Nodes = LinkedNode("")

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import pytest
+
+from cluster import access
+from cluster.access import joining, tokens
+from cluster.access.joining import ANY, Asked
+from cluster.access.roles import Role
+from cluster.models import RoleBinding, Token
+from cluster.store import Create, store
+from kube.errors import Conflict, Forbidden, Invalid
+from kube.resources import NAMESPACES, NODES
+from tests.cluster.api.conftest import person  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.django_db
+NOW = 1_800_000_000_000
+HOUR_MS = 3_600_000
+HERE, THERE = "agent-1", "agent-2"
+
+
+@pytest.fixture(autouse=True)
+def cluster(db):
+    return store.write(Create(NAMESPACES, {"metadata": {"name": "kube-system"}}))[0].uid
+
+
+def invite(node=ANY, hours=1):
+    return joining.invite(access.CONSOLE, node, hours * 3600, now=NOW)
+
+
+def join(secret, name="lab", agent=HERE, now=NOW):
+    return joining.join(tokens.actor_of(tokens.find(secret, now=now)), Asked(name, agent), now=now)
+
+
+def node(name, ready="True"):
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    store.write(Create(NODES, {"metadata": {"name": name}, "spec": {}, "status": status}))
+
+
+def actor(secret, now=NOW):
+    row = tokens.find(secret, now=now)
+    return None if row is None else tokens.actor_of(row)
+
+
+def test_a_machine_gets_a_name_and_a_token_of_its_own(cluster):
+    issued = invite()
+    joined = join(issued.secret)
+    assert (joined.name, joined.cluster) == ("lab", cluster)
+    assert actor(joined.token).name == "system:node:lab"
+    assert access.node_of(actor(joined.token)) == "lab"
+    assert joining.since("lab") == NOW
+    assert joining.since("other") is None
+
+
+def test_with_a_join_token_nothing_can_be_done_but_joining(person):  # noqa: F811
+    RoleBinding.objects.all().delete()
+    bootstrapper = actor(invite().secret)
+    assert access.node_of(bootstrapper) == ""
+    assert access.grants(bootstrapper).roles == {}
+    assert not access.allowed(bootstrapper, "get", NODES, "")
+
+
+def test_neither_machines_nor_their_tokens_take_roles_from_groups():
+    from django.contrib.auth.models import Group
+
+    everybody = Group.objects.create(name="system:authenticated")
+    RoleBinding.objects.create(group=everybody, namespace="*", role=Role.ADMINISTRATOR)
+    for each in (invite().secret, join(invite().secret).token):
+        assert access.grants(actor(each)).roles == {}
+
+
+def test_a_used_join_token_is_its_machines_alone():
+    issued = invite()
+    join(issued.secret)
+    with pytest.raises(Forbidden, match="another machine, the node lab"):
+        join(issued.secret, agent=THERE)
+    with pytest.raises(Forbidden):
+        join(issued.secret, name="other", agent=THERE)
+
+
+def test_whoever_did_not_hear_the_answer_joins_again_and_the_first_answer_is_worth_nothing():
+    issued = invite()
+    first, second = join(issued.secret), join(issued.secret)
+    assert first.name == second.name
+    assert actor(first.token) is None
+    assert actor(second.token).name == "system:node:lab"
+
+
+def test_with_its_own_token_a_node_comes_back_and_that_lasts_another_year():
+    own = join(invite().secret).token
+    later = NOW + 300 * 24 * HOUR_MS
+    again = join(own, name="lab", now=later)
+    assert (again.name, again.token) == ("lab", "")
+    assert actor(own, now=NOW + 500 * 24 * HOUR_MS)
+    with pytest.raises(Forbidden):
+        join(own, agent=THERE, now=later)
+    with pytest.raises(Conflict):
+        join(own, name="other", now=later)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "there", "asked", "words"),
+    [
+        pytest.param(ANY, {"lab": "True"}, "lab", "alive", id="a living node's name"),
+        pytest.param("lab", {"lab": "True"}, "lab", "alive", id="a living node's name, though it is meant"),
+        pytest.param(ANY, {"lab": "Unknown"}, "lab", "though it is not ready", id="a silent node's name"),
+        pytest.param("lab", {}, "other", "--name lab", id="another name than the token's"),
+    ],
+)
+def test_names_that_are_taken_or_not_meant_are_refused(wanted, there, asked, words):
+    for name, ready in there.items():
+        node(name, ready)
+    with pytest.raises(Conflict, match=words):
+        join(invite(wanted).secret, name=asked)
+    assert not Token.objects.filter(joins=False).exists()
+
+
+def test_a_token_for_a_name_brings_a_node_back_on_a_machine_set_up_anew():
+    lost = join(invite().secret).token
+    node("lab", "Unknown")
+    found = join(invite("lab").secret, name="", agent=THERE)
+    assert found.name == "lab"
+    assert actor(lost) is None
+    assert actor(found.token).name == "system:node:lab"
+
+
+def test_a_node_that_is_alive_joins_again_as_itself():
+    issued = invite()
+    join(issued.secret)
+    node("lab")
+    assert join(issued.secret).name == "lab"
+
+
+@pytest.mark.parametrize("which", ["join", "own"])
+def test_with_one_of_a_machines_tokens_both_are_revoked(which):
+    issued = invite()
+    own = join(issued.secret).token
+    row = tokens.find(issued.secret if which == "join" else own, now=NOW)
+    tokens.revoke(access.CONSOLE, row.pk, now=NOW)
+    assert actor(issued.secret) is None
+    assert actor(own) is None
+
+
+def test_a_revoked_machine_does_not_take_another_with_it():
+    first = invite()
+    join(first.secret)
+    other = join(invite().secret, name="other", agent=THERE).token
+    tokens.revoke(access.CONSOLE, first.row.pk, now=NOW)
+    assert actor(other).name == "system:node:other"
+
+
+def test_a_join_token_waits_only_so_long():
+    issued = invite(hours=1)
+    assert actor(issued.secret, now=NOW + HOUR_MS - 1)
+    assert actor(issued.secret, now=NOW + HOUR_MS) is None
+    assert joining.invite(access.CONSOLE, ANY, 999 * 24 * 3600, now=NOW).expires == NOW + 30 * 24 * HOUR_MS
+
+
+def test_only_who_may_make_nodes_invites_and_revokes(person):  # noqa: F811
+    chief, operator = person("chief", **{"*": "administrator"}), person("olga", **{"*": "operator"})
+    issued = joining.invite(chief, ANY, 3600, now=NOW)
+    with pytest.raises(Forbidden):
+        joining.invite(operator, ANY, 3600)
+    assert issued.row in tokens.visible(chief, now=NOW)
+    assert issued.row not in tokens.visible(operator, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "agent"),
+    [
+        pytest.param("", HERE, id="no name"),
+        pytest.param("Lab 2", HERE, id="no node's name"),
+        pytest.param("../x", HERE, id="a path"),
+        pytest.param("lab", "", id="no agent"),
+        pytest.param("lab", "x" * 37, id="too long an agent"),
+    ],
+)
+def test_what_a_machine_says_of_itself_must_make_sense(name, agent):
+    with pytest.raises(Invalid):
+        join(invite().secret, name=name, agent=agent)
+
+
+def test_nobody_joins_in_place_of_a_machine():
+    for someone in (access.SYSTEM, access.Actor("alice", ("system:authenticated",), user_id=1)):
+        with pytest.raises(Forbidden, match="joins with a token"):
+            joining.join(someone, Asked("lab", HERE))
+    row = tokens.find(join(invite().secret).token, now=NOW)
+    as_it = access.Actor("system:node:lab", ("system:nodes",), uid=str(row.pk), real="admin")
+    with pytest.raises(Forbidden):
+        joining.join(as_it, Asked("lab", HERE))

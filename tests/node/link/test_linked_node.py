@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pytest
+from django.test import override_settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as trying
+from hypothesis import strategies as st
+
+from cluster import clock
+from cluster.backend import LogExtent, NodeAway, NoLog
+from cluster.store import Create, store
+from jobs.logs.pods import LogPod
+from jobs.pages.reading import Pod
+from kube.resources import PODS
+from node.agent import server
+from node.all_nodes import AllNodes
+from node.link import frames, linked_node, presence
+from node.link.frames import Frame, Kind
+from node.link.linked_node import LinkedNode
+from node.local_nodes import LocalNodes
+from node.paths import Layout
+from node.shim.crilog import CriLog
+from tests.node.link.pair import linked, says
+from tests.waiting import until
+
+UID = "0d1f7a2c-0000-0000-0000-000000000001"
+OTHER = "0d1f7a2c-0000-0000-0000-000000000002"
+
+
+@pytest.fixture
+def data(settings, tmp_path):
+    settings.DATA = tmp_path
+    linked_node._resting.clear()
+    return tmp_path
+
+
+def write(data, lines, uid=UID, attempt=0, **options):
+    directory = Layout(data).attempt(uid, "main", attempt)
+    directory.mkdir(parents=True, exist_ok=True)
+    log = CriLog(str(directory), **options)
+    for number, line in enumerate(lines):
+        log.feed("stderr" if number % 5 == 4 else "stdout", line)
+    log.close()
+
+
+some_lines = st.lists(st.binary(max_size=60).map(lambda line: line + b"\n"), max_size=120)
+questions = st.one_of(
+    st.builds(
+        lambda at, most: ("read_log", {"since_offset": at, "most": most}),
+        st.integers(0, 20_000),
+        st.integers(1, 9000),
+    ),
+    st.builds(
+        lambda lines, most, before: ("tail_log", {"lines": lines, "most": most, "before": before}),
+        st.integers(1, 200),
+        st.integers(1, 9000),
+        st.none(),
+    ),
+)
+
+
+@trying(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(some_lines, st.lists(questions, min_size=1, max_size=12))
+def test_by_a_link_a_log_reads_as_the_files_do(lines, asked):
+    with TemporaryDirectory() as folder, override_settings(DATA=Path(folder)):
+        write(Path(folder), lines, segment_bytes=2000, count=3)
+        here = LocalNodes()
+        with linked(Path(folder)):
+            there = LinkedNode("there")
+            assert there.log_attempts(UID, "main") == here.log_attempts(UID, "main")
+            assert there.log_extents({UID: "there"}) == here.log_extents({UID: ""})
+            for name, options in asked:
+                found = getattr(there, name)(UID, "main", **options)
+                assert found == getattr(here, name)(UID, "main", **options)
+                for line in found.lines[:2]:
+                    begun = clock.microseconds() - 1_000_000
+                    assert there.log_offset(UID, "main", 0, begun) == here.log_offset(UID, "main", 0, begun)
+                    again = there.tail_log(UID, "main", lines=3, before=line.offset)
+                    assert again == here.tail_log(UID, "main", lines=3, before=line.offset)
+
+
+def test_a_log_that_is_not_there_is_told(data):
+    with linked(data), pytest.raises(NoLog, match="no log of this attempt") as missing:
+        LinkedNode("there").read_log(UID, "main")
+    assert not isinstance(missing.value, NodeAway)
+
+
+def test_a_name_that_leads_elsewhere_is_refused_there(data):
+    with linked(data), pytest.raises(NoLog, match="cannot be the name of a directory"):
+        LinkedNode("there").read_log("../../etc", "passwd")
+
+
+def test_a_node_that_is_away_is_away_since_a_time(data):
+    write(data, [b"x\n"])
+    with linked(data):
+        assert LinkedNode("there").away("there") == ""
+    there = LinkedNode("there")
+    said = there.away("there")
+    assert said.startswith("Node there is not connected since 20")
+    assert said.endswith("what is asked for is on that machine.")
+    assert there.log_extents({UID: "there"}) == []
+    for ask in (lambda: there.read_log(UID, "main"), lambda: there.tail_log(UID, "main", lines=1)):
+        with pytest.raises(NodeAway, match="not connected since"):
+            ask()
+    with pytest.raises(ConnectionRefusedError, match="not connected since"):
+        there.connect({"do": "exec"}, [])
+
+
+def test_a_holder_that_was_killed_is_noticed_without_a_word_of_its_own(data):
+    presence.note(data, "there", linked=True, now=0)
+    presence.listen(data, "there").close()  # what a killed process leaves
+    assert LinkedNode("there").away("there").startswith("Node there is not connected, and")
+
+
+def test_a_node_that_does_not_answer_is_not_asked_by_everybody_in_turn(data, monkeypatch):
+    monkeypatch.setattr(linked_node, "ANSWER_S", 0.05)
+
+    async def silent(line):
+        async for _ in line:
+            pass
+
+    with linked(data, answer=silent):
+        there = LinkedNode("there")
+        assert there.log_extents({UID: "there"}) == []
+        assert there.away("there").startswith("Node there does not answer")
+        monkeypatch.setattr(linked_node, "ANSWER_S", 1000)
+        with pytest.raises(NodeAway, match="does not answer"):
+            there.read_log(UID, "main")
+
+
+HOSTILE = [
+    pytest.param([b"no JSON\n"], id="no JSON"),
+    pytest.param([[1, 2]], id="no object"),
+    pytest.param([{}], id="nothing of what was asked for"),
+    pytest.param([{"size": -1}], id="less than nothing"),
+    pytest.param([{"size": 10**12}], id="more than anybody keeps"),
+    pytest.param([{"size": 10}, b"short"], id="less than was said"),
+    pytest.param(
+        [{"attempt": "x", "start": 0, "next": 0, "ended": False, "asked": 0, "size": 0}], id="no number"
+    ),
+    pytest.param([{"refused": "no"}], id="a refusal"),
+    pytest.param([b"x" * 30_000] * 6, id="a line without an end"),
+    pytest.param([], id="nothing"),
+]
+
+
+@pytest.mark.parametrize("answers", HOSTILE)
+def test_an_answer_that_is_none_counts_as_away(data, answers):
+    with linked(data, answer=says(*answers)):
+        there = LinkedNode("there")
+        with pytest.raises(NodeAway):
+            there.read_log(UID, "main")
+        with pytest.raises(NodeAway):
+            there.log_attempts(UID, "main")
+
+
+def test_entries_without_a_time_are_no_entries(data):
+    good = b"2026-01-01T00:00:00.000000Z stdout F good\n"
+    body = b"yesterday stdout F bad\n" + good + b"garbage\n\n" + b"x" * 26 + b"Z stdout F bad\n"
+    head = {"attempt": 0, "start": 0, "next": len(body), "ended": False, "asked": 0, "size": len(body)}
+    with linked(data, answer=says(head, body)):
+        chunk = LinkedNode("there").read_log(UID, "main")
+    assert [line.data for line in chunk.lines] == [b"good"]
+
+
+def test_what_a_node_says_of_pods_that_it_was_not_asked_about_is_dropped(data):
+    rows = [[UID, "main", 0, 0, 7, False], [OTHER, "main", 0, 0, 9, True]]
+    body = json.dumps(rows).encode()
+    with linked(data, answer=says({"size": len(body)}, body)):
+        assert LinkedNode("there").log_extents({UID: "there"}) == [LogExtent(UID, "main", 0, 0, 7, False)]
+
+
+def test_whoever_has_not_the_key_is_not_answered(data):
+    with linked(data):
+        with presence.connect(data, "there", 5) as line:
+            line.sendall(b'{"do": "attempts", "uid": "u", "container": "main", "key": "guessed"}\n')
+            assert line.recv(100) == b""
+        with presence.connect(data, "there", 5) as line:
+            asked = {"do": "attempts", "uid": UID, "container": "main", "key": server.key_of(data)}
+            line.sendall(json.dumps(asked).encode() + b"\n")
+            assert json.loads(line.recv(1000)) == {"attempts": [], "size": 0}
+
+
+def test_a_node_that_breaks_the_protocol_is_let_go(data):
+    async def rude(line):
+        await line.send(b"\x02\0\0\0\1\0not asked")
+        await line.send(b"\x07")
+
+    with linked(data, answer=rude):
+        until(lambda: not presence.state(data, "there").linked)
+
+
+def test_the_later_link_of_a_node_is_the_one_that_counts(data):
+    with linked(data, answer=says({"attempts": [1]})), linked(data, answer=says({"attempts": [2]})):
+        assert LinkedNode("there").log_attempts(UID, "main") == [2]
+        assert LinkedNode("there").away("") == ""
+
+
+@pytest.fixture
+def bound(transactional_db, data):
+    def make(uid, node):
+        body = {
+            "metadata": {"name": uid, "namespace": "d"},
+            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "x"}]},
+        }
+        return store.write(Create(PODS, body))[0].uid
+
+    return make
+
+
+def test_each_node_is_asked_about_its_own_pods_alone(data, bound):
+    here, there = bound("a", "this"), bound("b", "there")
+    write(data, [b"from here\n"], uid=here)
+    head = {"attempt": 4, "start": 0, "next": 0, "ended": True, "asked": 0, "size": 0}
+    with linked(data, answer=says(head)):
+        nodes = AllNodes()
+        assert not nodes.answer_at_once
+        assert nodes.read_log(here, "main").data == b"from here\n"
+        assert nodes.read_log(there, "main").attempt == 4
+        assert isinstance(nodes.on("there"), LinkedNode)
+        assert isinstance(nodes.on("this"), LocalNodes)
+
+
+def test_extents_of_many_nodes_come_in_the_order_of_the_pods(data, settings):
+    for uid in (UID, OTHER):
+        write(data, [b"x\n"], uid=uid)
+    with linked(data):
+        nodes = AllNodes()
+        asked = {OTHER: "there", UID: "this"}
+        assert [each.uid for each in nodes.log_extents(asked)] == [OTHER, UID]
+        assert nodes.away("this") == ""
+    assert [each.uid for each in nodes.log_extents(asked)] == [UID]
+    assert nodes.away("there") != ""
+
+
+def test_where_nobody_was_ever_linked_nothing_is_looked_up(data, django_assert_num_queries, bound):
+    uid = bound("a", "this")
+    write(data, [b"x\n"], uid=uid)
+    nodes = AllNodes()
+    with django_assert_num_queries(0):
+        assert nodes.answer_at_once
+        assert nodes.log_extents({uid: "this"})
+        assert nodes.tail_log(uid, "main", lines=1).data == b"x\n"
+
+
+def test_a_page_says_of_a_pod_s_log_where_it_is(data):
+    with linked(data):
+        pass
+    found = LogPod(_pod("there"), is_gone=True)
+    assert "Node there is not connected since" in found.why_absent()
+    assert LogPod(_pod("this"), is_gone=True).why_absent() == (
+        "The pod is gone, and its log has been removed."
+    )
+
+
+def _pod(node):
+    body = {"metadata": {"name": "p", "namespace": "d", "uid": UID}, "spec": {"nodeName": node}}
+    return msgspec.convert(body, Pod)
+
+
+def test_use_is_told_by_a_node_of_itself_alone(data):
+    told = {"node": "this", "at": 1, "containers": [[UID, "main", 5, 6, 7]], "machine": [1, 2, 3]}
+
+    async def beats(line):
+        for said in (told, {"containers": "many"}, {}):
+            await line.send(frames.encode(Frame(Kind.BEAT, data=json.dumps(said).encode())))
+
+    with linked(data, answer=beats):
+        until(lambda: AllNodes().usage(clock.milliseconds()))
+    (found,) = AllNodes().usage(clock.milliseconds())
+    assert found["node"] == "there"
+    assert abs(found["at"] - clock.milliseconds()) < 60_000
+    assert found["containers"] == [[UID, "main", 5, 6, 7]]
+    assert AllNodes().usage(clock.milliseconds() + 10 * 60_000) == []
+
+
+def test_a_long_name_has_a_place_for_its_socket(data):
+    name = "n" * 253
+    with linked(data, node=name):
+        assert presence.names(data) == {name}

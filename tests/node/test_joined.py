@@ -1,0 +1,327 @@
+"""A machine that is a node over the API: what its agent does there, with real processes and an API server beside it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from apiserver.http import authentication
+from cluster import access, clock
+from cluster.access import joining as invitations
+from cluster.access import tokens
+from cluster.models import Token
+from cluster.remote.request import Unreachable
+from cluster.runtime import nudge
+from cluster.store import Create, Delete, Patch, retention, store
+from kube.kinds.core import Event, Lease, Node
+from kube.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
+from node.agent.cluster import Dismissed
+from node.joined import joining, membership
+from node.joined.joining import JoinError
+from node.joined.pod_watch import Gap
+from tests.apiserver.client import serving
+from tests.node.driving import NODE
+from tests.node.joined import JoinedNode
+from tests.proxy import CuttingProxy
+from tests.waiting import HANG_S, until
+
+PLACES = ("d", "kube-system", "kube-node-lease")
+
+
+@pytest.fixture
+def server(transactional_db, redis_url, settings):
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    store.write(*(Create(NAMESPACES, {"metadata": {"name": name}}) for name in PLACES))
+    with serving(authentication.authenticate) as url:
+        yield url
+    nudge.client.cache_clear()
+
+
+@pytest.fixture
+def proxy(server):
+    """What stands between the machine and the server, and can cut connections."""
+    with CuttingProxy(int(server.rpartition(":")[2])) as standing:
+        yield standing
+
+
+@pytest.fixture
+def joined(proxy):
+    data = Path(tempfile.mkdtemp(prefix="volcano-"))
+    machine = JoinedNode(data, f"http://127.0.0.1:{proxy.port}")
+    yield machine
+    machine.close()
+    shutil.rmtree(data)
+
+
+def put(kind, name, **parts):
+    store.write(Create(kind, {"metadata": {"namespace": "d", "name": name}, **parts}))
+
+
+def node():
+    return store.get(NODES, "", NODE).read(Node)
+
+
+def log_of(joined, uid):
+    return b"".join(file.read_bytes() for file in sorted(joined.directory(uid).glob("log.*"))).decode()
+
+
+def test_a_machine_announces_itself_and_keeps_its_lease(joined):
+    joined.begin()
+    assert {each.type: each.status for each in node().status.conditions}["Ready"] == "True"
+    assert node().metadata.labels["kubernetes.io/hostname"] == NODE
+    before = store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time
+    joined.agent.machine.due = 0
+    joined.agent.machine.beat()
+    assert store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time > before
+
+
+def test_a_pod_runs_and_ends_as_on_the_clusters_own_machine(joined):
+    joined.begin()
+    uid = joined.shell("echo said; exit 3")
+    status = joined.until_phase("Failed")
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert status["hostIP"] == "127.0.0.1"
+    assert "said" in log_of(joined, uid)
+
+
+def test_a_pod_gets_what_it_mentions_and_nothing_of_a_secret_is_kept_elsewhere(joined):
+    put(CONFIGMAPS, "c", data={"k": "configured"})
+    put(SECRETS, "s", data={"k": "aHVzaGh1c2g="})
+    joined.begin()
+    env = [
+        {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+        {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+    ]
+    uid = joined.submit(containers=[{"name": "main", "command": ["sh", "-c", "echo $A ${#B}"], "env": env}])
+    joined.until_phase("Succeeded")
+    assert "configured 8" in log_of(joined, uid)
+    kept = [file for file in joined.data.rglob("*") if file.is_file() and b"hushhush" in file.read_bytes()]
+    assert kept == []
+
+
+def test_a_pod_waits_for_what_is_missing_and_starts_when_it_comes(joined):
+    joined.begin()
+    env = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]
+    joined.submit(containers=[{"name": "main", "command": ["true"], "env": env}])
+    joined.until(lambda: 'configmap "c" not found' in str(joined.status()))
+    put(CONFIGMAPS, "c", data={"k": "v"})
+    joined.until_phase("Succeeded")
+
+
+@pytest.mark.parametrize("after", ["nothing", "a crash"])
+def test_mounted_files_follow_their_object(joined, after):
+    put(CONFIGMAPS, "c", data={"k": "old"})
+    joined.begin()
+    volumes = [{"name": "v", "configMap": {"name": "c"}}]
+    mounts = [{"name": "v", "mountPath": "/tmp/v"}]
+    script = f'until [ -e {joined.out}/go ]; do sleep 0.01; done; cat "$VOLUME_V/k"'
+    uid = joined.submit(
+        containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": mounts}],
+        volumes=volumes,
+    )
+    joined.until_phase("Running")
+    if after == "a crash":
+        joined.crash()
+        joined.again()
+    store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"k": "new"}}))
+    joined.agent.cluster.lookup.look()  # what its thread does every ten seconds
+    file = next(joined.data.glob(f"node/pods/{uid}/_volumes/v/..data/k"), None)
+    joined.until(lambda: next(joined.data.glob(f"node/pods/{uid}/_volumes/v/..data/k")).read_text() == "new")
+    assert file is not None
+    joined.let_go()
+    joined.until_phase("Succeeded")
+    assert "new" in log_of(joined, uid)
+
+
+def test_a_deleted_pod_ends_and_goes(joined):
+    joined.begin()
+    joined.shell("trap 'exit 0' TERM; while :; do sleep 0.05; done")
+    joined.until_phase("Running")
+    joined.delete()
+    joined.until(lambda: joined.pod() is None)
+    joined.until(lambda: not joined.shims())
+
+
+def test_a_pod_that_is_removed_by_force_ends(joined):
+    joined.begin()
+    joined.shell("while :; do sleep 0.05; done")
+    joined.until_phase("Running")
+    store.write(Delete(PODS, "d", "p", grace=0))
+    joined.until(lambda: not joined.shims())
+
+
+def test_a_killed_agent_is_followed_by_one_that_adopts_its_pods(joined):
+    joined.begin()
+    uid = joined.held("exit 5")
+    joined.until_phase("Running")
+    before = joined.shims()
+    joined.crash()
+    joined.again()
+    assert joined.shims() == before
+    joined.let_go()
+    status = joined.until_phase("Failed")
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 5
+    assert status["containerStatuses"][0]["restartCount"] == 0
+    assert joined.directory(uid).exists()
+
+
+def test_a_container_that_fails_again_and_again_is_told_of_once_with_a_count(joined):
+    joined.begin()
+    joined.shell("exit 1", restartPolicy="Always")
+    joined.until(lambda: joined.status().get("containerStatuses", [{}])[0].get("restartCount", 0) >= 2)
+    joined.until(
+        lambda: (
+            store.find(EVENTS, namespace="d") and store.find(EVENTS, namespace="d")[0].read(Event).times >= 2
+        )
+    )
+    assert [each.read(Event).reason for each in store.find(EVENTS, namespace="d")] == ["BackOff"]
+
+
+def test_a_killed_connection_loses_nothing(joined, proxy):
+    """Connections are cut amid requests, answers and the watch; in the end the store knows what the processes did."""
+    joined.begin()
+    proxy.cutting = True
+    names = [f"p{number}" for number in range(12)]
+    for number, name in enumerate(names):
+        joined.shell(f"exit {number}", name)
+    joined.until(
+        lambda: (
+            proxy.cuts >= 5
+            or all(joined.status(name).get("phase") in ("Failed", "Succeeded") for name in names)
+        )
+    )
+    proxy.cutting = False
+    for number, name in enumerate(names):
+        joined.until(lambda name=name: joined.status(name).get("phase") in ("Failed", "Succeeded"))
+        ended = joined.state(name)["terminated"]
+        assert ended["exitCode"] == number
+        assert joined.status(name)["containerStatuses"][0]["restartCount"] == 0
+    assert len(list(joined.data.glob("node/pods/*/main/*/claim"))) == len(names)
+
+
+def test_where_history_does_not_reach_back_the_pods_are_read_anew(joined, proxy, settings, monkeypatch):
+    """As after a long sleep of the machine: the watch was cut, and what happened meanwhile is forgotten."""
+    joined.begin()
+    for name in ("stays", "goes"):
+        joined.shell("while :; do sleep 0.05; done", name)
+    for name in ("stays", "goes"):
+        joined.until_phase("Running", name)
+    watch = joined.agent.listener
+    asked = []
+    monkeypatch.setattr(watch, "tell", lambda heard, tell=watch.tell: (asked.append(heard), tell(heard)))
+    joined.delete("goes", grace=0)
+    forget_history(settings)
+    watch._version = "1"
+    proxy.cutting = True
+    put(CONFIGMAPS, "news", data={})
+    joined.annotate("stays")  # something is told on the connection, and cuts it
+    joined.until(lambda: Gap.GAP in asked)
+    proxy.cutting = False
+    joined.until(lambda: len(joined.shims()) == 1)
+    joined.delete("stays", grace=0)
+    joined.until(lambda: not joined.shims())
+
+
+def forget_history(settings):
+    """Have the log forget all that is superseded."""
+    settings.HISTORY_HOURS = 0
+    retention.run(clock.monotonic() + HANG_S, now=clock.milliseconds() + 3_600_000)
+
+
+def test_a_revoked_token_ends_its_node_and_what_runs_there(joined):
+    joined.begin()
+    joined.shell("while :; do sleep 0.05; done")
+    joined.until_phase("Running")
+    own = Token.objects.get(node=NODE, joins=False)
+    tokens.revoke(access.CONSOLE, own.pk)
+    joined.until(joined.revoked)
+    joined.agent.stop_all()
+    joined.until(lambda: joined.agent.wind_down() or joined.agent.is_done)
+    assert not joined.shims()
+
+
+def test_a_node_that_was_revoked_while_its_agent_was_away_ends_what_it_had(joined):
+    joined.begin()
+    joined.shell("while :; do sleep 0.05; done")
+    joined.until_phase("Running")
+    kept = membership.read(joined.data)
+    joined.crash()
+    tokens.revoke(access.CONSOLE, Token.objects.get(node=NODE, joins=False).pk)
+    with pytest.raises(Dismissed):
+        joined.join()
+    assert membership.read(joined.data) == kept
+
+
+def test_a_new_token_brings_a_revoked_machine_back_with_its_pods(joined):
+    joined.begin()
+    joined.held("exit 4")
+    joined.until_phase("Running")
+    joined.crash()
+    tokens.revoke(access.CONSOLE, Token.objects.get(node=NODE, joins=False).pk)
+    store.write(Patch(NODES, "", NODE, {"status": {"conditions": []}}, "status"))
+    secret = invitations.invite(access.CONSOLE, NODE, 3600).secret
+    wish = joined.wish._replace(token=secret)
+    kept = membership.read(joined.data)
+    joining.join(joined.data, joining.again(kept, wish), NODE)
+    joined.again()
+    joined.let_go()
+    assert joined.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
+
+
+def test_a_node_that_runs_for_long_has_its_token_renewed(joined, monkeypatch):
+    kept = joined.join()
+    own = Token.objects.get(node=NODE, joins=False)
+    Token.objects.filter(pk=own.pk).update(expires=own.expires - 1_000_000)
+    monkeypatch.setattr(joining, "RENEW_S", 0.01)
+    renewal = joining.Renewal(joined.data, kept)
+    renewal.start()
+    until(lambda: Token.objects.get(pk=own.pk).expires >= own.expires)
+    renewal.stop()
+    renewal._thread.join()
+    assert membership.read(joined.data) == kept
+
+
+def test_another_cluster_behind_the_address_is_noticed(joined):
+    joined.join()
+    found = membership.read(joined.data)
+    membership.write(joined.data, membership.Membership(**{**_fields(found), "cluster": "another"}))
+    with pytest.raises(JoinError, match="another cluster"):
+        joined.join()
+
+
+def test_a_cluster_that_moved_is_found_at_its_new_address_without_a_new_token(joined, server):
+    before = joined.join()
+    moved = joined.join(url=server, token="")
+    assert moved == membership.Membership(**{**_fields(before), "url": server})
+    assert joined.join(url="", token="") == moved
+
+
+def test_the_directory_of_a_cluster_is_not_taken(joined):
+    (joined.data / "db.sqlite3").touch()
+    with pytest.raises(JoinError, match="VOLCANO_UI_DATA"):
+        joined.join()
+
+
+def test_a_server_that_is_away_is_said_so(joined, server):
+    with pytest.raises(Unreachable):
+        joined.join(url="http://127.0.0.1:9")
+    assert membership.read(joined.data).name == ""
+
+
+def test_what_is_kept_is_its_owners_alone(joined):
+    joined.join()
+    assert (joined.data / membership.FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_wrong_clock_is_told(joined, caplog, monkeypatch):
+    monkeypatch.setattr(joining, "SKEW_MS", -1)
+    joined.join()
+    assert "clock" in caplog.text
+
+
+def _fields(found):
+    return {name: getattr(found, name) for name in found.__struct_fields__}

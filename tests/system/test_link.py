@@ -1,0 +1,162 @@
+"""A second machine whose agent is real, asked for logs, commands and use by a server that is real: through kills, restarts and cuts."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from cluster import clock
+from kube.meta import parse_time
+from tests.system.harness import running
+from tests.system.second import Client, Linked
+from tests.waiting import until
+
+pytestmark = pytest.mark.system
+COUNTER = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done"
+METRICS = "/apis/metrics.k8s.io/v1beta1"
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory, django_db_blocker):
+    """A running system, a machine that has joined it, and a client."""
+    folder = tmp_path_factory.mktemp("two")
+    with django_db_blocker.unblock(), running(folder / "first") as system:
+        machine = Linked(system, folder / "second", "second")
+        try:
+            yield system, machine.join().linked(), Client(system, folder / "kubeconfig")
+        finally:
+            machine.close()
+
+
+@pytest.fixture
+def client(two):
+    return two[2]
+
+
+@pytest.fixture
+def machine(two):
+    return two[1]
+
+
+@pytest.fixture
+def pod(client, request):
+    """Starts pods on the second machine, which go with the test."""
+    made = []
+
+    def begin(script, **container):
+        name = f"{request.node.originalname.replace('_', '-')[:50]}-{len(made)}"
+        made.append(client.run(name, script, "second", **container))
+        return name
+
+    yield begin
+    for name in made:
+        client.http.delete(f"/api/v1/namespaces/default/pods/{name}", params={"gracePeriodSeconds": 0})
+
+
+def last_number(text):
+    return int(text.rstrip().rpartition(b" ")[2])
+
+
+def whole(text):
+    """Return the lines of a counter's log without one that is not finished, and require that none is missing."""
+    lines = text[: text.rfind(b"\n")].split(b"\n")
+    assert lines == [b"line %d" % number for number in range(1, len(lines) + 1)]
+    return lines
+
+
+def test_a_log_is_read_and_followed(client, pod):
+    name = pod(COUNTER)
+    until(lambda: b"line 5\n" in client.log(name).content)
+    with client.follow(name) as answer:
+        got = b""
+        for part in answer.iter_raw():
+            got += part
+            if b"line 60\n" in got:
+                break
+    whole(got)
+    tail = client.log(name, tailLines=2, timestamps="true").text.splitlines()
+    assert len(tail) >= 2  # what is written while it is looked for comes on top
+    assert abs(parse_time(tail[0][:19] + "Z") - clock.milliseconds()) < 60_000
+
+
+def test_a_command_runs_there_and_says_its_exit_code(client, machine, pod):
+    talk = client.exec(pod("sleep 1000"), "sh", "-c", "cat; echo $VOLCANO_CONTAINER_ID; exit 7", stdin=True)
+    talk.send(0, b"to and fro\n")
+    talk.send(255, b"\0")
+    assert talk.finish()["details"]["causes"][0]["message"] == "7"
+    said = talk.out[1].decode()
+    assert said.startswith("to and fro\n")
+
+
+def test_a_terminal_there_hears_of_its_size(client, pod):
+    talk = client.exec(pod("sleep 1000"), "sh", stdin=True, tty=True)
+    talk.send(4, b'{"Width":77,"Height":22}')
+    talk.send(0, b"stty size\n")
+    talk.until(b"22 77\r\n")
+    talk.send(0, b"exit\n")
+    assert talk.finish()["status"] == "Success"
+
+
+def test_a_container_there_is_attached_to(client, pod):
+    talk = client.exec(pod("read x; echo got $x", stdin=True), kind="attach", stdin=True)
+    talk.send(0, b"word\n")
+    assert talk.until(b"got word\n")
+    assert talk.finish()["status"] == "Success"
+
+
+def test_its_use_is_measured(client, pod):
+    name = pod("while :; do :; done")
+
+    def figures():
+        found = client.http.get(f"{METRICS}/namespaces/default/pods/{name}")
+        return found.status_code == 200 and found.json()["containers"]
+
+    (container,) = until(figures)
+    assert container["usage"]["cpu"] != "0"
+    names = [one["metadata"]["name"] for one in client.http.get(f"{METRICS}/nodes").json()["items"]]
+    assert "second" in names
+    assert len(names) == 2
+
+
+def test_an_agent_that_is_killed_ends_commands_and_is_missed_in_words(two, client, machine, pod):
+    name = pod(COUNTER)
+    talk = client.exec(name, "sh", "-c", "echo up; sleep 1000")
+    talk.until(b"up\n")
+    with client.follow(name) as answer:
+        parts = answer.iter_raw()
+        next(parts)
+        machine.kill()
+        with pytest.raises(httpx.RemoteProtocolError):
+            for _ in parts:
+                pass
+    last = talk.finish()
+    assert "node second is not connected any more" in last["message"]
+    until(lambda: client.log(name).status_code == 503)
+    refused = client.log(name)
+    assert refused.json()["reason"] == "ServiceUnavailable"
+    assert "Node second is not connected since " in refused.json()["message"]
+    machine.start().linked()
+    before = last_number(client.log(name, tailLines=1).content)
+    until(lambda: last_number(client.log(name, tailLines=1).content) > before)
+    whole(client.log(name).content)
+
+
+def test_a_server_that_is_restarted_is_dialled_again(two, client, machine, pod):
+    system = two[0]
+    name = pod(COUNTER)
+    with client.follow(name) as answer:
+        parts = answer.iter_raw()
+        next(parts)
+        system.stop()
+        with pytest.raises(httpx.HTTPError):
+            for _ in parts:
+                pass
+    system.start()
+    machine.linked()
+    got = b""
+    with client.follow(name) as answer:
+        for part in answer.iter_raw():
+            got += part
+            if len(whole(got)) > 20:
+                break
+    assert client.phase(name) == "Running"
