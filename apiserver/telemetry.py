@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from apiserver.http import routes
+from apiserver.http import routes, threads
+from cluster import exposition
+from cluster.exposition import head, sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from apiserver.http.request import Request
 
@@ -100,37 +102,37 @@ class Telemetry:
     def text(self) -> str:
         """Return everything in Prometheus' text format."""
         with self._lock:
-            return "\n".join([*self._counts(), *self._durations(), *self._gauges(), ""])
+            return "".join(f"{line}\n" for line in (*self._counts(), *self._durations(), *self._gauges()))
 
     def _counts(self) -> Iterator[str]:
         name = "apiserver_request_total"
-        yield from _head(name, "counter", "Requests answered, by verb, resource and HTTP code.")
+        yield from head(name, "counter", "Requests answered, by verb, resource and HTTP code.")
         for (verb, resource, code), count in sorted(self._requests.items()):
-            yield _sample(name, {"code": str(code), **_names(verb, resource)}, count)
+            yield sample(name, {"code": str(code), **_names(verb, resource)}, count)
 
     def _durations(self) -> Iterator[str]:
         name = "apiserver_request_duration_seconds"
-        yield from _head(name, "histogram", "How long requests took, without watches and streams.")
+        yield from head(name, "histogram", "How long requests took, without watches and streams.")
         for (verb, resource), histogram in sorted(self._latencies.items()):
             labels = _names(verb, resource)
             total = 0
             for bound, count in zip((*BUCKETS_S, "+Inf"), histogram.buckets, strict=True):
                 total += count
-                yield _sample(f"{name}_bucket", {**labels, "le": str(bound)}, total)
-            yield _sample(f"{name}_sum", labels, round(histogram.sum_s, 6))
-            yield _sample(f"{name}_count", labels, total)
+                yield sample(f"{name}_bucket", {**labels, "le": str(bound)}, total)
+            yield sample(f"{name}_sum", labels, round(histogram.sum_s, 6))
+            yield sample(f"{name}_count", labels, total)
 
     def _gauges(self) -> Iterator[str]:
         name = "apiserver_current_inflight_requests"
-        yield from _head(name, "gauge", "Requests being worked on.")
+        yield from head(name, "gauge", "Requests being worked on.")
         for kind, count in sorted(self._running.items()):
-            yield _sample(name, {"request_kind": kind}, count)
+            yield sample(name, {"request_kind": kind}, count)
         name = "apiserver_longrunning_requests"
-        yield from _head(name, "gauge", "Watches that are open.")
+        yield from head(name, "gauge", "Watches that are open.")
         for resource, count in sorted(self._watches.items()):
-            yield _sample(name, _names("watch", resource), count)
+            yield sample(name, _names("watch", resource), count)
         for name, text, read in self._counters:
-            yield from _head(name, "counter", text)
+            yield from head(name, "counter", text)
             yield f"{name} {read()}"
 
 
@@ -141,10 +143,6 @@ watching = telemetry.watching
 counter = telemetry.counter
 
 
-def _head(name: str, kind: str, text: str) -> Iterable[str]:
-    return (f"# HELP {name} {text}", f"# TYPE {name} {kind}")
-
-
 def _names(verb: str, resource: str) -> Labels:
     """Return the labels of a verb and a resource's id, which may name a subresource: `pods/log`."""
     name, _, part = resource.partition("/")
@@ -152,16 +150,8 @@ def _names(verb: str, resource: str) -> Labels:
     return {"verb": verb.upper(), "group": group, "resource": plural, "subresource": part}
 
 
-def _sample(name: str, labels: Labels, value: float) -> str:
-    listed = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-    return f"{name}{{{listed}}} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
 @routes.path("/metrics")
 async def metrics(request: Request) -> Response:
-    """Answer with the counters of this process."""
-    return Response(telemetry.text(), media_type=CONTENT_TYPE)
+    """Answer with the counters of this process, and with what others have for the actor (`cluster.exposition`)."""
+    found = await threads.read(exposition.lines, request.actor)
+    return Response(telemetry.text() + "".join(f"{line}\n" for line in found), media_type=CONTENT_TYPE)

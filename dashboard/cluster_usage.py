@@ -1,24 +1,18 @@
-"""A picture of the cluster in this process: nodes, queues, and what their pods take.
-
-Pages ask how full a thousand nodes are far more often than pods come and go,
-and reading ten thousand pods for each answer would be the slow page of other
-dashboards. So the picture is loaded once and then follows the log: being
-asked costs nothing while nothing changed, and otherwise one query for the changes.
+"""A picture of the cluster in this process: nodes, queues, and what their pods take. It follows the log (`cluster.runtime.picture`), as
+pages ask how full a thousand nodes are far more often than pods come and go.
 """
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.api import backend
 from cluster.rules.simulation import SIMULATED
+from cluster.runtime.picture import Kept
 from cluster.store import store
 from dashboard.live import Watch
 from kube import amounts, resources
-from kube.errors import Expired
 from kube.kinds.core import Node
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import Queue
@@ -28,7 +22,7 @@ from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from kube.usage import Usage, group_queue, namespace_queue, pod_use
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from cluster.store import Change, Stored
     from kube.amounts import Amounts
@@ -39,7 +33,6 @@ KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)
 WATCHES = tuple(
     Watch(kind.id) for kind in KINDS
 )  # what a page watches that shows what queues use and may take
-MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 
 
 class NodeFacts(NamedTuple):
@@ -134,18 +127,9 @@ class Picture:
             queue = self.queues.get(queue.parent)
         return {**capacity, **lowest}
 
-    def followed(self, head: int) -> Picture:
-        """The picture at a newer revision: this one with the changes or, where they are too many, a new one."""
-        if self.revision < 0 or head - self.revision > MOST_CHANGES:
-            return Picture.loaded(head)
-        try:
-            changes = store.changes(self.revision, KINDS, limit=MOST_CHANGES, until=head)
-        except Expired:
-            return Picture.loaded(head)
-        for change in changes:
-            _TAKERS[change.resource](self, change, change.verb == "DELETED")
-        self.revision = head
-        return self
+    def take(self, change: Change) -> None:
+        """Take over one change."""
+        _TAKERS[change.resource](self, change, change.verb == "DELETED")
 
     @classmethod
     def loaded(cls, head: int) -> Picture:
@@ -202,28 +186,8 @@ _TAKERS: dict[str, Callable[[Picture, Stored | Change, bool], None]] = {
     POD_GROUPS.id: Picture._take_group,
     NAMESPACES.id: Picture._take_namespace,
 }
-_picture = Picture()
-_lock = threading.Lock()
-
-
-@contextmanager
-def current(head: int) -> Iterator[Picture]:
-    """Yield the picture at a revision or a newer one; nobody changes it inside the block.
-
-    head is the newest revision that the caller can see, as `store.reading()` yields it.
-    """
-    global _picture
-    with _lock:
-        if head > _picture.revision:
-            _picture = _picture.followed(head)
-        yield _picture
-
-
-def forget() -> None:
-    """Throw the picture away; for tests, where the store becomes empty behind its back."""
-    global _picture
-    with _lock:
-        _picture = Picture()
+_kept = Kept(KINDS, Picture.loaded)
+current, forget = _kept.current, _kept.forget
 
 
 def amounts_of(quantities: Quantities) -> Amounts:

@@ -62,7 +62,7 @@ def of(resource_list: Mapping[str, Any] | None) -> Amounts:
     """Return the amounts of a Kubernetes resource list; QuantityError if one cannot be read."""
     if not resource_list:
         return {}
-    return {name: _amount(name, written) for name, written in resource_list.items()}
+    return {name: one(name, written) for name, written in resource_list.items()}
 
 
 def pod_request(pod_spec: PodSpecLike | dict[str, Any]) -> Amounts:
@@ -103,9 +103,12 @@ def pod_limits(pod_spec: dict[str, Any]) -> Amounts:
     def limits(owner: dict[str, Any]) -> dict[str, Any]:
         return {"requests": (owner.get("resources") or {}).get("limits") or {}}
 
+    kinds = ("containers", "initContainers")
+    owners = (pod_spec, *(each for kind in kinds for each in pod_spec.get(kind) or ()))
+    if not any((owner.get("resources") or {}).get("limits") for owner in owners):
+        return {}
     spec: dict[str, Any] = {
-        kind: [{**each, "resources": limits(each)} for each in pod_spec.get(kind) or ()]
-        for kind in ("containers", "initContainers")
+        kind: [{**each, "resources": limits(each)} for each in pod_spec.get(kind) or ()] for kind in kinds
     }
     limited = pod_request({**spec, "resources": limits(pod_spec)})
     del limited["pods"]
@@ -159,7 +162,8 @@ def _text(name: str, amount: int) -> str:
     return quantity.canonical(f"{amount}", binary=binary)
 
 
-def _amount(name: str, written: Any) -> int:
+def one(name: str, written: Any) -> int:
+    """Return the amount of one resource; QuantityError if it cannot be read."""
     if type(written) is str:
         return _milli(written) if name == "cpu" else _units(written)
     value = quantity.parse(written)

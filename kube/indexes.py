@@ -23,20 +23,22 @@ LONGEST_TROUBLE = 64
 _NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
 
 
+_NOTHING: dict[str, Any] = {}
+
+
 def _part(obj: Object, key: str) -> dict[str, Any]:
     part = obj.get(key)
-    return part if type(part) is dict else {}
+    return part if type(part) is dict else _NOTHING
 
 
 def _common(obj: Object) -> tuple[str, str]:
     """Return the controller's uid and the creator."""
     metadata = _part(obj, "metadata")
-    annotations = _part(metadata, "annotations")
     owner = ""
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller"):
             owner = reference.get("uid") or ""
-    return owner, annotations.get(CREATOR_ANNOTATION) or ""
+    return owner, _part(metadata, "annotations").get(CREATOR_ANNOTATION) or ""
 
 
 def plain(obj: Object) -> Index:
@@ -59,14 +61,9 @@ def config_map(obj: Object) -> Index:
 def pod(obj: Object) -> Index:
     """A pod has no queue of its own: kube.usage tells which one it uses, from its pod group."""
     owner, creator = _common(obj)
-    return Index(
-        _part(obj, "status").get("phase") or "",
-        "",
-        _part(obj, "spec").get("nodeName") or "",
-        owner,
-        creator,
-        _trouble(_part(obj, "status")),
-    )
+    status = _part(obj, "status")
+    node = _part(obj, "spec").get("nodeName") or ""
+    return Index(status.get("phase") or "", "", node, owner, creator, _trouble(status))
 
 
 def _trouble(status: dict[str, Any]) -> str:
@@ -114,17 +111,16 @@ def job(obj: Object) -> Index:
     owner, creator = _common(obj)
     status = _part(obj, "status")
     phase = _part(status, "state").get("phase") or ""
-    labels = {str(key): str(value) for key, value in _part(_part(obj, "metadata"), "labels").items()}
-    codes = [code for code in status.get("exitCodes") or () if type(code) is int]
-    return Index(
-        phase,
-        _part(obj, "spec").get("queue") or "",
-        "",
-        owner,
-        creator,
-        _cause(status, phase),
-        terms.join(labels, codes),
-    )
+    queue = _part(obj, "spec").get("queue") or ""
+    return Index(phase, queue, "", owner, creator, _cause(status, phase), _terms(obj, status))
+
+
+def _terms(obj: Object, status: dict[str, Any]) -> str:
+    labels, codes = _part(_part(obj, "metadata"), "labels"), status.get("exitCodes")
+    if not labels and not codes:
+        return ""
+    texts = {str(key): str(value) for key, value in labels.items()}
+    return terms.join(texts, [code for code in codes or () if type(code) is int])
 
 
 def _cause(status: dict[str, Any], phase: str) -> str:

@@ -45,6 +45,8 @@ class Attempt(NamedTuple):
     hook: str = ""  # how a hook of it failed
     started: bool = True  # as its probes say while it runs
     ready: bool = True
+    engine_id: str = ""  # as a status names a container of an engine: "podman://…"
+    image_id: str = ""
 
     @property
     def active(self) -> bool:

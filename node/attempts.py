@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
@@ -15,6 +14,8 @@ from node.shim.path_walk import NEW_FILE
 from node.shim.shim import read_json, write_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from node.paths import Layout
 
 MARK = "VOLCANO_CONTAINER_ID"  # a variable by which a container's processes are known
@@ -45,11 +46,14 @@ def read(directory: Path, now_us: int) -> Found | None:
         return Found(_ended(number, outcome))
     started = read_json(f"{directory}/started.json")
     streak, started_us = int(started.get("streak", 0)), int(started.get("startedAt", 0))
+    engine_id, image_id = str(started.get("container", "")), str(started.get("image", ""))
     if alive:
         state = AttemptState.RUNNING if started else AttemptState.ORDERED
-        return Found(Attempt(number, state, streak, started_us), shim)
+        found = Attempt(number, state, streak, started_us, engine_id=engine_id, image_id=image_id)
+        return Found(found, shim)
     stopped = str(read_json(f"{directory}/stop.json").get("reason", ""))
-    attempt = unknown(number, streak, started_us, now_us)._replace(stopped=stopped)
+    attempt = unknown(number, streak, started_us, now_us)
+    attempt = attempt._replace(stopped=stopped, engine_id=engine_id, image_id=image_id)
     _write_down(directory, attempt)
     return Found(attempt)
 
@@ -66,6 +70,12 @@ def shim_of(directory: Path) -> int | None:
     except (OSError, ValueError):
         return 0
     return pid if ticks and linux.start_ticks(pid) == ticks else 0
+
+
+def root_of(directory: Path) -> int | None:
+    """Return the first process of an attempt's container that an engine has, 0 where none has, None when it has not begun."""
+    started = read_json(f"{directory}/started.json")
+    return int(started.get("root", 0)) if started else None
 
 
 def _ended(number: int, outcome: dict[str, object]) -> Attempt:
@@ -85,6 +95,8 @@ def _ended(number: int, outcome: dict[str, object]) -> Attempt:
         str(outcome.get("message", "")),
         str(outcome.get("stopped", "")),
         str(outcome.get("hook", "")),
+        engine_id=str(outcome.get("container", "")),
+        image_id=str(outcome.get("image", "")),
     )
 
 
@@ -98,6 +110,8 @@ def _write_down(directory: Path, attempt: Attempt) -> None:
         "startedAt": attempt.started_us,
         "finishedAt": attempt.finished_us,
         "streak": attempt.streak,
+        "container": attempt.engine_id,
+        "image": attempt.image_id,
     }
     write_json(f"{directory}/status.json", outcome)
 
@@ -150,19 +164,10 @@ def kill_leftovers(container_ids: set[str]) -> int:
     The command itself dies with its shim. What it had forked is found by the
     variable that all of a container's processes inherit.
     """
-    wanted = {f"{MARK}={one}".encode() for one in container_ids}
-    count = 0
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        if not name.isdecimal():
-            continue
-        try:
-            variables = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if not wanted.isdisjoint(variables):
-            tree.send(int(name), signal.SIGKILL)
-            count += 1
-    return count
+    found = tree.with_variable({f"{MARK}={one}".encode() for one in container_ids})
+    for pid in found:
+        tree.send(pid, signal.SIGKILL)
+    return len(found)
 
 
 def write_identity(path: Path, identity: dict[str, str]) -> None:

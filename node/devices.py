@@ -40,6 +40,7 @@ class Device(NamedTuple):
     id: str
     name: str = ""
     files: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()  # more variables of who has it
 
 
 class Kind(NamedTuple):
@@ -151,12 +152,14 @@ def _count(container: Container, resource: str) -> int:
 
 def variables(kinds: Iterable[Kind], share: Mapping[str, Iterable[str]]) -> dict[str, str]:
     """Return the variables that tell a container of its devices."""
-    return {
-        variable: ",".join(share.get(kind.resource, ()))
-        for kind in kinds
-        if kind.hides or kind.resource in share
-        for variable in kind.variables
-    }
+    found: dict[str, str] = {}
+    for kind in kinds:
+        ids = tuple(share.get(kind.resource, ()))
+        if kind.hides or ids:
+            found |= dict.fromkeys(kind.variables, ",".join(ids))
+        for device in kind.devices:
+            found |= dict(device.env) if device.id in ids else {}
+    return found
 
 
 def files(

@@ -7,10 +7,13 @@ container names have no underscore.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 LONGEST = 255  # bytes of a file's name
 WORK, TMP, VOLUMES, IDENTITY, DEVICES = "_work", "_tmp", "_volumes", "_pod.json", "_devices.json"
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory there is made for nobody else and judged before it is used
 
 
 class Layout:
@@ -21,6 +24,9 @@ class Layout:
         self.pods = self.root / "pods"
         self.claims = self.root / "volumes"
         self.hosts = self.root / "hosts"
+        # Volumes in memory: a name of its own for each state directory, of which there may be several on a machine.
+        digest = hashlib.blake2b(str(data.absolute()).encode(), digest_size=6).hexdigest()
+        self.memory = SHARED_MEMORY / f"volcano-ui-{digest}"
 
     def pod(self, uid: str) -> Path:
         """Return a pod's directory."""

@@ -111,7 +111,7 @@ def _container(
     result: dict[str, Any] = {
         "name": container.name,
         "image": container.image,
-        "imageID": "",
+        "imageID": current.image_id if current is not None else "",
         "ready": done if init and not is_sidecar(container) else _is_ready(run),
         "started": started,
         "restartCount": current.number if current is not None else 0,
@@ -119,7 +119,7 @@ def _container(
         "lastState": {} if last is None else {"terminated": _terminated(last, prefix)},
     }
     if current is not None:
-        result["containerID"] = f"{prefix}/{current.number}"
+        result["containerID"] = current.engine_id or f"{prefix}/{current.number}"
     return result
 
 
@@ -134,7 +134,7 @@ def _terminated(attempt: Attempt, prefix: str) -> dict[str, Any]:
         "reason": attempt.reason or ("Completed" if attempt.exit_code == 0 else "Error"),
         "startedAt": time_text(attempt.started_us or attempt.finished_us),
         "finishedAt": time_text(attempt.finished_us),
-        "containerID": f"{prefix}/{attempt.number}",
+        "containerID": attempt.engine_id or f"{prefix}/{attempt.number}",
     }
     if attempt.signal:
         ended["signal"] = attempt.signal

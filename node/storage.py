@@ -1,13 +1,15 @@
 """How much of the disk a pod may use, and what is said of one that uses more: pure.
 
 The rules are a kubelet's (local ephemeral storage, Kubernetes' eviction
-manager): an emptyDir has its `sizeLimit`; a container's log counts against its
+manager): an emptyDir has its `sizeLimit`, and one in memory that has none what
+the pod's containers may have of memory; a container's log counts against its
 own limit of `ephemeral-storage`; logs, scratch directories and emptyDirs
 together count against the sum of the limits, where every container has one.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube import amounts, quantity
@@ -16,7 +18,7 @@ from kube.quantity import QuantityError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kube.kinds.core import Pod
+    from kube.kinds.core import Pod, Volume
 
 RESOURCE = "ephemeral-storage"
 
@@ -38,10 +40,11 @@ class Used(NamedTuple):
     volumes: Mapping[str, int]
     logs: Mapping[str, int]
     scratch: int = 0
+    memory: Mapping[str, int] = MappingProxyType({})  # of volumes that are no part of the disk
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """All of it that is on the disk."""
         return sum(self.volumes.values()) + sum(self.logs.values()) + self.scratch
 
 
@@ -50,7 +53,7 @@ def limits(pod: Pod) -> Limits:
     volumes = {
         volume.name: limit
         for volume in pod.spec.volumes
-        if volume.empty_dir and (limit := _bytes(volume.empty_dir.get("sizeLimit")))
+        if volume.empty_dir and (limit := _bytes(volume.empty_dir.get("sizeLimit")) or _memory(pod, volume))
     }
     each = {
         container.name: limit
@@ -62,11 +65,23 @@ def limits(pod: Pod) -> Limits:
     return Limits(volumes, each, sum(limited) if limited and len(limited) == len(main) else None)
 
 
+def is_in_memory(volume: Volume) -> bool:
+    """Whether a volume is an emptyDir that asks for memory."""
+    return volume.empty_dir is not None and volume.empty_dir.get("medium") == "Memory"
+
+
+def _memory(pod: Pod, volume: Volume) -> int:
+    """Return how much a volume in memory may have without a limit of its own; 0: there is no limit."""
+    each = [_bytes(container.resources.limits.get("memory")) for container in pod.spec.containers]
+    return sum(each) if is_in_memory(volume) and all(each) else 0
+
+
 def excess(limits: Limits, used: Used) -> str:
     """Return in a sentence what a pod has too much of, "" when nothing."""
+    volumes = {**used.volumes, **used.memory}
     for name, limit in limits.volumes.items():
-        if used.volumes.get(name, 0) > limit:
-            return f'Usage of EmptyDir volume "{name}" exceeds the limit: {_of(used.volumes[name], limit)}.'
+        if volumes.get(name, 0) > limit:
+            return f'Usage of EmptyDir volume "{name}" exceeds the limit: {_of(volumes[name], limit)}.'
     for name, limit in limits.logs.items():
         if used.logs.get(name, 0) > limit:
             return f"Container {name} exceeded its local ephemeral storage limit: its log has {_of(used.logs[name], limit)}."

@@ -49,6 +49,7 @@ class Container(NamedTuple):
     uid: str
     name: str
     shim: int
+    root: int = 0  # the first process of its own, where what is beside that is its engine's
 
 
 class Total(NamedTuple):
@@ -132,7 +133,12 @@ class Sampler:
         processes = all_processes()
         self._know_inits(processes, {one.shim for one in containers})
         totals = {one.shim: [0, 0] for one in containers if one.shim in processes}
-        owners = dict.fromkeys(totals, 0) | {shim: shim for shim in totals}
+        owners = {shim: shim for shim in totals}
+        for one in containers:
+            if (
+                one.root and one.shim in totals
+            ):  # what is below the shim is the engine's, but for the container's own
+                owners |= {one.shim: 0, one.root: one.shim}
         for pid, process in processes.items():
             owner = _owner(pid, processes, owners)
             if owner:

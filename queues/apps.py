@@ -9,13 +9,15 @@ class QueuesConfig(AppConfig):
     name = "queues"
 
     def ready(self) -> None:
+        from cluster import exposition
         from cluster.api import admission as chain
         from cluster.runtime.registry import Registration, register
         from kube.resources import COMMANDS, NAMESPACES, POD_GROUPS, PODS, QUEUES
-        from queues import admission
+        from queues import admission, metrics
 
         resources = (QUEUES, POD_GROUPS, PODS, NAMESPACES, COMMANDS)
         register(Registration("queues", "queues.controller.QueueConsumer", resources))
         chain.register(
             QUEUES, default=admission.default, validate=admission.validate, delete=admission.deletion
         )
+        exposition.register(metrics.families)

@@ -1,22 +1,20 @@
 """Which pod groups wait in each queue, in which order, and for what: for people, in the process that shows pages.
 
 Nothing of it is stored: a place that was written with the status would have to be written anew for everybody behind whenever
-somebody leaves. So it is read once and follows the log, as `dashboard.cluster_usage` does; a place is a search in a sorted list.
+somebody leaves. So it is read once and follows the log (`cluster.runtime.picture`); a place is a search in a sorted list.
 """
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, insort
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from cluster.runtime.picture import Kept
 from cluster.store import store
 from cluster.store.types import Single
 from kube import amounts, scheduler_configuration
-from kube.errors import Expired
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import parse_time
 from kube.quantity import QuantityError
@@ -39,7 +37,6 @@ CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_
 KINDS = (POD_GROUPS, PRIORITY_CLASSES, CONFIGURATION)
 WAITING = ("", PodGroupPhase.PENDING, PodGroupPhase.INQUEUE, PodGroupPhase.UNKNOWN)
 """Phases of groups whose minimum does not run."""
-MOST_CHANGES = 20_000  # beyond that many, loading anew is quicker
 _groups = msgspec.json.Decoder(GroupView)
 _classes = msgspec.json.Decoder(PriorityClassView)
 
@@ -95,19 +92,6 @@ class Lines:
         for found in store.find(POD_GROUPS, phase=[str(phase) for phase in WAITING]):
             lines._take_group(found, gone=False)
         return lines
-
-    def followed(self, head: int) -> Lines:
-        """Return the lines at a newer revision: these with the changes or, where they are too many, others."""
-        if self.revision < 0 or head - self.revision > MOST_CHANGES:
-            return Lines.loaded(head)
-        try:
-            changes = store.changes(self.revision, KINDS, limit=MOST_CHANGES, until=head)
-        except Expired:
-            return Lines.loaded(head)
-        for change in changes:
-            self.take(change)
-        self.revision = head
-        return self
 
     def take(self, change: Changed) -> None:
         """Take over one change."""
@@ -219,25 +203,5 @@ def _waiting(stored: Stored | Changed) -> Waiting | None:
 
 
 _QUOTA = ("requests.", "limits.", "count/")  # the same amounts once more, as quotas spell them
-_lines = Lines()
-_lock = threading.Lock()
-
-
-@contextmanager
-def current(head: int) -> Iterator[Lines]:
-    """Yield the lines at a revision or a newer one; nobody changes them inside the block.
-
-    head is the newest revision that the caller can see, as `store.reading()` yields it.
-    """
-    global _lines
-    with _lock:
-        if head > _lines.revision:
-            _lines = _lines.followed(head)
-        yield _lines
-
-
-def forget() -> None:
-    """Throw the lines away; for tests, where the store becomes empty behind its back."""
-    global _lines
-    with _lock:
-        _lines = Lines()
+_kept = Kept(KINDS, Lines.loaded)
+current, forget = _kept.current, _kept.forget

@@ -11,6 +11,8 @@ DIRECTORY = tempfile.mkdtemp(prefix="volcano-ui-test-")
 atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
 # Processes that tests start find the same directory.
 os.environ["VOLCANO_UI_DATA"] = DIRECTORY
+# Pods are processes, whatever is installed, but for tests that ask for an engine (tests/node/engine.py).
+os.environ["VOLCANO_UI_ENGINE"] = "none"
 # The suite's own database is SQLite; the fixture `postgres_url` hands this one to the tests that ask.
 if url := os.environ.pop("DATABASE_URL", ""):
     os.environ["TEST_DATABASE_URL"] = url

@@ -68,6 +68,8 @@ LOG_MEGABYTES = env.number("LOG_MEGABYTES", 2048, least=1)  # how large all logs
 ALLOW_UNWALLED = env.flag(
     "ALLOW_UNWALLED", default=False
 )  # pods of everybody, on a machine without a wall round them
+# By what images run on this machine: auto, none, podman, docker or a path.
+ENGINE = env.text("ENGINE", "auto")
 DEVICES = env.devices("DEVICES")  # of this machine, which pods get to themselves, beside GPUs that are found
 HOST_PATHS = env.directories("HOST_PATHS")  # below them anybody's pods may mount directories of this machine
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods

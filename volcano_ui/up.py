@@ -31,7 +31,7 @@ from django.db import DatabaseError, connection, connections
 
 from cluster.access import certificates
 from cluster.access.accounts import login_link
-from cluster.api import walls
+from cluster.api import engines, walls
 from cluster.remote import freshness, recorder, server, standby
 from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
@@ -388,9 +388,18 @@ def _claim_database() -> None:
 
 
 def _about_walls() -> list[str]:
-    """Say what keeps pods from this machine, and whose run where nothing does."""
+    """Say what keeps pods from this machine, whose run where nothing does, and by what images run."""
     try:
-        return [f"{wall.sentence} {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+        told = [f"{wall.sentence} {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+        return [
+            *told,
+            *(
+                f"Images run with {each.says}."
+                if each.works
+                else f"Images do not run here, commands do: {each.says}."
+                for each in engines.told()
+            ),
+        ]
     finally:
         connection.close()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from cluster.rules import node_engines
 from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import store
 from cluster.store.types import key_of
@@ -104,6 +105,12 @@ class ClusterView:
     def runs_images(self) -> bool:
         """Whether containers run what is in their images, as in any Kubernetes, and not programs of their machine."""
         return settings.TARGET is not None
+
+    def needs_commands(self) -> bool:
+        """Whether a container without a command has nothing to run: no machine of this cluster has an engine for images."""
+        if settings.TARGET is not None:
+            return False
+        return not any((found := node_engines.read(node)) and found.works for node in self.machines())
 
     def service_account(self, namespace: str, name: str) -> Object | None:
         """Return a service account."""

@@ -134,7 +134,7 @@ def warn(job: Object, old: Object | None, view: RulesView) -> list[str]:
             "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4,"
             " Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
         )
-    return found + pods.command_warnings(spec["template"]["spec"], "spec.template.spec")
+    return found + pods.command_warnings(spec["template"]["spec"], "spec.template.spec", view)
 
 
 def _check_spec(spec: Object) -> Iterator[Cause]:

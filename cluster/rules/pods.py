@@ -7,7 +7,7 @@ what it needs itself.
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.rules import disruption_annotations, probes, ranges, simulation, templates
 from cluster.rules.checks import amount
@@ -61,14 +61,20 @@ def validate(pod: Object, old: Object | None, view: RulesView) -> list[Cause]:
     return causes if old is not None else [*causes, *disruption_annotations.check_pod(pod)]
 
 
+class MachinesView(Protocol):
+    """What may be asked about what machines run."""
+
+    def needs_commands(self) -> bool: ...
+
+
 def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
     """Return what a person should know about a pod although it is accepted."""
     if old is not None:
         return []
-    return [*command_warnings(lenient.mapping(pod, "spec"), "spec"), *simulation.warnings(pod, "")]
+    return [*command_warnings(lenient.mapping(pod, "spec"), "spec", view), *simulation.warnings(pod, "")]
 
 
-def command_warnings(spec: Any, path: str, given: Collection[str] = ()) -> list[str]:
+def command_warnings(spec: Any, path: str, view: MachinesView, given: Collection[str] = ()) -> list[str]:
     """Name the containers that cannot be run as they are: they have no command, and are given none, or ask by gRPC.
 
     A pod that may come to a simulated node is left alone: nothing runs there anyway.
@@ -87,14 +93,14 @@ def command_warnings(spec: Any, path: str, given: Collection[str] = ()) -> list[
             for field in probes.PROBES
             if lenient.mapping(container, field, "grpc")
         ),
-        *_missing_commands(containers, given),
+        *(missing if (missing := _missing_commands(containers, given)) and view.needs_commands() else ()),
     ]
 
 
 def _missing_commands(containers: list[tuple[str, str, Any]], given: Collection[str]) -> list[str]:
     return [
         f"{where}.command: this machine runs commands and uses no image, so the pod fails without one; "
-        f"give container {lenient.text(container, 'name')} a command."
+        f"give container {lenient.text(container, 'name')} a command, or have podman or docker installed there."
         for where, kind, container in containers
         if not lenient.sequence(container, "command")
         and not (kind == "containers" and lenient.text(container, "name") in given)

@@ -75,6 +75,12 @@ def fill(pod: Object, ranges: Sequence[Object]) -> None:
             pod["metadata"]["annotations"] = {**before, ANNOTATION: text}
 
 
+def bounds(limits: Object) -> bool:
+    """Whether a limit range can refuse anything; one that only has defaults cannot."""
+    items = lenient.mapping(limits, "spec").get("limits") or ()
+    return any(item.get(field) for item in items for field in ("min", "max", "maxLimitRequestRatio"))
+
+
 def refusal(pod: Object, ranges: Sequence[Object]) -> str:
     """Say in Kubernetes' words how a pod breaks the first limit range that it breaks; "" when it keeps to all."""
     return next((text for each in ranges if (text := _told(_pod_problems(pod, each)))), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import gates, probes
+from cluster.rules import gates, probes, security_contexts
 from kube import lenient, names, quantity
 from kube.errors import Cause, duplicate, invalid, not_supported, required
 from kube.kinds.core import RestartPolicy, TaintEffect
@@ -44,6 +44,7 @@ def check(template: Any, path: str) -> list[Cause]:
         causes.append(not_supported(f"{where}.restartPolicy", policy, RestartPolicy))
     causes += _check_names(spec, where)
     causes += gates.check(spec, where)
+    causes += security_contexts.check(spec, where)
     for number, toleration in enumerate(lenient.sequence(spec, "tolerations")):
         causes += _check_toleration(toleration, f"{where}.tolerations[{number}]")
     return causes

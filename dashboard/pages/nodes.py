@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 from cluster import access
 from cluster.access import joining
 from cluster.api import backend
+from cluster.rules import node_engines
 from cluster.rules.simulation import WISH
 from cluster.store import store
 from dashboard import cluster_usage, live
@@ -224,6 +225,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     context = {
         "facts": facts,
         "node": facts.node,
+        "engine": node_engines.of(facts.node.metadata.name, facts.node.metadata.annotations),
         "uses": uses,
         "conditions": conditions,
         "wish": WISH,

@@ -190,6 +190,7 @@ class GroupFact(Struct, frozen=True, kw_only=True):
 
     name: str
     uid: str
+    job: str  # namespace/name of the job that controls it, "" for none
     owner: str
     phase: str
     deleting: bool
@@ -292,6 +293,7 @@ def read_group(body: bytes) -> GroupFact:
     return GroupFact(
         name=group.metadata.name,
         uid=group.metadata.uid,
+        job=_job_key(group.metadata),
         owner=_controller(group.metadata.owner_references),
         phase=group.status.phase,
         deleting=bool(group.metadata.deletion_timestamp),

@@ -351,7 +351,8 @@ def _follow_elsewhere(state: JobsState, change: Change, pod: PodFact, own: str) 
 
 
 def _apply_group(state: JobsState, change: Change) -> None:
-    key = facts.job_key_of_group(change.body)
+    group = facts.read_group(change.body)
+    key = group.job
     entry = state.entries.get(key)
     if entry is None or change.name != entry.known.job.group_name or state.has_read(key, change.revision):
         return
@@ -361,9 +362,9 @@ def _apply_group(state: JobsState, change: Change) -> None:
         # A job that is not over needs another one.
         is_news = not (is_own and known.job.is_finished)
     else:
-        before, known.group = known.group, facts.read_group(change.body)
-        known.in_step &= is_own or (before is not None and before.spec == known.group.spec)
-        is_news = not is_own and (before is None or not known.group.means_like(before))
+        before, known.group = known.group, group
+        known.in_step &= is_own or (before is not None and before.spec == group.spec)
+        is_news = not is_own and (before is None or not group.means_like(before))
     if is_news:
         state.touched[key] = None
 

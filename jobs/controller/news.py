@@ -122,11 +122,10 @@ def _lost_their_place(state: JobsState, changes: Sequence[Change]) -> list[str]:
             before, group = facts.read_group(change.previous), facts.read_group(change.body)
         except msgspec.ValidationError:
             continue
-        key = facts.job_key_of_group(change.body)
-        entry = state.entries.get(key)
+        entry = state.entries.get(group.job)
         is_news = group.phase == PodGroupPhase.UNKNOWN and before.phase != group.phase
         if is_news and entry is not None and group.owner == entry.known.job.uid:
-            found.append(key)
+            found.append(group.job)
     return found
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 
+from cluster.rules import ranges as limit_ranges
 from cluster.writes import Create, Delete, Patch, Update, Write
 from jobs.controller import dependencies, namespace_limits, pod_diff, pod_group, products, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
@@ -324,7 +325,8 @@ class _Round:
         missing = pod_diff.missing(self.job, self.known.pods, self.diff)
         namespace = self.job.namespace
         ranges, account = self.world.ranges.get(namespace, ()), self.world.accounts.get(namespace)
-        is_bound = bool(ranges) or account is not None
+        bounds = [each for each in ranges if limit_ranges.bounds(each)]
+        is_bound = bool(bounds) or account is not None
         wanted = list(missing if is_bound else islice(missing, self.room))
         if not wanted:
             return
@@ -340,7 +342,7 @@ class _Round:
 
         if is_bound:
             alive = self.counts.pending + self.counts.started
-            wanted, self.refusal = namespace_limits.choose(self.job, wanted, alive, pod, ranges, account)
+            wanted, self.refusal = namespace_limits.choose(self.job, wanted, alive, pod, bounds, account)
             wanted = wanted[: self.room]
         self.room -= len(wanted)
         if wanted:

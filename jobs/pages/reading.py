@@ -159,14 +159,28 @@ class ContainerState(View):
 CRASH_LOOP = "CrashLoopBackOff"  # why a container waits that ended and is to be started again
 
 
+class Device(View):
+    """A device that a container has."""
+
+    resource_id: str = ""
+
+
+class Devices(View):
+    """The devices that a container has of one resource."""
+
+    resources: list[Device] = []
+
+
 class ContainerStatus(View):
     """How a container does."""
 
     name: str = ""
+    image: str = ""
     container_id: str = ""
     restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
+    allocated_resources_status: list[Devices] = []
 
 
 class Container(View):
@@ -216,6 +230,14 @@ class Pod(View):
     def restarts(self) -> int:
         """How often containers of the pod were started again."""
         return sum(status.restart_count for status in self.status.container_statuses)
+
+    @property
+    def devices(self) -> list[str]:
+        """The ids of the devices that the pod's containers have; how they do is on the page of its node."""
+        allocated = (
+            each for one in self.status.container_statuses for each in one.allocated_resources_status
+        )
+        return list(dict.fromkeys(device.resource_id for each in allocated for device in each.resources))
 
     @property
     def is_crash_looping(self) -> bool:

@@ -40,6 +40,7 @@ class JobRulesView(intake.QueuesView, Protocol):
     def claim(self, namespace: str, name: str) -> Object | None: ...
     def machines(self) -> list[Object]: ...
     def runs_images(self) -> bool: ...
+    def needs_commands(self) -> bool: ...
     def listed(self, resource: Resource, namespace: str) -> list[Object]: ...
 
 
@@ -129,7 +130,7 @@ def _warnings(job: Object, view: JobRulesView) -> list[str]:
         path = f"spec.tasks[{number}].template.spec"
         given = {container for task_, container in commanded if task_ == lenient.text(task, "name")}
         if not view.runs_images():
-            found += pods.command_warnings(lenient.mapping(task, "template", "spec"), path, given)
+            found += pods.command_warnings(lenient.mapping(task, "template", "spec"), path, view, given)
         found += _task_warnings(task, path)
         classes.setdefault(
             lenient.text(task, "template", "spec", "priorityClassName"), f"{path}.priorityClassName"

@@ -1,6 +1,6 @@
 """Programs that the plugins of a job need, and that nodes open to its pods do not have.
 
-On Kubernetes a program comes with the image; here a container runs its
+Where an engine runs images a program comes with them; elsewhere a container runs its
 machine's. Only nodes that list their programs (`node.programs`) are spoken of.
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from cluster.rules import node_engines
 from jobs.plugins import table
 from kube import lenient
 from node import programs
@@ -83,7 +84,8 @@ def _finds_its_own(container: Any, program: str) -> bool:
 def _equipped(nodes: Iterable[Object]) -> Iterator[Equipped]:
     for node in nodes:
         has = programs.read(lenient.mapping(node, "metadata", "annotations"))
-        if has is not None:
+        engine = node_engines.read(node)
+        if has is not None and not (engine and engine.works):  # else a program comes with the image
             view = msgspec.convert(node, reading.NodeView)
             yield Equipped(node_selection.facts_of(node["metadata"]["name"], view), has)
 

@@ -39,6 +39,7 @@ _ACRONYMS = {
     "pod_ip": "podIP",
     "pod_ips": "podIPs",
     "provider_id": "providerID",
+    "resource_id": "resourceID",
     "scale_io": "scaleIO",
     "set_hostname_as_fqdn": "setHostnameAsFQDN",
     "system_uuid": "systemUUID",

@@ -50,6 +50,14 @@ class ContainerRestartPolicy(StrEnum):
     NEVER = "Never"
 
 
+class PullPolicy(StrEnum):
+    """When an image is pulled before a container starts."""
+
+    ALWAYS = "Always"
+    IF_NOT_PRESENT = "IfNotPresent"
+    NEVER = "Never"
+
+
 class TaintEffect(StrEnum):
     """What a taint does to pods that do not tolerate it."""
 
@@ -214,6 +222,8 @@ class SecurityContext(View):
     run_as_user: int | None = None
     run_as_group: int | None = None
     run_as_non_root: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    capabilities: AnyObject | None = None
 
 
 class PodSecurityContext(View):
@@ -231,6 +241,7 @@ class Container(View):
 
     name: str = ""
     image: str = ""
+    image_pull_policy: str = ""
     command: list[str] = []
     args: list[str] = []
     working_dir: str = ""
@@ -349,6 +360,7 @@ class PodSpec(View):
     topology_spread_constraints: list[AnyObject] = []
     service_account_name: str = ""
     service_account: str = ""
+    image_pull_secrets: list[NameRef] = []
     os: AnyObject | None = None
     security_context: PodSecurityContext | None = None
 
@@ -395,6 +407,7 @@ class ContainerStatus(View):
     ready: bool = False
     restart_count: int = 0
     image: str = ""
+    image_id: str = ""
     container_id: str = ""
     started: bool | None = None
     resources: ResourceRequirements | None = None

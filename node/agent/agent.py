@@ -37,6 +37,7 @@ from node.status import Place
 if TYPE_CHECKING:
     from cluster.store import Write
     from node.agent.cluster import Cluster
+    from node.agent.images import Images
     from node.agent.machine import Machine
     from node.agent.runtime import Runtime
     from node.paths import Layout
@@ -56,15 +57,30 @@ class Agent:
     at the end `depart`, and where pods are to end `stop_all` and `wind_down` until nothing is left.
     """
 
-    def __init__(self, layout: Layout, machine: Machine, runtime: Runtime, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        machine: Machine,
+        runtime: Runtime,
+        cluster: Cluster,
+        images: Images | None = None,
+    ) -> None:
         self.layout = layout
         self.cluster = cluster
         self.machine = machine
         self.runtime = runtime
         self.devices = DeviceHolders(layout, machine.devices)
         self.storage = StorageWatch(layout)
+        self.images = images
         self.means = Means(
-            layout, cluster.lookup, machine.wall, machine.reach, machine.allocatable, self.devices
+            layout,
+            cluster.lookup,
+            machine.wall,
+            machine.reach,
+            machine.allocatable,
+            self.devices,
+            machine.engine,
+            images,
         )
         self.listener = cluster.listener
         self.pods: dict[str, Local] = {}
@@ -156,8 +172,8 @@ class Agent:
         taken = {one.place.pod_ip for one in self.pods.values()}
         address = pod.status.pod_ip or self.machine.pod_address(uid, taken)
         place = Place(address, self.machine.address, start_of(pod, clock.microseconds()))
-        local = Local(pod, revision, place, prepare.refusal(pod, self.layout), probing=Probing(pod) or None)
-        self._add(uid, local)
+        refusal = prepare.refusal(pod, self.layout, self.machine.engine)
+        self._add(uid, Local(pod, revision, place, refusal, probing=Probing(pod) or None))
         self.runtime.adopt(uid)
         self.dirty.add(uid)
 
@@ -200,6 +216,7 @@ class Agent:
         self._notice_clock()
         self._notice_excess()
         self._notice_answers()
+        self._notice_images()
         now = clock.microseconds()
         self.dirty |= {
             uid for uid, one in self.pods.items() if one.wake_us is not None and one.wake_us <= now
@@ -211,6 +228,13 @@ class Agent:
             local = self.pods.get(uid)
             if local is not None and local.refusal is None:
                 local.refusal = Refusal(EVICTED, message)
+                self.dirty.add(uid)
+
+    def _notice_images(self) -> None:
+        """Let pods whose image has come, or is being pulled, try again at once."""
+        for uid in self.images.heard() if self.images else ():
+            if local := self.pods.get(uid):
+                local.retry_us = 0
                 self.dirty.add(uid)
 
     def _notice_answers(self) -> None:
@@ -297,6 +321,8 @@ class Agent:
         self.runtime.forget(uid)
         self.devices.release(uid)
         self.storage.forget(uid)
+        if self.images:
+            self.images.forget(uid)
         group = hosts.group_of(local.pod)
         if local.gone or local.goes:
             self.peers[group].pop(uid, None)
@@ -333,9 +359,8 @@ class Agent:
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
             writes += events.writes(self.cluster, local.pod, local.status, clock.milliseconds())
             told += events.failed_hooks(local.pod, self.runtime.runs(local.uid))
-        writes += [
-            events.tell(self.cluster, local.pod, one, clock.milliseconds()) for one in dict.fromkeys(told)
-        ]
+        news = {(one.reason, one.message): one for one in told}  # what is said of two containers is said once
+        writes += [events.tell(self.cluster, local.pod, one, clock.milliseconds()) for one in news.values()]
         if local.lost and local.over:
             writes.append(Create(EVENTS, events.lost(local.pod, local.lost, clock.milliseconds())))
         if local.goes:

@@ -9,6 +9,7 @@ says (`node.left.AtStop`); a second one has it wait for no pod any longer.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import selectors
@@ -21,10 +22,12 @@ from django.conf import settings
 
 from cluster import clock
 from node import sole, walls
-from node.agent import reach
+from node.agent import engines, reach
 from node.agent.agent import Agent
 from node.agent.cluster import AWAY, Dismissed
+from node.agent.engine_sweep import EngineSweep
 from node.agent.found_devices import FoundDevices
+from node.agent.images import Images
 from node.agent.local_cluster import LocalCluster
 from node.agent.machine import LOOPBACK, Machine
 from node.agent.readings import ThisMachine
@@ -88,17 +91,22 @@ class Daemon:
         self.selector = selectors.DefaultSelector()
         self.spawner = Spawner()
         self.port = Port(data)
-        self.shims = Shims(layout, self.spawner, self.selector, self.port.key)
         wall = wall or self.spawner.probe(layout.root / "probe")
+        engine = engines.find(settings.ENGINE, wall)
+        self.sweep = EngineSweep(layout, engine.engine)
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep)
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
         cluster = connect(self.selector)
         machine = Machine(
-            ThisMachine(data), hostname, wall, reach.of_this_machine(data), cluster, devices, address
+            ThisMachine(data), hostname, wall, reach.of_this_machine(data), cluster, devices, engine, address
         )
         self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
-        self.agent = Agent(layout, machine, self.shims, cluster)
+        self.wake = os.fdopen(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+b", buffering=0)
+        self.selector.register(self.wake, selectors.EVENT_READ, None)
+        self.images = Images(engine.engine, cluster.lookup, self._wake_up) if engine.engine else None
+        self.agent = Agent(layout, machine, self.shims, cluster, self.images)
         self.companions: list[Companion] = [self.sampler, self.agent.storage]
 
     def run(self) -> None:
@@ -107,12 +115,18 @@ class Daemon:
         self._begin()
         for companion in self.companions:
             companion.start()
+        self.sweep.start()
         machine = self.agent.machine
         log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
         while not self.agent.stopping:
             self.turn()
         self.shut_down(AtStop.END if self.agent.is_dismissed else settings.RUNNING)
         os.close(wake)
+
+    def _wake_up(self) -> None:
+        """Have the agent work now; other threads may ask."""
+        with contextlib.suppress(ValueError):  # closed: the agent has ended
+            os.eventfd_write(self.wake.fileno(), 1)
 
     def _catch_signals(self) -> int:
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -189,11 +203,14 @@ class Daemon:
         """Let go of every descriptor and of the spawner; containers are left as they are."""
         for companion in self.companions:
             companion.stop()
+        if self.images:
+            self.images.stop()
         self.agent.listener.close()
         self.port.close()
         self.shims.close()
         self.spawner.close()
         self.selector.close()
+        self.wake.close()
         self.lock.close()
 
 

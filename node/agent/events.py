@@ -73,7 +73,9 @@ def failed_hooks(pod: Pod, runs: Mapping[str, Run]) -> list[Told]:
         Told(listed(pod, container.name), container.name, _hook_of(ended), ended.hook)
         for container in (*pod.spec.init_containers, *pod.spec.containers)
         for ended in reversed(runs.get(container.name, NEVER_RAN))
-        if ended is not None and ended.hook and container_id(pod, container, ended.number) not in known
+        if ended is not None
+        and ended.hook
+        and (ended.engine_id or container_id(pod, container, ended.number)) not in known
     ]
 
 

@@ -1,4 +1,4 @@
-"""The devices of this machine: those that the settings declare, and the GPUs that its drivers know.
+"""The devices of this machine: those that the settings declare, GPUs that its drivers know, and what vendors describe (CDI).
 
 NVIDIA's are what `nvidia-smi` lists, which comes with the driver; AMD's what
 the kernel's driver amdgpu says in /sys. Neither needs a package of ours, and a
@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from node.agent import cdi
 from node.agent.environment import search_path
 from node.devices import Device, Kind
 
@@ -63,9 +64,13 @@ class FoundDevices:
     """Looks for devices again and again; what was found is read by other threads as `seen`."""
 
     def __init__(
-        self, declared: Sequence[Kind] = (), finders: Sequence[Callable[[], Found | None]] | None = None
+        self,
+        declared: Sequence[Kind] = (),
+        finders: Sequence[Callable[[], Found | None]] | None = None,
+        folders: Sequence[Path] | None = None,
     ) -> None:
         self._declared = tuple(declared)
+        self._specs = cdi.Specs(cdi.FOLDERS if folders is None else folders)
         self._finders = (nvidia, amd) if finders is None else finders
         self.seen = Seen()
         self.look()
@@ -80,13 +85,15 @@ class FoundDevices:
         found = [each for finder in self._finders if (each := finder())]
         declared = {kind.resource for kind in self._declared}
         found = [each for each in found if each[0].resource not in declared]
+        known = declared.union(kind.resource for kind, _ in found)
+        described = [kind for kind in self._specs.kinds() if kind.resource not in known]
         gone = {
             (kind.resource, one.id)
-            for kind in self._declared
+            for kind in (*self._declared, *described)
             for one in kind.devices
             if not all(Path(file).exists() for file in one.files)
         }
-        kinds = {kind.resource: kind for kind in (*self._declared, *(kind for kind, _ in found))}
+        kinds = {kind.resource: kind for kind in (*self._declared, *(kind for kind, _ in found), *described)}
         for before in self.seen.kinds:
             now = kinds.get(before.resource, before._replace(devices=()))
             there = {one.id for one in now.devices}

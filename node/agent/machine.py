@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster import clock
-from cluster.rules import node_devices, node_walls
+from cluster.rules import node_devices, node_engines, node_walls
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.store import Create, Group, Patch
 from kube.errors import AlreadyExists, ApiError, NotFound
@@ -15,6 +15,7 @@ from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
 from node import programs, walls
 from node.agent import hosts
+from node.agent.engines import Found
 from node.agent.found_devices import FoundDevices, Seen, describe
 from node.attempt import SHUTDOWN, time_text
 
@@ -108,11 +109,13 @@ class Machine:
         reach: Reach,
         cluster: Cluster,
         devices: FoundDevices | None = None,
+        engine: Found | None = None,
         address: str = LOOPBACK,
     ) -> None:
         self.readings = readings
         self.cluster = cluster
-        self.devices = devices or FoundDevices(finders=())
+        self.engine = engine or Found()
+        self.devices = devices or FoundDevices(finders=(), folders=())
         self.wall = wall
         self.reach = reach
         self.name = valid_name(name)
@@ -140,6 +143,9 @@ class Machine:
             "annotations": {
                 VOLUMES_ANNOTATION: VOLUMES[self.wall.mounts],
                 node_walls.ANNOTATION: walls.describe(self.wall),
+                node_engines.ANNOTATION: node_engines.written(
+                    self.engine.engine.shown if self.engine.engine else "", self.engine.why
+                ),
                 LEASE_ANNOTATION: self.name,
                 **listed,
             },
@@ -230,8 +236,12 @@ class Machine:
                 {"type": "InternalIP", "address": self.address},
                 {"type": "Hostname", "address": self.name},
             ],
-            "nodeInfo": self.readings.info(),
+            "nodeInfo": self.readings.info() | self._runtime(),
         }  # fmt: skip
+
+    def _runtime(self) -> dict[str, str]:
+        engine = self.engine.engine
+        return {"containerRuntimeVersion": f"{engine.kind}://{engine.version}"} if engine else {}
 
     def _ready(self, now_us: int, before: Node | None) -> dict[str, str]:
         if self.departs:

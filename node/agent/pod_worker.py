@@ -9,6 +9,7 @@ from kube.quantity import QuantityError
 from node.agent import prepare
 from node.agent.cluster import AWAY
 from node.agent.environment import ConfigError
+from node.agent.images import ImageWaits
 from node.agent.lifecycle import Decision, Refusal, Start, decide
 from node.attempt import UNHEALTHY
 from node.status import Place, Waiting
@@ -70,6 +71,8 @@ class Local:
         if decision.stop is not None:
             runtime.stop(self.uid, decision.stop.reason, decision.stop.grace_s)
         self._remember(decision, now_us)
+        if means.images is not None:
+            self.told += means.images.told(self.uid)
         means.devices.describe(self.pod, self.status)
 
     def _decide(self, runtime: Runtime, now_us: int) -> Decision:
@@ -112,6 +115,8 @@ class Local:
         try:
             order = prepare.order(self.pod, start, self.place, means)
             runtime.start(self.uid, start.container.name, order)
+        except ImageWaits as waits:
+            return Waiting(waits.reason, str(waits))
         except ConfigError as error:
             return Waiting("CreateContainerConfigError", str(error))
         except (ValueError, QuantityError, *AWAY) as error:
@@ -121,6 +126,8 @@ class Local:
                 "CreateContainerError",
                 f"{error.strerror or error}: {error.filename or 'starting the container'}",
             )
+        if means.images is not None:
+            means.images.started(self.pod, start.container)
         return None
 
     def _remember(self, decision: Decision, now_us: int) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
+import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
 from kube import amounts
-from node import attempts, devices, probes, walls
-from node.agent import actions, environment, hosts, retention, volumes
+from node import attempts, devices, probes, users, walls
+from node.agent import actions, environment, hosts, image_orders, retention, volumes
+from node.agent.engines import INSTALL, Found
+from node.agent.image_containers import PROCESS, RUNTIME, wants_image
 from node.agent.lifecycle import Refusal
 from node.paths import IDENTITY, TMP, WORK
 from node.shim.order import Bind, Order
@@ -22,17 +26,20 @@ if TYPE_CHECKING:
     from kube.kinds.core import Container, Pod
     from node.agent.device_holders import DeviceHolders
     from node.agent.environment import Lookup
+    from node.agent.images import Images
     from node.agent.lifecycle import Start
     from node.agent.reach import Reach
     from node.devices import Assigned
     from node.paths import Layout
     from node.shim.order import Wall
     from node.status import Place
+    from node.users import User
 
 
 # Where a container with mounts of its own finds its directory for temporary files. The path of a socket may have 107
-# bytes, of which the directory's real path leaves too few for programs such as Ray. Every machine has this one.
-TMP_SHOWN = "/var/tmp"  # noqa: S108 - the pod's own is mounted over it
+# bytes, of which the directory's real path leaves too few for programs such as Ray.
+TMP_SHOWN = ("/tmp", "/var/tmp")  # noqa: S108 - the pod's own is mounted over them
+SHARED_MEMORY_SHARE = 2  # of the machine's memory, which is also what a tmpfs may take by default
 log = logging.getLogger(__name__)
 
 
@@ -45,54 +52,77 @@ class Means(NamedTuple):
     reach: Reach
     allocatable: Mapping[str, int]
     devices: DeviceHolders
+    engine: Found = Found()
+    images: Images | None = None  # where there is an engine
 
 
-def refusal(pod: Pod, layout: Layout) -> Refusal | None:
+def refusal(pod: Pod, layout: Layout, engine: Found) -> Refusal | None:
     """Return why this node cannot run the pod at all, None when it can."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         if any(probe.grpc is not None for probe in probes.of(container).values()):
             return Refusal("UnsupportedProbe", actions.GRPC.format(container.name))
-        if not container.command:
-            return Refusal(
-                "NoCommand",
-                "This cluster runs commands on this machine, it does not pull images; "
-                f"give container {container.name} a command.",
-            )
+        if not container.command and (engine.engine is None or not wants_image(pod, container)):
+            return Refusal("NoCommand", _no_command(container, engine))
     return volumes.refusal(pod, layout)
+
+
+def _no_command(container: Container, engine: Found) -> str:
+    if engine.engine is not None:
+        return (
+            f"Without its image container {container.name} has nothing to run; give container {container.name} a command, "
+            f"or an image and no annotation {RUNTIME}: {PROCESS}."
+        )
+    why = f" ({engine.why})" if engine.why else ""
+    return (
+        f"This node runs commands and no images{why}; {INSTALL} there and start again, "
+        f"or give container {container.name} a command."
+    )
 
 
 def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     """Make everything ready for one attempt and return its order.
 
     Raises environment.ConfigError when something that the container refers to
-    is missing, and OSError when the disk does not take it.
+    is missing, images.ImageWaits while its image is, and OSError when the disk does not take it.
     """
-    _check_wall(pod, means)
     container, layout, wall = start.container, means.layout, means.wall
+    image = None
+    if means.images is not None and wants_image(pod, container):
+        image = means.images.have(pod, container)
+    else:
+        _check_wall(pod, means)
+    user = _user(pod, container, wall) if image is None else None
     home = layout.pod(pod.metadata.uid)
     directory = layout.attempt(pod.metadata.uid, container.name, start.number)
     for path in (directory, home / WORK, home / TMP):
         path.mkdir(parents=True, exist_ok=True)
+    (home / TMP).chmod(0o1777)  # as programs expect of /tmp; nobody but the pod comes here
+    if user is not None:
+        (home / WORK).chmod(0o777)
     retention.prune(directory.parent)
     attempts.write_identity(home / IDENTITY, identity(pod))
-    directories = volumes.Volumes(pod, place, layout, means.lookup).prepare()
+    in_memory = wall.mounts != "none"  # elsewhere every pod reaches the machine's shared memory
+    directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=in_memory).prepare()
     kinds = means.devices.found.seen.kinds
     share = _devices(pod, container, means)
     own_devices, other_devices = devices.files(kinds, share)
     told = devices.variables(kinds, share)
+    if image is not None:
+        contained = image_orders.Contained(directory, directories, own_devices, told, image)
+        return image_orders.order(pod, start, place, means, contained)
     mounted = wall.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)
     cwd = container.working_dir or str(home / WORK)
-    shows_tmp = mounted and _may_show_tmp(container, layout)
-    given = environment.base(pod, cwd, TMP_SHOWN if shows_tmp else str(home / TMP))
+    shown = [place for place in TMP_SHOWN if mounted and _may_show_tmp(place, container, means)]
+    given = environment.base(pod, cwd, shown[0] if shown else str(home / TMP))
     binds = volumes.binds(container, directories, given, layout.root.parent)
     given |= volumes.variables(container, binds, mounted=mounted)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
-    own = (*_hosts_bind(hosts_file), *((Bind(str(home / TMP), TMP_SHOWN),) if shows_tmp else ()))
+    own = (*_hosts_bind(hosts_file), *(Bind(str(home / TMP), place) for place in shown))
     if not wall.landlock:
         own = (*own, *(Bind("/dev/null", file) for file in other_devices if Path(file).exists()))
-    kept = (str(home / WORK),) if shows_tmp else (str(home / WORK), str(home / TMP))
+    kept = (str(home / WORK),) if shown else (str(home / WORK), str(home / TMP))
     hooks = container.lifecycle
     command = environment.command(pod, container, place, given | told, means.lookup, means.allocatable)
     return Order(
@@ -109,6 +139,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         hide=str(layout.root.parent),
         keep=(*kept, *means.reach.keep) if mounted else (),
         covers=means.reach.covers if mounted else (),
+        user=(user.uid, user.gid, list(user.groups)) if user is not None else None,
+        shared_memory=_shared_memory(container, means) if mounted else 0,
         landlock=wall.landlock,
         read=means.reach.read if mounted else (*means.reach.read, str(hosts_file)),
         write=(str(home / WORK), str(home / TMP)),
@@ -135,6 +167,25 @@ def _devices(pod: Pod, container: Container, means: Means) -> Assigned:
     return devices.shares(pod, assigned).get(container.name, {})
 
 
+def _user(pod: Pod, container: Container, wall: Wall) -> User | None:
+    """Return whom a container's command becomes, None where nobody new; ConfigError where it cannot be had."""
+    wish = users.asked(pod, container)
+    if wish.says_nothing:
+        return None
+    own = users.Own(os.geteuid(), os.getegid(), os.getgroups(), wall.mounts)
+    if problem := users.problem(wish, own):
+        raise environment.ConfigError(f'{problem} (pod: "{pod.metadata.name}", container: {container.name})')
+    return users.user(wish, own, _primary_group)
+
+
+def _primary_group(uid: int) -> int:
+    """Return the group of a user as this machine knows it; of one that it does not know, the one of the same number."""
+    try:
+        return pwd.getpwuid(uid).pw_gid
+    except KeyError:
+        return uid
+
+
 def _check_wall(pod: Pod, means: Means) -> None:
     """Refuse a pod that could do all that the user may who runs the cluster, unless it is its administrators' anyway."""
     if walls.holds(means.wall) or settings.ALLOW_UNWALLED or means.lookup.is_administrators(pod):
@@ -146,15 +197,25 @@ def _check_wall(pod: Pod, means: Means) -> None:
     )
 
 
-def _may_show_tmp(container: Container, layout: Layout) -> bool:
-    """Whether the pod's directory for temporary files may appear at TMP_SHOWN: nothing else is there or around it."""
-    taken = [Path(mount.mount_path) for mount in container.volume_mounts]
-    shown = Path(TMP_SHOWN)
+def _may_show_tmp(place: str, container: Container, means: Means) -> bool:
+    """Whether the pod's directory for temporary files may appear at a place.
+
+    Not where the pod has a volume there or around it, and not where the state
+    directory lies in it, or programs that containers need.
+    """
+    shown = Path(place)
+    needed = [means.layout.root, *map(Path, means.reach.read)]
     return (
         shown.is_dir()
-        and not layout.root.is_relative_to(shown)
-        and not any(shown.is_relative_to(path) for path in taken)
+        and not shown.is_symlink()
+        and not any(path.is_relative_to(shown) for path in needed)
+        and not any(shown.is_relative_to(mount.mount_path) for mount in container.volume_mounts)
     )
+
+
+def _shared_memory(container: Container, means: Means) -> int:
+    """Return how many bytes a container may have in /dev/shm: what its memory may be, which they are part of."""
+    return _limit(container, "memory") or means.allocatable["memory"] // SHARED_MEMORY_SHARE
 
 
 def mentions(pod: Pod, name: str) -> bool:

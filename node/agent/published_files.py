@@ -30,10 +30,10 @@ DATA = "..data"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def publish(volume: int, files: Files) -> None:
+def publish(volume: int, files: Files, group: int = -1) -> None:
     """Make a volume show exactly these files: path → content and mode; nothing is written when it does already.
 
-    volume is the descriptor of its directory. ValueError when a path would
+    volume is the descriptor of its directory; the files are given to the group, if there is one. ValueError when a path would
     leave it, OSError when the disk does not take them; that names no version,
     so it is the same each time, like the status of the pod that waits for it.
     """
@@ -43,19 +43,19 @@ def publish(volume: int, files: Files) -> None:
     if before and _holds(volume, before, files):
         return
     try:
-        _show(volume, files)
+        _show(volume, files, group)
     except OSError as error:
         raise OSError(error.errno, error.strerror, "the files of a volume") from error
 
 
-def _show(volume: int, files: Files) -> None:
+def _show(volume: int, files: Files, group: int) -> None:
     version = f"..{time.strftime('%Y_%m_%d_%H_%M_%S', time.gmtime())}.{secrets.token_hex(6)}"
     os.mkdir(version, dir_fd=volume)
     try:
         with Walk(volume) as way:
             way.go(version)
             for path, (content, mode) in files.items():
-                _write(way.fd, path, content, mode)
+                _write(way.fd, path, content, mode, group)
         _point(volume, DATA, version)
     except OSError:  # such as a full disk: the version that is shown stays
         shutil.rmtree(version, ignore_errors=True, dir_fd=volume)
@@ -114,12 +114,14 @@ def _same(folder: int, path: str, content: bytes, mode: int) -> bool:
         return stat.S_IMODE(found.st_mode) == mode & 0o777 and file.read(len(content) + 1) == content
 
 
-def _write(folder: int, path: str, content: bytes, mode: int) -> None:
+def _write(folder: int, path: str, content: bytes, mode: int, group: int) -> None:
     where, _, name = path.rpartition("/")
     with Walk(folder, make=Make.DIRECTORY) as way:
         fd = os.open(name, NEW_FILE, 0o600, dir_fd=way.go(where).fd)
     with os.fdopen(fd, "wb") as file:
         file.write(content)
+        if group >= 0:
+            os.fchown(fd, -1, group)
         os.fchmod(fd, mode & 0o777)
 
 

@@ -40,6 +40,9 @@ def clean(
     once. Logs go when they are older than `days`, and the oldest go first while
     all logs together are larger than `most_bytes`; running pods keep theirs.
     """
+    for uid in _in_memory(layout):
+        if uid not in living and uid not in running:
+            free_memory(layout, uid)
     left = []
     for path in _directories(layout):
         if path.name not in running and (age := _age(path)) > FRESH_S:
@@ -70,6 +73,18 @@ def _directories(layout: Layout) -> Iterator[Path]:
         yield from [one for one in layout.pods.iterdir() if one.is_dir() and not one.is_symlink()]
     except FileNotFoundError:
         return
+
+
+def _in_memory(layout: Layout) -> list[str]:
+    try:
+        return os.listdir(layout.memory)  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def free_memory(layout: Layout, uid: str) -> None:
+    """Remove a pod's volumes in memory."""
+    shutil.rmtree(layout.memory / uid, ignore_errors=True)
 
 
 def remove_scratch(path: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from node.agent.checks import Check, Checked
+    from node.agent.engine_sweep import EngineSweep
     from node.agent.spawn import Spawner
     from node.paths import Layout
     from node.shim.order import Order
@@ -42,6 +43,7 @@ class Handle:
     notice: int = -1  # the pipe of the start, until it has said something
     process: int = -1  # the shim's pidfd
     shim: int = 0  # its process id, as long as it may be alive
+    root: int | None = None  # see `attempts.root_of`
     stop_at: float | None = None  # when the stop that was asked for turns to force
 
 
@@ -53,6 +55,7 @@ class Shims:
     spawner: Spawner
     selector: selectors.BaseSelector
     key: str = ""  # of the node: its shims answer to nobody else
+    sweep: EngineSweep | None = None
     _runs: dict[str, dict[str, Run]] = field(default_factory=dict)
     _handles: dict[tuple[str, str], Handle] = field(default_factory=dict)
     _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -82,8 +85,13 @@ class Shims:
 
     def running(self) -> list[Container]:
         """Return the containers that have a shim; other threads may ask."""
-        handles = list(self._handles.values())
-        return [Container(one.uid, one.container, one.shim) for one in handles if one.shim]
+        found = []
+        for one in list(self._handles.values()):
+            if one.root is None:
+                one.root = attempts.root_of(one.directory)
+            if one.shim:
+                found.append(Container(one.uid, one.container, one.shim, one.root or 0))
+        return found
 
     def adopt(self, uid: str) -> bool:
         """Take over what an earlier agent started for a pod; tell whether any of it is alive."""
@@ -180,6 +188,8 @@ class Shims:
         """Remove scratch directories and logs as the settings say (see `retention.clean`)."""
         most = settings.LOG_MEGABYTES << 20
         retention.clean(self.layout, living, running, days=settings.LOG_DAYS, most_bytes=most)
+        if self.sweep:
+            self.sweep.start()
 
     def close(self) -> None:
         """Close every descriptor; what runs goes on."""
@@ -224,6 +234,8 @@ class Shims:
 
     def _clear_up(self, uid: str, container: str, attempt: Attempt) -> None:
         attempts.kill_leftovers({f"process://{uid}/{container}/{attempt.number}"})
+        if self.sweep:
+            self.sweep.remove(self.layout.attempt(uid, container, attempt.number))
 
     def _drop(self, handle: Handle) -> None:
         self._close(handle)

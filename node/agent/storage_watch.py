@@ -30,7 +30,9 @@ class StorageWatch:
         self._layout = layout
         self._watched: dict[str, Limits] = {}
         self._excess: dict[str, str] = {}
+        self._in_memory: set[str] = set()  # pods with volumes there
         self._to_clear: list[str] = []
+        self._to_free: list[str] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
 
@@ -46,10 +48,15 @@ class StorageWatch:
         """Look at a pod from now on, if it has limits."""
         if limits := storage.limits(pod):
             self._watched[pod.metadata.uid] = limits
+        if any(map(storage.is_in_memory, pod.spec.volumes)):
+            self._in_memory.add(pod.metadata.uid)
 
     def forget(self, uid: str) -> None:
-        """Look at a pod no more; one that had too much loses what it has beside its logs."""
+        """Look at a pod no more; its volumes in memory go, and one that had too much loses all that it has beside its logs."""
         self._watched.pop(uid, None)
+        if uid in self._in_memory:
+            self._in_memory.discard(uid)
+            self._to_free.append(uid)
         if self._excess.pop(uid, None):
             self._to_clear.append(uid)
 
@@ -58,7 +65,9 @@ class StorageWatch:
         return dict(self._excess)
 
     def look(self) -> None:
-        """Look once at every pod, and clear away what those had that were evicted."""
+        """Look once at every pod, and clear away what those had that were evicted, and volumes in memory of those that are over."""
+        while self._to_free:
+            retention.free_memory(self._layout, self._to_free.pop())
         while self._to_clear:
             retention.remove_scratch(self._layout.pod(self._to_clear.pop()))
         for uid, limits in list(self._watched.items()):
@@ -76,13 +85,18 @@ class StorageWatch:
 def used(layout: Layout, uid: str) -> Used:
     """Return what a pod has on the disk."""
     home = layout.pod(uid)
-    volumes = home / VOLUMES
-    names = [entry.name for entry in os.scandir(volumes)] if volumes.is_dir() else []
     return Used(
-        {name: size(volumes / name) for name in names},
+        _each(home / VOLUMES),
         {name: size(home / name) for name in attempts.containers(layout, uid)},
         size(home / WORK) + size(home / TMP),
+        _each(layout.memory / uid),
     )
+
+
+def _each(folder: Path) -> dict[str, int]:
+    """Return the size of each entry of a directory, which need not exist."""
+    names = [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
+    return {name: size(folder / name) for name in names}
 
 
 def size(folder: Path) -> int:

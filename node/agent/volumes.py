@@ -10,23 +10,27 @@ import msgspec
 
 from cluster.access import hostpaths
 from kube.kinds.core import KeyToPath
-from node.agent import environment, published_files
+from node import storage, users
+from node.agent import environment, memory_volumes, published_files
 from node.agent.environment import ConfigError, Lookup
 from node.agent.lifecycle import Refusal
-from node.paths import VOLUMES, Layout, inside
+from node.paths import VOLUMES, Layout, checked, inside
+from node.shim import users as shim_users
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
-from node.shim.sources import open_source
+from node.shim.sources import open_source, own_walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from kube.kinds.core import Container, Pod, Volume
     from kube.kinds.pod import HostPathVolume
+    from node.agent.published_files import Files
     from node.status import Place
 
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 PUBLISHED = ("config_map", "secret", "downward_api", "projected")
+GROUP_READS = 0o440
 MADE = {"DirectoryOrCreate": Make.DIRECTORY, "FileOrCreate": Make.FILE}
 
 
@@ -105,11 +109,25 @@ class Prepared(NamedTuple):
 class Volumes:
     """Makes the directories of one pod's volumes."""
 
-    def __init__(self, pod: Pod, place: Place, layout: Layout, lookup: Lookup) -> None:
+    def __init__(
+        self, pod: Pod, place: Place, layout: Layout, lookup: Lookup, *, in_memory: bool = False
+    ) -> None:
         self.pod = pod
         self.place = place
         self.layout = layout
         self.lookup = lookup
+        self.in_memory = in_memory  # whether emptyDirs that ask for memory get it
+
+    @property
+    def group(self) -> int | None:
+        """To which group the volumes are given, where that can be done and is asked for."""
+        return users.group_of(self.pod) if os.geteuid() == 0 else None
+
+    def _readable(self, files: Files) -> tuple[Files, int]:
+        """Return published files so that the pod's group may read them, and the group."""
+        if self.group is None:
+            return files, -1
+        return {path: (content, mode | GROUP_READS) for path, (content, mode) in files.items()}, self.group
 
     def prepare(self) -> dict[str, Prepared]:
         """Create every volume's directory with its content; return them by volume name.
@@ -133,11 +151,20 @@ class Volumes:
             root = self.layout.claim(self.pod.metadata.namespace, claim.claim_name)
         else:
             root = inside(self.layout.pod(self.pod.metadata.uid) / VOLUMES, volume.name)
+        top = self.layout.root
+        if self.in_memory and storage.is_in_memory(volume) and memory_volumes.begin(self.layout.memory):
+            top = self.layout.memory
+            root = inside(top / checked(self.pod.metadata.uid), volume.name)
         files = self._files(volume)
-        with Walk(str(self.layout.root), make=Make.DIRECTORY) as way:
-            way.go(str(root.relative_to(self.layout.root)))
+        is_new = not root.exists()
+        with Walk(str(top), make=Make.DIRECTORY) as way:
+            way.go(str(root.relative_to(top)))
             if files is not None:
-                published_files.publish(way.fd, files)
+                published_files.publish(way.fd, *self._readable(files))
+            elif is_new:
+                shim_users.give_folder(way.fd, self.group)
+            elif claim is not None and self.group is not None:
+                shim_users.give_tree(way.fd, self.group)
         return Prepared(root, read_only=files is not None or (claim is not None and claim.read_only))
 
     def _host_path(self, name: str, source: HostPathVolume) -> Prepared:
@@ -242,6 +269,18 @@ def binds(
             ) from None
         found.append(bind)
     return tuple(found)
+
+
+def open_to_all(pod: Pod, directories: Mapping[str, Prepared]) -> None:
+    """Let every user write into the volumes that pods write in, as a kubelet has it: images may not run as root.
+
+    They lie in the state directory, which nobody else enters.
+    """
+    for volume in pod.spec.volumes:
+        prepared = directories[volume.name]
+        if volume.host_path is None and not prepared.read_only:
+            with own_walk(str(prepared.path), str(prepared.path.parent)) as way:
+                os.chmod(f"/proc/self/fd/{way.fd}", 0o777)  # noqa: PTH101, S103 - see above
 
 
 def variables(container: Container, binds: Sequence[Bind], *, mounted: bool) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import cache
 
 from node.shim import linux
 
@@ -18,12 +19,27 @@ KEPT = frozenset((
     _NET_BIND_SERVICE, _SYS_CHROOT, _AUDIT_WRITE, _SETFCAP,
 ))  # fmt: skip
 
+NAMES = (
+    "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+    "NET_BIND_SERVICE", "SYS_CHROOT", "AUDIT_WRITE", "SETFCAP",
+)  # fmt: skip
+
+
+@cache
+def known() -> tuple[int, ...]:
+    """Return the capabilities that this kernel has."""
+    try:
+        last = int(linux.content("/proc/sys/kernel/cap_last_cap"))
+    except OSError:  # not to be read here: more than there are do no harm
+        last = 63
+    return tuple(range(last + 1))
+
 
 def drop() -> None:
     """See to it that what root executes from here on has no capability but those; others never have any."""
     if os.geteuid() != 0:
         return
-    for number in range(64):
+    for number in known():
         if number not in KEPT:
             with contextlib.suppress(OSError):  # past the last one, or already without the right to drop
                 linux.prctl(linux.PR_CAPBSET_DROP, number)

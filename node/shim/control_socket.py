@@ -31,10 +31,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from node.shim import tree
-from node.shim.launch import LaunchError, Streams, launch
+from node.shim.launch import LaunchError, Streams
 
 if TYPE_CHECKING:
     from node.shim.order import Order
+    from node.shim.runtime import ContainerRuntime
 
 NAME = "control"
 LARGEST = 256 * 1024  # bytes of a request; the kernel refuses longer datagrams
@@ -128,17 +129,17 @@ class Line:
 class ControlSocket:
     """What of one container is open to the cluster while its command runs."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, container: ContainerRuntime) -> None:
         self.order = order
+        self.container = container
         self.input = -1  # where the container's standard input comes in, while it may
-        self.main = 0
         self._door: socket.socket | None = None
         self._lines: dict[int, Line] = {}
         self._poll = select.poll()
 
-    def open(self, main: int, poll: select.poll) -> None:
-        """Begin to take requests for the container whose command is main; without room for a socket there are none."""
-        self.main, self._poll = main, poll
+    def open(self, poll: select.poll) -> None:
+        """Begin to take requests for the container, which runs; without room for a socket there are none."""
+        self._poll = poll
         try:
             self._door = bind(self.order.directory)
         except OSError:  # a full disk, or a file system without sockets
@@ -162,7 +163,7 @@ class ControlSocket:
         """Kill commands that were asked to end and did not."""
         for fd, line in list(self._lines.items()):
             if line.kill_at is not None and now >= line.kill_at:
-                tree.kill(tree.session(os.getpid(), line.pid))
+                tree.kill(self.container.of_command(line.pid))
                 self._forget(fd, line)
 
     def ended(self, statuses: dict[int, int]) -> None:
@@ -172,7 +173,7 @@ class ControlSocket:
                 code = os.waitstatus_to_exitcode(statuses[line.pid])
                 line.say({"exitCode": 128 - code if code < 0 else code})
                 # Of a command whose client has gone, what it forked may have stayed: that is still to be killed.
-                if line.kill_at is None or not tree.session(os.getpid(), line.pid):
+                if line.kill_at is None or not self.container.of_command(line.pid):
                     self._forget(fd, line)
 
     def close(self) -> None:
@@ -208,9 +209,9 @@ class ControlSocket:
         tty = bool(request["tty"])
         names = [name for name in STREAMS if name in request["streams"]]
         given = dict.fromkeys(STREAMS, fds[0]) if tty else dict(zip(names, fds, strict=True))
-        env = {"TERM": "xterm", **self.order.env} if tty else self.order.env
-        order = self.order._replace(argv=[str(word) for word in request["argv"]], env=env)
-        line.pid = launch(order, Streams(**given, tty=tty), beside=self.main).pid
+        env = {} if "TERM" in self.order.env or not tty else {"TERM": "xterm"}
+        argv = [str(word) for word in request["argv"]]
+        line.pid = self.container.execute(argv, Streams(**given, tty=tty), env)
         line.say({"started": line.pid})
 
     def _attach(self, line: Line) -> None:
@@ -227,7 +228,7 @@ class ControlSocket:
             return
         self._poll.unregister(fd)
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGCONT):
-            for pid in tree.session(os.getpid(), line.pid):
+            for pid in self.container.of_command(line.pid):
                 tree.send(pid, number)
         line.kill_at = time.monotonic() + GRACE_S
 

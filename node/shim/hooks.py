@@ -11,10 +11,11 @@ import time
 from typing import TYPE_CHECKING, NoReturn
 
 from node.shim import asking, init, tree
-from node.shim.launch import Streams, launch
+from node.shim.launch import Streams
 
 if TYPE_CHECKING:
-    from node.shim.order import Action, Order
+    from node.shim.order import Action
+    from node.shim.runtime import ContainerRuntime
 
 WORDS_BYTES = 1000
 
@@ -22,15 +23,16 @@ WORDS_BYTES = 1000
 class Hook:
     """One hook that has begun; LaunchError when its command cannot be started."""
 
-    def __init__(self, action: Action, order: Order, main: int) -> None:
+    def __init__(self, action: Action, container: ContainerRuntime, seconds: float) -> None:
         self.action = action
+        self._container = container
         self.pid = 0
         self.until: float | None = None
         self._words = -1
         if action.argv:
-            self.pid = launch(order._replace(argv=list(action.argv)), Streams(), beside=main).pid
+            self.pid = container.execute(action.argv, Streams(), {})
         elif action.host:
-            self.pid, self._words = _ask(action, order.grace_s)
+            self.pid, self._words = _ask(action, seconds)
         else:
             self.until = time.monotonic() + action.seconds
 
@@ -49,7 +51,7 @@ class Hook:
     def kill(self) -> None:
         """End what still runs of it."""
         if self.pid:
-            tree.kill(tree.session(os.getpid(), self.pid))
+            tree.kill(self._container.of_command(self.pid))
 
 
 def _ask(action: Action, seconds: float) -> tuple[int, int]:

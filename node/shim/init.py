@@ -1,8 +1,8 @@
-"""The first process of a container's namespace of processes, and how the command comes into it.
+"""The first process of a container's namespace of processes.
 
-Whoever goes into such a namespace does it by forking. The process that has
-prepared it forks two: the *init*, which the kernel wants to be there as long as the
-namespace is, and the command. Both are made children of the shim, so that it
+Whoever goes into such a namespace does it by being forked into it. The shim, which stays
+outside, forks two: the *init*, which the kernel wants to be there as long as the
+namespace is, and the command. So it
 waits for the command as it does without a namespace, and numbers them as the machine does. The
 command is not the init itself, because an init is not ended by signals that
 it does not handle, and has to collect what others leave behind.
@@ -20,30 +20,25 @@ from typing import NoReturn
 from node.shim import linux, tree
 
 FILES = 1 << 16
+SHIM_NAME, INIT_NAME = b"volcano-shim", b"volcano-init"  # of processes, for people who look
 _SIGNALS = tuple(signal.valid_signals())
 
 
-def divide(shim: int, telling: int, *, joins: bool) -> None:
-    """Go on as a process in the namespace that is set for children, beside its init, which is made if it is not joined.
-
-    shim is a pidfd of this process's parent. Their process ids go to the pipe `telling`: the command's, and the init's or 0.
-    """
-    first = 0
-    if not joins:
-        # Before it is forked: the command may look at once, and takes a name of its own when it is executed.
-        linux.prctl(linux.PR_SET_NAME, b"volcano-init")
-        first = linux.fork_sibling()
-        if first == 0:
-            _be(shim)
-    command = linux.fork_sibling()
-    if command:
-        os.write(telling, f"{command} {first}".encode())
-        os._exit(0)
+def begin(shim: int) -> int:
+    """Fork the init of the namespace that is set for children of this process, of which shim is a pidfd; return its id."""
+    linux.prctl(linux.PR_SET_NAME, INIT_NAME)  # before: the command may look at once
+    pid = os.fork()
+    if pid == 0:
+        _be(shim)
+    linux.prctl(linux.PR_SET_NAME, SHIM_NAME)
+    return pid
 
 
 def _be(shim: int) -> NoReturn:
     """Collect what ends in the namespace, for as long as the shim lives."""
     try:
+        # It sees the machine's files: nobody in the namespace looks at them by way of /proc/1.
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)
         os.setsid()
         default_signals()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})

@@ -12,7 +12,7 @@ import signal
 import termios
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, init, mounts, tree, wall
+from node.shim import absent, init, mounts, tree, users, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -42,11 +42,28 @@ class Streams(NamedTuple):
     tty: bool = False
 
 
+class _Origin(NamedTuple):
+    """What a command knows of the processes outside, by the names that they have for the shim."""
+
+    shim: int  # a pidfd
+    beside: int  # the container's command that it joins, or 0
+    processors: list[int]  # that it may use
+
+
 class Launched(NamedTuple):
     """A command that runs, and the init of its namespace of processes; 0 where it has none or joined another's."""
 
     pid: int
     init: int = 0
+
+
+class Ending(NamedTuple):
+    """How a container ended; an empty reason follows from the exit code."""
+
+    exit_code: int
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
 
 
 def launch(order: Order, streams: Streams, beside: int = 0) -> Launched:
@@ -55,27 +72,63 @@ def launch(order: Order, streams: Streams, beside: int = 0) -> Launched:
     With `beside`, the process id of a container's running command, the new one
     joins it: it sees the same files and processes and may use the same processors.
     Returns only when exec has succeeded: the pipe that would carry an error is
-    closed by exec itself.
+    closed by exec itself. Without `beside` this process, the shim, separates itself
+    first, so that all that it forks is in the container's namespaces but that of mounts.
     """
-    reader, writer = os.pipe()
-    told, telling = os.pipe()
+    this = os.pidfd_open(os.getpid())
+    first = 0 if beside else _separate(order, this)
+    origin = _Origin(this, beside, _processors(order, beside))
+    reader, writer = os.pipe()  # after the init is forked, which so does not hold it
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _become(order, streams, origin, writer)
+    except OSError:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+        os.close(this)
+    problem = _all_of(reader)
+    if not problem:
+        return Launched(pid, first)
+    # In this order: an init ends when all in its namespace have been collected.
+    for each in (pid, first):
+        if each:
+            tree.send(each, signal.SIGKILL)
+            os.waitpid(each, 0)
+    raise LaunchError(problem.decode(errors="replace"))
+
+
+def program(argv: list[str], env: dict[str, str], streams: Streams) -> int:
+    """Fork and exec a program of the cluster's own, which ends when this process does; return its process id.
+
+    One that cannot be executed ends with 127.
+    """
+    shim = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(order, streams, beside, writer, telling)
-    os.close(writer)
-    os.close(telling)
-    problem, pids = _all_of(reader), _all_of(told)
-    launched = Launched(pid)
-    if pids:  # the first one has divided and gone
-        os.waitpid(pid, 0)
-        launched = Launched(*map(int, pids.split()))
-    if not problem:
-        return launched
-    # In this order: an init ends when all in its namespace have been collected.
-    for each in (pid for pid in launched if pid):
-        tree.send(each, signal.SIGKILL)
-        os.waitpid(each, 0)
-    raise LaunchError(problem.decode(errors="replace"))
+        try:
+            os.setsid()
+            _connect(streams)
+            init.default_signals()
+            init.end_with(os.pidfd_open(shim))
+            os.closerange(3, init.FILES)
+            os.execve(argv[0], argv, env)  # noqa: S606 - the engine that the agent found
+        finally:
+            os._exit(127)
+    return pid
+
+
+def _separate(order: Order, shim: int) -> int:
+    """Enter what namespaces the order asks of this process, of which shim is a pidfd; return the init that it has forked, or 0."""
+    if order.mounts == "none":
+        return 0
+    try:
+        mounts.separate(order.mounts, pids=order.pids)
+    except OSError as error:
+        raise LaunchError(str(error)) from None
+    return init.begin(shim) if order.pids else 0
 
 
 def _all_of(pipe: int) -> bytes:
@@ -83,14 +136,14 @@ def _all_of(pipe: int) -> bytes:
         return file.read()
 
 
-def _become(order: Order, streams: Streams, beside: int, writer: int, telling: int) -> NoReturn:
+def _become(order: Order, streams: Streams, origin: _Origin, writer: int) -> NoReturn:
     try:
-        shim = os.pidfd_open(os.getppid())
-        own = _settle(order, beside)
-        if order.pids:
-            init.divide(shim, telling, joins=bool(beside))
-        _prepare(order, streams, shim, joins=bool(beside))
+        own = _settle(order, origin)
+        _prepare(order, streams, origin)
         wall.close(order, own)
+        if order.user is not None:
+            users.become(order.user)
+            init.end_with(origin.shim)  # this too is a change of credentials
         _execute(order)
     except (OSError, ValueError, mounts.MountError) as error:
         _tell(writer, str(error))
@@ -103,34 +156,40 @@ def _tell(writer: int, text: str) -> None:
     os.write(writer, text.encode(errors="replace")[:4000])
 
 
-def _settle(order: Order, beside: int) -> wall.Reach:
-    """Do what is still done with the machine's own view: limits, and the way into the namespaces."""
+def _settle(order: Order, origin: _Origin) -> wall.Reach:
+    """Do what is still done with the machine's own view: limits, and the way into the namespace of mounts."""
     os.umask(0o022)
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(OOM_SCORE)
-    _limit(order, beside)
-    own = wall.open_own(order, beside=bool(beside))
+    _limit(order, origin.processors)
+    own = wall.open_own(order, beside=bool(origin.beside))
     if order.mounts != "none":
-        if beside:
-            mounts.join(order.mounts, beside, pids=order.pids)
+        if origin.beside:
+            mounts.join(origin.beside)
         else:
-            mounts.enter(order.mounts, pids=order.pids)
-            mounts.arrange(order.binds, order.directory, order.hide, order.keep, order.covers)
+            mounts.enter()
+            mounts.arrange(
+                order.binds, order.directory, order.hide, order.keep, order.covers, order.shared_memory
+            )
     return own
 
 
-def _prepare(order: Order, streams: Streams, shim: int, *, joins: bool) -> None:
+def _prepare(order: Order, streams: Streams, origin: _Origin) -> None:
     os.setsid()
     _connect(streams)
     init.default_signals()
-    if order.mounts != "none" and not joins:
+    if order.mounts != "none" and not origin.beside:
         if order.pids:
             mounts.show_processes()
         mounts.keep_settings()
         mounts.own_terminals()
+        if not order.landlock:
+            volumes = [bind.target for bind in order.binds]
+            own = [path for path in (*order.write, *order.covers, order.hide) if path]
+            mounts.withhold(own, volumes, order.devices)
     _limit_processes(order)
     # Set after the namespaces, because a change of credentials clears it.
-    init.end_with(shim)
+    init.end_with(origin.shim)
     _change_directory(order.cwd)
 
 
@@ -142,13 +201,18 @@ def _connect(streams: Streams) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _limit(order: Order, beside: int) -> None:
-    _lower(resource.RLIMIT_CORE, 0)
-    _lower(resource.RLIMIT_NOFILE, order.files)
+def _processors(order: Order, beside: int) -> list[int]:
+    """Return the processors that the command may use: those of the one that it joins, or as many as the order says."""
     allowed = sorted(os.sched_getaffinity(beside))
     if not beside and 0 < order.cpus < len(allowed):
         allowed = sorted(allowed, key=lambda _: os.urandom(8))[: order.cpus]  # any of them
-    os.sched_setaffinity(0, allowed)
+    return allowed
+
+
+def _limit(order: Order, processors: list[int]) -> None:
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_NOFILE, order.files)
+    os.sched_setaffinity(0, processors)
 
 
 def _limit_processes(order: Order) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import signal
 
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_NAME = 15
-PR_CAPBSET_READ = 23
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 
-CLONE_PARENT = 0x00008000
 CLONE_NEWTIME = 0x00000080
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
@@ -57,14 +55,6 @@ def syscall(number: int, *arguments: int | bytes | None) -> int:
     return result
 
 
-def fork_sibling() -> int:
-    """Fork a process whose parent is this one's; return 0 in it, its process id here, where its parent sees it.
-
-    It begins in the namespaces that unshare() or setns() have set for children.
-    """
-    return syscall(_CLONE, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
-
-
 def unshare(flags: int) -> None:
     """Give this process namespaces of its own."""
     _check(_libc.unshare(flags), "unshare")
@@ -94,8 +84,8 @@ def pivot_root(new: str, old: str) -> None:
     _check(_libc.syscall(_PIVOT_ROOT, os.fsencode(new), os.fsencode(old)), f"pivot_root {new}")
 
 
-# Numbers differ by architecture; the second column is the generic table that newer ports share.
-_PIVOT_ROOT, _CLONE = (155, 56) if os.uname().machine == "x86_64" else (41, 220)
+# Numbers differ by architecture; the second one is of the generic table that newer ports share.
+_PIVOT_ROOT = 155 if os.uname().machine == "x86_64" else 41
 
 
 def content(path: str) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 from typing import TYPE_CHECKING
 
@@ -29,42 +30,45 @@ if TYPE_CHECKING:
 
 # What of /proc is about the machine and not about a process: root may write it without any capability.
 KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "dynamic_debug", "scsi")
+TMP = "/tmp"  # noqa: S108 - everybody's
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # a space, for example, in a list of mounts
+MEMORY = ("mem", "kmem", "port")  # devices of /dev by which the machine's memory is read and written
 ENTRIES = 4096  # a directory with more entries is not rebuilt
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the container's own is mounted there
 
 
 class MountError(Exception):
     """A volume cannot appear where its pod wants it."""
 
 
-def enter(mode: str, *, pids: bool = False) -> None:
-    """Move this process into a mount namespace; mode is "root" or "user".
+def separate(mode: str, *, pids: bool = False) -> None:
+    """Give this process what it takes to make mounts; mode is "root", or "user" for a user namespace of its own.
 
-    With `pids` what it forks is in namespaces of processes and of System V's
-    shared memory, semaphores and messages.
+    With `pids` what it forks from here on is in a namespace of processes, and it
+    is itself in one of System V's shared memory, semaphores and messages.
     """
+    uid, gid = os.getuid(), os.getgid()
     more = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if pids else 0
     if mode == "user":
-        uid, gid = os.getuid(), os.getgid()
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | more)
+        linux.unshare(linux.CLONE_NEWUSER | more)
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
-    else:
-        linux.unshare(linux.CLONE_NEWNS | more)
+    elif more:
+        linux.unshare(more)
+
+
+def enter() -> None:
+    """Move this process, which may make mounts, into a mount namespace of its own."""
+    linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
 
 
-def join(mode: str, pid: int, *, pids: bool = False) -> None:
-    """Move this process into the namespaces of another, a container's command, which enter() made."""
-    kinds = {"user": linux.CLONE_NEWUSER} if mode == "user" else {}
-    if pids:
-        kinds |= {"pid": linux.CLONE_NEWPID, "ipc": linux.CLONE_NEWIPC}
-    kinds["mnt"] = linux.CLONE_NEWNS
-    # All are opened first: in the namespace /proc is another process's, and may be out of reach.
-    opened = [(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds.items()]
-    for fd, kind in opened:
-        linux.setns(fd, kind)
-        os.close(fd)
+def join(pid: int) -> None:
+    """Move this process into the mount namespace of another, a container's command, which enter() made."""
+    fd = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
+    linux.setns(fd, linux.CLONE_NEWNS)
+    os.close(fd)
 
 
 def arrange(
@@ -73,15 +77,17 @@ def arrange(
     hide: str = "",
     keep: Sequence[str] = (),
     covers: Sequence[str] = (),
+    shared_memory: int = 0,
 ) -> None:
     """Make every bind, outer targets before inner ones; staging is an empty directory.
 
     The directories hide, which is the state directory, and covers are covered by
-    empty ones, in which only what keep names is what it was. Everything that is shown is
-    opened before, and nothing that a pod can change is looked up by its name: the
+    empty ones, in which only what keep names is what it was; so is /dev/shm, if
+    shared_memory says how many bytes it may take. Everything that is shown is opened before, and nothing that a pod can change is looked up by its name: the
     covered directories are out of reach when the first mount point is.
     """
-    tops = _outermost((*covers, hide) if hide else covers)
+    own = (*((hide,) if hide else ()), *((SHARED_MEMORY,) if shared_memory else ()))
+    tops = _outermost((*covers, *own))
     with contextlib.ExitStack() as stack:
         shown = _open(binds, hide, stack)
         kept = [_by_real_path(stack.enter_context(own_walk(one, hide)).fd) for one in keep]
@@ -93,7 +99,8 @@ def arrange(
             else:
                 one.cover = next((top for top in tops if _lies_in(one.at, top)), "")
         for top in tops:
-            _hide(top, [(path, fd) for path, fd in kept if _lies_in(path, top)])
+            size = f"mode=1777,size={shared_memory}" if top == SHARED_MEMORY else "mode=755,size=1m"
+            _hide(top, [(path, fd) for path, fd in kept if _lies_in(path, top)], size)
         for one in shown:
             if one.cover:
                 _make_covered_point(one, hide)
@@ -134,6 +141,43 @@ def keep_settings() -> None:
         if os.path.exists(path):
             linux.mount(path, path, flags=linux.MS_BIND | linux.MS_REC)
             _make_read_only(path)
+
+
+def withhold(own: Sequence[str], volumes: Sequence[str], devices: Sequence[str]) -> None:
+    """Do what Landlock does elsewhere: make the machine's files read-only, and keep root from its disks and memory.
+
+    What is mounted at the paths in `own` can still be written, and so can volumes with all that is mounted in them, /tmp, what
+    /proc has of processes, and devices that the mode of their files allows; of disks those in `devices`.
+    """
+    if not os.path.ismount(TMP):
+        # With what is mounted below: a user namespace may not look under it.
+        linux.mount(TMP, TMP, flags=linux.MS_BIND | linux.MS_REC)
+    kept = set(map(os.path.realpath, own))
+    # Those in others lie in them, and on the way to them pods may make links.
+    outer = [path for path in volumes if not any(_lies_in(path, each) for each in volumes if each != path)]
+    tops = ("/proc", "/dev", TMP, *map(os.path.realpath, outer))
+    for point in _mount_points():
+        if point not in kept and not any(_lies_in(point, top) for top in tops):
+            with contextlib.suppress(OSError):  # something is mounted over it, so that it has no name
+                _make_read_only(point)
+    for path in _disks("/dev") if os.geteuid() == 0 else ():
+        if path not in devices:
+            linux.mount(os.devnull, path, flags=linux.MS_BIND)
+
+
+def _mount_points() -> list[str]:
+    lines = linux.content("/proc/self/mountinfo").decode(errors="surrogateescape").splitlines()
+    return [_ESCAPED.sub(lambda found: chr(int(found[1], 8)), line.split(" ", 5)[4]) for line in lines]
+
+
+def _disks(folder: str) -> Iterator[str]:
+    """Yield the files of block devices and of the machine's memory; subdirectories are looked through, links not followed."""
+    for entry in os.scandir(folder):
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode) and entry.name not in ("shm", "pts", "mqueue"):
+            yield from _disks(entry.path)
+        elif stat.S_ISBLK(mode) or entry.name in MEMORY:
+            yield entry.path
 
 
 class _Shown:
@@ -185,8 +229,8 @@ def _by_fd(fd: int) -> str:
     return f"/proc/self/fd/{fd}"
 
 
-def _hide(path: str, kept: Sequence[tuple[str, int]]) -> None:
-    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=1m")
+def _hide(path: str, kept: Sequence[tuple[str, int]], options: str) -> None:
+    linux.mount("tmpfs", path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
     for target, fd in kept:
         if stat.S_ISDIR(os.fstat(fd).st_mode):
             os.makedirs(target, exist_ok=True)

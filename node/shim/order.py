@@ -68,6 +68,19 @@ class Wall(NamedTuple):
         return cls(*json.loads(text))
 
 
+class Image(NamedTuple):
+    """That a command runs in a container of an engine (podman, docker), made from an image; see `node.shim.contained`."""
+
+    engine: tuple[str, ...]  # its program, with the options that it needs on this machine
+    kind: str  # "podman" or "docker"
+    id: str  # the image that runs: it is there
+    name: str  # of the container
+    options: tuple[str, ...] = ()  # of `create`, without environment and mounts
+    env: dict[str, str] = {}  # of the engine's own program
+    shown: str = ""  # the image in the container's status
+    stages: bool = False  # whether mounts that the shim makes are seen by the engine
+
+
 class Order(NamedTuple):
     """One attempt: everything the shim needs, so that it asks nobody later."""
 
@@ -84,6 +97,8 @@ class Order(NamedTuple):
     hide: str = ""  # a directory that the container sees empty, where it has mounts of its own ...
     keep: tuple[str, ...] = ()  # ... but for these directories in it
     covers: tuple[str, ...] = ()  # more directories that it sees empty; what is kept of them is in keep, too
+    shared_memory: int = 0  # bytes of a /dev/shm of its own, where it has mounts; 0: it sees the machine's
+    user: tuple[int, int, list[int]] | None = None  # whom its command becomes: user, group, other groups
     landlock: int = (
         0  # the ABI by which it reaches only what is named here and what all programs need; 0: it is not used
     )
@@ -100,6 +115,7 @@ class Order(NamedTuple):
     stdin: bool = False  # its standard input stays open for those who attach ...
     stdin_once: bool = False  # ... until the first of them goes
     tty: bool = False
+    image: Image | None = None  # None: a process of this machine. Else argv are the words after the image
     post_start: Action | None = None  # done after the command's start, which counts when this has succeeded
     pre_stop: Action | None = None  # done before the command is asked to end
     segment_bytes: int = crilog.SEGMENT_BYTES
@@ -116,6 +132,9 @@ class Order(NamedTuple):
         fields["binds"] = tuple(Bind(*bind)._replace(within=tuple(bind[4])) for bind in fields["binds"])
         for name in ("keep", "covers", "read", "write", "devices", "withheld"):
             fields[name] = tuple(fields[name])
+        if image := fields["image"]:
+            engine, kind, id_, name, options, *rest = image
+            fields["image"] = Image(tuple(engine), kind, id_, name, tuple(options), *rest)
         for name in ("post_start", "pre_stop"):
             fields[name] = Action.decode(fields[name]) if fields[name] else None
         return cls(**fields)

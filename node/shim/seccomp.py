@@ -32,6 +32,9 @@ _NAMESPACES = (
     | linux.CLONE_NEWPID
     | linux.CLONE_NEWNET
 )
+# Families of sockets that programs use: local, IPv4 and IPv6, and questions to the kernel about the network. Of the others the
+# kernel loads what nobody has looked at for years, and by some one talks to what runs a virtual machine.
+FAMILIES = (1, 2, 10, 16)
 # Requests to a terminal that put words into its input, as if somebody had typed them.
 _TYPING = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
@@ -66,13 +69,13 @@ MACHINES = {
         0xC000003E,
         _COMMON
         | {
-            "ioctl": 16, "clone": 56, "ptrace": 101, "syslog": 103, "pivot_root": 155, "acct": 163,
+            "ioctl": 16, "socket": 41, "socketpair": 53, "clone": 56, "ptrace": 101, "syslog": 103, "pivot_root": 155, "acct": 163,
             "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
             "init_module": 175, "delete_module": 176, "quotactl": 179, "clock_settime": 227, "kexec_load": 246,
             "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298,
             "fanotify_init": 300, "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310,
             "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321,
-            "userfaultfd": 323,
+            "userfaultfd": 323, "prlimit64": 302,
         },
         own=(172, 173),  # iopl, ioperm
     ),
@@ -85,22 +88,23 @@ MACHINES = {
             "ptrace": 117, "reboot": 142, "settimeofday": 170, "add_key": 217, "request_key": 218, "keyctl": 219,
             "clone": 220, "swapon": 224, "swapoff": 225, "perf_event_open": 241, "fanotify_init": 262,
             "open_by_handle_at": 265, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272,
-            "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+            "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "socket": 198,
+            "socketpair": 199, "prlimit64": 261,
         },
     ),
 }  # fmt: skip
 # Refused for some arguments only, or with another answer.
-_BY_ARGUMENT = ("ioctl", "clone", "unshare", "clone3")
+_BY_ARGUMENT = ("ioctl", "clone", "unshare", "clone3", "socket", "socketpair", "prlimit64")
 # One process of the same user looks into another. Where nothing else keeps it among those of one container, nobody may;
 # elsewhere debuggers work, and the ranks of an MPI program copy from one another's memory.
 TRACING = ("ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd")
 
 
-def program(machine: str, *, tracing: bool) -> bytes:
+def program(machine: str, *, tracing: bool, limiting: bool) -> bytes:
     """Return the filter for an architecture; KeyError for one that is not known.
 
-    tracing says that processes may look into others, because something else
-    keeps that among those of one container.
+    tracing and limiting say that processes may look into others, and set the
+    limits of others, because something else keeps that among those of one container.
     """
     found = MACHINES[machine]
     allow, refuse = _return(_ALLOW), _return(_ERRNO | errno.EPERM)
@@ -121,6 +125,14 @@ def program(machine: str, *, tracing: bool) -> bytes:
             refuse,
             allow,
         ]
+    for name in ("socket", "socketpair"):
+        lines += [_when(_EQUAL, found.calls[name], 0, 3 + len(FAMILIES)), _load(_argument(0))]
+        lines += [_when(_EQUAL, family, len(FAMILIES) - at) for at, family in enumerate(FAMILIES)]
+        lines += [_return(_ERRNO | errno.EAFNOSUPPORT), allow]
+    if not limiting:
+        # With a limit of its time a process is ended as by a signal. 0 is the caller itself, for which C libraries use it.
+        lines += [_when(_EQUAL, found.calls["prlimit64"], 0, 4), _load(_argument(0))]
+        lines += [_when(_EQUAL, 0, 0, 1), allow, refuse]
     lines += [_when(_EQUAL, found.calls["ioctl"], 0, 1 + len(_TYPING)), _load(_argument(1))]
     lines += [_when(_EQUAL, request, len(_TYPING) - at) for at, request in enumerate(_TYPING)]
     return b"".join([*lines, allow, refuse])

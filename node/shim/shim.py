@@ -12,20 +12,23 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from node.shim import absent, linux, tree, wall
+from node.shim import absent, init, linux, runtime, tree
+from node.shim.contained import problem
 from node.shim.control_socket import ControlSocket
 from node.shim.crilog import CriLog
 from node.shim.hooks import Hook
-from node.shim.launch import LaunchError, Streams, launch
+from node.shim.launch import Ending, LaunchError, Streams
 from node.shim.path_walk import WRITE
 
 if TYPE_CHECKING:
     from node.shim.order import Action, Order
+    from node.shim.runtime import ContainerRuntime
 
 CHUNK = 64 * 1024
 WATCH_S = 0.5
 HURRY_S = 0.05  # how often memory is looked at once more than half of it is used
 DRAIN_S = 1.0
+AGAIN_S = 5.0
 RETRY_S = 0.5
 TOGETHER_S = 0.1
 LEAST_S = 2.0  # that a command has to end after the hook before its end, however long that took
@@ -46,11 +49,11 @@ def run(order: Order, notice: int) -> NoReturn:
     code = 0
     try:
         os.setsid()
-        linux.prctl(linux.PR_SET_NAME, b"volcano-shim")
+        linux.prctl(linux.PR_SET_NAME, init.SHIM_NAME)
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-        wall.confine(order)
+        container = runtime.of(order)
         _claim(order.directory)
-        Shim(order, notice).live()
+        Shim(order, container, notice).live()
     except Refused as error:
         _tell(notice, f"refused {error}\n")
     except BaseException:
@@ -98,18 +101,19 @@ def microseconds() -> int:
 class Shim:
     """One attempt from fork to status.json."""
 
-    def __init__(self, order: Order, notice: int) -> None:
+    def __init__(self, order: Order, container: ContainerRuntime, notice: int) -> None:
         self.order = order
+        self.container = container
         self.notice = notice
         self.log = CriLog(order.directory, order.segment_bytes, order.segments)
         self.main = 0
-        self.init = 0
         self.status: int | None = None
+        self.ending = Ending(128)
         self.started_at = 0
         self.finished_at = 0
         self.streams: dict[int, str] = {}
         self.last_words = b""  # the end of what it wrote to standard error, or to its terminal
-        self.control = ControlSocket(order)
+        self.control = ControlSocket(order, container)
         self.kill_at: float | None = None
         self.stopped = ""  # the agent's reason for stopping it
         self.reason = ""
@@ -119,6 +123,7 @@ class Shim:
         self.hook: Hook | None = None  # the one that is being carried out
         self.hook_problem = ""
         self.is_up = False  # the hook after the start, if any, has succeeded
+        self.shared_memory = -1  # its /dev/shm, where that is its own and has to be counted
 
     def live(self) -> None:
         """Run the command to its end and record it."""
@@ -126,11 +131,12 @@ class Shim:
         try:
             self._start()
         except LaunchError as error:
-            self.reason, self.message, self.status = "StartError", str(error), 128 << 8
+            self.ending = Ending(128, reason="StartError", message=str(error))
             self.started_at = self.finished_at = microseconds()
         else:
             self._begin_hook(self.order.post_start)
             self._loop(signals)
+            self.ending = self.container.ending(self.status or 0)
             self._hear_machine(signals)
             self._finish_output()
         self._record()
@@ -147,17 +153,22 @@ class Shim:
     def _start(self) -> None:
         theirs, self.streams, self.control.input = _terminal() if self.order.tty else _pipes(self.order)
         try:
-            self.main, self.init = launch(self.order, theirs)
-        finally:
-            for fd in {*theirs[:3]} - {-1}:
-                os.close(fd)
+            self.main = self.container.start(theirs)
+        except LaunchError as error:
+            _close(theirs)
+            self._finish_output()
+            raise LaunchError(problem(self.last_words.decode(errors="replace")) or str(error)) from None
+        _close(theirs)
         self.started_at = microseconds()
         self.unwritten = {
             "pid": self.main,
             "ticks": linux.start_ticks(self.main),
             "startedAt": self.started_at,
             "streak": self.order.streak,
+            **self._of_image(),
         }
+        if self.order.shared_memory and self.order.memory_bytes:
+            self.shared_memory = tree.open_below(self.main, "dev/shm")
 
     def _come_up(self) -> None:
         """Say that the command runs: for the agent it does when the hook after its start has succeeded."""
@@ -171,7 +182,7 @@ class Shim:
             self._end_hook("")
             return
         try:
-            self.hook = Hook(action, self.order, self.main)
+            self.hook = Hook(action, self.container, self.order.grace_s)
         except (LaunchError, OSError) as error:
             self._end_hook(str(error))
 
@@ -188,6 +199,13 @@ class Shim:
         else:
             self._come_up()
 
+    def _of_image(self) -> dict[str, Any]:
+        """Return what is told of a container that is an engine's."""
+        if self.order.image is None:
+            return {}
+        named = f"{self.order.image.kind}://{self.container.id}"
+        return {"container": named, "image": self.order.image.shown, "root": self.container.root}
+
     def _write_started(self) -> None:
         if self.unwritten is not None and (self.is_up or self.status is not None):
             try:
@@ -200,7 +218,7 @@ class Shim:
         poll = select.poll()
         for fd in (signals, *self.streams):
             poll.register(fd, select.POLLIN)
-        self.control.open(self.main, poll)
+        self.control.open(poll)
         while self.status is None:
             for fd, _ in poll.poll(self._wait_ms()):
                 if fd == signals:
@@ -285,7 +303,7 @@ class Shim:
 
     def _terminate(self) -> None:
         for number in (signal.SIGTERM, signal.SIGCONT):
-            self._signal_group(number)
+            self.container.signal(number)
 
     def _run_out(self) -> None:
         """The grace is over: for the hook, and then for the command."""
@@ -296,10 +314,12 @@ class Shim:
             self._end_hook("it did not end within the grace period")
         else:
             self._kill()
+            if self.status is None:  # an engine may not have been able to
+                self.kill_at = time.monotonic() + AGAIN_S
 
     def _hear_machine(self, signals: int) -> None:
         """Learn whether a SIGTERM that ended the command was for everybody: a machine that goes down sends it to us, too."""
-        if not self.stopped and self.status is not None and os.WTERMSIG(self.status) == signal.SIGTERM:
+        if not self.stopped and self.ending.signal == signal.SIGTERM:
             poll = select.poll()
             poll.register(signals, select.POLLIN)
             deadline = time.monotonic() + TOGETHER_S
@@ -308,21 +328,14 @@ class Shim:
                     wish = read_json(f"{self.order.directory}/stop.json")
                     self.stopped = str(wish.get("reason", BY_MACHINE))
 
-    def _signal_group(self, number: int) -> None:
-        try:
-            os.killpg(self.main, number)
-        except (ProcessLookupError, PermissionError):
-            pass
-
     def _kill(self) -> None:
-        self._signal_group(signal.SIGKILL)
-        self._collect(tree.end_all(os.getpid()))
+        self._collect(self.container.kill())
 
     def _watch(self) -> float:
         """Compare the command with its limits; return the seconds until the next look."""
         self._write_started()
         if _threads_of_machine() > self.order.processes:
-            count = len(tree.below(os.getpid()))
+            count = len(self.container.processes())
             if count > self.order.processes:
                 self._end_for(
                     "ProcessLimitExceeded", f"It ran {count} processes; {self.order.processes} are allowed."
@@ -332,10 +345,11 @@ class Shim:
 
     def _watch_memory(self) -> float:
         limit = self.order.memory_bytes
-        pids = [pid for pid in tree.below(os.getpid()) if pid != self.init]
-        used = tree.resident_bytes(pids)
-        # Pages shared after a fork are counted once for each process above; look closer before killing.
-        if used > limit and (used := tree.proportional_bytes(pids)) > limit:
+        pids = self.container.processes()
+        kept = tree.bytes_in(self.shared_memory)
+        used = tree.resident_bytes(pids) + kept
+        # Pages that processes share are counted once for each of them above; look closer before killing.
+        if used > limit and (used := tree.proportional_bytes(pids, kept)) > limit:
             self._end_for("OOMKilled", f"It used {used} bytes of memory; its limit is {limit}.")
         return HURRY_S if used > limit // 2 else WATCH_S
 
@@ -345,7 +359,7 @@ class Shim:
 
     def _finish_output(self) -> None:
         """End whatever the command left behind, then read its output to the end."""
-        self.control.ended(tree.end_all(os.getpid()))
+        self.control.ended(self.container.clear())
         self.control.close()
         deadline = time.monotonic() + DRAIN_S
         poll = select.poll()
@@ -370,19 +384,23 @@ class Shim:
                 time.sleep(RETRY_S)
 
     def _outcome(self) -> dict[str, Any]:
-        code = os.waitstatus_to_exitcode(self.status or 0)
-        exit_code = 128 - code if code < 0 else code
+        code = self.ending.exit_code
         return {
-            "exitCode": exit_code,
-            "signal": max(0, -code),
-            "reason": self.reason or ("Completed" if exit_code == 0 else "Error"),
-            "message": self.message or absent.by_a_shell(exit_code, self.last_words, self.order.node),
+            "exitCode": code,
+            "signal": self.ending.signal,
+            "reason": self.reason or self.ending.reason or ("Completed" if code == 0 else "Error"),
+            "message": self.message or self.ending.message or self._absent(code),
             "stopped": self.stopped,
             "hook": self.hook_problem,
             "startedAt": self.started_at,
             "finishedAt": self.finished_at,
             "streak": self.order.streak,
+            **self._of_image(),
         }
+
+    def _absent(self, code: int) -> str:
+        """Return which program was missing; whose machine that is matters only where there is no image."""
+        return "" if self.order.image else absent.by_a_shell(code, self.last_words, self.order.node)
 
 
 def _pipes(order: Order) -> tuple[Streams, dict[int, str], int]:
@@ -397,6 +415,11 @@ def _terminal() -> tuple[Streams, dict[int, str], int]:
     """Return the same for a command at a terminal of its own, whose other end is both input and output."""
     ours, theirs = pty.openpty()
     return Streams(theirs, theirs, theirs, tty=True), {ours: "stdout"}, ours
+
+
+def _close(streams: Streams) -> None:
+    for fd in {*streams[:3]} - {-1}:
+        os.close(fd)
 
 
 def _threads_of_machine() -> int:

@@ -119,20 +119,23 @@ def _works(attempt: Callable[[], bool]) -> bool:
 
 def _try_mounts(mode: str, staging: str) -> bool:
     """Do everything that a container may need: a bind, and one below a path that is not there."""
-    mounts.enter(mode)
+    mounts.separate(mode)
+    mounts.enter()
     target = f"/.volcano-probe-{os.getpid()}/deep"
     mounts.arrange([Bind(staging, target)], staging)
     mounts.keep_settings()
     mounts.own_terminals()
+    mounts.withhold((), (), ())
     return os.path.isdir(target)
 
 
 def _try_pids(mode: str) -> bool:
     """Have a child that is the first process of its namespace, and a /proc that says so."""
-    mounts.enter(mode, pids=True)
+    mounts.separate(mode, pids=True)
     pid = os.fork()
     if pid == 0:
         try:
+            mounts.enter()
             mounts.show_processes()
             mounts.keep_settings()
             os._exit(0 if os.readlink("/proc/self") == "1" else 1)
@@ -159,7 +162,7 @@ def _can_list(path: str) -> bool:
 
 def _try_seccomp() -> bool:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    seccomp.install(seccomp.program(seccomp.known(), tracing=False))
+    seccomp.install(seccomp.program(seccomp.known(), tracing=False, limiting=False))
     try:
         linux.syscall(
             seccomp.MACHINES[seccomp.known()].calls["bpf"], -1, None, 0

@@ -88,16 +88,56 @@ def resident_bytes(pids: list[int]) -> int:
     return total
 
 
-def proportional_bytes(pids: list[int]) -> int:
-    """Return the processes' memory with shared pages divided among those who share them."""
-    total = 0
+def proportional_bytes(pids: list[int], kept: int = 0) -> int:
+    """Return the processes' memory with shared pages divided among those who share them.
+
+    kept are the bytes of a file system in memory that is theirs: those that they have mapped count once.
+    """
+    total = mapped = 0
     for pid in pids:
         try:
             lines = content(f"/proc/{pid}/smaps_rollup").splitlines()
+        except OSError:  # it has ended; or it is another user's, and this one may not look closer
+            total += resident_bytes([pid])
+            continue
+        total += _kilobytes(lines, b"Pss:") * 1024
+        mapped += _kilobytes(lines, b"Pss_Shmem:") * 1024
+    return total + max(0, kept - mapped)
+
+
+def _kilobytes(lines: list[bytes], field: bytes) -> int:
+    return sum(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def open_below(pid: int, path: str) -> int:
+    """Return a descriptor of a directory as a process sees it; -1 where that cannot be had."""
+    try:
+        return os.open(f"/proc/{pid}/root/{path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def bytes_in(folder: int) -> int:
+    """Return the bytes that are used in a directory's file system; none where it is not known."""
+    if folder < 0:
+        return 0
+    found = os.fstatvfs(folder)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def with_variable(wanted: set[bytes]) -> list[int]:
+    """Return the processes of this machine that have one of these variables, as NAME=value, and let us read it."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        try:
+            variables = content(f"/proc/{name}/environ").split(b"\0")
         except OSError:
             continue
-        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
-    return total
+        if not wanted.isdisjoint(variables):
+            found.append(int(name))
+    return found
 
 
 def send(pid: int, number: int) -> None:

@@ -88,19 +88,21 @@ def close(order: Order, own: Reach) -> None:
     if order.landlock:
         landlock.restrict(order.landlock, _reach(order, own))
     if order.seccomp:
-        seccomp.install(_filter(tracing=bool(order.landlock) or order.pids or order.mounts == "user"))
+        apart = bool(order.landlock) or order.pids or order.mounts == "user"
+        seccomp.install(_filter(tracing=apart, limiting=order.pids))
 
 
 @cache
-def _filter(*, tracing: bool) -> bytes:
-    return seccomp.program(seccomp.known(), tracing=tracing)
+def _filter(*, tracing: bool, limiting: bool) -> bytes:
+    return seccomp.program(seccomp.known(), tracing=tracing, limiting=limiting)
 
 
 def prepare() -> None:
     """Do now what all shims that are forked from this process would do again."""
+    capabilities.known()
     if seccomp.known():
-        for tracing in (False, True):
-            _filter(tracing=tracing)
+        for tracing, limiting in ((False, False), (True, False), (True, True)):
+            _filter(tracing=tracing, limiting=limiting)
 
 
 def _reach(order: Order, own: Reach) -> Iterator[tuple[int, int]]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kube.kinds.scheduling import QueueState
 from scheduler.cycle import half_bound, rescheduling
+from scheduler.cycle.adoptions import adopt
 from scheduler.cycle.backfill import Backfill
-from scheduler.cycle.decisions import Adoption, Bind, Decisions
+from scheduler.cycle.decisions import Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.gang_layout import first_pods
@@ -44,10 +44,9 @@ if TYPE_CHECKING:
     from scheduler.cycle.task_topology import Kinship
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.relations import Mark
-    from scheduler.snapshot.records import Group, Orphan
+    from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
-CLOSED_TO_NEW = (QueueState.CLOSED, QueueState.CLOSING)
 KEEPABLE = frozenset(
     (Reason.NOT_ENOUGH_RESOURCES, Reason.QUEUE_LIMIT, Reason.PARENT_LIMIT, Reason.QUEUE_GUARANTEES)
 )
@@ -86,7 +85,7 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
         if cycle.is_unchanged(group) or (cycle.goes_on_waiting(group, answers) and writer.was_told(group)):
             continue
         writer.write(cycle.outcome(group, answers))
-    _adopt(snapshot, decisions, writer)
+    adopt(snapshot, decisions, writer)
     decisions.said = _said(snapshot, decisions, now)
     for key in decisions.said:
         if key not in snapshot.waiting and (settled := snapshot.groups[key]).exists:
@@ -423,40 +422,3 @@ def _about_the_rest(group: Group, cause: Cause) -> Cause:
     ready = group.ready()
     started = bool(ready) and ready >= group.min_member
     return msgspec.structs.replace(cause, started=True) if started else cause
-
-
-def _adopt(snapshot: Snapshot, decisions: Decisions, writer: Writer) -> None:
-    """Give groups to pods that have none; those that would be new work in a closed queue are told that they wait."""
-    for adoption in _adoptions(snapshot):
-        if cause := _closed_to(snapshot, adoption):
-            writer.keep_out(adoption, cause)
-        else:
-            decisions.adoptions.append(adoption)
-
-
-def _closed_to(snapshot: Snapshot, adoption: Adoption) -> Cause | None:
-    """Return the cause when a queue takes no new work; pods of a group that is in it already are none."""
-    queue = snapshot.queues.get(adoption.queue)
-    if not adoption.create or queue is None or queue.state not in CLOSED_TO_NEW:
-        return None
-    return Cause(Reason.QUEUE_CLOSED, queue=adoption.queue)
-
-
-def _adoptions(snapshot: Snapshot) -> list[Adoption]:
-    """Return the groups to be made for pods that name none (queue-podgroup §3.6).
-
-    Pods of one controller share a group, named after its uid; a pod without
-    controller gets a group of its own.
-    """
-    found: dict[tuple[str, str], list[Orphan]] = {}
-    for key in sorted(snapshot.orphans):
-        orphan = snapshot.orphans[key]
-        name = f"podgroup-{orphan.owner.uid if orphan.owner else orphan.pod.uid}"
-        found.setdefault((orphan.pod.namespace, name), []).append(orphan)
-    return [_adoption(snapshot, namespace, name, pods) for (namespace, name), pods in found.items()]
-
-
-def _adoption(snapshot: Snapshot, namespace: str, name: str, pods: list[Orphan]) -> Adoption:
-    known = snapshot.groups.get(f"{namespace}/{name}")
-    queue = snapshot.queue_of(pods[0].pod)
-    return Adoption(namespace, name, queue, known is None or not known.exists, pods)

@@ -16,7 +16,8 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   queue above it; that is a limit, not an estimate, so nothing is overcommitted.
 * What is guaranteed to other queues and not used there is given out to nobody else.
 * What a group may still take is no more than its queues admit, so that a
-  backlog behind a low ceiling takes nothing from the others.
+  backlog behind a low ceiling takes nothing from the others. One that was let in, and whose minimum the nodes could not hold were they
+  empty, may take nothing: it was let in by another configuration, or nodes are gone since, and would keep everybody else out for ever.
 * Pods that cannot be placed yet (scheduling gates, demands that the scheduler
   does not know, a queue that takes no pods) reserve nothing.
 * A group that was kept out for too long gets a place in line for a reservation (`scheduler.cycle.reservations`) and is let in
@@ -203,7 +204,7 @@ def _gate(
     used = list(_used(snapshot))
     priorities = {snapshot.priority_of(group.priority_class) for group in asking}
     room = _room_of_cluster(snapshot, cluster, used)
-    return Gate(accounts, room, [*used, *_expected(snapshot, ordered)], priorities)
+    return Gate(accounts, room, [*used, *_expected(snapshot, ordered, room)], priorities)
 
 
 def _room_of_cluster(snapshot: Snapshot, cluster: Cluster, used: Iterable[Claim]) -> ClusterRoom:
@@ -235,8 +236,8 @@ def _used(snapshot: Snapshot) -> Iterator[Claim]:
             yield Claim(snapshot.priority_of(name), queue, _request(shape), count)
 
 
-def _expected(snapshot: Snapshot, ordered: Iterable[Group]) -> list[Claim]:
-    """Return what groups that were let in before may still take."""
+def _expected(snapshot: Snapshot, ordered: Iterable[Group], room: ClusterRoom) -> list[Claim]:
+    """Return what groups that were let in before may still take; nothing of those that the whole cluster could not hold."""
     untouched: Counter[tuple[int, str, Minimum]] = Counter()
     claims: list[Claim] = []
     for group in ordered:
@@ -244,12 +245,20 @@ def _expected(snapshot: Snapshot, ordered: Iterable[Group]) -> list[Claim]:
             continue
         if group.key in snapshot.reserved:
             continue
+        if not _is_held_by(room, group.min_resources):
+            continue
         priority = snapshot.priority_of(group.priority_class)
         if group.shapes or group.barred:
             claims.append(Claim(priority, group.queue, _rest(group), 1, 1))
         else:
             untouched[priority, group.queue, group.min_resources] += 1
     return claims + [Claim(*key[:2], dict(key[2]), times, times) for key, times in untouched.items()]
+
+
+def _is_held_by(room: ClusterRoom, minimum: Minimum) -> bool:
+    """Tell whether the nodes would have room for a minimum, were they empty."""
+    columns = ((room.columns.get(name), amount) for name, amount in minimum)
+    return all(amount <= (0 if column is None else room.size[column]) for column, amount in columns)
 
 
 def _rest(group: Group) -> Amounts:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from scheduler.cycle.hyper_node_packing import HyperNodePacking
 from scheduler.cycle.node_groups import NodeGroups
 from scheduler.cycle.node_loads import NodeLoads
 from scheduler.cycle.revocable_zones import RevocableZones
+from scheduler.cycle.weights import spared_of
 from scheduler.engine.relations import Ties
 from scheduler.engine.wishes import Wishes
 
@@ -67,12 +69,15 @@ class NodeRules:
         policy = snapshot.policy
         self._factor = FIRST if policy.scoring is None else 1.0
         self._wishes = policy.wishes
+        self._spared = spared_of(policy.kept, snapshot.nodes.columns)
         self._tasks = policy.tasks.weight if policy.tasks else 0
         self._sources: list[Source] = []
         if policy.node_groups is not None:
             self._sources.append(NodeGroups(snapshot, policy.node_groups))
         if policy.usage is not None:
             self._sources.append(NodeLoads(snapshot, policy.usage, now))
+        if policy.packing is not None:
+            self._sources.append(HyperNodePacking(snapshot, policy.packing))
         self._zones: RevocableZones | None = None
         if policy.zones is not None:
             self._zones = RevocableZones(snapshot, policy.zones, now)
@@ -91,6 +96,8 @@ class NodeRules:
     def pod_class(self, group: Group, some: PodSet) -> PodClass:
         """Return that class."""
         found = self._nodes.pod_class(some.shape, self._wishes)
+        if self._spared and not any(found.request[each.device] for each in self._spared):
+            found = replace(found, spared=self._spared)
         if some.kinship is not None:
             found = self._with_kin(found, some.shape, some.kinship)
         if not self._sources:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.engine.scoring import Weights
+from scheduler.engine.spared import Spared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from scheduler.policy.policy import Fit, Policy, Scoring
 
@@ -31,6 +32,15 @@ def weights_of(scoring: Scoring | None, columns: Mapping[str, int]) -> Weights |
         tuple(columns[name] for name in SIZED if name in columns),
         tuple(columns[name] for name in RARE if name in columns),
         *(_fit(scoring.fit, columns) if scoring.fit is not None else ()),
+    )
+
+
+def spared_of(kept: Iterable[tuple[str, str, int]], columns: Mapping[str, int]) -> tuple[Spared, ...]:
+    """Return what is kept for idle devices, as far as nodes have these."""
+    return tuple(
+        Spared(columns[name], columns[device], amount)
+        for device, name, amount in kept
+        if device in columns and name in columns
     )
 
 

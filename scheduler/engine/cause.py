@@ -160,7 +160,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     pods from being evicted for it, in words, each with how many. queue deserves `deserved` of the resource and
     would use `used` with the gang, where that is why nothing is taken back from others for it. keeping are the groups that go first and for
     which the room is kept that the gang would need. since, expected (ms) and places are those of a reservation, that of the gang or that in
-    its way: since when room is kept, when it is to start, on which nodes.
+    its way: since when room is kept, when it is to start, on which nodes. spared is the device for which some of the resource is kept,
+    without which some node would have enough.
     """
 
     reason: Reason
@@ -194,6 +195,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     used: int = 0
     deserved: int = 0
     keeping: tuple[str, ...] = ()
+    spared: str = ""
     nodes: int = 0
     excluded: tuple[tuple[int, Exclusion], ...] = ()
     tally: tuple[tuple[int, str], ...] = ()

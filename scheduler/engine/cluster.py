@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.engine.relations import Relations, Ties
     from scheduler.engine.scoring import Scores, Weights
+    from scheduler.engine.spared import Spared
     from scheduler.engine.wishes import Wishes
 
 Vector = NDArray[np.int64]
@@ -47,6 +48,7 @@ class PodClass:
     worth    (nodes,) what nodes are worth beside their other scores; None where it is all the same
     avoided  (nodes,) how many reasons there are to use other nodes first; None where there are none
     ties     what it has to do with other pods; None for most
+    spared   what of nodes is kept from it for idle devices; empty for most
     wishes   what it prefers; None for most. Where these are about taints as well, avoided is None
     asked    the request again: the columns of which it asks for something, with the amounts
     """
@@ -58,6 +60,7 @@ class PodClass:
     avoided: Vector | None = None
     wishes: Wishes | None = None
     worth: Scores | None = None
+    spared: tuple[Spared, ...] = ()
     asked: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -61,7 +61,7 @@ def find_victims(
 
 
 def _at_any_cost(search: Search, arranger: Arranger | None) -> tuple[list[int], Attempt] | None:
-    """Have everybody go at first; then everybody but those beside whom pods of the gang have to be, or among whom they are spread."""
+    """Have everybody go at first; then everybody but those whose going may do harm."""
     run = partial(search.run, search.settle_at_any_cost)
     if arranger is not None:
         run = partial(arranger.run, arranger.settle_at_any_cost)

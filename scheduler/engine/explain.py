@@ -15,6 +15,7 @@ import numpy as np
 from scheduler.engine import obstacle
 from scheduler.engine.cause import Cause, Exclusion, ExclusionKind, Reason
 from scheduler.engine.limits import beyond_deserved, limit_cause, most_of, never_cause
+from scheduler.engine.spared import left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,8 +145,8 @@ def rooms_on(free: Matrix, pod_class: PodClass) -> Vector:
     if not asked.any():
         rooms[is_open] = 1 << 31
     else:
-        left = free[is_open][:, asked]
-        rooms[is_open] = np.maximum((left // pod_class.request[asked]).min(axis=1), 0)
+        there = free[is_open][:, asked]
+        rooms[is_open] = np.maximum((there // pod_class.request[asked]).min(axis=1), 0)
     return rooms
 
 
@@ -171,6 +172,7 @@ class _Facts:
         self._fit, self._needed, self._started = fit, needed, started
         self._open = np.flatnonzero(pod_class.verdicts == 0)
         self._asked: list[int] = np.flatnonzero(pod_class.request).tolist()
+        self._free = left(cluster.free, pod_class.spared)
         self._excluded = self._count_excluded()
 
     def cause(self, reason: Reason, **more: object) -> Cause:
@@ -236,14 +238,14 @@ class _Facts:
         relations, ties = self._cluster.relations, self._class.ties
         if relations is None or ties is None:
             return None
-        free, request = self._cluster.free[:, self._asked], self._class.request[self._asked]
+        free, request = self._free[:, self._asked], self._class.request[self._asked]
         roomy = (self._class.verdicts == 0) & (free >= request).all(axis=1)
         found = obstacle.find(relations, ties, roomy)
         return None if found is None else self.cause(found[0], obstacle=found[1])
 
     def no_room(self, own: Account | None, missing: int) -> Cause:
         """Return the cause when pods wait until others leave; `missing` of them in the queue `own`."""
-        free, request = self._cluster.free[self._open], self._class.request
+        free, request = self._free[self._open], self._class.request
         if not self._asked:
             return self.cause(Reason.NOT_ENOUGH_RESOURCES)
         enough = (free[:, self._asked] >= request[self._asked]).sum(axis=0)
@@ -263,7 +265,7 @@ class _Facts:
 
     def _about(self, column: int) -> dict[str, object]:
         """Return the fields of a cause that tell about one resource."""
-        free, whole = self._cluster.free[self._open, column], self._cluster.allocatable[self._open, column]
+        free, whole = self._free[self._open, column], self._cluster.allocatable[self._open, column]
         freest, largest = int(np.argmax(free)), int(np.argmax(whole))
         return {
             "resource": self._names.resources[column],
@@ -272,7 +274,14 @@ class _Facts:
             "free_node": self._names.nodes[int(self._open[freest])],
             "whole": int(whole[largest]),
             "whole_node": self._names.nodes[int(self._open[largest])],
+            "spared": self._spared_for(column),
         }
+
+    def _spared_for(self, column: int) -> str:
+        """Return the device for which so much is kept of a column that some node would have room otherwise; "" for none."""
+        devices = [each.device for each in self._class.spared if each.column == column]
+        is_enough = self._cluster.free[self._open, column] >= self._class.request[column]
+        return self._names.resources[devices[0]] if devices and is_enough.any() else ""
 
     def _request(self) -> tuple[tuple[str, int], ...]:
         """Return what a pod asks for; `pods` only when it asks for nothing else."""
@@ -293,15 +302,21 @@ class _Facts:
         if self._class.foreign:
             counts[f"Insufficient {self._class.foreign[0][0]}"] = len(self._open)
             return _sorted(counts)
-        left = self._class.verdicts == 0
+        are_left = self._class.verdicts == 0
         for column in self._asked:
-            short = left & (self._cluster.free[:, column] < self._class.request[column])
-            name = self._names.resources[column]
+            request, name = self._class.request[column], self._names.resources[column]
+            if device := self._spared_for(column):
+                kept = (
+                    are_left & (self._free[:, column] < request) & (self._cluster.free[:, column] >= request)
+                )
+                counts[f"proportional of resource {device} check failed"] = int(kept.sum())
+                are_left &= ~kept
+            short = are_left & (self._free[:, column] < request)
             text = "node(s) pod number exceeded" if name == "pods" else f"Insufficient {name}"
             counts[text] = int(short.sum())
-            left &= ~short
+            are_left &= ~short
         if self._cluster.relations is not None and self._class.ties is not None:
-            counts |= obstacle.tally(self._cluster.relations, self._class.ties, left)
+            counts |= obstacle.tally(self._cluster.relations, self._class.ties, are_left)
         return _sorted(counts)
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.spared import left, left_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
@@ -51,7 +53,7 @@ class Offers:
         hopeful = self._holding[nodes]
         if not hopeful.all():
             asked = [column for column, _ in pod_class.asked]
-            free = self._cluster.free[nodes][:, asked]
+            free = left(self._cluster.free[nodes], pod_class.spared)[:, asked]
             hopeful |= np.all(free >= pod_class.request[asked], axis=1)
         open_nodes: list[int] = nodes[hopeful].tolist()
         return open_nodes
@@ -62,7 +64,7 @@ class Offers:
         if opposed is None:
             return None
         free = self._cluster.free[node].tolist()
-        short = {column: amount - free[column] for column, amount in pod_class.asked if amount > free[column]}
+        short = _short(free, pod_class)
         if not short and not opposed:
             return NOTHING, []
         chosen: list[int] = []
@@ -72,16 +74,19 @@ class Offers:
             if number in self._refused or not _spends(unit, used):
                 return None
             chosen.append(number)
-            short = _without(short, unit.holds[node]) if node in unit.holds else short
+            if node in unit.holds:
+                short = _without(short, free, unit.holds[node], pod_class)
+                free = _after(free, unit.holds[node], pod_class)
         for number in self._on_node.get(node, ()) if short else ():
             unit = self._units[number]
             holds = unit.holds[node]
-            if number in self._gone or number in self._refused or not any(holds[c] > 0 for c in short):
+            if number in self._gone or number in self._refused or number in opposed:
                 continue
-            if (opposed and number in opposed) or (unit.uses and not _spends(unit, used)):
+            less = _without(short, free, holds, pod_class)
+            if not _helps(less, short, pod_class) or (unit.uses and not _spends(unit, used)):
                 continue
             chosen.append(number)
-            short = {column: left - holds[column] for column, left in short.items() if left > holds[column]}
+            short, free = less, _after(free, holds, pod_class)
             if not short:
                 break
         return None if short else (self._cost(chosen), chosen)
@@ -108,13 +113,36 @@ class Offers:
         """Return how many pods find room on a node before it is to be looked at anew."""
         if self._conflicts is not None and pod_class.ties is not None and pod_class.ties.moves_itself:
             return 1
-        free = self._cluster.free[node].tolist()
+        free = left_of(self._cluster.free[node].tolist(), pod_class.spared)
         return min((free[column] // amount for column, amount in pod_class.asked if amount > 0), default=1)
 
 
-def _without(short: dict[int, int], holds: Sequence[int]) -> dict[int, int]:
-    """Return what is still short, by column, when a unit goes that holds so much."""
-    return {column: left - holds[column] for column, left in short.items() if left > holds[column]}
+def _short(free: list[int], pod_class: PodClass) -> dict[int, int]:
+    """Return what is short of a node for one more pod, by column."""
+    there = left_of(free, pod_class.spared)
+    return {column: amount - there[column] for column, amount in pod_class.asked if amount > there[column]}
+
+
+def _without(
+    short: dict[int, int], free: list[int], holds: Sequence[int], pod_class: PodClass
+) -> dict[int, int]:
+    """Return what is still short when a unit goes that holds so much; `short` itself when it holds nothing of it."""
+    for column in short:
+        if holds[column] > 0:
+            if pod_class.spared:  # the devices that it leaves keep CPU and memory for themselves
+                return _short(_after(free, holds, pod_class), pod_class)
+            return {each: amount - holds[each] for each, amount in short.items() if amount > holds[each]}
+    return short
+
+
+def _after(free: list[int], holds: Sequence[int], pod_class: PodClass) -> list[int]:
+    """Return what is free when a unit has gone; only where something is kept for idle devices does anybody ask again."""
+    return [some + more for some, more in zip(free, holds, strict=True)] if pod_class.spared else free
+
+
+def _helps(less: dict[int, int], short: dict[int, int], pod_class: PodClass) -> bool:
+    """Tell whether it helps that a unit goes, after which less is short: one with devices may leave more to be kept for these than it frees."""
+    return less is not short and (not pod_class.spared or sum(less.values()) < sum(short.values()))
 
 
 def _spends(unit: Unit, used: dict[Allowance, int]) -> bool:

@@ -26,6 +26,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.spared import left as left_for
+from scheduler.engine.spared import left_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -147,7 +150,8 @@ class Ranking:
             return 0, 0.0
         free = self._cluster.free[node].tolist()
         allocatable = self._cluster.allocatable[node].tolist()
-        capacity = min((free[c] // q for c, q in self._requests), default=MOST)
+        left = left_of(free, self._class.spared)
+        capacity = min((left[c] // q for c, q in self._requests), default=MOST)
         return max(capacity, 0), self._score_one(free, allocatable) + self._fixed_of(node)
 
     def _score_one(self, free: Sequence[int], allocatable: Sequence[int]) -> float:
@@ -162,8 +166,9 @@ class Ranking:
         rows = slice(None) if nodes is None else nodes
         free, allocatable = self._cluster.free[rows], self._cluster.allocatable[rows]
         capacity = np.full(len(free), MOST, dtype=np.int64)
+        left = left_for(free, self._class.spared)
         for c, q in self._requests:
-            np.minimum(capacity, free[:, c] // q, out=capacity)
+            np.minimum(capacity, left[:, c] // q, out=capacity)
         shut = self._class.verdicts[rows] != 0
         capacity[shut | (capacity < 0)] = 0
         if self._class.foreign:

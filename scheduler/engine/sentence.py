@@ -115,7 +115,8 @@ def _not_enough_resources(cause: Cause) -> str:
         return "The gang fits and is tried again."
     if cause.resource:
         most = f"the most free on one node is {show(cause.resource, cause.free)} ({cause.free_node})"
-        return f"{_fits(cause)} needs {show(cause.resource, cause.requested)}, {most}."
+        kept = f", beside what is kept for idle {cause.spared}" if cause.spared else ""
+        return f"{_fits(cause)} needs {show(cause.resource, cause.requested)}, {most}{kept}."
     return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once."
 
 

@@ -35,9 +35,9 @@ class Allowance:
     enough: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Unit:
-    """Pods that go together or stay.
+    """Pods that go together or stay. Nobody changes it; to have that checked would double what making one costs.
 
     holds    what leaves each node, by column
     total    the same on all nodes together
@@ -76,6 +76,8 @@ class Drawn:
 
     def draw(self) -> bool:
         """Draw more units; tell whether there may be others."""
+        enough = [wanted * self._times for wanted in self._wanted]
+        lacking = 0  # the first column of which too little is held: what is held only grows
         for unit in self._left:
             number = len(self.units)
             self.units.append(unit)
@@ -83,13 +85,9 @@ class Drawn:
                 self.on_node.setdefault(node, []).append(number)
             for column, amount in enumerate(unit.total):
                 self._held[column] += amount
-            if self._is_enough():
+            while lacking < len(enough) and self._held[lacking] >= enough[lacking]:
+                lacking += 1
+            if lacking == len(enough) and number + 1 >= self._least:
                 self._times *= _MORE
                 return True
         return False
-
-    def _is_enough(self) -> bool:
-        if len(self.units) < self._least:
-            return False
-        pairs = zip(self._held, self._wanted, strict=True)
-        return all(held >= wanted * self._times for held, wanted in pairs)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.gone import Lost, Standing, Yields
     from scheduler.engine.relations import NodeSet
+    from scheduler.engine.spared import Spared
     from scheduler.engine.units import Drawn
 
     Mark = tuple[Standing, int, Sequence[int]]
@@ -62,11 +63,15 @@ class Search:
         return lost
 
     def spare_needed(self) -> bool:
-        """From now on let those stay beside whom pods of the gang have to be, or among whom they are spread; tell whether there are any."""
+        """From now on let those stay whose going may do harm; tell whether there are any.
+
+        Pods of the gang may have to be beside them, or be spread among them; or they have devices for which something would be kept then.
+        """
+        devices = {each.device for some in range(len(self.taken)) for each in self._class(some).spared}
         self._barred = {
             number
             for number, unit in enumerate(self._units)
-            if not self._rules.needed.isdisjoint(marks(unit))
+            if not self._rules.needed.isdisjoint(marks(unit)) or any(unit.total[each] for each in devices)
         }
         return bool(self._barred)
 
@@ -175,14 +180,17 @@ class Search:
     def _spare(self) -> None:
         """Let units stay that need not go, the last first; those that go before another one go with it."""
         asked: dict[int, set[int]] = {}
+        spared: dict[int, set[Spared]] = {}
         for some, node, _ in self.places:
             asked.setdefault(node, set()).update(column for column, _ in self._class(some).asked)
+            if each := self._class(some).spared:
+                spared.setdefault(node, set()).update(each)
         bound: set[int] = set()
         for number in sorted(self.gone.units, reverse=True):
             is_needed = bool(self._rules.all) and not self._rules.all.isdisjoint(marks(self._units[number]))
             if number not in bound and not is_needed:
                 self.gone.move(number, -1)
-                if self._has_room(number, asked) and self.gone.above_ceiling() is None:
+                if self._has_room(number, asked, spared) and self.gone.above_ceiling() is None:
                     continue
                 self.gone.move(number, 1)
             bound.update(self._units[number].before)
@@ -206,13 +214,19 @@ class Search:
                 self.gone.move(number, 1)
             bound.update(each for number in some for each in self._units[number].before)
 
-    def _has_room(self, number: int, asked: dict[int, set[int]]) -> bool:
-        """Tell whether the pods of the gang fit beside a unit that came back. asked: of what they ask, by node."""
+    def _has_room(self, number: int, asked: dict[int, set[int]], spared: dict[int, set[Spared]]) -> bool:
+        """Tell whether the pods of the gang fit beside a unit that came back. asked, spared: of what they ask, and what is kept, by node."""
+        free, holds = self.cluster.free, self._units[number].holds
         return all(
-            self.cluster.free[node, column] >= 0
-            for node, holds in self._units[number].holds.items()
+            free[node, column] >= 0
+            for node, amounts in holds.items()
             for column in asked.get(node, ())
-            if holds[column] > 0
+            if amounts[column] > 0
+        ) and all(
+            free[node, each.column] >= each.each * max(free[node, each.device], 0)
+            for node in holds
+            for each in spared.get(node, ())
+            if each.column in asked[node]
         )
 
     def _class(self, some: int) -> PodClass:

@@ -60,18 +60,33 @@ class Arguments:
     def thousandths(self, name: str, default: int) -> int:
         """Return a factor of at least 1, in thousandths."""
         value = self.values.get(name, default / 1000)
-        try:
-            number = (
-                float(value) if isinstance(value, int | float) and value is not True else float(_text(value))
-            )
-        except (ValueError, OverflowError):
-            number = math.nan
+        number = _number(value)
         if 1 <= number <= LARGEST_FACTOR:
             return round(number * 1000)
         rule = f"a number from 1 to {LARGEST_FACTOR:,}"
         self.warn(
             child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default / 1000:g} is used."
         )
+        return default
+
+    def amount(self, name: str, unit: int) -> int:
+        """Return a number that is not negative, in parts of which `unit` make one; 0 for what cannot be read."""
+        value = self.values.get(name, 0)
+        number = _number(value)
+        if 0 <= number <= LARGEST_WEIGHT:
+            return round(number * unit)
+        rule = f"a number from 0 to {LARGEST_WEIGHT:,}"
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; it is left out.")
+        return 0
+
+    def part(self, name: str, default: float) -> float:
+        """Return a number from 0 to 1."""
+        value = self.values.get(name, default)
+        number = _number(value)
+        if 0 <= number <= 1:
+            return number
+        rule = "a number from 0 to 1"
+        self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {default:g} is used.")
         return default
 
     def percentage(self, name: str, default: int) -> int:
@@ -167,6 +182,14 @@ def duration_of(value: object) -> int | None:
     except ValueError:
         return None
     return min(duration, LONGEST_MS) if duration > 0 else None
+
+
+def _number(value: Any) -> float:
+    """Return a number, also one that is written as a text; for any other value what is no number."""
+    try:
+        return float(value) if isinstance(value, int | float) and value is not True else float(_text(value))
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def _text(value: Any) -> str:

@@ -21,8 +21,9 @@ from scheduler.policy.arguments import PACKED_HYPER_NODES, Arguments
 from scheduler.policy.findings import MOST_FINDINGS, Finding, Severity, nearest, shown
 from scheduler.policy.known import FLAGS, HIERARCHY, OFF_UNLESS_SAID, PLUGINS, Standing
 from scheduler.policy.node_plugins import node_groups_of, scoring_of, usage_of, wishes_of
-from scheduler.policy.policy import DEFAULT, Action, Policy, Taking, TaskTopologies
+from scheduler.policy.policy import DEFAULT, Action, Packing, Policy, Taking, TaskTopologies
 from scheduler.policy.rescheduling import rescheduling_of
+from scheduler.policy.strategy_fit import kept_of
 from scheduler.policy.zones import zones_of
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ class _Reader:
             packed=self.packed(),
             rescheduling=self.rescheduling(actions, fills=scoring is None),
             preempt=self.taking.get(Action.PREEMPT, DEFAULT.preempt),
+            kept=self.kept(),
+            packing=self.packing(),
             reclaim=self.taking.get(Action.RECLAIM, DEFAULT.reclaim),
         )
         ordered = tuple(sorted(self.findings, key=lambda finding: finding.line))
@@ -271,6 +274,16 @@ class _Reader:
         network = self.at_work("network-topology-aware")
         return network.packed(PACKED_HYPER_NODES) if network else DEFAULT.packed
 
+    def packing(self) -> Packing | None:
+        """Return how ordinary pods fill HyperNodes."""
+        network = self.at_work("network-topology-aware")
+        if network is None or ("network-topology-aware", "enableNodeOrder") in self.parts_off:
+            return None
+        weight = network.weight("weight", 1)
+        fading = network.part("hypernode.binpack.normal-pod.fading", 0.8)
+        is_on = network.truth("hypernode.binpack.normal-pod.enable", default=True)
+        return Packing(weight, fading) if is_on and weight else None
+
     def node_groups(self) -> NodeGrouping | None:
         """Return how queues have node groups."""
         arguments = self.at_work("nodegroup")
@@ -307,6 +320,12 @@ class _Reader:
             message = "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder."
             self.warn(arguments.path.rpartition(".")[0], message)
         return found
+
+    def kept(self) -> tuple[tuple[str, str, int], ...]:
+        """Return what of nodes is kept for idle devices; that is no matter of how nodes are compared."""
+        arguments = self.listed.get("resource-strategy-fit")
+        is_off = ("resource-strategy-fit", "enablePredicate") in self.parts_off
+        return () if arguments is None or is_off else kept_of(arguments)
 
     def task_topologies(self) -> TaskTopologies | None:
         """Return what comes of the topology of tasks."""

@@ -193,25 +193,28 @@ PLUGINS: Mapping[str, Plugin] = {
     "deviceshare": _without("devices are not shared"),
     "network-topology-aware": Plugin(
         Standing.SWITCHED,
-        "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together.",
-        frozenset({"hypernode.binpack.cpu", "hypernode.binpack.memory", "hypernode.binpack.resources"}),
+        "HyperNodes that are fuller of certain resources come first, for jobs that ask for pods close together and for ordinary pods.",
         frozenset(
             {
                 "weight",
+                "hypernode.binpack.cpu",
+                "hypernode.binpack.memory",
+                "hypernode.binpack.resources",
                 "hypernode.binpack.normal-pod.enable",
                 "hypernode.binpack.normal-pod.fading",
-                "hypernode.gradient.evict.max-hypernodes",
             }
         ),
+        frozenset({"hypernode.gradient.evict.max-hypernodes"}),
         prefix="hypernode.binpack.resources.",
         switch="enabledHyperNodeOrder",
+        parts=frozenset({"enableNodeOrder"}),
     ),
     "resource-strategy-fit": Plugin(
         Standing.SWITCHED,
         "Nodes are compared by how much of each resource is used, and scarce ones are left to those who need them.",
-        frozenset({"resourceStrategyFitWeight", "resources", "sra"}),
-        frozenset({"proportional"}),
+        frozenset({"resourceStrategyFitWeight", "resources", "sra", "proportional"}),
         switch="enableNodeOrder",
+        parts=frozenset({"enablePredicate"}),
     ),
 }
 

@@ -105,6 +105,14 @@ class TaskTopologies:
 
 
 @dataclass(frozen=True, slots=True)
+class Packing:
+    """How ordinary pods fill HyperNodes one after the other (§3.12): how much that counts, and what each tier counts of the one below it."""
+
+    weight: int = 1
+    fading: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
 class Taking:
     """How an action has others end for a group (§2.6).
 
@@ -137,6 +145,8 @@ class Policy:
     rescheduling when running pods are moved (shuffle, §2.7, with rescheduling, §3.11); None: never
     preempt     how others end for groups of their queue that are more urgent
     reclaim     how others end for groups of queues that have less than they deserve
+    packing     how ordinary pods fill HyperNodes one after the other (§3.12); None: they do not
+    kept        what of nodes is kept for idle devices (proportional of resource-strategy-fit, §3.11): device, resource, how much for each
     """
 
     actions: frozenset[Action] = frozenset(Action) - {Action.SHUFFLE}
@@ -156,6 +166,8 @@ class Policy:
     rescheduling: Rescheduling | None = None
     preempt: Taking = Taking()
     reclaim: Taking = Taking()
+    kept: tuple[tuple[str, str, int], ...] = ()
+    packing: Packing | None = None
 
 
 DEFAULT = Policy(budgets=True, cooldown=True)

@@ -12,6 +12,9 @@ from scheduler.policy.policy import Fit, Strategy
 WEIGHT = "resourceStrategyFitWeight"
 MOST, LEAST = "MostAllocated", "LeastAllocated"
 DEFAULTS = (Strategy("cpu", 1, much=False), Strategy("memory", 1, much=False))
+PROPORTIONAL_FIELDS = ("enable", "resources", "resourceProportion")
+KEPT_UNITS = {"cpu": 1000, "memory": 1_000_000_000}
+"""Of what something is kept for idle devices: a whole CPU, or a gigabyte, for each point."""
 SRA_FIELDS = ("enable", "resources", "weight", "resourceWeight")
 
 
@@ -41,11 +44,35 @@ def _strategy(arguments: Arguments, name: str, value: Any) -> Strategy | None:
 
 def _scarce(arguments: Arguments) -> tuple[int, tuple[tuple[str, int], ...]]:
     """Return the weight of sparing what is scarce, and the resources that are, each with its weight."""
-    inner = arguments.within("sra")
-    for name in (each for each in inner.values if each not in SRA_FIELDS):
-        hint = nearest(name, SRA_FIELDS)
-        inner.warn(child(inner.path, name), f"There is no argument {shown(name)}.{hint}")
+    inner = _within(arguments, "sra", SRA_FIELDS)
     if not inner.truth("enable", default=False):
         return 0, ()
     weights, listed = inner.within("resourceWeight"), inner.names("resources")
     return inner.weight("weight", 1), tuple((name, weights.weight(name, 1)) for name in listed)
+
+
+def kept_of(arguments: Arguments) -> tuple[tuple[str, str, int], ...]:
+    """Return what is kept for idle devices: the device, a resource, and how much of it for each; what nothing is said of is kept by nobody."""
+    inner = _within(arguments, "proportional", PROPORTIONAL_FIELDS)
+    if not inner.truth("enable", default=False):
+        return ()
+    parts, listed = inner.within("resourceProportion"), inner.names("resources")
+    known = {f"{device}.{name}": (device, name) for device in listed for name in KEPT_UNITS}
+    for each in (each for each in parts.values if each not in known):
+        hint = nearest(each, known)
+        parts.warn(
+            child(parts.path, each), f"{shown(each)} is no cpu or memory of one of the resources.{hint}"
+        )
+    return tuple(
+        (device, name, amount)
+        for each, (device, name) in known.items()
+        if each in parts.values and (amount := parts.amount(each, KEPT_UNITS[name]))
+    )
+
+
+def _within(arguments: Arguments, name: str, fields: tuple[str, ...]) -> Arguments:
+    """Return the arguments of a mapping among these, and say which of them there are not."""
+    inner = arguments.within(name)
+    for each in (each for each in inner.values if each not in fields):
+        inner.warn(child(inner.path, each), f"There is no argument {shown(each)}.{nearest(each, fields)}")
+    return inner

@@ -399,7 +399,7 @@ def readable(offered: dict[str, Any] | None) -> Amounts:
     known: Amounts = {}
     for name, text in (offered or {}).items():
         try:
-            known |= amounts.of({name: text})
+            known[name] = amounts.one(name, text)
         except quantity.QuantityError:
             continue
     return known

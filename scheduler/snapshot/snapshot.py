@@ -17,23 +17,21 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from kube import resources, scheduler_configuration, topology, usage
-from kube.kinds.core import PodPhase
-from kube.meta import parse_time
 from scheduler.cycle import nominations, reserved
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
-from scheduler.policy.arguments import duration_of
 from scheduler.policy.kept import Configuration
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.budgets import budget_of
-from scheduler.snapshot.constraints import understood
+from scheduler.snapshot.decoding import decode, time_of
 from scheduler.snapshot.load import Loads
 from scheduler.snapshot.network import hyper_nodes_of
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
+from scheduler.snapshot.pods import NEVER, is_orphan, pod_record
 from scheduler.snapshot.queues import queue_record
 from scheduler.snapshot.quotas import quota_record
-from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus, preemptable
+from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
     from scheduler.snapshot.records import Quota
 
 log = logging.getLogger(__name__)
-NEVER = "Never"
-"""The preemptionPolicy of what waits and has nobody evicted."""
 T = TypeVar("T")
 
 
@@ -238,7 +234,7 @@ class Snapshot:
             relations.index(key, self.pods.pop(key), present=False)
         is_news = old is None or pod is None or (old.group, old.status) != (pod.group, pod.status)
         if old is not None:
-            self._count(old, -1, at, is_news=is_news)
+            self._count(old, -1, at, is_news=is_news, is_last=pod is None or pod.group != old.group)
         if pod is not None:
             self.pods[key] = pod
             relations.index(key, pod, present=True)
@@ -259,43 +255,18 @@ class Snapshot:
                 self.orphans[key] = Orphan(pod, orphan.owner)
 
     def _read_pod(self, change: Changed, key: str) -> Pod:
-        view = _decode(change.body, reading.PodView)
-        metadata, spec = view.metadata, view.spec
-        notes = metadata.annotations or reading.PodAnnotations()
-        labels = _labels(metadata.labels)
-        status = _status(view)
-        controller = next((each for each in metadata.owner_references or () if each.controller), None)
-        ours = (spec.scheduler_name or "") in self._schedulers
-        cooldown = notes.cooldown or labels.cooldown
-        demands, constraint = understood(spec, change.namespace, metadata.labels)
-        pod = Pod(
+        view = decode(change.body, reading.PodView)
+        pod = pod_record(
             change.namespace,
             change.name,
-            metadata.uid,
-            _time(metadata.creation_timestamp),
-            f"{change.namespace}/{notes.group}" if ours and notes.group else "",
-            notes.queue or notes.job_queue,
-            ours,
-            notes.role or labels.role,
-            self.nodes.shape_of(spec, constraint),
-            spec.node_name or "",
-            status,
-            bool(spec.scheduling_gates),
-            _number(notes.priority) if notes.priority else spec.priority,
-            spec.priority_class_name or "",
-            view.status.conditions,
-            metadata.deletion_timestamp is not None,
-            controller is not None,
-            claims.named(change.name, spec.volumes) if self._heeds_claims else (),
-            metadata.labels,
-            demands,
-            preemptable(notes, labels),
-            spec.preemption_policy != NEVER,
-            cooldown=(duration_of(cooldown) or 0) if cooldown else 0,
-            revocable=notes.revocable == "*" if notes.revocable else preemptable(notes, None) is True,
+            view,
+            self.nodes.shape_of,
+            self._schedulers,
+            heeds_claims=self._heeds_claims,
         )
-        if ours and not notes.group and status is TaskStatus.PENDING and not pod.deleting:
-            self.orphans[key] = Orphan(pod, controller)
+        if is_orphan(pod, view):
+            owners = view.metadata.owner_references or ()
+            self.orphans[key] = Orphan(pod, next((each for each in owners if each.controller), None))
         return pod
 
     def _count_on_node(self, pod: Pod, sign: int) -> None:
@@ -306,7 +277,8 @@ class Snapshot:
         if pod.cooldown:
             _keep(self.cooling, pod, sign)
 
-    def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool) -> None:
+    def _count(self, pod: Pod, sign: int, at: int, *, is_news: bool, is_last: bool = True) -> None:
+        """Count a pod in or out; unless that is the last that happens to its group now, the rest of it follows."""
         if pod.holds:
             self._count_on_node(pod, sign)
         if not pod.group:
@@ -326,20 +298,22 @@ class Snapshot:
             if pod.is_barred:
                 _bump(group.barred, pod.shape, sign)
         group.changed = max(group.changed, at)
-        self._touch(group, at, is_news=is_news)
+        if is_last or not group.exists:
+            self._touch(group, at, is_news=is_news)
 
     # Pod groups
 
     def _group(self, change: Changed, exists: bool) -> None:
         group = self._group_at(f"{change.namespace}/{change.name}")
-        view = _decode(change.body, reading.GroupView) if exists else None
+        view = decode(change.body, reading.GroupView) if exists else None
         phase = group.phase
         moved = group.holders if _counted_at(view) != _counted_at(group.view) else {}
         self._use_all(moved, -1)
+        if _stated(view) != _stated(group.view):
+            group.min_resources = _minimum(view)
         group.view = view
         group.uid = view.metadata.uid if view else ""
-        group.created = _time(view.metadata.creation_timestamp) if view else 0
-        group.min_resources = _minimum(view) if view else None
+        group.created = time_of(view.metadata.creation_timestamp) if view else 0
         _note(self.nominated, group.key, is_in=view is not None and nominations.is_nominated(view))
         reservation = reserved.reservation_of(view.status.conditions or ()) if view else None
         if reservation is not None:
@@ -390,7 +364,9 @@ class Snapshot:
             return
         group = self.groups.get(pod.group)
         key = (queue, group.priority_class if group is not None and group.exists else pod.priority_class)
-        used = self.usage.setdefault(key, Counter())
+        used = self.usage.get(key)
+        if used is None:
+            used = self.usage[key] = Counter()
         _bump(used, pod.shape, sign)
         if not used:
             del self.usage[key]
@@ -399,7 +375,7 @@ class Snapshot:
 
     def _node(self, change: Changed, exists: bool) -> None:
         if exists:
-            self.nodes.put(change.name, _decode(change.body, reading.NodeView))
+            self.nodes.put(change.name, decode(change.body, reading.NodeView))
         else:
             self.nodes.remove(change.name)
 
@@ -409,8 +385,8 @@ class Snapshot:
             _bump(self._children, old.parent, -1)
         if not exists:
             return
-        view = _decode(change.body, reading.QueueView)
-        self.queues[change.name] = queue_record(change.name, view, _time(view.metadata.creation_timestamp))
+        view = decode(change.body, reading.QueueView)
+        self.queues[change.name] = queue_record(change.name, view, time_of(view.metadata.creation_timestamp))
         if view.spec.parent != change.name:
             _bump(self._children, view.spec.parent or "", 1)
 
@@ -419,7 +395,7 @@ class Snapshot:
         self._default_classes.pop(change.name, None)
         self._peaceful.discard(change.name)
         if exists:
-            view = _decode(change.body, reading.PriorityClassView)
+            view = decode(change.body, reading.PriorityClassView)
             self.priorities[change.name] = view.value
             if view.global_default:
                 self._default_classes[change.name] = view.value
@@ -432,7 +408,7 @@ class Snapshot:
         known = self.quotas.setdefault(change.namespace, {})
         known.pop(change.name, None)
         if exists:
-            quota = quota_record(_decode(change.body, reading.QuotaView))
+            quota = quota_record(decode(change.body, reading.QuotaView))
             if quota is not None:
                 known[change.name] = quota
         if not known:
@@ -473,7 +449,7 @@ class Snapshot:
             self.dirty |= self.waiting
 
     def _namespace(self, change: Changed, exists: bool) -> None:
-        labels = _decode(change.body, reading.NamespaceView).metadata.labels or {} if exists else {}
+        labels = decode(change.body, reading.NamespaceView).metadata.labels or {} if exists else {}
         if labels != self._namespace_labels.get(change.name, {}):
             self._namespace_labels[change.name] = labels
             self._profile(self.nodes.relations.of_namespace(change.name))
@@ -490,74 +466,26 @@ class Snapshot:
         self._use_all(moved, 1)
 
 
-_decoders: dict[type, msgspec.json.Decoder[object]] = {}
-
-
-def _decode(body: bytes, kind: type[T]) -> T:
-    decoder = _decoders.get(kind)
-    if decoder is None:
-        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
-    try:
-        return decoder.decode(body)  # type: ignore[return-value]
-    except msgspec.ValidationError:
-        # Kubernetes takes null for absent; that is rare enough for a second look.
-        return decoder.decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(body))))  # type: ignore[return-value]
-
-
-def _labels(raw: msgspec.Raw) -> reading.PodLabels:
-    """Return those labels of a pod that stand for annotations."""
-    data = bytes(raw)
-    return _decode(data, reading.PodLabels) if data not in (b"", b"null") else reading.PodLabels()
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(some) for key, some in value.items() if some is not None}
-    return [_without_nulls(some) for some in value] if isinstance(value, list) else value
-
-
-def _status(view: reading.PodView) -> TaskStatus:
-    phase, deleting = view.status.phase, view.metadata.deletion_timestamp is not None
-    if phase == PodPhase.SUCCEEDED:
-        return TaskStatus.SUCCEEDED
-    if phase == PodPhase.FAILED:
-        return TaskStatus.FAILED
-    if deleting:
-        return TaskStatus.RELEASING
-    if phase == PodPhase.RUNNING:
-        return TaskStatus.RUNNING
-    if phase in (PodPhase.PENDING, ""):
-        return TaskStatus.BOUND if view.spec.node_name else TaskStatus.PENDING
-    return TaskStatus.UNKNOWN
-
-
 def _counted_at(view: reading.GroupView | None) -> tuple[str | None, str | None] | None:
     """Return what of a group decides where the use of its pods is counted."""
     return (view.spec.queue, view.spec.priority_class_name) if view else None
 
 
-def _minimum(view: reading.GroupView) -> tuple[tuple[str, int], ...] | None:
+def _stated(view: reading.GroupView | None) -> dict[str, Any] | None:
+    """Return what a group says that its minimum needs, as it is written."""
+    if view is None:
+        return None
+    return view.spec.min_resources if view.spec.min_resources is not None else view.spec.total_resources
+
+
+def _minimum(view: reading.GroupView | None) -> tuple[tuple[str, int], ...] | None:
     """Return minResources, sorted, without the ResourceQuota spellings of the same amounts (queue-podgroup §3.6)."""
-    stated = view.spec.min_resources if view.spec.min_resources is not None else view.spec.total_resources
+    stated = _stated(view)
     if stated is None:
         return None
     quota = ("requests.", "limits.", "count/")
     known = sorted(readable(stated).items())
     return tuple((name, amount) for name, amount in known if amount > 0 and not name.startswith(quota))
-
-
-def _time(text: str) -> int:
-    try:
-        return parse_time(text)
-    except ValueError:
-        return 0
-
-
-def _number(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
 
 
 def _keep(pods: dict[str, Pod], pod: Pod, sign: int) -> None:

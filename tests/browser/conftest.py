@@ -29,7 +29,7 @@ def browser(chromium_path):
 @pytest.fixture(scope="package")
 def system(tmp_path_factory, django_db_blocker):
     """One furnished system for all journeys."""
-    running = System(tmp_path_factory.mktemp("browser") / "data", nodes=3)
+    running = System(tmp_path_factory.mktemp("browser") / "data", nodes=5)
     try:
         with django_db_blocker.unblock():
             world.furnish(running.start())

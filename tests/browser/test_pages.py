@@ -35,7 +35,8 @@ def findings(page, axe):
 @pytest.mark.parametrize("name", PAGES)
 def test_page_keeps_nobody_out_and_fits_the_window(enter, axe, name):
     page = enter(theme="light", cookies={} if name in PUBLIC else None, reduced_motion="reduce")
-    page.goto(PAGES[name])
+    answer = page.goto(PAGES[name])
+    assert answer.ok != (name == "not found"), answer.status
     if name not in PUBLIC:
         page.wait_for_selector("#live:not([hidden])")
     if name == "new job":

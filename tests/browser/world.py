@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from cluster.writes import Create
-from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, PRIORITY_CLASSES, QUEUES
-from tests.system.work import Person, Watcher, job, shell, task
+from collections import Counter
+
+from cluster.writes import Create, Patch
+from kube.resources import (
+    CRON_JOBS,
+    HYPER_NODES,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    NAMESPACES,
+    NODES,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_QUOTAS,
+)
+from tests.system.work import Page, Person, Watcher, job, shell, task
 from tests.waiting import HANG_S, until
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
@@ -118,6 +130,53 @@ spec:
             requests:
               cpu: 50m
 """
+MOVING = """\
+actions: enqueue, allocate, shuffle
+tiers:
+- plugins:
+  - name: nodeorder
+  - name: rescheduling
+    arguments:
+      interval: 1s
+      strategies:
+      - name: lowNodeUtilization
+        params: {thresholds: {cpu: 10}, targetThresholds: {cpu: 12}}
+"""
+CONFIGURED = """\
+actions: "enqueue, allocate, backfill, reclaim, preempt"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    arguments:
+      reservation-wait: %s
+  - name: pdb
+  - name: sla
+    arguments:
+      sla-waiting-time: 12h
+- plugins:
+  - name: overcommit
+    arguments:
+      overcommit-factor: 1.5
+  - name: binpack
+    arguments:
+      binpack.weight: 10
+  - name: task-topology
+  - name: tdm
+    arguments:
+      tdm.revocable-zone.day: "06:00-18:00"
+      tdm.evict.period: 90s
+"""
+HYPER = {
+    "rack-1": (1, "rack", "Node", ("sim-0001", "sim-0002")),
+    "rack-2": (1, "rack", "Node", ("sim-0003", "sim-0004")),
+    "rack-3": (1, "rack", "Node", ("sim-0005", "sim-0006")),
+    "rack-4": (1, "rack", "Node", ("sim-0007", "sim-0008")),
+    "row-1": (2, "row", "HyperNode", ("rack-1", "rack-2")),
+    "row-2": (2, "row", "HyperNode", ("rack-3", "rack-4")),
+    "hall": (3, "hall", "HyperNode", ("row-1", "row-2")),
+    "spare": (1, "rack", "Node", ("gpu-1",)),
+}
 WIDE = {"width": 1360, "height": 860}
 
 
@@ -125,6 +184,7 @@ def furnish(system):
     """Submit jobs that end well, fail, wait and run, and make queues; return once each is as it should be."""
     with Person(system) as person, system.store() as store:
         watcher = Watcher(store)
+        move(person, store, watcher)
         for name, weight in (("training", "4"), ("batch", "1")):
             assert person.post("/queues/-/new/", name=name, weight=weight).status_code == 302
         person.create(job("finished", shell("echo all is done; sleep 1", replicas=2), queue="training"))
@@ -160,6 +220,7 @@ def furnish(system):
         person.create(job("restarted", shell("sleep 0.5; exit 2", replicas=2), policies=again, maxRetry=2))
         person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
         store.write(*(Create(*each) for each in makers()))
+        keep_waiting(person, store, watcher)
         contend(person, store, watcher)
         for name, phase in (
             ("resumed", "Running"),
@@ -174,6 +235,74 @@ def furnish(system):
             watcher.reaches(name, phase)
         operate(person)
         outlive(person, watcher)
+
+
+def configure(person, text):
+    """Save a configuration of the scheduler on its page."""
+    path = "/queues/-/scheduler/"
+    fields = Page(person.get(path).text).forms[path]
+    assert person.post(path, **fields | {"text": text, "do": "save"}).status_code == 302
+
+
+def label(store, node, **labels):
+    """Label a node."""
+    store.write(Patch(NODES, "", node, {"metadata": {"labels": labels}}))
+
+
+def move(person, store, watcher):
+    """Let pods of a job go from a node above its target to another one."""
+    configure(person, MOVING)
+    label(store, "sim-0003", pool="wide")
+    person.create(job("moved", nap(6, on={"pool": "wide"}), minimum=1))
+    watcher.reaches("moved", "Running")
+    until(lambda: places(watcher, "moved") == {"sim-0003": 6}, what="a full node")
+    label(store, "sim-0002", pool="wide")
+    until(lambda: places(watcher, "moved") == {"sim-0003": 3, "sim-0002": 3}, what="three pods that moved")
+
+
+def places(watcher, name):
+    """Return how many pods of a job run on which nodes."""
+    pods = watcher.pods(name).values()
+    return Counter(pod["spec"].get("nodeName") for pod in pods if pod["status"].get("phase") == "Running")
+
+
+def keep_waiting(person, store, watcher):
+    """Have a network of three tiers, and jobs that wait for a quota, a revocable zone, a HyperNode and a reservation."""
+    await_room(person, store, watcher)
+    configure(person, CONFIGURED % "10m")
+    for name, (tier, tier_name, kind, names) in HYPER.items():
+        members = [{"type": kind, "selector": {"exactMatch": {"name": each}}} for each in names]
+        spec = {"tier": tier, "tierName": tier_name, "members": members}
+        store.write(Create(HYPER_NODES, {"metadata": {"name": name}, "spec": spec}))
+    team = {"metadata": {"name": "bound", "namespace": "team"}, "spec": {"hard": {"requests.cpu": "4"}}}
+    store.write(Create(NAMESPACES, {"metadata": {"name": "team"}, "status": {"phase": "Active"}}))
+    store.write(Create(RESOURCE_QUOTAS, team))
+    person.create(job("within", nap(2), namespace="team"))
+    person.create(job("bounded", nap(3), namespace="team"))
+    label(store, "sim-0004", **{"volcano.sh/revocable-zone": "night"})
+    zone = {"volcano.sh/revocable-zone": "night"}
+    person.create(job("nightly-only", nap(1, on=zone)))
+    close = {"mode": "hard", "highestTierAllowed": 1}
+    person.create(job("close-together", nap(3, memory="200Gi"), networkTopology=close))
+    for name, reason in (("nightly-only", "RevocableZone"), ("close-together", "NetworkTopology")):
+        until(lambda name=name, reason=reason: waiting_reason(watcher, name) == reason, what=reason)
+    until(lambda: waiting_reason(watcher, "bounded", "team") == "QuotaExceeded", what="QuotaExceeded")
+
+
+def await_room(person, store, watcher):
+    """Let a job have room kept for it on a node of which another one says that it has it until tomorrow."""
+    configure(person, CONFIGURED % "1s")
+    label(store, "sim-0005", pool="large")
+    large = {"queue": "training", "runningEstimate": "24h"}
+    person.create(job("large", nap(1, on={"pool": "large"}, memory="200Gi"), **large))
+    watcher.reaches("large", "Running")
+    person.create(job("patient", nap(1, on={"pool": "large"}, memory="200Gi"), **large))
+    until(lambda: waiting_reason(watcher, "patient") == "Reserved", what="a reservation")
+
+
+def waiting_reason(watcher, name, namespace="default"):
+    """Return why a job waits, in a word."""
+    return ((watcher.job(name, namespace) or {}).get("status") or {}).get("waitingReason")
 
 
 def contend(person, store, watcher):
@@ -226,7 +355,7 @@ def makers():
     yield CRON_JOBS, named("report", cron)
 
 
-def nap(replicas, seconds=3600):
+def nap(replicas, seconds=3600, on=None, memory="16Mi"):
     """Return a task of simulated pods."""
     note = {"ui.volcano.sh/duration-seconds": str(seconds)}
     return task(
@@ -234,8 +363,9 @@ def nap(replicas, seconds=3600):
         name="nap",
         replicas=replicas,
         cpu="1",
+        memory=memory,
         annotations=note,
-        nodeSelector=SIMULATED,
+        nodeSelector={**SIMULATED, **(on or {})},
     )
 
 

@@ -45,15 +45,20 @@ def problems(pages, marks, topics):
     found = [f"There are {count} sections {number}." for number, count in counted.items() if count > 1]
     found += [f"{mark.test} shows {mark.item}, which is no item." for mark in marks if mark.item not in items]
     for name, item in items.items():
-        if not item.missing and name not in shown:
+        is_left_out = item.missing or item.decided
+        if not is_left_out and name not in shown:
             found.append(
                 f"{name} ({item.title}) has no test; mark one with @pytest.mark.shows, or say why it is not done."
             )
-        if item.missing and name in shown:
+        if is_left_out and name in shown:
             found.append(f"{name} ({item.title}) is listed as not done, and a test shows it.")
         if item.differs and item.differs not in topics:
             found.append(
                 f"{name} differs as {item.differs!r} says, which is no topic of docs/differences.md."
+            )
+        if item.decided and item.decided not in topics:
+            found.append(
+                f"{name} is left out as {item.decided!r} says, which is no topic of docs/differences.md."
             )
     return found
 
@@ -66,8 +71,9 @@ def text(page, marks, topics):
         if mark.item in items:
             tests.setdefault(mark.item, []).append(mark.test)
     numbers = (
-        f"{len(items)} items: {sum(not (each.differs or each.missing) for each in items.values())} as described, "
+        f"{len(items)} items: {sum(not any(each[1:]) for each in items.values())} as described, "
         f"{sum(bool(each.differs) for each in items.values())} that differ, "
+        f"{sum(bool(each.decided) for each in items.values())} that are left out on purpose, "
         f"{sum(bool(each.missing) for each in items.values())} that are not done. "
         f"{len({test for some in tests.values() for test in some})} tests.\n"
     )
@@ -93,6 +99,8 @@ def _section(section, tests, topics):
 def _here(item, kept, topics):
     if item.missing:
         return f"not done: {_escaped(item.missing)}"
+    if item.decided:
+        return f"left out: [{item.decided}]({topics[item.decided]})"
     if item.differs:
         return f"differs: [{item.differs}]({topics[item.differs]})"
     return kept

@@ -10,12 +10,14 @@ class Item(NamedTuple):
 
     Nothing more is said of what is done as it is said there. `differs` is the
     topic of the line in docs/differences.md that tells what is done instead;
-    `missing` says why nothing is.
+    `decided` is that of the line that tells why nothing is, on purpose; `missing`
+    says why nothing is yet.
     """
 
     title: str
     differs: str = ""
     missing: str = ""
+    decided: str = ""
 
 
 class Wording(NamedTuple):
@@ -68,3 +70,8 @@ def differs(title, topic):
 def not_done(title, why):
     """Return an item that is not done, and why."""
     return Item(title, missing=why)
+
+
+def decided(title, topic):
+    """Return an item that is left out on purpose, for the reason that docs/differences.md says under a topic."""
+    return Item(title, decided=topic)

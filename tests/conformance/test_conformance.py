@@ -7,9 +7,9 @@ import pytest
 from tests.conformance import document
 from tests.conformance.__main__ import keep
 from tests.conformance.document import Mark
-from tests.conformance.items import SEED, Page, differs, not_done, section
+from tests.conformance.items import SEED, Page, decided, differs, not_done, section
 
-TOPICS = {"Scale-down": "differences.md#jobs"}
+TOPICS = {"Scale-down": "differences.md#jobs", "Nodes": "differences.md#cluster"}
 SECTIONS = (
     section(
         "3",
@@ -18,6 +18,7 @@ SECTIONS = (
             "a": "Something | else",
             "b": differs("Evicts", "Scale-down"),
             "c": not_done("Other", "Nobody asks"),
+            "d": decided("Another", "Nodes"),
         },
     ),
 )
@@ -32,11 +33,15 @@ MARKS = [
 
 def test_the_page_says_what_is_done_and_who_shows_it():
     page = document.text(PAGE, MARKS, TOPICS)
-    assert "3 items: 1 as described, 1 that differ, 1 that are not done. 3 tests." in page
-    assert page.splitlines()[-3:] == [
+    assert (
+        "4 items: 1 as described, 1 that differ, 1 that are left out on purpose, 1 that are not done. 3 tests."
+        in page
+    )
+    assert page.splitlines()[-4:] == [
         "| a | Something \\| else | as Volcano | `tests/test_x.py::test_a`<br>`tests/test_x.py::test_b[1]` |",
         "| b | Evicts | differs: [Scale-down](differences.md#jobs) | `tests/test_y.py::test_c` |",
         "| c | Other | not done: Nobody asks | – |",
+        "| d | Another | left out: [Nodes](differences.md#cluster) | – |",
     ]
 
 
@@ -47,7 +52,13 @@ def test_the_page_says_what_is_done_and_who_shows_it():
         pytest.param(MARKS[:2], TOPICS, "3/b (Evicts) has no test", id="an item without a test"),
         pytest.param([*MARKS, Mark("3/x", "t")], TOPICS, "t shows 3/x, which is no item", id="a mark of no item"),
         pytest.param([*MARKS, Mark("3/c", "t")], TOPICS, "3/c (Other) is listed as not done", id="done all the same"),
-        pytest.param(MARKS, {}, "3/b differs as 'Scale-down' says, which is no topic", id="a line that is not there"),
+        pytest.param([*MARKS, Mark("3/d", "t")], TOPICS, "3/d (Another) is listed as not done", id="done, and left out"),
+        pytest.param(
+            MARKS, {"Nodes": ""}, "3/b differs as 'Scale-down' says, which is no topic", id="a line that is not there"
+        ),
+        pytest.param(
+            MARKS, {"Scale-down": ""}, "3/d is left out as 'Nodes' says, which is no topic", id="a reason that is not there"
+        ),
     ],
 )  # fmt: skip
 def test_what_does_not_agree_is_a_problem(marks, topics, problem):
@@ -58,7 +69,10 @@ def test_what_does_not_agree_is_a_problem(marks, topics, problem):
 
 def test_a_page_has_its_own_items_alone_and_speaks_of_its_source():
     page = document.text(OTHER, [*MARKS, Mark("seed 3/a", "t")], TOPICS)
-    assert "1 items: 1 as described, 0 that differ, 0 that are not done. 1 tests." in page
+    assert (
+        "1 items: 1 as described, 0 that differ, 0 that are left out on purpose, 0 that are not done. 1 tests."
+        in page
+    )
     assert page.splitlines()[-3:] == [
         "| Item | What the document asks for | Here | Shown by |",
         "|---|---|---|---|",

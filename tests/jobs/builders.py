@@ -44,6 +44,9 @@ class Cluster:
     def runs_images(self):
         return False
 
+    def needs_commands(self):
+        return True
+
 
 CLUSTER = Cluster()
 

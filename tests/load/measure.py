@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
+SAMPLE_S = 2.0  # between two looks at the memory of all processes, which take up to a tenth of a second of processor each
 
 
 def pss_mb(pid):
@@ -61,12 +62,16 @@ class PeakMemory(threading.Thread):
         self.done = threading.Event()
 
     def run(self):
-        while not self.done.wait(0.5):
-            now = {name: pss_mb(pid) for name, pid in self.system.children().items()}
-            now["up"] = pss_mb(self.system.process.pid)
-            self.total = max(self.total, sum(now.values()))
-            for name, value in now.items():
-                self.peak[name] = max(self.peak.get(name, 0.0), value)
+        while not self.done.wait(SAMPLE_S):
+            self._look()
+        self._look()
+
+    def _look(self):
+        now = {name: pss_mb(pid) for name, pid in self.system.children().items()}
+        now["up"] = pss_mb(self.system.process.pid)
+        self.total = max(self.total, sum(now.values()))
+        for name, value in now.items():
+            self.peak[name] = max(self.peak.get(name, 0.0), value)
 
     def __enter__(self):
         self.start()

@@ -5,11 +5,17 @@ with the CSRF token. Its command is `date`, which prints the time at which it
 began to run; what comes before its first instruction (the shim, the limits,
 the mounts and one exec) is in the figure. The stages come from the log, whose
 rows say when they were committed.
+
+What the wall round a pod adds is measured by pairs: beside the system runs one
+that can have no wall, and each job is submitted to one and then to the other, so that what
+else the machine does troubles both alike.
 """
 
 from __future__ import annotations
 
 import secrets
+import statistics
+import sys
 import time
 from pathlib import Path
 
@@ -18,7 +24,7 @@ import msgspec
 from cluster.store import store
 from kube.resources import JOBS, PODS
 from tests.load.measure import percentile
-from tests.system.harness import until
+from tests.system.harness import UP, System, until
 from tests.system.work import Person, job, task
 
 COUNT = 200
@@ -26,36 +32,54 @@ WARM_UP = 10
 STAGES = ("answered", "job stored", "pod created", "bound", "started")
 
 
+class Unwalled(System):
+    """A system whose node finds no layer of a wall."""
+
+    command = [sys.executable, "-m", "tests.load.unwalled", *UP]
+
+
 def run(system):
-    """Return p50 and p99 in ms of each stage, counted from the moment before the POST."""
+    """Return p50 and p99 in ms of each stage, counted from the moment before the POST, and what the wall has to do with it."""
     # Beside the state directory, which the processes of jobs do not see.
     output = Path(system.data).with_name("started")
     output.mkdir()
     times = {stage: [] for stage in STAGES}
-    with Person(system) as person:
-        person.get("/jobs/new/")
+    unwalled = []
+    with (
+        Unwalled(Path(system.data).with_name("unwalled")) as other,
+        Person(system) as person,
+        Person(other) as stranger,
+    ):
+        assert "pods reach what the user may" in "".join(other.output), "".join(other.output)
+        for each in (person, stranger):
+            each.get("/jobs/new/")
         for number in range(-WARM_UP, COUNT):
-            found = _once(person, f"quick-{secrets.token_hex(4)}", output)
+            name = f"quick-{secrets.token_hex(4)}"
+            revision = store.revision()
+            begun, at = _once(person, name, output)
+            at |= _logged(revision, name)
+            beside, there = _once(stranger, f"{name}-unwalled", output)
             if number >= 0:
-                for stage, value in found.items():
-                    times[stage].append(value)
+                for stage in STAGES:
+                    times[stage].append(at[stage] - begun)
+                unwalled.append(there["started"] - beside)
+    costs = statistics.median(one - two for one, two in zip(times["started"], unwalled, strict=True))
     return {
         stage.replace(" ", "_"): {"p50_ms": _ms(values, 0.5), "p99_ms": _ms(values, 0.99)}
-        for stage, values in times.items()
-    }
+        for stage, values in (*times.items(), ("started without a wall", unwalled))
+    } | {"wall_costs_p50_ms": round(costs * 1000, 1)}
 
 
 def _once(person, name, output):
-    """Submit one job and wait for its process; return the seconds to each stage."""
+    """Submit one job and wait for its process; return when that began, and when it was answered and the process started."""
     file = output / name
     obj = job(name, task(["sh", "-c", f"date +%s%N > {file}"], cpu="10m"))
-    revision, begun = store.revision(), time.time()
+    begun = time.time()
     answer = person.post("/jobs/new/", text=msgspec.json.encode(obj).decode(), token=secrets.token_hex(8))
     answered = time.time()
     assert answer.status_code == 302, answer.text[:500]
     started = int(until(lambda: _written(file), within_s=30, every_s=0.005, what="the process"))
-    at = {"answered": answered, "started": started / 1e9, **_logged(revision, name)}
-    return {stage: at[stage] - begun for stage in STAGES}
+    return begun, {"answered": answered, "started": started / 1e9}
 
 
 def _written(file):

@@ -42,7 +42,7 @@ def opened(path):
     """Let others reach a path, in this process' own view of the machine: all beside it in what is closed is gone."""
     closed = closed_above(path)
     if closed is not None:
-        mounts.enter("root")
+        mounts.enter()
         mounts.arrange((), str(path), hide=str(closed), keep=(str(path),))
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from node.shim.order import Bind, Wall
 from tests.node.attempts import Attempts
+from tests.waiting import until
 
 PROGRAM = Path(__file__).with_name("breakouts.py")
 LEAST = Wall("none", 0, False)
@@ -53,14 +54,18 @@ class Stage:
         self.own = self.state / "pods" / "own"
         self.other = self.state / "pods" / "other"
         self.count = 0
-        for path in (self.tools, self.own, self.other / "work", self.other / "volume"):
+        self.tmp_socket = f"/tmp/volcano-{os.getpid()}-{root.name}"
+        self.shared = f"/dev/shm/volcano-{os.getpid()}-{root.name}"
+        for path in (self.tools, self.own, self.other / "work", self.other / "volume", self.other / "tmp"):
             path.mkdir(parents=True)
         (self.state / "secret-key").write_text("hush")
         (self.state / "victim").write_text("whole")
         for path in (self.home / "file", self.other / "work" / "file", self.other / "volume" / "file"):
             path.write_text("private")
         shutil.copy(PROGRAM, self.tools)
+        (self.tools / "tool").write_text("#!/bin/sh\n")
         self.sockets = [self._listen(str(self.state / "socket")), self._listen(str(self.home / "socket"))]
+        self.sockets.append(self._listen(self.tmp_socket))
         self.abstract = f"volcano-{os.getpid()}-{root.name}"
         self.sockets.append(self._listen("\0" + self.abstract))
         self.terminal = os.openpty()
@@ -84,6 +89,8 @@ class Stage:
         self.outside.stdout.close()
         for one in self.sockets:
             one.close()
+        for path in (self.tmp_socket, self.shared):
+            Path(path).unlink(missing_ok=True)
         for fd in self.terminal:
             os.close(fd)
 
@@ -91,21 +98,28 @@ class Stage:
         """Return what an order says of a wall, as the agent would."""
         mounted = wall.mounts != "none"
         keep = (str(whose / "work"),)
+        binds = [Bind(str(whose / "tmp"), "/tmp")]
+        if whose == self.own:
+            binds.append(Bind(str(self.own / "volume"), "/mnt"))
         return {
             "mounts": wall.mounts, "pids": wall.pids, "landlock": wall.landlock, "seccomp": wall.seccomp,
             "hide": str(self.state), "keep": keep if mounted else (),
             "covers": (str(self.home), "/run") if mounted else (),
             "read": (str(self.tools), *python()), "write": keep,
-            "binds": (Bind(str(self.own / "volume"), "/mnt"),) if mounted and whose == self.own else (),
+            "binds": tuple(binds) if mounted else (), "shared_memory": 1 << 20 if mounted else 0,
         }  # fmt: skip
 
     def reached(self, wall, setuid):
         """Run the program behind a wall; return by attack whether it got through."""
         shutil.rmtree(self.own)
-        for path in (self.own / "work", self.own / "volume"):
+        for path in (self.own / "work", self.own / "volume", self.own / "tmp"):
             path.mkdir(parents=True)
         (self.state / "victim").write_text("whole")
-        other = self._start("sleep", "600", wall=wall, whose=self.other, env={"SECRET": "private"})
+        other = self._start(
+            "sh", "-c", f"echo private > {self.shared}; echo up; exec sleep 600",
+            wall=wall, whose=self.other, env={"SECRET": "private"},
+        )  # fmt: skip
+        until(lambda: b"up" in self.attempts.output(other))
         other_pid = self.attempts.started(other)["pid"]
         directory = self._directory()
         at = {
@@ -113,7 +127,8 @@ class Stage:
             "home": str(self.home), "home_inode": self.home.stat().st_ino,
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
             "other": str(self.other), "other_pid": other_pid,
-            "abstract": self.abstract, "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid),
+            "shared": self.shared, "tmp_socket": self.tmp_socket, "abstract": self.abstract, "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid),
+            "tool": str(self.tools / "tool"),
         }  # fmt: skip
         self._start(
             sys._base_executable, "-I", str(self.tools / PROGRAM.name), json.dumps(at),

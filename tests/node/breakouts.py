@@ -12,9 +12,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import glob
 import json
 import os
 import pty
+import resource
 import signal
 import socket
 import stat
@@ -25,8 +27,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 X86 = os.uname().machine == "x86_64"
 BPF, ADD_KEY, KEYCTL, PERF_EVENT_OPEN = (321, 248, 250, 298) if X86 else (280, 217, 219, 241)
 USERFAULTFD, OPEN_BY_HANDLE_AT, NAME_TO_HANDLE_AT = (323, 304, 303) if X86 else (282, 265, 264)
-PROCESS_VM_READV, PTRACE, IO_URING_SETUP, PIDFD_GETFD = (310, 101, 425, 438) if X86 else (270, 117, 425, 438)
+PROCESS_VM_READV, PROCESS_VM_WRITEV, PTRACE, KCMP = (310, 311, 101, 312) if X86 else (270, 271, 117, 272)
+SYSLOG, QUOTACTL, KEXEC_LOAD, ACCT, PRCTL = (103, 179, 246, 163, 157) if X86 else (116, 60, 104, 89, 167)
+IO_URING_SETUP, PIDFD_GETFD, OPEN_TREE, FSOPEN, CLONE3 = 425, 438, 428, 430, 435  # the same on all
 NEWUSER, NEWNS = 0x10000000, 0x00020000
+AF_TIPC = 30
 PTRACE_SEIZE, TIOCSTI = 0x4206, 0x5412
 ATTACKS = {}
 
@@ -163,6 +168,39 @@ def leave_chroot(at):
     return b"hush" in content(f"{at['state']}/secret-key")
 
 
+@attack("read the secret key by the root directory of the first process that it sees")
+def first_root(at):
+    return b"hush" in content(f"/proc/1/root{at['state']}/secret-key")
+
+
+@attack("read the secret key by a link to a directory that it exchanges for another meanwhile")
+def exchanged(at):
+    """What is opened is a name that changes between a harmless file and a link to the state directory."""
+    harmless, name = f"{at['own']}/harmless", f"{at['own']}/exchanged"
+    os.makedirs(harmless)
+    for _ in range(20):
+        os.symlink(harmless, name)
+        os.unlink(name)
+        os.symlink(at["state"], name)
+        with contextlib.suppress(OSError):
+            if b"hush" in content(f"{name}/secret-key"):
+                return True
+        os.unlink(name)
+    return False
+
+
+@attack("write over a program that it may only execute")
+def write_program(at):
+    os.close(os.open(at["tool"], os.O_WRONLY))
+    return True
+
+
+@attack("learn what is made in the state directory (inotify)")
+def watch_state(at):
+    checked(libc.inotify_add_watch(libc.inotify_init1(0), at["state"].encode(), 0x100))
+    return at["outside_inode"] == os.stat(at["state"]).st_ino
+
+
 @attack("read a file of another pod")
 def other_work(at):
     return b"private" in content(f"{at['other']}/work/file")
@@ -171,6 +209,11 @@ def other_work(at):
 @attack("read a volume of another pod")
 def other_volume(at):
     return b"private" in content(f"{at['other']}/volume/file")
+
+
+@attack("read what another pod has in shared memory")
+def other_shared_memory(at):
+    return b"private" in content(at["shared"])
 
 
 @attack("read a file below the user's home")
@@ -265,6 +308,61 @@ def take_descriptor(at):
     return call(PIDFD_GETFD, os.pidfd_open(at["outside"]), 0, 0) >= 0
 
 
+@attack("open what a process outside has mapped")
+def mapped(at):
+    return bool(os.listdir(f"/proc/{at['outside']}/map_files"))
+
+
+@attack("compare descriptors with a process outside (kcmp)")
+def compare(at):
+    return call(KCMP, os.getpid(), at["outside"], 2, 0, 0) >= 0
+
+
+@attack("trace another pod")
+def trace_other(at):
+    return call(PTRACE, PTRACE_SEIZE, at["other_pid"], 0, 0) == 0
+
+
+@attack("write into the memory of another pod by its file")
+def write_memory(at):
+    os.open(f"/proc/{at['other_pid']}/mem", os.O_WRONLY)
+    return True
+
+
+@attack("copy into the memory of another pod")
+def copy_into(at):
+    with open(f"/proc/{at['other_pid']}/maps") as file:
+        stack = next(line for line in file if "[stack]" in line)
+    start = int(stack.partition("-")[0], 16)
+    buffer = ctypes.create_string_buffer(8)
+    ours = struct.pack("=QQ", ctypes.addressof(buffer), 8)
+    return call(PROCESS_VM_WRITEV, at["other_pid"], ours, 1, struct.pack("=QQ", start, 8), 1, 0) > 0
+
+
+@attack("take a descriptor of another pod")
+def take_descriptor_of_other(at):
+    return call(PIDFD_GETFD, os.pidfd_open(at["other_pid"]), 0, 0) >= 0
+
+
+@attack("limit another pod, so that the kernel ends it (prlimit)")
+def limit_other(at):
+    now = resource.prlimit(at["other_pid"], resource.RLIMIT_CPU)
+    resource.prlimit(at["other_pid"], resource.RLIMIT_CPU, now)
+    return True
+
+
+@attack("take a processor from another pod (sched_setaffinity)")
+def bind_other(at):
+    os.sched_setaffinity(at["other_pid"], os.sched_getaffinity(at["other_pid"]))
+    return True
+
+
+@attack("slow another pod down (setpriority)")
+def slow_other(at):
+    os.setpriority(os.PRIO_PROCESS, at["other_pid"], os.getpriority(os.PRIO_PROCESS, at["other_pid"]))
+    return True
+
+
 @attack("connect to a socket without a path")
 def abstract(at):
     with socket.socket(socket.AF_UNIX) as ours:
@@ -283,6 +381,13 @@ def state_socket(at):
 def home_socket(at):
     with socket.socket(socket.AF_UNIX) as ours:
         ours.connect(f"{at['home']}/socket")
+    return True
+
+
+@attack("connect to a socket in the machine's /tmp")
+def tmp_socket(at):
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.connect(at["tmp_socket"])
     return True
 
 
@@ -305,6 +410,26 @@ def user_namespace_from_clone(at):
     return True
 
 
+@attack("make a user namespace by clone3, whose flags no filter sees")
+def user_namespace_from_clone3(at):
+    pid = call(CLONE3, struct.pack("=QQQQQQQQ", NEWUSER, 0, 0, 0, signal.SIGCHLD, 0, 0, 0), 64)
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return True
+
+
+@attack("take away what covers the state directory, in a user namespace of its own")
+def uncover_as_root_of_a_namespace(at):
+    uid = os.getuid()
+    checked(libc.unshare(NEWUSER))
+    with open("/proc/self/uid_map", "w") as file:
+        file.write(f"0 {uid} 1")
+    checked(libc.unshare(NEWNS))
+    checked(libc.umount2(at["state"].encode(), 2))
+    return b"hush" in content(f"{at['state']}/secret-key")
+
+
 @attack("make a mount namespace")
 def mount_namespace(at):
     return checked(libc.unshare(NEWNS))
@@ -325,6 +450,21 @@ def bind(at):
 def uncover(at):
     checked(libc.umount2(at["state"].encode(), 2))
     return True
+
+
+@attack("show the state directory at another path, without mount()")
+def open_tree(at):
+    return call(OPEN_TREE, -100, at["state"].encode(), 1 | 0x8000) >= 0  # a clone, recursive
+
+
+@attack("make a file system, without mount()")
+def fsopen(at):
+    return call(FSOPEN, b"tmpfs", 0) >= 0
+
+
+@attack("join the mount namespace of a process outside by its descriptor")
+def join_by_descriptor(at):
+    return checked(libc.setns(os.pidfd_open(at["outside"]), NEWNS))
 
 
 @attack("join the mount namespace of a process outside")
@@ -401,6 +541,113 @@ def device(at):
 @attack("open a device of the machine")
 def open_device(at):
     os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    return True
+
+
+@attack("read the machine's disk")
+def disk(at):
+    found = (
+        path
+        for pattern in ("[vs]d[a-z]", "nvme*n*", "dm-*", "loop*")
+        for path in glob.glob(f"/dev/{pattern}")
+    )
+    return any(stat.S_ISBLK(os.stat(path).st_mode) and opens(path, os.O_RDONLY) for path in found)
+
+
+@attack("read the machine's memory")
+def machine_memory(at):
+    return any(opens(path, os.O_RDONLY) for path in ("/dev/mem", "/dev/port", "/proc/kcore"))
+
+
+@attack("talk to what runs the machine (vsock)")
+def vsock(at):
+    with socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM):
+        return True
+
+
+@attack("let the kernel calculate for it (AF_ALG)")
+def alg(at):
+    with socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET):
+        return True
+
+
+@attack("have the kernel load a protocol that nobody uses (AF_TIPC)")
+def tipc(at):
+    with socket.socket(AF_TIPC, socket.SOCK_STREAM):
+        return True
+
+
+@attack("send and read whatever passes on the network (AF_PACKET)")
+def packet(at):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW):
+        return True
+
+
+@attack("send raw packets")
+def raw(at):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW):
+        return True
+
+
+@attack("read the kernel's log (syslog)")
+def kernel_log(at):
+    return call(SYSLOG, 3, ctypes.create_string_buffer(100), 100) >= 0
+
+
+@attack("ask for quotas of disks (quotactl)")
+def quotactl(at):
+    return call(QUOTACTL, 0x800001 << 8, None, 0, None) >= 0  # write all of them to the disks
+
+
+@attack("give up the kernel that would be started next (kexec_load)")
+def kexec(at):
+    return call(KEXEC_LOAD, 0, 0, None, 0) >= 0
+
+
+@attack("have processes counted, or not (acct)")
+def acct(at):
+    return call(ACCT, None) >= 0
+
+
+@attack("say that it is another program (PR_SET_MM)")
+def set_mm(at):
+    return call(PRCTL, 35, 13, os.open(sys.executable, os.O_RDONLY), 0, 0) >= 0
+
+
+@attack("restart the machine (sysrq)")
+def sysrq(at):
+    return opens("/proc/sysrq-trigger", os.O_WRONLY)
+
+
+@attack("say what runs files of a kind (binfmt_misc)")
+def binfmt(at):
+    return opens("/proc/sys/fs/binfmt_misc/register", os.O_WRONLY)
+
+
+@attack("change a setting of the kernel in /sys")
+def setting_in_sys(at):
+    found = ("/sys/kernel/mm/ksm/run", "/sys/kernel/profiling", "/sys/kernel/mm/transparent_hugepage/enabled")
+    return any(opens(path, os.O_WRONLY) for path in found)
+
+
+@attack("say what runs when a control group is empty (release_agent)")
+def release_agent(at):
+    return any(
+        opens(path, os.O_WRONLY) for path in glob.glob("/sys/fs/cgroup/**/release_agent", recursive=True)
+    )
+
+
+@attack("leave its control group")
+def leave_group(at):
+    found = ["/sys/fs/cgroup/cgroup.procs", *glob.glob("/sys/fs/cgroup/*/cgroup.procs")]
+    return any(opens(path, os.O_WRONLY) for path in found)
+
+
+def opens(path, flags):
+    try:
+        os.close(os.open(path, flags | os.O_NONBLOCK))
+    except OSError:
+        return False
     return True
 
 

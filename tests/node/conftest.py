@@ -21,13 +21,25 @@ def attempts():
     shutil.rmtree(root)
 
 
+RUNTIMES = ("process", "podman")
+
+
+def pytest_generate_tests(metafunc):
+    """Run a test of a node with each runtime of containers where it is about what both promise."""
+    if "node" in metafunc.fixturenames and metafunc.definition.get_closest_marker("each_runtime"):
+        metafunc.parametrize("node", RUNTIMES, indirect=True)
+
+
 @pytest.fixture
-def node(transactional_db, redis_url, settings, monkeypatch):
+def node(request, transactional_db, redis_url, settings, monkeypatch):
     """This machine as a node, its agent begun by the test: `node.begin()`."""
     settings.REDIS_URL = redis_url
+    settings.ENGINE, settings.HOST_PATHS = "none", []
     nudge.client.cache_clear()
     data = Path(tempfile.mkdtemp(prefix="volcano-"))
     machine = Node(data)
+    if getattr(request, "param", "process") == "podman":
+        machine.with_engine(request.getfixturevalue("podman"))
     yield machine
     machine.close()
     nudge.client.cache_clear()

@@ -8,6 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from django.conf import settings
+
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.resources import PODS
@@ -15,9 +17,12 @@ from node import attempts
 from node.agent.daemon import Daemon
 from node.agent.spawn import Spawner
 from node.shim import tree
+from tests.node import engine
 from tests.waiting import until
 
 NODE = "here"
+# Who is the first process of an image's container is not ended by signals that it does not handle.
+UNTIL_ASKED = "trap 'exit 143' TERM; while :; do sleep 0.02; done"
 
 
 class Node:
@@ -29,11 +34,21 @@ class Node:
         self.out = Path(tempfile.mkdtemp(prefix="volcano-out-"))
         self.daemon = None
         self.began = False
+        self.engine = None  # that runs the containers; None: they are processes
+
+    def with_engine(self, podman):
+        """Have containers run from images."""
+        self.engine = podman
+        settings.ENGINE = "podman"
+        settings.HOST_PATHS = [str(self.out)]
+        return self
 
     def begin(self, mounts="none", **layers):
         """Begin an agent with the wall that this machine allows, but for its mounts and the layers given."""
         self.mounts, self.layers = mounts, layers
-        self.daemon = Daemon(self.data, name=NODE, wall=self.allowed()._replace(mounts=mounts, **layers))
+        allowed = self.allowed()
+        wall = allowed if self.engine else allowed._replace(mounts=mounts, **layers)
+        self.daemon = Daemon(self.data, name=NODE, wall=wall)
         self.agent.begin()
         return self
 
@@ -81,12 +96,25 @@ class Node:
         if owner:
             reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
             metadata["ownerReferences"] = [reference]
+        whole = {"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec}
+        if self.engine:
+            self._give_images(whole)
         body = {
             "metadata": metadata,
-            "spec": {"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec},
+            "spec": whole,
             "status": {"phase": "Pending"},
         }
         return store.write(Create(PODS, body))[0].uid
+
+    def _give_images(self, spec):
+        """Have containers run from an image, and see the directory that processes see as everybody."""
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            if container.get("image", "any") == "any":
+                container["image"] = engine.SHELL
+            mount = {"name": "out", "mountPath": str(self.out)}
+            container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
+        out = {"name": "out", "hostPath": {"path": str(self.out)}}
+        spec["volumes"] = [*spec.get("volumes", ()), out]
 
     def shell(self, script, name="p", **spec):
         return self.submit(name, command=["sh", "-c", script], **spec)
@@ -138,3 +166,5 @@ class Node:
         for pid in self.shims():
             for each in [*reversed(tree.below(pid)), pid]:
                 tree.send(each, 9)
+        if self.engine:
+            self.engine.clear()

@@ -150,7 +150,7 @@ steps = st.lists(
 @given(steps=steps)
 def test_nothing_is_given_out_twice_whenever_the_agent_is_killed(tmp_path_factory, steps):
     layout = Layout(tmp_path_factory.mktemp("node"))
-    found = FoundDevices(DECLARED, finders=())
+    found = FoundDevices(DECLARED, finders=(), folders=())
     holders, has = DeviceHolders(layout, found), {}
     for step, number, licences, ports in steps:
         uid = f"pod-{number}"

@@ -80,7 +80,7 @@ def test_amds_gpus_are_those_of_the_kernel(tmp_path):
 
 
 def test_gpu_that_vanishes_and_returns_is_told(smi):
-    found = FoundDevices()
+    found = FoundDevices(folders=())
     assert (found.seen.counts(healthy=True), found.seen.problem()) == ({"nvidia.com/gpu": 2}, "")
     smi.write_text(SMI.splitlines()[0])
     found.look()
@@ -97,11 +97,11 @@ def test_gpu_that_vanishes_and_returns_is_told(smi):
 
 def test_declared_file_that_is_not_there_is_gone(tmp_path):
     kinds = parse(f"a.org/b:B=/dev/null,/dev/{tmp_path.name}-none")
-    seen = FoundDevices(kinds, finders=()).seen
+    seen = FoundDevices(kinds, finders=(), folders=()).seen
     assert seen.counts(healthy=True) == {"a.org/b": 1}
     assert seen.gone == {("a.org/b", f"/dev/{tmp_path.name}-none")}
 
 
 def test_what_is_declared_goes_before_what_is_found(smi):
-    seen = FoundDevices(parse("nvidia.com/gpu:CUDA_VISIBLE_DEVICES=0")).seen
+    seen = FoundDevices(parse("nvidia.com/gpu:CUDA_VISIBLE_DEVICES=0"), folders=()).seen
     assert [one.id for kind in seen.kinds for one in kind.devices] == ["0"]

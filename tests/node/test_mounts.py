@@ -108,6 +108,46 @@ def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(attempts, mode, 
     assert (state / "v" / "made" / "here").is_dir()
 
 
+class TestWithoutLandlock:
+    """What Landlock refuses elsewhere the mounts do: a container changes what is its own, and nothing of the machine."""
+
+    def written(self, attempts, mode, *places, binds=(), write=()):
+        """Return which places a container can write to."""
+        script = "; ".join(f"(echo x > {place}/mark) 2>/dev/null && echo {place}" for place in places)
+        directory = attempts.shell(f"{script}; true", mounts=mode, binds=binds, write=write)
+        assert attempts.end(directory)["exitCode"] == 0
+        return attempts.output(directory).decode().split()
+
+    def test_the_machine_s_files_are_read_only(self, attempts, mode):
+        folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
+        try:
+            assert self.written(attempts, mode, folder) == []
+            assert list(folder.iterdir()) == []
+        finally:
+            folder.rmdir()
+
+    def test_what_is_its_own_is_not(self, attempts, mode, tmp_path):
+        for name in ("volume", "inner", "own"):
+            (tmp_path / name).mkdir()
+        binds = (
+            Bind(str(tmp_path / "volume"), "/data"),
+            Bind(str(tmp_path / "inner"), "/data/deep/inner"),
+            Bind(str(tmp_path / "inner"), "/shown", read_only=True),
+        )
+        own = str(tmp_path / "own")
+        places = ["/data", "/data/deep/inner", "/shown", own, "/tmp", "/dev/shm"]
+        (tmp_path / "own").chmod(0o777)
+        written = self.written(attempts, mode, *places, binds=(*binds, Bind(own, own)), write=(own,))
+        assert written == ["/data", "/data/deep/inner", own, "/tmp", "/dev/shm"]
+
+    def test_a_volume_behind_a_link_of_the_system_can_be_written(self, attempts, mode, tmp_path):
+        if not Path("/var/run").is_symlink():
+            pytest.skip("this machine has no /var/run that is a link")
+        target = "/var/run/volcano-test"
+        binds = (Bind(str(tmp_path), target),)
+        assert self.written(attempts, mode, target, binds=binds) == [target]
+
+
 @pytest.fixture
 def apart(attempts, mode):
     """Layers with a namespace of processes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from node.shim import seccomp
 
-ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+ALLOW, EPERM, ENOSYS, EAFNOSUPPORT = 0x7FFF0000, 0x00050001, 0x00050026, 0x00050061
 NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 FORK, THREAD = 17, 0x3D0F00  # the flags of fork() and of pthread_create()
 
@@ -41,26 +42,25 @@ def machine(request):
 @pytest.mark.parametrize("tracing", [False, True])
 def test_every_number_is_refused_or_allowed_as_the_table_says(machine, tracing):
     known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=tracing)
-    refused = {
-        number for name, number in known.calls.items() if name not in ("ioctl", "clone", "unshare", "clone3")
-    }
+    code = seccomp.program(machine, tracing=tracing, limiting=tracing)
+    by_argument = ("ioctl", "clone", "unshare", "clone3", "socket", "socketpair", "prlimit64")
+    refused = {number for name, number in known.calls.items() if name not in by_argument}
     refused |= set(known.own)
     if tracing:
         refused -= {known.calls[name] for name in seccomp.TRACING}
     said = {number: answer(code, known.audit, number) for number in range(1200)}
-    assert {number for number, each in said.items() if each == EPERM} == refused
-    assert {number for number, each in said.items() if each == ENOSYS} == {known.calls["clone3"]}
-    assert all(
-        each == ALLOW for number, each in said.items() if number not in refused | {known.calls["clone3"]}
-    )
+    other = {known.calls["clone3"]: ENOSYS}
+    other |= {known.calls[name]: EAFNOSUPPORT for name in ("socket", "socketpair")}  # of no family
+    assert said == {
+        number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)
+    }
 
 
 @pytest.mark.parametrize("name", ["clone", "unshare"])
 @pytest.mark.parametrize("flag", NAMESPACES, ids=hex)
 def test_flags_of_namespaces_are_refused(machine, name, flag):
     known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=True)
+    code = seccomp.program(machine, tracing=True, limiting=True)
     assert answer(code, known.audit, known.calls[name], flag | FORK) == EPERM
     assert answer(code, known.audit, known.calls[name], flag | 1 << 40) == EPERM
 
@@ -68,7 +68,12 @@ def test_flags_of_namespaces_are_refused(machine, name, flag):
 @pytest.mark.parametrize("flags", [FORK, THREAD, 0x4111], ids=["fork", "thread", "vfork"])
 def test_processes_and_threads_are_made(machine, flags):
     known = seccomp.MACHINES[machine]
-    assert answer(seccomp.program(machine, tracing=False), known.audit, known.calls["clone"], flags) == ALLOW
+    assert (
+        answer(
+            seccomp.program(machine, tracing=False, limiting=False), known.audit, known.calls["clone"], flags
+        )
+        == ALLOW
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,20 +88,43 @@ def test_processes_and_threads_are_made(machine, flags):
 )
 def test_terminals(machine, request_, said):
     known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=False)
+    code = seccomp.program(machine, tracing=False, limiting=False)
     assert answer(code, known.audit, known.calls["ioctl"], 0, request_) == said
+
+
+@pytest.mark.parametrize("name", ["socket", "socketpair"])
+def test_sockets_are_of_four_families(machine, name):
+    known = seccomp.MACHINES[machine]
+    code = seccomp.program(machine, tracing=False, limiting=False)
+    said = {family: answer(code, known.audit, known.calls[name], family, 1, 0) for family in range(64)}
+    allowed = {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
+    assert said == {family: ALLOW if family in allowed else EAFNOSUPPORT for family in range(64)}
+
+
+@pytest.mark.parametrize(
+    ("pid", "limiting", "said"),
+    [
+        pytest.param(0, False, ALLOW, id="its own limits"),
+        pytest.param(7, False, EPERM, id="those of another process of the user"),
+        pytest.param(7, True, ALLOW, id="those of another process of its container"),
+    ],
+)
+def test_limits_of_others(machine, pid, limiting, said):
+    known = seccomp.MACHINES[machine]
+    code = seccomp.program(machine, tracing=False, limiting=limiting)
+    assert answer(code, known.audit, known.calls["prlimit64"], pid, 0) == said
 
 
 @given(audit=st.integers(0, 2**32 - 1), number=st.integers(0, 2**32 - 1))
 def test_calls_of_other_architectures_and_with_short_pointers_are_refused(audit, number):
     for machine, known in seccomp.MACHINES.items():
-        code = seccomp.program(machine, tracing=True)
+        code = seccomp.program(machine, tracing=True, limiting=True)
         if audit != known.audit:
             assert answer(code, audit, number) == EPERM
         assert answer(code, known.audit, number | 0x40000000) == EPERM
 
 
 def test_it_is_short_enough_for_the_kernel_and_ends_everywhere(machine):
-    code = seccomp.program(machine, tracing=False)
+    code = seccomp.program(machine, tracing=False, limiting=False)
     assert len(code) // 8 < 4096
     assert struct.unpack("=HBBI", code[-8:])[0] == 0x06

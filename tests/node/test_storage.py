@@ -36,6 +36,17 @@ def container(name="main", limit=None):
             Limits({"v": MI}, {}, None), id="of a volume",
         ),
         pytest.param(
+            {
+                "containers": [{"name": "a", "resources": {"limits": {"memory": "2Mi"}}}],
+                "volumes": [
+                    {"name": "v", "emptyDir": {"medium": "Memory"}},
+                    {"name": "w", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+                    {"name": "x", "emptyDir": {}},
+                ],
+            },
+            Limits({"v": 2 * MI, "w": MI}, {}, None), id="of volumes in memory",
+        ),
+        pytest.param(
             {"containers": [container(limit="nonsense")], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "much"}}]},
             Limits({}, {}, None), id="what cannot be read",
         ),
@@ -56,6 +67,11 @@ def test_limits_of_a_pod(spec, expected):
             'Usage of EmptyDir volume "v" exceeds the limit: 3 MiB, and 1 MiB are allowed.', id="volume",
         ),
         pytest.param(Limits({"v": MI}, {}), Used({"w": 3 * MI}, {}, 9 * MI), "", id="another volume"),
+        pytest.param(
+            Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}),
+            'Usage of EmptyDir volume "v" exceeds the limit: 2 MiB, and 1 MiB are allowed.', id="volume in memory",
+        ),
+        pytest.param(Limits({}, {"a": MI}, MI), Used({}, {}, 0, {"v": 9 * MI}), "", id="memory is no part of the disk"),
         pytest.param(
             Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}),
             "Container a exceeded its local ephemeral storage limit: its log has 2 MiB, and 1 MiB are allowed.", id="log",

@@ -247,9 +247,15 @@ class TestPublishedFiles:
             "rm -r $VOLUME_C/..data $VOLUME_C/..2*; ln -s {folder} $VOLUME_C/..data",
             "rm $VOLUME_C/..2*/key; ln -s {victim} $VOLUME_C/..data/key",
             "rm $VOLUME_C/key; mkdir $VOLUME_C/key",
+            "rm $VOLUME_C/key; mkfifo $VOLUME_C/key",
+            "rm $VOLUME_C/..data; mkfifo $VOLUME_C/..data",
+            "rm $VOLUME_C/..2*/key; mkfifo $VOLUME_C/..data/key",
         ],
-        ids=["draft", "key", "version", "no version", "in the version", "directory"],
-    )
+        ids=[
+            "draft", "key", "version", "no version", "in the version", "directory",
+            "FIFO", "FIFO as version", "FIFO in the version",
+        ],
+    )  # fmt: skip
     def test_update_writes_through_no_link_of_the_pod(self, begun, made_from, attack):
         volume, change = made_from
         victim, folder = begun.out / "victim", begun.out / "folder"
@@ -288,6 +294,26 @@ class TestPublishedFiles:
         assert (begun.out / "seen").read_text() == "22"
         names = (begun.out / "names").read_text().split()
         assert [one for one in names if not one.startswith("..2")] == ["..data", "a", "b"]
+
+
+class TestFifos:
+    """Who opens a FIFO waits for its other end: the node opens none that a pod has made."""
+
+    def test_fifos_where_the_node_looks_hold_nobody(self, begun):
+        make = "mkfifo $VOLUME_V/pipe $TMPDIR/pipe pipe"
+        limited = {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}
+        begun.submit(
+            volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}],
+            initContainers=[{**container(make, mount("v", "/v"), name="init"), **limited}],
+            containers=[{**container("test -p $VOLUME_V; sleep 600", mount("v", subPath="pipe")), **limited}],
+        )
+        begun.until_phase("Running")
+        begun.agent.storage.look()
+        begun.shell("true", "other")
+        begun.until_phase("Succeeded", "other")
+        begun.delete()
+        begun.until(lambda: begun.pod() is None)
+        retention.clean(begun.agent.layout, set(), set(), days=0, most_bytes=0)
 
 
 def test_removing_a_pod_s_files_follows_no_link(tmp_path):

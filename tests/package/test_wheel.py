@@ -38,7 +38,7 @@ def built(folder):
     # They are those of the lock, and installing them once more would show nothing.
     assets.install_tools(lambda line: None)
     shutil.copytree(PROJECT / "node_modules", folder / "node_modules", symlinks=True)
-    environment = {**os.environ, "VOLCANO_UI_DATA": str(folder / "data")}
+    environment = {**os.environ, "VOLCANO_UI_DATA": str(folder / "data"), "VOLCANO_UI_ENGINE": "none"}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
     for command in ("manage.py", "assets"), ("-m", "hatchling", "build", "--target", "wheel"):
         run(sys.executable, *command, cwd=folder, env=environment)

@@ -18,6 +18,7 @@ from scheduler.policy.policy import (
     Action,
     Fit,
     NodeGrouping,
+    Packing,
     Policy,
     Scoring,
     Strategy,
@@ -141,7 +142,28 @@ def overcommit(factor):
     [
         pytest.param(BUILT_IN, Policy(THREE, 1200, SPREADING, wishes=ADDED), id="compiled in"),
         pytest.param(HELM, Policy(THREE, 1200, BOTH, wishes=ADDED), id="Helm's"),
-        pytest.param(CI, Policy(DEFAULT.actions, 1200, BOTH, sla=True, wishes=ADDED), id="of Volcano's own tests"),
+        pytest.param(
+            CI, Policy(DEFAULT.actions, 1200, BOTH, sla=True, wishes=ADDED, packing=Packing()), id="of Volcano's own tests"
+        ),
+        pytest.param(
+            conf(
+                "- name: network-topology-aware",
+                "  arguments: {weight: 3, hypernode.binpack.normal-pod.fading: 0.5}",
+            ),
+            Policy(THREE, None, packing=Packing(3, 0.5)),
+            id="how ordinary pods fill HyperNodes",
+        ),
+        pytest.param(
+            conf(
+                "- name: network-topology-aware",
+                "  arguments: {hypernode.binpack.normal-pod.enable: false}",
+            ),
+            Policy(THREE, None),
+            id="ordinary pods fill no HyperNodes",
+        ),
+        pytest.param(
+            conf("- {name: network-topology-aware, enableNodeOrder: false}"), Policy(THREE, None), id="nor these"
+        ),
         pytest.param("actions: allocate", Policy(frozenset({Action.ALLOCATE}), None, None), id="no plugins"),
         pytest.param(
             "actions: allocate, gangpreempt, gangreclaim",
@@ -332,7 +354,9 @@ def test_policies(text, expected):
 
 
 @pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
-@pytest.mark.shows("scheduler 2.6/maxDomains", "scheduler 2.6/allowWholeBundle")
+@pytest.mark.shows(
+    "scheduler 2.6/maxDomains", "scheduler 2.6/allowWholeBundle", "scheduler 4.1/configurations"
+)
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -501,9 +525,17 @@ def test_what_cannot_be_used(text, line, message):
             id="strategies in a list",
         ),
         pytest.param(
-            conf("- name: resource-strategy-fit", "  arguments: {proportional: {enable: true}}"), 5,
-            "proportional has no effect here.",
+            conf(
+                "- name: resource-strategy-fit",
+                "  arguments: {proportional: {enable: true, resources: a/b, resourceProportion: {a/c.cpu: 4}}}",
+            ), 5,
+            "a/c.cpu is no cpu or memory of one of the resources. Did you mean a/b.cpu?",
             id="a part that is not here",
+        ),
+        pytest.param(
+            conf("- name: network-topology-aware", "  arguments: {hypernode.binpack.normal-pod.fading: 2}"), 5,
+            "hypernode.binpack.normal-pod.fading is a number from 0 to 1, not 2; 0.8 is used.",
+            id="a part above 1",
         ),
         pytest.param(
             conf("- name: nodegroup", "  arguments: {strict: perhaps}"), 5,

@@ -62,6 +62,21 @@ def test_groups_that_entered_a_queue_before_its_ceiling_fell_promise_no_more_tha
     assert "gang" in inside(world)
 
 
+@pytest.mark.parametrize(
+    ("minimum", "enters"),
+    [
+        pytest.param({"cpu": "17"}, True, id="more than the cluster has"),
+        pytest.param({"cpu": "1", "example.com/gpu": "1"}, True, id="of something that no node has"),
+        pytest.param({"cpu": "16"}, False, id="as much as there is"),
+    ],
+)
+def test_a_promise_that_cannot_be_kept_holds_up_nobody(minimum, enters):
+    """It was let in while the cluster was no limit, as without the plugin overcommit, or while there were more nodes."""
+    world = World(node("n", cpu="16"), queue(), group("huge", minResources=minimum), asking("small", 16))
+    world.cycle()
+    assert ("small" in inside(world)) is enters
+
+
 def test_the_sentence_names_the_queue_that_holds_most_of_what_was_given_out():
     world = World(
         *(node(f"n{i}", cpu="64") for i in range(13)),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kube import resources
 from kube.topology import ALLOCATED
-from tests.scheduler.world import World, group, node, pod, queue
+from tests.scheduler.world import World, configuration, group, node, pod, queue
 
 
 def hyper_node(name, tier, *members, tier_name=""):
@@ -215,6 +219,67 @@ def test_labels_of_nodes_that_change_move_them_between_hyper_nodes():
     world.cycle()
     assert len(placed(world, "h")) == 12
     assert set(placed(world, "h").values()) == {"b0", "b1", "z0"}
+
+
+def packing(**arguments):
+    stated = "".join(f", {name}: {value}" for name, value in arguments.items())
+    return configuration(
+        "actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: network-topology-aware\n"
+        f"    arguments: {{hypernode.binpack.memory: 0{stated}}}\n"
+    )
+
+
+def fullness(world, name, fading):
+    """Return what a node is worth by the definition: how full the CPUs of its rack and its row are, 1 where it is in none."""
+
+    def full(members):
+        whole = sum(int(world.get(resources.NODES, each)["status"]["allocatable"]["cpu"]) for each in members)
+        return sum(at in members for at in world.where().values()) / whole if whole else 0
+
+    nodes = [key[2] for key in world.objects if key[0] == "nodes"]
+    rack = [each for each in nodes if each[0] == name[0] and each[0] != "z"]
+    row = [each for each in nodes if each[0] != "z"] if rack else []
+    return (full(rack) if rack else 1) + fading * (full(row) if row else 1)
+
+
+@pytest.mark.shows("scheduler 3.12/hypernode.binpack.normal-pod", "scheduler 3.12/weight")
+@given(
+    st.lists(st.sampled_from(["a0", "a1", "b0", "b1", "c0", "c1"]), max_size=8),
+    st.sampled_from([0, 0.5, 1]),
+    st.integers(1, 3),
+)
+@settings(max_examples=40, deadline=None)
+def test_ordinary_pods_fill_one_hyper_node_after_the_other(there, fading, weight):
+    """One pod of each cycle goes to a node that is worth most, of those with room; of equals by the usual order."""
+    others = [pod(f"o-{number}", "o", node=name, phase="Running") for number, name in enumerate(there)]
+    more = packing(weight=weight, **{"hypernode.binpack.normal-pod.fading": fading})
+    world = World(*cluster("abc"), more, group("o", 1, phase="Running"), *others)
+    for number in range(4):
+        used = Counter(world.where().values())
+        open_nodes = [key[2] for key in world.objects if key[0] == "nodes" and used[key[2]] < 4]
+        best = max(fullness(world, name, fading) for name in open_nodes)
+        worth = {name: fullness(world, name, fading) for name in open_nodes}
+        world.put(group(f"n{number}", 1), pod(f"n{number}-0", f"n{number}"))
+        world.cycle(seconds=1)
+        assert worth[world.where()[f"n{number}-0"]] == pytest.approx(best)
+
+
+@pytest.mark.shows("scheduler 3.12/hypernode.binpack.normal-pod")
+@pytest.mark.parametrize("spec", [{}, close(highestTierAllowed=1)], ids=["ordinary", "asks for a HyperNode"])
+def test_whole_hyper_nodes_are_left_for_those_who_ask_for_one(spec):
+    """By the fullest node alone an ordinary pod would go to b0."""
+    busy = [("a0", 2), ("a1", 2), ("b0", 3)]
+    others = [
+        pod(f"o-{name}-{number}", "o", node=name, phase="Running")
+        for name, count in busy
+        for number in range(count)
+    ]
+    nodes = [node("b0", "4", labels={"rack": "b"}), node("z0", "4", unschedulable=True)]
+    world = World(
+        *cluster(), *nodes, packing(), group("o", 1, phase="Running"), *others, group(**spec), *pods(1)
+    )
+    world.cycle()
+    assert racks(world) == {"a"}
 
 
 @pytest.mark.shows("scheduler 3.12/hypernode.binpack.normal-pod")

@@ -71,7 +71,8 @@ def test_urgent_groups_come_first_then_old_ones():
 
 def test_lines_follow_the_log_as_if_they_were_loaded_anew():
     stored(*CLASSES, *(waiting(f"g{n}", minute=n) for n in range(4)))
-    lines = now()
+    with store.reading() as head, waiting_lines.current(head) as lines:
+        assert lines.number("default") == 4
     store.write(
         Patch(resources.POD_GROUPS, "ns", "g1", {"status": {"phase": "Running"}}, "status"),
         Patch(resources.POD_GROUPS, "ns", "g3", {"spec": {"priorityClassName": "high"}}),
@@ -79,10 +80,10 @@ def test_lines_follow_the_log_as_if_they_were_loaded_anew():
         Patch(resources.POD_GROUPS, "ns", "g0", {"spec": {"queue": "other"}}),
         Delete(resources.POD_GROUPS, "ns", "g2"),
     )
-    with store.reading() as head:
-        followed = lines.followed(head)
-    assert keys(followed) == keys(now()) == ["g3"]
-    assert keys(followed, "other") == keys(now(), "other") == ["g0"]
+    with store.reading() as head, waiting_lines.current(head) as followed:
+        assert followed is lines
+        assert keys(followed) == keys(now()) == ["g3"]
+        assert keys(followed, "other") == keys(now(), "other") == ["g0"]
 
 
 def test_what_minima_ask_for_is_added_up():

@@ -804,9 +804,9 @@ def group_in_closed(put):
 
 @plant("the scheduler makes groups in closed queues for pods that have none")
 def adopted_by_closed(put):
-    from scheduler.cycle import cycle
+    from scheduler.cycle import adoptions
 
-    put(cycle, "_closed_to", lambda snapshot, adoption: None)
+    put(adoptions, "_closed_to", lambda snapshot, adoption: None)
 
 
 @plant("a Command whose target is gone is stored for nobody")

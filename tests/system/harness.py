@@ -50,6 +50,7 @@ class System:
             "VOLCANO_UI_PORT": str(self.port),
             "VOLCANO_UI_API_PORT": str(self.api_port),
             "VOLCANO_UI_NODES": str(nodes),
+            "VOLCANO_UI_ENGINE": "none",  # pods are processes, whatever is installed
             "VOLCANO_UI_RUNNING": "end",  # a test run that is killed leaves nothing behind
             **variables,
         }

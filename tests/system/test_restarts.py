@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -29,6 +30,18 @@ def own(tmp_path, request):
 
 def stops(running):
     return pytest.mark.parametrize("own", [running], indirect=True)
+
+
+@contextlib.contextmanager
+def at_work(own, jobs):
+    """Start a system and have jobs run on it, by name; yields who looks at it."""
+    with own, Person(own) as person, own.store() as store:
+        watcher = Watcher(store)
+        for each in jobs:
+            person.create(each)
+        for each in jobs:
+            watcher.reaches(each["metadata"]["name"], "Running")
+        yield watcher
 
 
 def said(own):
@@ -59,10 +72,7 @@ def ran_on(own, watcher, name, uid, go):
 )
 def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, tmp_path, end):
     go = tmp_path / "go"
-    with own, Person(own) as person, own.store() as store:
-        watcher = Watcher(store)
-        person.create(job("held", held(go)))
-        watcher.reaches("held", "Running")
+    with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         end(own)
         assert set(own.shims().values()) == {uid}
@@ -73,10 +83,7 @@ def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, tmp_pa
 
 def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
     go = tmp_path / "go"
-    with own, Person(own) as person, own.store() as store:
-        watcher = Watcher(store)
-        person.create(job("held", held(go)))
-        watcher.reaches("held", "Running")
+    with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         own.stop()
         assert "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own)
@@ -88,10 +95,7 @@ def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
 
 def test_killed_agent_costs_nothing(own, tmp_path):
     go = tmp_path / "go"
-    with own, Person(own) as person, own.store() as store:
-        watcher = Watcher(store)
-        person.create(job("held", held(go)))
-        watcher.reaches("held", "Running")
+    with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         before = own.children()["agent"]
         os.kill(before, signal.SIGKILL)
@@ -132,19 +136,14 @@ def test_job_whose_pods_ended_with_the_machine_runs_again(own, tmp_path, end):
     restarts = [{"event": "PodEvicted", "action": "RestartJob"}]
     aborts = [{"event": "PodEvicted", "action": "AbortJob"}]
     fails = [{"event": "PodFailed", "action": "TerminateJob"}]
-    with own, Person(own) as person, own.store() as store:
-        watcher = Watcher(store)
-        jobs = {
-            "plain": job("plain", held(go, replicas=2)),
-            "restarts": job("restarts", held(go), policies=restarts),
-            "aborts": job("aborts", held(go), policies=aborts),
-            "fails": job("fails", held(go), policies=fails),
-            "stays": job("stays", held(go, restartPolicy="OnFailure")),
-        }
-        for each in jobs.values():
-            person.create(each)
-        for name in jobs:
-            watcher.reaches(name, "Running")
+    jobs = {
+        "plain": job("plain", held(go, replicas=2)),
+        "restarts": job("restarts", held(go), policies=restarts),
+        "aborts": job("aborts", held(go), policies=aborts),
+        "fails": job("fails", held(go), policies=fails),
+        "stays": job("stays", held(go, restartPolicy="OnFailure")),
+    }
+    with at_work(own, jobs.values()) as watcher:
         before = {name: uids(watcher, name) for name in jobs}
         end(own)
         go.touch()
@@ -158,7 +157,7 @@ def test_job_whose_pods_ended_with_the_machine_runs_again(own, tmp_path, end):
         assert uids(watcher, "stays") == before["stays"], "the same pod began again in its place"
         told = {
             each.object["reason"]
-            for each in store.find(EVENTS)
+            for each in watcher.store.find(EVENTS)
             if each.object["involvedObject"]["kind"] == "Pod"
         }
         assert "NodeShutdown" in told
@@ -167,12 +166,8 @@ def test_job_whose_pods_ended_with_the_machine_runs_again(own, tmp_path, end):
 @stops("end")
 def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, tmp_path):
     go = tmp_path / "go"
-    with own, Person(own) as person, own.store() as store:
-        watcher = Watcher(store)
-        person.create(job("held", held(go, replicas=2)))
-        person.create(job("checks", shell(f"trap 'exit 0' TERM; until [ -e {go} ]; do sleep 0.05; done")))
-        for name in ("held", "checks"):
-            watcher.reaches(name, "Running")
+    checks = shell(f"trap 'exit 0' TERM; until [ -e {go} ]; do sleep 0.05; done")
+    with at_work(own, [job("held", held(go, replicas=2)), job("checks", checks)]) as watcher:
         before = uids(watcher, "held") | uids(watcher, "checks")
         own.stop()
         assert (
@@ -191,13 +186,11 @@ def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, tmp_path):
 @stops("wait")
 def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
     go = tmp_path / "go"
-    with own, Person(own) as person, own.store() as store:
-        watcher = Watcher(store)
-        person.create(job("held", held(go)))
-        watcher.reaches("held", "Running")
+    with at_work(own, [job("held", held(go))]) as watcher:
         own.process.send_signal(signal.SIGINT)
         until(lambda: "Stopping once 1 running pod (default/held-main-0) has ended" in said(own))
-        person.create(job("later", shell("exit 0")))
+        with Person(own) as person:
+            person.create(job("later", shell("exit 0")))
         go.touch()
         assert own.process.wait(HANG_S) == 0
         assert watcher.phase("held") == "Completed", "its end was heard"
@@ -210,14 +203,11 @@ def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
 @stops("wait")
 def test_second_signal_ends_the_waiting_and_leaves_the_pod(own, tmp_path):
     go = tmp_path / "go"
-    with own, Person(own) as person, own.store() as store:
-        watcher = Watcher(store)
-        person.create(job("held", held(go)))
-        watcher.reaches("held", "Running")
+    with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         own.process.send_signal(signal.SIGINT)
         until(lambda: "Stopping once" in said(own))
-        until(lambda: not is_ready(store))
+        until(lambda: not is_ready(watcher.store))
         own.stop()
         assert set(own.shims().values()) == {uid}
         own.start()

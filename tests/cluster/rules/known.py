@@ -52,6 +52,9 @@ class Known:
     def claim(self, namespace, name):
         return self.objects.get(("PersistentVolumeClaim", namespace, name))
 
+    def needs_commands(self):
+        return True
+
     def free_name(self, resource, namespace, base):
         return f"{base}{next(self.numbers):05}"
 

@@ -187,3 +187,17 @@ def test_stored_pods_are_left_alone():
 def test_claims_out_of_bounds_are_refused(bounds, expected):
     found = admit(CLAIMS, claim("1Gi"), None, limits(item("PersistentVolumeClaim", **bounds)))
     assert str(found.error) == f'persistentvolumeclaims "data" is forbidden: {expected}'
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        pytest.param([DEFAULTS], False, id="defaults refuse nobody"),
+        pytest.param([DEFAULTS, item(max={"cpu": "1"})], True, id="maximum"),
+        pytest.param([item(min={"cpu": "1"})], True, id="minimum"),
+        pytest.param([item("Pod", maxLimitRequestRatio={"cpu": "2"})], True, id="ratio"),
+        pytest.param([], False, id="nothing"),
+    ],
+)
+def test_which_ranges_may_refuse(items, expected):
+    assert ranges.bounds(limits(*items)) == expected

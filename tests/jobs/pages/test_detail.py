@@ -44,6 +44,25 @@ def test_the_page_shows_phase_gang_steps_and_pods(client, running, parse):
     assert "3" in "".join(pods[3].find("td[@data-label='Exit code']").itertext())
 
 
+def test_a_pod_names_the_devices_that_it_has_once_each(client, running, parse):
+    had = [
+        {
+            "name": "nvidia.com/gpu",
+            "resources": [{"resourceID": each} for each in ("GPU-1a", "GPU-2b", "GPU-1a")],
+        }
+    ]
+    status = {"name": "main", "state": {"running": {}}, "allocatedResourcesStatus": had}
+    store.write(
+        Patch(PODS, "default", "train-worker-0", {"status": {"containerStatuses": [status]}}, "status")
+    )
+    page = parse(client.get("/jobs/default/train/"))
+    first, second, *_ = (
+        " ".join("".join(row.find("td[@data-label='Node']").itertext()).split())
+        for row in page.findall(".//tbody[@id='table-rows']/tr")
+    )
+    assert first == f"{second} GPU-1a, GPU-2b" or first == f"{second}GPU-1a, GPU-2b"
+
+
 def test_a_waiting_job_says_why_in_the_schedulers_words(client, alice, parse):
     world.make(
         "wait", "Pending", why="Needs 4 × 64 CPU; the largest node has 2.", message="0 of 4 pods are running."

@@ -113,3 +113,22 @@ def test_a_waiting_job_says_its_place_and_who_is_before_it(client, alice, parse)
 
 def group_of(job):
     return next(each.name for each in store.find(POD_GROUPS) if each.name.startswith(f"{job}-"))
+
+
+def test_image_that_cannot_be_had_is_told_with_what_the_registry_said_and_what_helps(client, alice, parse):
+    world.make(
+        "wait", "Running", pods=[{"task": "worker", "index": each} for each in (0, 1)], counts={"pending": 2}
+    )
+    said = 'ErrImagePull: failed to pull image "r.example.org/a:1": reading manifest 1: manifest unknown'
+    waiting = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "r.example.org/a:1": {said}'}
+    found = sorted(store.find(PODS), key=lambda each: each.name)[:2]
+    for pod in found:
+        status = {"name": "main", "image": "r.example.org/a:1", "state": {"waiting": waiting}}
+        patch = {"status": {"phase": "Pending", "containerStatuses": [status]}}
+        store.write(Patch(PODS, pod.namespace, pod.name, patch, "status"), now=clock.milliseconds())
+    shown = why(client, parse)
+    assert (
+        "2 pods wait for the image r.example.org/a:1, which cannot be had: reading manifest 1: manifest unknown."
+        in shown
+    )
+    assert "What helps: The registry has no such image: check its name and tag." in shown

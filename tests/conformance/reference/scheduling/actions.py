@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import decided, differs, section
 from tests.conformance.reference.scheduling.session import LEAVING
 
 SECTIONS = (
@@ -45,9 +45,9 @@ SECTIONS = (
                 "`fifo`: when the first group cannot start nobody of the queue does",
                 "`dequeueStrategy: fifo`",
             ),
-            "predicateErrorCacheEnable": not_done(
+            "predicateErrorCacheEnable": decided(
                 "A node that was refused to a task is not asked again",
-                "All nodes are looked at in each cycle",
+                "What Volcano's scheduler remembers of nodes (`predicateErrorCacheEnable`, `predicate.CacheEnable`)",
             ),
         },
     ),
@@ -83,9 +83,9 @@ SECTIONS = (
             "entry": differs("On a full cluster a new group is not let in", "`preempt` on a full cluster"),
             "nominatedNodeName": differs("The pod is told a node", "Room of victims"),
             "ports and affinity": "Nodes are looked at with all rules about other pods",
-            "enableTopologyAwarePreemption": not_done(
+            "enableTopologyAwarePreemption": decided(
                 "A search over more nodes that spares the most important victims",
-                "All nodes are looked at anyway",
+                "`enableTopologyAwarePreemption`",
             ),
             "not listed": "Where preempt is not an action nobody goes",
         },

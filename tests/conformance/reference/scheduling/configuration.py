@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import decided, differs, section
 
 CONF = "`volcano-scheduler.conf`"
 ALWAYS = "Plugins and actions that are not listed"
-PROCESS = "The scheduler is a part of this system, not a process with options of its own"
 
 SECTIONS = (
     section(
@@ -30,7 +29,7 @@ SECTIONS = (
             "invalid": "The configuration before it holds",
             "reloading": differs("The file is watched", CONF),
             "one cycle": "A cycle goes by one configuration",
-            "configurations": not_done("Arguments of actions", "No action has any here"),
+            "configurations": "Arguments of actions",
             "metrics": differs(
                 "Where the load of nodes comes from", "`usage`: source of figures (`metrics`)"
             ),
@@ -46,26 +45,36 @@ SECTIONS = (
                 "Part of the nodes that is looked at", "Nodes that are looked at"
             ),
             "--leader-elect": "Of several processes one decides at a time",
-            "--priority-class": not_done("Whether classes count", "They always do"),
-            "--default-queue": not_done("Another queue for groups that name none", "It is `default`"),
-            "--node-selector": not_done("Only some nodes", "All nodes of the cluster are used"),
-            "--scheduler-sharding-mode, MULTI_SCHEDULER_ENABLE": not_done(
-                "Several schedulers share the nodes", "One scheduler decides"
+            "--priority-class": decided("Whether classes count", "Options of the scheduler's process"),
+            "--default-queue": decided(
+                "Another queue for groups that name none", "Options of the scheduler's process"
             ),
-            "--cache-dumper": not_done(
-                "Writes what the scheduler knows to a file", "It knows what is in the store"
+            "--node-selector": decided(
+                "Only some nodes",
+                "Several schedulers for one cluster (`--node-selector`, sharding, `MULTI_SCHEDULER_ENABLE`, the agent scheduler)",
             ),
-            "--kube-api-qps, threads, addresses, timeouts": not_done("Of the process", PROCESS),
+            "--scheduler-sharding-mode, MULTI_SCHEDULER_ENABLE": decided(
+                "Several schedulers share the nodes",
+                "Several schedulers for one cluster (`--node-selector`, sharding, `MULTI_SCHEDULER_ENABLE`, the agent scheduler)",
+            ),
+            "--cache-dumper": decided(
+                "Writes what the scheduler knows to a file", "Options of the scheduler's process"
+            ),
+            "--kube-api-qps, threads, addresses, timeouts": decided(
+                "Of the process", "Options of the scheduler's process"
+            ),
         },
     ),
     section(
         "scheduler 4.3",
         "Metrics",
         {
-            "volcano_…": not_done(
-                "Numbers for Prometheus",
-                "Shares, use and waiting are on the pages; there is no such endpoint yet",
-            )
+            "volcano_queue_…": "Figures of queues for Prometheus",
+            "unschedule_…, e2e_job_scheduling_duration": "How many wait, for how many pods, and how long it took until a job had its nodes",
+            "others": decided(
+                "How long cycles, actions and plugins take, and how often there were which",
+                "Numbers of cycles, actions and plugins for Prometheus",
+            ),
         },
     ),
 )

@@ -5,7 +5,7 @@ Sources: the seeds 001 and 002; volcano-scheduler §10.
 
 from __future__ import annotations
 
-from tests.conformance.items import SEED, differs, not_done, section
+from tests.conformance.items import SEED, decided, differs, section
 
 QUOTA = "Quotas are kept pod by pod; a group reserves nothing yet"
 KEP_NAMES = "Names of the coscheduling KEP"
@@ -159,9 +159,9 @@ _TODAY = (
             "14": "A changed group counts from the next cycle on",
             "16": "Policies of a job act when pods fail; the scheduler only reports",
             "17": differs("Gangs stay at their minimum", "Victims of `preempt`"),
-            "18": not_done(
+            "18": decided(
                 "Several schedulers may share the nodes by labels, shards or hashes",
-                "One scheduler decides; pods of others take room",
+                "Several schedulers for one cluster (`--node-selector`, sharding, `MULTI_SCHEDULER_ENABLE`, the agent scheduler)",
             ),
             "19": differs(
                 "Pods say PodScheduled=False, Unschedulable or Schedulable",

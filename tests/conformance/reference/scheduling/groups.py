@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import decided, differs, section
 
 MADE = "Group that is made for pods"
 HANDED_ON = "Stored and handed on; not yet scheduled"
@@ -63,9 +63,9 @@ SECTIONS = (
                 "The group is refused again and again",
                 "Pods without a group, in a queue that is Closed or Closing",
             ),
-            "ReplicaSets": not_done(
+            "ReplicaSets": decided(
                 "A group follows its ReplicaSet or StatefulSet",
-                "Their pods are made by Kubernetes; the group is owned by them and goes with them",
+                "Groups that follow ReplicaSets and StatefulSets",
             ),
         },
     ),
@@ -90,9 +90,9 @@ SECTIONS = (
                 "Annotations `volcano.sh/jdb-min-available` and `volcano.sh/jdb-max-unavailable`",
             ),
             "others": "Pods of other schedulers are not looked at",
-            "resourceGroups": not_done(
+            "resourceGroups": decided(
                 "A file of the webhook adds selectors, tolerations and affinity to pods",
-                "There is no such file; pods and their templates say so themselves",
+                "`resourceGroups` of the admission of pods",
             ),
         },
     ),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
-
-NETWORK = "HyperNodes are not known yet"
-PROGRAM = "No other program is asked, and none is loaded"
+from tests.conformance.items import decided, differs, section
 
 SECTIONS = (
     section(
@@ -82,9 +79,9 @@ SECTIONS = (
             "strict: false": "Or any node",
             "enablePreferredOrder": "The order of what is preferred counts",
             "enableHierarchy": "A queue that says nothing inherits",
-            "nodegroup-resource-limits": not_done(
+            "nodegroup-resource-limits": decided(
                 "The annotation limits what a queue uses of a group",
-                "No effect; a queue has its `capability`",
+                "`nodegroup`: the annotation `volcano.sh/nodegroup-resource-limits`",
             ),
             "why": differs(
                 "Pods are told which nodes are none of their queue's",
@@ -142,7 +139,9 @@ SECTIONS = (
                 "`resource-strategy-fit`: annotations of pods `volcano.sh/resource-strategy-scoring-type` and `-weight`",
             ),
             "sra": "Nodes with scarce devices come after others",
-            "proportional": not_done("CPU and memory are kept for idle devices", "No effect, and said so"),
+            "proportional": differs(
+                "CPU and memory are kept for idle devices", "`resource-strategy-fit`: `proportional`"
+            ),
         },
     ),
     section(
@@ -168,16 +167,17 @@ SECTIONS = (
         "scheduler 3.11 others",
         "Plugins that are not here",
         {
-            "numa-aware": not_done("CPUs of one NUMA node", "Nodes are not divided by NUMA"),
-            "deviceshare": not_done("Parts of devices", "Devices are given out whole"),
+            "numa-aware": decided(
+                "CPUs of one NUMA node", "Parts of nodes and of devices (`numa-aware`, `deviceshare`)"
+            ),
+            "deviceshare": decided(
+                "Parts of devices", "Parts of nodes and of devices (`numa-aware`, `deviceshare`)"
+            ),
             "resourcequota": differs(
                 "A group enters when the quota of its namespace has room", "ResourceQuotas at entry"
             ),
-            "extender": not_done(
-                "An HTTP server is asked",
-                "A cycle waits for nobody; webhooks and scheduling gates are for rules of one's own",
-            ),
-            "--plugins-dir": not_done("Plugins of one's own", PROGRAM),
+            "extender": decided("An HTTP server is asked", "Plugin `extender`"),
+            "--plugins-dir": decided("Plugins of one's own", "Plugins of one's own (`--plugins-dir`)"),
         },
     ),
     section(
@@ -204,10 +204,11 @@ SECTIONS = (
                 "A job's pods are drawn together", "`networkTopology` without a highest tier, or `soft`"
             ),
             "subgroups": "Each partition has a topology of its own",
-            "weight": not_done("How much it counts; 1", "No effect, and said so"),
+            "weight": differs("How much it counts; 1", "`weight` of `network-topology-aware`"),
             "hypernode.binpack": "The fuller part of the network first, by resource",
             "hypernode.binpack.normal-pod": differs(
-                "Ordinary pods fill parts of the network one after the other", "Ordinary pods and HyperNodes"
+                "Ordinary pods fill parts of the network one after the other",
+                "Ordinary pods and HyperNodes (`hypernode.binpack.normal-pod.enable`)",
             ),
         },
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import decided, differs, section
 
 ALWAYS = "Plugins and actions that are not listed"
 
@@ -48,9 +48,9 @@ SECTIONS = (
                 "With `enablePreemptable` only jobs with a larger share give to those with a smaller one",
                 "Victims of `preempt`",
             ),
-            "hierarchy": not_done(
+            "hierarchy": decided(
                 "Annotations of queues make a tree with weights (hdrf)",
-                "`spec.parent` makes the tree; the annotations are kept",
+                "Queue annotations `volcano.sh/hierarchy` in the scheduler (hdrf)",
             ),
         },
     ),
@@ -100,8 +100,9 @@ SECTIONS = (
             "ancestorReclaimLevel": differs(
                 "How far up one looks", "`reclaim` between queues with different parents"
             ),
-            "DRA": not_done(
-                "`deviceclass/…` limits devices of claims", "The scheduler knows no claims of devices"
+            "DRA": decided(
+                "`deviceclass/…` limits devices of claims",
+                "Quotas of devices of claims (`deviceclass/…` in a queue)",
             ),
         },
     ),
@@ -119,16 +120,16 @@ SECTIONS = (
             "volumes": differs(
                 "Pods wait until their claims are bound", "A pod's volume of a claim that does not exist"
             ),
-            "volume binding": not_done(
-                "Volumes are chosen with the node",
-                "Claims are bound without regard to nodes, or by others before",
-            ),
-            "volume limits, zones": not_done(
-                "Of volumes on a node", "The scheduler knows no limits and zones of volumes"
-            ),
+            "volume binding": decided("Volumes are chosen with the node", "Volumes and nodes"),
+            "volume limits, zones": decided("Of volumes on a node", "Volumes and nodes"),
             "DRA": differs("Devices of claims", "`resourceClaims`"),
-            "switches": not_done("`predicate.…Enable` switches each off", "Rules of Kubernetes always hold"),
-            "CacheEnable": not_done("Answers are kept by template", "Equal pods are judged once in any case"),
+            "switches": decided(
+                "`predicate.…Enable` switches each off", "Switches of rules (`predicate.…Enable`)"
+            ),
+            "CacheEnable": decided(
+                "Answers are kept by template",
+                "What Volcano's scheduler remembers of nodes (`predicateErrorCacheEnable`, `predicate.CacheEnable`)",
+            ),
         },
     ),
     section(
@@ -147,7 +148,7 @@ SECTIONS = (
             "tainttoleration.weight": differs(
                 "Taints with PreferNoSchedule; 3", "Taints with the effect PreferNoSchedule"
             ),
-            "imagelocality.weight": not_done("Nodes that have the image; 1", "Images are not pulled here"),
+            "imagelocality.weight": decided("Nodes that have the image; 1", "`imagelocality.weight`"),
             "podtopologyspread.weight": "ScheduleAnyway; 2",
             "among which nodes": differs(
                 "Preferences are compared among the nodes that were looked at",

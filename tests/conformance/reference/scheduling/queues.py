@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import decided, differs, section
 
 WISH = "Wish and fact"
 COUNTERS = "Counters in the status"
@@ -33,7 +33,7 @@ _KIND = (
             "dequeueStrategy": "`traverse` where it is left out, or `fifo`",
             "affinity": "Which nodes it uses",
             "type": "Free text, kept",
-            "extendClusters": not_done("Other clusters", "Stored; jobs are handed on to no other cluster"),
+            "extendClusters": decided("Other clusters", "`spec.extendClusters` of a queue"),
             "state": differs("There is none", WISH),
         },
     ),
@@ -44,6 +44,7 @@ _KIND = (
             "state": "Open, Closed, Closing",
             "state of a new queue": differs("Empty at first", "New queue"),
             "allocated": "What its pods hold, also in the queues above",
+            "reservation": decided("Room that is kept; nobody writes it", "`status.reservation` of a queue"),
             "pending, running, unknown, inqueue, completed": differs("Nobody writes them", COUNTERS),
         },
     ),
@@ -53,8 +54,9 @@ _KIND = (
         {
             "hierarchy": "`volcano.sh/hierarchy` and its weights are checked and kept; a path begins at root",
             "closed-by-parent": differs("Remembers who closed a queue", "Queues below a closed one"),
-            "nodegroup-resource-limits": not_done(
-                "Limits on groups of nodes", "Stored, without effect; a queue has its `capability`"
+            "nodegroup-resource-limits": decided(
+                "Limits on groups of nodes",
+                "`nodegroup`: the annotation `volcano.sh/nodegroup-resource-limits`",
             ),
         },
     ),
@@ -108,12 +110,8 @@ _ADMISSION = (
             "descendants' capability": "A capability below that of a queue below it",
             "children": "Deserving less, or a lower guarantee, than the children together",
             "Closing": differs("A queue that is closing may not be changed", "Updates of a Closing queue"),
-            "options": not_done(
-                "Limits of the webhook are options", "The limits are fixed: five levels, root protected"
-            ),
-            "exempt": not_done(
-                "What is in kube-system is not checked", "All is checked; queues are in no namespace"
-            ),
+            "options": decided("Limits of the webhook are options", "Options of the admission of queues"),
+            "exempt": decided("What is in kube-system is not checked", "Options of the admission of queues"),
         },
     ),
     section(
@@ -124,8 +122,8 @@ _ADMISSION = (
             "root": "Never",
             "children": "Not with children",
             "state": differs("In any state", "Deletion"),
-            "allocated pods": not_done(
-                "By an option: not while pods run", "Only closed queues go, and those are empty"
+            "allocated pods": decided(
+                "By an option: not while pods run", "Options of the admission of queues"
             ),
         },
     ),
@@ -133,9 +131,8 @@ _ADMISSION = (
         "queues 1.11",
         "Policies in CEL in place of the webhooks",
         {
-            "subset": not_done(
-                "The chart may install a weaker set of rules",
-                "Admission is built in and cannot be replaced by less of it",
+            "subset": decided(
+                "The chart may install a weaker set of rules", "Options of the admission of queues"
             )
         },
     ),
@@ -197,7 +194,7 @@ _STATES = (
         {
             "tried again": "What fails is tried again",
             "given up": differs("After 15 tries an event says so", "Writes that fail"),
-            "metrics": not_done("Counts of pod groups for Prometheus", "They are in the status"),
+            "metrics": "Counts of pod groups for Prometheus",
         },
     ),
     section(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import decided, differs, section
 
 _PREEMPT = "Victims of `preempt`"
 _TIERS = "Tiers of plugins"
@@ -60,9 +60,9 @@ SECTIONS = (
                 "Which node is preempted on",
             ),
             "24": differs("A gang may stay half bound", "A gang of which only a part could be bound"),
-            "25": not_done(
+            "25": decided(
                 "Another scheduler for single pods, without gangs (agent scheduler)",
-                "One scheduler places all pods",
+                "Several schedulers for one cluster (`--node-selector`, sharding, `MULTI_SCHEDULER_ENABLE`, the agent scheduler)",
             ),
         },
     ),

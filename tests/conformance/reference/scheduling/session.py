@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.items import differs, not_done, section
+from tests.conformance.items import decided, differs, section
 
 LEAVING = "Room that pods are about to leave"
 
@@ -28,13 +28,12 @@ SECTIONS = (
             "init containers": "At least what an init container asks for, beside the sidecars that started before it",
             "overhead": "And its overhead",
             "pod level": "What the pod states as a whole comes before what its containers state",
-            "resize": not_done(
+            "resize": decided(
                 "A pod that is being resized counts with the larger of both amounts",
-                "Pods are not resized here",
+                "Pods that are resized in place",
             ),
-            "CSI volumes": not_done(
-                "Volumes count against the limits of their drivers on a node",
-                "The scheduler knows no such limits",
+            "CSI volumes": decided(
+                "Volumes count against the limits of their drivers on a node", "Volumes and nodes"
             ),
         },
     ),
@@ -48,9 +47,9 @@ SECTIONS = (
             "preemptable": "`volcano.sh/preemptable`, annotation, else label: true where it is left out, false where it cannot be read",
             "revocable-zone": "Pods that may run on nodes of a time window",
             "scheduling gates": "A pod with gates gets no node",
-            "queue-allocation-gate": not_done(
+            "queue-allocation-gate": decided(
                 "A gate that Volcano itself takes off when the queue has room (behind a feature gate, off by default)",
-                "Who puts a gate on a pod takes it off",
+                "Gate `scheduling.volcano.sh/queue-allocation-gate`",
             ),
             "resourceClaims": differs("Devices of claims are looked for", "`resourceClaims`"),
             "being deleted": "A pod that is being deleted holds its room until it is gone",
@@ -89,10 +88,7 @@ SECTIONS = (
             "overfull": "A node with more pods than it has room for takes nobody until there is room",
             "future": differs("Room that pods are leaving may be promised for the rest of a cycle", LEAVING),
             "not Ready": differs("Conditions of nodes are not read", "Nodes that are not Ready"),
-            "oversubscription": not_done(
-                "Annotations add to what a node has",
-                "They are written by an agent of Volcano's that is not part of this",
-            ),
+            "oversubscription": decided("Annotations add to what a node has", "Oversubscription"),
         },
     ),
     section(

@@ -1,0 +1,21 @@
+"""The engines that run images on the machines of the embedded cluster, as their nodes tell of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from cluster.api.cluster_view import ClusterView
+from cluster.rules import node_engines
+from cluster.store import store
+
+if TYPE_CHECKING:
+    from cluster.rules.node_engines import NodeEngine
+
+
+def told() -> list[NodeEngine]:
+    """Return the engines of all nodes that tell of one or of none; nothing where another cluster is behind the pages."""
+    if settings.TARGET is not None:
+        return []
+    return [found for node in ClusterView(store).machines() if (found := node_engines.read(node)) is not None]

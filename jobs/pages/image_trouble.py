@@ -1,0 +1,39 @@
+"""Which images pods of a job wait for, as its page tells it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobs.rules import image_waits
+from jobs.rules.image_waits import ImageWait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jobs.pages.reading import ContainerStatus, Pod
+
+MOST = 3  # images that are told
+
+
+def of_pods(pods: Iterable[Pod]) -> list[ImageWait]:
+    """Return what pods wait for an image, each image once, those of most pods first."""
+    found: dict[str, ImageWait] = {}
+    for pod in pods:
+        if pod.is_ended:
+            continue
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+            wait = _of(status)
+            if wait is not None:
+                before = found.get(wait.image)
+                found[wait.image] = wait._replace(pods=before.pods + 1) if before else wait
+                break
+    return sorted(found.values(), key=lambda each: (-each.pods, each.image))[:MOST]
+
+
+def _of(status: ContainerStatus) -> ImageWait | None:
+    waiting = status.state.waiting
+    if waiting is None or waiting.reason not in image_waits.REASONS:
+        return None
+    return ImageWait(
+        status.image, image_waits.said(waiting.message), image_waits.remedy(waiting.reason, waiting.message)
+    )

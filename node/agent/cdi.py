@@ -1,0 +1,145 @@
+"""Devices that their vendors describe by the Container Device Interface (CDI): pure, but for `Specs`, which reads the files.
+
+A spec names the devices of one kind, `vendor.com/class`, and what a container needs for each: files of
+/dev, variables, mounts and hooks. Containers here run their machine's programs,
+so a mount that shows a file where it is anyway is of no account, and one that shows it elsewhere, or a
+hook, which is a program that an engine runs beside the container, cannot be had: such a device is not offered.
+Source: the Container Device Interface specification, versions 0.3 to 1.0.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from kube import lenient, names
+from node.devices import Device, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# In this order; of two specs of a kind the later one holds.
+FOLDERS = (Path("/etc/cdi"), Path("/var/run/cdi"))
+ENDINGS = (".json", ".yaml", ".yml")
+LARGEST = 1 << 20  # bytes of a spec
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
+log = logging.getLogger(__name__)
+
+
+class CdiError(ValueError):
+    """A spec offers no devices; the message says why, and what to do."""
+
+
+def parse(text: str) -> Kind:
+    """Return the kind that a spec in YAML or JSON describes, with the devices that containers can have; CdiError if none."""
+    try:
+        spec = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise CdiError(f"it is neither YAML nor JSON: {str(error).splitlines()[0]}") from None
+    if not isinstance(spec, dict):
+        raise CdiError("it is no object; write one with cdiVersion, kind and devices.")
+    kind = lenient.text(spec, "kind")
+    if "/" not in kind or names.qualified_name(kind):
+        raise CdiError(f"its kind {kind!r} is no name of a resource; write vendor.com/class.")
+    common = _edits(spec, kind)
+    found = [_device(each, common) for each in lenient.sequence(spec, "devices") if isinstance(each, dict)]
+    offered = _single(found, common)
+    if not offered:
+        raise CdiError("it describes no devices; write some with a name and containerEdits each.")
+    return Kind(kind, (), offered)
+
+
+def _device(entry: dict[str, Any], common: Device) -> Device:
+    name = lenient.text(entry, "name")
+    if not _NAME.fullmatch(name):
+        raise CdiError(f"{name!r} cannot be the name of a device; write letters, digits and _.:-")
+    own = _edits(entry, name)
+    return own._replace(files=(*common.files, *own.files), env=(*common.env, *own.env))
+
+
+def _edits(holder: dict[str, Any], name: str) -> Device:
+    """Return the files and variables of a device, or of all in a spec."""
+    if lenient.sequence(holder, "containerEdits", "hooks"):
+        raise CdiError(
+            f"{name} has hooks, programs that only an engine of containers runs; describe it without."
+        )
+    for mount in lenient.sequence(holder, "containerEdits", "mounts"):
+        source, target = (lenient.text(mount, field) for field in ("hostPath", "containerPath"))
+        if source != target:
+            raise CdiError(
+                f'{name} shows "{source}" as "{target}"; containers here see files where they are.'
+            )
+    files = []
+    for node in lenient.sequence(holder, "containerEdits", "deviceNodes"):
+        path = lenient.text(node, "path")
+        if not path.startswith("/dev/") or ".." in path.split("/"):
+            raise CdiError(f'the file "{path}" of {name} does not lie in /dev.')
+        if lenient.text(node, "hostPath") not in ("", path):
+            raise CdiError(
+                f'the file "{path}" of {name} has another name on the machine; name it as it is there.'
+            )
+        files.append(path)
+    return Device(name, files=tuple(files), env=tuple(_variables(holder, name)))
+
+
+def _variables(holder: dict[str, Any], name: str) -> Iterable[tuple[str, str]]:
+    for line in lenient.sequence(holder, "containerEdits", "env"):
+        variable, equals, value = str(line).partition("=")
+        if not equals or names.env_name(variable):
+            raise CdiError(f"{str(line)!r} of {name} sets no variable; write NAME=VALUE.")
+        yield variable, value
+
+
+def _single(found: Sequence[Device], common: Device) -> tuple[Device, ...]:
+    """Leave out other names of a device, and those that stand for several: nothing may be given out twice."""
+    own = {device.id: frozenset(device.files) - set(common.files) for device in found}
+    if len(own) < len(found):
+        raise CdiError("it has a name twice; give each device one of its own.")
+    first = {files: name for name, files in reversed(own.items()) if files}
+    return tuple(
+        device
+        for device in found
+        if first.get(own[device.id], device.id) == device.id
+        and not any(files < own[device.id] for files in first)
+    )
+
+
+class Specs:
+    """The specs of this machine: files that are read again when they have changed."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = folders
+        self._read: dict[Path, tuple[int, Kind | None]] = {}
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return what the specs describe by now; what is wrong with one is logged once."""
+        files = [file for folder in self._folders for file in _files(folder)]
+        self._read = {file: found for file in files if (found := self._of(file)) is not None}
+        kinds = {kind.resource: kind for _, kind in self._read.values() if kind is not None}
+        return tuple(kinds.values())
+
+    def _of(self, file: Path) -> tuple[int, Kind | None] | None:
+        try:
+            state = file.stat()
+            before = self._read.get(file)
+            if before is not None and before[0] == state.st_mtime_ns:
+                return before
+            if state.st_size > LARGEST:
+                raise CdiError(f"it has more than {LARGEST:,} bytes.")
+            return state.st_mtime_ns, parse(file.read_text())
+        except OSError:  # it went meanwhile, or is not ours to read
+            return None
+        except ValueError as error:
+            log.warning("devices of %s are not offered: %s", file, error)
+            return state.st_mtime_ns, None
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.iterdir() if file.suffix in ENDINGS)
+    except OSError:
+        return []

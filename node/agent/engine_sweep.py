@@ -1,0 +1,82 @@
+"""Removing containers that nobody watches over: their shim was killed, and an engine's containers do not end with it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from node import attempts
+from node.agent.engines import environment
+from node.agent.image_containers import LABEL
+from node.agent.image_orders import node_id
+from node.shim.contained import NOTE, problem
+from node.shim.shim import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from node.agent.engines import Engine
+    from node.paths import Layout
+
+TRIES = 20
+AGAIN_S = 0.5
+log = logging.getLogger(__name__)
+
+
+class EngineSweep:
+    """What shims that were killed left to an engine; it works in threads of its own."""
+
+    def __init__(self, layout: Layout, engine: Engine | None) -> None:
+        self._layout = layout
+        self._engine = engine
+
+    def start(self) -> None:
+        """Remove all containers of this state directory whose shim does not live."""
+        if self._engine is not None:
+            self._in_background(self._all, self._engine.program)
+
+    def remove(self, directory: Path) -> None:
+        """Remove the container of an attempt, if it had one, by whichever engine it was made."""
+        note = read_json(str(directory / NOTE))
+        if note:
+            self._in_background(_remove, [str(word) for word in note["engine"]], str(note["name"]))
+
+    def _in_background(self, work: object, *arguments: object) -> None:
+        threading.Thread(target=work, args=arguments, name="sweep", daemon=True).start()  # type: ignore[arg-type]
+
+    def _all(self, engine: Sequence[str]) -> None:
+        label = f"label={LABEL}={node_id(str(self._layout.root.parent))}"
+        listed = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
+        for name in listed.stdout.split():
+            said = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
+            if self._is_left(json.loads(said.stdout or "{}"), name):
+                log.info("removing container %s, which nobody watches over", name)
+                _remove(engine, name)
+
+    def _is_left(self, labels: dict[str, str], name: str) -> bool:
+        try:
+            uid, container = labels["io.kubernetes.pod.uid"], labels["io.kubernetes.container.name"]
+            directory = self._layout.attempt(uid, container, int(name.rpartition("-")[2]))
+        except (KeyError, ValueError):  # gone meanwhile, or not ours
+            return False
+        return not attempts.shim_of(directory)
+
+
+def _remove(engine: Sequence[str], name: str) -> None:
+    """Remove a container; tried again where the engine is still about to note its end."""
+    for _ in range(TRIES):
+        _run(engine, "kill", "--signal", "KILL", name)
+        done = _run(engine, "rm", "--force", "--volumes", name)
+        if done.returncode == 0:
+            return
+        time.sleep(AGAIN_S)
+    log.warning("container %s is left: %s", name, problem(done.stderr))
+
+
+def _run(engine: Sequence[str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*engine, *words], capture_output=True, env=environment(), check=False, text=True)  # noqa: S603 - the engine that was found

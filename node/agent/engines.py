@@ -1,0 +1,184 @@
+"""The engine by which images run on this machine: podman or docker, found by having one run an image.
+
+What is asked of it is what containers of pods are asked later, so an engine
+that is installed and cannot do it (no daemon, control groups that its runtime
+refuses, limits that it may not set) is told with its own words.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import platform
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import tarfile
+from typing import TYPE_CHECKING, NamedTuple
+
+from node.shim.contained import problem
+from node.shim.order import FILES, Wall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+AUTO, NONE = "auto", "none"
+KNOWN = ("podman", "docker")
+IMAGE = "localhost/volcano-ui-probe:1"
+TRY_S = 30.0
+NPROC = 16_384  # more than podman itself may have is refused
+INSTALL = "install podman or docker (Debian: apt-get install podman runc)"
+# What of the agent's environment is an engine's: where it keeps things, and where its daemon is.
+_OWN = re.compile(
+    r"HOME|USER|LANG|XDG_RUNTIME_DIR|DBUS_SESSION_BUS_ADDRESS|(CONTAINERS?|DOCKER|STORAGE)_\w+|\w+_PROXY|\w+_proxy"
+)
+_SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin")
+log = logging.getLogger(__name__)
+
+
+class Engine(NamedTuple):
+    """An engine that works."""
+
+    kind: str  # "podman" or "docker"
+    version: str
+    program: tuple[str, ...]  # with the options that it needs on this machine
+    limits: bool = True  # whether it limits memory, processors and processes
+    stages: bool = False  # whether it sees mounts of the process that starts it
+
+    @property
+    def shown(self) -> str:
+        """Return the engine as people read it: `podman 4.3.1`."""
+        return f"{self.kind} {self.version}"
+
+
+class Found(NamedTuple):
+    """The engine of this machine, or why there is none."""
+
+    engine: Engine | None = None
+    why: str = ""
+
+
+def find(setting: str, wall: Wall) -> Found:
+    """Return the engine that a setting names: `auto`, `none`, `podman`, `docker` or a path; each is tried until one works."""
+    if setting == NONE:
+        return Found(None, "VOLCANO_UI_ENGINE=none")
+    problems = []
+    for name in KNOWN if setting == AUTO else (setting,):
+        program = shutil.which(name, path=environment()["PATH"])
+        if program is None:
+            problems.append(f"{name} is not installed")
+            continue
+        try:
+            return Found(_tried(program, wall))
+        except (OSError, subprocess.SubprocessError, EngineFails) as error:
+            problems.append(f"{name} does not work: {error}")
+    for each in problems:
+        log.info("no images: %s", each)
+    return Found(None, "; ".join(problems))
+
+
+class EngineFails(Exception):
+    """An engine does not do what it is asked; the message is its own."""
+
+
+def environment() -> dict[str, str]:
+    """Return the environment that engines have: nothing of the cluster's own."""
+    own = {name: value for name, value in os.environ.items() if _OWN.fullmatch(name)}
+    folders = [*os.environ.get("PATH", "").split(os.pathsep), *_SYSTEM_FOLDERS]
+    return {**own, "PATH": os.pathsep.join(dict.fromkeys(folder for folder in folders if folder))}
+
+
+def ulimits() -> tuple[str, ...]:
+    """Return the options with limits that every engine may set here: its own defaults are often above what it may."""
+    files, processes = (_most(resource.RLIMIT_NOFILE, FILES), _most(resource.RLIMIT_NPROC, NPROC))
+    return (
+        "--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}", "--ulimit", "core=0:0",
+    )  # fmt: skip
+
+
+def _most(limit: int, wished: int) -> int:
+    _, hard = resource.getrlimit(limit)
+    return wished if hard == resource.RLIM_INFINITY else min(wished, hard)
+
+
+def _tried(program: str, wall: Wall) -> Engine:
+    kind, version = _version(program)
+    failed = EngineFails("")
+    for options in _options(kind):
+        for limits in (True, False):
+            try:
+                _run((program, *options), limits=limits)
+            except EngineFails as error:
+                failed = failed if str(failed) else error
+                continue
+            stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
+            return Engine(kind, version, (program, *options), limits, stages)
+    raise failed
+
+
+def _version(program: str) -> tuple[str, str]:
+    """Return what a program calls itself and which version it is; podman may go by docker's name."""
+    said = _asked((program, "--version")).lower()
+    found = re.search(r"(podman|docker) version ([^\s,]+)", said)
+    if found is None:
+        raise EngineFails(f"it calls itself {said.strip()[:60]!r}, neither podman nor docker")
+    return found[1], found[2]
+
+
+def _options(kind: str) -> Iterator[tuple[str, ...]]:
+    """Yield the options with which an engine may work: its own choice of a runtime, then runc."""
+    yield ()
+    if kind == "podman" and (runc := shutil.which("runc", path=environment()["PATH"])):
+        yield "--runtime", runc
+
+
+def _run(program: tuple[str, ...], *, limits: bool) -> None:
+    try:
+        _asked((*program, "image", "inspect", "--format", "{{.Id}}", IMAGE))
+    except EngineFails:
+        _asked((*program, "import", "-", IMAGE), _tar())
+    bounds = ("--memory", "64m", "--cpus", "1", "--pids-limit", "100") if limits else ()
+    _asked((
+        *program, "run", "--rm", "--pull", "never", "--network", "host", "--log-driver", "none", "--cap-drop", "ALL",
+        "--security-opt", "no-new-privileges", *ulimits(), *bounds, IMAGE, "/true",
+    ))  # fmt: skip
+
+
+def _asked(argv: tuple[str, ...], given: bytes = b"") -> str:
+    env: Mapping[str, str] = environment()
+    done = subprocess.run(argv, input=given, capture_output=True, env=env, timeout=TRY_S, check=False)  # noqa: S603 - its name is the administrator's
+    if done.returncode:
+        said = problem(done.stderr.decode(errors="replace"))
+        raise EngineFails(said or f"it ended with exit code {done.returncode}")
+    return done.stdout.decode(errors="replace")
+
+
+# What the image of the trial has to execute: a program that ends with 0, as few bytes as an ELF file can have.
+_ENDS = {
+    "x86_64": (62, bytes.fromhex("31ffb83c0000000f05")),  # xor edi, edi; mov eax, 60; syscall
+    "aarch64": (183, bytes.fromhex("000080d2a80b80d2010000d4")),  # mov x0, 0; mov x8, 93; svc 0
+}
+
+
+def _tar() -> bytes:
+    """Return an image's file system with nothing but `/true`."""
+    try:
+        machine, code = _ENDS[platform.machine()]
+    except KeyError:
+        raise EngineFails(f"there is nothing to try it with on {platform.machine()}") from None
+    start, size = 0x400000, 64 + 56
+    head = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
+        "<HHIQQQIHHHHHH", 2, machine, 1, start + size, 64, 0, 0, 64, 56, 1, 0, 0, 0
+    )
+    whole = size + len(code)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, start, start, whole, whole, 0x1000)
+    program = head + segment + code
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        entry = tarfile.TarInfo("true")
+        entry.size, entry.mode = len(program), 0o755
+        tar.addfile(entry, io.BytesIO(program))
+    return packed.getvalue()

@@ -1,0 +1,95 @@
+"""From a pod's container with an image to the order that has an engine run it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from kube import amounts
+from node import attempts
+from node.agent import actions, engines, environment, hosts, image_containers, volumes
+from node.shim.order import Bind, Image, Order
+from node.status import container_id
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from kube.kinds.core import Pod
+    from node.agent.engines import Engine
+    from node.agent.images import Local
+    from node.agent.lifecycle import Start
+    from node.agent.prepare import Means
+    from node.agent.volumes import Prepared
+    from node.status import Place
+
+
+class Contained(NamedTuple):
+    """What was made ready for a container."""
+
+    directory: Path
+    volumes: Mapping[str, Prepared]
+    devices: tuple[str, ...]
+    told: Mapping[str, str]  # variables that say which devices these are
+    image: Local
+
+
+def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) -> Order:
+    """Return the order of one attempt; ConfigError when it cannot be as the pod wants it."""
+    container, layout = start.container, means.layout
+    engine = means.engine.engine
+    if engine is None:
+        raise environment.ConfigError(f"this node runs no images; {engines.INSTALL} there")
+    image_containers.check_user(pod, container, ready.image.user)
+    volumes.open_to_all(pod, ready.volumes)
+    state = str(layout.root.parent)
+    binds = volumes.binds(container, ready.volumes, {}, layout.root.parent)
+    given = volumes.variables(container, binds, mounted=True)
+    given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS)
+    given[attempts.MARK] = container_id(pod, container, start.number)
+    hosts_file = layout.hosts / hosts.group_of(pod)
+    if hosts_file.exists():
+        binds = (*binds, Bind(str(hosts_file), str(hosts.HOSTS), read_only=True))
+    image_containers.check_binds(binds, staged=engine.stages)
+    hooks = container.lifecycle
+    env = {**given, **ready.told}
+    command = environment.command(pod, container, place, env, means.lookup, means.allocatable)
+    return Order(
+        directory=str(ready.directory),
+        argv=image_containers.words(container, command.argv),
+        env={**command.env, **ready.told},
+        cwd="/",
+        node=pod.spec.node_name,
+        streak=start.streak,
+        binds=binds,
+        hide=state,
+        # Where the engine limits nothing, the shim does.
+        memory_bytes=0 if engine.limits else amounts.of(container.resources.limits).get("memory", 0),
+        stdin=container.stdin,
+        stdin_once=container.stdin_once,
+        tty=container.tty,
+        grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
+        pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
+        image=_image(pod, start, command.argv, ready, engine, state),
+    )
+
+
+def _image(pod: Pod, start: Start, argv: list[str], ready: Contained, engine: Engine, state: str) -> Image:
+    devices = [part for each in ready.devices for part in ("--device", each)]
+    more = ["--label", f"{image_containers.LABEL}={node_id(state)}", *engines.ulimits(), *devices]
+    return Image(
+        engine=engine.program,
+        kind=engine.kind,
+        id=ready.image.id,
+        name=image_containers.name(pod, start.container, start.number),
+        options=image_containers.options(pod, start.container, argv, engine, more),
+        env=engines.environment(),
+        shown=ready.image.shown,
+        stages=engine.stages,
+    )
+
+
+def node_id(state: str) -> str:
+    """Return what tells the containers of one state directory from those of others that share an engine."""
+    return hashlib.sha256(state.encode()).hexdigest()[:16]

@@ -1,0 +1,334 @@
+"""The images of this machine's containers: had, pulled or waited for, as a kubelet does.
+
+An engine takes seconds to minutes to pull, so its program runs in threads.
+The agent asks `have` before each start and is woken when something has
+changed; what is not there is an `ImageWaits` with the reason by which a
+kubelet calls it. Pods that wait for the same image wait for one pull.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cluster import clock
+from kube.kinds.core import EventType
+from kube.kinds.pod import PullPolicy
+from node import image_names
+from node.agent import events
+from node.agent.engines import environment
+from node.agent.events import Told
+from node.shim.contained import problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from kube.kinds.core import Container, Pod
+    from node.agent.engines import Engine
+    from node.agent.environment import Lookup
+
+AT_ONCE = 3  # pulls
+SEEN_S = 2.0  # for how long a failure is told as such, before it is told as being waited for
+LINES = 20  # of an engine's words that are kept
+AUTHS = ".dockerconfigjson"  # the key of a Secret of type kubernetes.io/dockerconfigjson
+Asker = tuple[str, str, str]  # a pod's uid, a container's name, and in which list of the spec it stands
+log = logging.getLogger(__name__)
+
+
+class ImageWaits(Exception):
+    """A container's image is not there; reason is a kubelet's."""
+
+    def __init__(self, reason: str, message: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Local(NamedTuple):
+    """An image on this machine."""
+
+    id: str
+    shown: str  # as statuses name it: by its digest in its registry where it has one
+    size: int = 0
+    user: str = ""
+
+
+@dataclass(slots=True)
+class _Pull:
+    """One image that is looked for or pulled, for all containers that ask with the same policy and credentials."""
+
+    image: str
+    policy: PullPolicy
+    auths: dict[str, Any]
+    askers: dict[Asker, None] = field(default_factory=dict)
+    running: bool = False
+    progress: str = ""
+    failures: int = 0
+    failed_at: float = 0.0
+    reason: str = ""
+    why: str = ""
+    waiting: set[Asker] = field(default_factory=set)  # who has been told that the next try is waited for
+
+    def due(self) -> float:
+        """Return when the next try may be."""
+        # Nobody is asked too often whether somebody has built the image here.
+        failures = 1 if self.policy is PullPolicy.NEVER else self.failures
+        return self.failed_at + image_names.back_off_s(failures) if self.failures else 0.0
+
+
+class _News(NamedTuple):
+    """What a thread has to say of a pull: an event, or its end with an image or the reason why there is none."""
+
+    key: str
+    reason: str
+    message: str
+    image: Local | None = None
+    over: bool = False
+
+
+class Images:
+    """The images that containers on this machine ask for; `wake` is called in another thread when there is something new."""
+
+    def __init__(self, engine: Engine, lookup: Lookup, wake: Callable[[], None]) -> None:
+        self._engine = engine
+        self._lookup = lookup
+        self._wake = wake
+        self._pulls: dict[str, _Pull] = {}
+        self._granted: dict[Asker, Local] = {}
+        self._told: dict[str, list[Told]] = {}  # by pod
+        self._misnamed: set[Asker] = set()
+        self._news: SimpleQueue[_News] = SimpleQueue()
+        self._turns = threading.Semaphore(AT_ONCE)
+        self._pulling: set[subprocess.Popen[bytes]] = set()
+
+    def have(self, pod: Pod, container: Container) -> Local:
+        """Return the image that a container is about to start from; ImageWaits while it has none.
+
+        Each start asks anew, because policy and image may say so. What is returned is kept until `started`.
+        """
+        asker = _asker(pod, container)
+        if asker in self._granted:
+            return self._granted[asker]
+        try:
+            name, policy = image_names.parse(container.image).whole, image_names.policy(container)
+        except image_names.InvalidImageName as error:
+            if asker not in self._misnamed:
+                self._misnamed.add(asker)
+                self._tell(asker, EventType.WARNING, "InspectFailed", str(error))
+            raise ImageWaits("InvalidImageName", str(error)) from None
+        auths = self._auths(pod)
+        key = hashlib.sha256(json.dumps([container.image, policy, auths]).encode()).hexdigest()
+        pull = self._pulls.setdefault(key, _Pull(container.image, policy, auths))
+        pull.askers[asker] = None
+        now = clock.monotonic()
+        if not pull.running and now >= pull.due():
+            self._begin(key, pull, name)
+        if pull.running and not pull.failures:
+            raise ImageWaits("ContainerCreating", pull.progress)
+        raise self._failed(asker, pull, now)
+
+    def started(self, pod: Pod, container: Container) -> None:
+        """A container was begun from its image: the next start asks again."""
+        self._granted.pop(_asker(pod, container), None)
+
+    def heard(self) -> set[str]:
+        """Return the pods for which something has changed since the last call."""
+        found: set[str] = set()
+        while not self._news.empty():
+            news = self._news.get()
+            pull = self._pulls.get(news.key)
+            if pull is None:
+                continue
+            found |= {uid for uid, *_ in pull.askers}
+            if news.over:
+                self._end(pull, news)
+            else:
+                for asker in pull.askers:
+                    self._tell(asker, EventType.NORMAL, news.reason, news.message)
+        return found
+
+    def told(self, uid: str) -> list[Told]:
+        """Return what is to be told of a pod in events, once."""
+        return self._told.pop(uid, [])
+
+    def forget(self, uid: str) -> None:
+        """Drop what is remembered for a pod."""
+        self._told.pop(uid, None)
+        self._misnamed = {asker for asker in self._misnamed if asker[0] != uid}
+        self._granted = {asker: image for asker, image in self._granted.items() if asker[0] != uid}
+        for key, pull in list(self._pulls.items()):
+            pull.askers = {asker: None for asker in pull.askers if asker[0] != uid}
+            if not pull.askers and not pull.running:
+                del self._pulls[key]
+
+    def start(self) -> None:
+        """Nothing runs before somebody asks for an image."""
+
+    def stop(self) -> None:
+        """End what is being pulled; the next agent begins again."""
+        for process in list(self._pulling):
+            process.terminate()
+
+    def _begin(self, key: str, pull: _Pull, name: str) -> None:
+        pull.running, pull.progress = True, ""
+        threading.Thread(target=self._work, args=(key, pull, name), name="pull", daemon=True).start()
+
+    def _end(self, pull: _Pull, news: _News) -> None:
+        pull.running = False
+        if news.image is not None:
+            self._granted |= dict.fromkeys(pull.askers, news.image)
+        if news.image is not None or not pull.askers:
+            del self._pulls[news.key]
+            return
+        pull.failures += 1
+        pull.failed_at, pull.reason, pull.why = clock.monotonic(), news.reason, news.message
+        pull.waiting.clear()
+        for asker in pull.askers:
+            self._tell(asker, EventType.WARNING, *_failure(pull))
+            self._tell(asker, EventType.WARNING, "Failed", f"Error: {pull.reason}")
+
+    def _failed(self, asker: Asker, pull: _Pull, now: float) -> ImageWaits:
+        if pull.policy is PullPolicy.NEVER or now < pull.failed_at + SEEN_S:
+            return ImageWaits(pull.reason, pull.why)
+        message = f'Back-off pulling image "{pull.image}"'
+        if asker not in pull.waiting:
+            pull.waiting.add(asker)
+            self._tell(asker, EventType.NORMAL, "BackOff", message)
+        return ImageWaits("ImagePullBackOff", f"{message}: {pull.reason}: {pull.why}")
+
+    def _tell(self, asker: Asker, kind: EventType, reason: str, message: str) -> None:
+        uid, container, listed = asker
+        self._told.setdefault(uid, []).append(Told(listed, container, reason, message, kind))
+
+    def _auths(self, pod: Pod) -> dict[str, Any]:
+        """Return the credentials that the pod brings, by registry; secrets that are missing are left out, as by a kubelet."""
+        auths: dict[str, Any] = {}
+        for reference in pod.spec.image_pull_secrets:
+            values: Mapping[str, bytes] = self._lookup.secret(pod.metadata.namespace, reference.name) or {}
+            try:
+                found = json.loads(values.get(AUTHS, b"{}"))["auths"]
+            except (ValueError, LookupError, TypeError):
+                continue
+            auths = {**found, **auths} if isinstance(found, dict) else auths
+        return auths
+
+    # In a thread for each pull.
+
+    def _work(self, key: str, pull: _Pull, name: str) -> None:
+        with self._turns:
+            try:
+                news = self._had(key, pull, name)
+            except Exception as error:
+                # Whatever it is: who waits for the image has to hear of it.
+                log.exception("image %s", pull.image)
+                news = _News(key, "ErrImagePull", str(error), over=True)
+        self._say(news)
+
+    def _say(self, news: _News) -> None:
+        self._news.put(news)
+        self._wake()
+
+    def _had(self, key: str, pull: _Pull, name: str) -> _News:
+        """Look for an image, pull it where its policy says so, and return what became of that."""
+        if pull.policy is not PullPolicy.ALWAYS and (image := self._find((pull.image, name), name)):
+            self._say(_News(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
+            return _News(key, "", "", image, over=True)
+        if pull.policy is PullPolicy.NEVER:
+            why = f'Container image "{pull.image}" is not present with pull policy of Never'
+            return _News(key, "ErrImageNeverPull", why, over=True)
+        began = time.monotonic()
+        pull.progress = f'Pulling image "{pull.image}"'
+        self._say(_News(key, "Pulling", pull.progress))
+        if why := self._pull(pull, name):
+            return _News(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
+        found = self._find((name,), name)
+        if found is None:
+            return _News(key, "ErrImagePull", f'image "{pull.image}" was pulled and is gone', over=True)
+        took = f"{time.monotonic() - began:.3g}s"
+        message = f'Successfully pulled image "{pull.image}" in {took}. Image size: {found.size} bytes.'
+        self._say(_News(key, "Pulled", message))
+        return _News(key, "", "", found, over=True)
+
+    def _find(self, names: Iterable[str], name: str) -> Local | None:
+        """Return an image that is here: by its name as written, as people name what they build, or by its whole name."""
+        for each in dict.fromkeys(names):
+            argv = [*self._engine.program, "image", "inspect", each]
+            done = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
+            if done.returncode == 0:
+                return _local(json.loads(done.stdout)[0], name)
+        return None
+
+    def _pull(self, pull: _Pull, name: str) -> str:
+        """Pull an image; return why that cannot be done, "" when it was."""
+        folder = Path(tempfile.mkdtemp(prefix="volcano-ui-auth-"))
+        try:
+            code, said = self._said(pull, [*self._engine.program, *self._words(pull.auths, folder), name])
+        finally:
+            shutil.rmtree(folder)
+        return problem(said) if code else ""
+
+    def _words(self, auths: dict[str, Any], folder: Path) -> list[str]:
+        """Return the words of a pull with credentials in a file, which nobody else reads."""
+        if not auths:
+            return ["pull"]
+        file = folder / "config.json"
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            json.dump({"auths": auths}, stream)
+        if self._engine.kind == "podman":
+            return ["pull", "--authfile", str(file)]
+        return ["--config", str(folder), "pull"]
+
+    def _said(self, pull: _Pull, argv: list[str]) -> tuple[int, str]:
+        """Run a pull to its end; return its exit code and last words."""
+        last: list[str] = []
+        layers = 0
+        with subprocess.Popen(  # noqa: S603 - the engine that was found
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=environment(),
+        ) as process:
+            self._pulling.add(process)
+            for line in process.stdout or ():
+                text = line.decode(errors="replace").rstrip()
+                last = [*last, text][-LINES:]
+                if "Copying blob" in text or "Pulling fs layer" in text:
+                    layers += 1
+                    pull.progress = (
+                        f'Pulling image "{pull.image}": {layers} layer{"s" if layers > 1 else ""} so far'
+                    )
+        self._pulling.discard(process)
+        return process.returncode, "\n".join(last)
+
+
+def _asker(pod: Pod, container: Container) -> Asker:
+    return pod.metadata.uid, container.name, events.listed(pod, container.name)
+
+
+def _failure(pull: _Pull) -> tuple[str, str]:
+    """Return the event that says why an image is not there."""
+    if pull.reason == "ErrImageNeverPull":
+        return pull.reason, pull.why
+    return "Failed", pull.why[:1].upper() + pull.why[1:]
+
+
+def _local(found: dict[str, Any], name: str) -> Local:
+    """Return an image of which an engine tells."""
+    id_ = str(found["Id"])
+    repository = image_names.parse(name).repository
+    digests = [str(each) for each in found.get("RepoDigests") or ()]
+    shown = next((each for each in digests if each.startswith(f"{repository}@")), "")
+    user = str((found.get("Config") or {}).get("User") or "")
+    id_ = id_ if id_.startswith("sha256:") else f"sha256:{id_}"
+    return Local(id_, shown or id_, int(found.get("Size") or 0), user)

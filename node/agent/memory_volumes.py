@@ -1,0 +1,35 @@
+"""Where emptyDirs in memory are: a directory of this cluster's own in the machine's shared memory."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_KINDS = {"tmpfs", "ramfs"}
+
+
+def begin(folder: Path) -> bool:
+    """Make the directory, if it is not there; tell whether it can be used.
+
+    It cannot where the machine has no shared memory, or where somebody else
+    has made something of this name: then these volumes are on the disk.
+    """
+    try:
+        if not folder.exists() and _kind_of(folder.parent) not in _KINDS:
+            return False
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
+def _kind_of(folder: Path) -> str:
+    """Return the kind of the file system that is mounted on a directory; empty where none is."""
+    with open("/proc/self/mounts") as mounts:  # noqa: PTH123
+        kinds = {words[1]: words[2] for line in mounts if len(words := line.split()) > 2}
+    return kinds.get(str(folder), "")

@@ -1,0 +1,68 @@
+"""A container as processes of this machine: forked by the shim, behind the wall of `node.shim.wall`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from node.shim import tree, wall
+from node.shim.launch import Ending, launch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from node.shim.launch import Streams
+    from node.shim.order import Order
+
+
+class Processes:
+    """A command, and whatever it forks: see `node.shim.runtime.ContainerRuntime`."""
+
+    root = 0
+    id = ""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._main = 0
+        self._init = 0
+        wall.confine(order)
+
+    def start(self, streams: Streams) -> int:
+        """Fork and exec the command."""
+        self._main, self._init = launch(self._order, streams)
+        return self._main
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the command's group."""
+        try:
+            os.killpg(self._main, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def kill(self) -> dict[int, int]:
+        """Kill everything below the shim."""
+        self.signal(signal.SIGKILL)
+        return tree.end_all(os.getpid())
+
+    def clear(self) -> dict[int, int]:
+        """Kill what is left below the shim."""
+        return tree.end_all(os.getpid())
+
+    def ending(self, status: int) -> Ending:
+        """Return what the wait status says."""
+        code = os.waitstatus_to_exitcode(status)
+        return Ending(128 - code if code < 0 else code, max(0, -code))
+
+    def processes(self) -> list[int]:
+        """Return everything below the shim but the init, which is the cluster's."""
+        return [pid for pid in tree.below(os.getpid()) if pid != self._init]
+
+    def execute(self, argv: Sequence[str], streams: Streams, env: dict[str, str]) -> int:
+        """Fork and exec a command that joins the first one's namespaces."""
+        order = self._order._replace(argv=list(argv), env={**self._order.env, **env})
+        return launch(order, streams, beside=self._main).pid
+
+    def of_command(self, pid: int) -> list[int]:
+        """Return what a command's session has below the shim."""
+        return tree.session(os.getpid(), pid)

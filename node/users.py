@@ -1,0 +1,111 @@
+"""As whom a container runs: what its pod asks for (runAsUser and the like), and whether this machine can give it. Pure.
+
+Only root can become somebody else, and in a user namespace there is nobody but
+the user who made it. A cluster that an ordinary user started runs all
+containers as that user.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.rules.security_contexts import MOST_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from kube.kinds.pod import Container, Pod
+
+
+class Own(NamedTuple):
+    """Who the cluster runs as, and how its containers get their mounts."""
+
+    uid: int
+    gid: int
+    groups: Collection[int]
+    mounts: str
+
+
+class User(NamedTuple):
+    """Whom a container's command becomes."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+
+
+class Asked(NamedTuple):
+    """What a container and its pod ask for; the container goes first."""
+
+    uid: int | None
+    gid: int | None
+    groups: tuple[int, ...]
+    non_root: bool
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether anybody will do."""
+        return self.uid is None and self.gid is None and not self.groups and not self.non_root
+
+
+def asked(pod: Pod, container: Container) -> Asked:
+    """Return as whom a container is to run."""
+    whole, own = pod.spec.security_context, container.security_context
+
+    def first(field: str) -> int | None:
+        given = (getattr(each, field) for each in (own, whole) if each is not None)
+        return next((value for value in given if value is not None), None)
+
+    group = group_of(pod)
+    supplemental = whole.supplemental_groups if whole is not None else []
+    groups = dict.fromkeys([*supplemental, *([group] if group is not None else [])])
+    return Asked(first("run_as_user"), first("run_as_group"), tuple(groups), bool(first("run_as_non_root")))
+
+
+def group_of(pod: Pod) -> int | None:
+    """Return to which group a pod's volumes are to belong (fsGroup)."""
+    return pod.spec.security_context.fs_group if pod.spec.security_context is not None else None
+
+
+def problem(wish: Asked, own: Own) -> str:
+    """Return why a container cannot run as it asks, with a remedy; empty when it can."""
+    ids = [each for each in (wish.uid, wish.gid, *wish.groups) if each is not None]
+    # -1 stands for "as before" in system calls.
+    if wrong := [each for each in ids if not 0 <= each <= MOST_ID]:
+        return f"{wrong[0]} is not the number of a user or group; give one from 0 to {MOST_ID}"
+    if wish.non_root and (own.uid if wish.uid is None else wish.uid) == 0:
+        if wish.uid is None:
+            return "container has runAsNonRoot and would run as root, who started this cluster; give it a runAsUser"
+        return "container's runAsUser breaks non-root policy; give another runAsUser, or remove runAsNonRoot"
+    others = [
+        f"{field} {value}"
+        for field, value, known in (
+            ("runAsUser", wish.uid, (own.uid,)),
+            ("runAsGroup", wish.gid, (own.gid,)),
+            *(("the group", group, (own.gid, *own.groups)) for group in wish.groups),
+        )
+        if value is not None and value not in known
+    ]
+    if not others or (own.uid == 0 and own.mounts == "root"):
+        return ""
+    if own.uid == 0:
+        return (
+            f"{others[0]} cannot be had, because this machine lets root make no mounts for containers, "
+            "without which another user does not reach its files; remove it"
+        )
+    return (
+        f"{others[0]} cannot be had: user {own.uid} started this cluster, and only root can become somebody else; "
+        f"remove it, or name user {own.uid} and group {own.gid}, or have root start the cluster"
+    )
+
+
+def user(wish: Asked, own: Own, primary_group: Callable[[int], int]) -> User | None:
+    """Return whom a container's command becomes; None where it stays who the cluster is.
+
+    Without a runAsGroup it has the group that the machine says is the user's.
+    """
+    uid = own.uid if wish.uid is None else wish.uid
+    gid = wish.gid if wish.gid is not None else own.gid if uid == own.uid else primary_group(uid)
+    if own.uid != 0 or (uid, gid, wish.groups) == (own.uid, own.gid, ()):
+        return None
+    return User(uid, gid, wish.groups)

@@ -1,0 +1,158 @@
+"""Podman with images of its own, in a directory of the test run: nothing of the user's is touched.
+
+Images are made of Debian's busybox-static; a registry of Debian's docker-registry serves them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from node.agent import engines
+from node.shim.order import Wall
+from tests.ports import free_port
+from tests.waiting import until
+
+BUSYBOX = "/bin/busybox"
+PROGRAMS = (
+    "sh", "cat", "cp", "date", "dd", "echo", "env", "false", "grep", "head", "hostname", "id", "ls", "mkdir", "mv", "printf",
+    "ps", "pwd", "rm", "seq", "setsid", "sleep", "stty", "tee", "test", "touch", "tr", "true", "tty", "wc", "yes",
+)  # fmt: skip
+SHELL = "localhost/shell:1"  # no entry point, /bin/sh as its command
+GREETER = "localhost/greeter:1"  # an entry point, arguments, a variable, a directory and a user
+VARIABLES = {
+    "CONTAINERS_STORAGE_CONF": "storage.conf",
+    "CONTAINERS_CONF": "containers.conf",
+    "CONTAINERS_REGISTRIES_CONF": "registries.conf",
+}
+
+
+class Podman:
+    """Podman with storage of its own in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "storage.conf").write_text(
+            f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
+        )
+        (folder / "containers.conf").write_text(
+            f'[engine]\ntmp_dir = "{folder}/tmp"\nevents_logger = "file"\n'
+        )
+        self.trust()
+        self.variables = {name: str(folder / file) for name, file in VARIABLES.items()}
+
+    def trust(self, *registries):
+        """Let podman pull from registries of this machine without TLS."""
+        lines = [f'[[registry]]\nlocation = "{each}"\ninsecure = true\n' for each in registries]
+        (self.folder / "registries.conf").write_text("".join(lines) or "unqualified-search-registries = []\n")
+
+    def stand_in(self, name, place):
+        """Have a registry of this machine answer for another one's name."""
+        text = f'[[registry]]\nprefix = "{name}"\nlocation = "{place}"\ninsecure = true\n'
+        (self.folder / "registries.conf").write_text(text)
+
+    def run(self, *words, given=b"", check=True):
+        env = {**engines.environment(), **self.variables}
+        done = subprocess.run(["podman", *words], input=given, capture_output=True, env=env, check=False)
+        assert not check or done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
+
+    def make(self, name, *changes):
+        """Make an image of busybox, with changes as in a Dockerfile."""
+        self.run("import", *(f"--change={each}" for each in changes), "-", name, given=_files())
+        return name
+
+    def names(self):
+        """Return the containers that there are, running or not."""
+        return self.run("ps", "--all", "--format", "{{.Names}}").split()
+
+    def clear(self):
+        """Remove what tests left that killed shims."""
+        for name in self.names():
+            self.run("kill", name, check=False)
+            self.run("rm", "--force", name, check=False)
+
+    def close(self):
+        self.clear()
+        subprocess.run(["umount", "-l", self.folder / "graph" / "overlay"], capture_output=True, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _files():
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        tar.add(BUSYBOX, "bin/busybox")
+        for name in PROGRAMS:
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+        for name, text, mode in (
+            ("etc/passwd", "root:x:0:0::/root:/bin/sh\nsomebody:x:1234:1234::/home:/bin/sh\n", 0o644),
+            ("bin/greet", '#!/bin/sh\necho "$GREETING $*"\n', 0o755),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(text), mode
+            tar.addfile(entry, io.BytesIO(text.encode()))
+        for name in ("tmp", "home", "var/tmp"):
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
+            tar.addfile(folder)
+    return packed.getvalue()
+
+
+@contextlib.contextmanager
+def podman():
+    """Give a podman with the two images; None where there is none that works, or nothing to make images of."""
+    folder = Path(tempfile.mkdtemp(prefix="volcano-engine-"))
+    one = Podman(folder)
+    try:
+        os.environ.update(one.variables)
+        found = engines.find("podman", Wall("root" if os.geteuid() == 0 else "none"))
+        if found.engine is None or not Path(BUSYBOX).exists():
+            yield None
+            return
+        one.make(SHELL, 'CMD ["/bin/sh"]')
+        one.make(
+            GREETER, 'ENTRYPOINT ["/bin/greet"]', 'CMD ["all"]', "ENV GREETING=hello", "WORKDIR /tmp", "USER 1234",
+        )  # fmt: skip
+        yield one
+    finally:
+        for name in one.variables:
+            os.environ.pop(name, None)
+        one.close()
+
+
+class Registry:
+    """A registry on this machine; with users one that asks for a password."""
+
+    def __init__(self, folder: Path, users: str = "") -> None:
+        self.place = f"127.0.0.1:{free_port()}"
+        auth = ""
+        if users:
+            (folder / "users").write_text(users)
+            auth = f"auth:\n  htpasswd:\n    realm: here\n    path: {folder}/users\n"
+        (folder / "registry.yml").write_text(
+            f"version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {folder}/images\n"
+            f"http:\n  addr: {self.place}\n{auth}"
+        )
+        command = ["docker-registry", "serve", folder / "registry.yml"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(command, **quiet)
+        until(self._answers)
+
+    def _answers(self):
+        import httpx
+
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"http://{self.place}/v2/").status_code in (200, 401)
+        return False
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()

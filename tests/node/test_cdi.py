@@ -1,0 +1,180 @@
+"""Devices that vendors describe by the Container Device Interface, read from specs and given to pods."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+
+import pytest
+
+from node import devices
+from node.agent import cdi
+from node.agent.cdi import CdiError, Specs
+from node.agent.found_devices import FoundDevices
+from node.devices import Device, Kind
+from tests.node.walled import container
+
+NPU = "vendor.com/npu"
+
+
+def spec(*entries, kind=NPU, **edits):
+    return {"cdiVersion": "0.6.0", "kind": kind, "devices": list(entries), "containerEdits": edits}
+
+
+def entry(name, *nodes, **edits):
+    return {"name": name, "containerEdits": {"deviceNodes": [{"path": path} for path in nodes], **edits}}
+
+
+def ids(*entries, **edits):
+    return [device.id for device in cdi.parse(json.dumps(spec(*entries, **edits))).devices]
+
+
+def test_a_spec_is_a_kind_with_its_devices():
+    both = {"path": "/dev/npu-control"}
+    found = spec(
+        entry("0", "/dev/npu0", env=["NPU=0"]), entry("1", "/dev/npu1"), deviceNodes=[both], env=["NPU_MODE=shared"]
+    )  # fmt: skip
+    devices_ = (
+        Device("0", "", ("/dev/npu-control", "/dev/npu0"), (("NPU_MODE", "shared"), ("NPU", "0"))),
+        Device("1", "", ("/dev/npu-control", "/dev/npu1"), (("NPU_MODE", "shared"),)),
+    )
+    assert cdi.parse(json.dumps(found)) == Kind(NPU, (), devices_)
+
+
+def test_yaml_is_read_as_well():
+    text = (
+        "cdiVersion: 0.6.0\nkind: vendor.com/npu\ndevices:\n- name: a\n  containerEdits:\n    env: [A=b=c]\n"
+    )
+    assert cdi.parse(text).devices == (Device("a", env=(("A", "b=c"),)),)
+
+
+def test_what_a_device_has_twice_a_name_is_offered_once():
+    zero, one = entry("0", "/dev/npu0"), entry("1", "/dev/npu1")
+    names = (entry("NPU-1a", "/dev/npu0"), entry("NPU-2b", "/dev/npu1"))
+    assert ids(zero, one, *names) == ["0", "1"]
+
+
+def test_what_stands_for_several_is_not_offered():
+    assert ids(entry("0", "/dev/npu0"), entry("1", "/dev/npu1"), entry("all", "/dev/npu0", "/dev/npu1")) == [
+        "0",
+        "1",
+    ]
+
+
+def test_files_of_all_make_devices_no_group():
+    common = [{"path": "/dev/kfd"}]
+    assert ids(entry("0", "/dev/kfd", "/dev/r0"), entry("1", "/dev/kfd", "/dev/r1"), deviceNodes=common) == [
+        "0",
+        "1",
+    ]
+
+
+def test_devices_without_files_are_as_many_as_there_are_names():
+    assert ids(entry("a", env=["A=1"]), entry("b", env=["A=2"])) == ["a", "b"]
+
+
+HOOK = {"hookName": "createContainer", "path": "/usr/bin/true"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("[", "neither YAML nor JSON", id="no YAML"),
+        pytest.param("a", "it is no object", id="no object"),
+        pytest.param(spec(kind="npu"), "write vendor.com/class", id="no vendor"),
+        pytest.param(spec(), "it describes no devices", id="no devices"),
+        pytest.param(spec(entry("a b")), "cannot be the name of a device", id="name"),
+        pytest.param(spec(entry("a"), entry("a")), "has a name twice", id="a name twice"),
+        pytest.param(spec(entry("a", hooks=[HOOK])), "a has hooks", id="hooks of a device"),
+        pytest.param(spec(entry("a"), hooks=[HOOK]), "has hooks", id="hooks of all"),
+        pytest.param(spec(entry("a", "/etc/shadow")), "does not lie in /dev", id="a file elsewhere"),
+        pytest.param(spec(entry("a", "/dev/../etc/shadow")), "does not lie in /dev", id="a file by .."),
+        pytest.param(
+            spec({"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/a", "hostPath": "/dev/b"}]}}),
+            "has another name on the machine", id="a file under another name",
+        ),
+        pytest.param(
+            spec(entry("a", mounts=[{"hostPath": "/opt/a", "containerPath": "/opt/b"}])),
+            "containers here see files where they are", id="a mount elsewhere",
+        ),
+        pytest.param(spec(entry("a", env=["A"])), "sets no variable", id="no value"),
+    ],
+)  # fmt: skip
+def test_what_offers_nothing_says_why(text, told):
+    with pytest.raises(CdiError, match=told):
+        cdi.parse(text if isinstance(text, str) else json.dumps(text))
+
+
+def test_a_mount_of_a_file_where_it_is_is_of_no_account():
+    assert ids(entry("a", mounts=[{"hostPath": "/usr/lib/a.so", "containerPath": "/usr/lib/a.so"}])) == ["a"]
+
+
+class TestSpecs:
+    @pytest.fixture
+    def folders(self, tmp_path):
+        found = tmp_path / "etc", tmp_path / "run"
+        for folder in found:
+            folder.mkdir()
+        return found
+
+    def test_the_later_folder_goes_first(self, folders):
+        for folder, name in zip(folders, ("old", "new"), strict=True):
+            (folder / "npu.json").write_text(json.dumps(spec(entry(name))))
+        (kind,) = Specs(folders).kinds()
+        assert [device.id for device in kind.devices] == ["new"]
+
+    def test_what_changed_is_read_again_and_what_went_is_gone(self, folders):
+        file, specs = folders[0] / "npu.yaml", Specs(folders)
+        assert specs.kinds() == ()
+        for name in ("a", "b"):
+            file.write_text(json.dumps(spec(entry(name))))
+            os.utime(file, ns=(0, ord(name)))
+            assert [device.id for device in specs.kinds()[0].devices] == [name]
+        file.unlink()
+        assert specs.kinds() == ()
+
+    def test_what_is_wrong_is_told_once_and_keeps_nothing_from_the_others(self, folders, caplog):
+        (folders[0] / "bad.json").write_text(json.dumps(spec(entry("a", hooks=[HOOK]))))
+        (folders[0] / "good.json").write_text(json.dumps(spec(entry("a"), kind="vendor.com/fpga")))
+        (folders[0] / "readme.txt").write_text("no spec")
+        specs = Specs(folders)
+        with caplog.at_level(logging.WARNING):
+            for _ in range(3):
+                assert [kind.resource for kind in specs.kinds()] == ["vendor.com/fpga"]
+        assert len(caplog.messages) == 1
+        assert "bad.json are not offered: a has hooks" in caplog.text
+
+    def test_links_and_folders_that_cannot_be_read_are_no_specs(self, folders):
+        (folders[0] / "gone.json").symlink_to(folders[0] / "nowhere")
+        assert Specs((*folders, folders[0] / "missing")).kinds() == ()
+
+
+def test_what_is_declared_goes_before_what_is_described(tmp_path):
+    (tmp_path / "npu.json").write_text(json.dumps(spec(entry("a"))))
+    seen = FoundDevices(devices.parse(f"{NPU}:NPU=x,y"), finders=(), folders=(tmp_path,)).seen
+    assert [device.id for device in seen.kinds[0].devices] == ["x", "y"]
+
+
+def test_a_device_whose_file_is_missing_or_whose_spec_went_is_gone(tmp_path):
+    file = tmp_path / "npu.json"
+    file.write_text(json.dumps(spec(entry("a", "/dev/null"), entry("b", "/dev/volcano-none"))))
+    found = FoundDevices(finders=(), folders=(tmp_path,))
+    assert found.seen.gone == {(NPU, "b")}
+    assert found.seen.counts(healthy=True) == {NPU: 1}
+    file.unlink()
+    found.look()
+    assert found.seen.gone == {(NPU, "a"), (NPU, "b")}
+
+
+def test_a_pod_gets_a_device_with_its_variables(node, tmp_path, monkeypatch):
+    (tmp_path / "npu.json").write_text(
+        json.dumps(spec(entry("a", env=["NPU=first"]), env=["NPU_MODE=alone"]))
+    )
+    monkeypatch.setattr(cdi, "FOLDERS", (tmp_path,))
+    node.begin()
+    script = f'echo "$NPU $NPU_MODE" > {node.out}/has'
+    asks = container(script) | {"resources": {"limits": {NPU: "1"}}}
+    node.submit("p", containers=[asks])
+    node.until_phase("Succeeded")
+    assert (node.out / "has").read_text() == "first alone\n"

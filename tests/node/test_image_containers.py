@@ -1,0 +1,145 @@
+"""What an engine is told of a container."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kube.kinds.core import Pod
+from node.agent import image_containers
+from node.agent.engines import Engine
+from node.agent.environment import ConfigError
+from node.shim.capabilities import KEPT, NAMES
+from node.shim.order import Bind
+
+ENGINE = Engine("podman", "4.3.1", ("podman",))
+
+
+def pod(container=None, annotations=None, **spec):
+    one = {"name": "main", "image": "i", **(container or {})}
+    metadata = {"name": "p", "namespace": "d", "uid": "u", "annotations": annotations or {}}
+    return msgspec.convert({"metadata": metadata, "spec": {"containers": [one], **spec}}, Pod)
+
+
+def options(made, argv=(), engine=ENGINE):
+    return image_containers.options(made, made.spec.containers[0], list(argv), engine)
+
+
+def values(said, name):
+    return [said[place + 1] for place, each in enumerate(said) if each == name]
+
+
+@pytest.mark.parametrize(
+    ("container", "argv", "entrypoint", "words"),
+    [
+        pytest.param({}, [], [], [], id="the image's own"),
+        pytest.param({"args": ["x"]}, ["x"], [], ["x"], id="its entry point with other arguments"),
+        pytest.param(
+            {"command": ["c", "d"]}, ["c", "d"], ["c"], ["d"], id="a command, no arguments of the image"
+        ),
+        pytest.param(
+            {"command": ["c"], "args": ["x"]}, ["c", "x"], ["c"], ["x"], id="a command with arguments"
+        ),
+    ],
+)
+def test_entry_point_command_and_arguments_are_combined_as_kubernetes_has_it(
+    container, argv, entrypoint, words
+):
+    made = pod(container)
+    assert values(options(made, argv), "--entrypoint") == entrypoint
+    assert image_containers.words(made.spec.containers[0], argv) == words
+
+
+def test_walls_are_always_there():
+    said = options(pod({"securityContext": {"privileged": True, "allowPrivilegeEscalation": True}}))
+    assert values(said, "--security-opt") == ["no-new-privileges"]
+    assert values(said, "--cap-drop") == ["ALL"]
+    assert values(said, "--network") == ["host"]
+    assert not {"--privileged", "--pid", "--ipc", "--userns"} & set(said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ({}, set(NAMES)),
+        ({"drop": ["ALL"]}, set()),
+        ({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, {"NET_BIND_SERVICE"}),
+        ({"drop": ["CAP_KILL"]}, set(NAMES) - {"KILL"}),
+        ({"add": ["SYS_ADMIN", "NET_ADMIN"]}, set(NAMES)),
+    ],
+)
+def test_capabilities_are_at_most_those_of_processes(asked, kept):
+    assert set(values(options(pod({"securityContext": {"capabilities": asked}})), "--cap-add")) == kept
+
+
+def test_capabilities_have_names_for_all_their_numbers():
+    assert len(NAMES) == len(KEPT)
+
+
+def test_limits_are_the_engines():
+    made = pod({"resources": {"requests": {"cpu": "250m"}, "limits": {"cpu": "1500m", "memory": "64Mi"}}})
+    said = options(made)
+    assert values(said, "--memory") == values(said, "--memory-swap") == [str(64 << 20)]
+    assert (values(said, "--cpus"), values(said, "--cpu-shares")) == (["1.5"], ["256"])
+    assert "--memory" not in options(made, engine=ENGINE._replace(limits=False))
+
+
+def test_who_runs_it_is_what_the_container_says_before_the_pod():
+    pods = {"runAsUser": 1, "runAsGroup": 2, "fsGroup": 3, "supplementalGroups": [4]}
+    said = options(pod({"securityContext": {"runAsUser": 5}}, securityContext=pods))
+    assert (values(said, "--user"), values(said, "--group-add")) == (["5:2"], ["4", "3"])
+
+
+@pytest.mark.parametrize(
+    ("user", "context", "is_refused"),
+    [
+        ("", {}, False),
+        ("", {"runAsNonRoot": True}, True),
+        ("0:0", {"runAsNonRoot": True}, True),
+        ("nobody", {"runAsNonRoot": True}, False),
+        ("root", {"runAsNonRoot": True, "runAsUser": 7}, False),
+        ("nobody", {"runAsNonRoot": True, "runAsUser": 0}, True),
+    ],
+)
+def test_root_is_refused_where_the_pod_says_so(user, context, is_refused):
+    made = pod({"securityContext": context})
+    if not is_refused:
+        image_containers.check_user(made, made.spec.containers[0], user)
+        return
+    with pytest.raises(ConfigError, match="give it another runAsUser"):
+        image_containers.check_user(made, made.spec.containers[0], user)
+
+
+@pytest.mark.parametrize(
+    ("bind", "staged", "said"),
+    [
+        pytest.param(Bind("/v", "/a,src=/etc"), True, "no comma", id="another option in a path"),
+        pytest.param(Bind("/v", '/a"'), True, "no comma, quote", id="a quote"),
+        pytest.param(
+            Bind("/v", "/a", below="x"), False, "a subPath", id="a subPath that a pod could exchange"
+        ),
+        pytest.param(Bind("/v", "/a", within=("/",)), False, "a hostPath", id="a hostPath"),
+        pytest.param(Bind("/v", "/a", below="x"), True, "", id="a subPath that is mounted before"),
+        pytest.param(Bind("/v", "/a"), False, "", id="a whole volume"),
+    ],
+)
+def test_mounts_that_cannot_be_had_are_refused(bind, staged, said):
+    if not said:
+        image_containers.check_binds([bind], staged=staged)
+        return
+    with pytest.raises(ConfigError, match=said):
+        image_containers.check_binds([bind], staged=staged)
+
+
+@pytest.mark.parametrize(
+    ("container", "annotations", "wants"),
+    [
+        ({}, {}, True),
+        ({"image": ""}, {}, False),
+        ({}, {"ui.volcano.sh/runtime": "process"}, False),
+        ({}, {"ui.volcano.sh/runtime": "image"}, True),
+    ],
+)
+def test_pods_may_wish_for_processes(container, annotations, wants):
+    made = pod(container, annotations)
+    assert image_containers.wants_image(made, made.spec.containers[0]) is wants

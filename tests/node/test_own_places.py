@@ -1,0 +1,186 @@
+"""A pod's own /tmp and /dev/shm, on a machine whose state directory lies in neither."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from cluster.runtime import nudge
+from node.agent import memory_volumes, retention
+from node.paths import Layout
+from tests.node.driving import Node
+from tests.node.walled import beginning, mount
+from tests.system.harness import PROJECT
+
+MI = 1 << 20
+
+
+@pytest.fixture(params=["root", "user"])
+def begun(request, transactional_db, redis_url, settings):
+    """A node for each way in which containers have mounts of their own."""
+    settings.REDIS_URL = redis_url
+    nudge.client.cache_clear()
+    (PROJECT / ".cache").mkdir(exist_ok=True)
+    data = Path(tempfile.mkdtemp(prefix="volcano-", dir=PROJECT / ".cache"))
+    node = Node(data)
+    try:
+        yield beginning(node, request.param)
+    finally:
+        shutil.rmtree(Layout(data).memory, ignore_errors=True)
+        node.close()
+        nudge.client.cache_clear()
+        shutil.rmtree(data)
+
+
+def said(node, script, name="p", **fields):
+    """Return what a shell says in a pod that has ended."""
+    container = {"name": "main", "command": ["sh", "-c", script], **fields.pop("container", {})}
+    uid = node.submit(name, containers=[container], **fields)
+    node.until(lambda: node.status(name).get("phase") in ("Succeeded", "Failed"))
+    lines = b"".join(path.read_bytes() for path in sorted(node.directory(uid).glob("log.*"))).splitlines()
+    return [line.split(b" ", 3)[3].decode() for line in lines]
+
+
+def test_tmp_is_the_pods_and_nothing_of_the_machine_is_in_it(begun):
+    (begun.out / "file").touch()
+    script = f"echo $TMPDIR; ls -A /tmp; touch /tmp/mine; ls -A /var/tmp; stat -c %a /tmp; ls {begun.out}"
+    words = said(begun, script)
+    assert words[:3] == ["/tmp", "mine", "1777"]
+    assert "No such file" in words[3]
+    assert not Path("/tmp/mine").exists()
+
+
+def test_containers_of_a_pod_share_tmp_and_pods_do_not(begun):
+    first = {"name": "first", "command": ["sh", "-c", "touch /tmp/ours"]}
+    assert said(begun, "ls -A /tmp", initContainers=[first]) == ["ours"]
+    assert said(begun, "ls -A /tmp", "other") == []
+
+
+@pytest.mark.parametrize("path", ["/tmp", "/tmp/deep/er"])
+def test_volume_in_tmp_is_the_volume(begun, path):
+    words = said(
+        begun, f"touch {path}/in-volume; ls -A $VOLUME_V",
+        volumes=[{"name": "v", "emptyDir": {}}], container={"volumeMounts": [mount("v", path)]},
+    )  # fmt: skip
+    assert words == ["in-volume"]
+
+
+def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit(begun):
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as outside:
+        script = "ls -A /dev/shm; head -c 9000000 /dev/zero > /dev/shm/much || du -b /dev/shm/much"
+        words = said(begun, script, container={"resources": {"limits": {"memory": "8Mi"}}})
+        assert Path(outside.name).name not in " ".join(words)
+    assert any("No space left" in line for line in words), words
+    assert any(line.startswith(str(8 * MI)) for line in words), words
+    assert not Path("/dev/shm/much").exists()
+
+
+def test_shared_memory_counts_as_memory(begun):
+    script = (
+        "head -c 60000000 /dev/zero > /dev/shm/much; x=$(head -c 60000000 /dev/zero | tr '\\0' a); sleep 600"
+    )
+    begun.submit(
+        containers=[{
+            "name": "main", "command": ["sh", "-c", script], "resources": {"limits": {"memory": "100Mi"}},
+        }]
+    )  # fmt: skip
+    ended = begun.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]
+    assert ended["reason"] == "OOMKilled"
+
+
+def test_volume_can_be_mounted_on_shared_memory(begun):
+    words = said(
+        begun, "touch /dev/shm/in-volume; ls -A $VOLUME_V",
+        volumes=[{"name": "v", "emptyDir": {}}], container={"volumeMounts": [mount("v", "/dev/shm")]},
+    )  # fmt: skip
+    assert words == ["in-volume"]
+
+
+def test_python_shares_memory_between_its_processes(begun):
+    program = (
+        "import multiprocessing as m\n"
+        "from multiprocessing.shared_memory import SharedMemory\n"
+        "def f(name):\n    s = SharedMemory(name); s.buf[0] = 7; s.close()\n"
+        "if __name__ == '__main__':\n"
+        "    s = SharedMemory(create=True, size=10)\n"
+        "    with m.Pool(2) as p: p.map(f, [s.name] * 4)\n"
+        "    print(s.buf[0]); s.close(); s.unlink()\n"
+    )
+    script = f"cat > main.py <<'E'\n{program}E\npython3 main.py"
+    assert said(begun, script) == ["7"]
+
+
+MEMORY = {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+
+
+def in_memory(node):
+    return sorted(one.name for one in node.agent.layout.memory.rglob("*"))
+
+
+def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod(begun):
+    script = "stat -f -c %T /v; test -e /v/ours; ls -A /dev/shm; cat /v/ours"
+    first = {
+        "name": "first",
+        "command": ["sh", "-c", "echo hello > /v/ours"],
+        "volumeMounts": [mount("v", "/v")],
+    }
+    words = said(
+        begun,
+        script,
+        volumes=[MEMORY],
+        initContainers=[first],
+        container={"volumeMounts": [mount("v", "/v")]},
+    )
+    assert words == ["tmpfs", "hello"]
+    assert begun.agent.layout.memory.stat().st_mode & 0o777 == 0o700
+    begun.until(lambda: not begun.agent.pods)
+    begun.agent.storage.look()
+    assert in_memory(begun) == []
+
+
+def test_volume_in_memory_outlives_its_container_and_its_agent(begun):
+    script = "test -e /v/seen && exit 0; touch /v/seen; sleep 0.3; exit 1"
+    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
+    begun.submit(containers=[main], volumes=[MEMORY], restartPolicy="OnFailure")
+    begun.until(lambda: "seen" in in_memory(begun))
+    begun.crash()
+    begun.again()
+    retention.clean(begun.agent.layout, set(begun.agent.pods), set(), days=1, most_bytes=1 << 30)
+    assert begun.until_phase("Succeeded")["containerStatuses"][0]["restartCount"] == 1
+
+
+def test_pod_with_too_much_in_memory_is_evicted_and_its_memory_freed(begun):
+    script = "head -c 3000000 /dev/zero > /v/much; echo done; sleep 600"
+    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
+    uid = begun.submit(containers=[main], volumes=[MEMORY], terminationGracePeriodSeconds=1)
+    begun.until(lambda: any(b"done" in path.read_bytes() for path in begun.directory(uid).glob("log.*")))
+    begun.agent.storage.look()
+    status = begun.until_phase("Failed")
+    assert (status["reason"], "2.9 MiB, and 1 MiB are allowed" in status["message"]) == ("Evicted", True)
+    begun.until(lambda: not begun.agent.pods)
+    begun.agent.storage.look()
+    assert in_memory(begun) == []
+
+
+def test_what_a_pod_that_is_gone_left_in_memory_is_removed(begun):
+    lost = begun.agent.layout.memory / "lost"
+    lost.mkdir(parents=True)
+    (begun.agent.layout.memory / "kept").mkdir()
+    retention.clean(begun.agent.layout, {"kept"}, set(), days=1, most_bytes=1 << 30)
+    assert in_memory(begun) == ["kept"]
+
+
+def test_directory_that_is_not_ours_alone_is_not_used(tmp_path):
+    ours = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        assert memory_volumes.begin(ours)
+        ours.chmod(0o777)
+        assert not memory_volumes.begin(ours)
+        (ours / "link").symlink_to(tmp_path)
+        assert not memory_volumes.begin(ours / "link")
+        assert not memory_volumes.begin(tmp_path / "on-the-disk")
+    finally:
+        shutil.rmtree(ours)

@@ -1,0 +1,193 @@
+"""As whom containers run: what can be had, and real processes that are somebody else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cluster.store import Create, store
+from kube.kinds.core import Pod
+from kube.resources import SECRETS
+from node import users
+from node.shim.users import give_tree
+from node.users import Asked, Own, User
+from tests.node.walled import mount, refused
+
+ROOT, BOXED, ORDINARY = Own(0, 0, (0,), "root"), Own(0, 0, (0,), "user"), Own(1000, 1000, (1000, 27), "user")
+NOBODY = 65534
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+
+
+def asked(pod=None, container=None):
+    body = {"spec": {"securityContext": pod, "containers": [{"name": "main", "securityContext": container}]}}
+    for part in (body["spec"], body["spec"]["containers"][0]):
+        if part["securityContext"] is None:
+            del part["securityContext"]
+    read = msgspec.convert(body, Pod)
+    return users.asked(read, read.spec.containers[0])
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "expected"),
+    [
+        pytest.param(None, None, Asked(None, None, (), False), id="nothing"),
+        pytest.param({"runAsUser": 5, "runAsGroup": 6}, None, Asked(5, 6, (), False), id="the pod's"),
+        pytest.param({"runAsUser": 5, "runAsGroup": 6}, {"runAsUser": 0}, Asked(0, 6, (), False), id="the container's first"),
+        pytest.param({"fsGroup": 7, "supplementalGroups": [8, 7]}, None, Asked(None, None, (8, 7), False), id="groups"),
+        pytest.param({"runAsNonRoot": True}, {"runAsNonRoot": False}, Asked(None, None, (), False), id="allowed by the container"),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for(pod, container, expected):
+    assert asked(pod, container) == expected
+
+
+@pytest.mark.parametrize(
+    ("wish", "own", "words"),
+    [
+        pytest.param(Asked(5, 6, (7,), True), ROOT, "", id="root gives everything"),
+        pytest.param(Asked(0, 0, (0,), False), ROOT, "", id="root itself"),
+        pytest.param(Asked(None, None, (), True), ROOT, "has runAsNonRoot and would run as root", id="nobody named"),
+        pytest.param(Asked(0, None, (), True), ROOT, "breaks non-root policy", id="root named"),
+        pytest.param(Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root", id="root in a box"),
+        pytest.param(Asked(0, 0, (), False), BOXED, "", id="root as itself in a box"),
+        pytest.param(Asked(1000, 1000, (27,), True), ORDINARY, "", id="the user itself"),
+        pytest.param(Asked(None, None, (), True), ORDINARY, "", id="not root anyway"),
+        pytest.param(Asked(0, None, (), False), ORDINARY, "runAsUser 0 cannot be had: user 1000 started this cluster", id="root"),
+        pytest.param(Asked(None, 27, (), False), ORDINARY, "runAsGroup 27 cannot be had", id="another group first"),
+        pytest.param(Asked(None, None, (28,), False), ORDINARY, "the group 28 cannot be had", id="a foreign group"),
+        pytest.param(Asked(2**32 - 1, None, (), False), ROOT, "is not the number of a user", id="-1, which changes nothing"),
+        pytest.param(Asked(-1, None, (), False), ROOT, "is not the number of a user", id="negative"),
+    ],
+)  # fmt: skip
+def test_what_can_be_had(wish, own, words):
+    found = users.problem(wish, own)
+    assert words in found if words else found == ""
+
+
+@pytest.mark.parametrize(
+    ("wish", "own", "expected"),
+    [
+        pytest.param(Asked(5, 6, (7,), False), ROOT, User(5, 6, (7,)), id="all said"),
+        pytest.param(Asked(5, None, (), False), ROOT, User(5, 105, ()), id="the user's own group"),
+        pytest.param(Asked(None, None, (7,), False), ROOT, User(0, 0, (7,)), id="another group beside"),
+        pytest.param(Asked(0, None, (), False), ROOT, None, id="who it is anyway"),
+        pytest.param(Asked(1000, 1000, (27,), True), ORDINARY, None, id="an ordinary user stays"),
+    ],
+)  # fmt: skip
+def test_whom_the_command_becomes(wish, own, expected):
+    assert users.user(wish, own, lambda uid: uid + 100) == expected
+
+
+def container(script, *mounts, name="main", **context):
+    return {
+        "name": name, "command": ["sh", "-ec", script], "volumeMounts": list(mounts), "securityContext": context,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def rooted(node):
+    """A node of root whose containers have mounts."""
+    if os.geteuid() != 0 or node.allowed().mounts != "root":
+        pytest.skip("this machine lets this user make no mounts as root")
+    node.begin("root")
+    node.out.chmod(0o777)
+    return node
+
+
+def test_command_and_what_joins_it_are_the_user(rooted):
+    script = f"id -u > {rooted.out}/who; id -G >> {rooted.out}/who; touch here $TMPDIR/there; echo out > /dev/stdout"
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", f"id -u > {rooted.out}/hook"]}}}
+    main = container(f"{script}; sleep 600", runAsUser=1234, runAsGroup=4321)
+    uid = rooted.submit(
+        containers=[{**main, "lifecycle": hook}], securityContext={"supplementalGroups": [77]}
+    )
+    rooted.until_phase("Running")
+    rooted.until(lambda: any(b"out" in path.read_bytes() for path in rooted.directory(uid).glob("log.*")))
+    assert (rooted.out / "who").read_text() == "1234\n4321 77\n"
+    assert (rooted.out / "hook").read_text() == "1234\n"
+    made = rooted.data / "node" / "pods" / uid / "_work" / "here"
+    assert (made.stat().st_uid, made.stat().st_gid) == (1234, 4321)
+    rooted.delete()
+    rooted.until(lambda: rooted.pod() is None)
+
+
+def test_command_of_another_user_dies_with_its_shim(rooted):
+    uid = rooted.submit(containers=[container("sleep 600", runAsUser=1234)])
+    rooted.until_phase("Running")
+    (shim,) = rooted.shims()
+    os.kill(shim, 9)
+    rooted.until_phase("Failed")
+    assert uid
+
+
+def test_user_cannot_become_root_again_nor_read_what_is_roots(rooted):
+    program = (
+        "import os\ntry:\n    os.setuid(0)\nexcept PermissionError:\n    print(open('/etc/shadow').read())"
+    )
+    rooted.submit(containers=[container(f'python3 -c "{program}" > {rooted.out}/stolen', runAsUser=1234)])
+    rooted.until_phase("Failed")
+    assert (rooted.out / "stolen").read_text() == ""
+
+
+def test_volumes_belong_to_the_pods_group(rooted):
+    store.write(Create(SECRETS, {"metadata": {"name": "s", "namespace": "d"}, "data": {"key": "aHVzaA=="}}))
+    script = "touch $VOLUME_V/mine $VOLUME_C/mine; cat $VOLUME_S/key"
+    rooted.submit(
+        containers=[container(script, mount("v", "/v"), mount("c", "/c"), mount("s", "/s"), runAsUser=1234)],
+        securityContext={"fsGroup": 55},
+        volumes=[
+            {"name": "v", "emptyDir": {}},
+            {"name": "c", "persistentVolumeClaim": {"claimName": "c"}},
+            {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}},
+        ],
+    )  # fmt: skip
+    rooted.until_phase("Succeeded")
+    (made,) = rooted.data.glob("node/volumes/d/c/mine")
+    assert (made.stat().st_uid, made.stat().st_gid) == (1234, 55)
+
+
+def test_containers_of_several_users_share_what_is_the_pods(rooted):
+    first = container("touch here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), name="first", runAsUser=5)
+    rooted.submit(
+        initContainers=[first],
+        containers=[
+            container("touch mine; ls here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), runAsUser=6)
+        ],
+        volumes=[{"name": "v", "emptyDir": {}}],
+    )
+    rooted.until_phase("Succeeded")
+
+
+@root_only
+def test_giving_a_tree_follows_no_link_and_leaves_files_with_several_names(tmp_path):
+    volume, outside = tmp_path / "volume", tmp_path / "outside"
+    (volume / "deep").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "file").touch()
+    (volume / "deep" / "file").touch()
+    (volume / "link").symlink_to(outside)
+    os.link(outside / "file", volume / "hard")
+    fd = os.open(volume, os.O_PATH)
+    give_tree(fd, 55)
+    os.close(fd)
+    groups = {path.name: path.stat().st_gid for path in (volume, volume / "deep", volume / "deep" / "file")}
+    assert groups == {"volume": 55, "deep": 55, "file": 55}
+    assert [outside.stat().st_gid, (outside / "file").stat().st_gid] == [0, 0]
+
+
+def test_container_that_may_not_be_root_waits_with_the_remedy(node):
+    node.begin()
+    main = container("true", runAsNonRoot=True, **({} if os.geteuid() == 0 else {"runAsUser": 0}))
+    node.submit(containers=[main])
+    assert "root" in refused(node, "CreateContainerConfigError")
+
+
+def test_user_that_cannot_be_had_is_told_with_the_remedy(node):
+    node.begin()  # without mounts
+    node.submit(containers=[container("true", runAsUser=NOBODY - 1)])
+    text = refused(node, "CreateContainerConfigError")
+    assert f"runAsUser {NOBODY - 1} cannot be had" in text
+    assert not list(Path(node.data).glob("node/pods/*/main/*/started.json"))

@@ -1,0 +1,205 @@
+"""Scheduling tried as people do: everything is written and read through the Kubernetes API, pods are simulated by the clock.
+
+A `Drill` is what one scenario has: a namespace, node labels and a configuration of the scheduler that are gone after it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import ssl
+from collections import Counter
+from urllib.parse import quote
+
+import httpx
+import yaml
+
+from jobs.rules.remedies import REASONS
+from kube.scheduler_configuration import KEY, NAME, NAMESPACE
+from tests.system.work import job, task
+from tests.waiting import HANG_S, until
+
+CORE, BATCH = "/api/v1", "/apis/batch.volcano.sh/v1alpha1"
+SCHEDULING, TOPOLOGY = "/apis/scheduling.volcano.sh/v1beta1", "/apis/topology.volcano.sh/v1alpha1"
+PRIORITIES, BUDGETS = "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/policy/v1"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+APPLY = {"Content-Type": "application/apply-patch+yaml"}
+SIMULATED = {"ui.volcano.sh/simulated": "true"}
+LOOK_S = 0.1
+_numbers = itertools.count(1)
+
+
+def client(system, folder):
+    """The Kubernetes API as the administrator's kubeconfig opens it."""
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it says each of thousands of requests
+    text = system.kubeconfig(folder / "kubeconfig").read_text()
+    headers = {"Authorization": f"Bearer {yaml.safe_load(text)['users'][0]['user']['token']}"}
+    context = ssl.create_default_context(cafile=str(system.ca))
+    return httpx.Client(base_url=system.api, headers=headers, verify=context, timeout=HANG_S)
+
+
+def pods(count=1, cpu="1", seconds=3600, *, name="main", on=None, notes=None, **fields):
+    """Return a task of simulated pods; `on` are labels of the nodes that they select."""
+    return task(
+        ["true"],
+        name=name,
+        replicas=count,
+        cpu=cpu,
+        annotations={"ui.volcano.sh/duration-seconds": str(seconds), **(notes or {})},
+        nodeSelector={**SIMULATED, **(on or {})},
+        **fields,
+    )
+
+
+class Drill:
+    """One scenario; use it as a context manager."""
+
+    def __init__(self, api):
+        self.api, self.namespace = api, f"drill-{next(_numbers)}"
+        self._labels = {}
+        self.is_configured = False
+
+    def __enter__(self):
+        self.make(f"{CORE}/namespaces", "v1", "Namespace", self.namespace)
+        return self
+
+    def __exit__(self, *_):
+        """Leave nodes and scheduler as they were, and nothing that runs."""
+        self.check_reasons()
+        self._ask("DELETE", f"{BATCH}/namespaces/{self.namespace}/jobs")
+        until(lambda: not self.jobs(), every_s=LOOK_S, what="the end of the jobs")
+        for node, labels in self._labels.items():
+            self._patch_node(node, dict.fromkeys(labels))
+        if self.is_configured:
+            self._ask("DELETE", f"{CORE}/namespaces/{NAMESPACE}/configmaps/{NAME}")
+
+    def _ask(self, method, path, **options):
+        answer = self.api.request(method, path, **options)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def make(self, path, version, kind, name, *, spec=None, **fields):
+        """Create an object."""
+        metadata = {"name": name, **({"namespace": self.namespace} if "/namespaces/" in path else {})}
+        body = {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
+        return self._ask("POST", path, json=body if spec is None else {**body, "spec": spec})
+
+    def queue(self, name, **spec):
+        """Create a queue; it stays, empty."""
+        return self.make(f"{SCHEDULING}/queues", "scheduling.volcano.sh/v1beta1", "Queue", name, spec=spec)
+
+    def priority(self, name, value):
+        """Create a priority class."""
+        return self.make(PRIORITIES, "scheduling.k8s.io/v1", "PriorityClass", name, value=value)
+
+    def quota(self, **hard):
+        """Bound the namespace."""
+        path = f"{CORE}/namespaces/{self.namespace}/resourcequotas"
+        return self.make(path, "v1", "ResourceQuota", "bound", spec={"hard": hard})
+
+    def budget(self, of, least):
+        """Keep so many pods of a job."""
+        spec = {"minAvailable": least, "selector": {"matchLabels": {"volcano.sh/job-name": of}}}
+        path = f"{BUDGETS}/namespaces/{self.namespace}/poddisruptionbudgets"
+        return self.make(path, "policy/v1", "PodDisruptionBudget", f"keep-{of}", spec=spec)
+
+    def label(self, labels, *nodes):
+        """Label nodes until the scenario is over."""
+        for node in nodes:
+            self._labels.setdefault(node, {}).update(labels)
+            self._patch_node(node, labels)
+
+    def _patch_node(self, node, labels):
+        body = {"metadata": {"labels": labels}}
+        self._ask("PATCH", f"{CORE}/nodes/{node}", json=body, headers=MERGE)
+
+    def configure(self, text):
+        """Apply a configuration of the scheduler, as kubectl does; return the warnings."""
+        self.api.post(f"{CORE}/namespaces", json={"metadata": {"name": NAMESPACE}})
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {KEY: text}}
+        answer = self.api.patch(
+            f"{CORE}/namespaces/{NAMESPACE}/configmaps/{NAME}",
+            params={"fieldManager": "drill", "force": "true"},
+            json=body,
+            headers=APPLY,
+        )
+        assert answer.is_success, answer.text
+        self.is_configured = True
+        return answer.headers.get_list("warning")
+
+    def submit(self, name, *tasks, notes=None, **spec):
+        """Create a job."""
+        made = job(name, *tasks, namespace=self.namespace, **spec)
+        made["metadata"]["annotations"] = notes or {}
+        return self._ask("POST", f"{BATCH}/namespaces/{self.namespace}/jobs", json=made)
+
+    def job(self, name):
+        """Return a job."""
+        return self._ask("GET", f"{BATCH}/namespaces/{self.namespace}/jobs/{name}")
+
+    def jobs(self):
+        """Return the jobs of the namespace."""
+        return self._ask("GET", f"{BATCH}/namespaces/{self.namespace}/jobs")["items"]
+
+    def pods(self, name):
+        """Return a job's pods by name."""
+        found = self._ask(
+            "GET",
+            f"{CORE}/namespaces/{self.namespace}/pods?labelSelector={quote(f'volcano.sh/job-name={name}')}",
+        )
+        return {each["metadata"]["name"]: each for each in found["items"]}
+
+    def places(self, name):
+        """Return how many unfinished pods of a job are on which nodes; those without a node are on ""."""
+        going = (each for each in self.pods(name).values() if "deletionTimestamp" not in each["metadata"])
+        return Counter(
+            each["spec"].get("nodeName", "")
+            for each in going
+            if each["status"].get("phase") in ("Pending", "Running")
+        )
+
+    def waits(self, name, reason, *words):
+        """Wait until a job waits for a reason out of the closed list, and its message has these words."""
+
+        def look():
+            status = self.job(name).get("status") or {}
+            message = (status.get("state") or {}).get("message", "")
+            return status.get("waitingReason") == reason and all(each in message for each in words)
+
+        until(
+            look, every_s=LOOK_S, what=lambda: f"{name} waits, {reason} {words}: {self.job(name)['status']}"
+        )
+
+    def runs(self, name):
+        """Wait until a job runs; return on which nodes its pods are."""
+        until(
+            lambda: self._phase(name) == "Running" and not self.places(name)[""],
+            every_s=LOOK_S,
+            what=lambda: f"{name} runs: {self.job(name).get('status')}",
+        )
+        return dict(self.places(name))
+
+    def comes_to(self, name, wanted):
+        """Wait until a job's pods are where a function of their places says."""
+        until(
+            lambda: wanted(self.places(name)),
+            every_s=LOOK_S,
+            what=lambda: f"the places of {name}: {self.places(name)}, {self.job(name).get('status')}",
+        )
+
+    def _phase(self, name):
+        return ((self.job(name).get("status") or {}).get("state") or {}).get("phase")
+
+    def check_reasons(self):
+        """Whoever waits has a reason out of the closed list, and a sentence, as soon as he was looked at."""
+        until(lambda: not self._silent(), every_s=LOOK_S, what=lambda: f"a reason for each: {self._silent()}")
+
+    def _silent(self):
+        silent = []
+        for each in self.jobs():
+            state = (each.get("status") or {}).get("state") or {}
+            if state.get("phase") == "Pending":
+                reason = each["status"].get("waitingReason") or state.get("reason")
+                if reason not in REASONS or not state.get("message"):
+                    silent.append((each["metadata"]["name"], each["status"]))
+        return silent

@@ -1,0 +1,77 @@
+"""The jobs that the design of Volcano Jobs prints, as it prints them, with images that a registry serves: they run.
+
+`docker.io` is a registry of this machine here; the images' program stands in for TensorFlow, Spark and MPI.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from kube.resources import NODES
+from tests.node import engine
+from tests.system import seed
+from tests.system.harness import running
+from tests.system.work import Person, Watcher
+from tests.waiting import until
+
+pytestmark = pytest.mark.system
+IMAGES = ("ps-img", "worker-img", "driver-img", "executor-img", "mpi-image")
+SERVES = """CMD ["/bin/sh", "-c", "echo $HOSTNAME serves; trap 'exit 0' TERM; while :; do sleep 0.1; done"]"""
+
+
+@pytest.fixture(scope="module")
+def system(podman, tmp_path_factory):
+    if not shutil.which("docker-registry"):
+        pytest.skip("no registry: apt-get install docker-registry")
+    folder = Path(tempfile.mkdtemp(prefix="volcano-registry-"))
+    registry = engine.Registry(folder)
+    podman.trust(registry.place)
+    made = podman.make("localhost/serves:1", SERVES)
+    for name in IMAGES:
+        podman.run("push", made, f"{registry.place}/library/{name}:latest")
+    podman.stand_in("docker.io", registry.place)
+    with running(tmp_path_factory.mktemp("images"), VOLCANO_UI_ENGINE="podman") as started:
+        yield started
+    registry.close()
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "pods"),
+    [
+        pytest.param(seed.TF_JOB, 6, id="tf-job"),
+        pytest.param(seed.SPARK_JOB, 6, id="spark-job"),
+        pytest.param(seed.PLUGINS, 3, id="mpi-job"),
+    ],
+)
+def test_manifest_as_printed_runs_from_its_images(system, text, pods):
+    with Person(system) as person, system.store() as store:
+        watcher = Watcher(store)
+        name = person.create(text)
+
+        def all_run():
+            found = watcher.pods(name)
+            return (
+                len(found) == pods
+                and all(each["status"].get("phase") == "Running" for each in found.values())
+                and found
+            )
+
+        found = until(all_run, what=lambda: f"all pods of {name} ({watcher.story(name)})")
+        for each in found.values():
+            (status,) = each["status"]["containerStatuses"]
+            assert status["containerID"].startswith("podman://")
+            assert status["imageID"].startswith(f"docker.io/library/{status['image']}@sha256:")
+        person.post(f"/jobs/default/{name}/delete/")
+        until(lambda: watcher.job(name) is None, what="the end of the job")
+
+
+def test_up_and_the_node_say_by_what_images_run(system):
+    assert any("Images run with podman" in line for line in system.output)
+    with system.store() as store:
+        nodes = [each.object for each in store.find(NODES)]
+    assert [each["status"]["nodeInfo"]["containerRuntimeVersion"][:9] for each in nodes] == ["podman://"]
