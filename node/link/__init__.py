@@ -5,6 +5,7 @@ The node's agent dials, as it may be behind a router that lets nobody in, and th
 * `frames`, `flow`: the messages, and how many bytes may be on their way; pure.
 * `wire`: many conversations over one link, on either side.
 * `dialer`, `answers`: the node's side, in the agent's process.
-* `holder`, `waiting_room`: the server's side, in the process of the API server that the node has dialled.
-* `remote_node`: what any process of the server asks, by way of the holder.
+* `holder`: the server's side, in the process of the API server that the node has dialled; `presence` and `figures` are what it
+  leaves on the disk for the other processes.
+* `linked_node`: what any process of the server asks, by way of the holder.
 """

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import httpx
 import yaml
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from node.link import presence
@@ -77,18 +77,25 @@ class Client:
             [*(("command", word) for word in command), *((flag, "true") for flag in ("stdout", *flags))]
         )
         address = f"{self.base}{PODS}/{name}/{kind}?{query}".replace("https", "wss", 1)
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return Talk(
-            connect(
-                address,
-                ssl=self.trust,
-                additional_headers=headers,
-                subprotocols=["v5.channel.k8s.io"],
-                compression=None,
-                open_timeout=HANG_S,
-                legacy=True,
-                proxy=None,
-            )
+        while True:
+            try:
+                return Talk(self._connect(address))
+            except InvalidStatus as refused:
+                # This client reads and writes a TLS connection in two threads, and now and then its request is never
+                # sent: then the server has waited for it, and nothing was begun.
+                if refused.response.status_code != 408:
+                    raise
+
+    def _connect(self, address):
+        return connect(
+            address,
+            ssl=self.trust,
+            additional_headers={"Authorization": f"Bearer {self.token}"},
+            subprotocols=["v5.channel.k8s.io"],
+            compression=None,
+            open_timeout=HANG_S,
+            legacy=True,
+            proxy=None,
         )
 
 
