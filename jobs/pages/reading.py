@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.lifecycle import causes
 from kube import meta
+from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 
@@ -281,12 +282,17 @@ class Pod(View):
 
     @property
     def started(self) -> int | None:
-        """When the first container began, in ms; of one that was started again, when the node took the pod on."""
+        """When the first container began, in ms; of one that was started again, when the node took the pod on.
+
+        A pod that its node has taken on may wait for long until a container begins, such as for its image: it has not started.
+        """
         taken_on = moment(self.status.start_time)
         if self.restarts and taken_on is not None:
             return taken_on
         times = [moment(text) for text in self._starts()]
         known = [time for time in times if time is not None]
+        if not known and self.status.phase in ("", PodPhase.PENDING):
+            return None
         return min(known, default=None) or taken_on
 
     @property

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from cluster.store import Create, Delete, Patch, store
 from jobs.lifecycle import causes
 from jobs.lifecycle.causes import Failure
+from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 from tests.jobs.pages import world
 
@@ -106,6 +107,19 @@ def test_the_timeline_holds_every_pods_times_and_the_moment_of_the_gang(client, 
         51_000,
     )
     assert (state, code, node, runs) == ("failed", 3, "this-machine", [])
+
+
+def test_pods_that_wait_on_their_node_have_not_started(client, alice, parse):
+    pods = [worker(index, phase="Pending", scheduled=T - 50_000) for index in range(4)]
+    world.make("pulls", "Pending", pods=pods)
+    taken_on = {"status": {"startTime": now_text(T - 50_000)}}
+    for index in range(4):
+        store.write(Patch(PODS, "default", f"pulls-worker-{index}", taken_on, "status"))
+    drawn = json.loads(
+        parse(client.get("/jobs/default/pulls/")).find(".//*[@id='timeline']").get("data-drawn")
+    )
+    assert drawn["met"] is None
+    assert {(bar[4], bar[6]) for bar in drawn["bars"]} == {(None, "starting")}
 
 
 def test_of_very_many_pods_those_that_matter_most_have_bars(client, alice, parse):
