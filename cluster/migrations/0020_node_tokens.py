@@ -19,17 +19,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='token',
             name='agent',
-            field=models.CharField(blank=True, max_length=36),
+            field=models.CharField(blank=True, db_default='', default='', max_length=36),
         ),
         migrations.AddField(
             model_name='token',
             name='joins',
-            field=models.BooleanField(default=False),
+            field=models.BooleanField(db_default=False, default=False),
         ),
         migrations.AddField(
             model_name='token',
             name='node',
-            field=models.CharField(blank=True, max_length=253),
+            field=models.CharField(blank=True, db_default='', default='', max_length=253),
         ),
         migrations.AddIndex(
             model_name='token',

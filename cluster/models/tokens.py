@@ -30,9 +30,10 @@ class Token(models.Model):
     account_uid = models.CharField(max_length=36, blank=True)
     name = models.CharField(max_length=100)
     audiences = models.CharField(max_length=1000, blank=True)
-    node = models.CharField(max_length=253, blank=True)
-    agent = models.CharField(max_length=36, blank=True)
-    joins = models.BooleanField(default=False)
+    # With defaults of the database, too: a server of the version before makes tokens that say nothing of these.
+    node = models.CharField(max_length=253, blank=True, default="", db_default="")
+    agent = models.CharField(max_length=36, blank=True, default="", db_default="")
+    joins = models.BooleanField(default=False, db_default=False)
     bound_kind = models.CharField(max_length=16, blank=True)
     bound_name = models.CharField(max_length=253, blank=True)
     bound_uid = models.CharField(max_length=36, blank=True)

@@ -48,7 +48,12 @@ class Machine:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", *(words or ("agent",))],
                 cwd=PROJECT,
-                env={**environment, "VOLCANO_UI_DATA": str(self.data), "VOLCANO_UI_NODE_NAME": self.name},
+                env={
+                    **environment,
+                    "VOLCANO_UI_DATA": str(self.data),
+                    "VOLCANO_UI_NODE_NAME": self.name,
+                    "VOLCANO_UI_ENGINE": "none",
+                },
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # A test run that is killed leaves nothing behind.

@@ -20,6 +20,7 @@ ALLOWED = {
     ("get", f"{NODES.id}/status"): If.OWN,
     ("update", f"{NODES.id}/status"): If.OWN,
     ("patch", f"{NODES.id}/status"): If.OWN,
+    ("create", f"{NODES.id}/link"): If.OWN,
     ("get", LEASES.id): If.OWN,
     ("create", LEASES.id): If.OWN,
     ("update", LEASES.id): If.OWN,
