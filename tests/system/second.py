@@ -41,6 +41,15 @@ class Client:
             verify=self.trust,
             timeout=HANG_S,
         )
+        self.talks = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for talk in self.talks:
+            talk.socket.close()
+        self.http.close()
 
     def run(self, name, script, node, **container):
         """Start a pod on a node and wait until it runs."""
@@ -79,7 +88,8 @@ class Client:
         address = f"{self.base}{PODS}/{name}/{kind}?{query}".replace("https", "wss", 1)
         while True:
             try:
-                return Talk(self._connect(address))
+                self.talks.append(Talk(self._connect(address)))
+                return self.talks[-1]
             except InvalidStatus as refused:
                 # This client reads and writes a TLS connection in two threads, and now and then its request is never
                 # sent: then the server has waited for it, and nothing was begun.

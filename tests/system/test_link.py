@@ -23,7 +23,9 @@ def two(tmp_path_factory, django_db_blocker):
     with django_db_blocker.unblock(), running(folder / "first") as system:
         machine = Linked(system, folder / "second", "second")
         try:
-            yield system, machine.join().linked(), Client(system, folder / "kubeconfig")
+            machine.join().linked()
+            with Client(system, folder / "kubeconfig") as client:
+                yield system, machine, client
         finally:
             machine.close()
 
