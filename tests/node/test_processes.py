@@ -20,6 +20,7 @@ from kube.resources import NODES, PODS
 from node import sole
 from node.agent.daemon import SHUTDOWN_S
 from tests.cluster.store.conftest import database_opened
+from tests.halting import halt
 from tests.node.attempts import kill_shim_of
 from tests.waiting import HANG_S, until
 from volcano_ui import env, supervisor
@@ -125,7 +126,7 @@ def test_second_agent_waits_until_the_first_has_ended(system, tmp_path):
     first = system.agent()
     lock = system.data / "run" / "agent.lock"
     assert sole.holder(lock) == str(first.pid)
-    first.send_signal(signal.SIGSTOP)
+    halt(first.pid, system.data)
     second = system.start("agent")
     until(lambda: f"pid {first.pid}: waiting" in (system.data / "err").read_text())
     system.shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sqlite3
 
 import httpx
 
 from tests import services
+from tests.halting import halt
 from tests.system.harness import System
 from tests.waiting import HANG_S, until
 
@@ -90,32 +90,14 @@ def thaw(system):
 
 @contextlib.contextmanager
 def stopped(system, part):
-    """A block in which one process of a system is stopped, at a moment when it does not hold the store's lock.
-
-    With it it would stop all who write, which is another trouble than the one that is tried. It is replaced if it stands
-    still for as long as the supervisor allows.
-    """
+    """A block in which one process of a system is stopped. It is replaced if it stands still for as long as the supervisor allows."""
     pid = system.children()[part]
     try:
-        os.kill(pid, signal.SIGSTOP)
-        while not may_write(system):
-            os.kill(pid, signal.SIGCONT)
-            os.kill(pid, signal.SIGSTOP)
+        halt(pid, system.state)
         yield
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
-
-
-def may_write(system):
-    """Tell whether somebody can write into a system's SQLite store within a second."""
-    with contextlib.closing(sqlite3.connect(system.state / "db.sqlite3", timeout=1)) as database:
-        try:
-            database.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return False
-        database.rollback()
-        return True
 
 
 def health(system):
