@@ -178,11 +178,17 @@ def test_partitions_and_the_network_are_set(page, form):
     until(lambda: "highestTierAllowed: 2" in yaml_of(page))
     form.get_by_label("Highest tier, by its name", exact=True).fill("rack")
     says(page, "refused")
-    form.get_by_label("Highest tier, by its name", exact=True).fill("")
     form.get_by_label("Network topology").select_option("hard")
-    expect(form.locator(".field", has=page.get_by_label("Highest tier of the network"))).to_contain_text(
-        "No HyperNode has tier 2 or a lower one"
-    )
+    form.get_by_label("Highest tier of the network").fill("")
+    name = form.get_by_label("Highest tier, by its name", exact=True)
+    name.fill("campus")
+    expect(
+        form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))
+    ).to_contain_text("No HyperNode has the tier campus")
+    name.fill("rack")
+    expect(
+        form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))
+    ).not_to_contain_text("No HyperNode")
 
 
 def test_queue_is_chosen_by_its_room_and_a_closed_one_says_so(page, person, watcher):

@@ -278,6 +278,7 @@ def keep_waiting(person, store, watcher):
     store.write(Create(NAMESPACES, {"metadata": {"name": "team"}, "status": {"phase": "Active"}}))
     store.write(Create(RESOURCE_QUOTAS, team))
     person.create(job("within", nap(2), namespace="team"))
+    until(lambda: phase_of(watcher, "within", "team") == "Running", what="the job within the quota")
     person.create(job("bounded", nap(3), namespace="team"))
     label(store, "sim-0004", **{"volcano.sh/revocable-zone": "night"})
     zone = {"volcano.sh/revocable-zone": "night"}
@@ -303,6 +304,11 @@ def await_room(person, store, watcher):
 def waiting_reason(watcher, name, namespace="default"):
     """Return why a job waits, in a word."""
     return ((watcher.job(name, namespace) or {}).get("status") or {}).get("waitingReason")
+
+
+def phase_of(watcher, name, namespace):
+    """Return the phase of a job."""
+    return ((watcher.job(name, namespace) or {}).get("status") or {}).get("state", {}).get("phase")
 
 
 def contend(person, store, watcher):

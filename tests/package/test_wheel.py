@@ -38,7 +38,7 @@ def built(folder):
     # They are those of the lock, and installing them once more would show nothing.
     assets.install_tools(lambda line: None)
     shutil.copytree(PROJECT / "node_modules", folder / "node_modules", symlinks=True)
-    environment = {**os.environ, "VOLCANO_UI_DATA": str(folder / "data"), "VOLCANO_UI_ENGINE": "none"}
+    environment = {**os.environ, "VOLCANO_UI_DATA": str(folder / "data")}
     environment.pop("DJANGO_SETTINGS_MODULE", None)
     for command in ("manage.py", "assets"), ("-m", "hatchling", "build", "--target", "wheel"):
         run(sys.executable, *command, cwd=folder, env=environment)
@@ -119,7 +119,8 @@ class Installed(System):
         super().__init__(home / ".local" / "share" / "volcano-ui")
         self.command, self.folder = [program, "up"], home
         ports = {name: self.environment[name] for name in ("VOLCANO_UI_PORT", "VOLCANO_UI_API_PORT")}
-        self.environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", **ports}
+        own = {"HOME": str(home), "PATH": "/usr/bin:/bin", "VOLCANO_UI_ENGINE": "none"}
+        self.environment = {**own, **ports}
 
 
 @pytest.fixture
