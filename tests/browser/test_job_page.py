@@ -82,7 +82,7 @@ def test_a_preempted_job_leads_to_who_has_its_room(page):
 
 
 def test_nothing_below_the_head_moves_when_a_wait_is_over(page):
-    tops = [open_job(page, name).locator(".tabs").bounding_box()["y"] for name in ("waiting", "running")]
+    tops = [open_job(page, name).locator(".tabs").bounding_box()["y"] for name in ("sweep", "running")]
     assert tops[0] == tops[1]
     assert open_job(page, "running").locator("#job-timeline").bounding_box()["y"] < 450
 

@@ -245,7 +245,7 @@ def test_problem_is_shown_at_its_field_while_typing(page, old, new, field, words
 def test_waiting_job_says_why_and_what_is_missing_in_numbers(page):
     page.goto("/jobs/default/waiting/")
     why = live(page).locator("#job-why")
-    expect(why).to_contain_text("needs 2560 CPU")
+    expect(why).to_contain_text("a pod needs 640 CPU")
     expect(page.locator("#job-head")).to_contain_text("0 of 4")
 
 
