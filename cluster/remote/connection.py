@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-import urllib3
 from kubernetes import client as official
 from kubernetes import config as kubeconfigs
 
-from cluster.remote.exchange import CONNECT_S, KEEPALIVE, Exchange
+from cluster.remote.exchange import KEEPALIVE, Exchange, send
 from cluster.remote.request import Unreachable
 from kube.errors import Unauthorized
 
@@ -98,13 +96,5 @@ class Connection(Exchange):
         with self._lock:  # a plugin that fetches a new token is run once
             client.update_params_for_auth(login, [], ["BearerToken"])
         headers.update(login)
-        return client.rest_client.pool_manager.request(
-            method,
-            f"{client.configuration.host}{path}{f'?{urlencode(query)}' if query else ''}",
-            body=content,
-            headers=headers,
-            preload_content=False,
-            timeout=urllib3.Timeout(connect=CONNECT_S, read=answer_s),
-            retries=False,
-            redirect=False,
-        )
+        url = f"{client.configuration.host}{path}"
+        return send(client.rest_client.pool_manager, method, url, query, headers, content, answer_s)

@@ -10,6 +10,7 @@ import ssl
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import msgspec
 import urllib3
@@ -47,6 +48,28 @@ KEEPALIVE = [
 _NOT_SENT = (NewConnectionError, ConnectTimeoutError, SSLError, ProxyError)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+
+
+def send(
+    pool: Any,
+    method: str,
+    url: str,
+    query: Mapping[str, str] | None,
+    headers: Any,
+    content: bytes | None,
+    answer_s: float,
+) -> Any:
+    """Send one request by a pool of urllib3's and return the answer, its body unread: nothing is sent twice, no redirect followed."""
+    return pool.request(
+        method,
+        f"{url}{f'?{urlencode(query)}' if query else ''}",
+        body=content,
+        headers=headers,
+        preload_content=False,
+        timeout=urllib3.Timeout(connect=CONNECT_S, read=answer_s),
+        retries=False,
+        redirect=False,
+    )
 
 
 class Exchange(ABC):

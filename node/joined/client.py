@@ -5,14 +5,13 @@ from __future__ import annotations
 import ssl
 import warnings
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import msgspec
 import urllib3
 from urllib3.exceptions import HTTPError, InsecureRequestWarning
 
 from cluster import clock, fingerprint
-from cluster.remote.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of
+from cluster.remote.exchange import CONNECT_S, KEEPALIVE, Exchange, cause_of, send
 from cluster.remote.request import JSON, Unreachable
 from kube.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests, Unauthorized
 from node.agent.cluster import Dismissed
@@ -72,16 +71,7 @@ class Client(Exchange):
     ) -> Any:
         headers["Authorization"] = f"Bearer {self.server.token}"
         for is_last in (False, True):
-            answer = self._pool.request(
-                method,
-                f"{self.server.url}{path}{f'?{urlencode(query)}' if query else ''}",
-                body=content,
-                headers=headers,
-                preload_content=False,
-                timeout=urllib3.Timeout(connect=CONNECT_S, read=answer_s),
-                retries=False,
-                redirect=False,
-            )
+            answer = send(self._pool, method, f"{self.server.url}{path}", query, headers, content, answer_s)
             if answer.status != Unauthorized.code:
                 return answer
             answer.drain_conn()
