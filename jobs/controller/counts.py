@@ -56,6 +56,11 @@ class Counts(Struct):
         """How many pods run or have run."""
         return self.running + self.ended
 
+    @property
+    def present(self) -> int:
+        """How many pods there are, those being deleted among them."""
+        return self.pending + self.started + self.unknown + self.terminating
+
     def fields(self) -> dict[str, Any]:
         """Return the counters of a job's status; zeros are left out, as in Volcano."""
         numbers = {name: getattr(self, name) for name in _TOTALS}

@@ -53,6 +53,14 @@ class Situation(Struct, frozen=True, kw_only=True):
         return self.counts.ended == self.replicas
 
     @property
+    def kept_out(self) -> int:
+        """How many pods are missing because the pod group was sent back to wait for its queue, as after an eviction.
+
+        Volcano leaves such a job Running, with no pod, until it is let in again; here they wait as pending pods do.
+        """
+        return 0 if self.admitted else max(self.replicas - self.counts.present, 0)
+
+    @property
     def short_task(self) -> Task | None:
         """Return a task with too few successes, where the job asks for each task's minimum."""
         if self.min_available < sum(task.needed for task in self.tasks):
