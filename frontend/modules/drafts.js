@@ -89,7 +89,7 @@ function follow(form) {
     hold();
     tell(form, back);
   } else if (!form.dataset.draftId) {
-    offer(form, name);
+    offer(form, name, () => id);
   }
 }
 
@@ -124,22 +124,41 @@ function tell(form, draft) {
   });
 }
 
-async function offer(form, name) {
-  const held = new Set(((await navigator.locks?.query())?.held ?? []).map((lock) => lock.name));
-  const found = drafts(name).filter(({ id }) => !held.has(lockOf(id)));
-  for (const draft of found.slice(0, MOST_OFFERED).reverse()) {
-    const begun = draft.title ? `You began “${draft.title}” ` : "You began one ";
-    const close = notice(form, "blue", "file-text", [begun, draft.at, " and did not submit it."], {
-      "Go on with it": () => {
-        sessionStorage.setItem(CHOSEN, draft.id);
-        location.assign(draft.url);
-      },
-      Discard: () => {
-        drop(draft.id);
-        close();
-      },
-    });
+// Offers the drafts that no tab has open. While one has, it looks again: a closed tab lets go of its draft a moment later.
+async function offer(form, name, own) {
+  const offered = new Map(); // what takes away the notice of a draft, by the draft's id
+  for (;;) {
+    const held = new Set(((await navigator.locks?.query())?.held ?? []).map((lock) => lock.name));
+    const others = drafts(name).filter(({ id }) => id !== own());
+    const free = others.filter(({ id }) => !held.has(lockOf(id))).slice(0, MOST_OFFERED);
+    for (const [id, close] of offered) {
+      if (free.some((draft) => draft.id === id)) continue;
+      close();
+      offered.delete(id);
+    }
+    for (const draft of free.reverse()) {
+      if (!offered.has(draft.id)) offered.set(draft.id, offerOne(form, draft));
+    }
+    if (!others.some(({ id }) => held.has(lockOf(id)))) return;
+    await new Promise((done) => setTimeout(done, AGAIN_MS));
+    if (!form.isConnected) return;
   }
+}
+
+// Returns what takes the notice away.
+function offerOne(form, draft) {
+  const begun = draft.title ? `You began “${draft.title}” ` : "You began one ";
+  const close = notice(form, "blue", "file-text", [begun, draft.at, " and did not submit it."], {
+    "Go on with it": () => {
+      sessionStorage.setItem(CHOSEN, draft.id);
+      location.assign(draft.url);
+    },
+    Discard: () => {
+      drop(draft.id);
+      close();
+    },
+  });
+  return close;
 }
 
 async function away(form) {
