@@ -285,9 +285,9 @@ def keep_waiting(person, store, watcher):
     person.create(job("nightly-only", nap(1, on=zone)))
     close = {"mode": "hard", "highestTierAllowed": 1}
     person.create(job("close-together", nap(3, memory="200Gi"), networkTopology=close))
-    for name, reason in (("nightly-only", "RevocableZone"), ("close-together", "NetworkTopology")):
-        until(lambda name=name, reason=reason: waiting_reason(watcher, name) == reason, what=reason)
-    until(lambda: waiting_reason(watcher, "bounded", "team") == "QuotaExceeded", what="QuotaExceeded")
+    await_reason(watcher, "nightly-only", "RevocableZone")
+    await_reason(watcher, "close-together", "NetworkTopology")
+    await_reason(watcher, "bounded", "QuotaExceeded", "team")
 
 
 def await_room(person, store, watcher):
@@ -298,12 +298,16 @@ def await_room(person, store, watcher):
     person.create(job("large", nap(1, on={"pool": "large"}, memory="200Gi"), **large))
     watcher.reaches("large", "Running")
     person.create(job("patient", nap(1, on={"pool": "large"}, memory="200Gi"), **large))
-    until(lambda: waiting_reason(watcher, "patient") == "Reserved", what="a reservation")
+    await_reason(watcher, "patient", "Reserved")
 
 
-def waiting_reason(watcher, name, namespace="default"):
-    """Return why a job waits, in a word."""
-    return ((watcher.job(name, namespace) or {}).get("status") or {}).get("waitingReason")
+def await_reason(watcher, name, reason, namespace="default"):
+    """Return once a job waits for a reason; what is told when it does not is how it waits instead."""
+
+    def status():
+        return (watcher.job(name, namespace) or {}).get("status") or {}
+
+    until(lambda: status().get("waitingReason") == reason, what=lambda: f"{reason} of {name}, {status()},")
 
 
 def phase_of(watcher, name, namespace):
