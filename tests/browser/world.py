@@ -220,6 +220,11 @@ def furnish(system):
         person.create(job("restarted", shell("sleep 0.5; exit 2", replicas=2), policies=again, maxRetry=2))
         person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
         store.write(*(Create(*each) for each in makers()))
+        # The next configuration packs pods: forty that come under it would fill a node that another job is to miss by its rack alone.
+        until(
+            lambda: places(watcher, "sweep").total() == 40,
+            what=lambda: f"40 pods, {places(watcher, 'sweep')},",
+        )
         keep_waiting(person, store, watcher)
         contend(person, store, watcher)
         for name, phase in (
