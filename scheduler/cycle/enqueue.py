@@ -73,6 +73,7 @@ if TYPE_CHECKING:
 _KEPT_OUT = frozenset(
     (
         Reason.NOT_ENOUGH_RESOURCES,
+        Reason.NODES_UNAVAILABLE,
         Reason.NEVER_FITS,
         Reason.QUEUE_LIMIT,
         Reason.QUEUE_TOO_SMALL,
@@ -219,7 +220,10 @@ def _room_of_cluster(snapshot: Snapshot, cluster: Cluster, used: Iterable[Claim]
     most = _most(size.tolist(), snapshot.policy.overcommit)
     if (root := snapshot.queues.get(ROOT_QUEUE)) is not None:
         most = np.minimum(most, ceiling(root, nodes.amounts, len(most)))
-    return ClusterRoom(nodes.columns, size.tolist(), most.tolist(), np.maximum(foreign, 0).tolist())
+    away = cluster.allocatable[~taking].sum(axis=0)
+    return ClusterRoom(
+        nodes.columns, size.tolist(), most.tolist(), np.maximum(foreign, 0).tolist(), away.tolist()
+    )
 
 
 def _most(size: Sequence[int], thousandths: int | None) -> Vector:

@@ -26,8 +26,9 @@ Minimum = tuple[tuple[str, int], ...]
 
 
 class ClusterRoom(NamedTuple):
-    """The cluster by column: its size, the most that may be given out, and what pods hold that use no queue.
+    """The cluster by column: its size, the most that may be given out, what pods hold that use no queue, and what is away.
 
+    The size is of the nodes that take pods; away is what the others have, which are not ready or closed to new pods.
     The most is below the size only where root has a capability.
     """
 
@@ -35,6 +36,7 @@ class ClusterRoom(NamedTuple):
     size: Sequence[int]
     most: Sequence[int]
     foreign: Sequence[int]
+    away: Sequence[int]
 
 
 class Claim(NamedTuple):
@@ -175,6 +177,11 @@ class _Level:
         """Return the cause when too little of the whole cluster can be given out; `kept` of it may be others' guarantees."""
         root, size = own.line[-1], self._cluster.size[column]
         if amount > root.ceiling[column]:
+            away = self._cluster.away[column]
+            if size < amount <= size + away:
+                return Cause(
+                    Reason.NODES_UNAVAILABLE, resource=resource, requested=amount, free=away, whole=size
+                )
             return Cause(Reason.NEVER_FITS, never=True, resource=resource, requested=amount, whole=size)
         if kept and amount > size - kept:
             return replace(never_cause(own, root, column, resource, amount, max(size - kept, 0)), whole=size)

@@ -49,6 +49,12 @@ def _no_nodes(_: Cause) -> str:
 
 
 def _nodes_unavailable(cause: Cause) -> str:
+    if cause.entering:
+        return (
+            f"Waits for nodes: its minimum needs {show(cause.resource, cause.requested)}, those that take pods have "
+            f"{show(cause.resource, cause.whole)}; {show(cause.resource, cause.free)} more are on nodes that are not "
+            "ready or closed to new pods."
+        )
     listed = ", ".join(
         f"{n} {'is' if n == 1 else 'are'} {e.kind}" for n, e in cause.excluded if e.kind in _PASSING
     )

@@ -411,6 +411,23 @@ def test_a_change_of_the_configuration_is_told_at_once_to_everybody_who_waits():
     assert world.condition("g")["reason"] == "NeverFits"
 
 
+@pytest.mark.parametrize(
+    "away", [{"ready": False}, {"unschedulable": True}], ids=["not ready", "closed to new pods"]
+)
+def test_what_only_nodes_that_are_away_could_hold_waits_for_them(away):
+    world = World(node("n1"), node("n2", cpu="8", **away), queue(), asking("g", 11), asking("more", 13))
+    world.cycle()
+    assert world.condition("g")["reason"] == "NodesUnavailable"
+    assert told(world, "g") == (
+        "Waits for nodes: its minimum needs 11 CPU, those that take pods have 4 CPU; "
+        "8 CPU more are on nodes that are not ready or closed to new pods."
+    )
+    assert world.condition("more")["reason"] == "NeverFits"
+    world.put(node("n2", cpu="8"))
+    world.cycle(seconds=9)
+    assert inside(world) == {"g"}
+
+
 @pytest.mark.shows("queues 2.8/entry")
 def test_without_enqueue_a_closed_queue_lets_nobody_in():
     world = World(node("n1"), queue(state="Closed"), asking("g", 1), configuration("actions: allocate"))

@@ -113,11 +113,22 @@ class History(World):
             assert victim.where != beneficiary.where
             if self.deserved:
                 asked = beneficiary.minimum * beneficiary.cpu
-                assert self.used(victim.where) + self.kept(victim.where) >= self.deserved[victim.where]
                 assert self.used(beneficiary.where) + asked <= self.deserved[beneficiary.where]
+                self.judge_part(victim.where, beneficiary.where)
             return
         assert victim.where == beneficiary.where
         assert PRIORITIES.index(victim.priority) < PRIORITIES.index(beneficiary.priority)
+
+    def judge_part(self, giving, taking):
+        """A queue gives of what it deserves at most with the last pod or gang, and is left less short than the other one is."""
+        part, left = self.deserved[giving], self.used(giving) + self.kept(giving)
+        if left < part:
+            gone = Counter(each.pod.group.partition("/")[2] for each in self.evicted)
+            largest = max(
+                self.jobs[name].cpu * pods for name, pods in gone.items() if self.jobs[name].where == giving
+            )
+            assert left + largest > part
+            assert (part - left) / part < 1 - self.used(taking) / self.deserved[taking]
 
     def settle(self):
         """Go on until nothing moves; who had others evicted runs then, unless somebody more urgent took the room.
@@ -241,7 +252,7 @@ def stated(parts):
 @pytest.mark.shows("scheduler 2.5/for whom")
 @relaxed
 @given(some_cpus, jobs("abc", 6), some_times, some_parts)
-def test_no_queue_gives_what_it_deserves(cpus, asked, going, parts):
+def test_a_queue_keeps_what_it_deserves_but_for_its_last_pod_or_gang(cpus, asked, going, parts):
     deserved, queues = stated(parts)
     play(cpus, asked, going, queues, deserved)
 

@@ -64,6 +64,28 @@ HALVES = (queue("a"), queue("b"))
             [*HALVES, *runs("a", 8, minimum=8), *asks("b", 4)], 0, id="a gang would leave too little"
         ),
         pytest.param(
+            [*HALVES, *runs("a", 2, cpu="3"), *asks("b", 4)],
+            1,
+            id="the last one leaves it less short than the other is",
+        ),
+        pytest.param(
+            [*HALVES, *runs("a", 2, cpu="3"), *runs("b", 2), *asks("b", 1)],
+            0,
+            id="it would be as short as the other is",
+        ),
+        pytest.param([*HALVES, *runs("a", 1, cpu="8"), *asks("b", 4)], 0, id="it would be left with nothing"),
+        pytest.param(
+            [
+                *HALVES,
+                *runs("a", 3, cpu="2", name="x"),
+                *runs("a", 1, cpu="2", name="y", created=NEW),
+                *asks("b", 1),
+                *asks("b", 1, name="more"),
+            ],
+            1,
+            id="what goes for one is enough for two",
+        ),
+        pytest.param(
             [
                 *HALVES,
                 *runs("a", 4, name="x", minimum=4, created=OLD),
