@@ -28,6 +28,6 @@ urlpatterns = [
 if not backend.is_mirror:  # of a cluster with an API of its own clients ask that one
     urlpatterns += [
         path("connect/", connect.show, name="connect"),
-        path("machines/new/", machines.add, name="add-machine"),
+        path("nodes/-/new/", machines.add, name="add-machine"),
         path("connect/tokens/<int:number>/revoke/", connect.revoke, name="revoke-token"),
     ]

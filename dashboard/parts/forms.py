@@ -104,5 +104,5 @@ class MachineForm(Form):
     hours = forms.ChoiceField(
         choices=[("1", "1 hour"), ("24", "1 day"), ("720", "30 days")],
         initial="24",
-        label="It waits for the machine",
+        label="The machine may join for",
     )

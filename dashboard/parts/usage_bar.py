@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
 FIRST = ("cpu", "memory", "pods")  # the order in which readers expect them
-TITLES = {"cpu": "CPU", "memory": "Memory", "pods": "Pods"}
-ICONS = {"cpu": "cpu", "memory": "memory-stick", "pods": "boxes"}
+TITLES = {"cpu": "CPU", "memory": "Memory", "pods": "Pods", "ephemeral-storage": "Ephemeral storage"}
+ICONS = {"cpu": "cpu", "memory": "memory-stick", "pods": "boxes", "ephemeral-storage": "hard-drive"}
 
 
 class Use(NamedTuple):

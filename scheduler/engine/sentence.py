@@ -156,6 +156,11 @@ def _queue_limit(cause: Cause) -> str:
             f"{show(cause.resource, cause.free)} of {limit} can still be given out.{_promised(cause)}"
         )
     above = f"{above}," if above else ""
+    if 0 < cause.fit < cause.needed and not cause.started:
+        return (
+            f"Queue {cause.queue}{above} has room for {cause.fit} of the {cause.needed} pods that must start together: the next "
+            f"one needs {short}, and {show(cause.resource, cause.free)} of {limit} is left then."
+        )
     return (
         f"Queue {cause.queue}{above} is at its limit: this needs {short} more, "
         f"{show(cause.resource, cause.free)} of {limit} left."

@@ -70,7 +70,7 @@ PAGES = {
     "audit": "/audit/",
     "access": "/access/",
     "connect": "/connect/",
-    "add a machine": "/machines/new/",
+    "add a machine": "/nodes/-/new/",
     "password": "/password/",
     "not found": "/no/such/page/",
     "login": "/login/",

@@ -194,7 +194,8 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
                 pod("o-0", "o", "2", node="n1", phase="Running"),
             ],
             "ParentQueueLimit",
-            "Queue root, which is above its own, is at its limit: this needs 2 CPU more, 1 CPU of 9 CPU left.",
+            "Queue root, which is above its own, has room for 3 of the 4 pods that must start together: the next one "
+            "needs 2 CPU, and 1 CPU of 9 CPU is left then.",
             id="ceiling of an ancestor",
         ),
         pytest.param(

@@ -57,11 +57,11 @@ CASES = [
     pytest.param([node("n1", taints=[{"key": "gpu", "effect": "NoSchedule"}]), queue(), *GANG], Reason.UNTOLERATED_TAINT, "gpu on 1 node", id="taint"),
     pytest.param([N1, queue(), group(), pod("g-0", cpu="9")], Reason.NEVER_FITS, "a pod needs 9 CPU", id="larger than any node"),
     pytest.param([N1, queue(), *runs("3"), *GANG], Reason.NOT_ENOUGH_RESOURCES, "0 of 2 pods fit; each needs 2 CPU, the most free on one node is 1 CPU (n1)", id="resource, gang short by two"),
-    pytest.param([node("n1", cpu="9"), queue(capability={"cpu": "5"}), *runs("2"), *GANG], Reason.QUEUE_LIMIT, "Queue default is at its limit: this needs 2 CPU more, 1 CPU of 5 CPU left", id="capability"),
+    pytest.param([node("n1", cpu="9"), queue(capability={"cpu": "5"}), *runs("2"), *GANG], Reason.QUEUE_LIMIT, "Queue default has room for 1 of the 2 pods that must start together: the next one needs 2 CPU, and 1 CPU of 5 CPU is left then.", id="capability"),
     pytest.param([node("n1", cpu="9"), queue(capability={"cpu": "3"}), *GANG], Reason.QUEUE_TOO_SMALL, "the queue's limit of 3 CPU", id="more than the capability"),
     pytest.param(
         [node("n1", cpu="9"), queue("team", {"cpu": "5"}), queue(parent="team"), queue("beside", parent="team"), *runs("2", "beside"), *GANG],
-        Reason.PARENT_LIMIT, "Queue team, which is above its own, is at its limit: this needs 2 CPU more, 1 CPU of 5 CPU left", id="capability of a parent",
+        Reason.PARENT_LIMIT, "Queue team, which is above its own, has room for 1 of the 2 pods that must start together", id="capability of a parent",
     ),
     pytest.param(
         [node("n1", cpu="9"), queue("team", {"cpu": "3"}), queue(parent="team"), *GANG],

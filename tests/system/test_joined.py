@@ -129,7 +129,7 @@ def test_a_machine_that_falls_silent_loses_its_pods_and_ends_them_when_it_is_bac
 def test_a_revoked_machine_ends_what_it_runs_and_stops(own, second, person, watcher):
     person.create(job("ours", shell("sleep 600", nodeSelector=on(second.name))))
     runs(watcher, "ours")
-    page = person.get("/machines/new/").text
+    page = person.get("/nodes/-/new/").text
     row = re.search(rf"node {second.name}</td>.*?/connect/tokens/(\d+)/revoke/", page, re.DOTALL)
     person.post(f"/connect/tokens/{row[1]}/revoke/")
     assert second.ended() == 1

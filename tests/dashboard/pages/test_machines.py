@@ -13,7 +13,7 @@ from kube.resources import NAMESPACES, NODES
 from tests.dashboard.pages.conftest import Page, page
 
 pytestmark = pytest.mark.usefixtures("cluster")
-HERE = "/machines/new/"
+HERE = "/nodes/-/new/"
 
 
 def make(browser, **values):
