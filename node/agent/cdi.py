@@ -4,6 +4,8 @@ A spec names the devices of one kind, `vendor.com/class`, and what a container n
 /dev, variables, mounts and hooks. Containers here run their machine's programs,
 so a mount that shows a file where it is anyway is of no account, and one that shows it elsewhere, or a
 hook, which is a program that an engine runs beside the container, cannot be had: such a device is not offered.
+An engine does all of that for its own containers, also for devices that were found or declared
+otherwise: it is told the device's name in a spec (`name_of`).
 Source: the Container Device Interface specification, versions 0.3 to 1.0.
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
@@ -34,14 +36,75 @@ class CdiError(ValueError):
     """A spec offers no devices; the message says why, and what to do."""
 
 
+class Named(NamedTuple):
+    """A device by the name that an engine takes, `vendor.com/class=device`, and the files of /dev that are its own."""
+
+    kind: str
+    device: str
+    files: frozenset[str]
+
+    def __str__(self) -> str:
+        """Return the qualified name."""
+        return f"{self.kind}={self.device}"
+
+
+class Contents(NamedTuple):
+    """What specs describe: kinds whose devices every container can have, and the names that engines take."""
+
+    kinds: tuple[Kind, ...] = ()
+    named: tuple[Named, ...] = ()
+
+
 def parse(text: str) -> Kind:
     """Return the kind that a spec in YAML or JSON describes, with the devices that containers can have; CdiError if none."""
+    return _offered(_read(text))
+
+
+def names_in(text: str) -> tuple[Named, ...]:
+    """Return the devices of a spec by the names that engines take, whatever else they need; none of what is no spec."""
+    try:
+        spec = _read(text)
+    except CdiError:
+        return ()
+    kind, common = lenient.text(spec, "kind"), _nodes(spec)
+    return tuple(
+        Named(kind, lenient.text(each, "name"), _nodes(each) - common)
+        for each in lenient.sequence(spec, "devices")
+        if isinstance(each, dict) and _NAME.fullmatch(lenient.text(each, "name"))
+    )
+
+
+def name_of(kind: Kind, device: Device, named: Iterable[Named]) -> str:
+    """Return the name by which an engine gives a device of a kind, "" where no spec has it.
+
+    That of its id, else the one that has its files and fewest others. None that has a file of another device, as `all` has.
+    """
+    others = {file for other in kind.devices if other.id != device.id for file in other.files}
+    own = frozenset(device.files) - others
+    fitting = [
+        each
+        for each in named
+        if each.kind == kind.resource
+        and not each.files & (others - own)
+        and (each.device == device.id or (own and own <= each.files))
+    ]
+    best = min(
+        fitting, key=lambda each: (each.device != device.id, len(each.files), each.device), default=None
+    )
+    return "" if best is None else str(best)
+
+
+def _read(text: str) -> dict[str, Any]:
     try:
         spec = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise CdiError(f"it is neither YAML nor JSON: {str(error).splitlines()[0]}") from None
     if not isinstance(spec, dict):
         raise CdiError("it is no object; write one with cdiVersion, kind and devices.")
+    return spec
+
+
+def _offered(spec: dict[str, Any]) -> Kind:
     kind = lenient.text(spec, "kind")
     if "/" not in kind or names.qualified_name(kind):
         raise CdiError(f"its kind {kind!r} is no name of a resource; write vendor.com/class.")
@@ -86,6 +149,14 @@ def _edits(holder: dict[str, Any], name: str) -> Device:
     return Device(name, files=tuple(files), env=tuple(_variables(holder, name)))
 
 
+def _nodes(holder: dict[str, Any]) -> frozenset[str]:
+    """Return the files of /dev of a device, or of all in a spec, as the machine names them."""
+    nodes = [
+        each for each in lenient.sequence(holder, "containerEdits", "deviceNodes") if isinstance(each, dict)
+    ]
+    return frozenset(lenient.text(each, "hostPath") or lenient.text(each, "path") for each in nodes)
+
+
 def _variables(holder: dict[str, Any], name: str) -> Iterable[tuple[str, str]]:
     for line in lenient.sequence(holder, "containerEdits", "env"):
         variable, equals, value = str(line).partition("=")
@@ -108,34 +179,47 @@ def _single(found: Sequence[Device], common: Device) -> tuple[Device, ...]:
     )
 
 
+class _File(NamedTuple):
+    """A spec as it was read: when it was written (ns), and what it describes."""
+
+    written: int
+    kind: Kind | None = None
+    named: tuple[Named, ...] = ()
+
+
 class Specs:
     """The specs of this machine: files that are read again when they have changed."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
-        self._read: dict[Path, tuple[int, Kind | None]] = {}
+        self._read: dict[Path, _File] = {}
 
-    def kinds(self) -> tuple[Kind, ...]:
+    def contents(self) -> Contents:
         """Return what the specs describe by now; what is wrong with one is logged once."""
         files = [file for folder in self._folders for file in _files(folder)]
         self._read = {file: found for file in files if (found := self._of(file)) is not None}
-        kinds = {kind.resource: kind for _, kind in self._read.values() if kind is not None}
-        return tuple(kinds.values())
+        kinds = {each.kind.resource: each.kind for each in self._read.values() if each.kind is not None}
+        names = {str(name): name for each in self._read.values() for name in each.named}
+        return Contents(tuple(kinds.values()), tuple(names.values()))
 
-    def _of(self, file: Path) -> tuple[int, Kind | None] | None:
+    def _of(self, file: Path) -> _File | None:
+        named: tuple[Named, ...] = ()
         try:
             state = file.stat()
             before = self._read.get(file)
-            if before is not None and before[0] == state.st_mtime_ns:
+            if before is not None and before.written == state.st_mtime_ns:
                 return before
             if state.st_size > LARGEST:
                 raise CdiError(f"it has more than {LARGEST:,} bytes.")
-            return state.st_mtime_ns, parse(file.read_text())
+            text = file.read_text()
+            named = names_in(text)
+            return _File(state.st_mtime_ns, parse(text), named)
         except OSError:  # it went meanwhile, or is not ours to read
             return None
         except ValueError as error:
-            log.warning("devices of %s are not offered: %s", file, error)
-            return state.st_mtime_ns, None
+            more = "; engines give them to containers of images" if named else ""
+            log.warning("devices of %s are not offered: %s%s", file, error, more)
+            return _File(state.st_mtime_ns, None, named)
 
 
 def _files(folder: Path) -> list[Path]:

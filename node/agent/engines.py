@@ -8,6 +8,7 @@ refuses, limits that it may not set) is told with its own words.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import platform
@@ -47,6 +48,7 @@ class Engine(NamedTuple):
     program: tuple[str, ...]  # with the options that it needs on this machine
     limits: bool = True  # whether it limits memory, processors and processes
     stages: bool = False  # whether it sees mounts of the process that starts it
+    cdi: bool = False  # whether it gives devices by their names in vendors' specs
 
     @property
     def shown(self) -> str:
@@ -115,7 +117,8 @@ def _tried(program: str, wall: Wall) -> Engine:
                 failed = failed if str(failed) else error
                 continue
             stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
-            return Engine(kind, version, (program, *options), limits, stages)
+            cdi = _knows_cdi(kind, version, program)
+            return Engine(kind, version, (program, *options), limits, stages, cdi)
     raise failed
 
 
@@ -126,6 +129,17 @@ def _version(program: str) -> tuple[str, str]:
     if found is None:
         raise EngineFails(f"it calls itself {said.strip()[:60]!r}, neither podman nor docker")
     return found[1], found[2]
+
+
+def _knows_cdi(kind: str, version: str, program: str) -> bool:
+    """Tell whether an engine reads vendors' specs of devices: podman from 4.1 on, docker where its daemon lists folders of them."""
+    if kind == "podman":
+        numbers = [int(each) for each in re.findall(r"\d+", version)[:2]]
+        return numbers >= [4, 1]
+    try:
+        return bool(json.loads(_asked((program, "info", "--format", "{{json .CDISpecDirs}}"))))
+    except (EngineFails, ValueError):  # one that has never heard of them
+        return False
 
 
 def _options(kind: str) -> Iterator[tuple[str, ...]]:

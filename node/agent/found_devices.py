@@ -18,7 +18,7 @@ from node.agent.environment import search_path
 from node.devices import Device, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 NVIDIA, AMD = "nvidia.com/gpu", "amd.com/gpu"
 NVIDIA_PROC = Path("/proc/driver/nvidia")
@@ -39,6 +39,20 @@ class Seen(NamedTuple):
     kinds: tuple[Kind, ...] = ()
     gone: frozenset[tuple[str, str]] = frozenset()  # resource and id of what was there, or is declared
     figures: dict[str, dict[str, Figures]] = {}
+    named: dict[
+        tuple[str, str], str
+    ] = {}  # resource and id → the name by which an engine gives the device, where it has one
+
+    def by_engine(self, share: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+        """Return what an engine is to give a container with such devices: their names in vendors' specs (CDI), else their files."""
+        given: set[str] = set()
+        for kind in self.kinds:
+            has = set(share.get(kind.resource, ()))
+            for device in kind.devices:
+                if device.id in has:
+                    name = self.named.get((kind.resource, device.id))
+                    given.update((name,) if name else device.files)
+        return tuple(sorted(given))
 
     def problem(self) -> str:
         """Return which devices are gone, in words; empty when all are there."""
@@ -86,7 +100,8 @@ class FoundDevices:
         declared = {kind.resource for kind in self._declared}
         found = [each for each in found if each[0].resource not in declared]
         known = declared.union(kind.resource for kind, _ in found)
-        described = [kind for kind in self._specs.kinds() if kind.resource not in known]
+        contents = self._specs.contents()
+        described = [kind for kind in contents.kinds if kind.resource not in known]
         gone = {
             (kind.resource, one.id)
             for kind in (*self._declared, *described)
@@ -101,7 +116,13 @@ class FoundDevices:
             kinds[before.resource] = now._replace(devices=(*now.devices, *lost))
             gone |= {(before.resource, one.id) for one in lost}
         figures = {kind.resource: each for kind, each in found if each}
-        self.seen = Seen(tuple(kinds.values()), frozenset(gone), figures)
+        named = {
+            (kind.resource, device.id): name
+            for kind in kinds.values()
+            for device in kind.devices
+            if (name := cdi.name_of(kind, device, contents.named))
+        }
+        self.seen = Seen(tuple(kinds.values()), frozenset(gone), figures, named)
 
 
 def nvidia() -> Found | None:

@@ -29,7 +29,7 @@ class Contained(NamedTuple):
 
     directory: Path
     volumes: Mapping[str, Prepared]
-    devices: tuple[str, ...]
+    devices: tuple[str, ...]  # files of /dev, or names that the engine knows (CDI)
     told: Mapping[str, str]  # variables that say which devices these are
     image: Local
 

@@ -103,12 +103,14 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     attempts.write_identity(home / IDENTITY, identity(pod))
     in_memory = wall.mounts != "none"  # elsewhere every pod reaches the machine's shared memory
     directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=in_memory).prepare()
-    kinds = means.devices.found.seen.kinds
+    seen = means.devices.found.seen
     share = _devices(pod, container, means)
-    own_devices, other_devices = devices.files(kinds, share)
-    told = devices.variables(kinds, share)
+    own_devices, other_devices = devices.files(seen.kinds, share)
+    told = devices.variables(seen.kinds, share)
     if image is not None:
-        contained = image_orders.Contained(directory, directories, own_devices, told, image)
+        knows_names = means.engine.engine is not None and means.engine.engine.cdi
+        handed = seen.by_engine(share) if knows_names else own_devices
+        contained = image_orders.Contained(directory, directories, handed, told, image)
         return image_orders.order(pod, start, place, means, contained)
     mounted = wall.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)

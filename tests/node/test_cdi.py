@@ -121,18 +121,18 @@ class TestSpecs:
     def test_the_later_folder_goes_first(self, folders):
         for folder, name in zip(folders, ("old", "new"), strict=True):
             (folder / "npu.json").write_text(json.dumps(spec(entry(name))))
-        (kind,) = Specs(folders).kinds()
+        (kind,) = Specs(folders).contents().kinds
         assert [device.id for device in kind.devices] == ["new"]
 
     def test_what_changed_is_read_again_and_what_went_is_gone(self, folders):
         file, specs = folders[0] / "npu.yaml", Specs(folders)
-        assert specs.kinds() == ()
+        assert specs.contents().kinds == ()
         for name in ("a", "b"):
             file.write_text(json.dumps(spec(entry(name))))
             os.utime(file, ns=(0, ord(name)))
-            assert [device.id for device in specs.kinds()[0].devices] == [name]
+            assert [device.id for device in specs.contents().kinds[0].devices] == [name]
         file.unlink()
-        assert specs.kinds() == ()
+        assert specs.contents().kinds == ()
 
     def test_what_is_wrong_is_told_once_and_keeps_nothing_from_the_others(self, folders, caplog):
         (folders[0] / "bad.json").write_text(json.dumps(spec(entry("a", hooks=[HOOK]))))
@@ -141,13 +141,51 @@ class TestSpecs:
         specs = Specs(folders)
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
-                assert [kind.resource for kind in specs.kinds()] == ["vendor.com/fpga"]
+                assert [kind.resource for kind in specs.contents().kinds] == ["vendor.com/fpga"]
         assert len(caplog.messages) == 1
         assert "bad.json are not offered: a has hooks" in caplog.text
 
     def test_links_and_folders_that_cannot_be_read_are_no_specs(self, folders):
         (folders[0] / "gone.json").symlink_to(folders[0] / "nowhere")
-        assert Specs((*folders, folders[0] / "missing")).kinds() == ()
+        assert Specs((*folders, folders[0] / "missing")).contents().kinds == ()
+
+
+ELSEWHERE = {"hostPath": "/usr/lib/a.so", "containerPath": "/lib/a.so"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "names"),
+    [
+        pytest.param([entry("x", "/dev/npu0")], ["x", ""], id="its id"),
+        pytest.param([entry("0", "/dev/npu0"), entry("1", "/dev/npu1")], ["0", "1"], id="its file"),
+        pytest.param([entry("all", "/dev/npu0", "/dev/npu1")], ["", ""], id="never with another one's file"),
+        pytest.param([entry("wide", "/dev/npu0", "/dev/dri/card0"), entry("0", "/dev/npu0")], ["0", ""], id="the fewest others"),
+        pytest.param([entry("0", "/dev/ctl", "/dev/npu0", hooks=[HOOK], mounts=[ELSEWHERE])], ["0", ""], id="whatever else it needs"),
+        pytest.param([entry("0", "/dev/npu9")], ["", ""], id="another file"),
+        pytest.param([{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/npu", "hostPath": "/dev/npu1"}]}}], ["", "0"], id="as the machine calls it"),
+        pytest.param([entry("-bad", "/dev/npu0"), "none"], ["", ""], id="no name"),
+    ],
+)  # fmt: skip
+def test_an_engine_is_told_the_name_that_a_spec_has_for_a_device(entries, names):
+    kind = Kind(NPU, ("NPU",), (Device("x", files=("/dev/npu0",)), Device("y", files=("/dev/npu1",))))
+    text = json.dumps(spec(*entries, deviceNodes=[{"path": "/dev/ctl"}]))
+    named = (*cdi.names_in(text), *cdi.names_in(text.replace(NPU, "vendor.com/other")))
+    found = [cdi.name_of(kind, device, named) for device in kind.devices]
+    assert found == [name and f"{NPU}={name}" for name in names]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", json.dumps(spec(kind="gpu"))])
+def test_what_is_no_spec_names_nothing(text):
+    assert cdi.names_in(text) == ()
+
+
+def test_an_engine_is_told_names_and_else_files(tmp_path):
+    (tmp_path / "npu.json").write_text(json.dumps(spec(entry("0", "/dev/npu0", hooks=[HOOK]))))
+    seen = FoundDevices(devices.parse(f"{NPU}:NPU=/dev/npu0,/dev/npu1"), finders=(), folders=(tmp_path,)).seen
+    share = {NPU: ["/dev/npu0", "/dev/npu1"]}
+    assert seen.by_engine(share) == ("/dev/npu1", f"{NPU}=0")
+    assert seen.by_engine({NPU: ["/dev/npu1"]}) == ("/dev/npu1",)
+    assert seen.by_engine({}) == ()
 
 
 def test_what_is_declared_goes_before_what_is_described(tmp_path):

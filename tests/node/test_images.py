@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -17,8 +18,8 @@ import pytest
 
 from cluster.store import Create, store
 from kube.resources import EVENTS, NODES, SECRETS
-from node import logs, usage
-from node.agent import image_containers, images, server
+from node import devices, logs, usage
+from node.agent import cdi, image_containers, images, server
 from node.shim import tree
 from node.shim.contained import COMMAND_MARK
 from tests.node import engine
@@ -72,6 +73,45 @@ def waits(node, reason, name="p"):
         )
     )
     return node.state(name)["waiting"].get("message", "")
+
+
+@pytest.fixture
+def described(tmp_path):
+    """A kind of devices that is declared, and described by a spec in the place where podman looks."""
+    if os.getuid():
+        pytest.skip("only root describes devices to podman")
+    kind = f"volcano-ui.example/npu-{secrets.token_hex(4)}"
+    (tmp_path / "driver").write_text("a driver\n")
+    edits = {
+        "deviceNodes": [{"path": "/dev/full"}],
+        "env": ["NPU_MODE=shared"],
+        "mounts": [
+            {"hostPath": f"{tmp_path}/driver", "containerPath": "/npu/driver", "options": ["ro", "bind"]}
+        ],
+        "hooks": [
+            {"hookName": "createRuntime", "path": "/usr/bin/touch", "args": ["touch", f"{tmp_path}/hooked"]}
+        ],
+    }
+    spec = {"cdiVersion": "0.5.0", "kind": kind, "devices": [{"name": "0", "containerEdits": edits}]}
+    file = cdi.FOLDERS[-1] / f"{kind.rpartition('/')[2]}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(spec))
+    yield kind
+    file.unlink()
+
+
+def test_a_device_comes_with_all_that_its_vendor_describes(node, podman, settings, described, tmp_path):
+    settings.DATA = node.data
+    settings.DEVICES = devices.parse(f"{described}:NPU=/dev/full")
+    node.with_engine(podman).begin()
+    uid = run(
+        node,
+        command=["sh", "-c", 'echo "$NPU $NPU_MODE"; cat /npu/driver; [ -c /dev/full ] && echo there'],
+        resources={"limits": {described: "1"}},
+    )
+    node.until_phase("Succeeded")
+    assert printed(uid) == "/dev/full shared\na driver\nthere\n"
+    assert (tmp_path / "hooked").exists()
 
 
 class TestPulls:
