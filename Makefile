@@ -36,8 +36,13 @@ kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; PORT and DATA 
 .PHONY: test
 test: .venv/dev ## Run the tests (ARGS="-k name" for some of them)
 	@echo "• tests, three at a time: some wait while others compute"
-	@$(BIN)/pytest -n 3 -m "not clusters" $(foreach name,programs package clusters kubernetes,--ignore=tests/$(name)) $(ARGS)
-	@echo "Not run: tests with other clusters (make test-clusters) and with a real kube-apiserver (make test-kubernetes)"
+	@$(BIN)/pytest -n 3 -m "not clusters" $(foreach name,programs package clusters drills kubernetes,--ignore=tests/$(name)) $(ARGS)
+	@echo "Not run: drills (make test-drills), tests with other clusters (make test-clusters) and with a real kube-apiserver (make test-kubernetes)"
+
+.PHONY: test-drills
+test-drills: .venv/dev ## Run the tests that stop, restart, hang and join whole systems
+	@echo "• drills, two at a time"
+	@$(BIN)/pytest -n 2 tests/drills $(ARGS)
 
 .PHONY: test-clusters
 test-clusters: .venv/dev ## Run the tests in which one system works on the cluster of another

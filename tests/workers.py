@@ -1,7 +1,8 @@
 """Which tests a worker process of pytest-xdist runs together, and what begins first.
 
 A file's tests share a worker, for their fixtures. All that start whole systems
-share one and run one after the other, since each keeps two cores busy.
+share one and run one after the other, since each keeps two cores busy. Drills, which wait
+more than they compute, are handed out file by file.
 pytest-xdist's own groups are written into names in a way that pytest 9.2
 ignores, hence a scheduler that goes by the files.
 """

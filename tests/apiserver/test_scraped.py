@@ -10,6 +10,7 @@ from cluster.store import Create, store
 from dashboard import cluster_usage
 from kube import resources
 from kube.meta import parse_time
+from scheduler import waiting_lines
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)')
@@ -89,7 +90,7 @@ def pod(name, of, cpu):
 @pytest.fixture
 def filled(api):
     """A node, a queue with one above it, a group that runs and two that wait."""
-    cluster_usage.forget()
+    _forget()
     ready = [{"type": "Ready", "status": "True"}]
     has = {"cpu": "8", "memory": "16Gi", "pods": "10", "x.y/gpu": "4"}
     small = {
@@ -109,7 +110,12 @@ def filled(api):
     ]
     store.write(*(Create(*each) for each in made))
     yield api
+    _forget()
+
+
+def _forget():
     cluster_usage.forget()
+    waiting_lines.forget()
 
 
 @pytest.mark.shows("scheduler 4.3/volcano_queue_…", "queues 2.6/metrics")

@@ -70,11 +70,11 @@ def test_volume_in_tmp_is_the_volume(begun, path):
 
 def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit(begun):
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as outside:
-        script = "ls -A /dev/shm; head -c 9000000 /dev/zero > /dev/shm/much || du -b /dev/shm/much"
+        # Not filled: what is in it counts as memory, so the container is ended about then.
+        script = "ls -A /dev/shm; df --block-size=1 --output=size /dev/shm; touch /dev/shm/much"
         words = said(begun, script, container={"resources": {"limits": {"memory": "8Mi"}}})
         assert Path(outside.name).name not in " ".join(words)
-    assert any("No space left" in line for line in words), words
-    assert any(line.startswith(str(8 * MI)) for line in words), words
+    assert words[-1].strip() == str(8 * MI)
     assert not Path("/dev/shm/much").exists()
 
 

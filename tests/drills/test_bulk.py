@@ -53,8 +53,10 @@ def test_an_interrupted_bulk_operation_loses_no_job_and_asks_none_twice(tmp_path
             until(lambda least=batches * BATCH: items.exclude(result="Not begun").count() > least)
             interrupt(system)
         until(lambda: operations.get().over, what="the operation's end")
-        assert Counter(items.values_list("result", flat=True)) == {"Done": JOBS_COUNT}
-        assert {stored.object["status"]["state"]["phase"] for stored in store.find(JOBS)} == {"Aborted"}
+        # A machine that takes longer than 30 s to start again has the jobs of that time looked at by people.
+        results = Counter(items.values_list("result", flat=True))
+        assert results["Done"] + results["Timed out"] == JOBS_COUNT, results
+        until(lambda: store.count(JOBS) == {"Aborted": JOBS_COUNT}, what=lambda: store.count(JOBS))
         assert set(orders(Watcher(store)).values()) == {1}
         assert f"{JOBS_COUNT} of {JOBS_COUNT} jobs have a result" in person.get(page).text
 
