@@ -18,6 +18,7 @@ from volcano_ui import assets
 MODES = ("embedded", "in-place")
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
+NO_DOCKER = "no docker that works (containers of images): apt-get install docker.io busybox-static"
 NO_PODMAN = "no podman that works (containers of images): apt-get install podman runc busybox-static"
 NO_KUBECTL = "no kubectl (contract of the Kubernetes API): install it, or set KUBECTL=/path/to/it"
 
@@ -108,7 +109,7 @@ def _local(host):
 
 def pytest_terminal_summary(terminalreporter):
     reasons = {str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])}
-    programs = (NO_CHROMIUM, NO_POSTGRES, NO_KUBECTL, NO_PODMAN)
+    programs = (NO_CHROMIUM, NO_POSTGRES, NO_KUBECTL, NO_PODMAN, NO_DOCKER)
     missing = [text for text in programs if any(text in reason for reason in reasons)]
     if missing:
         terminalreporter.write_line(f"Not run: {'; '.join(missing)}", yellow=True)
@@ -135,8 +136,17 @@ def podman():
     """A podman with images; without one the test is skipped and the run's last line says so."""
     from tests.node import engine
 
-    with engine.podman() as found:
+    with engine.working("podman") as found:
         yield found or pytest.skip(NO_PODMAN)
+
+
+@pytest.fixture(scope="session")
+def docker():
+    """A docker with images; without one the test is skipped and the run's last line says so."""
+    from tests.node import engine
+
+    with engine.working("docker") as found:
+        yield found or pytest.skip(NO_DOCKER)
 
 
 @pytest.fixture(scope="session")

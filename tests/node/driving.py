@@ -36,10 +36,10 @@ class Node:
         self.began = False
         self.engine = None  # that runs the containers; None: they are processes
 
-    def with_engine(self, podman):
+    def with_engine(self, runs):
         """Have containers run from images."""
-        self.engine = podman
-        settings.ENGINE = "podman"
+        self.engine = runs
+        settings.ENGINE = runs.kind
         settings.HOST_PATHS = [str(self.out)]
         return self
 
@@ -111,8 +111,12 @@ class Node:
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             if container.get("image", "any") == "any":
                 container["image"] = engine.SHELL
+            if self.engine.kind == "docker":
+                continue  # it sees no directories of the machine
             mount = {"name": "out", "mountPath": str(self.out)}
             container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
+        if self.engine.kind == "docker":
+            return
         out = {"name": "out", "hostPath": {"path": str(self.out)}}
         spec["volumes"] = [*spec.get("volumes", ()), out]
 

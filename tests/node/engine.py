@@ -36,6 +36,8 @@ VARIABLES = {
 class Podman:
     """Podman with storage of its own in a folder."""
 
+    kind = "podman"
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "storage.conf").write_text(
@@ -59,7 +61,7 @@ class Podman:
 
     def run(self, *words, given=b"", check=True):
         env = {**engines.environment(), **self.variables}
-        done = subprocess.run(["podman", *words], input=given, capture_output=True, env=env, check=False)
+        done = subprocess.run([self.kind, *words], input=given, capture_output=True, env=env, check=False)
         assert not check or done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 
@@ -81,6 +83,36 @@ class Podman:
     def close(self):
         self.clear()
         subprocess.run(["umount", "-l", self.folder / "graph" / "overlay"], capture_output=True, check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Docker(Podman):
+    """Docker with a daemon and storage of its own in a folder; its daemon trusts registries of this machine by itself."""
+
+    kind = "docker"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        socket = f"unix://{folder}/docker.sock"
+        self.variables = {"DOCKER_HOST": socket, "DOCKER_CONFIG": str(folder)}
+        with (folder / "log").open("w") as log:
+            self._daemon = subprocess.Popen(
+                ["dockerd", "--data-root", folder / "data", "--exec-root", folder / "exec", "--pidfile", folder / "pid",
+                 "--host", socket, "--bridge", "none", "--iptables=false"],
+                stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        until(self._answers, what=lambda: (folder / "log").read_text()[-2000:])
+
+    def _answers(self):
+        return self._daemon.poll() is not None or self.run("version", check=False).count("Version:") > 1
+
+    def trust(self, *registries):
+        """Nothing: it trusts registries on 127.0.0.1."""
+
+    def close(self):
+        self.clear()
+        self._daemon.terminate()
+        self._daemon.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -107,13 +139,16 @@ def _files():
 
 
 @contextlib.contextmanager
-def podman():
-    """Give a podman with the two images; None where there is none that works, or nothing to make images of."""
+def working(kind):
+    """Give an engine with the two images; None where there is none that works, or nothing to make images of."""
+    if shutil.which("dockerd" if kind == "docker" else kind) is None:
+        yield None
+        return
     folder = Path(tempfile.mkdtemp(prefix="volcano-engine-"))
-    one = Podman(folder)
+    one = Docker(folder) if kind == "docker" else Podman(folder)
     try:
         os.environ.update(one.variables)
-        found = engines.find("podman", Wall("root" if os.geteuid() == 0 else "none"))
+        found = engines.find(kind, Wall("root" if os.geteuid() == 0 else "none"))
         if found.engine is None or not Path(BUSYBOX).exists():
             yield None
             return

@@ -1,0 +1,84 @@
+"""Containers of images with docker: what tests/node/test_images.py asks of podman, as far as it is not podman's own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from cluster.store import store
+from kube.resources import NODES
+from tests.node import engine, test_images
+from tests.node.driving import UNTIL_ASKED
+from tests.node.test_images import events, printed, run, waits
+from tests.waiting import until
+
+
+@pytest.fixture
+def begun(node, docker, settings):
+    settings.DATA = node.data  # whose logs are read
+    return node.with_engine(docker).begin()
+
+
+@pytest.fixture
+def registry(docker):
+    folder = Path(tempfile.mkdtemp(prefix="volcano-registry-"))
+    if not shutil.which("docker-registry"):
+        pytest.skip("no registry: apt-get install docker-registry")
+    one = engine.Registry(folder)
+    docker.run("tag", engine.GREETER, f"{one.place}/greeter:1")
+    docker.run("push", f"{one.place}/greeter:1")
+    docker.run("rmi", f"{one.place}/greeter:1")
+    yield one.place
+    one.close()
+    shutil.rmtree(folder)
+
+
+def test_image_is_pulled_and_told_as_a_kubelet_tells_it(begun, registry):
+    image = f"{registry}/greeter:1"
+    uid = run(begun, image)
+    status = begun.until_phase("Succeeded")["containerStatuses"][0]
+    assert status["image"] == image
+    assert status["imageID"].startswith(f"{registry}/greeter@sha256:")
+    assert status["containerID"].startswith("docker://")
+    assert [reason for reason, _ in events(uid)] == ["Pulling", "Pulled"]
+    assert printed(uid) == "hello all\n"
+
+
+def test_image_that_the_registry_does_not_have_is_waited_for(begun, registry):
+    run(begun, f"{registry}/nosuch:1")
+    assert "manifest unknown" in waits(begun, "ErrImagePull")
+    assert waits(begun, "ImagePullBackOff").startswith("Back-off pulling image")
+
+
+def test_container_is_adopted_by_the_next_agent(begun):
+    uid = run(begun, command=["sh", "-c", f"echo up; {UNTIL_ASKED}"])
+    begun.until_phase("Running")
+    begun.crash()
+    begun.again()
+    begun.delete()
+    begun.until(lambda: begun.pod() is None)
+    assert printed(uid) == "up\n"
+
+
+def test_containers_are_gone_when_they_have_ended(begun, docker):
+    run(begun, command=["sh", "-c", "exit 3"])
+    begun.until_phase("Failed")
+    assert begun.state()["terminated"]["exitCode"] == 3
+    until(lambda: not docker.names())
+
+
+def test_node_says_by_what_images_run(begun):
+    found = store.get(NODES, "", "here").object
+    assert found["metadata"]["annotations"]["ui.volcano.sh/engine"].startswith("docker ")
+    assert found["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("docker://")
+
+
+class TestLimits(test_images.TestLimits):
+    """What a container may use."""
+
+
+class TestCommandsOfClients(test_images.TestCommandsOfClients):
+    """What `kubectl exec` and `attach` do, through the shim's control socket."""
