@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,7 +74,9 @@ def _programs() -> Iterable[Path]:
     yield from _tree(Path(sys.base_prefix) / "bin")
     for folder in search_path().split(os.pathsep):
         if folder.startswith("/"):
-            yield from _tree(Path(folder))
+            # Some may be closed to the user, as root's own on a search path that su has left.
+            with suppress(OSError):
+                yield from tuple(_tree(Path(folder)))
 
 
 def _tree(folder: Path) -> Iterable[Path]:

@@ -89,3 +89,9 @@ def test_home_that_all_programs_need_is_not_covered(home, monkeypatch, place):
 def test_a_wall_in_words(wall, holds, says):
     assert walls.holds(wall) is holds
     assert walls.describe(wall) == says
+
+
+def test_folder_of_the_search_path_that_cannot_be_looked_at_is_left_out(home, monkeypatch):
+    """As root, who may look at everything: by a name that no file system takes."""
+    monkeypatch.setenv("PATH", f"/usr/bin:/{'x' * 300}/bin")
+    assert not any("xxx" in path for path in reach.of_this_machine(home / "data").read)
