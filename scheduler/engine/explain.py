@@ -44,10 +44,12 @@ def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
             return Cause(Reason.NOT_ENOUGH_RESOURCES, fit=needed, needed=needed, nodes=len(names.nodes))
         step, number = attempt.short
         fit = attempt.placed()
-        bins = gang.steps[step].bins
-        at_best = sum(
-            min(gang.bins[b].count, on_empty_nodes(placer.cluster, gang.bins[b].pod_class)) for b in bins
-        )
+        bins, need = gang.steps[step].bins, gang.steps[step].need
+        empty = {b: on_empty_nodes(placer.cluster, gang.bins[b].pod_class) for b in bins}
+        at_best = sum(min(gang.bins[b].count, rooms) for b, rooms in empty.items())
+        if at_best >= need and not empty[number]:  # others of the step will do, so it waits for those
+            left = (b for b in bins if empty[b] and attempt.taken[b] < gang.bins[b].count)
+            number = next(left, number)
         return _cause(
             placer,
             gang,
@@ -55,8 +57,8 @@ def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
             names,
             fit=fit,
             needed=needed,
-            missing=gang.steps[step].need - sum(attempt.taken[b] for b in bins),
-            at_best=None if at_best >= gang.steps[step].need else (at_best, gang.steps[step].need),
+            missing=need - sum(attempt.taken[b] for b in bins),
+            at_best=None if at_best >= need else (at_best, need),
         )
     finally:
         placer.undo(gang, attempt)

@@ -103,6 +103,24 @@ CASES = [
 ]  # fmt: skip
 
 
+def asking(minimum, **cpus):
+    """A gang whose minimum pods of any task may fill; each digit is the CPU that a pod asks for."""
+    each = [(task, number, cpu) for task, some in cpus.items() for number, cpu in enumerate(some)]
+    return group(minimum=minimum), *(pod(f"g-{t}-{number}", cpu=cpu, role=t) for t, number, cpu in each)
+
+
+CASES += [
+    pytest.param(
+        [N1, queue(), *runs("4"), *asking(2, large="9", small="11")], Reason.NOT_ENOUGH_RESOURCES,
+        "0 of 2 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1).", id="one is too large, and not needed",
+    ),
+    pytest.param(
+        [N1, queue(), *runs("4"), *asking(2, large="9", small="1")], Reason.NEVER_FITS,
+        "This can never start: a pod needs 9 CPU", id="one is too large, and needed",
+    ),
+]  # fmt: skip
+
+
 @pytest.mark.shows("scheduler 5.2/reasons", "scheduler 11/8", "scheduler 11/9")
 @pytest.mark.parametrize(("objects", "reason", "words"), CASES)
 def test_a_cycle_gives_the_reason_with_its_numbers(objects, reason, words):
