@@ -118,6 +118,27 @@ CASES += [
         [N1, queue(), *runs("4"), *asking(2, large="9", small="1")], Reason.NEVER_FITS,
         "This can never start: a pod needs 9 CPU", id="one is too large, and needed",
     ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"cpu": "9"}), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_LIMIT,
+        "Queue default has room for 2 of the 4 pods that must start together: the next one needs 2 CPU, and 1 CPU of 9 CPU is left then.",
+        id="capability, gang short by two",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"pods": "3"}), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_TOO_SMALL,
+        "the queue's limit of 3 pods", id="more pods than the capability",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"pods": "4"}), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_LIMIT,
+        "has room for 3 of the 4 pods that must start together: the next one needs 1 pod, and 0 pods of 4 pods is left then.", id="a limit of pods",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"cpu": "9"}), *runs("4"), *asking(5, a="1111", b="5")], Reason.QUEUE_LIMIT,
+        "has room for 4 of the 5 pods that must start together: the next one needs 5 CPU, and 1 CPU of 9 CPU is left then.", id="capability, pods of two sizes",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"cpu": "8"}), *runs("4"), *asking(5, a="1111", b="5")], Reason.QUEUE_TOO_SMALL,
+        "the queue's limit of 8 CPU", id="more than the capability, pods of two sizes",
+    ),
 ]  # fmt: skip
 
 
