@@ -219,6 +219,17 @@ def test_nodes_that_are_too_busy_are_counted():
     assert "1 is above 80 % of its CPU" in people(world.condition()["message"])
 
 
+def test_a_clock_that_was_set_back_keeps_no_news_from_those_who_wait():
+    world = World(N1, queue(), *runs("3"), *GANG)
+    world.cycle()
+    world.now -= 3_600_000
+    world.put(node("n1", ready=False))
+    world.cycle()
+    assert world.condition()["reason"] == "NodesUnavailable"
+    note = world.get(resources.PODS, "g-0")["status"]["conditions"][0]
+    assert "not ready" in note["message"]
+
+
 ELSEWHERE = {
     Reason.ROOM_KEPT: test_room_that_is_kept_for_who_goes_first_is_named,
     Reason.GROUP_NOT_FOUND: test_pods_of_a_group_that_is_not_there_are_told_so,
