@@ -59,6 +59,15 @@ class Protection:
             group.namespace in self._snapshot.budgets or group.key in self._cooling or _has_annotations(group)
         )
 
+    def may_concern(self, group: Group, pods: Iterable[Pod]) -> bool:
+        """Tell whether budgets, or time to cool down, may keep pods of a group where they are, once these run."""
+        policy = self._snapshot.policy
+        if policy.budgets and _has_annotations(group):
+            return True
+        return any(
+            (policy.cooldown and pod.cooldown) or (policy.budgets and self._budgets_of(pod)) for pod in pods
+        )
+
     def cooling(self, group: Group) -> Mapping[str, int]:
         """Return the keys of pods of a group that have just started, and until when each stays, in ms."""
         return self._cooling.get(group.key, {})
