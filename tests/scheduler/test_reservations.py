@@ -13,6 +13,7 @@ from kube.usage import ESTIMATE_ANNOTATION
 from scheduler.cycle import reserved
 from scheduler.cycle.reserved import GivenBack, Reservation
 from scheduler.engine.message import people
+from scheduler.policy.arguments import LONGEST_MS
 
 from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
 
@@ -510,6 +511,28 @@ def test_what_somebody_else_wrote_there_raises_nothing(text):
     condition = reserved.written(Reservation(START, 1000), START)
     reserved.reservation_of([replace(condition, message=text)])
     reserved.given_back_of([replace(condition, message=text, status="False", reason=reserved.GIVEN_BACK)])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(f"Kept for 1h0m0s at most; on n0: {10**30}", id="more pods than there are numbers for"),
+        pytest.param("Kept for 1h0m0s at most; on n0: -4", id="less than no pods"),
+        pytest.param(f"Kept for {10**30}h at most; on n0: 1", id="without end"),
+    ],
+)
+def test_a_reservation_that_somebody_made_up_stops_no_cycle(message):
+    """Whoever may write the status of a group in one namespace writes something there."""
+    kind, made = job("big", "4", ago=WAIT)[0]
+    since = timestamp(START)
+    made["status"]["conditions"] = [
+        {"type": reserved.TYPE, "status": "True", "reason": reserved.KEPT, "message": message, "lastTransitionTime": since}
+    ]  # fmt: skip
+    some = world(FULL, [(kind, made)], job("big", "4", ago=WAIT)[1:], more=(OWN, queue("b")))
+    some.put(*job("fine", queue="b"), node("n2", cpu="1", pods=99))
+    some.cycle()
+    assert "fine-0" in some.where()
+    assert kept(some).hold <= LONGEST_MS
 
 
 def test_places_that_were_sought_in_vain_are_sought_again_only_when_something_changes():
