@@ -96,6 +96,7 @@ class SchedulerConsumer(Consumer[Snapshot]):
         """Run one cycle."""
         back = [timer.key for timer in timers if timer.kind == RETRY]
         state.resting.difference_update(back)
+        state.say_again(map(group_key, back))
         if state.policy.usage is not None:
             for figures in backend.nodes.usage(now):
                 state.loads.note(figures)

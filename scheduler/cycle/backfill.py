@@ -4,7 +4,7 @@ By their time   groups that will have ended, by their own runningEstimate, when 
                 That is the time which its reservation says; earlier, if what holds its nodes now will be gone earlier. So who ends
                 in time delays nobody.
 By their rank   groups of lower priority in the same queue whose pods may be evicted, where preempt is an action: the one for whom
-                room is kept has them end as soon as it fits then.
+                room is kept has them end as soon as it fits then. None of them may be protected by a budget, or by time to cool down.
 By their right  groups of queues that have less than their guarantee, up to that: it is there whenever it is asked for. A reservation
                 takes no part of it in the end, but it may count on room that others leave only later.
 
@@ -26,6 +26,7 @@ from scheduler.policy.policy import Action
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scheduler.cycle.protection import Protection
     from scheduler.cycle.reservations import Reservations, Standing
     from scheduler.engine.accounts import Amount
     from scheduler.engine.cluster import Cluster
@@ -43,11 +44,12 @@ class Backfill:
         cluster: Cluster,
         gangs: Mapping[str, Gang],
         reservations: Reservations,
+        protection: Protection,
         pods: int,
         now: int,
     ) -> None:
         self._snapshot, self._cluster, self._gangs = snapshot, cluster, gangs
-        self._reservations, self._pods, self._now = reservations, pods, now
+        self._reservations, self._protection, self._pods, self._now = reservations, protection, pods, now
         self._limits: dict[str, int] = {}
         self._placers: dict[tuple[str, ...], Placer] = {}
 
@@ -159,7 +161,8 @@ class Backfill:
             pod.preempts for pod in mine.pending.values()
         ):
             return False
-        return all(may_go(pod, group) for pod in (*group.pending.values(), *group.holders.values()))
+        pods = (*group.pending.values(), *group.holders.values())
+        return all(may_go(pod, group) for pod in pods) and not self._protection.may_concern(group, pods)
 
 
 def _is_guaranteed(gang: Gang) -> bool:

@@ -78,7 +78,8 @@ class Candidates:
     def _evictable(self, group: Group, kept: KeptBack) -> Evictable:
         going = self._going.get(group.key, ())
         if self._protection.concerns(group):
-            protected = kept.protected(group, (pod for pod in group.holders.values() if pod.key not in going))
+            pods = (pod for pod in group.holders.values() if pod.key not in going)
+            protected = kept.protected(group, pods, together=not self._has_loose(group))
             return evictable(group, self._snapshot.priority_of, going, protected)
         if going:
             return evictable(group, self._snapshot.priority_of, going)

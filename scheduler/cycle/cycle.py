@@ -155,9 +155,9 @@ class _Cycle:
         kept = self.reservations.keep(self._evictions.keep())
         attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, tried=kept)
         if self.reservations.standing:
-            Backfill(self._snapshot, self.cluster, self._gangs, self.reservations, self._pods, self._now).run(
-                attempts
-            )
+            protection = self._evictions.protection
+            world = self._snapshot, self.cluster, self._gangs, self.reservations, protection
+            Backfill(*world, self._pods, self._now).run(attempts)
         self._attempts = dict(zip(self._keys, attempts, strict=True))
         if groups and (due := self._rules.due()) is not None:
             self._decisions.wake_at(due)

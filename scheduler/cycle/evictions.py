@@ -13,8 +13,10 @@ what he cannot have yet is kept for him.
 from __future__ import annotations
 
 from collections import Counter
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle import fruitless, precedence
@@ -254,10 +256,11 @@ class Evictions:
                 drawn = source(group, gang)
                 if drawn is not None and Placer(self._cluster, pods=self._pods).fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
-                kept = KeptBack(self.protection, heeds_budgets=True)
+                nodes = partial(self._helping_nodes, gang)
+                kept = KeptBack(self.protection, nodes, heeds_budgets=True)
                 victims = self._victims(action, drawn, gang, going, kept)
                 if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
-                    kept, going = KeptBack(self.protection, heeds_budgets=False), []
+                    kept, going = KeptBack(self.protection, nodes, heeds_budgets=False), []
                     victims = self._victims(action, source(group, gang), gang, going, kept)
                 if victims is not None:
                     kept.note_gone(victims)
@@ -267,6 +270,21 @@ class Evictions:
             self._rest(likeness, len(going), kept)
         self._protected.setdefault(group.key, Counter()).update(dict(told))
         return False
+
+    def _helping_nodes(self, gang: Gang) -> frozenset[str] | None:
+        """Return the nodes where it could help a gang that pods go, None for all: where a ceiling, or a rule about other pods, is in its way."""
+        cluster = self._cluster
+        line, asked = gang.account.line if gang.account else (), cluster.asked(gang)
+        is_above = any(
+            each.held[column] + amount > each.ceiling[column] for each in line for column, amount in asked
+        )
+        if is_above or cluster.has_rules(gang):
+            return None
+        is_open = np.zeros(len(cluster.free), dtype=bool)
+        for number in {some.pod_class for some in gang.bins}:
+            is_open |= cluster.classes[number].verdicts == 0
+        names = self._snapshot.nodes.names()
+        return frozenset(names[node] for node in np.flatnonzero(is_open).tolist())
 
     def _victims(
         self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack

@@ -15,6 +15,7 @@ Nothing is computed where nobody has a budget and nobody asks for time.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cluster.rules.disruption import says_ready
@@ -27,7 +28,7 @@ from scheduler.snapshot.demands import labels_of
 from scheduler.snapshot.records import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from scheduler.snapshot.budgets import Budget
     from scheduler.snapshot.records import Group, Pod
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     Uses = tuple[tuple[Allowance, int], ...]
     """How many of some pods count for which budget."""
+
+    Nodes = Callable[[], Collection[str] | None]
 
 COOLING = "the time to cool down that they ask for"
 _ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
@@ -57,6 +60,15 @@ class Protection:
         """Tell, at little cost, whether any budget or any time to cool down may be about pods of a group."""
         return (
             group.namespace in self._snapshot.budgets or group.key in self._cooling or _has_annotations(group)
+        )
+
+    def may_concern(self, group: Group, pods: Iterable[Pod]) -> bool:
+        """Tell whether budgets, or time to cool down, may keep pods of a group where they are, once these run."""
+        policy = self._snapshot.policy
+        if policy.budgets and _has_annotations(group):
+            return True
+        return any(
+            (policy.cooldown and pod.cooldown) or (policy.budgets and self._budgets_of(pod)) for pod in pods
         )
 
     def cooling(self, group: Group) -> Mapping[str, int]:
@@ -146,25 +158,32 @@ class Protection:
 class KeptBack:
     """What one search finds protected, of pods that could be evicted otherwise.
 
-    Where budgets are not heeded, they protect nobody, and nothing is noted about them.
+    Where budgets are not heeded, they protect nobody, and nothing is noted about them. Told are those whose going could help.
     """
 
-    def __init__(self, protection: Protection, *, heeds_budgets: bool) -> None:
-        self._protection, self._heeds_budgets = protection, heeds_budgets
+    def __init__(self, protection: Protection, nodes: Nodes, *, heeds_budgets: bool) -> None:
+        """nodes gives those where it could help that pods go, None where it could on all."""
+        self._protection, self._find_nodes, self._heeds_budgets = protection, nodes, heeds_budgets
         self._counted: dict[Allowance, set[str]] = {}
         self._cooling: dict[str, int] = {}
+        self._told: set[str] = set()
+
+    @cached_property
+    def _nodes(self) -> Collection[str] | None:
+        return self._find_nodes()
 
     def heeded(self, uses: Uses) -> Uses:
         """Return what of these budgets this search goes by."""
         return uses if self._heeds_budgets else ()
 
-    def protected(self, group: Group, pods: Iterable[Pod]) -> set[str]:
-        """Return the keys of those pods of a group that may not go at all now."""
+    def protected(self, group: Group, pods: Iterable[Pod], *, together: bool) -> set[str]:
+        """Return the keys of those pods of a group that may not go at all now. together: all of them go, or none does."""
         found: set[str] = set()
         cooling = self._protection.cooling(group)
-        for pod in pods:
-            if not could_go(pod, group):
-                continue
+        going = [pod for pod in pods if could_go(pod, group)]
+        helping = [pod.key for pod in going if self._nodes is None or pod.node in self._nodes]
+        self._told.update((pod.key for pod in going) if together and helping else helping)
+        for pod in going:
             if pod.key in cooling:
                 self._cooling[pod.key] = cooling[pod.key]
                 found.add(pod.key)
@@ -176,9 +195,11 @@ class KeptBack:
 
     def told(self) -> Protected:
         """Return how many pods each budget protects, those that protect most first, and how many have just started."""
-        counts = [(budget.name, len(keys) - max(budget.left, 0)) for budget, keys in self._counted.items()]
-        if self._cooling:
-            counts.append((COOLING, len(self._cooling)))
+        told = self._told
+        counts = [
+            (budget.name, len(keys & told) - max(budget.left, 0)) for budget, keys in self._counted.items()
+        ]
+        counts.append((COOLING, len(self._cooling.keys() & told)))
         return tuple(sorted((each for each in counts if each[1] > 0), key=lambda each: (-each[1], each[0])))
 
     def has_budgets(self) -> bool:

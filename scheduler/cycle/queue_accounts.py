@@ -9,6 +9,7 @@ import numpy as np
 
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.cause import Cause, Reason
+from scheduler.engine.cluster import times, together
 from scheduler.shares.deserved import open_accounts
 from scheduler.shares.tree import QueueTree
 
@@ -95,9 +96,9 @@ def _demand(snapshot: Snapshot, waiting: Iterable[Group], used: dict[str, Vector
     demand = dict(used)
     nothing = snapshot.nodes.amounts({})
     for queue, some in shapes.items():
-        demand[queue] = demand.get(queue, nothing) + _sum(snapshot, some)
+        demand[queue] = together(demand.get(queue, nothing), _sum(snapshot, some))
     for queue, amounts in minima.items():
-        demand[queue] = demand.get(queue, nothing) + snapshot.nodes.amounts(amounts)
+        demand[queue] = together(demand.get(queue, nothing), snapshot.nodes.amounts(amounts))
     return demand
 
 
@@ -105,5 +106,5 @@ def _sum(snapshot: Snapshot, shapes: Mapping[PodShape, int]) -> Vector:
     """Return what pods of these shapes ask for together."""
     total = snapshot.nodes.amounts({})
     for shape, count in shapes.items():
-        total += snapshot.nodes.vector(shape) * count
+        total = together(total, times(snapshot.nodes.vector(shape), count))
     return total

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube.meta import duration_text, now_text, parse_duration, parse_time
+from scheduler.policy.arguments import LONGEST_MS
 from scheduler.snapshot.reading import GroupCondition
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ Places = tuple[tuple[tuple[str, int], ...], ...]
 _KEPT = re.compile(
     r"Kept for (?P<hold>\S+) at most(; expected at (?P<expected>\S+))?(; on (?P<places>\S.*))?", re.DOTALL
 )
+_PODS = re.compile(r"[0-9]{1,9}")
 _GIVEN_BACK = re.compile(r"Given back after (?P<hold>\S+)")
 
 
@@ -60,7 +62,7 @@ def reservation_of(conditions: Iterable[GroupCondition]) -> Reservation | None:
         return None
     try:
         expected = parse_time(found["expected"]) if found["expected"] else None
-        made, hold = parse_time(known.last_transition_time), parse_duration(found["hold"])
+        made, hold = parse_time(known.last_transition_time), _hold(found["hold"])
         return Reservation(made, hold, expected, _places(found["places"]) if found["places"] else ())
     except ValueError:
         return None
@@ -73,13 +75,14 @@ def given_back_of(conditions: Iterable[GroupCondition]) -> GivenBack | None:
         return None
     found = _GIVEN_BACK.fullmatch(known.message)
     try:
-        return (
-            GivenBack(parse_time(known.last_transition_time), parse_duration(found["hold"]))
-            if found
-            else None
-        )
+        return GivenBack(parse_time(known.last_transition_time), _hold(found["hold"])) if found else None
     except ValueError:
         return None
+
+
+def _hold(text: str) -> int:
+    """Read for how long room is kept, not longer than any duration may be that somebody configures."""
+    return min(parse_duration(text), LONGEST_MS)
 
 
 def find(conditions: Iterable[GroupCondition]) -> GroupCondition | None:
@@ -128,6 +131,6 @@ def _places(text: str) -> Places:
 
 def _place(text: str) -> tuple[str, int]:
     node, times, pods = text.partition(": ")
-    if not times or not node:
+    if not times or not node or not _PODS.fullmatch(pods):
         raise ValueError
     return node, int(pods)

@@ -110,11 +110,19 @@ class Writer:
         known = _find(group, UNSCHEDULABLE)
         if known is None or known.status != "True":
             return False
-        due = _time(known.last_transition_time) + self._refresh
-        if due <= self._now:
+        due = self._rests_until(known.last_transition_time, self._refresh)
+        if due is None:
             return False
         self._decisions.wake_at(due)
         return True
+
+    def _rests_until(self, said: Any, pause: int) -> int | None:
+        """Return until when what was said at some time stands, None where that is over.
+
+        What was said later than now was so before the clock was set back: it would stand until the clock shows that time again.
+        """
+        since = _time(said)
+        return since + pause if since <= self._now < since + pause else None
 
     def write(self, outcome: Outcome) -> None:
         """Add to the decisions what must be written about one group, if anything."""
@@ -195,11 +203,11 @@ class Writer:
             known = pod_scheduled(pod)
             if known.get("status") == "False" and known.get("message") == message:
                 continue
-            due = _time(known.get("lastTransitionTime")) + NOTE_MS
-            if known and due > self._now and not at_once:
-                self._decisions.wake_at(due)
-            else:
+            due = self._rests_until(known.get("lastTransitionTime"), NOTE_MS)
+            if due is None or at_once:
                 yield Note(pod, message)
+            else:
+                self._decisions.wake_at(due)
 
     def _status(
         self, decision: GroupDecision, outcome: Outcome, counts: Counter[TaskStatus], *, waits: bool
@@ -235,8 +243,8 @@ class Writer:
         if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
             return  # whose they are was said when they were chosen
         if repeated and not cause.victims and known is not None:
-            due = _time(known.last_transition_time) + self._refresh
-            if due > self._now:
+            due = self._rests_until(known.last_transition_time, self._refresh)
+            if due is not None:
                 self._decisions.wake_at(due)
                 return
         message = f"{self._sentence(cause)} {volcano_text(group, cause, counts)}"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.engine.cluster import MOST_ASKED
 from scheduler.engine.gang import Attempt
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ def _scores(placer: Placer, attempt: Attempt, tier: Tier, bins: Sequence[int]) -
             for some in bins
         )
         whole = tier.sums(cluster.allocatable[:, column])
-        used = whole - tier.sums(cluster.free[:, column]) + wanted
+        used = whole - tier.sums(cluster.free[:, column]) + min(wanted, MOST_ASKED)
         fits = (used <= whole) & (whole > 0)
         scores += weight * np.where(fits, used / np.maximum(whole, 1), 0.0)
     return list(map(float, scores))

@@ -44,10 +44,12 @@ def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
             return Cause(Reason.NOT_ENOUGH_RESOURCES, fit=needed, needed=needed, nodes=len(names.nodes))
         step, number = attempt.short
         fit = attempt.placed()
-        bins = gang.steps[step].bins
-        at_best = sum(
-            min(gang.bins[b].count, on_empty_nodes(placer.cluster, gang.bins[b].pod_class)) for b in bins
-        )
+        bins, need = gang.steps[step].bins, gang.steps[step].need
+        empty = {b: on_empty_nodes(placer.cluster, gang.bins[b].pod_class) for b in bins}
+        at_best = sum(min(gang.bins[b].count, rooms) for b, rooms in empty.items())
+        if at_best >= need and not empty[number]:  # others of the step will do, so it waits for those
+            left = (b for b in bins if empty[b] and attempt.taken[b] < gang.bins[b].count)
+            number = next(left, number)
         return _cause(
             placer,
             gang,
@@ -55,8 +57,8 @@ def explain(placer: Placer, gang: Gang, names: Names, *, needed: int) -> Cause:
             names,
             fit=fit,
             needed=needed,
-            missing=gang.steps[step].need - sum(attempt.taken[b] for b in bins),
-            at_best=None if at_best >= gang.steps[step].need else (at_best, gang.steps[step].need),
+            missing=need - sum(attempt.taken[b] for b in bins),
+            at_best=None if at_best >= need else (at_best, need),
         )
     finally:
         placer.undo(gang, attempt)
@@ -109,7 +111,9 @@ def _cause(
     limit = _limit(gang, pod_class, missing, placer.room(gang.bins[number].pod_class))
     if limit is None or gang.account is None:
         return facts.other_pods() or facts.no_room(gang.account, missing)
-    return facts.queue_limit(gang.account, *limit, missing)
+    account, column, left = limit
+    least = 0 if started else _least(cluster, gang, column)
+    return facts.queue_limit(gang.account, account, column, left, missing, least)
 
 
 def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Account, int, int] | None:
@@ -123,6 +127,19 @@ def _limit(gang: Gang, pod_class: PodClass, missing: int, room: int) -> tuple[Ac
     ]
     _, _, account, column, left = min(short, key=lambda each: each[:2])
     return account, column, left
+
+
+def _least(cluster: Cluster, gang: Gang, column: int) -> int:
+    """Return how much of a column the minimum of a gang asks for, the smallest pods first where any will do."""
+    amounts = [int(cluster.classes[some.pod_class].request[column]) for some in gang.bins]
+    taken = [0] * len(gang.bins)
+    for step in gang.steps:
+        missing = step.need - sum(taken[some] for some in step.bins)
+        for some in sorted(step.bins, key=amounts.__getitem__):
+            more = max(min(missing, gang.bins[some].count - taken[some]), 0)
+            taken[some] += more
+            missing -= more
+    return sum(amount * pods for amount, pods in zip(amounts, taken, strict=True))
 
 
 def on_empty_nodes(cluster: Cluster, number: int) -> int:
@@ -220,12 +237,17 @@ class _Facts:
             return self.cause(Reason.NEVER_FITS, never=True)
         return self.cause(Reason.NEVER_FITS, never=True, **self._about(self._asked[worst]))
 
-    def queue_limit(self, own: Account, account: Account, column: int, left: int, missing: int) -> Cause:
-        """Return the cause when the ceiling of a queue stops the pods of one in it, `left` of which may still be used."""
+    def queue_limit(
+        self, own: Account, account: Account, column: int, left: int, missing: int, least: int
+    ) -> Cause:
+        """Return the cause when the ceiling of a queue stops the pods of one in it, `left` of which may still be used.
+
+        least is what the minimum asks for, 0 where that has started.
+        """
         amount, name = int(self._class.request[column]), self._names.resources[column]
         most = most_of(own, account, column)
-        if not self._started and self._needed * amount > most:
-            found = never_cause(own, account, column, name, self._needed * amount, most)
+        if least > most:
+            found = never_cause(own, account, column, name, least, most)
         else:
             found = limit_cause(own, account, column, name, missing * amount, left)
         keeps = any(each.guarantee[column] for each in account.below)

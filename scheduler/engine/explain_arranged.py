@@ -51,10 +51,9 @@ def explain_arranged(placer: Placer, gang: Gang, names: Names, *, needed: int) -
         )
     if best.fit >= needed or (gang.parts and _fits_without_parts(placer, gang, best.nodes)):
         return _of_parts(placer, gang, best.nodes, needed, nodes)
-    at_best = _on_empty_nodes(placer, gang, topology, hyper_nodes)
     return Cause(
         Reason.NETWORK_TOPOLOGY,
-        never=at_best < needed,
+        never=not _fits_when_empty(placer, gang, topology, hyper_nodes),
         fit=best.fit,
         needed=needed,
         nodes=nodes,
@@ -136,19 +135,19 @@ def _fits_without_parts(placer: Placer, gang: Gang, nodes: NodeSet | None) -> bo
     return attempt.short is None
 
 
-def _on_empty_nodes(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> int:
-    """Return how many pods of a minimum some HyperNode has room for at most if nothing else ran, each class by itself."""
-    best = 0
+def _fits_when_empty(placer: Placer, gang: Gang, topology: Topology, hyper_nodes: HyperNodes) -> bool:
+    """Tell whether some HyperNode has room for each step of a minimum, taken by itself, if nothing else ran, each class by itself."""
     for tier in hyper_nodes.up_to(topology):
-        total = np.zeros(len(tier.starts), dtype=np.int64)
+        is_roomy = np.ones(len(tier.starts), dtype=bool)
         for step in gang.steps:
             fit = np.zeros(len(tier.starts), dtype=np.int64)
             for some in (gang.bins[number] for number in step.bins):
                 rooms = rooms_when_empty(placer.cluster, some.pod_class)
                 fit += np.minimum(tier.sums(rooms), some.count)
-            total += np.minimum(fit, step.need)
-        best = max(best, int(total.max()))
-    return best
+            is_roomy &= fit >= step.need
+        if is_roomy.any():
+            return True
+    return False
 
 
 def _of_parts(placer: Placer, gang: Gang, root: NodeSet | None, needed: int, nodes: int) -> Cause:

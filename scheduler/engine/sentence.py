@@ -157,9 +157,10 @@ def _queue_limit(cause: Cause) -> str:
         )
     above = f"{above}," if above else ""
     if 0 < cause.fit < cause.needed and not cause.started:
+        one = show(cause.resource, dict(cause.request).get(cause.resource, 1))
         return (
             f"Queue {cause.queue}{above} has room for {cause.fit} of the {cause.needed} pods that must start together: the next "
-            f"one needs {short}, and {show(cause.resource, cause.free)} of {limit} is left then."
+            f"one needs {one}, and {show(cause.resource, cause.free)} of {limit} is left then."
         )
     return (
         f"Queue {cause.queue}{above} is at its limit: this needs {short} more, "

@@ -12,6 +12,7 @@ can use may be borrowed (reference §11.13), up to the ceilings.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from kube.kinds.scheduling import DequeueStrategy
 from kube.usage import ROOT_QUEUE
 from scheduler.engine.accounts import Account
-from scheduler.engine.cluster import UNLIMITED, Vector
+from scheduler.engine.cluster import UNLIMITED, Vector, together
 from scheduler.shares.filling import fill
 
 if TYPE_CHECKING:
@@ -127,5 +128,6 @@ def _demand_of_subtrees(tree: QueueTree, demand: Mapping[str, Vector], columns: 
     nothing = np.zeros(columns, dtype=np.int64)
     wanted: dict[str, Vector] = {}
     for name in tree.upwards():
-        wanted[name] = sum((wanted[each] for each in tree.children(name)), demand.get(name, nothing))
+        below = (wanted[each] for each in tree.children(name))
+        wanted[name] = reduce(together, below, demand.get(name, nothing))
     return wanted

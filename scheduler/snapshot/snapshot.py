@@ -209,6 +209,10 @@ class Snapshot:
         for key in said:
             del self.unsaid[key]
 
+    def say_again(self, keys: Iterable[str]) -> None:
+        """Have the next cycle say of some groups what could not be written of them."""
+        self.unsaid.update(dict.fromkeys(self.groups.keys() & keys, 0))
+
     # Pods
 
     def _pod(self, change: Changed, exists: bool) -> None:

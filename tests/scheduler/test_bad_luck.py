@@ -7,6 +7,7 @@ import pytest
 from kube.meta import timestamp
 from kube.resources import NODES, PODS
 
+from .test_topology import hyper_node, named
 from .world import START, World, configuration, group, keeping, node, pod, queue
 
 WAIT = 300
@@ -53,6 +54,19 @@ MISFORTUNES = {
 }  # fmt: skip
 
 
+HUGE = {"requests": {"memory": "8Pi"}}
+MISFORTUNES["pods that ask for more in all than 64 bits hold"] = [
+    *waiting("x", pods=1), *(pod(f"x-more-{number}", "x", **HUGE) for number in range(1024)),
+]  # fmt: skip
+MISFORTUNES["the same in one of several HyperNodes"] = [
+    node("n0", pods=99),
+    *(hyper_node(f"rack-{name}", 1, *named(name)) for name in ("n0", "n1")),
+    group("x", networkTopology={"mode": "hard", "highestTierAllowed": 1}),
+    pod("x-0", "x"),
+    *(pod(f"x-more-{number}", "x", role="more", **HUGE) for number in range(1024)),
+]
+
+
 @pytest.mark.parametrize("misfortune", MISFORTUNES.values(), ids=MISFORTUNES.keys())
 def test_the_others_start(misfortune):
     world = World(node("n1", pods=99), queue(), *misfortune, *waiting("fine", "1"))
@@ -77,6 +91,17 @@ def test_a_gang_that_cannot_start_takes_no_place_in_line(hopeless):
     )  # fmt: skip
     world.cycle()
     assert sorted(world.snapshot.reserved) == ["ns/big"]
+
+
+def test_a_queue_deserves_what_it_uses_whatever_hopeless_pods_ask_for():
+    """Their sum, cut to 64 bits, would be less than nothing, and others could take back what the queue uses."""
+    world = World(
+        node("n1", pods=99), queue(weight=3), queue("b"), *running("x", "n1", "4"),
+        *waiting("mine"), *(pod(f"more-{number}", "mine", cpu="1e16") for number in range(1024)),
+        *waiting("b", "2", where="b"),
+    )  # fmt: skip
+    world.cycle()
+    assert world.going() == []
 
 
 def test_gated_pods_promise_nothing():

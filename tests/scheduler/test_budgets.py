@@ -15,8 +15,8 @@ from kube.errors import ApiError
 from kube.meta import timestamp
 from scheduler.engine.message import people
 
-from .test_preempt import low, waiting, world
-from .world import START, configuration, group, queue
+from .test_preempt import low, running, waiting, world
+from .world import START, configuration, group, node, queue
 
 READY = {"type": "Ready", "status": "True"}
 WEB = {"app": "web"}
@@ -148,6 +148,33 @@ def test_group_is_told_who_is_protected_and_by_what():
         "0 of 2 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1). Protected from being evicted "
         "for it: 2 pods by disruption budget ns/web, 1 pod by the budget of pod group ns/own."
     )
+
+
+MORE_URGENT = [group("top", 2, phase="Running", priorityClassName="high"), *(running(f"top-{n}", "top") for n in range(2))]  # fmt: skip
+APART = [*low(2, minimum=2), running("low-1", "low", node="n2")]
+"""A gang of which a pod is on n1 and one on n2."""
+
+
+@pytest.mark.parametrize(
+    ("objects", "pods"),
+    [
+        pytest.param([*low(2), *low(1, name="far", node="n2")], 2, id="one on a node that the gang may not use"),
+        pytest.param([*MORE_URGENT, *low(2, node="n2")], 0, id="all on such nodes"),
+        pytest.param([*APART, running("top-0", "top")], 2, id="a gang that goes whole"),
+        pytest.param([*low(1), *low(2, name="far", node="n2"), queue(reclaimable=False, capability={"cpu": "3"})], 3, id="the queue is full"),
+    ],
+)  # fmt: skip
+def test_only_those_are_told_of_whose_going_could_help(objects, pods):
+    """n1 has two CPU, and nobody tolerates the taint of n2."""
+    here = world(*labelled(objects), budget(minAvailable="100%"), *waiting(), cpu="2", nodes=("n1", "n2"))
+    here.put(node("n2", taints=[{"key": "t", "effect": "NoSchedule"}]))
+    here.cycle()
+    assert here.going() == []
+    told = people(here.condition()["message"])
+    assert (f"Protected from being evicted for it: {pods} pods by disruption budget ns/web." in told) == (
+        pods > 0
+    )
+    assert ("Protected" in told) == (pods > 0)
 
 
 def test_victims_are_found_when_the_budget_allows_it():

@@ -8,8 +8,11 @@ import pytest
 
 from cluster import clock
 from cluster.api import backend
+from cluster.runtime.consumer import RETRY
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, decisions, store
+from cluster.writes import Timer
+from kube.errors import Forbidden
 from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS, RESOURCE_QUOTAS
 from node import usage
 from node.paths import Layout
@@ -214,6 +217,19 @@ def test_a_quota_is_heard_when_it_has_room(is_new):
 
 
 @pytest.mark.shows("scheduler 1.6/period", "scheduler 4.2/--schedule-period")
+def test_what_is_refused_of_a_group_that_waits_for_nothing_is_written_when_it_comes_back():
+    create(node("n1"), queue(), group(phase="Running"), made("g-0", phase="Running", node="n1"))
+    consumer, now = SchedulerConsumer(), clock.milliseconds() + 5000
+    with store.reading() as head:
+        state = consumer.load(0, head)
+    refused = consumer.plan(state, [], [], now).groups
+    consumer.committed(state, refused, [Forbidden("no")] * len(refused))
+    assert [each.key for each in refused] == ["ns/g/about"]
+    assert consumer.plan(state, [], [], now + 1000).groups == []
+    again = consumer.plan(state, [], [Timer(RETRY, "ns/g/about", now)], now + 2000).groups
+    assert [each.key for each in again] == ["ns/g/about"]
+
+
 def test_at_rest_nothing_is_written():
     leader = runner()
     create(node("n1", cpu="1"), queue(), group("a"), made("a-0", "a"), group("b"), made("b-0", "b"))

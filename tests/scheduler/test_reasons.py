@@ -103,6 +103,45 @@ CASES = [
 ]  # fmt: skip
 
 
+def asking(minimum, **cpus):
+    """A gang whose minimum pods of any task may fill; each digit is the CPU that a pod asks for."""
+    each = [(task, number, cpu) for task, some in cpus.items() for number, cpu in enumerate(some)]
+    return group(minimum=minimum), *(pod(f"g-{t}-{number}", cpu=cpu, role=t) for t, number, cpu in each)
+
+
+CASES += [
+    pytest.param(
+        [N1, queue(), *runs("4"), *asking(2, large="9", small="11")], Reason.NOT_ENOUGH_RESOURCES,
+        "0 of 2 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1).", id="one is too large, and not needed",
+    ),
+    pytest.param(
+        [N1, queue(), *runs("4"), *asking(2, large="9", small="1")], Reason.NEVER_FITS,
+        "This can never start: a pod needs 9 CPU", id="one is too large, and needed",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"cpu": "9"}), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_LIMIT,
+        "Queue default has room for 2 of the 4 pods that must start together: the next one needs 2 CPU, and 1 CPU of 9 CPU is left then.",
+        id="capability, gang short by two",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"pods": "3"}), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_TOO_SMALL,
+        "the queue's limit of 3 pods", id="more pods than the capability",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"pods": "4"}), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_LIMIT,
+        "has room for 3 of the 4 pods that must start together: the next one needs 1 pod, and 0 pods of 4 pods is left then.", id="a limit of pods",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"cpu": "9"}), *runs("4"), *asking(5, a="1111", b="5")], Reason.QUEUE_LIMIT,
+        "has room for 4 of the 5 pods that must start together: the next one needs 5 CPU, and 1 CPU of 9 CPU is left then.", id="capability, pods of two sizes",
+    ),
+    pytest.param(
+        [node("n1", cpu="20"), queue(capability={"cpu": "8"}), *runs("4"), *asking(5, a="1111", b="5")], Reason.QUEUE_TOO_SMALL,
+        "the queue's limit of 8 CPU", id="more than the capability, pods of two sizes",
+    ),
+]  # fmt: skip
+
+
 @pytest.mark.shows("scheduler 5.2/reasons", "scheduler 11/8", "scheduler 11/9")
 @pytest.mark.parametrize(("objects", "reason", "words"), CASES)
 def test_a_cycle_gives_the_reason_with_its_numbers(objects, reason, words):
@@ -178,6 +217,17 @@ def test_nodes_that_are_too_busy_are_counted():
     world.cycle()
     assert world.condition()["reason"] == "NodesBusy"
     assert "1 is above 80 % of its CPU" in people(world.condition()["message"])
+
+
+def test_a_clock_that_was_set_back_keeps_no_news_from_those_who_wait():
+    world = World(N1, queue(), *runs("3"), *GANG)
+    world.cycle()
+    world.now -= 3_600_000
+    world.put(node("n1", ready=False))
+    world.cycle()
+    assert world.condition()["reason"] == "NodesUnavailable"
+    note = world.get(resources.PODS, "g-0")["status"]["conditions"][0]
+    assert "not ready" in note["message"]
 
 
 ELSEWHERE = {

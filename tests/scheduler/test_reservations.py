@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kube.meta import timestamp
-from kube.resources import NODES, PODS
+from kube.resources import DISRUPTION_BUDGETS, NODES, POD_GROUPS, PODS
 from kube.usage import ESTIMATE_ANNOTATION
 from scheduler.cycle import reserved
 from scheduler.cycle.reserved import GivenBack, Reservation
 from scheduler.engine.message import people
+from scheduler.policy.arguments import LONGEST_MS
 
 from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
 
@@ -296,6 +297,51 @@ def test_who_may_be_evicted_may_use_the_room_meanwhile(actions, spec, starts):
         assert some.where()["big-0"] == "n0"
 
 
+def noted(objects, kind, **notes):
+    """Give objects of a kind annotations of Volcano."""
+    for each, obj in objects:
+        if each is kind:
+            found = obj["metadata"].setdefault("annotations", {})
+            found |= {f"volcano.sh/{name.replace('_', '-')}": value for name, value in notes.items()}
+    return objects
+
+
+def labelled(objects):
+    """Have a budget about the pods of some objects that lets none of them go."""
+    for _, obj in objects:
+        obj["metadata"]["labels"] = {"app": "web"}
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": "100%"}
+    return [*objects, (DISRUPTION_BUDGETS, {"metadata": {"name": "web", "namespace": "ns"}, "spec": spec})]
+
+
+@pytest.mark.parametrize(
+    ("loose", "plugins", "starts"),
+    [
+        pytest.param(noted(job("loose", **LOW), PODS, cooldown_time="1h"), "pdb, cdp", False, id="time to cool down"),
+        pytest.param(noted(job("loose", **LOW), PODS, cooldown_time="1h"), "pdb", True, id="time that does not count"),
+        pytest.param(noted(job("loose", **LOW), POD_GROUPS, jdb_min_available="1"), "pdb", False, id="its own budget"),
+        pytest.param(labelled(job("loose", **LOW)), "pdb", False, id="a budget"),
+        pytest.param(labelled(job("loose", **LOW)), "cdp", True, id="a budget that does not count"),
+    ],
+)  # fmt: skip
+def test_who_might_be_protected_later_does_not_use_the_room_meanwhile(loose, plugins, starts):
+    """Else the room would be used up by one of them after the other, and the one that it is kept for would have none of it."""
+    listed = ", ".join(f"{{name: {each}}}" for each in plugins.split(", "))
+    some = world(
+        running("a", "n0", pods=3, priorityClassName="mid"),
+        running("b", "n1", pods=4, priorityClassName="mid"),
+        job("big", "4", ago=WAIT, priorityClassName="mid"),
+        loose,
+        [
+            configuration(f'actions: "allocate, backfill, preempt"\ntiers: [{{plugins: [{listed}]}}]'),
+            *PRIORITIES,
+        ],
+    )
+    some.cycle()
+    assert kept(some) is not None
+    assert ("loose-0" in some.where()) == starts
+
+
 def test_who_is_more_urgent_in_the_queue_comes_first():
     some = world(FULL, job("big", "4", ago=WAIT))
     some.cycle()
@@ -465,6 +511,28 @@ def test_what_somebody_else_wrote_there_raises_nothing(text):
     condition = reserved.written(Reservation(START, 1000), START)
     reserved.reservation_of([replace(condition, message=text)])
     reserved.given_back_of([replace(condition, message=text, status="False", reason=reserved.GIVEN_BACK)])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(f"Kept for 1h0m0s at most; on n0: {10**30}", id="more pods than there are numbers for"),
+        pytest.param("Kept for 1h0m0s at most; on n0: -4", id="less than no pods"),
+        pytest.param(f"Kept for {10**30}h at most; on n0: 1", id="without end"),
+    ],
+)
+def test_a_reservation_that_somebody_made_up_stops_no_cycle(message):
+    """Whoever may write the status of a group in one namespace writes something there."""
+    kind, made = job("big", "4", ago=WAIT)[0]
+    since = timestamp(START)
+    made["status"]["conditions"] = [
+        {"type": reserved.TYPE, "status": "True", "reason": reserved.KEPT, "message": message, "lastTransitionTime": since}
+    ]  # fmt: skip
+    some = world(FULL, [(kind, made)], job("big", "4", ago=WAIT)[1:], more=(OWN, queue("b")))
+    some.put(*job("fine", queue="b"), node("n2", cpu="1", pods=99))
+    some.cycle()
+    assert "fine-0" in some.where()
+    assert kept(some).hold <= LONGEST_MS
 
 
 def test_places_that_were_sought_in_vain_are_sought_again_only_when_something_changes():

@@ -199,3 +199,25 @@ def test_no_sub_group_is_broken_up_by_an_eviction():
     world.put(group("h", 1, priorityClassName="high"), pod("h-0", "h"))
     world.cycle()
     assert len(world.going()) in (0, 4)
+
+
+def test_a_gang_that_fits_when_others_have_ended_is_not_told_that_it_never_does():
+    """Its sub-groups are more than its minMember, and neither finds room in the HyperNodes as they are."""
+    others = [
+        pod(f"o-{n}", "o", node=name, cpu=cpu, phase="Running")
+        for n, (name, cpu) in enumerate((("a0", "4"), ("a1", "3"), ("b0", "4"), ("b1", "3")))
+    ]
+    world = World(
+        *cluster(),
+        group("o", 1, phase="Running"),
+        *others,
+        grouped(2, policy(4, 2), **close(highestTierAllowed=1)),
+        *partition(0, 4),
+        *partition(1, 4),
+    )
+    world.cycle()
+    assert "never" not in reason(world)[1]
+    for each in range(4):
+        world.remove(resources.PODS, f"o-{each}")
+    world.cycle(seconds=10)
+    assert len(placed(world)) == 8
