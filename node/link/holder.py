@@ -174,7 +174,7 @@ async def _answers(
     if first is None:
         return
     given: list[int] = []
-    if first.get("input"):
+    if first.get("input") and asked.get("do") == "attach":  # nobody else takes a descriptor
         reader, writer = os.pipe2(os.O_CLOEXEC)
         begin(relay.Outgoing(conversation, STDIN, Descriptor(reader)).run())
         given.append(writer)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,10 +22,12 @@ from kube.resources import PODS
 from node.agent import server
 from node.all_nodes import AllNodes
 from node.link import frames, linked_node, presence
-from node.link.frames import Frame, Kind
+from node.link.answers import RECORD
+from node.link.frames import LINE, Frame, Kind
 from node.link.linked_node import LinkedNode
 from node.local_nodes import LocalNodes
 from node.paths import Layout
+from node.shim import control_socket
 from node.shim.crilog import CriLog
 from tests.node.link.pair import linked, says
 from tests.waiting import until
@@ -158,6 +162,77 @@ def test_an_answer_that_is_none_counts_as_away(data, answers):
             there.read_log(UID, "main")
         with pytest.raises(NodeAway):
             there.log_attempts(UID, "main")
+
+
+@pytest.mark.parametrize(("do", "count"), [("exec", 0), ("text", 0), ("attach", 1)])
+def test_only_who_attaches_is_given_an_input(data, do, count):
+    with linked(data, answer=says({"started": 1, "input": True})):
+        line = LinkedNode("there").connect({"do": do, "streams": [], "tty": False}, [])
+        with line:
+            line.setblocking(True)
+            said, fds, _, _ = socket.recv_fds(line, 1000, 4)
+        control_socket.close(fds)
+    assert json.loads(said.splitlines()[0])["started"] == 1
+    assert len(fds) == count
+
+
+def test_an_answer_that_drips_counts_as_away_at_last(data, monkeypatch):
+    monkeypatch.setattr(linked_node, "ANSWER_S", 1000)
+    monkeypatch.setattr(linked_node, "LONGEST_S", 0.05)
+
+    async def drips(line):
+        async for message in line:
+            frame = frames.decode(message)
+            if frame.kind == Kind.OPEN:
+                await line.send(
+                    frames.encode(Frame(Kind.DATA, frame.conversation, LINE, b'{"size": 10}\n12345'))
+                )
+
+    with linked(data, answer=drips), pytest.raises(NodeAway, match="does not answer"):
+        LinkedNode("there").read_log(UID, "main")
+
+
+async def test_a_record_that_is_longer_than_what_a_container_writes_is_not_waited_for():
+    async def parts():
+        yield RECORD.pack(frames.STDOUT, 3) + b"all" + RECORD.pack(frames.STDERR, 1 << 20)
+
+    records = linked_node._records(parts())
+    with pytest.raises(NodeAway, match="no output of a container"):
+        await anext(records)
+
+
+def descriptors():
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+def test_a_stream_that_nobody_reads_leaves_no_descriptor(data):
+    with linked(data, answer=says({"started": True})):
+        LinkedNode("there").away("there")
+        before = descriptors()
+        for _ in range(3):
+            asyncio.run(LinkedNode("there").log_output(UID, "main", 0))
+        until(lambda: descriptors() <= before)
+
+
+def test_who_goes_while_a_stream_is_opened_leaves_no_descriptor(data, monkeypatch):
+    monkeypatch.setattr(presence, "BACKLOG", 0)
+    presence.note(data, "there", linked=True, now=0)
+    listener = presence.listen(data, "there")  # behind which nobody takes requests
+
+    async def go():
+        opening = asyncio.ensure_future(LinkedNode("there").log_output(UID, "main", 0))
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        held = descriptors()
+        listener.close()
+        return held
+
+    with presence.connect(data, "there", 5):
+        before = descriptors()
+        asyncio.run(go())
+        assert descriptors() < before
 
 
 def test_entries_without_a_time_are_no_entries(data):
