@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[bytes | None]]
 
 SILENT_S = 35.0  # a node gives a sign of life every ten seconds
+BEAT_LEAST_S = 1.0  # what comes sooner after another says only that the node is there
 MOST_REQUEST = frames.MOST_JSON
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class Holder:
             await self._end()
 
     async def _hear(self, receive: Receive) -> None:
+        figures_at = float("-inf")
         while True:
             async with asyncio.timeout(SILENT_S):
                 message = await receive()
@@ -92,7 +94,10 @@ class Holder:
                 continue
             if frame.kind != Kind.BEAT:
                 raise BadFrame("A node begins no conversations.")
-            await asyncio.to_thread(self._figures.take, frames.json_of(frame.data))
+            now = clock.monotonic()
+            if now - figures_at >= BEAT_LEAST_S:
+                figures_at = now
+                await asyncio.to_thread(self._figures.take, frames.json_of(frame.data))
 
     async def _end(self) -> None:
         """Let go of everybody who waits for the node."""

@@ -21,8 +21,9 @@ from jobs.pages.reading import Pod
 from kube.resources import PODS
 from node.agent import server
 from node.all_nodes import AllNodes
-from node.link import frames, linked_node, presence
+from node.link import figures, frames, holder, linked_node, presence
 from node.link.answers import RECORD
+from node.link.figures import Figures
 from node.link.frames import LINE, Frame, Kind
 from node.link.linked_node import LinkedNode
 from node.local_nodes import LocalNodes
@@ -353,6 +354,38 @@ def test_use_is_told_by_a_node_of_itself_alone(data):
     assert abs(found["at"] - clock.milliseconds()) < 60_000
     assert found["containers"] == [[UID, "main", 5, 6, 7]]
     assert AllNodes().usage(clock.milliseconds() + 10 * 60_000) == []
+
+
+ODD_FIGURES = [
+    pytest.param({"machine": [10**400, 2, 3]}, id="more than a number of floating point"),
+    pytest.param({"machine": [-1, 2, 3]}, id="less than nothing"),
+    pytest.param({"containers": [[UID, "main", 1, 2, 10**30]]}, id="a window of ages"),
+    pytest.param({"devices": {"gpu": {"0": {"use": float("nan")}}}}, id="no number"),
+    pytest.param({"devices": {"gpu": {"0": {"use": float("inf")}}}}, id="endless"),
+]
+
+
+@pytest.mark.parametrize("told", ODD_FIGURES)
+def test_figures_that_nobody_can_reckon_with_are_not_kept(data, told):
+    presence.note(data, "there", linked=True, now=0)
+    found = Figures(data, "there")
+    found.take({"machine": [1, 2, 3]})
+    found.take(told)
+    assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
+
+
+def test_a_node_that_beats_all_the_time_is_not_listened_to_each_time(data, caplog, monkeypatch):
+    monkeypatch.setattr(holder, "BEAT_LEAST_S", 1000)
+
+    async def beats(line):
+        for said in [{"machine": [1, 2, 3]}, *[{"machine": "much"}] * 50, {"machine": [4, 5, 6]}]:
+            await line.send(frames.encode(Frame(Kind.BEAT, data=json.dumps(said).encode())))
+        await line.send(b"\x07")
+
+    with linked(data, answer=beats):
+        until(lambda: not presence.state(data, "there").linked)
+    assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
+    assert "is not known" not in caplog.text
 
 
 def test_a_long_name_has_a_place_for_its_socket(data):
