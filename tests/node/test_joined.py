@@ -287,6 +287,23 @@ def test_a_node_that_runs_for_long_has_its_token_renewed(joined, monkeypatch):
     assert membership.read(joined.data) == kept
 
 
+def test_a_renewal_that_cannot_be_kept_is_not_the_last(joined, monkeypatch, caplog):
+    kept = joined.join()
+    own = Token.objects.get(node=NODE, joins=False)
+    in_the_way = joined.data / f"{membership.FILE}.new"
+    in_the_way.mkdir()
+    monkeypatch.setattr(joining, "RENEW_S", 0.01)
+    renewal = joining.Renewal(joined.data, kept)
+    renewal.start()
+    until(lambda: "token was not renewed" in caplog.text)
+    in_the_way.rmdir()
+    Token.objects.filter(pk=own.pk).update(expires=own.expires - 1_000_000)
+    until(lambda: Token.objects.get(pk=own.pk).expires >= own.expires)
+    renewal.stop()
+    renewal._thread.join()
+    assert membership.read(joined.data) == kept
+
+
 def test_another_cluster_behind_the_address_is_noticed(joined):
     joined.join()
     found = membership.read(joined.data)
