@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from cluster.store import Create, Delete, Patch, retention, store
 from kube.kinds.core import Event, Lease, Node
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
 from node.agent.cluster import Dismissed
-from node.joined import joining, membership
+from node.joined import client, joining, membership
 from node.joined.joining import JoinError
 from node.joined.pod_watch import Gap
 from tests.apiserver.client import serving
@@ -329,6 +330,18 @@ def test_a_server_that_is_away_is_said_so(joined, server):
     with pytest.raises(Unreachable):
         joined.join(url="http://127.0.0.1:9")
     assert membership.read(joined.data).name == ""
+
+
+def test_a_server_that_answers_nothing_is_not_waited_for_again_and_again(monkeypatch):
+    monkeypatch.setattr(client, "ANSWER_S", 0.05)
+    monkeypatch.setattr(client, "LONG_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asking = client.Client(membership.Server(f"http://127.0.0.1:{silent.getsockname()[1]}", "t", ""))
+        with pytest.raises(Unreachable, match="takes too long"):
+            asking.ask("GET", "/version")
+        monkeypatch.setattr(client, "ANSWER_S", 1000)
+        with pytest.raises(Unreachable, match="takes too long"):
+            asking.ask("GET", "/version")
 
 
 def test_what_is_kept_is_its_owners_alone(joined):
