@@ -84,13 +84,24 @@ class Client(Exchange):
             answer = send(self._pool, method, f"{self.server.url}{path}", query, headers, content, answer_s)
             if answer.status != Unauthorized.code:
                 return answer
-            answer.drain_conn()
+            if not _is_status(answer.read()):
+                # What stands before a server, such as a proxy that asks people for a password, knows nothing of nodes.
+                raise Unreachable(self.server.url, "somebody else answers there, and asks who this is")
+            answer.release_conn()
             if not is_last:
                 clock.sleep(AGAIN_S)
         raise Dismissed(
             f"{self.server.url} does not know its token, which was revoked or has expired. "
             "An administrator makes another one on the page “Nodes”."
         )
+
+
+def _is_status(body: bytes) -> bool:
+    """Whether an answer is what API servers say of an error."""
+    try:
+        return _decode(body).get("kind") == "Status"
+    except msgspec.DecodeError:
+        return False
 
 
 def authority(url: str, wanted: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import socket
 import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -342,6 +344,37 @@ def test_a_server_that_answers_nothing_is_not_waited_for_again_and_again(monkeyp
         monkeypatch.setattr(client, "ANSWER_S", 1000)
         with pytest.raises(Unreachable, match="takes too long"):
             asking.ask("GET", "/version")
+
+
+def test_only_a_cluster_dismisses_a_node(monkeypatch):
+    class Gate(BaseHTTPRequestHandler):
+        """What may stand before a server and ask people for a password."""
+
+        said = b"<h1>401 Authorization Required</h1>"
+
+        def do_GET(self):
+            self.send_response(401)
+            self.send_header("Content-Length", str(len(self.said)))
+            self.end_headers()
+            self.wfile.write(self.said)
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setattr(client, "AGAIN_S", 0.0)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Gate) as gate:
+        thread = threading.Thread(target=gate.serve_forever)
+        thread.start()
+        try:
+            asking = client.Client(membership.Server(f"http://127.0.0.1:{gate.server_port}", "t", ""))
+            with pytest.raises(Unreachable, match="somebody else answers"):
+                asking.ask("GET", "/api/v1/pods")
+            Gate.said = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
+            with pytest.raises(Dismissed):
+                asking.ask("GET", "/api/v1/pods")
+        finally:
+            gate.shutdown()
+            thread.join()
 
 
 def test_what_is_kept_is_its_owners_alone(joined):
