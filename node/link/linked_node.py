@@ -101,10 +101,8 @@ class LinkedNode:
     ) -> LogChunk:
         """Return a stretch of a log from an offset on; NoLog when there is none."""
         most = logs.CHUNK if most is None else most
-        return self._chunk(
-            {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
-            | {"most": most}
-        )
+        asked = {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
+        return self._chunk({**asked, "most": most}, least=since_offset)
 
     def tail_log(
         self,
@@ -119,7 +117,7 @@ class LinkedNode:
         """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
         most = logs.TAIL_MOST if most is None else most
         asked = {"do": "tail", "uid": uid, "container": container, "attempt": attempt, "lines": lines}
-        return self._chunk({**asked, "most": most, "before": before}, before)
+        return self._chunk({**asked, "most": most, "before": before}, before=before)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
         """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
@@ -169,9 +167,12 @@ class LinkedNode:
         found = figures.read(settings.DATA, self.node, now)
         return [found] if found else []
 
-    def _chunk(self, asked: dict[str, Any], before: int | None = None) -> LogChunk:
+    def _chunk(self, asked: dict[str, Any], *, before: int | None = None, least: int = 0) -> LogChunk:
         head, body = self._ask(asked)
         told = _shaped(head, _Head)
+        # Who reads on goes on where this ends, until nothing comes: it has to lead further each time.
+        if told.next != told.start + len(body) or told.start < 0 or (body and told.start < least):
+            raise NodeAway("The node's answer cannot be read: it is another stretch of the log.")
         raw = Raw(body, told.start, told.next, told.ended)
         chunk = logs.chunk_of(told.attempt, raw, told.asked, before)
         return chunk._replace(lines=tuple(line for line in chunk.lines if TIME.fullmatch(line.time)))

@@ -35,6 +35,7 @@ from tests.waiting import until
 
 UID = "0d1f7a2c-0000-0000-0000-000000000001"
 OTHER = "0d1f7a2c-0000-0000-0000-000000000002"
+ENTRY = b"2026-01-01T00:00:00.000000Z stdout F good\n"
 
 
 @pytest.fixture
@@ -237,12 +238,26 @@ def test_who_goes_while_a_stream_is_opened_leaves_no_descriptor(data, monkeypatc
 
 
 def test_entries_without_a_time_are_no_entries(data):
-    good = b"2026-01-01T00:00:00.000000Z stdout F good\n"
-    body = b"yesterday stdout F bad\n" + good + b"garbage\n\n" + b"x" * 26 + b"Z stdout F bad\n"
+    body = b"yesterday stdout F bad\n" + ENTRY + b"garbage\n\n" + b"x" * 26 + b"Z stdout F bad\n"
     head = {"attempt": 0, "start": 0, "next": len(body), "ended": False, "asked": 0, "size": len(body)}
     with linked(data, answer=says(head, body)):
         chunk = LinkedNode("there").read_log(UID, "main")
     assert [line.data for line in chunk.lines] == [b"good"]
+
+
+@pytest.mark.parametrize(
+    ("start", "next_"),
+    [
+        pytest.param(0, 0, id="no step further"),
+        pytest.param(50, 50 + len(ENTRY), id="from before what was asked for"),
+        pytest.param(100, 10**30, id="further than it is long"),
+        pytest.param(-5, -5 + len(ENTRY), id="before its begin"),
+    ],
+)
+def test_a_stretch_that_would_be_read_again_and_again_is_none(data, start, next_):
+    head = {"attempt": 0, "start": start, "next": next_, "ended": False, "asked": 100, "size": len(ENTRY)}
+    with linked(data, answer=says(head, ENTRY)), pytest.raises(NodeAway, match="cannot be read"):
+        LinkedNode("there").read_log(UID, "main", since_offset=100)
 
 
 def test_what_a_node_says_of_pods_that_it_was_not_asked_about_is_dropped(data):
