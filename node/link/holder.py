@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 SILENT_S = 35.0  # a node gives a sign of life every ten seconds
 BEAT_LEAST_S = 1.0  # what comes sooner after another says only that the node is there
 MOST_REQUEST = frames.MOST_JSON
+REQUEST_S = 5.0  # whoever connects asks at once; a pod that can reach the socket holds no descriptors here
 log = logging.getLogger(__name__)
 
 
@@ -124,7 +125,8 @@ class Holder:
     async def _serve(self, connection: socket.socket) -> None:
         fds: list[int] = []
         try:
-            request = await _request(connection, fds)
+            async with asyncio.timeout(REQUEST_S):
+                request = await _request(connection, fds)
             if request is None or not control_socket.has_key(request, self._key):
                 return
             if len(self._wire.conversations) >= MOST:

@@ -31,7 +31,7 @@ from node.paths import Layout
 from node.shim import control_socket
 from node.shim.crilog import CriLog
 from tests.node.link.pair import linked, says
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 UID = "0d1f7a2c-0000-0000-0000-000000000001"
 OTHER = "0d1f7a2c-0000-0000-0000-000000000002"
@@ -276,6 +276,13 @@ def test_whoever_has_not_the_key_is_not_answered(data):
             asked = {"do": "attempts", "uid": UID, "container": "main", "key": server.key_of(data)}
             line.sendall(json.dumps(asked).encode() + b"\n")
             assert json.loads(line.recv(1000)) == {"attempts": [], "size": 0}
+
+
+def test_whoever_asks_for_nothing_is_not_kept(data, monkeypatch):
+    monkeypatch.setattr(holder, "REQUEST_S", 0.05)
+    with linked(data), presence.connect(data, "there", HANG_S) as line:
+        line.sendall(b'{"do": ')
+        assert line.recv(100) == b""
 
 
 def test_a_node_that_breaks_the_protocol_is_let_go(data):
