@@ -15,7 +15,7 @@ from apiserver.http import authentication
 from cluster import access, clock
 from cluster.access import joining as invitations
 from cluster.access import tokens
-from cluster.models import Token
+from cluster.models import AuditEntry, Token
 from cluster.remote.request import Unreachable
 from cluster.runtime import nudge
 from cluster.store import Create, Delete, Patch, retention, store
@@ -80,6 +80,11 @@ def test_a_machine_announces_itself_and_keeps_its_lease(joined):
     joined.agent.machine.due = 0
     joined.agent.machine.beat()
     assert store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time > before
+
+
+def test_a_machine_that_joins_asks_for_nothing_that_is_refused(joined):
+    joined.begin()
+    assert not AuditEntry.objects.filter(outcome="denied").exists()
 
 
 def test_a_pod_runs_and_ends_as_on_the_clusters_own_machine(joined):
