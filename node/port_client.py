@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 STREAMS = ("stdin", "stdout", "stderr")
 TERMINAL = "tty"  # one descriptor that is both input and output
 MOST_FDS = 4  # of an answer
+LONGEST_ANSWER = (
+    64 * 1024
+)  # who sends more without an end of the line, as another machine may, is not listened to
 
 
 class AnswerLine:
@@ -28,7 +31,7 @@ class AnswerLine:
         self._said = b""
 
     async def hear(self) -> tuple[dict[str, Any], list[int]]:
-        """Return the next answer and its descriptors; {} when the container has ended or nobody is there."""
+        """Return the next answer and its descriptors; {} when the container has ended, or nobody is there who answers."""
         fds: list[int] = []
         while b"\n" not in self._said:
             try:
@@ -39,11 +42,15 @@ class AnswerLine:
             except ConnectionResetError:
                 data, more = b"", []
             fds += more
-            if not data:
+            if not data or len(self._said) > LONGEST_ANSWER:
                 return {}, fds
             self._said += data
         first, _, self._said = self._said.partition(b"\n")
-        return json.loads(first), fds
+        try:
+            found = json.loads(first)
+        except (ValueError, RecursionError):
+            found = {}
+        return found if isinstance(found, dict) else {}, fds
 
     def close(self) -> None:
         """Let go."""

@@ -11,6 +11,8 @@ from node.logs import SIMULATED
 if TYPE_CHECKING:
     from kube.meta import Object
 
+MOST_DIGITS = 10  # of the number of an attempt
+
 
 def chosen(pod: Object, asked: str) -> str:
     """Return the name of the container that is meant; BadRequest in Kubernetes' words when none or several may be."""
@@ -91,9 +93,9 @@ def is_simulated(container_id: str) -> bool:
 
 
 def number(container_id: str) -> int:
-    """Return which attempt of its container an instance is."""
+    """Return which attempt of its container an instance is, 0 where a node says what cannot be one."""
     text = container_id.rpartition("/")[2]
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0
 
 
 def _names(pod: Object, field: str) -> list[str]:

@@ -21,7 +21,7 @@ from cluster.access import certificates, tokens
 from cluster.models import Token
 from cluster.store import sql, store
 from kube import names
-from kube.errors import Conflict, Forbidden, Invalid, NotFound, invalid
+from kube.errors import Conflict, Forbidden, Invalid, NotFound, Unauthorized, invalid
 from kube.kinds.core import Node
 from kube.resources import NAMESPACES, NODES
 
@@ -79,14 +79,15 @@ def since(node: str) -> int | None:
 def join(actor: Actor, asked: Asked, *, now: int | None = None) -> Joined:
     """Take a machine on as a node, or back as the one that it is; the actor is who came with its token.
 
-    Forbidden for a token that is no machine's or another's, Conflict for a name that is taken.
+    Unauthorized for a token that has ended since the actor came in with it, Forbidden for one that is no machine's or
+    another's, Conflict for a name that is taken.
     """
     now = clock.milliseconds() if now is None else now
     if not 0 < len(asked.agent) <= LONGEST_AGENT or not asked.agent.isprintable():
         raise Invalid.of("Join", "", [invalid("agent", asked.agent, f"1 to {LONGEST_AGENT} characters")])
     with transaction.atomic():
         sql.lock_head(store.using)  # of two machines with one token one is the first
-        row = _row(actor)
+        row = _row(actor, now)
         if row.agent and row.agent != asked.agent:
             raise Forbidden(
                 f"This token was used by another machine, the node {row.node}. "
@@ -99,21 +100,26 @@ def join(actor: Actor, asked: Asked, *, now: int | None = None) -> Joined:
         own = Token.objects.filter(node=name, joins=False, revoked=None)
         if not own.filter(agent=asked.agent).exists():
             _check_free(name, is_named=row.node != ANY)
-        own.update(revoked=now)
+        # With the name goes all that another machine had it by, so that it does not come back while this one is silent.
+        others = Token.objects.filter(node=name, revoked=None).exclude(agent__in=("", asked.agent))
+        for had in (own, others):
+            had.update(revoked=now)
         row.node, row.agent = name, asked.agent
         row.save(update_fields=["node", "agent"])
         new = Token(node=name, agent=asked.agent, name="node")
         return Joined(name, tokens.issued(actor, new, LIFE_S, now).secret, _cluster())
 
 
-def _row(actor: Actor) -> Token:
-    """Return the token with which a machine has come."""
+def _row(actor: Actor, now: int) -> Token:
+    """Return the token with which a machine has come, which may have been revoked after that."""
     is_machine = access.BOOTSTRAPPERS in actor.groups or access.node_of(actor)
     found = Token.objects.filter(pk=int(actor.uid)).first() if is_machine and not actor.real else None
     if found is None:
         raise Forbidden(
             f"A machine joins with a token that is made for it, and not as {actor.name}. Make one on the page “Nodes”."
         )
+    if found.revoked is not None or found.expires <= now:
+        raise Unauthorized("Unauthorized")
     return found
 
 

@@ -74,6 +74,16 @@ def is_bound(node: str, namespace: str, name: str) -> bool:
         return False
 
 
+def _is_about_bound(node: str, event: Object) -> bool:
+    """Whether an event is about a pod that is bound to a node; by the uid of something else it would count as about that."""
+    namespace, name, uid = node_rights.about(event)
+    try:
+        pod = store.get(PODS, namespace, name)
+    except NotFound:
+        return False
+    return uid in ("", pod.uid) and node_rights.is_bound(node, pod.object)
+
+
 def _is_mentioned(node: str, target: str, namespace: str, name: str) -> bool:
     pods = store.find(PODS, node=node, namespace=namespace) if name else ()
     return any((target, name) in node_rights.mentions(pod.object) for pod in pods)
@@ -85,7 +95,7 @@ def _check(node: str, verb: str, target: str, obj: Object) -> None:
     namespace, name = meta.get("namespace") or "", meta.get("name") or ""
     match node_rights.condition(verb, target):
         case If.ABOUT:
-            is_free = is_bound(node, *node_rights.about(obj))
+            is_free = _is_about_bound(node, obj)
         case If.BOUND:
             is_free = node_rights.is_bound(node, obj)
         case _:

@@ -45,7 +45,7 @@ def read(annotations: Mapping[str, str]) -> list[NodeDevice]:
             NodeDevice(str(resource), str(id_), str(name), gone is True)
             for resource, id_, name, gone in listed
         ]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return []
 
 

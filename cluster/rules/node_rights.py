@@ -48,12 +48,12 @@ RIGHTS: Mapping[str, Mapping[str, If]] = MappingProxyType(
         EVENTS.id: _TOLD,
     }
 )
+HOSTNAME = "kubernetes.io/hostname"
 # Labels that say what a node is to others are not its own to give (NodeRestriction).
 RESTRICTED = "node-restriction.kubernetes.io"
 ITS_OWN_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 ITS_OWN_LABELS = frozenset(
     {
-        "kubernetes.io/hostname",
         "kubernetes.io/os",
         "kubernetes.io/arch",
         "topology.kubernetes.io/region",
@@ -117,12 +117,12 @@ def _mentioned(part: Any) -> Iterator[tuple[str, str]]:
         yield from _mentioned(value)
 
 
-def about(event: Object) -> tuple[str, str]:
-    """Return namespace and name of the pod that an event is about; "" for both where it is about something else."""
+def about(event: Object) -> tuple[str, str, str]:
+    """Return namespace, name and uid of the pod that an event is about; "" for all where it is about something else."""
     aim = lenient.mapping(event, "involvedObject") or lenient.mapping(event, "regarding")
     if aim.get("kind") != PODS.kind or aim.get("apiVersion", "v1") != PODS.api_version:
-        return "", ""
-    return lenient.text(aim, "namespace"), lenient.text(aim, "name")
+        return "", "", ""
+    return lenient.text(aim, "namespace"), lenient.text(aim, "name"), lenient.text(aim, "uid")
 
 
 def refusal(node: str, old: Object, new: Object) -> str:
@@ -140,7 +140,14 @@ def refusal(node: str, old: Object, new: Object) -> str:
     return ""
 
 
+def hostname(node: str) -> str:
+    """Return by which label of its host's name a node is found: its own name, as far as a label's value may be long."""
+    return node[:63].strip(".-")
+
+
 def _is_free_label(node: str, key: str, value: object) -> bool:
+    if key == HOSTNAME:  # by another's it would be given pods that are meant for that one
+        return value == hostname(node)
     if key in ITS_OWN_LABELS:
         return True
     domain, _, _ = key.rpartition("/")

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster import clock
-from cluster.rules import node_devices, node_engines, node_walls
+from cluster.rules import node_devices, node_engines, node_rights, node_walls
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
 from cluster.store import Create, Group, Patch
 from kube.errors import AlreadyExists, ApiError, NotFound
@@ -251,7 +251,7 @@ class Machine:
 
     def _labels(self) -> dict[str, str]:
         return {
-            "kubernetes.io/hostname": self.name[:63].strip(".-"),
+            node_rights.HOSTNAME: node_rights.hostname(self.name),
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": self.readings.info()["architecture"],
         }

@@ -18,7 +18,7 @@ from kube import lenient
 from kube.errors import ApiError, NotFound
 from kube.kinds.core import Event
 from kube.kinds.pod import ENDED
-from kube.resources import EVENTS, PODS
+from kube.resources import EVENTS, NAMESPACES, PODS
 from node.joined import requests
 from node.joined.api_lookup import ApiLookup
 from node.joined.pod_watch import PodWatch
@@ -96,7 +96,9 @@ class ApiCluster:
             return error
 
     def _do(self, write: Write) -> Stored | None:
-        """Do one write and return the object after it; None for one that is gone, and for an event that was not taken."""
+        """Do one write and return the object after it; None for one that is gone, and for what was not taken or not asked for."""
+        if write.resource is NAMESPACES:  # that of leases, which the cluster has; a node may make none
+            return None
         asked = requests.of(write)
         try:
             answer = self._client.ask(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from node.joined.membership import Server
 
 ANSWER_S = 10.0  # the agent waits for it, with all of its pods
+LONG_S = 1.0  # who was waited for so long in vain is not asked again for a while:
+REST_S = 5.0  # an agent asks for each of its pods, and would wait for each of them in turn
 AGAIN_S = 1.0  # a token that is not known is shown once more, so that no odd moment of a server ends a node
 POOL = 10  # connections: the agent's writes at once, its watch, and its look at ConfigMaps
 TROUBLE = (InternalError, ServiceUnavailable, Timeout, TooManyRequests)  # the server cannot answer now
@@ -34,6 +36,7 @@ class Client(Exchange):
     def __init__(self, server: Server) -> None:
         super().__init__(server.url)
         self.server = server
+        self._silence = ("", 0.0)  # why the server did not answer, and until when it is not asked again
         self._pool = urllib3.PoolManager(
             maxsize=POOL,
             ssl_context=ssl.create_default_context(cadata=server.ca or None),
@@ -50,11 +53,18 @@ class Client(Exchange):
         media_type: str = JSON,
     ) -> dict[str, Any]:
         """Return an answer's object; ApiError is a refusal, Unreachable says that the server cannot answer now."""
+        begun, (why, until) = clock.monotonic(), self._silence
+        if begun < until:
+            raise Unreachable(self.server.url, why)
         try:
             answer = self.request(
                 method, path, query=query, body=body, media_type=media_type, answer_s=ANSWER_S
             )
             return _decode(answer)
+        except Unreachable as error:
+            if (now := clock.monotonic()) - begun >= LONG_S:
+                self._silence = error.cause, now + REST_S
+            raise
         except TROUBLE as error:
             raise Unreachable(self.server.url, error.message, sent=True) from None
         except msgspec.DecodeError as error:
@@ -74,13 +84,24 @@ class Client(Exchange):
             answer = send(self._pool, method, f"{self.server.url}{path}", query, headers, content, answer_s)
             if answer.status != Unauthorized.code:
                 return answer
-            answer.drain_conn()
+            if not _is_status(answer.read()):
+                # What stands before a server, such as a proxy that asks people for a password, knows nothing of nodes.
+                raise Unreachable(self.server.url, "somebody else answers there, and asks who this is")
+            answer.release_conn()
             if not is_last:
                 clock.sleep(AGAIN_S)
         raise Dismissed(
             f"{self.server.url} does not know its token, which was revoked or has expired. "
             "An administrator makes another one on the page “Nodes”."
         )
+
+
+def _is_status(body: bytes) -> bool:
+    """Whether an answer is what API servers say of an error."""
+    try:
+        return _decode(body).get("kind") == "Status"
+    except msgspec.DecodeError:
+        return False
 
 
 def authority(url: str, wanted: str) -> str:

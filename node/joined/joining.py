@@ -148,7 +148,7 @@ class Renewal:
         while not self._stop.wait(RENEW_S):
             try:
                 join(self._data, self._joined, self._joined.name)
-            except (Unreachable, Dismissed, JoinError) as error:
+            except (Unreachable, Dismissed, JoinError, OSError) as error:
                 log.warning("the node's token was not renewed: %s", error)  # tomorrow, or the watch says why
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 log = logging.getLogger(__name__)
-Amounts = tuple[int, int, int]  # nanocores, bytes, the window in ms
+# Scheduler and pages reckon with these, and must not stumble over what a number of floating point cannot hold.
+Whole = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Measured = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
+Amounts = tuple[Whole, Whole, Whole]  # nanocores, bytes, the window in ms
 
 
 class _Told(msgspec.Struct):
     """The figures of `node.usage`, as far as they are taken from another machine."""
 
-    containers: list[tuple[str, str, int, int, int]] = []
+    containers: list[tuple[str, str, Whole, Whole, Whole]] = []
     machine: Amounts | None = None
-    devices: dict[str, dict[str, dict[str, float]]] = {}
+    devices: dict[str, dict[str, dict[str, Measured]]] = {}
 
 
 class Figures:

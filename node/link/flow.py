@@ -7,9 +7,7 @@ its side, and nobody else waits for him.
 
 from __future__ import annotations
 
-from collections import deque
-
-from node.link.frames import BadFrame
+from node.link.frames import MOST_DATA, BadFrame
 
 WINDOW = 512 * 1024
 WORTH_TELLING = WINDOW // 4  # so many bytes that were read are told at once
@@ -37,30 +35,34 @@ class Sending:
 
 
 class Receiving:
-    """What came of a channel and was not read yet."""
+    """What came of a channel and was not read yet: its bytes together, as many small parts would take far more memory."""
 
-    __slots__ = ("_parts", "_read", "held")
+    __slots__ = ("_data", "_read", "held")
 
     def __init__(self) -> None:
         self.held = 0  # bytes that came and whose reader is not done with them
-        self._parts: deque[bytes] = deque()
+        self._data = bytearray()
         self._read = 0  # bytes that were read and not told
 
     def add(self, data: bytes) -> None:
-        """Keep what came; BadFrame when it is more than was granted."""
+        """Keep what came; BadFrame when it is nothing, or more than was granted."""
+        if not data:
+            raise BadFrame("A frame of data has none.")
         self.held += len(data)
         if self.held + self._read > WINDOW:
             raise BadFrame("More bytes were sent than may be on their way.")
-        self._parts.append(data)
+        self._data += data
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits for the reader."""
-        return not self._parts
+        return not self._data
 
     def next(self) -> bytes:
-        """Return the oldest part that was not read."""
-        return self._parts.popleft()
+        """Return the oldest bytes that were not read, as many as a frame has at most."""
+        found = bytes(self._data[:MOST_DATA])
+        del self._data[:MOST_DATA]
+        return found
 
     def done(self, count: int) -> int:
         """Note that the reader is done with so many bytes; return how many the writer is to be told of, 0 for later."""

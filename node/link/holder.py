@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[bytes | None]]
 
 SILENT_S = 35.0  # a node gives a sign of life every ten seconds
+BEAT_LEAST_S = 1.0  # what comes sooner after another says only that the node is there
 MOST_REQUEST = frames.MOST_JSON
+REQUEST_S = 5.0  # whoever connects asks at once; a pod that can reach the socket holds no descriptors here
 log = logging.getLogger(__name__)
 
 
@@ -82,6 +84,7 @@ class Holder:
             await self._end()
 
     async def _hear(self, receive: Receive) -> None:
+        figures_at = float("-inf")
         while True:
             async with asyncio.timeout(SILENT_S):
                 message = await receive()
@@ -92,7 +95,10 @@ class Holder:
                 continue
             if frame.kind != Kind.BEAT:
                 raise BadFrame("A node begins no conversations.")
-            await asyncio.to_thread(self._figures.take, frames.json_of(frame.data))
+            now = clock.monotonic()
+            if now - figures_at >= BEAT_LEAST_S:
+                figures_at = now
+                await asyncio.to_thread(self._figures.take, frames.json_of(frame.data))
 
     async def _end(self) -> None:
         """Let go of everybody who waits for the node."""
@@ -119,7 +125,8 @@ class Holder:
     async def _serve(self, connection: socket.socket) -> None:
         fds: list[int] = []
         try:
-            request = await _request(connection, fds)
+            async with asyncio.timeout(REQUEST_S):
+                request = await _request(connection, fds)
             if request is None or not control_socket.has_key(request, self._key):
                 return
             if len(self._wire.conversations) >= MOST:
@@ -174,7 +181,7 @@ async def _answers(
     if first is None:
         return
     given: list[int] = []
-    if first.get("input"):
+    if first.get("input") and asked.get("do") == "attach":  # nobody else takes a descriptor
         reader, writer = os.pipe2(os.O_CLOEXEC)
         begin(relay.Outgoing(conversation, STDIN, Descriptor(reader)).run())
         given.append(writer)

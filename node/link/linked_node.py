@@ -8,6 +8,7 @@ import json
 import os
 import re
 import socket
+import weakref
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
 
 CONNECT_S = 3.0
 ANSWER_S = 5.0  # without a word for so long, a node counts as away
+LONGEST_S = 30.0  # and with an answer that is not whole by then: who asks holds a thread meanwhile
 REST_S = 5.0  # for which a node that did not answer is not asked again, so that nobody waits for it in turn
 LONGEST_HEAD = 64 * 1024
 LONGEST_BODY = 16 * 1024 * 1024
+LONGEST_RECORD = 64 * 1024  # of what a container writes; a log's entries are far shorter
 PIPE_BYTES = 1 << 20
 PODS_AT_ONCE = 5000  # in one question, whose size is bounded
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -98,10 +101,8 @@ class LinkedNode:
     ) -> LogChunk:
         """Return a stretch of a log from an offset on; NoLog when there is none."""
         most = logs.CHUNK if most is None else most
-        return self._chunk(
-            {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
-            | {"most": most}
-        )
+        asked = {"do": "read", "uid": uid, "container": container, "attempt": attempt, "since": since_offset}
+        return self._chunk({**asked, "most": most}, least=since_offset)
 
     def tail_log(
         self,
@@ -116,7 +117,7 @@ class LinkedNode:
         """Return the last lines of a log, or of its part before an offset; NoLog when there is none."""
         most = logs.TAIL_MOST if most is None else most
         asked = {"do": "tail", "uid": uid, "container": container, "attempt": attempt, "lines": lines}
-        return self._chunk({**asked, "most": most, "before": before}, before)
+        return self._chunk({**asked, "most": most, "before": before}, before=before)
 
     def log_offset(self, uid: str, container: str, attempt: int, since_us: int) -> int:
         """Return the offset at which the entries of a time and later begin; NoLog when there is none."""
@@ -166,9 +167,12 @@ class LinkedNode:
         found = figures.read(settings.DATA, self.node, now)
         return [found] if found else []
 
-    def _chunk(self, asked: dict[str, Any], before: int | None = None) -> LogChunk:
+    def _chunk(self, asked: dict[str, Any], *, before: int | None = None, least: int = 0) -> LogChunk:
         head, body = self._ask(asked)
         told = _shaped(head, _Head)
+        # Who reads on goes on where this ends, until nothing comes: it has to lead further each time.
+        if told.next != told.start + len(body) or told.start < 0 or (body and told.start < least):
+            raise NodeAway("The node's answer cannot be read: it is another stretch of the log.")
         raw = Raw(body, told.start, told.next, told.ended)
         chunk = logs.chunk_of(told.attempt, raw, told.asked, before)
         return chunk._replace(lines=tuple(line for line in chunk.lines if TIME.fullmatch(line.time)))
@@ -179,7 +183,6 @@ class LinkedNode:
             raise NodeAway(self.away(""))
         try:
             with closing(self.connect(asked, [])) as line:
-                line.settimeout(ANSWER_S)
                 head, body = _heard(line)
         except TimeoutError:
             _resting[self.node] = clock.monotonic() + REST_S
@@ -205,20 +208,24 @@ class _Stream:
 
     def __init__(self, node: str, line: AnswerLine, fd: int) -> None:
         self._node, self._line, self._fd = node, line, fd
+        # Want nothing more: said by who has enough, and where nobody has even begun to read.
+        self.close = weakref.finalize(self, _let_go, line, fd)
 
     @classmethod
     async def open(cls, node: LinkedNode, asked: dict[str, Any]) -> _Stream:
         """Ask for it; NoLog or NodeAway when it is not to be had."""
         ours, theirs = port_client.open_pipes(["stdout"])
+        # In a thread: who takes the request may be this very event loop, and busy. It is not to be stopped amid that.
+        asking = asyncio.ensure_future(asyncio.to_thread(_connected, node, asked, theirs))
         try:
-            # In a thread: who takes the request may be this very event loop, and busy.
-            request = {**asked, "streams": ["stdout"]}
-            line = AnswerLine(await asyncio.to_thread(node.connect, request, list(theirs.values())))
+            line = AnswerLine(await asyncio.shield(asking))
         except OSError as error:
             port_client.close_all(ours)
             raise NodeAway(error.strerror or str(error)) from None
-        finally:
-            port_client.close_all(theirs)
+        except asyncio.CancelledError:
+            port_client.close_all(ours)
+            asking.add_done_callback(_hang_up)
+            raise
         stream = cls(node.node, line, ours["stdout"])
         try:
             async with asyncio.timeout(ANSWER_S):
@@ -246,12 +253,24 @@ class _Stream:
         finally:
             self.close()
 
-    def close(self) -> None:
-        """Want nothing more."""
-        self._line.close()
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+
+def _connected(node: LinkedNode, asked: dict[str, Any], theirs: dict[str, int]) -> socket.socket:
+    """Ask a node for what it is to write to the descriptors, which are its from then on."""
+    try:
+        return node.connect({**asked, "streams": list(theirs)}, list(theirs.values()))
+    finally:
+        port_client.close_all(theirs)
+
+
+def _hang_up(asking: asyncio.Future[socket.socket]) -> None:
+    """Let go of an answer that nobody waits for any more."""
+    if not asking.cancelled() and asking.exception() is None:
+        asking.result().close()
+
+
+def _let_go(line: AnswerLine, fd: int) -> None:
+    line.close()
+    os.close(fd)
 
 
 async def _records(parts: AsyncIterator[bytes]) -> AsyncIterator[list[tuple[str, bytes]]]:
@@ -259,26 +278,27 @@ async def _records(parts: AsyncIterator[bytes]) -> AsyncIterator[list[tuple[str,
     held = b""
     async for part in parts:
         held += part
-        found = []
-        while len(held) >= RECORD.size:
-            channel, size = RECORD.unpack_from(held)
-            if size > LONGEST_BODY or channel not in NAMES:
+        found, at = [], 0
+        while len(held) >= at + RECORD.size:
+            channel, size = RECORD.unpack_from(held, at)
+            if size > LONGEST_RECORD or channel not in NAMES:
                 raise NodeAway("The node sends what is no output of a container.")
-            if len(held) < RECORD.size + size:
+            begin, end = at + RECORD.size, at + RECORD.size + size
+            if len(held) < end:
                 break
-            found.append((NAMES[channel], held[RECORD.size : RECORD.size + size]))
-            held = held[RECORD.size + size :]
+            found.append((NAMES[channel], held[begin:end]))
+            at = end
+        held = held[at:]
         if found:
             yield found
 
 
 def _heard(line: socket.socket) -> tuple[dict[str, Any], bytes]:
-    """Return a line of JSON and as many bytes behind it as it says; OSError when they do not come."""
-    said = b""
+    """Return a line of JSON and as many bytes behind it as it says; OSError when they do not come, or not in time."""
+    said, until = b"", clock.monotonic() + LONGEST_S
     while b"\n" not in said:
-        data = line.recv(65536)
-        said += data
-        if not data or len(said) > LONGEST_HEAD + 65536:
+        said += _received(line, 65536, until)
+        if len(said) > LONGEST_HEAD + 65536:
             raise ConnectionResetError
     first, _, rest = said.partition(b"\n")
     try:
@@ -290,11 +310,20 @@ def _heard(line: socket.socket) -> tuple[dict[str, Any], bytes]:
         raise ConnectionResetError
     body = bytearray(rest)
     while len(body) < size:
-        data = line.recv(min(1 << 20, size - len(body)))
-        if not data:
-            raise ConnectionResetError
-        body += data
+        body += _received(line, min(1 << 20, size - len(body)), until)
     return head, bytes(body[:size])
+
+
+def _received(line: socket.socket, size: int, until: float) -> bytes:
+    """Return what comes next; OSError at the end, after a silence, and from a monotonic time on."""
+    left = until - clock.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    line.settimeout(min(ANSWER_S, left))
+    data = line.recv(size)
+    if not data:
+        raise ConnectionResetError
+    return data
 
 
 def _check(head: dict[str, Any]) -> None:

@@ -124,6 +124,8 @@ class Conversation:
         """Take in a frame of this conversation."""
         mine = self._channels[frame.channel]
         if frame.kind == Kind.DATA:
+            if frame.channel not in self.wire.read_here:
+                raise BadFrame(f"Channel {frame.channel} is not the other side's to write.")
             mine.receiving.add(frame.data)
         elif frame.kind == Kind.CREDIT:
             mine.sending.grant(frames.count_of(frame))

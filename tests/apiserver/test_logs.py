@@ -214,6 +214,11 @@ def test_a_simulated_pod_says_so(api, pod):
     )
 
 
+def test_an_id_that_no_attempt_can_have_is_answered(api, pod):
+    pod().says(number="9" * 5000)
+    assert api.get(LOG).text.startswith("unable to retrieve container logs for ")
+
+
 def test_a_log_that_was_removed_says_so(api, pod):
     made = pod().says()
     assert api.get(LOG).text == f"unable to retrieve container logs for {made.id()}\n"

@@ -65,6 +65,11 @@ LEASE_BODY = {"spec": {"holderIdentity": NODE}}
 MAY = {
     "read its node": ("GET", f"/api/v1/nodes/{NODE}", None),
     "label its node": ("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"labels": {"rack": "7"}}}),
+    "say which host it is": (
+        "PATCH",
+        f"/api/v1/nodes/{NODE}",
+        {"metadata": {"labels": {"kubernetes.io/hostname": NODE}}},
+    ),
     "say how it is": ("PATCH", f"/api/v1/nodes/{NODE}/status", READY),
     "make its lease": ("POST", LEASE, {"metadata": {"name": NODE}, **LEASE_BODY}),
     "list its pods": ("GET", f"/api/v1/pods{MINE}", None),
@@ -88,6 +93,11 @@ MAY_NOT = {
         "PATCH",
         f"/api/v1/nodes/{NODE}",
         {"metadata": {"labels": {"node-restriction.kubernetes.io/safe": "1"}}},
+    ),
+    "call itself by another host's name": (
+        "PATCH",
+        f"/api/v1/nodes/{NODE}",
+        {"metadata": {"labels": {"kubernetes.io/hostname": OTHER}}},
     ),
     "take a taint or cordon off itself": (
         "PATCH",
@@ -123,6 +133,11 @@ MAY_NOT = {
     "watch one mentioned Secret": ("GET", f"{CORE}/secrets?watch=1&fieldSelector=metadata.name=mine", None),
     "change a mentioned ConfigMap": ("PATCH", f"{CORE}/configmaps/mine", {"data": {"a": "b"}}),
     "tell of another node's pod": ("POST", f"{CORE}/events", event("other")),
+    "tell of what has another's uid": (
+        "POST",
+        f"{CORE}/events",
+        {**event("mine"), "involvedObject": {**event("mine")["involvedObject"], "uid": "another-one"}},
+    ),
     "tell of a node": ("POST", f"{CORE}/events", event(NODE, "Node")),
     "read events": ("GET", f"{CORE}/events", None),
     "make a job": (

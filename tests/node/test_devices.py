@@ -128,7 +128,7 @@ def test_node_and_pod_say_what_they_have():
     ]
     assert node_devices.read({node_devices.ANNOTATION: node_devices.written(listed)}) == listed
     assert node_devices.written([]) == ""
-    for text in ("", "no JSON", "[1]", '[["a"]]', "7"):
+    for text in ("", "no JSON", "[1]", '[["a"]]', "7", "[" * 100_000):
         assert node_devices.read({node_devices.ANNOTATION: text}) == []
     said = node_devices.status({PORT: ["5000"], LICENCE: ["blue"]}, gone=[(PORT, "5000")])
     assert [(each["name"], each["resources"]) for each in said] == [

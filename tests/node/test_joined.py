@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -12,14 +15,14 @@ from apiserver.http import authentication
 from cluster import access, clock
 from cluster.access import joining as invitations
 from cluster.access import tokens
-from cluster.models import Token
+from cluster.models import AuditEntry, Token
 from cluster.remote.request import Unreachable
 from cluster.runtime import nudge
 from cluster.store import Create, Delete, Patch, retention, store
 from kube.kinds.core import Event, Lease, Node
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
 from node.agent.cluster import Dismissed
-from node.joined import joining, membership
+from node.joined import client, joining, membership
 from node.joined.joining import JoinError
 from node.joined.pod_watch import Gap
 from tests.apiserver.client import serving
@@ -77,6 +80,11 @@ def test_a_machine_announces_itself_and_keeps_its_lease(joined):
     joined.agent.machine.due = 0
     joined.agent.machine.beat()
     assert store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time > before
+
+
+def test_a_machine_that_joins_asks_for_nothing_that_is_refused(joined):
+    joined.begin()
+    assert not AuditEntry.objects.filter(outcome="denied").exists()
 
 
 def test_a_pod_runs_and_ends_as_on_the_clusters_own_machine(joined):
@@ -287,6 +295,23 @@ def test_a_node_that_runs_for_long_has_its_token_renewed(joined, monkeypatch):
     assert membership.read(joined.data) == kept
 
 
+def test_a_renewal_that_cannot_be_kept_is_not_the_last(joined, monkeypatch, caplog):
+    kept = joined.join()
+    own = Token.objects.get(node=NODE, joins=False)
+    in_the_way = joined.data / f"{membership.FILE}.new"
+    in_the_way.mkdir()
+    monkeypatch.setattr(joining, "RENEW_S", 0.01)
+    renewal = joining.Renewal(joined.data, kept)
+    renewal.start()
+    until(lambda: "token was not renewed" in caplog.text)
+    in_the_way.rmdir()
+    Token.objects.filter(pk=own.pk).update(expires=own.expires - 1_000_000)
+    until(lambda: Token.objects.get(pk=own.pk).expires >= own.expires)
+    renewal.stop()
+    renewal._thread.join()
+    assert membership.read(joined.data) == kept
+
+
 def test_another_cluster_behind_the_address_is_noticed(joined):
     joined.join()
     found = membership.read(joined.data)
@@ -312,6 +337,49 @@ def test_a_server_that_is_away_is_said_so(joined, server):
     with pytest.raises(Unreachable):
         joined.join(url="http://127.0.0.1:9")
     assert membership.read(joined.data).name == ""
+
+
+def test_a_server_that_answers_nothing_is_not_waited_for_again_and_again(monkeypatch):
+    monkeypatch.setattr(client, "ANSWER_S", 0.05)
+    monkeypatch.setattr(client, "LONG_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asking = client.Client(membership.Server(f"http://127.0.0.1:{silent.getsockname()[1]}", "t", ""))
+        with pytest.raises(Unreachable, match="takes too long"):
+            asking.ask("GET", "/version")
+        monkeypatch.setattr(client, "ANSWER_S", 1000)
+        with pytest.raises(Unreachable, match="takes too long"):
+            asking.ask("GET", "/version")
+
+
+def test_only_a_cluster_dismisses_a_node(monkeypatch):
+    class Gate(BaseHTTPRequestHandler):
+        """What may stand before a server and ask people for a password."""
+
+        said = b"<h1>401 Authorization Required</h1>"
+
+        def do_GET(self):
+            self.send_response(401)
+            self.send_header("Content-Length", str(len(self.said)))
+            self.end_headers()
+            self.wfile.write(self.said)
+
+        def log_message(self, *_):
+            pass
+
+    monkeypatch.setattr(client, "AGAIN_S", 0.0)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Gate) as gate:
+        thread = threading.Thread(target=gate.serve_forever)
+        thread.start()
+        try:
+            asking = client.Client(membership.Server(f"http://127.0.0.1:{gate.server_port}", "t", ""))
+            with pytest.raises(Unreachable, match="somebody else answers"):
+                asking.ask("GET", "/api/v1/pods")
+            Gate.said = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
+            with pytest.raises(Dismissed):
+                asking.ask("GET", "/api/v1/pods")
+        finally:
+            gate.shutdown()
+            thread.join()
 
 
 def test_what_is_kept_is_its_owners_alone(joined):

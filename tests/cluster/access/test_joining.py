@@ -8,7 +8,7 @@ from cluster.access.joining import ANY, Asked
 from cluster.access.roles import Role
 from cluster.models import RoleBinding, Token
 from cluster.store import Create, store
-from kube.errors import Conflict, Forbidden, Invalid
+from kube.errors import Conflict, Forbidden, Invalid, Unauthorized
 from kube.resources import NAMESPACES, NODES
 from tests.cluster.api.conftest import person  # noqa: F401  a fixture
 
@@ -138,6 +138,30 @@ def test_with_one_of_a_machines_tokens_both_are_revoked(which):
     tokens.revoke(access.CONSOLE, row.pk, now=NOW)
     assert actor(issued.secret) is None
     assert actor(own) is None
+
+
+@pytest.mark.parametrize("which", ["join", "own"])
+def test_who_was_let_in_a_moment_before_his_token_ended_gets_no_other(which):
+    issued = invite()
+    own = join(issued.secret).token
+    row = tokens.find(issued.secret if which == "join" else own, now=NOW)
+    came_in = tokens.actor_of(row)
+    with pytest.raises(Unauthorized):
+        joining.join(came_in, Asked("lab", HERE), now=row.expires)
+    tokens.revoke(access.CONSOLE, row.pk, now=NOW)
+    with pytest.raises(Unauthorized):
+        joining.join(came_in, Asked("lab", HERE), now=NOW)
+    assert not Token.objects.filter(revoked=None).exists()
+
+
+def test_a_machine_whose_name_another_one_has_now_does_not_take_it_back():
+    first = invite()
+    join(first.secret)
+    node("lab", "Unknown")
+    join(invite("lab").secret, name="", agent=THERE)
+    assert actor(first.secret) is None
+    with pytest.raises(Unauthorized):
+        joining.join(tokens.actor_of(first.row), Asked("lab", HERE), now=NOW)
 
 
 def test_a_revoked_machine_does_not_take_another_with_it():

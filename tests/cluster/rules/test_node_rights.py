@@ -153,6 +153,8 @@ def node(spec=None, labels=None, annotations=None):
     [
         pytest.param({}, node(), "", id="made plain"),
         pytest.param({}, node(labels={"kubernetes.io/hostname": "n"}), "", id="its host name"),
+        pytest.param({}, node(labels={"kubernetes.io/hostname": "m"}), "label", id="another's host name"),
+        pytest.param(node(labels={"kubernetes.io/hostname": "n"}), node(), "label", id="no host name any more"),
         pytest.param({}, node(labels={"lab.example/rack": "7"}), "", id="a label of the lab's"),
         pytest.param({}, node(labels={"plain": "x"}), "", id="a plain label"),
         pytest.param({}, node(labels={"node.kubernetes.io/instance-type": "x"}), "", id="its type"),
@@ -191,11 +193,11 @@ def test_what_a_node_says_of_itself(old, new, refused):
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        pytest.param({"involvedObject": {"kind": "Pod", "apiVersion": "v1", "namespace": "d", "name": "p"}}, ("d", "p"), id="a pod"),
-        pytest.param({"regarding": {"kind": "Pod", "namespace": "d", "name": "p"}}, ("d", "p"), id="in the new form"),
-        pytest.param({"involvedObject": {"kind": "Node", "name": "n"}}, ("", ""), id="a node"),
-        pytest.param({"involvedObject": {"kind": "Pod", "apiVersion": "x/v1", "name": "p"}}, ("", ""), id="another kind of that name"),
-        pytest.param({"involvedObject": "Pod"}, ("", ""), id="of no shape"),
+        pytest.param({"involvedObject": {"kind": "Pod", "apiVersion": "v1", "namespace": "d", "name": "p", "uid": "u"}}, ("d", "p", "u"), id="a pod"),
+        pytest.param({"regarding": {"kind": "Pod", "namespace": "d", "name": "p"}}, ("d", "p", ""), id="in the new form"),
+        pytest.param({"involvedObject": {"kind": "Node", "name": "n"}}, ("", "", ""), id="a node"),
+        pytest.param({"involvedObject": {"kind": "Pod", "apiVersion": "x/v1", "name": "p"}}, ("", "", ""), id="another kind of that name"),
+        pytest.param({"involvedObject": "Pod"}, ("", "", ""), id="of no shape"),
     ],
 )  # fmt: skip
 def test_about_which_pod_an_event_is(event, expected):

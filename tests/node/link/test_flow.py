@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -62,6 +64,23 @@ def test_a_writer_who_does_not_count_is_found_out():
     receiving.add(bytes(WINDOW))
     with pytest.raises(BadFrame):
         receiving.add(b"x")
+
+
+def test_parts_without_content_are_not_kept():
+    with pytest.raises(BadFrame):
+        Receiving().add(b"")
+
+
+def test_many_small_parts_take_no_more_memory_than_their_bytes():
+    receiving, part = Receiving(), b"x"
+    tracemalloc.start()
+    try:
+        for _ in range(WINDOW):
+            receiving.add(part)
+        assert tracemalloc.get_traced_memory()[0] < 2 * WINDOW
+    finally:
+        tracemalloc.stop()
+    assert b"".join(iter(lambda: b"" if receiving.is_empty else receiving.next(), b"")) == part * WINDOW
 
 
 def test_a_reader_who_grants_what_was_not_sent_is_found_out():

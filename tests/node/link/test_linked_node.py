@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,17 +21,21 @@ from jobs.pages.reading import Pod
 from kube.resources import PODS
 from node.agent import server
 from node.all_nodes import AllNodes
-from node.link import frames, linked_node, presence
-from node.link.frames import Frame, Kind
+from node.link import figures, frames, holder, linked_node, presence
+from node.link.answers import RECORD
+from node.link.figures import Figures
+from node.link.frames import LINE, Frame, Kind
 from node.link.linked_node import LinkedNode
 from node.local_nodes import LocalNodes
 from node.paths import Layout
+from node.shim import control_socket
 from node.shim.crilog import CriLog
 from tests.node.link.pair import linked, says
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 UID = "0d1f7a2c-0000-0000-0000-000000000001"
 OTHER = "0d1f7a2c-0000-0000-0000-000000000002"
+ENTRY = b"2026-01-01T00:00:00.000000Z stdout F good\n"
 
 
 @pytest.fixture
@@ -160,13 +166,98 @@ def test_an_answer_that_is_none_counts_as_away(data, answers):
             there.log_attempts(UID, "main")
 
 
+@pytest.mark.parametrize(("do", "count"), [("exec", 0), ("text", 0), ("attach", 1)])
+def test_only_who_attaches_is_given_an_input(data, do, count):
+    with linked(data, answer=says({"started": 1, "input": True})):
+        line = LinkedNode("there").connect({"do": do, "streams": [], "tty": False}, [])
+        with line:
+            line.setblocking(True)
+            said, fds, _, _ = socket.recv_fds(line, 1000, 4)
+        control_socket.close(fds)
+    assert json.loads(said.splitlines()[0])["started"] == 1
+    assert len(fds) == count
+
+
+def test_an_answer_that_drips_counts_as_away_at_last(data, monkeypatch):
+    monkeypatch.setattr(linked_node, "ANSWER_S", 1000)
+    monkeypatch.setattr(linked_node, "LONGEST_S", 0.05)
+
+    async def drips(line):
+        async for message in line:
+            frame = frames.decode(message)
+            if frame.kind == Kind.OPEN:
+                await line.send(
+                    frames.encode(Frame(Kind.DATA, frame.conversation, LINE, b'{"size": 10}\n12345'))
+                )
+
+    with linked(data, answer=drips), pytest.raises(NodeAway, match="does not answer"):
+        LinkedNode("there").read_log(UID, "main")
+
+
+async def test_a_record_that_is_longer_than_what_a_container_writes_is_not_waited_for():
+    async def parts():
+        yield RECORD.pack(frames.STDOUT, 3) + b"all" + RECORD.pack(frames.STDERR, 1 << 20)
+
+    records = linked_node._records(parts())
+    with pytest.raises(NodeAway, match="no output of a container"):
+        await anext(records)
+
+
+def descriptors():
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+def test_a_stream_that_nobody_reads_leaves_no_descriptor(data):
+    with linked(data, answer=says({"started": True})):
+        LinkedNode("there").away("there")
+        before = descriptors()
+        for _ in range(3):
+            asyncio.run(LinkedNode("there").log_output(UID, "main", 0))
+        until(lambda: descriptors() <= before)
+
+
+def test_who_goes_while_a_stream_is_opened_leaves_no_descriptor(data, monkeypatch):
+    monkeypatch.setattr(presence, "BACKLOG", 0)
+    presence.note(data, "there", linked=True, now=0)
+    listener = presence.listen(data, "there")  # behind which nobody takes requests
+
+    async def go():
+        opening = asyncio.ensure_future(LinkedNode("there").log_output(UID, "main", 0))
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        held = descriptors()
+        listener.close()
+        return held
+
+    with presence.connect(data, "there", 5):
+        before = descriptors()
+        asyncio.run(go())
+        assert descriptors() < before
+
+
 def test_entries_without_a_time_are_no_entries(data):
-    good = b"2026-01-01T00:00:00.000000Z stdout F good\n"
-    body = b"yesterday stdout F bad\n" + good + b"garbage\n\n" + b"x" * 26 + b"Z stdout F bad\n"
+    body = b"yesterday stdout F bad\n" + ENTRY + b"garbage\n\n" + b"x" * 26 + b"Z stdout F bad\n"
     head = {"attempt": 0, "start": 0, "next": len(body), "ended": False, "asked": 0, "size": len(body)}
     with linked(data, answer=says(head, body)):
         chunk = LinkedNode("there").read_log(UID, "main")
     assert [line.data for line in chunk.lines] == [b"good"]
+
+
+@pytest.mark.parametrize(
+    ("start", "next_"),
+    [
+        pytest.param(0, 0, id="no step further"),
+        pytest.param(50, 50 + len(ENTRY), id="from before what was asked for"),
+        pytest.param(100, 10**30, id="further than it is long"),
+        pytest.param(-5, -5 + len(ENTRY), id="before its begin"),
+    ],
+)
+def test_a_stretch_that_would_be_read_again_and_again_is_none(data, start, next_):
+    head = {"attempt": 0, "start": start, "next": next_, "ended": False, "asked": 100, "size": len(ENTRY)}
+    with linked(data, answer=says(head, ENTRY)), pytest.raises(NodeAway, match="cannot be read"):
+        LinkedNode("there").read_log(UID, "main", since_offset=100)
 
 
 def test_what_a_node_says_of_pods_that_it_was_not_asked_about_is_dropped(data):
@@ -185,6 +276,13 @@ def test_whoever_has_not_the_key_is_not_answered(data):
             asked = {"do": "attempts", "uid": UID, "container": "main", "key": server.key_of(data)}
             line.sendall(json.dumps(asked).encode() + b"\n")
             assert json.loads(line.recv(1000)) == {"attempts": [], "size": 0}
+
+
+def test_whoever_asks_for_nothing_is_not_kept(data, monkeypatch):
+    monkeypatch.setattr(holder, "REQUEST_S", 0.05)
+    with linked(data), presence.connect(data, "there", HANG_S) as line:
+        line.sendall(b'{"do": ')
+        assert line.recv(100) == b""
 
 
 def test_a_node_that_breaks_the_protocol_is_let_go(data):
@@ -278,6 +376,38 @@ def test_use_is_told_by_a_node_of_itself_alone(data):
     assert abs(found["at"] - clock.milliseconds()) < 60_000
     assert found["containers"] == [[UID, "main", 5, 6, 7]]
     assert AllNodes().usage(clock.milliseconds() + 10 * 60_000) == []
+
+
+ODD_FIGURES = [
+    pytest.param({"machine": [10**400, 2, 3]}, id="more than a number of floating point"),
+    pytest.param({"machine": [-1, 2, 3]}, id="less than nothing"),
+    pytest.param({"containers": [[UID, "main", 1, 2, 10**30]]}, id="a window of ages"),
+    pytest.param({"devices": {"gpu": {"0": {"use": float("nan")}}}}, id="no number"),
+    pytest.param({"devices": {"gpu": {"0": {"use": float("inf")}}}}, id="endless"),
+]
+
+
+@pytest.mark.parametrize("told", ODD_FIGURES)
+def test_figures_that_nobody_can_reckon_with_are_not_kept(data, told):
+    presence.note(data, "there", linked=True, now=0)
+    found = Figures(data, "there")
+    found.take({"machine": [1, 2, 3]})
+    found.take(told)
+    assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
+
+
+def test_a_node_that_beats_all_the_time_is_not_listened_to_each_time(data, caplog, monkeypatch):
+    monkeypatch.setattr(holder, "BEAT_LEAST_S", 1000)
+
+    async def beats(line):
+        for said in [{"machine": [1, 2, 3]}, *[{"machine": "much"}] * 50, {"machine": [4, 5, 6]}]:
+            await line.send(frames.encode(Frame(Kind.BEAT, data=json.dumps(said).encode())))
+        await line.send(b"\x07")
+
+    with linked(data, answer=beats):
+        until(lambda: not presence.state(data, "there").linked)
+    assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
+    assert "is not known" not in caplog.text
 
 
 def test_a_long_name_has_a_place_for_its_socket(data):
