@@ -82,7 +82,7 @@ def _image(pod: Pod, start: Start, argv: list[str], ready: Contained, engine: En
         kind=engine.kind,
         id=ready.image.id,
         name=image_containers.name(pod, start.container, start.number),
-        options=image_containers.options(pod, start.container, argv, engine, more),
+        options=image_containers.options(pod, start.container, argv, engine, more, user=ready.image.user),
         env=engines.environment(),
         shown=ready.image.shown,
         stages=engine.stages,

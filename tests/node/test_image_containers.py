@@ -72,6 +72,22 @@ def test_capabilities_are_at_most_those_of_processes(asked, kept):
     assert set(values(options(pod({"securityContext": {"capabilities": asked}})), "--cap-add")) == kept
 
 
+@pytest.mark.parametrize(
+    ("container", "user", "kept"),
+    [
+        pytest.param({}, "nobody", set(), id="the image's user"),
+        pytest.param({}, "0:0", set(NAMES), id="the image's root"),
+        pytest.param({"runAsUser": 7}, "", set(), id="the pod's user"),
+        pytest.param({"runAsUser": 0}, "nobody", set(NAMES), id="the pod's root"),
+        pytest.param({"runAsUser": 7, "capabilities": {"add": ["KILL"]}}, "", {"KILL"}, id="one by name"),
+    ],
+)
+def test_who_is_not_root_has_no_capabilities_but_those_that_the_pod_names(container, user, kept):
+    made = pod({"securityContext": container})
+    said = image_containers.options(made, made.spec.containers[0], [], ENGINE, user=user)
+    assert set(values(said, "--cap-add")) == kept
+
+
 def test_capabilities_have_names_for_all_their_numbers():
     assert len(NAMES) == len(KEPT)
 

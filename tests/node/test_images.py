@@ -239,6 +239,13 @@ class TestWalls:
         begun.until_phase("Succeeded")
         assert printed(uid) == "done\n"
 
+    @pytest.mark.parametrize("context", [{}, {"runAsUser": 7}])
+    def test_who_is_not_root_has_no_capabilities(self, begun, context):
+        look = ["grep", "-E", "Cap(Inh|Prm|Eff|Amb)", "/proc/self/status"]
+        uid = run(begun, engine.GREETER, command=look, securityContext=context)
+        begun.until_phase("Succeeded")
+        assert [int(line.split()[1], 16) for line in printed(uid).splitlines()] == [0, 0, 0, 0]
+
     @pytest.mark.parametrize("target", ["{data}", "/etc", "../../.."])
     def test_sub_path_that_a_pod_has_made_a_link_leads_nowhere(self, begun, target):
         target = target.format(data=begun.data)
