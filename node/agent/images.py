@@ -240,7 +240,9 @@ class Images:
 
     def _had(self, key: str, pull: _Pull, name: str) -> _News:
         """Look for an image, pull it where its policy says so, and return what became of that."""
-        if pull.policy is not PullPolicy.ALWAYS and (image := self._find((pull.image, name), name)):
+        if pull.policy is not PullPolicy.ALWAYS and (
+            image := self._find(self._names(pull.image, name), name)
+        ):
             self._say(_News(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
             return _News(key, "", "", image, over=True)
         if pull.policy is PullPolicy.NEVER:
@@ -259,9 +261,17 @@ class Images:
         self._say(_News(key, "Pulled", message))
         return _News(key, "", "", found, over=True)
 
+    def _names(self, text: str, name: str) -> list[str]:
+        """Return under which whole names an image may be here.
+
+        Podman takes a short name for that of any image that ends with it, whichever registry a pod had it pulled from.
+        """
+        built = image_names.built(text) if self._engine.kind == "podman" else ""
+        return [built, name] if built else [name]
+
     def _find(self, names: Iterable[str], name: str) -> Local | None:
-        """Return an image that is here: by its name as written, as people name what they build, or by its whole name."""
-        for each in dict.fromkeys(names):
+        """Return an image that is here under one of these names."""
+        for each in names:
             argv = [*self._engine.program, "image", "inspect", each]
             done = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
             if done.returncode == 0:

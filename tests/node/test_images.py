@@ -140,6 +140,16 @@ class TestPulls:
         message = waits(begun, "ErrImageNeverPull")
         assert message == 'Container image "localhost/nosuch:1" is not present with pull policy of Never'
 
+    def test_image_that_was_built_here_is_found_by_its_short_name(self, begun, podman):
+        podman.make("localhost/mine:1", 'CMD ["true"]')
+        run(begun, "mine:1", imagePullPolicy="Never")
+        begun.until_phase("Succeeded")
+
+    def test_image_of_another_registry_does_not_stand_in_for_a_short_name(self, begun, podman):
+        podman.make("another.example/somebody/tool:1", 'CMD ["true"]')
+        run(begun, "tool:1", imagePullPolicy="Never")
+        waits(begun, "ErrImageNeverPull")
+
     def test_name_that_is_none_is_said(self, begun):
         run(begun, "No Name")
         assert "invalid reference format" in waits(begun, "InvalidImageName")
