@@ -97,12 +97,17 @@ class _News(NamedTuple):
 
 
 class Images:
-    """The images that containers on this machine ask for; `wake` is called in another thread when there is something new."""
+    """The images that containers on this machine ask for; `wake` is called in another thread when there is something new.
 
-    def __init__(self, engine: Engine, lookup: Lookup, wake: Callable[[], None]) -> None:
+    folder is where credentials are written while a pull takes: no pod reaches it.
+    """
+
+    def __init__(self, engine: Engine, lookup: Lookup, wake: Callable[[], None], folder: Path) -> None:
         self._engine = engine
         self._lookup = lookup
         self._wake = wake
+        self._folder = folder
+        shutil.rmtree(folder, ignore_errors=True)  # of an agent that was killed while it pulled
         self._pulls: dict[str, _Pull] = {}
         self._granted: dict[Asker, Local] = {}
         self._told: dict[str, list[Told]] = {}  # by pod
@@ -280,7 +285,8 @@ class Images:
 
     def _pull(self, pull: _Pull, name: str) -> str:
         """Pull an image; return why that cannot be done, "" when it was."""
-        folder = Path(tempfile.mkdtemp(prefix="volcano-ui-auth-"))
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             code, said = self._said(pull, [*self._engine.program, *self._words(pull.auths, folder), name])
         finally:

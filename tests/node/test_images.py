@@ -129,7 +129,7 @@ class TestPulls:
         else:
             said = waits(begun, "ErrImagePull")
             assert "authentication required" in said or "unauthorized" in said or "invalid username" in said
-        assert not list(Path(tempfile.gettempdir()).glob("volcano-ui-auth-*"))
+        assert not list((begun.data / "node" / "pulls").iterdir())
 
     def test_registry_that_cannot_be_reached_is_said(self, begun):
         run(begun, "127.0.0.1:1/a:1")
