@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from node.agent.engines import Engine
     from node.agent.environment import Lookup
 
-AT_ONCE = 3  # pulls
+AT_ONCE = 3  # pulls, and looks at what is here
 SEEN_S = 2.0  # for how long a failure is told as such, before it is told as being waited for
 LINES = 20  # of an engine's words that are kept
 AUTHS = ".dockerconfigjson"  # the key of a Secret of type kubernetes.io/dockerconfigjson
@@ -113,7 +113,9 @@ class Images:
         self._told: dict[str, list[Told]] = {}  # by pod
         self._misnamed: set[Asker] = set()
         self._news: SimpleQueue[_News] = SimpleQueue()
+        self._looks = threading.Semaphore(AT_ONCE)
         self._turns = threading.Semaphore(AT_ONCE)
+        self._is_over = False
         self._pulling: set[subprocess.Popen[bytes]] = set()
 
     def have(self, pod: Pod, container: Container) -> Local:
@@ -181,6 +183,7 @@ class Images:
 
     def stop(self) -> None:
         """End what is being pulled; the next agent begins again."""
+        self._is_over = True  # who waits for a turn does not begin
         for process in list(self._pulling):
             process.terminate()
 
@@ -230,13 +233,12 @@ class Images:
     # In a thread for each pull.
 
     def _work(self, key: str, pull: _Pull, name: str) -> None:
-        with self._turns:
-            try:
-                news = self._had(key, pull, name)
-            except Exception as error:
-                # Whatever it is: who waits for the image has to hear of it.
-                log.exception("image %s", pull.image)
-                news = _News(key, "ErrImagePull", str(error), over=True)
+        try:
+            news = self._had(key, pull, name)
+        except Exception as error:
+            # Whatever it is: who waits for the image has to hear of it.
+            log.exception("image %s", pull.image)
+            news = _News(key, "ErrImagePull", str(error), over=True)
         self._say(news)
 
     def _say(self, news: _News) -> None:
@@ -253,10 +255,12 @@ class Images:
         if pull.policy is PullPolicy.NEVER:
             why = f'Container image "{pull.image}" is not present with pull policy of Never'
             return _News(key, "ErrImageNeverPull", why, over=True)
-        began = time.monotonic()
-        pull.progress = f'Pulling image "{pull.image}"'
-        self._say(_News(key, "Pulling", pull.progress))
-        if why := self._pull(pull, name):
+        with self._turns:  # not before: what is here must not wait for what is pulled
+            began = time.monotonic()
+            pull.progress = f'Pulling image "{pull.image}"'
+            self._say(_News(key, "Pulling", pull.progress))
+            why = "the agent has ended" if self._is_over else self._pull(pull, name)
+        if why:
             return _News(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
         found = self._find((name,), name)
         if found is None:
@@ -278,7 +282,8 @@ class Images:
         """Return an image that is here under one of these names."""
         for each in names:
             argv = [*self._engine.program, "image", "inspect", each]
-            done = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
+            with self._looks:
+                done = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
             if done.returncode == 0:
                 return _local(json.loads(done.stdout)[0], name)
         return None

@@ -79,3 +79,21 @@ def test_credentials_of_an_agent_that_was_killed_are_removed_by_the_next(pulls):
     assert left.stat().st_mode & 0o777 == 0o600
     pulls.again()
     assert not left.exists()
+
+
+def test_image_that_is_here_does_not_wait_for_pulls_that_never_end(pulls):
+    for number in range(5):
+        pulls.had(pod(f"registry.example/away:{number}", uid=f"u-{number}"))
+    until(lambda: len(pulls.pulled()) == 3)
+    here = pod("registry.example/here:1")
+    until(lambda: pulls.had(here))
+
+
+def test_no_pull_begins_when_the_agent_ends(pulls):
+    for number in range(5):
+        pulls.had(pod(f"registry.example/away:{number}", uid=f"u-{number}"))
+    until(lambda: len(pulls.pulled()) == 3)
+    pulls.images.stop()
+    over = set()
+    until(lambda: over.update(pulls.images.heard()) or len(over) == 5)
+    assert len(pulls.pulled()) == 3
