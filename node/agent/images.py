@@ -109,7 +109,7 @@ class Images:
         self._folder = folder
         shutil.rmtree(folder, ignore_errors=True)  # of an agent that was killed while it pulled
         self._pulls: dict[str, _Pull] = {}
-        self._granted: dict[Asker, Local] = {}
+        self._granted: dict[Asker, tuple[str, Local]] = {}  # with the name that was asked for
         self._told: dict[str, list[Told]] = {}  # by pod
         self._misnamed: set[Asker] = set()
         self._news: SimpleQueue[_News] = SimpleQueue()
@@ -124,8 +124,9 @@ class Images:
         Each start asks anew, because policy and image may say so. What is returned is kept until `started`.
         """
         asker = _asker(pod, container)
-        if asker in self._granted:
-            return self._granted[asker]
+        name, image = self._granted.get(asker, ("", None))
+        if image is not None and name == container.image:  # else the pod was given another one meanwhile
+            return image
         try:
             name, policy = image_names.parse(container.image).whole, image_names.policy(container)
         except image_names.InvalidImageName as error:
@@ -194,7 +195,7 @@ class Images:
     def _end(self, pull: _Pull, news: _News) -> None:
         pull.running = False
         if news.image is not None:
-            self._granted |= dict.fromkeys(pull.askers, news.image)
+            self._granted |= dict.fromkeys(pull.askers, (pull.image, news.image))
         if news.image is not None or not pull.askers:
             del self._pulls[news.key]
             return

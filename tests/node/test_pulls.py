@@ -97,3 +97,10 @@ def test_no_pull_begins_when_the_agent_ends(pulls):
     over = set()
     until(lambda: over.update(pulls.images.heard()) or len(over) == 5)
     assert len(pulls.pulled()) == 3
+
+
+def test_image_that_the_pod_does_not_name_any_more_is_not_had(pulls):
+    pulls.had(pod("registry.example/here:1"))
+    until(lambda: pulls.had(pod("registry.example/here:1")))
+    assert not pulls.had(pod("registry.example/away:1"))
+    assert pulls.had(pod("registry.example/here:1"))
