@@ -72,9 +72,18 @@ def words(container: Container, argv: Sequence[str]) -> list[str]:
 
 def check_user(pod: Pod, container: Container, user: str) -> None:
     """Refuse to run as root what must not; user is the image's. ConfigError says what to do."""
-    if _first(pod, container, "run_as_non_root") and _is_root(pod, container, user):
+    if not _first(pod, container, "run_as_non_root"):
+        return
+    if _is_root(pod, container, user):
         raise ConfigError(
             f"container {container.name} has runAsNonRoot, and its image runs as root; give it another runAsUser"
+        )
+    named = user.partition(":")[0]
+    if _first(pod, container, "run_as_user") is None and not (named.isascii() and named.isdecimal()):
+        # The image says which number that is, and it may be root's.
+        raise ConfigError(
+            f'container {container.name} has runAsNonRoot, and its image names the user "{named}" without a number, '
+            "so nobody can say that this is not root; give it a runAsUser"
         )
 
 
@@ -107,7 +116,8 @@ def _labels(pod: Pod, container: Container) -> list[str]:
 def _is_root(pod: Pod, container: Container, user: str) -> bool:
     """Whether a container runs as root, whose image names a user."""
     given = _first(pod, container, "run_as_user")
-    return given == 0 if given is not None else user.partition(":")[0] in ("", "0", "root")
+    named = user.partition(":")[0]
+    return given == 0 if given is not None else named == "root" or not named.strip("0")
 
 
 def _wall(container: Container, *, is_root: bool) -> list[str]:
