@@ -47,7 +47,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS)
     given[attempts.MARK] = container_id(pod, container, start.number)
     hosts_file = layout.hosts / hosts.group_of(pod)
-    if hosts_file.exists():
+    if hosts_file.exists() and not hosts.is_mounted(binds):
         binds = (*binds, Bind(str(hosts_file), str(hosts.HOSTS), read_only=True))
     image_containers.check_binds(binds, staged=engine.stages)
     hooks = container.lifecycle

@@ -21,7 +21,7 @@ from node.shim.order import Bind, Order
 from node.status import container_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kube.kinds.core import Container, Pod
     from node.agent.device_holders import DeviceHolders
@@ -119,7 +119,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     given |= volumes.variables(container, binds, mounted=mounted)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
-    own = (*_hosts_bind(hosts_file), *(Bind(str(home / TMP), place) for place in shown))
+    own = (*_hosts_bind(hosts_file, binds), *(Bind(str(home / TMP), place) for place in shown))
     if not wall.landlock:
         own = (*own, *(Bind("/dev/null", file) for file in other_devices if Path(file).exists()))
     kept = (str(home / WORK),) if shown else (str(home / WORK), str(home / TMP))
@@ -245,8 +245,10 @@ def identity(pod: Pod) -> dict[str, str]:
     }
 
 
-def _hosts_bind(path: Path) -> tuple[Bind, ...]:
-    return (Bind(str(path), str(hosts.HOSTS)),) if hosts.HOSTS.exists() and path.exists() else ()
+def _hosts_bind(path: Path, binds: Sequence[Bind]) -> tuple[Bind, ...]:
+    """Return the mount with the names of the pod's peers, where there are some and it mounts nothing there itself."""
+    is_wanted = hosts.HOSTS.exists() and not hosts.is_mounted(binds)
+    return (Bind(str(path), str(hosts.HOSTS)),) if is_wanted and path.exists() else ()
 
 
 def _limit(container: Container, name: str) -> int:

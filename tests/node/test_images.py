@@ -249,6 +249,18 @@ class TestWalls:
         begun.until_phase("Succeeded")
         assert printed(uid) == "done\n"
 
+    def test_hosts_file_that_the_pod_mounts_is_the_one_that_it_sees(self, begun):
+        name = {"path": "hosts", "fieldRef": {"fieldPath": "metadata.name"}}
+        uid = begun.submit(
+            containers=[{
+                "name": "main", "image": engine.SHELL, "command": ["cat", "/etc/hosts"],
+                "volumeMounts": [{"name": "v", "mountPath": "/etc/hosts", "subPath": "hosts"}],
+            }],
+            volumes=[{"name": "v", "downwardAPI": {"items": [name]}}],
+        )  # fmt: skip
+        begun.until_phase("Succeeded")
+        assert printed(uid) == "p\n"
+
     @pytest.mark.parametrize("context", [{}, {"runAsUser": 7}])
     def test_who_is_not_root_has_no_capabilities(self, begun, context):
         look = ["grep", "-E", "Cap(Inh|Prm|Eff|Amb)", "/proc/self/status"]
