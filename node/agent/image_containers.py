@@ -21,6 +21,7 @@ RUNTIME = (
 )
 PROCESS = "process"
 LABEL = "ui.volcano.sh/node"  # of containers: the state directory whose pods they belong to
+HOSTNAME_MOST = 63  # the kernel takes one more; Kubernetes cuts there, too
 _SHARES_OF_ONE, _SHARES_LEAST = 1024, 2  # of processor time, as the kernel weighs them
 _SPLITS = ',"\n\r'  # in an option with several fields
 
@@ -51,7 +52,7 @@ def options(
     """
     said = [
         "--pull", "never", "--log-driver", "none", "--network", "host",
-        "--hostname", pod.spec.hostname or pod.metadata.name,
+        "--hostname", (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_MOST].rstrip("-."),
         "--stop-timeout", str(pod.spec.termination_grace_period_seconds or 30),
         *_labels(pod, container), *more, *_wall(container, is_root=_is_root(pod, container, user)), *_user(pod, container),
     ]  # fmt: skip

@@ -92,6 +92,16 @@ def test_capabilities_have_names_for_all_their_numbers():
     assert len(NAMES) == len(KEPT)
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("p", "p"), ("a" * 70, "a" * 63), ("a" * 62 + "-" + "b" * 9, "a" * 62)],
+)
+def test_host_name_is_as_much_of_the_pods_name_as_the_kernel_takes(name, shown):
+    made = pod()
+    named = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name))
+    assert values(options(named), "--hostname") == [shown]
+
+
 def test_limits_are_the_engines():
     made = pod({"resources": {"requests": {"cpu": "250m"}, "limits": {"cpu": "1500m", "memory": "64Mi"}}})
     said = options(made)
