@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kube import amounts
 from node.agent.environment import ConfigError
+from node.agent.lifecycle import grace_s
 from node.shim.capabilities import NAMES
 from node.shim.order import PROCESSES
 
@@ -53,7 +54,7 @@ def options(
     said = [
         "--pull", "never", "--log-driver", "none", "--network", "host",
         "--hostname", (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_MOST].rstrip("-."),
-        "--stop-timeout", str(pod.spec.termination_grace_period_seconds or 30),
+        "--stop-timeout", str(grace_s(pod)),
         *_labels(pod, container), *more, *_wall(container, is_root=_is_root(pod, container, user)), *_user(pod, container),
     ]  # fmt: skip
     said += _limits(container) if engine.limits else []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kube import amounts
 from node import attempts
 from node.agent import actions, engines, environment, hosts, image_containers, volumes
+from node.agent.lifecycle import grace_s
 from node.shim.order import Bind, Image, Order
 from node.status import container_id
 
@@ -67,7 +68,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
-        grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        grace_s=float(grace_s(pod)),
         post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
         pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
         image=_image(pod, start, command.argv, ready, engine, state),

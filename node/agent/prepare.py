@@ -15,7 +15,7 @@ from node import attempts, devices, probes, users, walls
 from node.agent import actions, environment, hosts, image_orders, retention, volumes
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import PROCESS, RUNTIME, wants_image
-from node.agent.lifecycle import Refusal
+from node.agent.lifecycle import Refusal, grace_s
 from node.paths import IDENTITY, TMP, WORK
 from node.shim.order import Bind, Order
 from node.status import container_id
@@ -152,7 +152,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
-        grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        grace_s=float(grace_s(pod)),
         post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
         pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
     )

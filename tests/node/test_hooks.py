@@ -88,6 +88,14 @@ def test_hook_before_the_end_that_takes_too_long_is_ended(node):
     assert outcome(node, uid)["hook"] == "it did not end within the grace period"
 
 
+def test_container_without_a_grace_is_killed_at_once_when_its_hook_fails(node):
+    node.begin()
+    script = "trap '' TERM; while :; do sleep 0.01; done"
+    uid = node.submit(containers=[container(script, start=shell("exit 1"))], terminationGracePeriodSeconds=0)
+    node.until_phase("Failed")
+    assert outcome(node, uid)["finishedAt"] - outcome(node, uid)["startedAt"] < 25_000_000
+
+
 @pytest.mark.parametrize("how", ["liveness", "deadline"])
 def test_hook_before_the_end_runs_whoever_ends_the_container(node, how):
     node.begin()

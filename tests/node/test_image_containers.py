@@ -102,6 +102,11 @@ def test_host_name_is_as_much_of_the_pods_name_as_the_kernel_takes(name, shown):
     assert values(options(named), "--hostname") == [shown]
 
 
+@pytest.mark.parametrize(("given", "seconds"), [({}, "30"), ({"terminationGracePeriodSeconds": 0}, "0")])
+def test_no_grace_is_not_the_default_one(given, seconds):
+    assert values(options(pod(**given)), "--stop-timeout") == [seconds]
+
+
 def test_limits_are_the_engines():
     made = pod({"resources": {"requests": {"cpu": "250m"}, "limits": {"cpu": "1500m", "memory": "64Mi"}}})
     said = options(made)
