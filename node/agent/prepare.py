@@ -115,7 +115,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     cwd = container.working_dir or str(home / WORK)
     shown = [place for place in TMP_SHOWN if mounted and _may_show_tmp(place, container, means)]
     given = environment.base(pod, cwd, shown[0] if shown else str(home / TMP))
-    binds = volumes.binds(container, directories, given, layout.root.parent)
+    named = volumes.expressions(pod, container, place, given, means.lookup, means.allocatable)
+    binds = volumes.binds(container, directories, named, layout.root.parent)
     given |= volumes.variables(container, binds, mounted=mounted)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
