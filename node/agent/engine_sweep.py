@@ -34,6 +34,7 @@ class EngineSweep:
     def __init__(self, layout: Layout, engine: Engine | None) -> None:
         self._layout = layout
         self._engine = engine
+        self._sweeping = threading.Lock()
 
     def start(self) -> None:
         """Remove all containers of this state directory whose shim does not live."""
@@ -50,11 +51,19 @@ class EngineSweep:
         threading.Thread(target=work, args=arguments, name="sweep", daemon=True).start()  # type: ignore[arg-type]
 
     def _all(self, engine: Sequence[str]) -> None:
+        if not self._sweeping.acquire(blocking=False):
+            return  # the one before still waits for the engine
+        try:
+            self._sweep(engine)
+        finally:
+            self._sweeping.release()
+
+    def _sweep(self, engine: Sequence[str]) -> None:
         label = f"label={LABEL}={node_id(str(self._layout.root.parent))}"
         listed = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
         for name in listed.stdout.split():
             said = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
-            if self._is_left(json.loads(said.stdout or "{}"), name):
+            if said.returncode == 0 and self._is_left(json.loads(said.stdout), name):
                 log.info("removing container %s, which nobody watches over", name)
                 _remove(engine, name)
 
