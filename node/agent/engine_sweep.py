@@ -13,7 +13,7 @@ from node import attempts
 from node.agent.engines import environment
 from node.agent.image_containers import LABEL
 from node.agent.image_orders import node_id
-from node.shim.contained import NOTE, problem
+from node.shim.contained import NOTE, VARIABLES, problem
 from node.shim.shim import read_json
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class EngineSweep:
             self._in_background(self._all, self._engine.program)
 
     def remove(self, directory: Path) -> None:
-        """Remove the container of an attempt, if it had one, by whichever engine it was made."""
+        """Remove the container of an attempt, if it had one, by whichever engine it was made, and what was written for that."""
+        (directory / VARIABLES).unlink(missing_ok=True)
         note = read_json(str(directory / NOTE))
         if note:
             self._in_background(_remove, [str(word) for word in note["engine"]], str(note["name"]))

@@ -36,6 +36,7 @@ ANSWER_S = 120.0  # an engine that says nothing for so long is given up
 LOOK_S = 0.03  # how often it is asked whether the container runs
 LONGEST_LINE = 60_000  # bytes that engines take from a line of a file with variables
 NOTE = "engine.json"  # in the attempt's directory: how its container is called and removed
+VARIABLES = "env"  # beside it: the container's variables, until it is created
 COMMAND_MARK = "VOLCANO_EXEC_ID"  # a variable by which what a command of exec started is known
 ENDED_KEPT = (
     100  # commands that have ended whose marks are kept, as what they forked may still have to be ended
@@ -171,7 +172,7 @@ class Contained:
     def _create(self, mounts: list[str]) -> None:
         single = {name: value for name, value in self._order.env.items() if _fits_a_line(name, value)}
         several = [f"--env={name}={value}" for name, value in self._order.env.items() if name not in single]
-        file = f"{self._order.directory}/env"
+        file = f"{self._order.directory}/{VARIABLES}"
         fd = os.open(file, NEW_FILE, 0o600)
         try:
             with os.fdopen(fd, "w") as stream:

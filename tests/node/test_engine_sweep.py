@@ -10,6 +10,7 @@ import pytest
 
 from node.agent.engine_sweep import EngineSweep
 from node.paths import Layout
+from node.shim.contained import VARIABLES
 from tests.waiting import until
 
 LABELS = json.dumps({"io.kubernetes.pod.uid": "u", "io.kubernetes.container.name": "main"})
@@ -41,6 +42,12 @@ def sweep(tmp_path):
 def test_container_that_goes_meanwhile_keeps_no_other_from_being_removed(tmp_path, engine, sweep):
     sweep._all([str(engine)])
     assert (tmp_path / "removed").read_text() == "left-0\n"
+
+
+def test_variables_of_a_container_whose_shim_was_killed_before_it_was_created_are_removed(tmp_path, sweep):
+    (tmp_path / VARIABLES).write_text("PASSWORD=hush\n")
+    sweep.remove(tmp_path)
+    assert not (tmp_path / VARIABLES).exists()
 
 
 def test_engine_that_hangs_is_asked_once(tmp_path, engine, sweep):
