@@ -69,6 +69,14 @@ def parse(text: str) -> ImageName:
     return ImageName(registry, path, tag if colon or at else LATEST, digest)
 
 
+def built(text: str) -> str:
+    """Return how podman calls an image that was built on the machine under this name; "" where a registry or digest is named."""
+    name, rest = parse(text), text.partition("@")[0]
+    if name.digest or rest.startswith(f"{name.registry}/"):
+        return ""
+    return f"localhost/{rest if ':' in rest else f'{rest}:{name.tag}'}"
+
+
 def policy(container: Container) -> PullPolicy:
     """Return when the container's image is pulled: what it says, else always where nothing but `latest` is named."""
     given = container.image_pull_policy

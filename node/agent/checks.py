@@ -56,7 +56,10 @@ class Checks:
 
     def ask(self, check: Check, directory: Path | None) -> None:
         """Ask a probe; directory is that of the attempt, None when it does not run."""
-        threading.Thread(target=self._ask, args=(check, directory), name="probe", daemon=True).start()
+        try:
+            threading.Thread(target=self._ask, args=(check, directory), name="probe", daemon=True).start()
+        except RuntimeError as error:  # no room for a thread: to be asked again like one without an answer
+            self._say(Checked(check, None, str(error)))
 
     def take(self) -> list[Checked]:
         """Return the answers that have come since the last call."""
@@ -74,8 +77,13 @@ class Checks:
     def _ask(self, check: Check, directory: Path | None) -> None:
         try:
             answer = self._asked(check, directory)
-        except OSError as error:  # no room for a socket or a pipe
+        except (
+            Exception
+        ) as error:  # no room for a socket or a pipe; without an answer it would never be asked again
             answer = Checked(check, None, str(error))
+        self._say(answer)
+
+    def _say(self, answer: Checked) -> None:
         self._answers.append(answer)
         with contextlib.suppress(OSError):  # full: it will be looked at anyway; closed: nobody looks
             os.write(self._writer, b".")
@@ -164,7 +172,7 @@ def _request(check: Check) -> Checked:
         answer = asking.get(check.action, check.seconds)
     except TimeoutError:
         return Checked(check, False, f'Get "{url}": no answer within {check.seconds:g}s')
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         return Checked(check, False, f'Get "{url}": {_why(error)}')
     if 200 <= answer.status < 400:
         return Checked(check, True)
@@ -176,7 +184,7 @@ def _connect(check: Check) -> Checked:
         asking.connect(check.action, check.seconds)
     except TimeoutError:
         return Checked(check, False, f"dial tcp {_where(check)}: no answer within {check.seconds:g}s")
-    except OSError as error:
+    except (OSError, ValueError, OverflowError) as error:
         return Checked(check, False, f"dial tcp {_where(check)}: connect: {_why(error)}")
     return Checked(check, True)
 

@@ -39,8 +39,6 @@ class DeviceHolders:
         Short when too few are free or one that it has is gone; OSError when it cannot be written down.
         """
         seen, uid = self.found.seen, pod.metadata.uid
-        if not seen.kinds:
-            return {}
         assigned = self._held.get(uid)
         if assigned is None:
             wanted = devices.asked(pod, seen.kinds)
@@ -49,8 +47,10 @@ class DeviceHolders:
             assigned = devices.assign(seen.kinds, self._held.values(), wanted, seen.gone)
             write_json(str(self._file(uid)), assigned, sync=True)
             self._held[uid] = assigned
+        # What this agent has never seen is gone, too: its driver may not have answered since it began.
+        there = {(kind.resource, one.id) for kind in seen.kinds for one in kind.devices} - seen.gone
         if lost := [
-            f"{each} ({name})" for name, ids in assigned.items() for each in ids if (name, each) in seen.gone
+            f"{each} ({name})" for name, ids in assigned.items() for each in ids if (name, each) not in there
         ]:
             raise Short(f"the device {lost[0]}, which the pod has, is gone")
         return assigned

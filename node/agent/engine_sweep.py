@@ -13,7 +13,7 @@ from node import attempts
 from node.agent.engines import environment
 from node.agent.image_containers import LABEL
 from node.agent.image_orders import node_id
-from node.shim.contained import NOTE, problem
+from node.shim.contained import NOTE, VARIABLES, problem
 from node.shim.shim import read_json
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class EngineSweep:
     def __init__(self, layout: Layout, engine: Engine | None) -> None:
         self._layout = layout
         self._engine = engine
+        self._sweeping = threading.Lock()
 
     def start(self) -> None:
         """Remove all containers of this state directory whose shim does not live."""
@@ -41,7 +42,8 @@ class EngineSweep:
             self._in_background(self._all, self._engine.program)
 
     def remove(self, directory: Path) -> None:
-        """Remove the container of an attempt, if it had one, by whichever engine it was made."""
+        """Remove the container of an attempt, if it had one, by whichever engine it was made, and what was written for that."""
+        (directory / VARIABLES).unlink(missing_ok=True)
         note = read_json(str(directory / NOTE))
         if note:
             self._in_background(_remove, [str(word) for word in note["engine"]], str(note["name"]))
@@ -50,11 +52,19 @@ class EngineSweep:
         threading.Thread(target=work, args=arguments, name="sweep", daemon=True).start()  # type: ignore[arg-type]
 
     def _all(self, engine: Sequence[str]) -> None:
+        if not self._sweeping.acquire(blocking=False):
+            return  # the one before still waits for the engine
+        try:
+            self._sweep(engine)
+        finally:
+            self._sweeping.release()
+
+    def _sweep(self, engine: Sequence[str]) -> None:
         label = f"label={LABEL}={node_id(str(self._layout.root.parent))}"
         listed = _run(engine, "ps", "--all", "--filter", label, "--format", "{{.Names}}")
         for name in listed.stdout.split():
             said = _run(engine, "container", "inspect", "--format", "{{json .Config.Labels}}", name)
-            if self._is_left(json.loads(said.stdout or "{}"), name):
+            if said.returncode == 0 and self._is_left(json.loads(said.stdout), name):
                 log.info("removing container %s, which nobody watches over", name)
                 _remove(engine, name)
 

@@ -111,6 +111,12 @@ def expand(text: str, env: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
+def unknown(text: str, env: Mapping[str, str]) -> str:
+    """Return the first name that a text refers to and nobody knows; "" when all are known."""
+    names = (found[1] for found in _REFERENCE.finditer(text) if found[0] != "$$")
+    return next((name for name in names if name not in env), "")
+
+
 def _all_of(pod: Pod, config_map: object, secret: object, prefix: str, lookup: Lookup) -> dict[str, str]:
     found: dict[str, str] = {}
     for reference, kind, get in (

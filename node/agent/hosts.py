@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from kube.kinds.core import Pod
+    from node.shim.order import Bind
 
 HOSTS = Path("/etc/hosts")
 
@@ -29,6 +30,11 @@ def address(uid: str, taken: Collection[str]) -> str:
         if found not in taken:
             return found
     raise OSError("No free loopback address was found for the pod.")
+
+
+def is_mounted(binds: Iterable[Bind]) -> bool:
+    """Whether a pod mounts a hosts file of its own."""
+    return any(bind.target == str(HOSTS) for bind in binds)
 
 
 def group_of(pod: Pod) -> str:

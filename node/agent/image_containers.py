@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kube import amounts
 from node.agent.environment import ConfigError
+from node.agent.lifecycle import grace_s
 from node.shim.capabilities import NAMES
 from node.shim.order import PROCESSES
 
@@ -21,6 +22,7 @@ RUNTIME = (
 )
 PROCESS = "process"
 LABEL = "ui.volcano.sh/node"  # of containers: the state directory whose pods they belong to
+HOSTNAME_MOST = 63  # the kernel takes one more; Kubernetes cuts there, too
 _SHARES_OF_ONE, _SHARES_LEAST = 1024, 2  # of processor time, as the kernel weighs them
 _SPLITS = ',"\n\r'  # in an option with several fields
 
@@ -36,17 +38,24 @@ def name(pod: Pod, container: Container, number: int) -> str:
 
 
 def options(
-    pod: Pod, container: Container, argv: Sequence[str], engine: Engine, more: Sequence[str] = ()
+    pod: Pod,
+    container: Container,
+    argv: Sequence[str],
+    engine: Engine,
+    more: Sequence[str] = (),
+    *,
+    user: str = "",
 ) -> tuple[str, ...]:
     """Return the options with which a container is created, but for its name, variables and mounts.
 
-    argv are command and arguments with their variables expanded; more are options that do not follow from the pod.
+    argv are command and arguments with their variables expanded; more are options that do not follow from the pod;
+    user is the image's.
     """
     said = [
         "--pull", "never", "--log-driver", "none", "--network", "host",
-        "--hostname", pod.spec.hostname or pod.metadata.name,
-        "--stop-timeout", str(pod.spec.termination_grace_period_seconds or 30),
-        *_labels(pod, container), *more, *_wall(container), *_user(pod, container),
+        "--hostname", (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_MOST].rstrip("-."),
+        "--stop-timeout", str(grace_s(pod)),
+        *_labels(pod, container), *more, *_wall(container, is_root=_is_root(pod, container, user)), *_user(pod, container),
     ]  # fmt: skip
     said += _limits(container) if engine.limits else []
     said += ["--workdir", container.working_dir] if container.working_dir else []
@@ -65,12 +74,18 @@ def words(container: Container, argv: Sequence[str]) -> list[str]:
 
 def check_user(pod: Pod, container: Container, user: str) -> None:
     """Refuse to run as root what must not; user is the image's. ConfigError says what to do."""
-    contexts = [each for each in (container.security_context, pod.spec.security_context) if each]
-    must_not = next((each.run_as_non_root for each in contexts if each.run_as_non_root is not None), False)
-    given = next((each.run_as_user for each in contexts if each.run_as_user is not None), None)
-    if must_not and (given == 0 or (given is None and user.partition(":")[0] in ("", "0", "root"))):
+    if not _first(pod, container, "run_as_non_root"):
+        return
+    if _is_root(pod, container, user):
         raise ConfigError(
             f"container {container.name} has runAsNonRoot, and its image runs as root; give it another runAsUser"
+        )
+    named = user.partition(":")[0]
+    if _first(pod, container, "run_as_user") is None and not (named.isascii() and named.isdecimal()):
+        # The image says which number that is, and it may be root's.
+        raise ConfigError(
+            f'container {container.name} has runAsNonRoot, and its image names the user "{named}" without a number, '
+            "so nobody can say that this is not root; give it a runAsUser"
         )
 
 
@@ -100,12 +115,22 @@ def _labels(pod: Pod, container: Container) -> list[str]:
     return [part for key, value in labels.items() for part in ("--label", f"{key}={value}")]
 
 
-def _wall(container: Container) -> list[str]:
-    """Return no new privileges, and the capabilities that processes of root have here, but for those that the pod gives up."""
+def _is_root(pod: Pod, container: Container, user: str) -> bool:
+    """Whether a container runs as root, whose image names a user."""
+    given = _first(pod, container, "run_as_user")
+    named = user.partition(":")[0]
+    return given == 0 if given is not None else named == "root" or not named.strip("0")
+
+
+def _wall(container: Container, *, is_root: bool) -> list[str]:
+    """Return no new privileges, and the capabilities that processes of root have here, but for those that the pod gives up.
+
+    Who is not root has only what the pod adds by name: podman makes other users able to do whatever it is told to add.
+    """
     context = container.security_context
     asked = (context.capabilities or {}) if context else {}
     dropped = {str(each).removeprefix("CAP_") for each in asked.get("drop") or ()}
-    kept = [] if "ALL" in dropped else [each for each in NAMES if each not in dropped]
+    kept = [each for each in NAMES if each not in dropped] if is_root and "ALL" not in dropped else []
     added = [str(each).removeprefix("CAP_") for each in asked.get("add") or ()]
     kept = sorted({*kept, *(each for each in added if each in NAMES)})
     said = ["--security-opt", "no-new-privileges", "--cap-drop", "ALL"]
@@ -113,10 +138,15 @@ def _wall(container: Container) -> list[str]:
     return [*said, "--read-only"] if context and context.read_only_root_filesystem else said
 
 
+def _first(pod: Pod, container: Container, field: str) -> int | None:
+    """Return what a container's context says, else the pod's."""
+    given = (getattr(each, field) for each in (container.security_context, pod.spec.security_context) if each)
+    return next((value for value in given if value is not None), None)
+
+
 def _user(pod: Pod, container: Container) -> list[str]:
-    own, pods = container.security_context, pod.spec.security_context
-    user = next((each.run_as_user for each in (own, pods) if each and each.run_as_user is not None), None)
-    group = next((each.run_as_group for each in (own, pods) if each and each.run_as_group is not None), None)
+    pods = pod.spec.security_context
+    user, group = _first(pod, container, "run_as_user"), _first(pod, container, "run_as_group")
     said = []
     if user is not None:
         said = ["--user", f"{user}" if group is None else f"{user}:{group}"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kube import amounts
 from node import attempts
 from node.agent import actions, engines, environment, hosts, image_containers, volumes
+from node.agent.lifecycle import grace_s
 from node.shim.order import Bind, Image, Order
 from node.status import container_id
 
@@ -42,12 +43,13 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         raise environment.ConfigError(f"this node runs no images; {engines.INSTALL} there")
     image_containers.check_user(pod, container, ready.image.user)
     state = str(layout.root.parent)
-    binds = volumes.binds(container, ready.volumes, {}, layout.root.parent)
+    named = volumes.expressions(pod, container, place, {}, means.lookup, means.allocatable)
+    binds = volumes.binds(container, ready.volumes, named, layout.root.parent)
     given = volumes.variables(container, binds, mounted=True)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS)
     given[attempts.MARK] = container_id(pod, container, start.number)
     hosts_file = layout.hosts / hosts.group_of(pod)
-    if hosts_file.exists():
+    if hosts_file.exists() and not hosts.is_mounted(binds):
         binds = (*binds, Bind(str(hosts_file), str(hosts.HOSTS), read_only=True))
     image_containers.check_binds(binds, staged=engine.stages)
     hooks = container.lifecycle
@@ -67,7 +69,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
-        grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        grace_s=float(grace_s(pod)),
         post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
         pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
         image=_image(pod, start, command.argv, ready, engine, state),
@@ -82,7 +84,7 @@ def _image(pod: Pod, start: Start, argv: list[str], ready: Contained, engine: En
         kind=engine.kind,
         id=ready.image.id,
         name=image_containers.name(pod, start.container, start.number),
-        options=image_containers.options(pod, start.container, argv, engine, more),
+        options=image_containers.options(pod, start.container, argv, engine, more, user=ready.image.user),
         env=engines.environment(),
         shown=ready.image.shown,
         stages=engine.stages,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from node.agent.engines import Engine
     from node.agent.environment import Lookup
 
-AT_ONCE = 3  # pulls
+AT_ONCE = 3  # pulls, and looks at what is here
 SEEN_S = 2.0  # for how long a failure is told as such, before it is told as being waited for
 LINES = 20  # of an engine's words that are kept
 AUTHS = ".dockerconfigjson"  # the key of a Secret of type kubernetes.io/dockerconfigjson
@@ -97,18 +97,25 @@ class _News(NamedTuple):
 
 
 class Images:
-    """The images that containers on this machine ask for; `wake` is called in another thread when there is something new."""
+    """The images that containers on this machine ask for; `wake` is called in another thread when there is something new.
 
-    def __init__(self, engine: Engine, lookup: Lookup, wake: Callable[[], None]) -> None:
+    folder is where credentials are written while a pull takes: no pod reaches it.
+    """
+
+    def __init__(self, engine: Engine, lookup: Lookup, wake: Callable[[], None], folder: Path) -> None:
         self._engine = engine
         self._lookup = lookup
         self._wake = wake
+        self._folder = folder
+        shutil.rmtree(folder, ignore_errors=True)  # of an agent that was killed while it pulled
         self._pulls: dict[str, _Pull] = {}
-        self._granted: dict[Asker, Local] = {}
+        self._granted: dict[Asker, tuple[str, Local]] = {}  # with the name that was asked for
         self._told: dict[str, list[Told]] = {}  # by pod
         self._misnamed: set[Asker] = set()
         self._news: SimpleQueue[_News] = SimpleQueue()
+        self._looks = threading.Semaphore(AT_ONCE)
         self._turns = threading.Semaphore(AT_ONCE)
+        self._is_over = False
         self._pulling: set[subprocess.Popen[bytes]] = set()
 
     def have(self, pod: Pod, container: Container) -> Local:
@@ -117,8 +124,9 @@ class Images:
         Each start asks anew, because policy and image may say so. What is returned is kept until `started`.
         """
         asker = _asker(pod, container)
-        if asker in self._granted:
-            return self._granted[asker]
+        name, image = self._granted.get(asker, ("", None))
+        if image is not None and name == container.image:  # else the pod was given another one meanwhile
+            return image
         try:
             name, policy = image_names.parse(container.image).whole, image_names.policy(container)
         except image_names.InvalidImageName as error:
@@ -176,6 +184,7 @@ class Images:
 
     def stop(self) -> None:
         """End what is being pulled; the next agent begins again."""
+        self._is_over = True  # who waits for a turn does not begin
         for process in list(self._pulling):
             process.terminate()
 
@@ -186,7 +195,7 @@ class Images:
     def _end(self, pull: _Pull, news: _News) -> None:
         pull.running = False
         if news.image is not None:
-            self._granted |= dict.fromkeys(pull.askers, news.image)
+            self._granted |= dict.fromkeys(pull.askers, (pull.image, news.image))
         if news.image is not None or not pull.askers:
             del self._pulls[news.key]
             return
@@ -225,13 +234,12 @@ class Images:
     # In a thread for each pull.
 
     def _work(self, key: str, pull: _Pull, name: str) -> None:
-        with self._turns:
-            try:
-                news = self._had(key, pull, name)
-            except Exception as error:
-                # Whatever it is: who waits for the image has to hear of it.
-                log.exception("image %s", pull.image)
-                news = _News(key, "ErrImagePull", str(error), over=True)
+        try:
+            news = self._had(key, pull, name)
+        except Exception as error:
+            # Whatever it is: who waits for the image has to hear of it.
+            log.exception("image %s", pull.image)
+            news = _News(key, "ErrImagePull", str(error), over=True)
         self._say(news)
 
     def _say(self, news: _News) -> None:
@@ -240,16 +248,20 @@ class Images:
 
     def _had(self, key: str, pull: _Pull, name: str) -> _News:
         """Look for an image, pull it where its policy says so, and return what became of that."""
-        if pull.policy is not PullPolicy.ALWAYS and (image := self._find((pull.image, name), name)):
+        if pull.policy is not PullPolicy.ALWAYS and (
+            image := self._find(self._names(pull.image, name), name)
+        ):
             self._say(_News(key, "Pulled", f'Container image "{pull.image}" already present on machine'))
             return _News(key, "", "", image, over=True)
         if pull.policy is PullPolicy.NEVER:
             why = f'Container image "{pull.image}" is not present with pull policy of Never'
             return _News(key, "ErrImageNeverPull", why, over=True)
-        began = time.monotonic()
-        pull.progress = f'Pulling image "{pull.image}"'
-        self._say(_News(key, "Pulling", pull.progress))
-        if why := self._pull(pull, name):
+        with self._turns:  # not before: what is here must not wait for what is pulled
+            began = time.monotonic()
+            pull.progress = f'Pulling image "{pull.image}"'
+            self._say(_News(key, "Pulling", pull.progress))
+            why = "the agent has ended" if self._is_over else self._pull(pull, name)
+        if why:
             return _News(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
         found = self._find((name,), name)
         if found is None:
@@ -259,18 +271,28 @@ class Images:
         self._say(_News(key, "Pulled", message))
         return _News(key, "", "", found, over=True)
 
+    def _names(self, text: str, name: str) -> list[str]:
+        """Return under which whole names an image may be here.
+
+        Podman takes a short name for that of any image that ends with it, whichever registry a pod had it pulled from.
+        """
+        built = image_names.built(text) if self._engine.kind == "podman" else ""
+        return [built, name] if built else [name]
+
     def _find(self, names: Iterable[str], name: str) -> Local | None:
-        """Return an image that is here: by its name as written, as people name what they build, or by its whole name."""
-        for each in dict.fromkeys(names):
+        """Return an image that is here under one of these names."""
+        for each in names:
             argv = [*self._engine.program, "image", "inspect", each]
-            done = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
+            with self._looks:
+                done = subprocess.run(argv, capture_output=True, env=environment(), check=False)  # noqa: S603 - the engine that was found
             if done.returncode == 0:
                 return _local(json.loads(done.stdout)[0], name)
         return None
 
     def _pull(self, pull: _Pull, name: str) -> str:
         """Pull an image; return why that cannot be done, "" when it was."""
-        folder = Path(tempfile.mkdtemp(prefix="volcano-ui-auth-"))
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             code, said = self._said(pull, [*self._engine.program, *self._words(pull.auths, folder), name])
         finally:

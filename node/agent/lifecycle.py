@@ -177,12 +177,17 @@ def _all_done(pod: Pod, runs: Mapping[str, Run]) -> bool:
 
 
 def _stop(pod: Pod, verdict: Refusal | None) -> Stop:
-    grace = pod.spec.termination_grace_period_seconds
     if pod.metadata.deletion_timestamp:
         asked = pod.metadata.deletion_grace_period_seconds
-        return Stop("Deleted", float(asked if asked is not None else GRACE_S if grace is None else grace))
+        return Stop("Deleted", float(grace_s(pod) if asked is None else asked))
     reason = verdict.reason if verdict else pod.status.reason or "Failed"
-    return Stop(reason, float(GRACE_S if grace is None else grace))
+    return Stop(reason, float(grace_s(pod)))
+
+
+def grace_s(pod: Pod) -> int:
+    """Return how many seconds the containers of a pod have to end; none at all is a number, too."""
+    given = pod.spec.termination_grace_period_seconds
+    return GRACE_S if given is None else given
 
 
 def _wake_at_deadline(pod: Pod, place: Place, decision: Decision) -> None:
@@ -200,7 +205,7 @@ def _run_on(
     """Start what is due: init containers one after another, then all containers together."""
     if _all_done(pod, runs):
         if any(_is_active(runs, one) for one in pod.spec.init_containers):
-            decision.stop = Stop("Completed", float(pod.spec.termination_grace_period_seconds or GRACE_S))
+            decision.stop = Stop("Completed", float(grace_s(pod)))
         return
     for container in pod.spec.init_containers:
         run = runs.get(container.name, NEVER_RAN)

@@ -15,13 +15,13 @@ from node import attempts, devices, probes, users, walls
 from node.agent import actions, environment, hosts, image_orders, retention, volumes
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import PROCESS, RUNTIME, wants_image
-from node.agent.lifecycle import Refusal
+from node.agent.lifecycle import Refusal, grace_s
 from node.paths import IDENTITY, TMP, WORK
 from node.shim.order import Bind, Order
 from node.status import container_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kube.kinds.core import Container, Pod
     from node.agent.device_holders import DeviceHolders
@@ -117,11 +117,12 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     cwd = container.working_dir or str(home / WORK)
     shown = [place for place in TMP_SHOWN if mounted and _may_show_tmp(place, container, means)]
     given = environment.base(pod, cwd, shown[0] if shown else str(home / TMP))
-    binds = volumes.binds(container, directories, given, layout.root.parent)
+    named = volumes.expressions(pod, container, place, given, means.lookup, means.allocatable)
+    binds = volumes.binds(container, directories, named, layout.root.parent)
     given |= volumes.variables(container, binds, mounted=mounted)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
-    own = (*_hosts_bind(hosts_file), *(Bind(str(home / TMP), place) for place in shown))
+    own = (*_hosts_bind(hosts_file, binds), *(Bind(str(home / TMP), place) for place in shown))
     if not wall.landlock:
         own = (*own, *(Bind("/dev/null", file) for file in other_devices if Path(file).exists()))
     kept = (str(home / WORK),) if shown else (str(home / WORK), str(home / TMP))
@@ -154,7 +155,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
-        grace_s=float(pod.spec.termination_grace_period_seconds or 30),
+        grace_s=float(grace_s(pod)),
         post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
         pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
     )
@@ -247,8 +248,10 @@ def identity(pod: Pod) -> dict[str, str]:
     }
 
 
-def _hosts_bind(path: Path) -> tuple[Bind, ...]:
-    return (Bind(str(path), str(hosts.HOSTS)),) if hosts.HOSTS.exists() and path.exists() else ()
+def _hosts_bind(path: Path, binds: Sequence[Bind]) -> tuple[Bind, ...]:
+    """Return the mount with the names of the pod's peers, where there are some and it mounts nothing there itself."""
+    is_wanted = hosts.HOSTS.exists() and not hosts.is_mounted(binds)
+    return (Bind(str(path), str(hosts.HOSTS)),) if is_wanted and path.exists() else ()
 
 
 def _limit(container: Container, name: str) -> int:

@@ -13,6 +13,7 @@ from node.agent import actions
 from node.agent.checks import Check, Checked
 from node.agent.environment import ConfigError
 from node.agent.events import Told, listed
+from node.agent.lifecycle import grace_s
 from node.attempt import UNHEALTHY, AttemptState, Run
 from node.status import container_id
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from node.probes import Health
 
 WORDS_MOST = 1000  # letters of a probe's words in an event
-GRACE_S = 30
 
 
 class Ending(NamedTuple):
@@ -110,10 +110,8 @@ class Probing:
 
     def endings(self, pod: Pod) -> list[Ending]:
         """Return the containers that are to end because of a probe, with their grace."""
-        grace = pod.spec.termination_grace_period_seconds
-        pod_grace_s = float(GRACE_S if grace is None else grace)
         return [
-            Ending(name, probes.grace_s(health, probes.of(self._containers[name]), pod_grace_s))
+            Ending(name, probes.grace_s(health, probes.of(self._containers[name]), float(grace_s(pod))))
             for name, health in self._health.items()
             if health.failed
         ]

@@ -236,6 +236,20 @@ class Volumes:
         return files
 
 
+def expressions(
+    pod: Pod,
+    container: Container,
+    place: Place,
+    given: Mapping[str, str],
+    lookup: Lookup,
+    allocatable: Mapping[str, int],
+) -> Mapping[str, str]:
+    """Return the variables that a container's subPathExpr may name: its own, and those that are given."""
+    if not any(mount.sub_path_expr for mount in container.volume_mounts):
+        return given
+    return environment.command(pod, container, place, given, lookup, allocatable).env
+
+
 def binds(
     container: Container, directories: Mapping[str, Prepared], env: Mapping[str, str], state: Path
 ) -> tuple[Bind, ...]:
@@ -250,6 +264,11 @@ def binds(
         if mount.name not in directories:
             raise ConfigError(f'the pod has no volume "{mount.name}"')
         volume = directories[mount.name]
+        if name := environment.unknown(mount.sub_path_expr, env):
+            raise ConfigError(
+                f'the subPathExpr of volumeMount "{mount.name}" names the variable "{name}", '
+                f"which container {container.name} does not have; give it one in env"
+            )
         below = mount.sub_path or environment.expand(mount.sub_path_expr, env)
         bind = Bind(
             str(volume.path),

@@ -36,7 +36,11 @@ ANSWER_S = 120.0  # an engine that says nothing for so long is given up
 LOOK_S = 0.03  # how often it is asked whether the container runs
 LONGEST_LINE = 60_000  # bytes that engines take from a line of a file with variables
 NOTE = "engine.json"  # in the attempt's directory: how its container is called and removed
+VARIABLES = "env"  # beside it: the container's variables, until it is created
 COMMAND_MARK = "VOLCANO_EXEC_ID"  # a variable by which what a command of exec started is known
+ENDED_KEPT = (
+    100  # commands that have ended whose marks are kept, as what they forked may still have to be ended
+)
 _NEVER = "0001-01-01"  # when a container started that did not
 
 
@@ -63,7 +67,8 @@ class Contained:
         self.id = ""
         self._ticks = 0
         self._killed = False
-        self._commands: dict[int, str] = {}
+        self._commands: dict[int, str] = {}  # their marks, by the engine's program; the oldest are forgotten
+        self._begun = 0
 
     def start(self, streams: Streams) -> int:
         """Create the container and start it; return the engine's program, which ends with it."""
@@ -128,18 +133,24 @@ class Contained:
 
     def execute(self, argv: Sequence[str], streams: Streams, env: dict[str, str]) -> int:
         """Have the engine run a command in the container."""
-        mark = f"{self._image.name}/{len(self._commands)}"
+        mark = f"{self._image.name}/{self._begun}"
+        self._begun += 1
         options = [f"--env={name}={value}" for name, value in {**env, COMMAND_MARK: mark}.items()]
         options += ["--interactive"] if streams.stdin >= 0 else []
         options += ["--tty"] if streams.tty else []
         pid = self._program(("exec", *options, self._image.name, *argv), streams)
+        self._commands.pop(pid, None)  # of one that had this number before
         self._commands[pid] = mark
+        ended = [one for one in self._commands if not linux.start_ticks(one)]
+        for one in ended[:-ENDED_KEPT]:
+            del self._commands[one]
         return pid
 
     def of_command(self, pid: int) -> list[int]:
         """Return the engine's program for a command, and what of the command can be seen."""
-        wanted = f"{COMMAND_MARK}={self._commands.get(pid, '')}".encode()
-        return [*tree.session(os.getpid(), pid), *tree.with_variable({wanted})]
+        mark = self._commands.get(pid)
+        seen = tree.with_variable({f"{COMMAND_MARK}={mark}".encode()}) if mark else []
+        return [*tree.session(os.getpid(), pid), *seen]
 
     def _sent(self, number: int) -> bool:
         """Signal the container's first process, which is quicker than its engine, where the user may."""
@@ -161,7 +172,7 @@ class Contained:
     def _create(self, mounts: list[str]) -> None:
         single = {name: value for name, value in self._order.env.items() if _fits_a_line(name, value)}
         several = [f"--env={name}={value}" for name, value in self._order.env.items() if name not in single]
-        file = f"{self._order.directory}/env"
+        file = f"{self._order.directory}/{VARIABLES}"
         fd = os.open(file, NEW_FILE, 0o600)
         try:
             with os.fdopen(fd, "w") as stream:

@@ -43,7 +43,7 @@ class Hook:
             words = os.read(self._words, WORDS_BYTES).decode(errors="replace")
             os.close(self._words)
             self._words = -1
-            return words or ("" if code == 0 else f'Get "{self.action.url}": given up')
+            return words or ("" if code == 0 else f"{_asked(self.action)}: given up")
         if code == 0:
             return ""
         return f'command "{" ".join(self.action.argv)}" exited with {128 - code if code < 0 else code}'
@@ -74,9 +74,15 @@ def _request(action: Action, seconds: float, writer: int, shim: int) -> NoReturn
         init.default_signals()
         signal.set_wakeup_fd(-1)
         init.end_with(shim)
-        # As a kubelet: whatever is answered is an answer.
-        asking.get(action, seconds)
+        if action.path:
+            asking.get(action, seconds)  # as a kubelet: whatever is answered is an answer
+        else:
+            asking.connect(action, seconds)
     except Exception as error:
-        os.write(writer, f'Get "{action.url}": {error}'.encode()[:WORDS_BYTES])
+        os.write(writer, f"{_asked(action)}: {error}".encode()[:WORDS_BYTES])
     finally:
         os._exit(0)
+
+
+def _asked(action: Action) -> str:
+    return f'Get "{action.url}"' if action.path else f"dial tcp {action.host}:{action.port}"

@@ -114,6 +114,20 @@ def test_nothing_is_given_out_twice_after_the_agent_was_killed(licences):
     assert has(node, "all") == ["blue", "red", "green"]
 
 
+def test_container_does_not_start_again_without_its_devices_where_the_next_agent_finds_none(
+    licences, settings
+):
+    node = licences
+    uid = asks(node, 1, "false", restartPolicy="OnFailure")
+    node.until_phase("Running")
+    node.crash()
+    settings.DEVICES = ()
+    node.again()
+    node.let_go()
+    waiting = node.until(lambda: node.agent.pods[uid].problems.get("main"))
+    assert waiting.message == f"the device blue ({LICENCE}), which the pod has, is gone"
+
+
 def test_container_that_starts_again_keeps_its_devices(licences):
     node = licences
     asks(

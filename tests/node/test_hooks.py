@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 
 import pytest
@@ -88,6 +89,14 @@ def test_hook_before_the_end_that_takes_too_long_is_ended(node):
     assert outcome(node, uid)["hook"] == "it did not end within the grace period"
 
 
+def test_container_without_a_grace_is_killed_at_once_when_its_hook_fails(node):
+    node.begin()
+    script = "trap '' TERM; while :; do sleep 0.01; done"
+    uid = node.submit(containers=[container(script, start=shell("exit 1"))], terminationGracePeriodSeconds=0)
+    node.until_phase("Failed")
+    assert outcome(node, uid)["finishedAt"] - outcome(node, uid)["startedAt"] < 25_000_000
+
+
 @pytest.mark.parametrize("how", ["liveness", "deadline"])
 def test_hook_before_the_end_runs_whoever_ends_the_container(node, how):
     node.begin()
@@ -118,6 +127,15 @@ def test_hook_that_fails_before_the_end_is_told_and_stops_nothing(node):
     node.until_phase("Failed")
     (message,) = told(uid, "FailedPreStopHook")
     assert message.endswith("exited with 7")
+
+
+def test_hook_by_connection_asks_for_no_answer(node):
+    node.begin()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hook = {"tcpSocket": {"host": "127.0.0.1", "port": silent.getsockname()[1]}}
+        node.submit(containers=[container("sleep 600", start=hook)], terminationGracePeriodSeconds=1)
+        node.until(lambda: node.status()["phase"] != "Pending")
+        assert node.status()["phase"] == "Running"
 
 
 def test_hook_by_request_asks_at_the_pods_own_address(node):

@@ -72,8 +72,39 @@ def test_capabilities_are_at_most_those_of_processes(asked, kept):
     assert set(values(options(pod({"securityContext": {"capabilities": asked}})), "--cap-add")) == kept
 
 
+@pytest.mark.parametrize(
+    ("container", "user", "kept"),
+    [
+        pytest.param({}, "nobody", set(), id="the image's user"),
+        pytest.param({}, "0:0", set(NAMES), id="the image's root"),
+        pytest.param({"runAsUser": 7}, "", set(), id="the pod's user"),
+        pytest.param({"runAsUser": 0}, "nobody", set(NAMES), id="the pod's root"),
+        pytest.param({"runAsUser": 7, "capabilities": {"add": ["KILL"]}}, "", {"KILL"}, id="one by name"),
+    ],
+)
+def test_who_is_not_root_has_no_capabilities_but_those_that_the_pod_names(container, user, kept):
+    made = pod({"securityContext": container})
+    said = image_containers.options(made, made.spec.containers[0], [], ENGINE, user=user)
+    assert set(values(said, "--cap-add")) == kept
+
+
 def test_capabilities_have_names_for_all_their_numbers():
     assert len(NAMES) == len(KEPT)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("p", "p"), ("a" * 70, "a" * 63), ("a" * 62 + "-" + "b" * 9, "a" * 62)],
+)
+def test_host_name_is_as_much_of_the_pods_name_as_the_kernel_takes(name, shown):
+    made = pod()
+    named = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name))
+    assert values(options(named), "--hostname") == [shown]
+
+
+@pytest.mark.parametrize(("given", "seconds"), [({}, "30"), ({"terminationGracePeriodSeconds": 0}, "0")])
+def test_no_grace_is_not_the_default_one(given, seconds):
+    assert values(options(pod(**given)), "--stop-timeout") == [seconds]
 
 
 def test_limits_are_the_engines():
@@ -96,7 +127,10 @@ def test_who_runs_it_is_what_the_container_says_before_the_pod():
         ("", {}, False),
         ("", {"runAsNonRoot": True}, True),
         ("0:0", {"runAsNonRoot": True}, True),
-        ("nobody", {"runAsNonRoot": True}, False),
+        ("00", {"runAsNonRoot": True}, True),
+        ("7:0", {"runAsNonRoot": True}, False),
+        ("nobody", {"runAsNonRoot": True}, True),
+        ("nobody", {}, False),
         ("root", {"runAsNonRoot": True, "runAsUser": 7}, False),
         ("nobody", {"runAsNonRoot": True, "runAsUser": 0}, True),
     ],
@@ -106,7 +140,7 @@ def test_root_is_refused_where_the_pod_says_so(user, context, is_refused):
     if not is_refused:
         image_containers.check_user(made, made.spec.containers[0], user)
         return
-    with pytest.raises(ConfigError, match="give it another runAsUser"):
+    with pytest.raises(ConfigError, match=r"give it (a|another) runAsUser"):
         image_containers.check_user(made, made.spec.containers[0], user)
 
 

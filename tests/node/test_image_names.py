@@ -27,6 +27,22 @@ def test_name_is_what_a_kubelet_pulls(text, whole):
 
 
 @pytest.mark.parametrize(
+    ("text", "built"),
+    [
+        ("mine", "localhost/mine:latest"),
+        ("mine:1", "localhost/mine:1"),
+        ("team/mine:1", "localhost/team/mine:1"),
+        ("docker.io/mine", ""),
+        ("quay.io/team/mine:1", ""),
+        ("localhost/mine", ""),
+        (f"mine@{DIGEST}", ""),
+    ],
+)
+def test_what_names_no_registry_may_have_been_built_here(text, built):
+    assert image_names.built(text) == built
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -169,7 +169,7 @@ class TestPulls:
         else:
             said = waits(begun, "ErrImagePull")
             assert "authentication required" in said or "unauthorized" in said or "invalid username" in said
-        assert not list(Path(tempfile.gettempdir()).glob("volcano-ui-auth-*"))
+        assert not list((begun.data / "node" / "pulls").iterdir())
 
     def test_registry_that_cannot_be_reached_is_said(self, begun):
         run(begun, "127.0.0.1:1/a:1")
@@ -179,6 +179,16 @@ class TestPulls:
         run(begun, "localhost/nosuch:1", imagePullPolicy="Never")
         message = waits(begun, "ErrImageNeverPull")
         assert message == 'Container image "localhost/nosuch:1" is not present with pull policy of Never'
+
+    def test_image_that_was_built_here_is_found_by_its_short_name(self, begun, podman):
+        podman.make("localhost/mine:1", 'CMD ["true"]')
+        run(begun, "mine:1", imagePullPolicy="Never")
+        begun.until_phase("Succeeded")
+
+    def test_image_of_another_registry_does_not_stand_in_for_a_short_name(self, begun, podman):
+        podman.make("another.example/somebody/tool:1", 'CMD ["true"]')
+        run(begun, "tool:1", imagePullPolicy="Never")
+        waits(begun, "ErrImageNeverPull")
 
     def test_name_that_is_none_is_said(self, begun):
         run(begun, "No Name")
@@ -278,6 +288,25 @@ class TestWalls:
         uid = run(begun, command=["sh", "-c", self.LOOK.format(data=begun.data, home=Path.home())])
         begun.until_phase("Succeeded")
         assert printed(uid) == "done\n"
+
+    def test_hosts_file_that_the_pod_mounts_is_the_one_that_it_sees(self, begun):
+        name = {"path": "hosts", "fieldRef": {"fieldPath": "metadata.name"}}
+        uid = begun.submit(
+            containers=[{
+                "name": "main", "image": engine.SHELL, "command": ["cat", "/etc/hosts"],
+                "volumeMounts": [{"name": "v", "mountPath": "/etc/hosts", "subPath": "hosts"}],
+            }],
+            volumes=[{"name": "v", "downwardAPI": {"items": [name]}}],
+        )  # fmt: skip
+        begun.until_phase("Succeeded")
+        assert printed(uid) == "p\n"
+
+    @pytest.mark.parametrize("context", [{}, {"runAsUser": 7}])
+    def test_who_is_not_root_has_no_capabilities(self, begun, context):
+        look = ["grep", "-E", "Cap(Inh|Prm|Eff|Amb)", "/proc/self/status"]
+        uid = run(begun, engine.GREETER, command=look, securityContext=context)
+        begun.until_phase("Succeeded")
+        assert [int(line.split()[1], 16) for line in printed(uid).splitlines()] == [0, 0, 0, 0]
 
     @pytest.mark.parametrize("target", ["{data}", "/etc", "../../.."])
     def test_sub_path_that_a_pod_has_made_a_link_leads_nowhere(self, begun, target):

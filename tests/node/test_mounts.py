@@ -244,3 +244,27 @@ def test_unprivileged_user_gets_the_same():
         )
     finally:
         subprocess.run(["rm", "-rf", str(home)], check=True)
+
+
+def by_name(env):
+    """A container that writes into a directory of a volume that a variable names."""
+    return {
+        "name": "main", "image": "any", "command": ["sh", "-c", "echo x > $VOLUME_V/f"], "env": env,
+        "volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": "of-$(POD)"}],
+    }  # fmt: skip
+
+
+@pytest.mark.each_runtime
+def test_sub_path_is_named_by_variables_of_the_container(node):
+    node.begin()
+    env = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+    uid = node.submit(containers=[by_name(env)], volumes=[{"name": "v", "emptyDir": {}}])
+    node.until_phase("Succeeded")
+    assert (node.data / "node" / "pods" / uid / "_volumes" / "v" / "of-p" / "f").exists()
+
+
+def test_sub_path_of_a_variable_that_the_container_does_not_have_is_refused(node):
+    node.begin()
+    node.submit(containers=[by_name([])], volumes=[{"name": "v", "emptyDir": {}}])
+    node.until(lambda: 'names the variable "POD"' in str(node.status().get("containerStatuses")))
+    assert node.state()["waiting"]["reason"] == "CreateContainerConfigError"

@@ -233,6 +233,23 @@ def test_what_is_no_answer_fails():
     assert (found.passed, found.message.endswith("the answer is not http")) == (False, True)
 
 
+@pytest.mark.parametrize("path", ["", "/"])
+@pytest.mark.parametrize(("host", "port"), [("a..b", 80), ("127.0.0.1", 70_000)])
+def test_what_cannot_be_asked_fails(host, port, path):
+    found = asked(Action(host=host, port=port, path=path))
+    assert found.passed is False
+    assert found.message
+
+
+def test_probe_for_which_there_is_no_thread_is_asked_again():
+    before = threading.stack_size(1 << 46)  # more than any machine has
+    try:
+        found = asked(Action(host="127.0.0.1", port=1))
+    finally:
+        threading.stack_size(before)
+    assert found.passed is None
+
+
 def probed(script, **given):
     return {"name": "main", "command": ["sh", "-c", script], **given}
 
