@@ -78,6 +78,12 @@ class _Pull:
     reason: str = ""
     why: str = ""
     waiting: set[Asker] = field(default_factory=set)  # who has been told that the next try is waited for
+    process: subprocess.Popen[bytes] | None = None  # that pulls it
+
+    def end(self) -> None:
+        """Have the program that pulls it end, if one does."""
+        if self.process is not None:
+            self.process.terminate()
 
     def due(self) -> float:
         """Return when the next try may be."""
@@ -116,7 +122,6 @@ class Images:
         self._looks = threading.Semaphore(AT_ONCE)
         self._turns = threading.Semaphore(AT_ONCE)
         self._is_over = False
-        self._pulling: set[subprocess.Popen[bytes]] = set()
 
     def have(self, pod: Pod, container: Container) -> Local:
         """Return the image that a container is about to start from; ImageWaits while it has none.
@@ -170,13 +175,16 @@ class Images:
         return self._told.pop(uid, [])
 
     def forget(self, uid: str) -> None:
-        """Drop what is remembered for a pod."""
+        """Drop what is remembered for a pod, and end pulls that it alone has waited for: one that hangs must not keep its turn."""
         self._told.pop(uid, None)
         self._misnamed = {asker for asker in self._misnamed if asker[0] != uid}
         self._granted = {asker: image for asker, image in self._granted.items() if asker[0] != uid}
         for key, pull in list(self._pulls.items()):
+            asked = bool(pull.askers)
             pull.askers = {asker: None for asker in pull.askers if asker[0] != uid}
-            if not pull.askers and not pull.running:
+            if asked and not pull.askers and pull.running:
+                pull.end()
+            elif not pull.askers and not pull.running:
                 del self._pulls[key]
 
     def start(self) -> None:
@@ -185,8 +193,8 @@ class Images:
     def stop(self) -> None:
         """End what is being pulled; the next agent begins again."""
         self._is_over = True  # who waits for a turn does not begin
-        for process in list(self._pulling):
-            process.terminate()
+        for pull in list(self._pulls.values()):
+            pull.end()
 
     def _begin(self, key: str, pull: _Pull, name: str) -> None:
         pull.running, pull.progress = True, ""
@@ -260,7 +268,8 @@ class Images:
             began = time.monotonic()
             pull.progress = f'Pulling image "{pull.image}"'
             self._say(_News(key, "Pulling", pull.progress))
-            why = "the agent has ended" if self._is_over else self._pull(pull, name)
+            is_wanted = bool(pull.askers) and not self._is_over
+            why = self._pull(pull, name) if is_wanted else "nobody waits for it any more"
         if why:
             return _News(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
         found = self._find((name,), name)
@@ -321,7 +330,7 @@ class Images:
             stdin=subprocess.DEVNULL,
             env=environment(),
         ) as process:
-            self._pulling.add(process)
+            pull.process = process
             for line in process.stdout or ():
                 text = line.decode(errors="replace").rstrip()
                 last = [*last, text][-LINES:]
@@ -330,7 +339,7 @@ class Images:
                     pull.progress = (
                         f'Pulling image "{pull.image}": {layers} layer{"s" if layers > 1 else ""} so far'
                     )
-        self._pulling.discard(process)
+        pull.process = None
         return process.returncode, "\n".join(last)
 
 

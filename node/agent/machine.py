@@ -202,7 +202,7 @@ class Machine:
             self.cluster.write(
                 Patch(NODES, "", self.name, {"status": self._status(now_us, before)}, "status")
             )
-        except ApiError:  # the node was deleted by somebody: it is made again with the next beat
+        except NotFound:  # the node was deleted by somebody
             self.announce()
         self._said = said
 

@@ -81,6 +81,18 @@ def test_credentials_of_an_agent_that_was_killed_are_removed_by_the_next(pulls):
     assert not left.exists()
 
 
+def test_pull_that_hangs_gives_its_turn_back_when_its_pods_are_gone(pulls):
+    away = [pod(f"registry.example/away:{number}", uid=f"u-{number}") for number in range(4)]
+    for each in away:
+        pulls.had(each)
+    until(lambda: len(pulls.pulled()) == 3)
+    (last,) = {f"registry.example/away:{number}" for number in range(4)} - set(pulls.pulled())
+    for each in away:
+        if each.spec.containers[0].image != last:
+            pulls.images.forget(each.metadata.uid)
+    until(lambda: last in pulls.pulled())
+
+
 def test_image_that_is_here_does_not_wait_for_pulls_that_never_end(pulls):
     for number in range(5):
         pulls.had(pod(f"registry.example/away:{number}", uid=f"u-{number}"))
