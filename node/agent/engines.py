@@ -117,8 +117,14 @@ def _tried(program: str, wall: Wall) -> Engine:
                 failed = failed if str(failed) else error
                 continue
             stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
-            cdi = _knows_cdi(kind, version, program)
-            return Engine(kind, version, (program, *options), limits, stages, cdi)
+            return Engine(
+                kind,
+                version,
+                (program, *options),
+                limits and _limits(kind, program),
+                stages,
+                _knows_cdi(kind, version, program),
+            )
     raise failed
 
 
@@ -129,6 +135,16 @@ def _version(program: str) -> tuple[str, str]:
     if found is None:
         raise EngineFails(f"it calls itself {said.strip()[:60]!r}, neither podman nor docker")
     return found[1], found[2]
+
+
+def _limits(kind: str, program: str) -> bool:
+    """Tell whether an engine that took limits keeps them: without control groups it may leave them out with a warning alone."""
+    asked = "{{json .Host.CgroupControllers}}" if kind == "podman" else "{{json .MemoryLimit}}"
+    try:
+        found = json.loads(_asked((program, "info", "--format", asked)))
+    except (EngineFails, ValueError):  # one that does not tell
+        return True
+    return "memory" in found if isinstance(found, list) else bool(found)
 
 
 def _knows_cdi(kind: str, version: str, program: str) -> bool:
