@@ -288,17 +288,19 @@ def _pod_row(stored: Stored) -> str:
             "id": f"pod-{stored.uid}",
             "job": owner.name if owner and owner.kind == JOBS.kind else "",
             "phase": "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Pending",
-            "asked": [amounts.show(name, amount) for name, amount in _asked(pod).items() if name != "pods"],
+            "asked": _asked(pod),
             "created": stored.created,
         },
     )
 
 
-def _asked(pod: Pod) -> Amounts:
+def _asked(pod: Pod) -> list[str]:
+    """Return what a pod asks for, in words; nothing where that cannot be read."""
     try:
-        return amounts.pod_request(pod.spec)
+        asked = amounts.pod_request(pod.spec)
     except ValueError:
-        return {}
+        return []
+    return [amounts.show(name, asked[name]) for name in usage_bar.in_order(asked) if name != "pods"]
 
 
 def events_about(actor: Actor, uid: str) -> list[events.Shown]:

@@ -8,7 +8,7 @@ from dashboard.parts import svg
 from kube import amounts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from django.utils.safestring import SafeString
 
@@ -58,5 +58,10 @@ def plain(resource: str, amount: int) -> str:
 def table(used: Mapping[str, int], capacity: Mapping[str, int]) -> list[Use]:
     """Return every resource that is used or limited, the usual ones first."""
     named = {name for each in (used, capacity) for name, amount in each.items() if amount}
-    order = [name for name in FIRST if name in named] + sorted(named - set(FIRST))
-    return [of(name, used.get(name, 0), capacity.get(name, 0)) for name in order]
+    return [of(name, used.get(name, 0), capacity.get(name, 0)) for name in in_order(named)]
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names of resources in the order in which readers expect them."""
+    named = set(names)
+    return [name for name in FIRST if name in named] + sorted(named - set(FIRST))
