@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 STREAMS = ("stdin", "stdout", "stderr")
 TERMINAL = "tty"  # one descriptor that is both input and output
 MOST_FDS = 4  # of an answer
-LONGEST_ANSWER = (
-    64 * 1024
-)  # who sends more without an end of the line, as another machine may, is not listened to
+# Who sends more without an end of the line, as another machine may, is not listened to.
+LONGEST_ANSWER = 64 * 1024
 
 
 class AnswerLine:

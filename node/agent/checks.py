@@ -77,9 +77,8 @@ class Checks:
     def _ask(self, check: Check, directory: Path | None) -> None:
         try:
             answer = self._asked(check, directory)
-        except (
-            Exception
-        ) as error:  # no room for a socket or a pipe; without an answer it would never be asked again
+        # No room for a socket or a pipe, or whatever it is: without an answer the probe would never be asked again.
+        except Exception as error:
             answer = Checked(check, None, str(error))
         self._say(answer)
 

@@ -38,9 +38,8 @@ LONGEST_LINE = 60_000  # bytes that engines take from a line of a file with vari
 NOTE = "engine.json"  # in the attempt's directory: how its container is called and removed
 VARIABLES = "env"  # beside it: the container's variables, until it is created
 COMMAND_MARK = "VOLCANO_EXEC_ID"  # a variable by which what a command of exec started is known
-ENDED_KEPT = (
-    100  # commands that have ended whose marks are kept, as what they forked may still have to be ended
-)
+# Commands that have ended whose marks are kept, as what they forked may still have to be ended.
+ENDED_KEPT = 100
 _NEVER = "0001-01-01"  # when a container started that did not
 
 
