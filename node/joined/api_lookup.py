@@ -145,6 +145,9 @@ class ApiLookup:
                 self._outage.lasts(error)
             except Dismissed:
                 return  # the watch says so
+            except Exception:
+                # Whatever it is: without this thread pods would go on with what ConfigMaps and Secrets said before.
+                log.exception("the look for changes of ConfigMaps and Secrets has failed")
 
     def look(self) -> None:
         """Tell of what has changed since it was read."""

@@ -158,6 +158,9 @@ class PodWatch:
                 self._outage.lasts(f"an answer cannot be read: {error}")
             except ApiError as error:
                 self._answered(error)
+            except Exception:
+                # Whatever it is: without this thread the node would look well, and hear of no pod any more.
+                log.exception("the watch of the node's pods has failed")
             failures = failures + 1 if clock.monotonic() - begun < SHORT_S else 0
             if failures:
                 self._stop.wait(reflection.wait_s(failures, self._random.random()))

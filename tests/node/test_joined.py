@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import selectors
 import shutil
 import socket
 import tempfile
@@ -24,7 +27,7 @@ from kube.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, 
 from node.agent.cluster import Dismissed
 from node.joined import client, joining, membership
 from node.joined.joining import JoinError
-from node.joined.pod_watch import Gap
+from node.joined.pod_watch import Gap, PodWatch
 from tests.apiserver.client import serving
 from tests.node.driving import NODE
 from tests.node.joined import JoinedNode
@@ -367,18 +370,49 @@ def test_only_a_cluster_dismisses_a_node(monkeypatch):
             pass
 
     monkeypatch.setattr(client, "AGAIN_S", 0.0)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Gate) as gate:
-        thread = threading.Thread(target=gate.serve_forever)
+    with _standing_in(Gate) as url:
+        asking = client.Client(membership.Server(url, "t", ""))
+        with pytest.raises(Unreachable, match="somebody else answers"):
+            asking.ask("GET", "/api/v1/pods")
+        Gate.said = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
+        with pytest.raises(Dismissed):
+            asking.ask("GET", "/api/v1/pods")
+
+
+def test_a_watch_that_says_what_nobody_foresaw_is_begun_again():
+    asked = []
+
+    class Odd(BaseHTTPRequestHandler):
+        """A server of another kind, whose pods have no uid."""
+
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "resourceVersion": "7"}}
+            self.wfile.write(json.dumps({"type": "ADDED", "object": pod}).encode() + b"\n")
+
+        def log_message(self, *_):
+            pass
+
+    with _standing_in(Odd) as url, selectors.DefaultSelector() as selector:
+        watch = PodWatch(client.Client(membership.Server(url, "t", "")), NODE, selector)
+        watch.position = 1
+        watch.start()
+        until(lambda: len(asked) > 1)
+        watch.close()
+
+
+@contextlib.contextmanager
+def _standing_in(handler):
+    """Serve what a handler says in a server's place; give its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            asking = client.Client(membership.Server(f"http://127.0.0.1:{gate.server_port}", "t", ""))
-            with pytest.raises(Unreachable, match="somebody else answers"):
-                asking.ask("GET", "/api/v1/pods")
-            Gate.said = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
-            with pytest.raises(Dismissed):
-                asking.ask("GET", "/api/v1/pods")
+            yield f"http://127.0.0.1:{server.server_port}"
         finally:
-            gate.shutdown()
+            server.shutdown()
             thread.join()
 
 
