@@ -52,7 +52,7 @@ def options(
     user is the image's.
     """
     said = [
-        "--pull", "never", "--log-driver", "none", "--network", "host",
+        "--pull", "never", "--log-driver", "none", "--network", "host", "--no-healthcheck",
         "--hostname", (pod.spec.hostname or pod.metadata.name)[:HOSTNAME_MOST].rstrip("-."),
         "--stop-timeout", str(grace_s(pod)),
         *_labels(pod, container), *more, *_wall(container, is_root=_is_root(pod, container, user)), *_user(pod, container),
