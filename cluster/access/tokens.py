@@ -32,7 +32,7 @@ from cluster.access.audit import Deed
 from cluster.access.authorizer import ACCOUNT, BOOTSTRAPPERS, NODE, NODES, Actor
 from cluster.access.roles import RANK
 from cluster.models import Token
-from cluster.store import store
+from cluster.store import sql, store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, invalid, required
 from kube.meta import timestamp
 from kube.resources import NODES as NODE_KIND
@@ -201,6 +201,7 @@ def visible(actor: Actor, *, now: int | None = None) -> list[Token]:
 def revoke(actor: Actor, number: int, *, now: int | None = None) -> Token:
     """End a token: one's own, any user's or node's for an administrator, a service account's for one of its namespace."""
     with transaction.atomic():
+        sql.lock_head(store.using)  # a machine that joins with the token now is before this, or is refused
         row = Token.objects.select_related("user").filter(pk=number).first()
         if row is None or not _may_revoke(actor, row):
             raise NotFound("There is no such token, or it is not yours.")
