@@ -11,7 +11,14 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-SYSTEMS = ("tests/system/", "tests/contract/", "tests/browser/")
+SYSTEMS = (
+    "tests/system/",
+    "tests/contract/",
+    "tests/browser/",
+    # Browsers let go of what they load when the machine's network changes, as the last of these has it do.
+    "tests/dashboard/browser/",
+    "tests/apiserver/watch/test_vanished.py",
+)
 # They begin before others, so that no worker is left with one of them at the end.
 LONG = (
     "tests/simulation/test_simulation.py",
@@ -21,7 +28,6 @@ LONG = (
     "tests/frontend/test_frontend.py",
     "tests/apiserver/test_rights.py",
     "tests/jobs/test_bad_luck.py",
-    "tests/dashboard/browser/test_live_page.py",
     "tests/cluster/remote/webhooks/test_rulings.py",
     "tests/cluster/store/test_machine.py",
     "tests/node/test_agent.py",

@@ -268,8 +268,7 @@ class Images:
             began = time.monotonic()
             pull.progress = f'Pulling image "{pull.image}"'
             self._say(_News(key, "Pulling", pull.progress))
-            is_wanted = bool(pull.askers) and not self._is_over
-            why = self._pull(pull, name) if is_wanted else "nobody waits for it any more"
+            why = self._pull(pull, name) if self._is_wanted(pull) else "nobody waits for it any more"
         if why:
             return _News(key, "ErrImagePull", f'failed to pull image "{pull.image}": {why}', over=True)
         found = self._find((name,), name)
@@ -279,6 +278,9 @@ class Images:
         message = f'Successfully pulled image "{pull.image}" in {took}. Image size: {found.size} bytes.'
         self._say(_News(key, "Pulled", message))
         return _News(key, "", "", found, over=True)
+
+    def _is_wanted(self, pull: _Pull) -> bool:
+        return bool(pull.askers) and not self._is_over
 
     def _names(self, text: str, name: str) -> list[str]:
         """Return under which whole names an image may be here.
@@ -305,7 +307,7 @@ class Images:
         try:
             code, said = self._said(pull, [*self._engine.program, *self._words(pull.auths, folder), name])
         finally:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)  # the next agent may have removed it
         return problem(said) if code else ""
 
     def _words(self, auths: dict[str, Any], folder: Path) -> list[str]:
@@ -331,6 +333,8 @@ class Images:
             env=environment(),
         ) as process:
             pull.process = process
+            if not self._is_wanted(pull):  # who asked for it went while the program began
+                pull.end()
             for line in process.stdout or ():
                 text = line.decode(errors="replace").rstrip()
                 last = [*last, text][-LINES:]

@@ -64,10 +64,10 @@ def test_container_is_adopted_by_the_next_agent(begun):
 
 
 def test_containers_are_gone_when_they_have_ended(begun, docker):
-    run(begun, command=["sh", "-c", "exit 3"])
+    uid = run(begun, command=["sh", "-c", "exit 3"])
     begun.until_phase("Failed")
     assert begun.state()["terminated"]["exitCode"] == 3
-    until(lambda: not docker.names())
+    until(lambda: not any(uid in each for each in docker.names()))
 
 
 def test_node_says_by_what_images_run(begun):
