@@ -39,7 +39,8 @@ POSTGRESQL = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
-    "options": "-c idle_in_transaction_session_timeout=25s",
+    # Who waits for a lock gives up before that, so that sleepers who wait for each other do not get it one after the other.
+    "options": "-c idle_in_transaction_session_timeout=25s -c lock_timeout=20s",
 }
 # Otherwise it was installed from a wheel, which brings no recipes, no source of the front end and no folder to write in.
 IS_CLONE = (PROJECT / "Makefile").is_file()

@@ -33,6 +33,7 @@ def alone() -> Iterator[None]:
         yield
         return
     with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = 0")  # the one before takes as long as it takes
         cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
     try:
         yield
@@ -41,3 +42,4 @@ def alone() -> Iterator[None]:
         raise
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+        cursor.execute("RESET lock_timeout")

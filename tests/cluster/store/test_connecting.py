@@ -37,3 +37,4 @@ def test_who_falls_asleep_amid_a_transaction_holds_its_locks_for_a_while_only(
 ):
     with django_db_blocker.unblock():
         assert connected(sql.rows, database, "SHOW idle_in_transaction_session_timeout") == [("25s",)]
+        assert connected(sql.rows, database, "SHOW lock_timeout") == [("20s",)]
