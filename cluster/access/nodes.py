@@ -66,17 +66,8 @@ def check_delete(node: str, verb: str, resource: Resource, old: Object) -> None:
     _check(node, verb, resource.id, old)
 
 
-def is_bound(node: str, namespace: str, name: str) -> bool:
-    """Whether there is a pod of a name that is bound to a node."""
-    try:
-        return node_rights.is_bound(node, store.get(PODS, namespace, name).object)
-    except NotFound:
-        return False
-
-
-def _is_about_bound(node: str, event: Object) -> bool:
-    """Whether an event is about a pod that is bound to a node; by the uid of something else it would count as about that."""
-    namespace, name, uid = node_rights.about(event)
+def is_bound(node: str, namespace: str, name: str, uid: str = "") -> bool:
+    """Whether there is a pod of a name that is bound to a node, and has a uid where one is given."""
     try:
         pod = store.get(PODS, namespace, name)
     except NotFound:
@@ -95,7 +86,7 @@ def _check(node: str, verb: str, target: str, obj: Object) -> None:
     namespace, name = meta.get("namespace") or "", meta.get("name") or ""
     match node_rights.condition(verb, target):
         case If.ABOUT:
-            is_free = _is_about_bound(node, obj)
+            is_free = is_bound(node, *node_rights.about(obj))
         case If.BOUND:
             is_free = node_rights.is_bound(node, obj)
         case _:

@@ -117,14 +117,8 @@ def _tried(program: str, wall: Wall) -> Engine:
                 failed = failed if str(failed) else error
                 continue
             stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
-            return Engine(
-                kind,
-                version,
-                (program, *options),
-                limits and _limits(kind, program),
-                stages,
-                _knows_cdi(kind, version, program),
-            )
+            keeps, cdi = limits and _limits(kind, program), _knows_cdi(kind, version, program)
+            return Engine(kind, version, (program, *options), keeps, stages, cdi)
     raise failed
 
 

@@ -39,9 +39,8 @@ class Seen(NamedTuple):
     kinds: tuple[Kind, ...] = ()
     gone: frozenset[tuple[str, str]] = frozenset()  # resource and id of what was there, or is declared
     figures: dict[str, dict[str, Figures]] = {}
-    named: dict[
-        tuple[str, str], str
-    ] = {}  # resource and id → the name by which an engine gives the device, where it has one
+    # By resource and id the name by which an engine gives the device, where it has one.
+    named: dict[tuple[str, str], str] = {}
 
     def by_engine(self, share: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
         """Return what an engine is to give a container with such devices: their names in vendors' specs (CDI), else their files."""

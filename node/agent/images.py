@@ -180,11 +180,12 @@ class Images:
         self._misnamed = {asker for asker in self._misnamed if asker[0] != uid}
         self._granted = {asker: image for asker, image in self._granted.items() if asker[0] != uid}
         for key, pull in list(self._pulls.items()):
-            asked = bool(pull.askers)
             pull.askers = {asker: None for asker in pull.askers if asker[0] != uid}
-            if asked and not pull.askers and pull.running:
+            if pull.askers:
+                continue
+            if pull.running:
                 pull.end()
-            elif not pull.askers and not pull.running:
+            else:
                 del self._pulls[key]
 
     def start(self) -> None:
