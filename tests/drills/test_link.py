@@ -115,9 +115,8 @@ def test_its_use_is_measured(client, pod):
 
     (container,) = until(figures)
     assert container["usage"]["cpu"] != "0"
-    names = [one["metadata"]["name"] for one in client.http.get(f"{METRICS}/nodes").json()["items"]]
-    assert "second" in names
-    assert len(names) == 2
+    machines = until(lambda: len(found := client.http.get(f"{METRICS}/nodes").json()["items"]) == 2 and found)
+    assert "second" in {one["metadata"]["name"] for one in machines}
 
 
 def test_an_agent_that_is_killed_ends_commands_and_is_missed_in_words(two, client, machine, pod):

@@ -68,6 +68,9 @@ class Drill:
         self.check_reasons()
         self._ask("DELETE", f"{BATCH}/namespaces/{self.namespace}/jobs")
         until(lambda: not self.jobs(), every_s=LOOK_S, what="the end of the jobs")
+        # Which go before their pods do, and a pod that is still there has its part of a node.
+        path = f"{CORE}/namespaces/{self.namespace}/pods"
+        until(lambda: not self._ask("GET", path)["items"], every_s=LOOK_S, what="the end of their pods")
         for node, labels in self._labels.items():
             self._patch_node(node, dict.fromkeys(labels))
         if self.is_configured:
