@@ -39,9 +39,20 @@ POSTGRESQL = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
-    # Who waits for a lock gives up before that, so that sleepers who wait for each other do not get it one after the other.
-    "options": "-c idle_in_transaction_session_timeout=25s -c lock_timeout=20s",
+    "options": " ".join(
+        f"-c {each}"
+        for each in (
+            "tcp_keepalives_idle=10",
+            "tcp_keepalives_interval=5",
+            "tcp_keepalives_count=3",
+            "tcp_user_timeout=25s",
+            "idle_in_transaction_session_timeout=25s",
+            # Who waits for a lock gives up before that, so that fewer sleepers get it one after the other.
+            "lock_timeout=20s",
+        )
+    ),
 }
+LONGEST_SESSION = 63  # letters of an application_name that PostgreSQL keeps
 # Otherwise it was installed from a wheel, which brings no recipes, no source of the front end and no folder to write in.
 IS_CLONE = (PROJECT / "Makefile").is_file()
 
@@ -85,8 +96,15 @@ def usual_state_directory() -> Path:
 
 
 def instance(data: Path) -> str:
-    """Return the name of the `up` on a state directory of this machine or container: one at a time runs there."""
-    return f"{socket.gethostname()}-{hashlib.sha256(os.fsencode(data)).hexdigest()[:8]}"
+    """Return the name of the `up` on a state directory of this machine or container: one at a time runs there.
+
+    Its sessions have it in PostgreSQL (`cluster.store.sql.end_sessions`), so it is no longer than a name is there.
+    """
+    name = f"{socket.gethostname()}-{hashlib.sha256(os.fsencode(data)).hexdigest()[:8]}"
+    if len(name) <= LONGEST_SESSION:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{name[: LONGEST_SESSION - len(digest) - 1]}-{digest}"
 
 
 def up_command(**options: object) -> str:
@@ -339,15 +357,18 @@ def _create_secret(file: Path) -> None:
     draft.unlink()
 
 
-def database(file: Path, cluster: str = "", *, synchronous: str = "normal") -> dict[str, Any]:
+def database(
+    file: Path, cluster: str = "", *, instance: str = "", synchronous: str = "normal"
+) -> dict[str, Any]:
     """Return Django's description of the database: PostgreSQL by DATABASE_URL, otherwise SQLite in file.
 
-    cluster is the name of the one of several clusters whose database it is. synchronous says when SQLite waits for
-    the disk: at each commit ("full"), or when it tidies up ("normal").
+    cluster is the name of the one of several clusters whose database it is. instance is the name of this `up`, which its
+    sessions have in PostgreSQL. synchronous says when SQLite waits for the disk: at each commit ("full"), or when it
+    tidies up ("normal").
     """
     url = text("DATABASE_URL") or os.environ.get("DATABASE_URL", "")
     url = for_cluster("DATABASE_URL", url, cluster)
-    return _postgresql(url) if url else _sqlite(file, synchronous)
+    return _postgresql(url, instance) if url else _sqlite(file, synchronous)
 
 
 def redis_url(name: str, cluster: str = "") -> str:
@@ -379,7 +400,7 @@ def _sqlite(file: Path, synchronous: str) -> dict[str, Any]:
     }
 
 
-def _postgresql(url: str) -> dict[str, Any]:
+def _postgresql(url: str, instance: str) -> dict[str, Any]:
     parts = urlsplit(url)
     name = unquote(parts.path.lstrip("/"))
     if parts.scheme not in ("postgres", "postgresql") or not name:
@@ -387,7 +408,7 @@ def _postgresql(url: str) -> dict[str, Any]:
             f"DATABASE_URL is {_without_password(url)!r}; set it to postgresql://user:password@host:5432/name, "
             "or leave it empty for SQLite."
         )
-    options: dict[str, Any] = POSTGRESQL | dict(parse_qsl(parts.query))
+    options: dict[str, Any] = POSTGRESQL | dict(parse_qsl(parts.query)) | {"application_name": instance}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": name,

@@ -137,12 +137,14 @@ TEMPLATES = [
 ]
 
 SYNCHRONOUS = env.one_of("SYNCHRONOUS", ("normal", "full")) or "normal"  # of SQLite
-DATABASES = {"default": env.database(DATA / "db.sqlite3", CLUSTER_NAME, synchronous=SYNCHRONOUS)}
+DATABASES = {
+    "default": env.database(DATA / "db.sqlite3", CLUSTER_NAME, instance=INSTANCE, synchronous=SYNCHRONOUS)
+}
 ACCOUNTS_DATABASE = "default"
 if HOME != DATA:
     ACCOUNTS_DATABASE = "accounts"
     DATABASES[ACCOUNTS_DATABASE] = env.database(
-        HOME / "db.sqlite3", CLUSTERS[0].name, synchronous=SYNCHRONOUS
+        HOME / "db.sqlite3", CLUSTERS[0].name, instance=INSTANCE, synchronous=SYNCHRONOUS
     )
     DATABASE_ROUTERS = ["cluster.several.router.Accounts"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -47,6 +47,9 @@ class Candidate:
         self._sight = lease.looked_at(self._sight, found)
         if lease.turn(self._sight, self.name, now) == "wait":
             return row.holder
+        if row.holder not in ("", self.name):
+            # It may sleep amid a transaction, in which it has locked what this one needs, the lease itself too.
+            sql.end_sessions(connection.alias, row.holder)
         is_renewal = (row.holder, row.term) == (self.name, self._term)
         term = row.term if is_renewal else row.term + 1
         unchanged = ProgramsLease.objects.filter(id=1, term=row.term, renewals=row.renewals)

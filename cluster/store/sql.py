@@ -89,6 +89,20 @@ def lock_head(using: str) -> int:
     return int(found[0][0])
 
 
+def end_sessions(using: str, instance: str) -> None:
+    """End what another `up` has open in PostgreSQL, by its name, and so free what it has locked; needs no right but that of its own role.
+
+    No timeout of PostgreSQL does that for all: one amid a pipeline of statements is not idle, and who waits for a
+    sleeper's lock may get it asleep.
+    """
+    if connections[using].vendor == "postgresql":
+        text = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+            " AND datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
+        )
+        rows(using, text, [instance])
+
+
 def log_row(using: str) -> tuple[int, int]:
     """Return the newest revision and the newest compacted one; zeros before the first write.
 

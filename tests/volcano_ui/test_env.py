@@ -27,6 +27,11 @@ from volcano_ui import env
         ),
         pytest.param("postgres://db/batch", ("", "", "db", "", "batch", {}), id="short scheme"),
         pytest.param(
+            "postgres://db/batch?application_name=mine",
+            ("", "", "db", "", "batch", {}),
+            id="another name of sessions, which are told by ours",
+        ),
+        pytest.param(
             "postgresql:///postgres?host=/run/pg&user=ann",
             ("ann", "", "/run/pg", "", "postgres", {}),
             id="socket",
@@ -35,11 +40,21 @@ from volcano_ui import env
 )
 def test_database_url(url, expected, monkeypatch, tmp_path):
     monkeypatch.setenv("DATABASE_URL", url)
-    found = env.database(tmp_path / "db")
+    found = env.database(tmp_path / "db", instance="host-1")
     assert found["ENGINE"] == "django.db.backends.postgresql"
     *parts, options = expected
     assert [found[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")] == parts
-    assert found["OPTIONS"] == env.POSTGRESQL | options
+    assert found["OPTIONS"] == env.POSTGRESQL | options | {"application_name": "host-1"}
+
+
+@pytest.mark.parametrize("host", ["host", "h" * 54, "h" * 55, "h" * 64], ids=len)
+def test_instance_is_no_longer_than_the_name_of_a_session(host, monkeypatch, tmp_path):
+    names = set()
+    for end in "ab":
+        monkeypatch.setattr("socket.gethostname", lambda end=end: host[:-1] + end)
+        names |= {env.instance(tmp_path / "one"), env.instance(tmp_path / "other")}
+    assert len(names) == 4
+    assert max(map(len, names)) <= env.LONGEST_SESSION
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hunter2@h/x", "postgresql://u:hunter2@h", "nonsense"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
+from psycopg import OperationalError
 
 from cluster.models import ProgramsLease
 from cluster.remote import recorder, standby
@@ -41,6 +43,29 @@ def test_lease_that_is_not_renewed_is_taken(moved_clock, silent_s, leads):
     moved_clock.move(silent_s)
     assert second.turn() == leads
     assert first.turn() == leads, "who was away too long has lost it"
+
+
+@pytest.mark.parametrize("asleep", ["between two statements", "amid a pipeline of statements"])
+def test_who_sleeps_amid_a_transaction_holds_nobody_up(moved_clock, asleep):
+    """The second is no end of a statement to PostgreSQL, so that no timeout of it counts."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite is on one machine, which sleeps as a whole")
+    first, second = Candidate("first"), Candidate("second")
+    first.turn()
+    second.turn()
+    text = "SELECT term FROM cluster_programslease WHERE id = 1 FOR UPDATE"
+    with contextlib.closing(connections.create_connection("default")) as sleeper:
+        sleeper.settings_dict["OPTIONS"]["application_name"] = "first"
+        sleeper.ensure_connection()
+        sleeper.set_autocommit(False)
+        amid = sleeper.connection.pipeline() if "pipeline" in asleep else contextlib.nullcontext()
+        with contextlib.suppress(OperationalError), amid:  # a pipeline ends with an answer
+            sleeper.connection.execute(text).fetchone()
+            moved_clock.move(DURATION_S)
+            assert second.turn() == "second"
+        with pytest.raises(OperationalError):
+            sleeper.connection.execute("SELECT 1")
+    assert first.turn() == "second"
 
 
 def test_renewal_counts_from_when_it_was_seen(moved_clock):
