@@ -138,10 +138,10 @@ def test_a_query_is_not_logged(watch, api, caplog):
         assert opened.ping().wait(HANG_S)
     with (
         contextlib.suppress(InvalidStatus),
-        connect(f"{api.url.replace('http', 'ws')}{MAPS}?watch=1&token=hush"),
+        connect(f"{api.url.replace('http', 'ws')}{MAPS}?watch=1&token=hush", open_timeout=HANG_S),
     ):
         pass
-    assert httpx.get(f"{api.url}{MAPS}?token=hush").status_code == 401
+    assert httpx.get(f"{api.url}{MAPS}?token=hush", timeout=HANG_S).status_code == 401
     said = [record.getMessage() for record in caplog.records if record.name in ("uvicorn.error", "cluster")]
     assert not [text for text in said if "hush" in text]
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.api.conftest import config_map
+from tests.waiting import HANG_S
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
@@ -124,7 +125,7 @@ def test_refusals_are_statuses(api, case):
 def test_nobody_in_particular_is_unauthorized(server):
     import httpx
 
-    answer = httpx.get(f"{server}{MAPS}")
+    answer = httpx.get(f"{server}{MAPS}", timeout=HANG_S)
     assert answer.status_code == 401
     assert answer.json()["reason"] == "Unauthorized"
 

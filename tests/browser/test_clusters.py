@@ -100,4 +100,4 @@ def test_the_menu_says_that_a_cluster_is_away_and_fits_the_window(page, axe, pai
     expect(page.get_by_label("Cluster", exact=True)).to_contain_text("away")
     expect(page.get_by_role("link", name="default", exact=True).first).to_be_visible()
     first.start()
-    expect(page.locator("[data-word=live]").first).to_be_attached(timeout=60_000)
+    expect(page.locator("[data-word=live]").first).to_be_attached()

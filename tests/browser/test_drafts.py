@@ -120,6 +120,8 @@ def test_what_was_refused_is_one_draft_until_it_is_accepted(page):
     page.goto("/jobs/new/")
     write(page, written("refused").replace("replicas: 1", "replicas: -1"))
     page.get_by_role("button", name="Submit the job").click()
+    # The answer has the number of its draft; the page before it is refused by its own check, too.
+    expect(page.locator('#editor:not([data-draft-id=""])')).to_be_visible()
     expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "refused")
     write(page, written("refused"))
     expect(page.locator("[data-part=verdict]")).to_contain_text("would be accepted")

@@ -209,7 +209,7 @@ def test_job_of_the_design_is_pasted_and_submitted_as_it_is_printed(page, watche
     expect(page.locator("[data-part=form] .task-form")).to_have_count(2)
     page.get_by_role("button", name="Submit the job").click()
     page.wait_for_url("**/jobs/default/tf-job/")
-    expect(page.locator("#table-rows tr")).to_have_count(6)
+    expect(live(page).locator("#table-rows tr")).to_have_count(6)
     page.get_by_role("button", name="Delete").first.click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     page.wait_for_url("**/jobs/")

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from kube.resources import JOBS
 from tests.browser.test_journeys import live, stays, unchanged
 from tests.browser.world import TUNING, write
+from tests.waiting import until
 
 pytestmark = pytest.mark.system
 
@@ -111,3 +112,5 @@ def test_ten_thousand_jobs_are_made_whole_and_shown_on_one_page(enter, person, s
     expect(page.locator("#table-rows td a")).to_have_count(10_000)
     uid = page.locator("button[name=uid]").get_attribute("value")
     assert person.post("/sweeps/default/large/delete/", uid=uid).status_code == 302
+    with system.store() as store:
+        until(lambda: not store.names(JOBS, text="large-"), every_s=0.5, what="the end of its jobs")

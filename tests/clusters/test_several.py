@@ -12,7 +12,7 @@ import pytest
 
 from cluster.several import reports
 from tests.system.harness import System, running
-from tests.system.work import Page, Person, job, shell
+from tests.system.work import COMPLETED, Page, Person, job, shell
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
@@ -71,7 +71,7 @@ def pids(many, mark, cluster):
 def test_one_login_counts_for_both_and_each_shows_its_own(person):
     address = submit(person, "dev", "of-dev")
     assert address == "/c/dev/jobs/default/of-dev/"
-    until(lambda: "Completed" in person.get(address).text, what="the job's end in dev")
+    until(lambda: COMPLETED in person.get(address).text, what="the job's end in dev")
     assert "of-dev" in person.get("/c/dev/jobs/").text
     assert "of-dev" not in person.get("/c/home/jobs/").text
     assert person.get("/c/home/jobs/default/of-dev/").status_code == 404
@@ -139,7 +139,7 @@ def test_a_cluster_whose_processes_are_killed_comes_back_and_the_other_goes_on(p
     assert person.get("/c/home/jobs/").status_code == 200
     until(lambda: pids(many, "up --behind-front", "dev") not in ([], [up]), what="its next start")
     until(lambda: person.get(address).status_code == 200, what="its pages")
-    until(lambda: "Completed" in person.get(address).text, what="what happened meanwhile")
+    until(lambda: COMPLETED in person.get(address).text, what="what happened meanwhile")
 
 
 def test_a_cluster_that_is_away_is_called_so_and_the_other_goes_on(person, first, many):
@@ -151,7 +151,8 @@ def test_a_cluster_that_is_away_is_called_so_and_the_other_goes_on(person, first
     state = page.partition('id="state-of-cluster-dev"')[2].partition("</a>")[0]
     assert 'data-word="away"' in state
     assert "since" in state
-    until(lambda: "Completed" in person.get(submit(person, "home", "meanwhile")).text, what="a job of home")
+    meanwhile = submit(person, "home", "meanwhile")
+    until(lambda: COMPLETED in person.get(meanwhile).text, what="a job of home")
     assert person.get(address).status_code == 200
     first.start()
     until(lambda: word_of(many, "dev") == "live", what="dev being live again")

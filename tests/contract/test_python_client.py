@@ -55,9 +55,12 @@ def watched(core, name, until, **options):
     raise AssertionError(f"{name} never was {until}, only {seen}")
 
 
-def test_a_pod_runs_is_watched_and_its_log_followed(core):
-    made = core.create_namespaced_pod("default", pod("counts", "for i in 1 2 3; do echo $i; sleep 0.3; done"))
+def test_a_pod_runs_is_watched_and_its_log_followed(core, tmp_path):
+    script = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; for i in 1 2 3; do echo $i; done"
+    made = core.create_namespaced_pod("default", pod("counts", script))
     since = made.metadata.resource_version
+    watched(core, "counts", {"Running"}, resource_version=since)
+    (tmp_path / "go").touch()
     phases = watched(core, "counts", {"Succeeded"}, resource_version=since)
     assert list(dict.fromkeys(phases)) == ["Pending", "Running", "Succeeded"]
     lines = list(watch.Watch().stream(core.read_namespaced_pod_log, "counts", "default", follow=True))

@@ -30,8 +30,9 @@ def giant(number):
 
 
 def kill_worker(system):
-    os.kill(system.children()["controllers"], signal.SIGKILL)
-    until(lambda: "controllers" in system.children())
+    before = until(lambda: system.children().get("controllers"))
+    os.kill(before, signal.SIGKILL)
+    until(lambda: system.children().get("controllers", before) != before)
 
 
 def restart(system):

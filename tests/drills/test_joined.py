@@ -133,7 +133,7 @@ def test_a_revoked_machine_ends_what_it_runs_and_stops(own, second, person, watc
     row = re.search(rf"node {second.name}</td>.*?/connect/tokens/(\d+)/revoke/", page, re.DOTALL)
     person.post(f"/connect/tokens/{row[1]}/revoke/")
     assert second.ended() == 1
-    assert not second.shims()
+    until(lambda: not second.shims(), what="the end of what ran there")
     assert "is no node of the cluster any more" in second.said()
 
 

@@ -86,7 +86,9 @@ def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
     with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         own.stop()
-        assert "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own)
+        until(
+            lambda: "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own)
+        )
         go.touch()
         until(lambda: not own.shims(), what="the end of the pod")
         own.start()
@@ -174,7 +176,7 @@ def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, tmp_path):
             "Stopping, and ending 3 running pods (default/checks-main-0, default/held-main-0, default/held-main-1)"
             in said(own)
         )
-        assert "everything is stopped" in said(own)
+        until(lambda: "everything is stopped" in said(own))
         own.assert_gone()
         go.touch()
         own.start()
@@ -193,11 +195,13 @@ def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
             person.create(job("later", shell("exit 0")))
         go.touch()
         assert own.process.wait(HANG_S) == 0
-        assert watcher.phase("held") == "Completed", "its end was heard"
+        (pod,) = watcher.pods("held").values()
+        assert pod["status"]["phase"] == "Succeeded", "its end was heard"
         assert watcher.phase("later") != "Completed"
         own.assert_gone()
         own.start()
-        watcher.reaches("later", "Completed")
+        for name in ("held", "later"):
+            watcher.reaches(name, "Completed")
 
 
 @stops("wait")

@@ -100,7 +100,7 @@ def test_redis_gone_for_a_while_delays_and_loses_nothing(own):
             client.ping()
         for number in range(5):
             person.create(job(f"silent-{number}", shell("exit 0")))
-        os.kill(pid, signal.SIGKILL)
+        tree.send(pid, signal.SIGKILL)  # or the supervisor has done it already
         until(lambda: own.children().get("redis", pid) != pid, what="a new Redis")
         for number in range(5):
             watcher.reaches(f"silent-{number}", "Completed")
@@ -113,10 +113,10 @@ def test_machine_that_slept_for_longer_than_a_lease_loses_nothing(own):
         watcher.reaches("sleeper", "Running")
         frozen = list(own.processes())
         for pid in frozen:
-            os.kill(pid, signal.SIGSTOP)
+            tree.send(pid, signal.SIGSTOP)
         time.sleep(LEASE_S + 5)  # what the machine sleeps, not a wait for something
         for pid in reversed(frozen):
-            os.kill(pid, signal.SIGCONT)
+            tree.send(pid, signal.SIGCONT)
         done = watcher.reaches("sleeper", "Completed")
         assert done["status"]["succeeded"] == 1
         assert not done["status"].get("retryCount"), "its pod ran once"

@@ -50,7 +50,7 @@ def test_controllers_that_do_not_come_to_their_work_delay_no_job(own):
             person.create(job("quick", shell("exit 0"), ttlSecondsAfterFinished=3))
             watcher.reaches("quick", "Completed")
             until(
-                lambda: "deletionTimestamp" in watcher.job("quick")["metadata"],
+                lambda: (found := watcher.job("quick")) is None or "deletionTimestamp" in found["metadata"],
                 what="the end of the finished job",
             )
 

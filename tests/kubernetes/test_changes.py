@@ -104,7 +104,7 @@ def test_job_is_scaled_commanded_and_deleted(kubernetes, person, here):
     assert (command["action"], command["target"]["uid"]) == ("AbortJob", uid)
     arrives(person.post("/jobs/default/worked/delete/"), "/jobs/")
     assert there(kubernetes, JOBS, "worked") is None
-    assert not seen(here, JOBS, "worked"), "who deleted it does not see it any more"
+    until(lambda: not seen(here, JOBS, "worked"), what="its end here")
     until(lambda: not kubernetes.get(COMMANDS.id)["items"], what="the end of what it owned")
 
 
@@ -130,6 +130,7 @@ def test_queue_is_made_changed_closed_and_deleted(kubernetes, person, here):
     until(lambda: here.get(QUEUES, "", "mine").object.get("status"), what="its state here")
     arrives(person.post("/queues/mine/delete/"), "/queues/")
     assert there(kubernetes, QUEUES, "mine") is None
+    until(lambda: not kubernetes.get(COMMANDS.id)["items"], what="the end of what it owned")
 
 
 def test_namespace_is_made(kubernetes, person):
@@ -153,10 +154,14 @@ def test_sweep_of_which_a_job_is_refused_leaves_nothing(kubernetes, person):
     text = json.dumps(job("torn", shell("echo {{number}}")))
     first = person.post("/sweeps/-/new/", text=text, do="submit", **{"grid-number": "1, 2, 3"})
     arrives(first, "/sweeps/default/")
-    names = {each["metadata"]["name"] for each in kubernetes.get(JOBS.id)["items"]}
-    torn = sorted(name for name in names if name.startswith("torn"))
+
+    def found():
+        names = {each["metadata"]["name"] for each in kubernetes.get(JOBS.id)["items"]}
+        return sorted(name for name in names if name.startswith("torn"))
+
+    torn = found()
     person.post(f"{first.headers['location']}delete/")
-    until(lambda: not there(kubernetes, JOBS, torn[0]), what="the end of the first sweep")
+    until(lambda: not found(), what="the end of the first sweep")
     bring_back = sample(JOBS, torn[1])
     kubernetes.apply(bring_back)
     refused = person.post("/sweeps/-/new/", text=text, do="submit", **{"grid-number": "1, 2, 3"})

@@ -16,7 +16,7 @@ from tests.kubernetes import world
 from tests.kubernetes.harness import DEPLOY, PROGRAMS
 from tests.system import parts
 from tests.system.harness import PROJECT
-from tests.system.work import Person
+from tests.system.work import COMPLETED, Person
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
@@ -149,7 +149,7 @@ def test_jobs_complete_while_pods_of_each_part_are_killed(kubernetes, deployed, 
             parts.kill(webs[0])
             other.create(JOB % "third")
             ends(kubernetes, "third")
-            until(lambda: "Completed" in other.get("/jobs/default/third/").text, what="its page")
+            until(lambda: COMPLETED in other.get("/jobs/default/third/").text, what="its page")
     refused = [each for each in kubernetes.asked_by(USER)[before:] if each["responseStatus"]["code"] == 403]
     assert [(each["verb"], each["requestURI"]) for each in refused] == []
 

@@ -143,10 +143,17 @@ def test_gang_is_taken_back_while_one_is_refused_and_bound_when_it_is_not(kubern
     )
     until(lambda: REFUSED in refusals(person, "whole"), every_s=0.5, what="the word on the page of the job")
     assert "What the scheduler decided about this Job is refused" in refusals(person, "whole")
-    assert phase(kubernetes, "whole") == "Pending"
+    until(lambda: phase(kubernetes, "whole") == "Pending", every_s=0.1, what="that it waits again")
     policy()
+    until(
+        lambda: (
+            len(found := owned(kubernetes, "whole")) == 4
+            and all(each["spec"].get("nodeName") for each in found.values())
+        ),
+        every_s=0.2,
+        what="a node for each",
+    )
     reaches(kubernetes, "whole", "Running", "Completed")
-    assert all(each["spec"].get("nodeName") for each in owned(kubernetes, "whole").values())
     until(lambda: REFUSED not in refusals(person, "whole"), every_s=0.5, what="that it is over")
 
 
@@ -209,13 +216,17 @@ def test_pods_of_kubernetes_own_scheduler_are_left_to_it(kubernetes, ours):
 
     theirs = until(placed, every_s=0.2, what="their nodes")
     assert not any(each["metadata"].get("annotations") for each in theirs)
-    events = kubernetes.get("events")["items"]
-    scheduled = [
-        each
-        for each in events
-        if each["reason"] == "Scheduled" and each["involvedObject"]["name"].startswith("theirs-")
-    ]
-    assert {each.get("reportingComponent") for each in scheduled} == {"default-scheduler"}
+
+    def schedulers():
+        """Who is said to have scheduled them; a binding is there before its event."""
+        told = [each for each in kubernetes.get("events")["items"] if each["reason"] == "Scheduled"]
+        return {
+            each.get("reportingComponent")
+            for each in told
+            if each["involvedObject"]["name"].startswith("theirs-")
+        }
+
+    assert until(schedulers, every_s=0.2, what="their events") == {"default-scheduler"}
     kubernetes.kubectl("delete", "deployment", "theirs")
 
 

@@ -13,7 +13,7 @@ from kube.resources import COMMANDS, QUEUES
 from tests.kubernetes import world
 from tests.kubernetes.played import pods, release, staying, there
 from tests.kubernetes.volcano import CONTROLLERS, Volcano
-from tests.system.work import Person, Watcher, job, problems, shell
+from tests.system.work import COMPLETED, Person, Watcher, job, problems, shell
 from tests.waiting import until
 
 pytestmark = pytest.mark.system
@@ -52,7 +52,7 @@ def test_job_from_the_form_is_done_by_volcano(cluster, person, here):
     person.create(job("formed", shell("true", replicas=3)))
     here.reaches("formed", "Completed")
     page = person.get("/jobs/default/formed/")
-    assert "Completed" in text(page)
+    assert COMPLETED in page.text
     assert set(here.pods("formed")) == {f"formed-main-{number}" for number in range(3)}
     story = {reason for _, reason, _ in here.story("formed")}
     assert "Scheduled" in story, story
@@ -74,7 +74,13 @@ def test_job_is_suspended_resumed_and_restarted_by_commands(cluster, person, her
         answer = person.post(f"/jobs/default/commanded/{action}/")
         assert answer.status_code == 302, problems(answer)
         if action == "restart":
-            until(lambda before=before: pods(cluster, "commanded") != before, what="other pods")
+            until(
+                lambda before=before: (
+                    len(found := pods(cluster, "commanded")) == len(before)
+                    and not found.items() & before.items()
+                ),
+                what="other pods",
+            )
         here.reaches("commanded", wanted)
     assert pods(cluster, "commanded") != first
     assert not cluster.get(COMMANDS.id)["items"], "Volcano has taken them"

@@ -41,8 +41,10 @@ def system(kubernetes, tmp_path_factory):
         world.live(running)
         until(lambda: told(kubernetes), what="that the API server is told of the webhooks")
         yield running
+        until(lambda: not kubernetes.get(COMMANDS.id)["items"], what="that each Command is carried out")
     forget(kubernetes, "one-file", "asked-about")
     kubernetes.kubectl("delete", "deployment", "volcano-ui", "-n", NAMESPACE)
+    until(lambda: not kubernetes.get("pods", "-n", NAMESPACE)["items"], what="the end of its pod")
     bindings = ("volcano-ui-changes", "volcano-ui-works", "volcano-ui-webhooks")
     kubernetes.kubectl("delete", "clusterrolebinding", *bindings)
     kubernetes.clear(JOBS)

@@ -160,6 +160,7 @@ def test_device_that_vanishes_makes_a_condition_and_is_not_offered(node, setting
     node.shell(f'echo "has=$NVIDIA_VISIBLE_DEVICES" > {node.out}/none', "none")
     node.until_phase("Running")
     node.until_phase("Succeeded", "none")
+    node.until(lambda: (node.out / "gpus").exists() and (node.out / "gpus").read_text())
     assert (node.out / "gpus").read_text().strip() == "GPU-1,GPU-2"
     assert (node.out / "none").read_text().strip() == "has="
     shown.write_text(lines[0])

@@ -184,8 +184,8 @@ class TestProcesses:
             apart.until_gone(pid)
 
     def test_exec_joins_them(self, apart):
-        directory = apart.shell("trap 'exit 7' USR1; while :; do sleep 0.01; done")
-        until((directory / control_socket.NAME).exists)
+        directory = apart.shell("trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done")
+        until(lambda: b"ready" in apart.log(directory) and (directory / control_socket.NAME).exists())
         ours, theirs = socket.socketpair()
         with ours, theirs:
             request = {"do": "exec", "argv": ["kill", "-USR1", "2"], "streams": [], "tty": False}

@@ -300,9 +300,9 @@ def test_container_that_is_not_alive_is_started_again(node):
     node.begin()
     check = command(f"test -e {node.out}/alive", failureThreshold=1, terminationGracePeriodSeconds=1)
     (node.out / "alive").touch()
-    script = f"trap 'touch {node.out}/asked; exit 0' TERM; while :; do sleep 0.01; done"
+    script = f"trap 'touch {node.out}/asked; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
     uid = node.submit(containers=[probed(script, livenessProbe=check)], restartPolicy="OnFailure")
-    node.until_phase("Running")
+    node.until((node.out / "up").exists)
     (node.out / "alive").unlink()
     node.until(lambda: node.status()["containerStatuses"][0]["restartCount"] == 1)
     assert (node.out / "asked").exists(), "it was asked to end before it was made to"

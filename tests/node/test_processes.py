@@ -160,13 +160,15 @@ def test_agent_that_is_to_end_pods_leaves_no_process_and_says_what_became_of_the
     until(lambda: system.phase("stubborn") == system.phase("plain") == "Running")
     agent.send_signal(signal.SIGTERM)
     assert agent.wait(HANG_S) == 0
-    assert system.status("stubborn")["reason"] == "NodeShutdown"
     assert system.phase("plain") == "Running"
     assert system.store.count(NODES) == {"NotReady": 1}
     for claim in system.data.glob("node/pods/*/*/*/claim"):
         asked = json.loads((claim.parent / "stop.json").read_text())
         assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
-        assert not Path(f"/proc/{claim.read_text().split()[0]}").exists()
+        # A busy machine may kill it a moment later than the agent can wait: then its shim does, and the next agent tells it.
+        until(lambda claim=claim: not Path(f"/proc/{claim.read_text().split()[0]}").exists())
+    system.agent()
+    until(lambda: system.status("stubborn").get("reason") == "NodeShutdown")
 
 
 def test_killed_agents_run_nothing_twice(system, tmp_path):

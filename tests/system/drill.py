@@ -136,6 +136,10 @@ class Drill:
         made["metadata"]["annotations"] = notes or {}
         return self._ask("POST", f"{BATCH}/namespaces/{self.namespace}/jobs", json=made)
 
+    def delete(self, name):
+        """Delete a job."""
+        self._ask("DELETE", f"{BATCH}/namespaces/{self.namespace}/jobs/{name}")
+
     def job(self, name):
         """Return a job."""
         return self._ask("GET", f"{BATCH}/namespaces/{self.namespace}/jobs/{name}")

@@ -16,7 +16,7 @@ from kube.resources import COMMANDS, JOBS, PODS, QUEUES
 from tests.proxy import CuttingProxy
 from tests.system.harness import PROJECT, System, running
 from tests.system.pair import here, kubeconfig, person, there
-from tests.system.work import Person, Watcher, held, job, problems, shell
+from tests.system.work import COMPLETED, Person, Watcher, held, job, problems, shell
 from tests.waiting import until
 
 __all__ = ["here", "kubeconfig", "person", "there"]  # fixtures
@@ -82,15 +82,15 @@ def test_job_from_the_form_runs_there_and_is_seen_here(person, here, there, tmp_
     person.create(job("seen", shell(script, replicas=2)))
     assert here.job("seen"), "who wrote it reads it at once"
     here.reaches("seen", "Running")
-    pod = person.get("/jobs/default/seen/log/", pod="seen-main-1")
-    assert (pod.status_code, pod.content) == (200, b"begun\n")
+    log = "/jobs/default/seen/log/"
+    until(lambda: person.get(log, pod="seen-main-1").content == b"begun\n", what="its first line")
     (tmp_path / "go").touch()
     here.reaches("seen", "Completed")
     assert person.get("/jobs/default/seen/log/", pod="seen-main-0").content == b"begun\ndone\n"
     assert "begun\ndone\n" in person.get("/jobs/default/seen/", tab="logs", pod="seen-main-0").text
     assert phases(here, "seen") == phases(there, "seen") == ["Pending", "Running", "Completed"]
     assert there.phase("seen") == "Completed"
-    assert "Completed" in person.get("/jobs/default/seen/").text
+    assert COMPLETED in person.get("/jobs/default/seen/").text
     assert told(person) == "volcano-ui live"
 
 
@@ -121,7 +121,7 @@ def test_what_is_deleted_there_goes_here_and_the_other_way_round(first, person, 
         other.post("/jobs/default/goes-there/delete/")
     until(lambda: here.job("goes-there") is None, what="the end of the job here")
     assert person.post("/jobs/default/goes-here/delete/").status_code == 302
-    assert here.job("goes-here") is None, "who deleted it does not see it any more"
+    until(lambda: here.job("goes-here") is None, what="the end of the other one here")
     until(lambda: there.job("goes-here") is None, what="the end of the job there")
     until(lambda: not here.store.find(PODS, text="goes-"), what="the end of their pods")
     assert "goes-there" in person.get("/jobs/default/goes-there/").text, "history keeps it"

@@ -14,6 +14,7 @@ from kube.errors import NotFound
 from kube.resources import EVENTS, JOBS, PODS
 from tests.waiting import until
 
+COMPLETED = 'data-phase="Completed"'  # as a page shows it; the bare word is in a living job's too, of what a button does
 FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
 AWAY = (httpx.TransportError, httpx.TimeoutException)
 

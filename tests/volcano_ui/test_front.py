@@ -11,6 +11,7 @@ import uvicorn
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.waiting import HANG_S
 from volcano_ui import sockets, web
 from volcano_ui.front import Front, close_code
 
@@ -93,7 +94,7 @@ async def port(tmp_path, behind):
 
 @pytest.fixture
 async def client(port):
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=HANG_S) as client:
         yield client
 
 
@@ -175,14 +176,14 @@ async def test_what_belongs_to_no_cluster(client):
 
 
 async def test_a_socket_carries_messages_both_ways(port):
-    async with connect(f"ws://127.0.0.1:{port}/c/one/live/") as socket:
+    async with connect(f"ws://127.0.0.1:{port}/c/one/live/", open_timeout=HANG_S) as socket:
         for message in ("one", b"two", "x" * 60_000):
             await socket.send(message)
             assert await socket.recv() == message
 
 
 async def test_a_socket_closes_with_the_code_of_the_other_side(port):
-    async with connect(f"ws://127.0.0.1:{port}/c/one/live/") as socket:
+    async with connect(f"ws://127.0.0.1:{port}/c/one/live/", open_timeout=HANG_S) as socket:
         await socket.send("end")
         with pytest.raises(ConnectionClosed):
             await socket.recv()
@@ -206,6 +207,6 @@ def test_a_socket_is_closed_with_a_code_that_can_be_sent(code, expected):
 @pytest.mark.parametrize("path", ["/c/one/refused", "/c/gone/live/", "/c/none/live/", "/live/"])
 async def test_a_socket_that_nobody_takes_is_refused(port, path):
     with pytest.raises(InvalidStatus) as refused:
-        async with connect(f"ws://127.0.0.1:{port}{path}"):
+        async with connect(f"ws://127.0.0.1:{port}{path}", open_timeout=HANG_S):
             pass
     assert refused.value.response.status_code == 403

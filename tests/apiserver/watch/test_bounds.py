@@ -190,7 +190,7 @@ def token_of(name):
 
 
 async def test_a_head_request_is_no_watch(port):
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=HANG_S) as client:
         assert (await client.head(f"http://127.0.0.1:{port}{DEFAULT}?watch=true")).status_code == 405
 
 

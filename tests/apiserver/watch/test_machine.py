@@ -125,7 +125,7 @@ class WatchMachine(RuleBasedStateMachine):
     loop: asyncio.AbstractEventLoop
 
     def run(self, work):
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(HANG_S)
 
     @initialize()
     def start(self):

@@ -10,7 +10,8 @@ import websockets
 from cluster.store import Create, store
 from kube.resources import EVENTS
 from tests.apiserver.watch import world
-from tests.apiserver.watch.world import Client, in_db, label, make, phase, remove
+from tests.apiserver.watch.world import Client, in_db, label, make, phase, remove, until
+from tests.waiting import HANG_S
 
 PODS = "/api/v1/pods"
 DEFAULT = "/api/v1/namespaces/default/pods"
@@ -166,30 +167,43 @@ FIELDS = {
 
 
 @pytest.mark.parametrize(("selector", "expected"), FIELDS.values(), ids=FIELDS)
-async def test_field_selectors_narrow_a_watch(port, selector, expected):
-    async with Client(port, PODS, fieldSelector=selector, timeoutSeconds=1) as client:
+async def test_field_selectors_narrow_a_watch(port, keeper, follower, selector, expected):
+    async with Client(port, PODS, fieldSelector=selector) as client:
         await make("a")
         await make("b")
         await phase("b", "Running")
-        await make("c", "team")
+        last = await make("c", "team")
+        await until(
+            lambda: follower.position >= last and all(each._feed for each in keeper.streams), "all of it"
+        )
+        keeper.end_all()  # after what waits to be sent
         lines = await client.rest()
     assert [line.name for line in lines] == expected
 
 
-async def test_a_watch_ends_cleanly_when_its_time_is_over_and_says_where(port):
+async def test_a_watch_ends_cleanly_when_its_time_is_over_and_says_where(port, keeper, follower):
     await make("a")
-    async with Client(port, DEFAULT, timeoutSeconds=1, allowWatchBookmarks="true") as client:
+    async with Client(port, DEFAULT, timeoutSeconds=600, allowWatchBookmarks="true") as client:
+        (stream,) = keeper.streams
+        assert stream.plan.seconds == 600
         elsewhere = await make("b", "elsewhere")
+        await until(lambda: follower.position >= elsewhere and stream._feed, "what came elsewhere")
+        stream.deadline = 0.0  # its time is over
         lines = await client.rest()
     assert told(lines) == [("ADDED", "a"), ("BOOKMARK", None)]
     assert lines[-1].revision == elsewhere
 
 
-async def test_without_leave_there_are_no_bookmarks(port, monkeypatch):
+async def test_without_leave_there_are_no_bookmarks(port, keeper, monkeypatch):
     monkeypatch.setattr("apiserver.watch.stream_keeper.BOOKMARK_EVERY_S", (0.0, 0.0))
-    async with Client(port, DEFAULT, timeoutSeconds=1) as client:
+    async with Client(port, DEFAULT) as client:
         await make("a")
-        assert told(await client.rest()) == [("ADDED", "a")]
+        assert told(await client.hear(1)) == [("ADDED", "a")]
+        (stream,) = keeper.streams
+        due = stream.bookmark_due
+        await until(lambda: stream.bookmark_due > due, "the time of a bookmark")
+        stream.deadline = 0.0
+        assert await client.rest() == []
 
 
 async def test_bookmarks_come_from_time_to_time(port, monkeypatch):
@@ -268,7 +282,7 @@ async def test_only_the_first_event_of_a_table_names_its_columns(port, include):
 async def test_a_web_socket_brings_one_event_in_each_message(port):
     await make("a")
     url = f"ws://127.0.0.1:{port}{DEFAULT}?watch=true"
-    async with websockets.connect(url, compression=None) as client:
+    async with websockets.connect(url, compression=None, open_timeout=HANG_S) as client:
         await make("b")
         lines = [world.Line(await client.recv()) for _ in range(2)]
     assert told(lines) == [("ADDED", "a"), ("ADDED", "b")]

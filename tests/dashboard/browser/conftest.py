@@ -10,6 +10,7 @@ from django.conf import settings as django_settings
 from cluster.runtime import nudge
 from dashboard import cluster_usage
 from tests.chromium import launched
+from tests.ports import free_port
 from tests.services import wait_until
 from tests.waiting import HANG_S
 from volcano_ui import assets, web
@@ -19,14 +20,13 @@ class Site:
     """The product's web server on the test's database, in a thread of this process."""
 
     def __init__(self):
-        self.port = 0
+        self.port = free_port()
         self.server = self.thread = None
 
     def start(self):
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
-        self.port = listener.getsockname()[1]
         self.server = uvicorn.Server(web.config())
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
         self.thread.start()

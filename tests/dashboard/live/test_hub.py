@@ -9,7 +9,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 
 from cluster import access
 from cluster.models import RoleBinding
@@ -21,6 +21,7 @@ from kube.errors import Forbidden
 from kube.resources import PODS
 from tests.dashboard.live import world
 from tests.dashboard.live.world import Tab, in_db
+from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 TOPIC = "test:pods?namespace=team-a"
@@ -199,10 +200,16 @@ async def test_who_may_see_more_from_now_on_does_not_show_it_to_those_who_read_w
         await in_db(world.make)("a")
         assert (await first.hear(op="parts"))["set"] == {"places": "<p>team-a, team-b</p>"}
         assert (await second.hear(op="parts"))["set"] == {"places": "<p>team-a</p>"}
-        await in_db(RoleBinding.objects.filter(user=bob).update)(namespace="team-c")
-        await in_db(RoleBinding.objects.create)(user=bob, namespace="team-d", role="viewer")
+        await in_db(_move)(bob)
         await in_db(world.make)("b")
         assert (await second.hear(op="parts"))["set"] == {"places": "<p>team-c, team-d</p>"}
+
+
+def _move(user):
+    """Give somebody other places, both at once; the first without a signal."""
+    with transaction.atomic():
+        RoleBinding.objects.filter(user=user).update(namespace="team-c")
+        RoleBinding.objects.create(user=user, namespace="team-d", role="viewer")
 
 
 @pytest.mark.parametrize("how", ["logout", "deactivation", "password"])
@@ -271,7 +278,7 @@ async def test_a_socket_at_another_address_is_refused():
     scope = {"type": "websocket", "path": "/nope/"}
     refused = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
     await refused.send_input({"type": "websocket.connect"})
-    assert (await refused.receive_output())["type"] == "websocket.close"
+    assert (await refused.receive_output(timeout=HANG_S))["type"] == "websocket.close"
 
 
 async def test_a_page_may_follow_only_so_many_things(alice):

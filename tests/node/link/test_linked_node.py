@@ -231,7 +231,7 @@ def test_who_goes_while_a_stream_is_opened_leaves_no_descriptor(data, monkeypatc
         listener.close()
         return held
 
-    with presence.connect(data, "there", 5):
+    with presence.connect(data, "there", HANG_S):
         before = descriptors()
         asyncio.run(go())
         assert descriptors() < before
@@ -269,10 +269,10 @@ def test_what_a_node_says_of_pods_that_it_was_not_asked_about_is_dropped(data):
 
 def test_whoever_has_not_the_key_is_not_answered(data):
     with linked(data):
-        with presence.connect(data, "there", 5) as line:
+        with presence.connect(data, "there", HANG_S) as line:
             line.sendall(b'{"do": "attempts", "uid": "u", "container": "main", "key": "guessed"}\n')
             assert line.recv(100) == b""
-        with presence.connect(data, "there", 5) as line:
+        with presence.connect(data, "there", HANG_S) as line:
             asked = {"do": "attempts", "uid": UID, "container": "main", "key": server.key_of(data)}
             line.sendall(json.dumps(asked).encode() + b"\n")
             assert json.loads(line.recv(1000)) == {"attempts": [], "size": 0}
