@@ -65,10 +65,8 @@ def second(first, proxy, kubeconfig, tmp_path_factory):
 def test_only_controllers_of_kubernetes_run_there(first, second):
     theirs = {"redis", "web", "controllers", "beat", "apiserver", "agent"}
     ours = {"redis", "web", "jobs", "controllers", "scheduler", "beat", "mirror"}
-    for system, wanted in (
-        (first, theirs),
-        (second, ours),
-    ):  # one that was killed before may be about to come back
+    # One that was killed before may be about to come back.
+    for system, wanted in ((first, theirs), (second, ours)):
         until(
             lambda system=system, wanted=wanted: set(system.children()) == wanted,
             what=lambda system=system: system.children(),

@@ -71,10 +71,8 @@ def test_each_runs_its_part_and_one_of_two_works(whole, webs, works):
     assert [line for line in other.output if line.startswith("Stands by")]
     servers = {"database": "ok", "disk": "ok", "redis": "ok"}
     working = servers | {"workers": "ok", "mirror": "ok"}
-    for system, parts in (
-        (other, servers),
-        (leader, working),
-    ):  # who has just begun, or works hard, answers later
+    # Who has just begun, or works hard, answers later.
+    for system, parts in ((other, servers), (leader, working)):
         until(
             lambda system=system, parts=parts: health(system) == (200, parts),
             what=lambda system=system: health(system),

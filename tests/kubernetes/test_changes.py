@@ -205,16 +205,17 @@ def test_refusal_of_the_cluster_is_shown_in_its_words(kubernetes, person, here):
             "spec": {"hard": {"count/jobs.batch.volcano.sh": "0"}},
         }
     )
-
-    def is_refused():
-        """Whether the API server's admission has heard of the quota, which says so later than a list does."""
-        probe = json.dumps(sample(JOBS, "probe"))
-        return kubernetes.kubectl.run("create", "--dry-run=server", "-f", "-", stdin=probe).returncode != 0
-
-    until(is_refused, every_s=0.2, what="a quota that counts")
+    quota = lambda: kubernetes.get("resourcequota", "few").get("status", {}).get("hard")  # noqa: E731
+    until(quota, what="a quota that is counted")
     answer = person.submit(job("toomany", shell("true")))
     assert answer.status_code in (403, 422)
     assert "exceeded quota: few" in html.unescape(answer.text)
     assert there(kubernetes, JOBS, "toomany") is None
     kubernetes.kubectl("delete", "resourcequota", "few")
-    until(lambda: not is_refused(), every_s=0.2, what="the end of the quota")
+    probe = ("create", "--dry-run=server", "-f", "-")
+    until(
+        # Its admission has heard of that later than a list has.
+        lambda: kubernetes.kubectl.run(*probe, stdin=json.dumps(sample(JOBS, "probe"))).returncode == 0,
+        every_s=0.2,
+        what="the end of the quota",
+    )

@@ -190,13 +190,10 @@ def test_right_that_is_taken_away_is_said_and_given_back_is_used(kubernetes, sys
     allow(without)
     try:
         kubernetes.restart_apiserver()  # a watch that is under way is asked about no right any more
-        words = (
-            "partly live",
-            "pods: ",
-            "is forbidden",
-        )  # other kinds are away for a moment, each for its own
+        # Other kinds are away for a moment, each for its own, and then it is their reason that is told.
+        words = ("partly live", "pods: ", "is forbidden")
         until(
-            lambda: all(each in told for told in [world.told(system)] for each in words),
+            lambda: (told := world.told(system)) and all(each in told for each in words),
             what=lambda: f"the word that something is missing: {world.told(system)}",
         )
         kubernetes.apply(sample(PODS, "unseen"), sample(COMMANDS, "seen"))

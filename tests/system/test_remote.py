@@ -82,11 +82,15 @@ def test_job_from_the_form_runs_there_and_is_seen_here(person, here, there, tmp_
     person.create(job("seen", shell(script, replicas=2)))
     assert here.job("seen"), "who wrote it reads it at once"
     here.reaches("seen", "Running")
-    log = "/jobs/default/seen/log/"
-    until(lambda: person.get(log, pod="seen-main-1").content == b"begun\n", what="its first line")
+
+    def log(pod):
+        answer = person.get("/jobs/default/seen/log/", pod=pod)
+        return answer.status_code, answer.content
+
+    until(lambda: log("seen-main-1") == (200, b"begun\n"), what=lambda: log("seen-main-1"))
     (tmp_path / "go").touch()
     here.reaches("seen", "Completed")
-    assert person.get("/jobs/default/seen/log/", pod="seen-main-0").content == b"begun\ndone\n"
+    assert log("seen-main-0") == (200, b"begun\ndone\n")
     assert "begun\ndone\n" in person.get("/jobs/default/seen/", tab="logs", pod="seen-main-0").text
     assert phases(here, "seen") == phases(there, "seen") == ["Pending", "Running", "Completed"]
     assert there.phase("seen") == "Completed"
