@@ -10,10 +10,10 @@ import socket
 import hypothesis
 import pytest
 
-from tests import campaign, chromium, clocks, kubectl, services, workers
+from tests import campaign, chromium, clocks, database, kubectl, services, workers
 from tests.clocks import ManualClock
 from tests.waiting import HANG_S
-from volcano_ui import assets
+from volcano_ui import assets, collector
 
 MODES = ("embedded", "in-place")
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
@@ -42,6 +42,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     _guard("connect")
     _guard("connect_ex")
+    database.flush_by_deletion()
 
 
 @pytest.hookimpl(trylast=True)
@@ -55,15 +56,21 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: (workers.turn(item.nodeid), files[item.path], "clusters" in item.keywords))
 
 
+def pytest_collection_finish(session):
+    # Twelve thousand tests are no garbage, and each full collection would look at all of them.
+    collector.collect_rarely()
+
+
 def pytest_generate_tests(metafunc):
     """Run a test that asks for a mode in each, but for one that is about what only the embedded cluster has."""
     find = metafunc.definition.get_closest_marker
     if "runner_mode" in metafunc.fixturenames:
         metafunc.parametrize("runner_mode", MODES[:1] if find("embedded") else MODES, indirect=True)
-    if "system_mode" in metafunc.fixturenames and find("both_modes") and not find("embedded"):
+    if "system_mode" in metafunc.fixturenames:
         embedded, in_place = MODES
-        modes = [embedded, pytest.param(in_place, marks=pytest.mark.clusters)]
-        metafunc.parametrize("system_mode", modes, indirect=True, scope="module")
+        both = find("both_modes") and not find("embedded")
+        modes = [embedded, *[pytest.param(in_place, marks=pytest.mark.clusters)] * bool(both)]
+        metafunc.parametrize("system_mode", modes, indirect=True, scope="package")
 
 
 @pytest.fixture

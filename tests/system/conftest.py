@@ -4,9 +4,11 @@ import signal
 
 import pytest
 
+from kube.resources import JOBS, PODS
 from tests.system.harness import System
 from tests.system.pair import installed
 from tests.system.work import Person, Watcher
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -16,17 +18,27 @@ def _database(django_db_blocker):
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def system_mode(request):
     """How the system works: embedded, and in modules marked `both_modes` also in-place, on the cluster of another one."""
-    return getattr(request, "param", "embedded")
+    return request.param
+
+
+@pytest.fixture(scope="package")
+def shared_system(system_mode, tmp_path_factory):
+    """One running system for all modules that have none of their own; at its end nothing of it may be left."""
+    with installed(system_mode, tmp_path_factory.mktemp("system"), nodes=2) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def system(system_mode, tmp_path_factory):
-    """One running system for a module; at its end nothing of it may be left."""
-    with installed(system_mode, tmp_path_factory.mktemp("system"), nodes=2) as started:
-        yield started
+def system(shared_system, django_db_blocker):
+    """The shared system, in which each module finds no jobs of those before it."""
+    yield shared_system
+    with django_db_blocker.unblock(), Person(shared_system) as person, shared_system.cluster.store() as store:
+        for job in store.find(JOBS):
+            person.post(f"/jobs/{job.namespace}/{job.name}/delete/")
+        until(lambda: not store.find(JOBS) and not store.find(PODS), what="the end of a module's jobs")
 
 
 @pytest.fixture
