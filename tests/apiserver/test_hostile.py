@@ -21,6 +21,7 @@ from apiserver.http import bodies, intake
 from apiserver.watch import connection
 from kube.errors import ApiError
 from tests.apiserver.client import Api
+from tests.campaign import examples
 from tests.cluster.api.conftest import config_map
 from tests.waiting import HANG_S
 
@@ -177,7 +178,7 @@ def test_json_that_is_sent_as_yaml_is_read_as_json(monkeypatch):
     assert bodies.from_yaml(b' \n{"a": [1e3, {"b": "c"}]}').value == {"a": [1000.0, {"b": "c"}]}
 
 
-@hypothesis.settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@examples(300, derandomize=True, database=None)
 @hypothesis.given(
     st.binary(max_size=200) | st.text("[]{}:,-&*!<?|>%@'\"# \n\tab1.~", max_size=80).map(str.encode),
     st.sampled_from((bodies.JSON, bodies.YAML, bodies.PROTOBUF)),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cluster import access
@@ -12,6 +12,7 @@ from cluster.models import AuditEntry, RoleBinding, Token
 from cluster.store import Create, store
 from kube.kinds.reviews import ResourceAttributes
 from kube.resources import JOBS, SERVICE_ACCOUNTS, served
+from tests.campaign import examples
 from tests.cluster.api.conftest import job, make_user
 
 AUTHORIZATION = "/apis/authorization.k8s.io/v1"
@@ -124,7 +125,7 @@ def test_paths_that_name_no_object(api, alice, path, verb, allowed):
     assert answer.json()["status"]["allowed"] is allowed
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(200, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_verdict_is_what_requests_are_checked_with(data, alice):
     resource = data.draw(st.sampled_from(served()))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.rules import admission
+from tests.campaign import examples
 from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, refusals, task
 
 TEMPLATE = "spec.tasks[0].template.spec"
@@ -585,7 +586,7 @@ PATHS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.sampled_from(PATHS), JSON)
 def test_hostile_input_is_refused_and_never_raises(path, value):
     obj = job(task(minAvailable=1))

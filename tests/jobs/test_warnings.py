@@ -6,13 +6,14 @@ import copy
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.controller import dependencies
 from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.rules import admission, warnings
+from tests.campaign import examples
 from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, refusals, task
 from tests.scheduler import world
 
@@ -309,7 +310,7 @@ def play(tasks, waits, minimum):
 
 
 @given(gangs())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_job_that_never_starts_is_one_of_which_the_scheduler_places_nothing(gang):
     tasks, waits, minimum = gang
     every = {f"{each.name}-{index}" for each in tasks for index in range(each.replicas)}

@@ -6,10 +6,11 @@ import copy
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from queues import admission
+from tests.campaign import examples
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 
@@ -281,7 +282,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON), JSON)
 def test_hostile_input_is_refused_and_never_raises(spec, metadata):
     for new in (

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine import arrange
 from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
 from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
 from scheduler.engine.place import Placer
+from tests.campaign import examples
 
 from .arranged_oracle import Slow
 from .test_place import cluster
@@ -114,7 +115,7 @@ def place_all(placer, gang):
 
 
 @pytest.mark.shows("scheduler 2.2/hard topology", "scheduler 3.12/hard")
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(worlds())
 def test_the_answer_is_that_of_trying_each_hyper_node_with_pod_after_pod(drawn):
     fast, network, names, gangs = drawn
@@ -127,7 +128,7 @@ def test_the_answer_is_that_of_trying_each_hyper_node_with_pod_after_pod(drawn):
 
 
 @pytest.mark.shows("scheduler 2.2/hard topology", "scheduler 3.12/hard")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(worlds())
 def test_nobody_is_farther_apart_than_is_allowed_and_no_part_is_split(drawn):
     """Judged by what is asked for alone: which nodes a gang got, and what HyperNodes are there."""
@@ -163,7 +164,7 @@ def test_nobody_is_farther_apart_than_is_allowed_and_no_part_is_split(drawn):
     assert (world.free >= np.minimum(before, 0)).all()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(worlds(), st.integers(1, 3))
 def test_equal_pods_that_some_hyper_node_has_room_for_are_placed(drawn, highest):
     """Whether there is any place at all, by counting."""

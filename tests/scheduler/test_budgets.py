@@ -6,7 +6,7 @@ import copy
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.rules import disruption
@@ -14,6 +14,7 @@ from kube import resources
 from kube.errors import ApiError
 from kube.meta import timestamp
 from scheduler.engine.message import people
+from tests.campaign import examples
 
 from .test_preempt import low, running, waiting, world
 from .world import START, configuration, group, node, queue
@@ -313,7 +314,7 @@ def permits(pods, budgets, victims):
 
 
 @pytest.mark.shows("scheduler 3.11 pdb/budgets")
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(protected_worlds())
 def test_evictions_are_those_that_the_eviction_api_would_allow(scene):
     objects, budgets, wanted = scene
@@ -324,7 +325,7 @@ def test_evictions_are_those_that_the_eviction_api_would_allow(scene):
     assert permits(before, [obj for _, obj in budgets], here.going())
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(protected_worlds())
 def test_budgets_that_allow_everything_change_nothing(scene):
     objects, _, wanted = scene

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.wishes import WishWeights
@@ -28,6 +28,7 @@ from scheduler.policy.policy import (
 )
 from scheduler.policy.rescheduling import Levels, Rescheduling
 from scheduler.policy.zones import Window, Zones
+from tests.campaign import examples
 
 from .world import configuration
 
@@ -655,7 +656,7 @@ values = st.recursive(
 
 
 @pytest.mark.shows("scheduler 4.1/one cycle")
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.one_of(st.text(), values.map(yaml.safe_dump)))
 def test_no_text_raises_and_none_is_half_in_force(text):
     reading = read(text)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import resources
 from kube.meta import timestamp
 from scheduler.engine.message import people
 from scheduler.policy.policy import DEFAULT
+from tests.campaign import examples
 
 from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
 
@@ -292,7 +293,7 @@ def of(obj):
 
 
 @pytest.mark.shows("scheduler 2.1/room")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(limits, some_groups)
 def test_what_entered_fits_under_every_ceiling(ceilings, asked):
     """Of each priority by itself: what is less urgent is no obstacle."""
@@ -308,7 +309,7 @@ def test_what_entered_fits_under_every_ceiling(ceilings, asked):
         assert each["cluster"] <= CLUSTER * DEFAULT.overcommit // 1000
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(limits, some_groups)
 def test_among_equals_the_older_enters_first(ceilings, asked):
     groups = backlog(asked)
@@ -322,7 +323,7 @@ def test_among_equals_the_older_enters_first(ceilings, asked):
 
 
 @pytest.mark.shows("scheduler 2.1/passing")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(limits, some_groups)
 def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
     """Who waits has no room beside those that entered and are as urgent: the backlog of no queue stands in the way."""
@@ -344,7 +345,7 @@ def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
             )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(limits, st.lists(st.sampled_from(LEAVES), max_size=25), st.sampled_from(LEAVES))
 def test_without_a_queue_nobody_enters_later(ceilings, asked, where):
     """Of groups that ask for the same, at least those enter that entered beside the queue."""

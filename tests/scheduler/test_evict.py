@@ -6,7 +6,7 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.accounts import Account
@@ -15,6 +15,7 @@ from scheduler.engine.evict import find_victims
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.leaving import Leaving
 from scheduler.engine.units import Unit
+from tests.campaign import examples
 
 PODS = 1
 
@@ -83,7 +84,7 @@ def subsets(numbers):
 
 
 @pytest.mark.shows("scheduler 2.4/node", "scheduler 11/22")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(scenes())
 def test_victims_are_found_where_any_set_of_them_helps(scene):
     found = scene.find()
@@ -91,7 +92,7 @@ def test_victims_are_found_where_any_set_of_them_helps(scene):
 
 
 @pytest.mark.shows("scheduler 2.4/node", "scheduler 11/19", "scheduler 11/21")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(scenes())
 def test_with_the_victims_gone_the_gang_fits_and_without_any_of_them_it_does_not(scene):
     found = scene.find()
@@ -103,7 +104,7 @@ def test_with_the_victims_gone_the_gang_fits_and_without_any_of_them_it_does_not
 
 
 @pytest.mark.shows("scheduler 11/2")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(scenes())
 def test_state_afterwards_is_what_was_decided(scene):
     found = scene.find()
@@ -125,7 +126,7 @@ def scenes_of_equals(draw):
     return Scene(cpus, draw(st.permutations(units)), draw(st.integers(1, 3)), draw(st.integers(1, 4)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(scenes_of_equals())
 def test_among_equals_as_few_go_as_possible(scene):
     found = scene.find()
@@ -133,7 +134,7 @@ def test_among_equals_as_few_go_as_possible(scene):
     assert (len(found[0]) if found else None) == min(sizes, default=None)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(scenes())
 def test_same_question_has_the_same_answer(scene):
     first, second = scene.find(), scene.find()

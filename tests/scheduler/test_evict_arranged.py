@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.accounts import Account
@@ -13,10 +13,11 @@ from scheduler.engine.evict import find_victims
 from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
 from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
 from scheduler.engine.units import Unit
+from tests.campaign import examples
 
 from .test_evict import PODS, Scene, always, subsets
 
-relaxed = settings(max_examples=250, deadline=None)
+relaxed = examples(250)
 
 
 class Network(Scene):

@@ -6,10 +6,11 @@ import copy
 from itertools import chain, combinations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import resources
+from tests.campaign import examples
 
 from . import demanding
 from .definitions import Judge
@@ -20,7 +21,7 @@ from .world import World, configuration, group, pod
 
 PLACES_ONLY = configuration("actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: gang\n")
 Y = {"labels": {"app": "y"}}
-relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = examples(150)
 
 
 def world(*objects, nodes=(("a1", "a"), ("a2", "a"), ("b1", "b")), cpu="4"):

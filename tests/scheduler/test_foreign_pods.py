@@ -6,10 +6,11 @@ from collections import Counter
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import quantity, resources, usage
+from tests.campaign import examples
 
 from .world import World, group, node, pod, queue
 
@@ -140,7 +141,7 @@ def is_open(world, name):
     "coscheduling 3/other schedulers",
     "coscheduling 4/multi-scheduler",
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(300)
 @given(
     offered=st.tuples(*(offers(name) for name in NODES)),
     around=st.lists(others(), max_size=6),

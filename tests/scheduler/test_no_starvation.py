@@ -18,6 +18,7 @@ from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer
 from scheduler.engine.soonest import Leaver, soonest
+from tests.campaign import examples
 
 from .world import World, configuration, group, node, pod, priority_class, queue
 
@@ -257,7 +258,7 @@ def departures(draw):
     return world, Gang((Bin(0, count),), (GangStep(count, (0,)),), leaves[0]), leavers
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(departures())
 def test_soonest_is_the_first_number_of_leavers_with_which_it_fits(case):
     world, gang, leavers = case

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.message import people
+from tests.campaign import examples
 
 from .world import World, configuration, group, node, pod, queue
 
@@ -173,7 +174,7 @@ def value(spec, group, *, strict, ordered):
 
 
 @pytest.mark.shows("scheduler 3.11 nodegroup/required")
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.lists(st.sampled_from([*GROUPS, ""]), min_size=1, max_size=4),
     affinities, affinities, st.booleans(), st.booleans(), st.booleans(),

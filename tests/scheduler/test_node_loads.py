@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.message import people
+from tests.campaign import examples
 
 from .world import START, World, configuration, group, node, pod, queue
 
@@ -107,7 +108,7 @@ figures = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(figures, st.integers(1, 100), st.integers(0, 2), st.integers(0, 2))
 def test_the_node_is_one_that_is_not_busy_and_worth_most(listed, limit, cpu, memory):
     listed.sort(key=lambda each: -each[3])

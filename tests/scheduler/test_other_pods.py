@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.message import people
 from scheduler.engine.relations import Relations
 from scheduler.engine.wishes import DEFAULT
+from tests.campaign import examples
 
 from . import demanding
 from .definitions import REQUIRED, Judge, ports, terms
@@ -316,7 +317,7 @@ def one_waits(draw):
 
 
 @pytest.mark.shows("scheduler 3.7/ports", "scheduler 3.7/pod affinity", "scheduler 10.1/12")
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(600)
 @given(one_waits())
 def test_nodes_are_open_to_a_pod_as_kubernetes_defines_it(objects):
     world = World(queue(), group(), *objects)
@@ -352,7 +353,7 @@ def gangs_wait(draw):
 
 
 @pytest.mark.shows("scheduler 3.7/pod affinity")
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(400)
 @given(gangs_wait())
 def test_no_placement_breaks_a_rule_of_anybody(objects):
     """By the definitions, on what stands after the cycle; only a spread depends on the order, and is judged elsewhere."""
@@ -379,7 +380,7 @@ def test_no_placement_breaks_a_rule_of_anybody(objects):
 
 
 @pytest.mark.shows("scheduler 3.7/spreading")
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(st.data())
 def test_pods_with_one_spread_stay_within_its_skew(data):
     nodes = with_nodes(data.draw, 5)

@@ -16,6 +16,7 @@ from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
 from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer, place
 from scheduler.engine.scoring import Weights
+from tests.campaign import examples
 
 from . import oracle
 
@@ -302,7 +303,7 @@ def gangs_of(draw, classes, leaves):
 
 
 @pytest.mark.shows("scheduler 3.6/ancestors' order")
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(worlds())
 def test_the_answer_is_that_of_placing_pod_after_pod(world):
     fast, gangs, accounts = world
@@ -336,7 +337,7 @@ def some_weights():
 
 
 @pytest.mark.shows("scheduler 1.11/equal scores")
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(worlds(), some_weights())
 def test_by_weights_each_pod_gets_the_node_that_is_best_for_it(world, weights):
     fast, gangs, accounts = world
@@ -370,7 +371,7 @@ def _some_gangs(random):
 
 
 @pytest.mark.shows("scheduler 3.5/capability holds")
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(worlds())
 def test_no_node_and_no_queue_is_ever_overcommitted(world):
     one, gangs, accounts = world
@@ -384,7 +385,7 @@ def test_no_node_and_no_queue_is_ever_overcommitted(world):
 
 
 @pytest.mark.shows("scheduler 1.8/minimum", "scheduler 3.1/minimum")
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(worlds())
 def test_every_gang_reaches_its_minimum_or_holds_nothing(world):
     one, gangs, _ = world
@@ -402,7 +403,7 @@ def test_every_gang_reaches_its_minimum_or_holds_nothing(world):
     "scheduler 11/6",
     "scheduler 11/13",
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(worlds())
 def test_nothing_stays_idle_that_somebody_may_use(world):
     """What waits after a cycle would not fit by itself either, but behind the first of a queue that waits for it."""

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.cause import Reason
 from scheduler.engine.gang import Bin
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Apart, Domains, Relations, Spread, Ties, Together
+from tests.campaign import examples
 
 from . import oracle
 from .test_place import PODS, answer, cluster, gang, gangs_of, trees
@@ -284,7 +285,7 @@ def worlds(draw):
     return world, gangs, accounts
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(worlds())
 def test_the_answer_is_that_of_placing_pod_after_pod(world):
     fast, gangs, accounts = world
@@ -298,7 +299,7 @@ def test_the_answer_is_that_of_placing_pod_after_pod(world):
         assert tally.counts[-1] == 0
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(worlds())
 def test_a_gang_that_was_undone_leaves_no_trace(world):
     one, gangs, _ = world

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import resources
 from scheduler.cycle.rescheduling import MOST
 from scheduler.policy.rescheduling import INTERVAL_MS
 from scheduler.writes import groups_of
+from tests.campaign import examples
 
 from .test_quotas import quota
 from .world import World, configuration, group, made, node, pod, priority_class, queue
@@ -372,7 +373,7 @@ def settled(of, given, plugins):
     return here, room
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     sizes,
     groups,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import resources
 from scheduler.engine.message import people
 from scheduler.policy.zones import DAY_MS, MINUTE_MS, Window
+from tests.campaign import examples
 
 from .world import START, World, configuration, group, made, node, pod, queue
 
@@ -212,7 +213,7 @@ minutes = st.integers(0, 24 * 60 - 1)
 
 
 @pytest.mark.shows("scheduler 3.11 tdm/over midnight")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(minutes, minutes, st.integers(0, 3 * DAY_MS))
 def test_a_window_is_what_a_clock_on_the_wall_says(start, end, passed):
     window, now = Window(start * MINUTE_MS, end * MINUTE_MS), START + passed

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.cycle.weights import weights_of
 from scheduler.engine.cluster import PodClass
 from scheduler.engine.scoring import Scorer, Weights
 from scheduler.policy.policy import Fit, Scoring, Strategy
+from tests.campaign import examples
 
 from .world import World, configuration, group, node, pod, queue
 
@@ -148,7 +149,7 @@ def tables(draw):
     return weights, request, whole, whole - np.array(used, dtype=np.int64)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(tables())
 def test_one_node_and_many_nodes_are_scored_alike_to_the_last_bit(table):
     weights, request, whole, free = table

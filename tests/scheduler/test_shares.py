@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.cluster import UNLIMITED
@@ -12,6 +12,7 @@ from scheduler.shares.deserved import open_accounts
 from scheduler.shares.filling import fill
 from scheduler.shares.tree import QueueTree
 from scheduler.snapshot.records import Queue
+from tests.campaign import examples
 
 
 def amounts(*numbers):
@@ -43,7 +44,7 @@ parties = st.lists(
 
 
 @pytest.mark.shows("scheduler 3.5/demand")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.integers(0, 120), parties)
 def test_fill_is_fair_and_leaves_nothing(amount, some):
     weights, least, more = (amounts(*each) for each in zip(*some, strict=True))

@@ -14,6 +14,7 @@ from scheduler.engine.relations import Relations
 from scheduler.engine.wishes import DEFAULT
 from scheduler.snapshot.records import TaskStatus
 from scheduler.writes import groups_of
+from tests.campaign import examples
 
 from . import demanding
 from .definitions import REQUIRED
@@ -147,7 +148,7 @@ def play(world, script):
             world.put(step)
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(250)
 @given(st.lists(steps, max_size=40))
 def test_a_snapshot_that_followed_equals_one_built_from_the_objects(script):
     world = World(queue(), node("n1"))
@@ -155,7 +156,7 @@ def test_a_snapshot_that_followed_equals_one_built_from_the_objects(script):
     assert facts(world.snapshot) == facts(world.rebuilt())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(st.lists(steps, max_size=30))
 def test_history_has_no_influence_on_decisions(script):
     world = World(queue(), node("n1"))
@@ -168,7 +169,7 @@ def test_history_has_no_influence_on_decisions(script):
     )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(st.lists(puts, max_size=30), st.lists(puts, max_size=10))
 def test_no_cycle_overcommits_a_node_or_starts_a_gang_below_its_minimum(script, more):
     world = World(queue(), node("n1"))

@@ -6,7 +6,7 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.accounts import Account
@@ -17,6 +17,7 @@ from scheduler.engine.place import Placer
 from scheduler.engine.scoring import Weights
 from scheduler.engine.spared import Spared
 from scheduler.engine.units import Unit
+from tests.campaign import examples
 
 from .test_preempt import CLASSES, HIGH, OWN, low
 from .world import World, configuration, group, node, pod, queue
@@ -49,7 +50,7 @@ asked = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), min_size=1, ma
 
 
 @pytest.mark.shows("scheduler 3.11 resource-strategy-fit/proportional")
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(rows, asked, st.booleans())
 def test_pods_start_exactly_where_enough_is_left_for_idle_devices(free, gangs, weighs):
     """Each pod that is placed was allowed there by then, and for one that is not, no node is open."""
@@ -81,7 +82,7 @@ def scenes(draw):
     return free, units, draw(st.integers(0, 2)), draw(st.integers(1, 3))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(scenes())
 def test_victims_are_found_where_any_set_of_them_helps_and_none_goes_in_vain(scene):
     free, units, some, count = scene

@@ -8,13 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import quantity
 from scheduler.engine.kin import Following, Kin
 from scheduler.engine.place import place
 from scheduler.engine.wishes import Even, Near, Wishes, WishWeights
+from tests.campaign import examples
 
 from . import demanding, oracle
 from .definitions import PREFERRED, REQUIRED, Judge, wishes
@@ -183,7 +184,7 @@ def one_waits(draw):
     "scheduler 3.8/podtopologyspread.weight",
     "scheduler 3.8/among which nodes",
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(one_waits(), st.booleans())
 def test_a_pod_gets_a_node_that_is_worth_most_as_kubernetes_defines_it(objects, is_added):
     world = World(queue(), group(), *objects)
@@ -275,7 +276,7 @@ def some_kin(draw, pod_class):
 
 
 @pytest.mark.shows("scheduler 3.8/among which nodes")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(200)
 @given(wished_worlds(), st.one_of(st.none(), some_weights()))
 def test_each_pod_gets_the_node_that_meets_its_wishes_best_by_then(world, weights):
     fast, gangs, accounts = world

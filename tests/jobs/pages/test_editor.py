@@ -3,13 +3,14 @@ from __future__ import annotations
 import pytest
 import yaml
 from django.test import Client
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.store import Create, store
 from jobs.editor import editor, job_text, yaml_write
 from jobs.editor.samples import SAMPLES
 from kube.resources import JOBS, LEASES, NAMESPACES, NODES
+from tests.campaign import examples
 from tests.jobs.pages import world
 from tests.system.seed import SPARK_JOB, TF_JOB
 
@@ -312,7 +313,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_what_is_dumped_is_read_back_by_kubectls_rules(value):
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
     assert job_text.read(yaml_write.dump(job)).object == job

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.editor import job_text
 from jobs.editor.job_text import YamlError
 from kube.yaml import scalar
+from tests.campaign import examples
 from tests.system.seed import SPARK_JOB, TF_JOB
 
 HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
@@ -242,7 +243,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from(["'", '"']))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_what_is_written_as_yaml_is_read_back_unchanged(value, style):
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
     text = yaml.safe_dump(job, default_style=style, allow_unicode=True, sort_keys=False)
@@ -250,7 +251,7 @@ def test_what_is_written_as_yaml_is_read_back_unchanged(value, style):
 
 
 @given(st.text(st.sampled_from("ab:- \n\t{}[]\"'*&!|>#%@`~,?.<1"), max_size=60))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_no_text_does_anything_but_become_a_job_or_a_problem_with_a_line_in_it(text):
     lines = text.count("\n") + HEAD.count("\n") + 1
     for problem in problems_or_none(HEAD + text):

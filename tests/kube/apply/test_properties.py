@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import apply
 from kube.apply import fieldset, merge, shape
 from kube.errors import BadRequest, Conflict
+from tests.campaign import examples
 
 from .things import LATER, NOW, THINGS, Step, content, take, thing
 
@@ -56,14 +57,14 @@ def sets_of(obj):
 
 
 @given(steps, managers, bodies)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_applying_twice_is_applying_once(taken, manager, body):
     once = take(history(taken), Step(manager, body, "force"))
     assert take(once, Step(manager, body, "apply"), LATER) == once
 
 
 @given(steps, managers, bodies)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_after_an_apply_the_object_has_what_was_applied(taken, manager, body):
     obj = take(history(taken), Step(manager, body, "force"))
     wish = {"metadata": {}, **{key: value for key, value in body.items() if value is not None}}
@@ -73,7 +74,7 @@ def test_after_an_apply_the_object_has_what_was_applied(taken, manager, body):
 
 
 @given(bodies, bodies, managers)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_every_field_of_a_tracked_object_has_a_manager(first, second, manager):
     live = take(None, Step("a", first, "update"))
     obj = take(live, Step(manager, second, "update"))
@@ -86,7 +87,7 @@ def test_every_field_of_a_tracked_object_has_a_manager(first, second, manager):
 
 
 @given(steps, bodies, managers)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_an_update_takes_from_others_what_it_changes_and_nothing_else(taken, body, manager):
     live = history(taken)
     if live is None:
@@ -102,7 +103,7 @@ def test_an_update_takes_from_others_what_it_changes_and_nothing_else(taken, bod
 
 
 @given(bodies, bodies)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_managers_of_different_fields_never_conflict(one, two):
     one = {key: value for key, value in one.items() if key not in two}
     live = take(take(None, Step("a", one)), Step("b", two))
@@ -110,7 +111,7 @@ def test_managers_of_different_fields_never_conflict(one, two):
 
 
 @given(bodies, bodies)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_who_takes_fields_by_force_and_omits_them_removes_them(one, two):
     live = take(take(None, Step("a", one)), Step("b", two, "force"))
     obj = take(live, Step("b", {}))
@@ -140,7 +141,7 @@ def _wanted(fields, path):
 
 
 @given(steps, bodies, managers)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_conflict_names_what_force_takes(taken, body, manager):
     live = history(taken)
     if not sets_of(live):
@@ -172,7 +173,7 @@ wild = st.dictionaries(st.sampled_from([*THINGS.schema["properties"], "x"]), any
 
 
 @given(wild, wild, wild)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_stored_object_is_too_strange(one, two, config):
     live = apply.track(None, thing(**one), THINGS, manager="a", now=NOW)
     live = apply.track(live, thing(**two), THINGS, manager="b", now=NOW)

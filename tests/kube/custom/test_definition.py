@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube.custom import definition, kinds, naming
+from tests.campaign import examples
 from tests.kube.custom import samples
 
 NOW = 1_700_000_000_000
@@ -201,7 +202,7 @@ ANY = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.dictionaries(KEYS, ANY, max_size=6))
 def test_any_schema_is_judged_without_an_error(schema):
     crd = made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", **schema}})

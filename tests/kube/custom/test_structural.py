@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kube.custom import structural
 from kube.custom.structural import Structural
+from tests.campaign import examples
 from tests.kube.custom import samples
 
 OBJECT = {"apiVersion": "g.io/v1", "kind": "K", "metadata": {"name": "x"}}
@@ -185,7 +186,7 @@ SCHEMAS = st.sampled_from(
 )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(SCHEMAS, st.dictionaries(st.sampled_from(["spec", "status", "x"]), JSON, max_size=3))
 def test_any_object_is_checked_without_an_error_and_shaped_once(schema, fields):
     obj = {**deepcopy(OBJECT), **fields}
