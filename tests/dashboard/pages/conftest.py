@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import html5lib
+import lxml.html
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -149,7 +149,7 @@ class Page:
 
     def __init__(self, answer):
         self.answer, self.status = answer, answer.status_code
-        self.tree = html5lib.parse(answer.content.decode(), namespaceHTMLElements=False)
+        self.tree = lxml.html.document_fromstring(answer.content.decode())
 
     def all(self, *, tag=None, **attributes):
         for element in self.tree.iter():

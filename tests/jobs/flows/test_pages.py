@@ -19,7 +19,6 @@ from tests.jobs.made import PLACE, end, runner, settle
 
 LIST, DETAIL = "/flows/", "/flows/default/f/"
 TEMPLATES, TEMPLATE = "/flows/-/templates/", "/flows/-/templates/default/a/"
-SVG = "{http://www.w3.org/2000/svg}"
 PAGES = (LIST, DETAIL, TEMPLATES, TEMPLATE)
 POSTS = (f"{DETAIL}delete/", f"{TEMPLATE}run/", f"{TEMPLATE}delete/")
 TOPIC, OF_TEMPLATE = "flows:detail?name=f&namespace=default", "flows:template?name=a&namespace=default"
@@ -83,12 +82,12 @@ def test_empty_lists_say_what_to_do_next(sam):
 def test_the_graph_shows_each_job_in_word_and_colour_and_leads_to_it(sam, pair):
     shown = page(sam, DETAIL)
     nodes = {
-        " ".join(text.text for text in node.iter(f"{SVG}text")): node.get("data-hue")
-        for node in shown.tree.iter(f"{SVG}svg")
+        " ".join(text.text for text in node.iter("text")): node.get("data-hue")
+        for node in shown.tree.iter("svg")
         if node.get("class") == "graph-node"
     }
     assert nodes == {"a Completed": "green", "b Running": "blue"}
-    links = [link.get("href") for link in shown.one(id="flow-graph").iter(f"{SVG}a")]
+    links = [link.get("href") for link in shown.one(id="flow-graph").iter("a")]
     assert links == ["/jobs/default/f-a/", "/jobs/default/f-b/"]
     assert "1 of 2 jobs have completed." in shown.text(id="flow-head")
 
@@ -99,7 +98,7 @@ def test_a_job_that_is_not_made_waits_and_has_no_link(sam):
     shown = page(sam, DETAIL)
     assert "There is no job template a" in shown.text(id="flow-head")
     assert "f-b Waiting b a" in shown.text(id="flow-jobs")
-    assert not list(shown.one(id="flow-graph").iter(f"{SVG}a"))
+    assert not list(shown.one(id="flow-graph").iter("a"))
 
 
 def test_the_list_of_templates_and_the_page_of_one(sam, pair):

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import html5lib
+import lxml.html
 import pytest
 from django.contrib.auth.models import User
 
@@ -38,7 +38,7 @@ def alice(cluster, person, client):
 @pytest.fixture
 def parse():
     def parse_page(response):
-        return html5lib.parse(response.content.decode(), namespaceHTMLElements=False)
+        return lxml.html.document_fromstring(response.content.decode())
 
     return parse_page
 
