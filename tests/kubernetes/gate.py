@@ -37,7 +37,7 @@ class Gate:
         self._server = _Server(kubernetes.identities.server, self._passes)
 
     def __enter__(self):
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self._kubernetes.apply(self._configuration())
         until(self._is_asked, every_s=0.1, what="that the API server asks the gate")
         return self

@@ -407,7 +407,7 @@ def test_a_watch_that_says_what_nobody_foresaw_is_begun_again():
 def _standing_in(handler):
     """Serve what a handler says in a server's place; give its address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -25,7 +25,7 @@ class LogServer(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.logs, self.refused, self.heard, self.zone = {}, {}, [], "Z"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def log(self, pod, container="main", *, previous=False):
         return self.logs.setdefault((pod, container, previous), [])

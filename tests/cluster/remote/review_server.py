@@ -62,7 +62,7 @@ class ReviewServer(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.grants, self.refused, self.heard = Grants(), None, []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
 
 class Handler(Quiet, BaseHTTPRequestHandler):

@@ -56,7 +56,7 @@ def api(tmp_path, settings, monkeypatch):
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     running.daemon_threads = True
     running.object = config("9", "of another")
-    threading.Thread(target=running.serve_forever, daemon=True).start()
+    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
     settings.WAY, settings.IMPERSONATE = "beside", False
     monkeypatch.setattr(server, "_permits", None)
     with connected(running, tmp_path, settings):

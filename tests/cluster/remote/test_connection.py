@@ -48,7 +48,7 @@ class Handler(Quiet, BaseHTTPRequestHandler):
 def server():
     running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     running.heard, running.groups = [], []
-    threading.Thread(target=running.serve_forever, daemon=True).start()
+    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
     yield running
     running.shutdown()
     running.server_close()

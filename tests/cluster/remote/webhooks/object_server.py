@@ -19,7 +19,7 @@ class ObjectServer(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.objects, self.denied, self.heard, self.version = {}, {}, [], 0
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def put(self, path, body):
         self.version += 1
