@@ -41,7 +41,7 @@ def running(command, **options):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         # A test run that is killed leaves nothing behind.
-        preexec_fn=supervisor._die_with(os.getpid(), signal.SIGINT),
+        preexec_fn=supervisor.die_with(os.getpid(), signal.SIGINT),
         **options,
     )
     try:

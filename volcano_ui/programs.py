@@ -43,26 +43,28 @@ def lasting(pages: socket.socket, api: socket.socket | None, webhooks: socket.so
             patience_s=PATIENCE_S[AtStop(settings.RUNNING)],
             gives_signs=True,
             umask=POD_UMASK,
+            may_fork=True,
         ),
     ]
     if settings.NODES:
         command = [*MANAGE, "simulator", f"--nodes={settings.NODES}"]
-        programs.append(Program("simulator", command, stage=0, gives_signs=True))
+        programs.append(Program("simulator", command, stage=0, gives_signs=True, may_fork=True))
     return programs
 
 
 def works() -> list[Program]:
     """Return what runs for another cluster, in one `up` of an installation at a time."""
-    return [*_workers(), Program("mirror", [*MANAGE, "mirror"], stage=1, gives_signs=True)]
+    return [*_workers(), Program("mirror", [*MANAGE, "mirror"], stage=1, gives_signs=True, may_fork=True)]
 
 
 def _workers() -> list[Program]:
     workers = [
-        Program(queue, [*MANAGE, "worker", queue], stage=2, gives_signs=True) for queue in registry.queues()
+        Program(queue, [*MANAGE, "worker", queue], stage=2, gives_signs=True, may_fork=True)
+        for queue in registry.queues()
     ]
-    return [*workers, Program("beat", [*MANAGE, "beat"], stage=1, gives_signs=True)]
+    return [*workers, Program("beat", [*MANAGE, "beat"], stage=1, gives_signs=True, may_fork=True)]
 
 
 def _server(name: str, module: str, listener: socket.socket) -> Program:
     command = [sys.executable, "-m", module, f"--fd={listener.fileno()}"]
-    return Program(name, command, 1, 3, descriptors=(listener.fileno(),), gives_signs=True)
+    return Program(name, command, 1, 3, descriptors=(listener.fileno(),), gives_signs=True, may_fork=True)

@@ -19,17 +19,20 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from redis import RedisError
 
 from node.shim import tree
 from volcano_ui import heartbeat, logs
+from volcano_ui.forks import ForkServer, Order
 from volcano_ui.heartbeat import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
+
+    from volcano_ui.forks import Fork
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -67,6 +70,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the supervisor's
     gives_signs: bool = False  # of life, by `heartbeat`
     umask: int = -1  # -1: the supervisor's
+    may_fork: bool = False  # a Python program of ours, which the fork server may start where there is one
     ask: Callable[[], None] | None = None  # of who gives none: raises OSError or RedisError unless it answers
 
 
@@ -75,7 +79,7 @@ class Child:
     """A program that is running, or about to run again."""
 
     program: Program
-    process: asyncio.subprocess.Process | None = None
+    process: asyncio.subprocess.Process | Fork | None = None
     keeper: asyncio.Task[None] | None = None
     failures: int = 0
     started: float = field(default=0.0)
@@ -115,8 +119,26 @@ class Supervisor:
         self._starting = 0
         self._housekeeper: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
+        self._fork_server: ForkServer | None = None
         if _prctl:
             _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    async def start_fork_server(self) -> None:
+        """Have programs that may be forks start as such, where the system can hand them over; it begins to load at once."""
+        if _prctl is None:
+            return
+        name = "fork-server"
+        self._fork_server = ForkServer(
+            cwd=self._cwd,
+            environment={**self._environment, logs.PROGRAM: name},
+            log=self._logs and self._logs / f"{name}.log",
+            before_exec=die_with(os.getpid(), signal.SIGKILL),
+        )
+        self._starting += 1
+        try:
+            await self._fork_server.start()
+        finally:
+            self._starting -= 1
 
     async def start(self, program: Program) -> None:
         """Run program and keep it running until `stop`."""
@@ -137,7 +159,7 @@ class Supervisor:
                 env=self._environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=_die_with(os.getpid(), signal.SIGKILL),
+                preexec_fn=die_with(os.getpid(), signal.SIGKILL),
             )
             try:
                 return await process.wait()
@@ -181,6 +203,8 @@ class Supervisor:
         for task in (self._housekeeper, self._listener):
             if task:
                 task.cancel()
+        if self._fork_server:
+            await self._fork_server.stop()
         _kill_orphans(self._spared)
 
     async def _keep(self, child: Child) -> None:
@@ -230,24 +254,40 @@ class Supervisor:
         try:
             log = self._log(program)
             with log.open("ab") if log else contextlib.nullcontext() as output:
-                child.process = await asyncio.create_subprocess_exec(
-                    *program.command,
-                    cwd=self._cwd,
-                    env=environment,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    start_new_session=True,
-                    pass_fds=(*program.descriptors, *theirs),
-                    umask=program.umask,
-                    preexec_fn=_die_with(os.getpid(), program.orphaned),
-                )
+                child.process = await self._begin(child, environment, theirs, output)
         finally:
             self._starting -= 1
             for end in theirs:
                 os.close(end)
         if program.ask and child.asking is None:
             child.asking = asyncio.create_task(_ask_forever(child, program.ask))
+
+    async def _begin(
+        self, child: Child, environment: dict[str, str], signs: tuple[int, ...], output: BinaryIO | None
+    ) -> asyncio.subprocess.Process | Fork:
+        program, handed = child.program, (*child.program.descriptors, *signs)
+        if self._fork_server and program.may_fork:
+            outputs = (output.fileno(),) * 2 if output else ()
+            umask = program.umask if program.umask >= 0 else _umask()
+            order = Order(
+                program.command, environment, umask, program.orphaned, [*(1, 2)[: len(outputs)], *handed]
+            )
+            try:
+                return await self._fork_server.fork(order, (*outputs, *handed))
+            except OSError as error:
+                self._tell(child, f"could not be forked ({error}); starting it by itself")
+        return await asyncio.create_subprocess_exec(
+            *program.command,
+            cwd=self._cwd,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=handed,
+            umask=program.umask,
+            preexec_fn=die_with(os.getpid(), program.orphaned),
+        )
 
     async def _listen(self) -> None:
         """Kill who gives no sign of life any more; it is started again as if it had ended by itself."""
@@ -288,6 +328,8 @@ class Supervisor:
     def _reap_orphans(self) -> None:
         """Take the exit status of ended processes that were inherited; asyncio waits for its own."""
         ours = {child.pid for child in self._children.values()}
+        if self._fork_server:
+            ours.add(self._fork_server.pid)
         with contextlib.suppress(ChildProcessError):
             while not self._starting:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -296,7 +338,7 @@ class Supervisor:
                 os.waitpid(ended.si_pid, 0)
 
 
-def _die_with(parent: int, orphaned: signal.Signals) -> Callable[[], None] | None:
+def die_with(parent: int, orphaned: signal.Signals) -> Callable[[], None] | None:
     """Return what a child does before exec: ask for a signal at its parent's death."""
     if _prctl is None:
         return None
@@ -308,6 +350,12 @@ def _die_with(parent: int, orphaned: signal.Signals) -> Callable[[], None] | Non
             os._exit(1)
 
     return ask
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _open_signs(child: Child) -> tuple[int, ...]:

@@ -169,6 +169,8 @@ class Up:
     async def _start(self) -> None:
         with step(f"state directory {settings.DATA}"):
             self._take_state_directory()
+        if settings.ONLY != "web":  # which is one program
+            await self._supervisor.start_fork_server()
         pages, api = self._take_ports()
         if settings.ONLY != "works":
             with step("front end"):

@@ -53,7 +53,7 @@ class System:
                 cwd=PROJECT,
                 env=self.env,
                 stderr=errors,
-                preexec_fn=supervisor._die_with(os.getpid(), signal.SIGKILL),
+                preexec_fn=supervisor.die_with(os.getpid(), signal.SIGKILL),
             )
         self.running.append(process)
         return process

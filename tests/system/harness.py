@@ -80,7 +80,7 @@ class System:
             stderr=subprocess.STDOUT,
             text=True,
             # A test run that is killed leaves nothing behind.
-            preexec_fn=supervisor._die_with(os.getpid(), signal.SIGTERM),
+            preexec_fn=supervisor.die_with(os.getpid(), signal.SIGTERM),
         )
         ready = threading.Event()
         threading.Thread(target=self._read, args=(self.process.stdout, ready), daemon=True).start()
@@ -151,6 +151,12 @@ class System:
             if name := _program(pid):
                 found[name] = pid
         return found
+
+    def fork_server(self):
+        """Return the id of the process of which the programs are forks, or None while there is none."""
+        return next(
+            (pid for pid in _children_of(self.process.pid) if b"volcano_ui.fork_server" in _line(pid)), None
+        )
 
     def tree(self):
         """The ids of the supervisor and everything below it."""
@@ -267,13 +273,16 @@ def _children_of(pid):
     return found
 
 
+def _line(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def _program(pid):
     """Say which program of the supervisor a process is, by its command line."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-    except OSError:
-        return None
-    line = " ".join(words)
+    line = _line(pid).replace(b"\0", b" ").decode()
     if worker := re.search(r"manage.py worker (\S+)", line):
         return worker[1]
     marks = {

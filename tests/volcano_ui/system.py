@@ -39,7 +39,7 @@ class System:
             stderr=subprocess.STDOUT,
             text=True,
             # A test run that is killed leaves nothing behind.
-            preexec_fn=supervisor._die_with(os.getpid(), signal.SIGTERM),
+            preexec_fn=supervisor.die_with(os.getpid(), signal.SIGTERM),
         )
         self.lines = []
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -1,0 +1,239 @@
+"""Programs that are forks: as if they had been executed, and kept as those are."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from django.conf import settings
+
+from tests.volcano_ui.test_supervisor import alive
+from tests.waiting import HANG_S, until
+
+# What a program has, told by itself.
+TELL = """
+import ctypes, json, os, sys
+from pathlib import Path
+
+said = ctypes.c_int()
+ctypes.CDLL(None).prctl(2, ctypes.byref(said), 0, 0, 0)  # PR_GET_PDEATHSIG
+mask = os.umask(0)
+names = {number: os.readlink(f"/proc/self/fd/{number}") for number in map(int, os.listdir("/proc/self/fd")) if os.path.exists(f"/proc/self/fd/{number}")}
+Path(sys.argv[1]).write_text(json.dumps({
+    "arguments": sys.argv, "name": __name__, "environment": {k: v for k, v in os.environ.items() if k != "LC_CTYPE"},
+    "leads its session": os.getsid(0) == os.getpid(), "leads its group": os.getpgid(0) == os.getpid(),
+    "parent": os.getppid(), "signal": said.value, "umask": mask, "folder": os.getcwd(), "input": sys.stdin.read(),
+    "line": Path("/proc/self/cmdline").read_bytes().replace(b"\\0", b" ").decode().split(),
+    "descriptors": {k: v for k, v in names.items() if not v.startswith("/proc")}, "threads": len(os.listdir("/proc/self/task")),
+}))
+print("hello", flush=True)
+print("trouble", file=sys.stderr, flush=True)
+"""
+HARNESS = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from volcano_ui.supervisor import Program, Supervisor
+
+async def main(folder):
+    def ours(name, *words, may_fork=True, **options):
+        return Program(name, [sys.executable, str(folder / f"{{name}}.py"), *words], may_fork=may_fork, **options)
+
+    async def until(condition):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+    def says(name):
+        return (folder / f"{{name}}.log").read_text() if (folder / f"{{name}}.log").exists() else ""
+
+    supervisor = Supervisor(logs=folder, cwd=Path.cwd(), environment=dict(os.environ), say=lambda line: print(line, flush=True))
+    await supervisor.start_fork_server()
+{body}
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a supervisor with a fork server over Python programs, each a file of the folder; return the process."""
+    processes = []
+
+    def begin(body, **programs):
+        for name, text in programs.items():
+            (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+        code = HARNESS.format(body=textwrap.indent(textwrap.dedent(body), "    "))
+        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-c", code, str(tmp_path)],
+                cwd=settings.BASE_DIR,
+                env=environment,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+        return processes[-1]
+
+    yield begin
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def ended(process):
+    """Return what a supervisor printed until it ended well."""
+    printed = process.communicate(timeout=HANG_S)[0]
+    assert process.returncode == 0, printed
+    return printed
+
+
+def test_a_fork_has_what_an_executed_program_has(run, tmp_path):
+    process = run(
+        """
+        import socket
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        os.set_inheritable(listener.fileno(), False)
+        for number, may_fork in enumerate((True, False)):
+            await supervisor.start(ours(
+                "tell", str(folder / f"told-{number}"), "two words", may_fork=may_fork, umask=0o027, gives_signs=True,
+                orphaned=signal.SIGTERM, descriptors=(listener.fileno(),), environment={"OWN": "own"}))
+            await until(lambda: says("tell").count("trouble") == number + 1)
+            await supervisor.end([each.program for each in supervisor._children.values()])
+        await supervisor.stop()
+        """,
+        tell=TELL + "import time; time.sleep(600)",
+    )
+    ended(process)
+    forked, executed = (json.loads((tmp_path / f"told-{number}").read_text()) for number in range(2))
+    for told in (forked, executed):
+        told["arguments"].pop(1), told["line"].pop(2)  # where it is to tell
+        # A pipe for signs of life and a socket, whose numbers are the program's; who they are is not the same twice.
+        told["descriptors"] = {number: name.partition(":")[0] for number, name in told["descriptors"].items()}
+    signs = (
+        forked["environment"].pop("VOLCANO_UI_HEARTBEAT"),
+        executed["environment"].pop("VOLCANO_UI_HEARTBEAT"),
+    )
+    assert [
+        told["descriptors"].pop(number) for told, number in zip((forked, executed), signs, strict=True)
+    ] == ["pipe"] * 2
+    assert forked == executed
+    assert forked["parent"] == process.pid
+    assert forked["line"][1:] == [str(tmp_path / "tell.py"), "two", "words"]
+    assert (tmp_path / "tell.log").read_text() == "hello\ntrouble\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("raise SystemExit(3)", "ended with exit code 3", id="an exit code"),
+        pytest.param(
+            "1 / 0", "ended with exit code 1 (ZeroDivisionError: division by zero)", id="an exception"
+        ),
+        pytest.param("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL", id="a signal"),
+        pytest.param("import sys; sys.exit('no port')", "ended with exit code 1 (no port)", id="a sentence"),
+        pytest.param("pass", "ended with exit code 0", id="nothing more to do"),
+    ],
+)
+def test_an_end_is_told_and_the_program_started_again(run, text, told):
+    process = run(
+        """
+        await supervisor.start(ours("short"))
+        await until(lambda: says("short").count("again") >= 2)
+        await supervisor.stop()
+        """,
+        short=text,
+    )
+    first, second, *_ = ended(process).splitlines()
+    assert first == f"✗ short {told}; starting it again in 0.2 s"
+    assert second.endswith("starting it again in 0.4 s")
+
+
+STAYS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+
+
+def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(run, tmp_path):
+    process = run(
+        """
+        await supervisor.start(ours("stays"))
+        await until(lambda: says("stays"))
+        first = supervisor._fork_server.pid
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: supervisor._fork_server.pid is None)
+        os.kill(int(says("stays")), 0)
+        await supervisor.start(ours("later"))
+        await until(lambda: says("later"))
+        assert supervisor._fork_server.pid not in (None, first)
+        await supervisor.stop()
+        """,
+        stays=STAYS,
+        later=STAYS,
+    )
+    assert ended(process) == ""
+    assert not any(alive(int((tmp_path / f"{name}.log").read_text())) for name in ("stays", "later"))
+
+
+def test_what_the_fork_server_cannot_start_is_started_by_itself(run):
+    process = run(
+        """
+        await supervisor.start(ours("first"))
+        await until(lambda: says("first"))
+        supervisor._fork_server._channel.shutdown(2)  # it ends, and nobody has seen that yet
+        await supervisor.start(ours("stays"))
+        await until(lambda: "sleeps" in says("stays"))
+        await supervisor.stop()
+        """,
+        first=STAYS,
+        stays="import time; print('sleeps', flush=True); time.sleep(600)",
+    )
+    assert "✗ stays could not be forked" in ended(process)
+
+
+@pytest.mark.parametrize("when", ["while it loads", "in the middle of a start"])
+def test_nothing_is_left_of_what_was_started_when_all_was_stopped(run, tmp_path, when):
+    process = run(
+        f"""
+        if {when == "in the middle of a start"}:
+            await supervisor.start(ours("stays"))
+        starting = asyncio.create_task(supervisor.start(ours("stays")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        starting.cancel()
+        await supervisor.stop()
+        """,
+        stays=STAYS,
+    )
+    ended(process)
+    assert not any(alive(int(pid)) for pid in (tmp_path / "stays.log").read_text().split())
+
+
+def test_programs_get_their_signals_when_the_supervisor_is_killed(run, tmp_path):
+    soft = """
+    import os, signal, time
+    from pathlib import Path
+    signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), os._exit(0)))
+    print(os.getpid(), flush=True)
+    time.sleep(600)
+    """
+    process = run(
+        """
+        await supervisor.start(ours("soft", orphaned=signal.SIGTERM))
+        await supervisor.start(ours("hard"))
+        await until(lambda: says("soft") and says("hard"))
+        (folder / "server").write_text(str(supervisor._fork_server.pid))
+        await asyncio.sleep(600)
+        """,
+        soft=soft,
+        hard=STAYS,
+    )
+    files = (tmp_path / "soft.log", tmp_path / "hard.log", tmp_path / "server")
+    until(lambda: all(file.exists() and file.read_text() for file in files), what="its programs")
+    pids = [int(file.read_text()) for file in files]
+    process.send_signal(signal.SIGKILL)
+    until(lambda: not any(map(alive, pids)), what="their end")
+    assert files[0].read_text().split()[1:] == ["bye"]
