@@ -115,6 +115,10 @@ stories: .venv/dev ## Play the kept stories of the simulation: each finds the de
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@$(MAKE) --no-print-directory -j 2 types lint
 
+.PHONY: ci
+ci: ## Run all that a change has to pass, in a fresh clone of HEAD; logs and times go to .cache/ci
+	@$(PYTHON) .ci/clone.py
+
 .PHONY: types lint
 types lint: export VOLCANO_UI_DATA := $(CURDIR)/.cache/check
 types: .venv/dev
