@@ -115,6 +115,10 @@ stories: .venv/dev ## Play the kept stories of the simulation: each finds the de
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@$(MAKE) --no-print-directory -j 2 types lint
 
+.PHONY: ci
+ci: ## Run all that a change has to pass, in a fresh clone of HEAD; logs and times go to .cache/ci
+	@$(PYTHON) .ci/clone.py
+
 .PHONY: types lint
 types lint: export VOLCANO_UI_DATA := $(CURDIR)/.cache/check
 types: .venv/dev
@@ -190,10 +194,18 @@ clean: ## Remove everything that was built or installed; the state directory sta
 	@touch $@
 
 # Some ten minutes on two cores at the first time. CGO would want a C compiler, and gives nothing here.
+GO_BUILD = CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w $(LDFLAGS)"
 .cache/kubernetes/kubernetes/built: private LDFLAGS = -X k8s.io/component-base/version.gitVersion=$$(awk '$$1 == "k8s.io/kubernetes" { print $$2 }' go.mod)
+# What is built is kept for this user's other clones, under a hash of all that it is made of. `make clean` leaves it; remove
+# the folder to empty it. It is built beside its place and then renamed, since two clones may build at once.
+KEPT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/volcano-ui/kubernetes
 .cache/kubernetes/%/built: tests/kubernetes/programs/%/go.mod tests/kubernetes/programs/%/go.sum
 	@command -v go >/dev/null || { echo "This machine lacks Go, which builds $*; install Go 1.26 or newer (https://go.dev/dl), or the package golang of your distribution."; exit 1; }
-	@echo "• building $* (once; some minutes)"
-	@mkdir -p $(@D)
-	@cd $(<D) && CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w $(LDFLAGS)" -o $(abspath $(@D))/ tool
+	@mkdir -p $(@D) "$(KEPT)"
+	@cd $(<D) && inputs=$$({ cat go.mod go.sum; go version; echo $(GO_BUILD); } | sha256sum) && kept="$(KEPT)/$*-$${inputs%% *}" && \
+	  if [ ! -d "$$kept" ]; then \
+	    echo "• building $* (once; some minutes)"; \
+	    new=$$(mktemp -d "$$kept.XXXXXX") && trap 'rm -rf "$$new"' EXIT && \
+	    $(GO_BUILD) -o "$$new/" tool && { mv -T "$$new" "$$kept" || [ -d "$$kept" ]; }; \
+	  fi && { cp -fl "$$kept"/* $(abspath $(@D)) 2>/dev/null || cp -f "$$kept"/* $(abspath $(@D)); }
 	@touch $@

@@ -15,6 +15,8 @@ from tests.clocks import ManualClock
 from tests.waiting import HANG_S
 from volcano_ui import assets, collector
 
+pytest_plugins = ("tests.record",)
+
 MODES = ("embedded", "in-place")
 NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"

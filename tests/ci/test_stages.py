@@ -1,0 +1,325 @@
+"""How .ci/stages.py runs stages, of which each test hands it its own."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.conf import settings
+
+from tests.waiting import HANG_S, until
+
+ROOT = settings.BASE_DIR
+RUN = """
+import stages, sys
+from stages import Stage
+
+def sh(name, script, minutes=10, **options):
+    return Stage(name, ["sh", "-c", script], minutes, **options)
+
+stages.GRACE_S = {grace_s}
+sys.exit(stages.main({groups}))
+"""
+PYTEST = 'Stage("test", ["make", "test"], 10, pytest=True)'
+
+
+@pytest.fixture
+def start(project):
+    """Start a run of groups, which are written as in Python."""
+
+    def start(groups, grace_s=30):
+        return project.start(sys.executable, "-c", RUN.format(groups=groups, grace_s=grace_s))
+
+    return start
+
+
+@pytest.fixture
+def run(project, start):
+    """Run groups as start does; return the exit status, what was printed, and the files of .cache/ci."""
+
+    def run(*arguments):
+        process = start(*arguments)
+        printed = process.communicate(timeout=HANG_S)[0]
+        files = {file.name: file.read_text() for file in (project.folder / ".cache" / "ci").iterdir()}
+        return SimpleNamespace(
+            status=process.returncode, printed=printed, lines=printed.splitlines(), files=files
+        )
+
+    return run
+
+
+def table(lines):
+    """Return the cells of the rows of Markdown's tables."""
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+
+
+def results(ran):
+    """Return how each stage ended, by the table of stages, which has seven columns."""
+    return {row[0]: row[1] for row in table(ran.files["times.md"].splitlines())[2:] if len(row) == 7}
+
+
+def test_groups_and_stages_follow_each_other_and_lanes_do_not(run):
+    ran = run("""[
+        [
+            [sh("one", "touch a; until [ -e b ]; do sleep 0.01; done; sleep 0.3; touch c")],
+            [sh("two", "touch b; until [ -e a ]; do sleep 0.01; done")],
+        ],
+        [[sh("three", "[ -e c ] && sleep 0.3 && touch d"), sh("four", "[ -e d ]")]],
+    ]""")
+    assert results(ran) == dict.fromkeys(["one", "two", "three", "four"], "passed")
+    assert ran.status == 0
+
+
+@pytest.mark.parametrize(
+    ("stage", "result", "status"),
+    [
+        pytest.param('sh("it", "true")', "passed", 0, id="passes"),
+        pytest.param('sh("it", "exit 3")', "failed", 1, id="fails"),
+        pytest.param('sh("it", "exit 3", required=False)', "failed", 0, id="may fail"),
+        pytest.param('sh("it", "exit 3", obstacle=lambda: "no Go")', "not tried", 0, id="not tried"),
+        pytest.param('sh("it", "true", pytest=True)', "failed", 1, id="runs no pytest"),
+        pytest.param('Stage("it", ["no-such-program"], 10)', "failed", 1, id="no such command"),
+    ],
+)
+def test_a_run_fails_with_what_it_requires(run, stage, result, status):
+    ran = run(f'[[[{stage}, sh("next", "true")]]]')
+    assert results(ran) == {"it": result, "next": "passed"}
+    assert ran.status == status
+    assert ran.lines[-1] == "0 passed, 0 failed, 0 skipped"
+
+
+def test_of_what_failed_the_whole_log_is_printed_and_of_what_passed_its_end(run):
+    ran = run("""[[[
+        sh("good", "seq 1 20 | sed s/^/good-/"),
+        sh("bad", "seq 1 20 | sed s/^/bad-/; exit 1"),
+        sh("without", "exit 1", obstacle=lambda: "there is no Go"),
+    ]]]""")
+    shown = [line.strip() for line in ran.lines]
+    assert [line for line in shown if line.startswith("good-")] == [f"good-{n}" for n in range(16, 21)]
+    assert [line for line in shown if line.startswith("bad-")] == [f"bad-{n}" for n in range(1, 21)]
+    assert ran.files["good.log"].split() == [f"good-{n}" for n in range(1, 21)]
+    assert "• without not tried: there is no Go" in shown
+
+
+def test_processor_seconds_are_those_of_a_stages_children_as_well(run):
+    busy = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.5: pass'"
+    ran = run(f'[[[sh("busy", """{busy}"""), sh("idle", "sleep 0.5")]]]')
+    used = dict(re.findall(r"• (\w+) passed in \d:\d\d, ([\d.]+) processor seconds", ran.printed))
+    assert float(used["busy"]) >= 0.5 > float(used["idle"])
+
+
+def alive(pid):
+    """Tell whether a process runs; one that ended may wait to be fetched by a parent that is not of this test."""
+    try:
+        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_stage_that_takes_too_long_is_ended(run):
+    ran = run('[[[sh("long", "sleep 1000", minutes=0.001), sh("next", "true")]]]')
+    assert results(ran) == {"long": "timed out", "next": "passed"}
+    assert ran.status == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "child", "grace_s", "said"),
+    [
+        pytest.param(signal.SIGTERM, "trap 'echo asked; exit' TERM", 30, "  asked", id="that end when asked to"),
+        pytest.param(signal.SIGINT, "trap '' TERM", 0.3, "  begun", id="that have to be killed"),
+    ],
+)  # fmt: skip
+def test_a_signal_ends_stages_with_their_children(start, project, number, child, grace_s, said):
+    project.write({"child": f"{child}; echo begun; touch begun; while :; do sleep 0.1; done"})
+    stages = '[[[sh("long", "sh child & echo $! > pid; wait", required=False), sh("next", "true")]]]'
+    process = start(stages, grace_s)
+    files = [project.folder / "begun", project.folder / "pid"]
+    until(lambda: all(file.exists() for file in files) and files[1].read_text(), what="the child")
+    process.send_signal(number)
+    printed = process.communicate(timeout=HANG_S)[0].splitlines()
+    until(lambda: not alive(int(files[1].read_text())), what="the end of the child")
+    assert process.returncode == 1
+    assert said in printed
+    assert "• next not tried: the run is ended" in printed
+    assert any(line.startswith("• long ended in 0:") for line in printed)
+
+
+# Each test of a project knows by its name whether it runs again.
+AGAIN = """
+import os, random, pytest
+from pathlib import Path
+
+def again(name):
+    seen = Path(f"{name}.seen")
+    known = seen.exists()
+    seen.touch()
+    return known
+"""
+ONE, TWO, THREE, FOUR = (
+    f"def test_{name}(): assert again('{name}')\n" for name in ("one", "two", "three", "four")
+)
+OTHERS = "def test_passes(): pass\ndef test_is_skipped(): pytest.skip()\n"
+SET_UP = "@pytest.fixture\ndef world(): assert again('world')\ndef test_one(world): pass\n"
+RANDOM = """
+def test_one():
+    number = str(random.random())
+    if again("one"):
+        assert Path("number").read_text() == number
+    else:
+        Path("number").write_text(number)
+        assert False
+"""
+ALWAYS = "def test_always(): assert False, 'the second' if again('always') else 'the first'\n"
+THEN_SKIPPED = "def test_one():\n    if again('one'): pytest.skip()\n    assert False\n"
+CRASHES = "def test_crashes(): again('crashes') or os._exit(1)\n"
+
+
+def with_tests(project, files, workers=0):
+    project.write({name: AGAIN + text for name, text in files.items()})
+    project.write(
+        {"Makefile": f"test:\n\t@.venv/bin/pytest -n {workers} --randomly-dont-reorganize $(ARGS)\n"}
+    )
+
+
+def second_runs(ran):
+    return sum(name.startswith("test-again") and name.endswith(".log") for name in ran.files)
+
+
+@pytest.mark.parametrize(
+    ("files", "flaky", "last"),
+    [
+        pytest.param({"test_a.py": ONE + OTHERS}, ["one"], "2 passed, 0 failed, 1 skipped", id="one"),
+        pytest.param({"test_a.py": ONE + TWO + THREE}, ["one", "two", "three"], "3 passed, 0 failed, 0 skipped", id="three"),
+        pytest.param({"test_a.py": SET_UP}, ["one"], "1 passed, 0 failed, 0 skipped", id="in a fixture"),
+        pytest.param({"test_a.py": RANDOM}, ["one"], "1 passed, 0 failed, 0 skipped", id="with the same random numbers"),
+    ],
+)  # fmt: skip
+def test_a_test_that_passes_by_itself_is_flaky(run, project, files, flaky, last):
+    with_tests(project, files)
+    ran = run(f"[[[{PYTEST}]]]")
+    assert ran.status == 0
+    assert results(ran) == {"test": "flaky"}
+    assert ran.lines[-len(flaky) - 1 :] == [*(f"FLAKY test_a.py::test_{name}" for name in flaky), last]
+
+
+@pytest.mark.parametrize(
+    ("files", "second", "last"),
+    [
+        pytest.param({"test_a.py": ALWAYS}, 1, "0 passed, 1 failed, 0 skipped", id="fails again"),
+        pytest.param({"test_a.py": THEN_SKIPPED}, 1, "0 passed, 1 failed, 0 skipped", id="is skipped then"),
+        pytest.param({"test_a.py": ONE + TWO + THREE + FOUR}, 0, "0 passed, 4 failed, 0 skipped", id="four"),
+        *(
+            pytest.param({f"tests/{name}/test_a.py": ONE}, 0, "0 passed, 1 failed, 0 skipped", id=name)
+            for name in ("invariants", "simulation", "drills")
+        ),
+        pytest.param(
+            {"test_a.py": TWO, "tests/drills/test_b.py": ONE}, 0, "0 passed, 2 failed, 0 skipped", id="beside a drill"
+        ),
+        pytest.param(
+            {"test_a.py": ONE + "def test_ends(): os._exit(1)"}, 0, "0 passed, 1 failed, 0 skipped", id="pytest is gone"
+        ),
+    ],
+)  # fmt: skip
+def test_others_fail_the_run(run, project, files, second, last):
+    with_tests(project, files)
+    ran = run(f"[[[{PYTEST}]]]")
+    assert ran.status == 1
+    assert results(ran) == {"test": "failed"}
+    assert second_runs(ran) == second
+    assert ran.lines[-1] == last
+    assert not any(line.startswith("FLAKY") for line in ran.lines)
+
+
+@pytest.mark.parametrize(
+    "text", [pytest.param(CRASHES, id="crashes"), pytest.param("import nothing_such", id="is not collected")]
+)
+def test_what_a_worker_could_not_finish_fails_the_run(run, project, text):
+    with_tests(project, {"test_a.py": ONE, "test_b.py": text}, workers=1)
+    ran = run(f"[[[{PYTEST}]]]")
+    assert ran.status == 1
+    assert second_runs(ran) == 0
+    assert ran.lines[-1] == "0 passed, 2 failed, 0 skipped"
+
+
+def test_a_stage_with_a_flaky_test_fails_with_another_one(run, project):
+    with_tests(project, {"test_a.py": ALWAYS + ONE})
+    ran = run(f"[[[{PYTEST}]]]")
+    assert ran.status == 1
+    assert results(ran) == {"test": "failed"}
+    assert ran.lines[-2:] == ["FLAKY test_a.py::test_one", "1 passed, 1 failed, 0 skipped"]
+    assert all(f"AssertionError: {which}" in ran.printed for which in ("the first", "the second"))
+
+
+def test_three_tests_may_be_flaky_in_all_stages_together(run, project):
+    with_tests(project, {"test_a.py": ONE + TWO, "test_b.py": THREE + FOUR})
+    project.write({"Makefile": "a b:\n\t@.venv/bin/pytest -n 0 test_$@.py $(ARGS)\n"})
+    a, b = (f'Stage("{name}", ["make", "{name}"], 10, pytest=True)' for name in "ab")
+    ran = run(f"[[[{a}], [{b}]]]")
+    assert ran.status == 1
+    assert results(ran) == {"a": "failed", "b": "failed"}
+    assert ran.lines[-1] == "0 passed, 4 failed, 0 skipped"
+
+
+SLOW = """
+import time
+
+@pytest.fixture(scope="module", params=[1, 2])
+def world(): time.sleep(0.4)
+
+def test_waits(world): time.sleep(0.2)
+def test_asks(world): pass
+"""
+
+
+def test_times_are_listed_slowest_first(run, project):
+    with_tests(project, {"test_a.py": SLOW})
+    ran = run(f"[[[{PYTEST}]]]")
+    listed = [row for row in table(ran.files["times.md"].splitlines()) if "test_a." in row[2]]
+    assert [float(row[0]) for row in listed] == sorted((float(row[0]) for row in listed), reverse=True)
+    assert [
+        "setup of fixture",
+        "test_a.world",
+        "module, 2 in all, the first with test_a.py::test_waits[1]",
+    ] in [row[1:] for row in listed]
+    assert {"setup", "call"} == {
+        row[1] for row in listed if "test_waits[2]" in row[2] and float(row[0]) >= 0.2
+    }
+    assert listed[:10] == [row for row in table(ran.lines) if "test_a." in row[2]]
+
+
+def test_what_was_not_run_is_said_at_the_end(run):
+    ran = run('[[[sh("words", "echo NOT RUN: no Ray; seq 20")]]]')
+    assert ran.lines[-2:] == ["NOT RUN: no Ray", "0 passed, 0 failed, 0 skipped"]
+
+
+def test_the_stages_of_ci_are_targets_that_take_what_they_are_handed(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / ".ci")
+    stages = importlib.import_module("stages")
+    recipes = dict(
+        re.findall(r"^([\w./-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    )
+    everything = [stage for lanes in stages.GROUPS for lane in lanes for stage in lane]
+    commands = [stage.command for stage in everything if stage.command[0] == "make"]
+    assert [command for command in commands if command[1] not in {*recipes, "kubernetes-programs"}] == []
+    assert all("$(ARGS)" in recipes[stage.command[1]] for stage in everything if stage.pytest)
+    assert all((ROOT / folder).is_dir() for folder in stages.NEVER_AGAIN)
+
+
+def test_a_run_goes_by_no_setting_of_whoever_calls_it(project):
+    project.write(
+        {
+            ".ci/run": (ROOT / ".ci" / "run").read_text(),
+            ".ci/stages.py": "import os; print(sorted(os.environ))",
+        }
+    )
+    project.environment |= {"VOLCANO_UI_PORT": "1", "MAKEFLAGS": "n"}
+    status, printed = project.run("bash", ".ci/run")
+    assert status == 0
+    assert "'CI'" in printed
+    assert "VOLCANO_UI_PORT" not in printed
+    assert "MAKEFLAGS" not in printed
