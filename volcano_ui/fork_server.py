@@ -4,8 +4,9 @@ Loading Django and the product takes a second of processor time and 80 MB of mem
 done once; a program is a fork of that, so it begins within milliseconds and shares that memory.
 
 Its supervisor sends an order for each program and is told the pid (`volcano_ui.forks`). Between the two stands a process
-that ends at once, so the program is adopted by the supervisor, which waits for it as for a child of its own. The server
-has one thread and no connection to anything when it forks.
+that ends at once, so the program is adopted by the supervisor, which waits for it as for a child of its own. It begins when
+the supervisor lets it: one whose pid got lost, because the server was killed then, ends without having done anything.
+The server has one thread and no connection to anything when it forks.
 """
 
 from __future__ import annotations
@@ -76,9 +77,8 @@ def serve(channel: socket.socket, supervisor: int) -> Order | None:
 
 
 def _fork() -> int:
-    """Fork a grandchild whose parent is the supervisor when this returns, in both; return its pid, 0 in itself."""
+    """Fork a grandchild, which is the supervisor's when the server returns from this; return its pid, 0 in itself."""
     told, tell = os.pipe()
-    adopted, between_lives = os.pipe()
     between = os.fork()
     if not between:
         try:
@@ -88,23 +88,22 @@ def _fork() -> int:
         if pid:
             os.write(tell, str(pid).encode())
             os._exit(0)
-        os.close(between_lives)
-        os.read(adopted, 1)  # nothing comes: it ends when the server has seen the process between end
-        for end in (told, tell, adopted):
-            os.close(end)
-        return 0
+    else:
+        os.waitpid(between, 0)
     os.close(tell)
-    os.waitpid(between, 0)
-    pid = int(os.read(told, 20) or 0)
-    for end in (told, adopted, between_lives):
-        os.close(end)
-    if not pid:
+    pid = int(os.read(told, 20) or 0) if between else 0
+    os.close(told)
+    if between and not pid:
         raise OSError("the process between could not fork")
     return pid
 
 
 def become(order: Order, descriptors: list[int], supervisor: int) -> None:
     """Give this process what its program would have if it had been executed: session, descriptors, environment, name."""
+    begin, *descriptors = descriptors
+    if not os.read(begin, 1):
+        os._exit(0)  # nobody knows of it
+    os.close(begin)
     os.setsid()
     if ask := die_with(supervisor, signal.Signals(order.orphaned)):
         ask()

@@ -23,7 +23,8 @@ BYTES = 1 << 20  # of an order or an answer, at most
 class Order(msgspec.Struct):
     """A program to start: what `asyncio.create_subprocess_exec` would be told of it.
 
-    The descriptors of `numbers` come with the order, in the same sequence; the program has them by these numbers.
+    With the order come the end of a pipe, from which the program reads a byte before it begins, and the descriptors of
+    `numbers`, in the same sequence; the program has them by these numbers.
     """
 
     command: list[str]  # `PYTHON -m MODULE …`, of a module with a `main`, or `PYTHON FILE …`
@@ -136,14 +137,21 @@ class ForkServer:
             if self.pid is None:
                 await self.start()
             assert self._channel is not None  # noqa: S101  it has started
-            socket.send_fds(self._channel, [msgspec.json.encode(order)], descriptors)
-            data = await asyncio.get_running_loop().sock_recv(self._channel, BYTES)
-            if not data:
-                raise ConnectionResetError("the fork server has ended")
-            answer = msgspec.json.decode(data, type=Answer)
-            if answer.problem:
-                raise OSError(answer.problem)
-            return Fork(answer.pid)
+            theirs, begin = os.pipe()
+            try:
+                socket.send_fds(self._channel, [msgspec.json.encode(order)], [theirs, *descriptors])
+                data = await asyncio.get_running_loop().sock_recv(self._channel, BYTES)
+                if not data:
+                    raise ConnectionResetError("the fork server has ended")
+                answer = msgspec.json.decode(data, type=Answer)
+                if answer.problem:
+                    raise OSError(answer.problem)
+                fork = Fork(answer.pid)
+                os.write(begin, b".")
+                return fork
+            finally:
+                os.close(theirs)
+                os.close(begin)
 
     async def stop(self) -> None:
         """End it; what it has started goes on."""

@@ -194,6 +194,30 @@ def test_what_the_fork_server_cannot_start_is_started_by_itself(run):
     assert "✗ stays could not be forked" in ended(process)
 
 
+def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(run, tmp_path):
+    process = run(
+        """
+        from volcano_ui.supervisor import _own_children
+        loop, server = asyncio.get_running_loop(), supervisor._fork_server
+
+        async def lost(channel, size):
+            await receive(channel, size)
+            return b""
+
+        receive, loop.sock_recv = loop.sock_recv, lost
+        await supervisor.start(ours("stays"))
+        await until(lambda: says("stays").rstrip().split("\\n")[-1].isdigit())
+        while len(_own_children()) > 2:  # the fork server and the program
+            supervisor._reap_orphans()
+            await asyncio.sleep(0.01)
+        await supervisor.stop()
+        """,
+        stays=STAYS,
+    )
+    assert "✗ stays could not be forked" in ended(process)
+    assert len([line for line in (tmp_path / "stays.log").read_text().splitlines() if line.isdigit()]) == 1
+
+
 @pytest.mark.parametrize("when", ["while it loads", "in the middle of a start"])
 def test_nothing_is_left_of_what_was_started_when_all_was_stopped(run, tmp_path, when):
     process = run(
