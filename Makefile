@@ -50,7 +50,7 @@ test-drills: .venv/dev ## Run the tests that stop, restart, hang and join whole 
 .PHONY: test-clusters
 test-clusters: .venv/dev ## Run the tests in which one system works on the cluster of another
 	@echo "• clusters, two at a time"
-	@$(BIN)/pytest -n 2 -m clusters tests/clusters tests/system tests/browser $(ARGS)
+	@$(BIN)/pytest -n 2 -m clusters $(addprefix tests/,clusters system browser jobs queues scheduler invariants) $(ARGS)
 
 .PHONY: kubernetes-programs
 kubernetes-programs: $(KUBERNETES) ## Build kube-apiserver, etcd and kwok for the next two; needs Go, once some ten minutes

@@ -64,14 +64,19 @@ def pytest_collection_finish(session):
 
 
 def pytest_generate_tests(metafunc):
-    """Run a test that asks for a mode in each, but for one that is about what only the embedded cluster has."""
+    """Run a test that asks for a mode in each, but for one that is about what only the embedded cluster has.
+
+    In-place is tried by `make test-clusters`. Where consumers are run by hand it differs from embedded only below the
+    backend's commit: a module for each of them, marked `each_backend`, shows both in `make test` as well.
+    """
     find = metafunc.definition.get_closest_marker
+    embedded, in_place = MODES
+    apart = pytest.param(in_place, marks=pytest.mark.clusters)
     if "runner_mode" in metafunc.fixturenames:
-        metafunc.parametrize("runner_mode", MODES[:1] if find("embedded") else MODES, indirect=True)
+        modes = [embedded, in_place if find("each_backend") else apart]
+        metafunc.parametrize("runner_mode", modes[:1] if find("embedded") else modes, indirect=True)
     if "system_mode" in metafunc.fixturenames:
-        embedded, in_place = MODES
-        both = find("both_modes") and not find("embedded")
-        modes = [embedded, *[pytest.param(in_place, marks=pytest.mark.clusters)] * bool(both)]
+        modes = [embedded, apart] if find("both_modes") and not find("embedded") else [embedded]
         metafunc.parametrize("system_mode", modes, indirect=True, scope="package")
 
 

@@ -1,24 +1,27 @@
 """Which tests a worker process of pytest-xdist runs together, and what begins first.
 
-A file's tests share a worker, for their fixtures. All that start whole systems
-share one and run one after the other, since each keeps two cores busy. Drills, which wait
-more than they compute, are handed out file by file.
+A file's tests share a worker, for their fixtures. Those that start whole systems share one, and those with a browser
+another: each of them keeps more than one process busy. Drills, which wait more than they compute, are handed out file
+by file.
 pytest-xdist's own groups are written into names in a way that pytest 9.2
 ignores, hence a scheduler that goes by the files.
 """
 
 from __future__ import annotations
 
+import itertools
+
 from xdist.scheduler import LoadScopeScheduling
 
-SYSTEMS = (
-    "tests/system/",
-    "tests/contract/",
-    "tests/browser/",
-    # Browsers let go of what they load when the machine's network changes, as the last of these has it do.
-    "tests/dashboard/browser/",
-    "tests/apiserver/watch/test_vanished.py",
-)
+SHARED = {
+    "browsers": (
+        "tests/browser/",
+        # Browsers let go of what they load when the machine's network changes, as the last of these has it do.
+        "tests/dashboard/browser/",
+        "tests/apiserver/watch/test_vanished.py",
+    ),
+    "systems": ("tests/system/", "tests/contract/"),
+}
 # They begin before others, so that no worker is left with one of them at the end.
 LONG = (
     "tests/simulation/test_simulation.py",
@@ -42,11 +45,11 @@ class ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid):
         file = nodeid.partition("::")[0]
-        return "systems" if file.startswith(SYSTEMS) else file
+        return next((name for name, places in SHARED.items() if file.startswith(places)), file)
 
 
 def turn(nodeid):
-    """Return what tests are sorted by: systems folder by folder, since a folder's tests share one, then the long files."""
+    """Return what tests are sorted by: what is shared folder by folder, then the long files."""
     file = nodeid.partition("::")[0]
-    first = (*SYSTEMS, *LONG)
+    first = (*itertools.chain(*SHARED.values()), *LONG)
     return next((number for number, name in enumerate(first) if file.startswith(name)), len(first))

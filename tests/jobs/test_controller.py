@@ -13,7 +13,11 @@ from jobs.controller.job_controller import JobConsumer
 from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import CLAIM, Controller, admit, become, job, messages, pods, state, submit, task
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("runner_mode"),
+    pytest.mark.each_backend,
+]
 
 
 @pytest.mark.shows(

@@ -12,7 +12,11 @@ from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
 from tests.modes.mode import Runner
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("runner_mode"),
+    pytest.mark.each_backend,
+]
 
 
 class Controller(Runner):

@@ -21,7 +21,11 @@ from tests.modes.mode import Runner, others
 
 from .world import configuration, group, made, node, pod, queue
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("runner_mode"),
+    pytest.mark.each_backend,
+]
 
 
 @pytest.fixture(autouse=True)
