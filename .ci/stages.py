@@ -100,6 +100,7 @@ go_programs = Stage(
 big_packages = Stage(
     "programs-installed", ["make", ".cache/programs/installed"], 20, required=False, obstacle=not_root
 )
+environment = Stage("environment", ["make", ".venv/dev"], 10)
 check = Stage("check", ["make", "check"], 20)
 test = Stage("test", ["make", "test"], 50, pytest=True)
 drills = Stage("test-drills", ["make", "test-drills"], 25, pytest=True)
@@ -112,10 +113,13 @@ simulate = Stage("simulate", ["make", "simulate", "SEED=1", "HOURS=20"], 30)
 # Last, because it can be left out: on a machine that has built nothing yet the whole would take more than an hour.
 kubernetes = Stage("test-kubernetes", ["make", "test-kubernetes"], 15, pytest=True, obstacle=no_kubernetes)
 
-# The check needs nothing of what is installed and built beside it, and the tests begin when all of that is there.
+# Tests of one package compute all the time, and have the machine for themselves; drills and those with whole clusters wait
+# for each other's processes, so that another stage fits beside them. Everything that is installed is there before the tests.
 GROUPS = [
-    [[check], [packages], [go_programs], [big_packages]],
-    [[test, drills, clusters, package, programs, stories, simulate, kubernetes]],
+    [[environment, check], [packages], [go_programs], [big_packages]],
+    [[test]],
+    [[drills, package, programs], [stories, simulate]],
+    [[clusters], [kubernetes]],
 ]
 
 
