@@ -9,9 +9,19 @@ import { after, flow, key as keyText, scalar } from "./editor-scalar.js";
 
 const PARSE = { keepSourceTokens: false, uniqueKeys: true, logLevel: "silent" };
 
-// Returns the text as a Document of the yaml package.
+// The last texts that were parsed: each is asked for several times, and what a change makes of one is read next.
+const KEPT = 4;
+const parsed = new Map();
+
+// Returns the text as a Document of the yaml package, which others get too: nobody may change it.
 export function parse(text) {
-  return parseDocument(text, PARSE);
+  let doc = parsed.get(text);
+  if (!doc) {
+    doc = parseDocument(text, PARSE);
+    if (parsed.size === KEPT) parsed.delete(parsed.keys().next().value);
+    parsed.set(text, doc);
+  }
+  return doc;
 }
 
 const UNORDERED = () => [];
@@ -54,7 +64,7 @@ export function append(text, path, value, order = UNORDERED) {
 }
 
 function change(text, onDocument, onText) {
-  const wanted = parse(text);
+  const wanted = parseDocument(text, PARSE); // one of its own, to be changed
   if (wanted.errors.length > 0) throw new SyntaxError(wanted.errors[0].message);
   if (wanted.contents === null) wanted.contents = wanted.createNode({});
   onDocument(wanted);

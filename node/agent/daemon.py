@@ -74,6 +74,7 @@ class Daemon:
     """`manage.py agent`.
 
     `connect` makes the cluster, whose news wake the selector that it is given; `address` is where others reach the machine.
+    What the machine allows and has is found out where `wall` and `engine` do not say it.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Daemon:
         *,
         name: str = "",
         wall: Wall | None = None,
+        engine: engines.Found | None = None,
         connect: Callable[[selectors.BaseSelector], Cluster] = _local,
         address: str = LOOPBACK,
     ) -> None:
@@ -92,7 +94,7 @@ class Daemon:
         self.spawner = Spawner()
         self.port = Port(data)
         wall = wall or self.spawner.probe(layout.root / "probe")
-        engine = engines.find(settings.ENGINE, wall)
+        engine = engine or engines.find(settings.ENGINE, wall)
         self.sweep = EngineSweep(layout, engine.engine)
         self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep)
         devices = FoundDevices(settings.DEVICES)

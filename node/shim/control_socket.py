@@ -137,14 +137,18 @@ class ControlSocket:
         self._lines: dict[int, Line] = {}
         self._poll = select.poll()
 
-    def open(self, poll: select.poll) -> None:
-        """Begin to take requests for the container, which runs; without room for a socket there are none."""
-        self._poll = poll
+    def open(self) -> None:
+        """Let requests for the container come in, which runs; without room for a socket there are none."""
         try:
             self._door = bind(self.order.directory)
         except OSError:  # a full disk, or a file system without sockets
-            return
-        poll.register(self._door, select.POLLIN)
+            pass
+
+    def watch(self, poll: select.poll) -> None:
+        """Have `poll` tell of requests, those that came before included."""
+        self._poll = poll
+        if self._door is not None:
+            poll.register(self._door, select.POLLIN)
 
     def on_ready(self, fd: int) -> None:
         """Take a request, or notice that a client has gone."""

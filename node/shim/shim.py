@@ -134,6 +134,7 @@ class Shim:
             self.ending = Ending(128, reason="StartError", message=str(error))
             self.started_at = self.finished_at = microseconds()
         else:
+            self.control.open()  # who hears that the container runs may ask for a command at once
             self._begin_hook(self.order.post_start)
             self._loop(signals)
             self.ending = self.container.ending(self.status or 0)
@@ -218,7 +219,7 @@ class Shim:
         poll = select.poll()
         for fd in (signals, *self.streams):
             poll.register(fd, select.POLLIN)
-        self.control.open(poll)
+        self.control.watch(poll)
         while self.status is None:
             for fd, _ in poll.poll(self._wait_ms()):
                 if fd == signals:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.campaign import EXAMPLES, scaled
 from volcano_ui import assets
 
 TESTS = sorted(Path(__file__).parent.glob("*.test.mjs"))
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("npm_packages")
 @pytest.mark.parametrize("file", TESTS, ids=[file.stem for file in TESTS])
 def test_modules_of_the_front_end(file):
@@ -22,6 +24,6 @@ def test_modules_of_the_front_end(file):
         text=True,
         cwd=assets.ROOT,
         check=False,
-        env={**os.environ, "FORCE_COLOR": "0"},
+        env={"ROUNDS": str(scaled(EXAMPLES, 300)), **os.environ, "FORCE_COLOR": "0"},
     )
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
@@ -24,6 +25,18 @@ from tests.waiting import until
 NODE = "here"
 # Who is the first process of an image's container is not ended by signals that it does not handle.
 UNTIL_ASKED = "trap 'exit 143' TERM; while :; do sleep 0.02; done"
+
+
+@functools.cache
+def _allowed():
+    """Return the wall that this machine allows, asked once: a process and some more are started to find out."""
+    staging = tempfile.mkdtemp(prefix="volcano-")
+    spawner = Spawner()
+    try:
+        return spawner.probe(Path(staging))
+    finally:
+        spawner.close()
+        shutil.rmtree(staging)
 
 
 class Node:
@@ -49,7 +62,8 @@ class Node:
         self.mounts, self.layers = mounts, layers
         allowed = self.allowed()
         wall = allowed if self.engine else allowed._replace(mounts=mounts, **layers)
-        self.daemon = Daemon(self.data, name=NODE, wall=wall)
+        engine = self.engine and self.engine.found(wall)
+        self.daemon = Daemon(self.data, name=NODE, wall=wall, engine=engine)
         self.agent.begin()
         return self
 
@@ -59,11 +73,7 @@ class Node:
 
     def allowed(self):
         """Return the wall that this machine allows."""
-        spawner = Spawner()
-        try:
-            return spawner.probe(self.data / "node" / "probe")
-        finally:
-            spawner.close()
+        return _allowed()
 
     def crash(self):
         """What kill -9 leaves of an agent: nothing but the disk and its shims."""
@@ -78,8 +88,8 @@ class Node:
         return until(lambda: condition() or self._turn(), every_s=0)
 
     def _turn(self):
-        self.agent.listener.hurry()
         self.daemon._wait(min(0.02, self.agent.patience()))
+        self.agent.listener.hurry()  # not before: an agent in a hurry waits for nothing
         self.agent.work()
 
     def during(self, work, *arguments):

@@ -48,6 +48,13 @@ class Podman:
         )
         self.trust()
         self.variables = {name: str(folder / file) for name, file in VARIABLES.items()}
+        self._found = {}
+
+    def found(self, wall):
+        """Return what an agent finds behind a wall, asked once: trying an engine takes half a second, and gives the same each time."""
+        if wall not in self._found:
+            self._found[wall] = engines.find(self.kind, wall)
+        return self._found[wall]
 
     def trust(self, *registries):
         """Let podman pull from registries of this machine without TLS."""
@@ -76,9 +83,9 @@ class Podman:
 
     def clear(self):
         """Remove what tests left that killed shims."""
-        for name in self.names():
-            self.run("kill", name, check=False)
-            self.run("rm", "--force", name, check=False)
+        if names := self.names():
+            self.run("kill", *names, check=False)
+            self.run("rm", "--force", *names, check=False)
 
     def close(self):
         self.clear()
@@ -95,6 +102,7 @@ class Docker(Podman):
         self.folder = folder
         socket = f"unix://{folder}/docker.sock"
         self.variables = {"DOCKER_HOST": socket, "DOCKER_CONFIG": str(folder)}
+        self._found = {}
         with (folder / "log").open("w") as log:
             self._daemon = subprocess.Popen(
                 ["dockerd", "--data-root", folder / "data", "--exec-root", folder / "exec", "--pidfile", folder / "pid",
@@ -148,7 +156,7 @@ def working(kind):
     one = Docker(folder) if kind == "docker" else Podman(folder)
     try:
         os.environ.update(one.variables)
-        found = engines.find(kind, Wall("root" if os.geteuid() == 0 else "none"))
+        found = one.found(Wall("root" if os.geteuid() == 0 else "none"))
         if found.engine is None or not Path(BUSYBOX).exists():
             yield None
             return

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from node.agent import reach, spawn
-from node.shim import absent, linux, tree
+from node.shim import absent, control_socket, linux, tree
 from tests.waiting import until
 
 
@@ -49,6 +49,12 @@ def test_end_of_a_command_is_recorded(attempts, script, code, number, reason):
     status = attempts.end(attempts.shell(script))
     assert (status["exitCode"], status["signal"], status["reason"]) == (code, number, reason)
     assert status["startedAt"] <= status["finishedAt"] <= time.time() * 1e6
+
+
+def test_who_hears_that_a_command_runs_may_ask_for_another_at_once(attempts):
+    directory = attempts.shell("sleep 1000")
+    assert attempts.said == "started\n"
+    assert (directory / control_socket.NAME).exists()
 
 
 @pytest.mark.parametrize(
