@@ -6,6 +6,8 @@ SHELL := /bin/bash
 # takes a third longer. Then that of the distribution, where there is one that can be used.
 PYTHON ?= $(or $(shell for each in python3 /usr/bin/python3; do $$each -c $(IS_FAST) 2>/dev/null && echo $$each && break; done),python3)
 IS_FAST := 'import ensurepip, sys, sysconfig; found = sys.base_prefix == "/usr" or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or ""); sys.exit(sys.version_info < (3, 11) or not found)'
+# Without it each of a system's processes, and each of the tests', would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --require-hashes
 

@@ -28,6 +28,7 @@ NO_KUBECTL = "no kubectl (contract of the Kubernetes API): install it, or set KU
 # the same worlds: what a change breaks is found in its own run. New ones are for whoever types `make test`.
 hypothesis.settings.register_profile(
     "suite",
+    max_examples=campaign.scaled(campaign.EXAMPLES, 100),
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

@@ -26,7 +26,7 @@ from cluster.runtime import consumer
 from cluster.store import store
 from jobs.controller import plan, ssh_keys
 from jobs.plugins.contract import KeyPair
-from tests.campaign import scaled
+from tests.campaign import EXAMPLES, scaled
 from tests.clocks import ManualClock
 from tests.invariants import INVARIANTS, Judge
 from tests.jobs.lifecycle import reference, specs
@@ -283,11 +283,10 @@ def play(machine, **fields):
 @pytest.mark.campaign
 def test_jobs_live_as_the_reference_says():
     """The same lives in each run of the tests, and others in each campaign."""
-    is_campaign = scaled(False, True)
     play(
         LifecycleMachine,
-        max_examples=1500 if is_campaign else 100,
-        derandomize=not is_campaign,
+        max_examples=scaled(EXAMPLES, 1500),
+        derandomize=scaled(True, False),
         phases=[Phase.generate],
         database=None,
     )

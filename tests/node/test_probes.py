@@ -304,7 +304,7 @@ def test_container_that_is_not_alive_is_started_again(node):
     uid = node.submit(containers=[probed(script, livenessProbe=check)], restartPolicy="OnFailure")
     node.until((node.out / "up").exists)
     (node.out / "alive").unlink()
-    node.until(lambda: node.status()["containerStatuses"][0]["restartCount"] == 1)
+    node.until(lambda: [each["restartCount"] for each in node.status().get("containerStatuses", ())] == [1])
     assert (node.out / "asked").exists(), "it was asked to end before it was made to"
     told = events(uid)
     assert ("Unhealthy", "Liveness probe failed: ") in told
