@@ -42,8 +42,16 @@ def task_of(spec, name):
     return next((task for task in spec["tasks"] if task["name"] == name), {})
 
 
-def by_itself(phase, spec, status):
-    """Return the phase that follows from what a status counts, or the one that there is (§2.5)."""
+def is_let_in(group):
+    """Say whether the pods of a group in a phase may exist, "" for one that is not there yet (§2.4)."""
+    return group not in ("", "Pending")
+
+
+def by_itself(phase, spec, status, group):
+    """Return the phase that follows from what a status counts and the phase of the job's group, or the one that there is (§2.5).
+
+    Pods that are missing while their group waits for its queue count as pending (docs/differences.md).
+    """
     wanted, least = replicas_of(spec), spec.get("minAvailable", 0)
     succeeded, failed = status.get("succeeded", 0), status.get("failed", 0)
     pending, running = status.get("pending", 0), status.get("running", 0)
@@ -54,7 +62,9 @@ def by_itself(phase, spec, status):
         case "Pending":
             return "Running" if least <= running + succeeded + failed else "Pending"
         case "Running":
-            return _after_running(spec, status, wanted, least, pending, succeeded, failed)
+            there = pending + running + succeeded + failed + terminating + status.get("unknown", 0)
+            waiting = pending if is_let_in(group) else pending + max(wanted - there, 0)
+            return _after_running(spec, status, wanted, least, waiting, succeeded, failed)
         case "Restarting":
             if status.get("retryCount", 0) >= spec.get("maxRetry", 3):
                 return "Failed"

@@ -33,6 +33,7 @@ class Witness:
         self.pods = {}  # name → pod
         self.owned = {}  # kind and name of a group or product → uid of its controller
         self.groups = {}  # uid of a job → phase of its group
+        self.group_phases = {}  # uid of a job → revisions and phases of its group, from the one on that the controller knows
         self.known = 0  # up to where the controller has read
         self.head = 0  # up to where it could have
         self.now = 0
@@ -62,6 +63,9 @@ class Witness:
             if life.must:
                 raise Wrong(f"{life.key} is asked to become {life.must}, and stays {life.phase}")
             life.end_step(known)
+        for phases in self.group_phases.values():
+            while len(phases) > 1 and phases[1][0] <= known:
+                del phases[0]
 
     def _follow(self):
         for change in store.changes(self.revision):
@@ -99,7 +103,10 @@ class Witness:
             raise Wrong(f"{life.key} is asked to become {asked}, and becomes {phase}")
         if phase == before or asked:
             return
-        if phase in [reference.by_itself(before, spec, status) for _, spec in life.specs]:
+        known = [
+            (spec, group) for _, spec in life.specs for _, group in self.group_phases.get(life.uid, [(0, "")])
+        ]
+        if phase in [reference.by_itself(before, spec, status, group) for spec, group in known]:
             self._judge_end(life, phase)
         elif not life.executing & reference.ASKED.get((before, phase), set()):
             raise Wrong(f"{life.key} goes from {before or 'new'} to {phase} for no reason: {status}")
@@ -168,6 +175,7 @@ class Witness:
         self._thing(change, group, is_gone)
         owner, phase = _owner(group), group.get("status", {}).get("phase", "")
         before = self.groups.pop(owner, "")
+        self.group_phases.setdefault(owner, [(0, "")]).append((change.revision, "" if is_gone else phase))
         if is_gone:
             return
         self.groups[owner] = phase
@@ -248,7 +256,7 @@ class Witness:
         state = life.status.get("state", {})
         if not state.get("reason") or not state.get("message"):
             return f"does not say why: {state}"
-        follows = reference.by_itself(life.phase, life.spec, life.status)
+        follows = reference.by_itself(life.phase, life.spec, life.status, self.groups.get(life.uid, ""))
         return "" if follows == life.phase else f"should be {follows}: {life.status}"
 
     def _asks_nothing(self, life):
@@ -274,7 +282,7 @@ class Witness:
 
     def _lacks_nothing(self, life):
         """A job that was let in has each of its pods, but for those of tasks that wait for others."""
-        if life.phase not in reference.ALIVE or self.groups.get(life.uid, "") in ("", "Pending"):
+        if life.phase not in reference.ALIVE or not reference.is_let_in(self.groups.get(life.uid, "")):
             return ""
         ready = Counter(_note(pod, "task-spec") for pod in self._own(life) if _is_ready(pod))
         name = life.key.partition("/")[2]
