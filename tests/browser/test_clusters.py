@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.browser import world
 from tests.browser.test_drafts import offers, written
-from tests.browser.test_pages import WIDTHS, findings
+from tests.browser.test_pages import WIDTHS, findings, in_dark
 from tests.system.harness import running
 
 pytestmark = [pytest.mark.system, pytest.mark.clusters]
@@ -87,8 +87,7 @@ def test_the_menu_says_that_a_cluster_is_away_and_fits_the_window(page, axe, pai
     expect(dev).to_contain_text("since")
     expect(page.locator("#state-of-cluster-home")).to_contain_text("live")
     assert findings(page, axe) == []
-    page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    assert findings(page, axe) == [], "in the dark theme"
+    assert in_dark(page, axe) == [], "in the dark theme"
     page.evaluate("document.querySelector('#live span').textContent = 'stale since 12:34:56'")
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import world
-from tests.browser.test_pages import WIDTHS, findings
+from tests.browser.test_pages import WIDTHS, findings, in_dark
 from tests.system.harness import running
 
 pytestmark = [pytest.mark.system, pytest.mark.clusters]
@@ -38,8 +38,7 @@ def test_strip_follows_the_cluster_and_fits_the_window(page, axe, pair):
     expect(strip).to_contain_text("away")
     expect(strip).to_contain_text("connection refused")
     assert findings(page, axe) == []
-    page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    assert findings(page, axe) == [], "in the dark theme"
+    assert in_dark(page, axe) == [], "in the dark theme"
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
