@@ -384,10 +384,13 @@ def _has_signs(child: Child) -> bool:
 
 async def _ask_forever(child: Child, ask: Callable[[], None]) -> None:
     while True:
+        pause_s = (
+            LOOK_S  # who has not answered since it began is not judged, so that is to be for a moment only
+        )
         with contextlib.suppress(OSError, RedisError):
             await asyncio.to_thread(ask)
-            child.answered = True
-        await asyncio.sleep(ASK_EVERY_S)
+            child.answered, pause_s = True, ASK_EVERY_S
+        await asyncio.sleep(pause_s)
 
 
 def _kill_group(group: int) -> None:

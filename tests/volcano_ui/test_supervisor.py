@@ -180,6 +180,25 @@ def test_killed_supervisor_sends_each_program_its_signal(run, tmp_path):
     until(lambda: (tmp_path / "said").exists() and not any(map(alive, pids)), what="their end")
 
 
+def test_a_program_that_has_not_answered_yet_is_asked_again_soon(run):
+    process = run("""
+        from volcano_ui import supervisor as module
+        module.LOOK_S, module.SILENT_S, module.ASK_EVERY_S = 0.05, 0.3, 600
+        asked = []
+
+        def ask():
+            asked.append(None)
+            if len(asked) != 2:
+                raise OSError
+
+        await supervisor.start(sh("deaf", "exec sleep 600", ask=ask))
+        while "sign of life" not in (folder / "deaf.log").read_text():
+            await asyncio.sleep(0.01)
+        await supervisor.stop()
+    """)
+    assert process.communicate(timeout=HANG_S)[0].startswith("✗ deaf gave no sign of life")
+
+
 def test_cancelled_call_takes_its_group_along(run, tmp_path):
     run("""
         call = asyncio.create_task(supervisor.call("sh", "-c", "sleep 600 & echo $! > inner; wait"))
