@@ -102,6 +102,8 @@ class Docker(Podman):
         self.folder = folder
         socket = f"unix://{folder}/docker.sock"
         self.variables = {"DOCKER_HOST": socket, "DOCKER_CONFIG": str(folder)}
+        # Podman looks for logins there as well, and fails where the folder is named and has no such file.
+        (folder / "config.json").write_text("{}")
         self._found = {}
         with (folder / "log").open("w") as log:
             self._daemon = subprocess.Popen(
