@@ -24,19 +24,22 @@ SHARED = {
 }
 # They begin before others, so that no worker is left with one of them at the end.
 LONG = (
-    "tests/simulation/test_simulation.py",
     "tests/volcano_ui/test_up.py",
     "tests/apiserver/test_generated.py",
+    "tests/node/test_agent.py",
+    "tests/apiserver/test_rights.py",
+    "tests/node/test_joined.py",
+    "tests/simulation/test_simulation.py",
     "tests/node/test_walls.py",
     "tests/frontend/test_frontend.py",
-    "tests/apiserver/test_rights.py",
-    "tests/jobs/test_bad_luck.py",
-    "tests/cluster/remote/webhooks/test_rulings.py",
     "tests/cluster/store/test_machine.py",
-    "tests/node/test_agent.py",
+    "tests/node/test_shim.py",
     "tests/apiserver/test_execs.py",
-    "tests/apiserver/test_hostile.py",
+    "tests/jobs/test_bad_luck.py",
+    "tests/volcano_ui/test_supervisor.py",
+    "tests/scheduler/test_place.py",
     "tests/node/test_processes.py",
+    "tests/node/test_images.py",
 )
 
 
