@@ -79,7 +79,12 @@ def serve(channel: socket.socket, supervisor: int) -> Order | None:
 def _fork() -> int:
     """Fork a grandchild, which is the supervisor's when the server returns from this; return its pid, 0 in itself."""
     told, tell = os.pipe()
-    between = os.fork()
+    try:
+        between = os.fork()
+    except OSError:
+        os.close(told)
+        os.close(tell)
+        raise
     if not between:
         try:
             pid = os.fork()

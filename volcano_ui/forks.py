@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROOM = 1024  # characters of the longest command line that `ps` shows of a program
 BYTES = 1 << 20  # of an order or an answer, at most
+PATIENCE_S = 30.0  # with a server that does not answer: to load takes it a second or two
 
 
 class Order(msgspec.Struct):
@@ -140,7 +141,14 @@ class ForkServer:
             theirs, begin = os.pipe()
             try:
                 socket.send_fds(self._channel, [msgspec.json.encode(order)], [theirs, *descriptors])
-                data = await asyncio.get_running_loop().sock_recv(self._channel, BYTES)
+                receiving = asyncio.get_running_loop().sock_recv(self._channel, BYTES)
+                try:
+                    data = await asyncio.wait_for(receiving, PATIENCE_S)
+                except TimeoutError:
+                    await self.stop()  # a late answer would be taken for that to the next order
+                    raise ConnectionAbortedError(
+                        f"the fork server did not answer for {PATIENCE_S:g} s"
+                    ) from None
                 if not data:
                     raise ConnectionResetError("the fork server has ended")
                 answer = msgspec.json.decode(data, type=Answer)

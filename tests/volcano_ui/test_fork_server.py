@@ -178,20 +178,44 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(ru
     assert not any(alive(int((tmp_path / f"{name}.log").read_text())) for name in ("stays", "later"))
 
 
-def test_what_the_fork_server_cannot_start_is_started_by_itself(run):
+@pytest.mark.parametrize(
+    ("trouble", "told"),
+    [
+        pytest.param(
+            "server._channel.shutdown(2)", "[Errno 32] Broken pipe", id="ended, and nobody has seen it"
+        ),
+        pytest.param(
+            "os.kill(server.pid, signal.SIGSTOP)",
+            "the fork server did not answer for 0.5 s",
+            id="stands still",
+        ),
+    ],
+)
+def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(
+    run, trouble, told
+):
     process = run(
-        """
+        f"""
+        from volcano_ui import forks
+        server = supervisor._fork_server
         await supervisor.start(ours("first"))
         await until(lambda: says("first"))
-        supervisor._fork_server._channel.shutdown(2)  # it ends, and nobody has seen that yet
-        await supervisor.start(ours("stays"))
-        await until(lambda: "sleeps" in says("stays"))
+        forks.PATIENCE_S, patience_s, before = 0.5, forks.PATIENCE_S, server.pid
+        {trouble}
+        await supervisor.start(ours("second"))
+        await until(lambda: says("second").rstrip()[-1:].isdigit())
+        await until(lambda: server.pid is None)
+        forks.PATIENCE_S = patience_s
+        await supervisor.start(ours("third"))
+        await until(lambda: says("third"))
+        assert server.pid not in (None, before)
         await supervisor.stop()
         """,
         first=STAYS,
-        stays="import time; print('sleeps', flush=True); time.sleep(600)",
+        second=STAYS,
+        third=STAYS,
     )
-    assert "✗ stays could not be forked" in ended(process)
+    assert ended(process) == f"✗ second could not be forked ({told}); starting it by itself\n"
 
 
 def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(run, tmp_path):
