@@ -170,9 +170,17 @@ def test_while_nobody_answers_only_volcanos_kinds_are_held_up(kubernetes, system
 
 
 def test_page_names_the_webhook_that_does_not_answer(kubernetes, system):
-    create(kubernetes, queue("asked-about"))
+    # The page itself refuses to delete an open queue, and asks nobody.
+    create(kubernetes, queue("asked-about", state="Closed"))
+
+    def is_closed(queues):
+        return any(
+            each.name == "asked-about" and (each.object.get("status") or {}).get("state") == "Closed"
+            for each in queues
+        )
+
     with stopped(system, "webhooks"), system.store() as here, Person(system) as person:
-        until(lambda: any(each.name == "asked-about" for each in here.find(QUEUES)), what="the queue here")
+        until(lambda: is_closed(here.find(QUEUES)), what="the closed queue here")
         answer = person.post("/queues/asked-about/delete/")
         page = html.unescape(person.get(answer.headers["location"]).text)
     assert (
