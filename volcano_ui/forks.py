@@ -69,16 +69,9 @@ class Fork:
 
     def terminate(self) -> None:
         """Ask it to end."""
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """End it."""
-        self._send(signal.SIGKILL)
-
-    def _send(self, number: signal.Signals) -> None:
         # What has ended was reaped, and its number may be somebody else's by now.
         if self.returncode is None:
-            os.kill(self.pid, number)
+            os.kill(self.pid, signal.SIGTERM)
 
 
 class ForkServer:
@@ -107,7 +100,7 @@ class ForkServer:
 
     async def start(self) -> None:
         """Begin to load; orders wait until that is done."""
-        self._close()
+        await self.stop()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.setblocking(False)
         with theirs, self._log.open("ab") if self._log else contextlib.nullcontext() as output:
@@ -124,31 +117,16 @@ class ForkServer:
             )  # fmt: skip
 
     async def fork(self, order: Order, descriptors: Sequence[int]) -> Fork:
-        """Start a program; OSError when that could not be done."""
-        # Whoever is cancelled must not leave his answer to the next order.
-        exchange = asyncio.create_task(self._exchange(order, descriptors))
-        try:
-            return await asyncio.shield(exchange)
-        except asyncio.CancelledError:
-            exchange.add_done_callback(_kill_unwanted)
-            raise
-
-    async def _exchange(self, order: Order, descriptors: Sequence[int]) -> Fork:
+        """Start a program; OSError when that could not be done. One of which nobody learns here never begins."""
         async with self._exchanging:
-            if self.pid is None:
+            if self._channel is None or self.pid is None:
                 await self.start()
             assert self._channel is not None  # noqa: S101  it has started
             theirs, begin = os.pipe()
             try:
                 socket.send_fds(self._channel, [msgspec.json.encode(order)], [theirs, *descriptors])
                 receiving = asyncio.get_running_loop().sock_recv(self._channel, BYTES)
-                try:
-                    data = await asyncio.wait_for(receiving, PATIENCE_S)
-                except TimeoutError:
-                    await self.stop()  # a late answer would be taken for that to the next order
-                    raise ConnectionAbortedError(
-                        f"the fork server did not answer for {PATIENCE_S:g} s"
-                    ) from None
+                data = await asyncio.wait_for(receiving, PATIENCE_S)
                 if not data:
                     raise ConnectionResetError("the fork server has ended")
                 answer = msgspec.json.decode(data, type=Answer)
@@ -157,23 +135,26 @@ class ForkServer:
                 fork = Fork(answer.pid)
                 os.write(begin, b".")
                 return fork
+            except (asyncio.CancelledError, TimeoutError) as error:
+                self._kill()  # a late answer would be taken for that to the next order
+                if isinstance(error, TimeoutError):
+                    raise ConnectionAbortedError(
+                        f"the fork server did not answer for {PATIENCE_S:g} s"
+                    ) from None
+                raise
             finally:
                 os.close(theirs)
                 os.close(begin)
 
     async def stop(self) -> None:
         """End it; what it has started goes on."""
+        self._kill()
+        if self._process:
+            await self._process.wait()
+
+    def _kill(self) -> None:
         if self._process and self._process.returncode is None:
             self._process.kill()  # it holds nothing, and may be loading
-            await self._process.wait()
-        self._close()
-
-    def _close(self) -> None:
         if self._channel:
             self._channel.close()
             self._channel = None
-
-
-def _kill_unwanted(exchange: asyncio.Task[Fork]) -> None:
-    if not exchange.cancelled() and not exchange.exception():
-        exchange.result().kill()

@@ -384,9 +384,8 @@ def _has_signs(child: Child) -> bool:
 
 async def _ask_forever(child: Child, ask: Callable[[], None]) -> None:
     while True:
-        pause_s = (
-            LOOK_S  # who has not answered since it began is not judged, so that is to be for a moment only
-        )
+        # Who has not answered since it began is not judged: that is to be for a moment only.
+        pause_s = LOOK_S
         with contextlib.suppress(OSError, RedisError):
             await asyncio.to_thread(ask)
             child.answered, pause_s = True, ASK_EVERY_S
