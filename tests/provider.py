@@ -6,7 +6,6 @@ import base64
 import contextlib
 import hashlib
 import secrets
-import threading
 import time
 from urllib.parse import parse_qsl, urlencode
 
@@ -17,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
 from starlette.routing import Route
 
-from tests.waiting import until
+from tests.serving import in_thread
 from volcano_ui.web import listen
 
 CLIENT, SECRET = "volcano-ui", "the client's secret"
@@ -137,13 +136,8 @@ def running():
     """Serve a provider for the length of the block."""
     listener = listen("127.0.0.1", 0)
     provider = Provider(listener.getsockname()[1])
-    server = uvicorn.Server(uvicorn.Config(provider.application(), log_config=None, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    until(lambda: server.started, what="a provider that listens")
-    try:
+    config = uvicorn.Config(
+        provider.application(), log_config=None, lifespan="off", timeout_graceful_shutdown=1
+    )
+    with in_thread(config, listener):
         yield provider
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()

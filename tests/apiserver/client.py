@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import socket
-import threading
 
 import httpx
-import uvicorn
 
 from apiserver.http import authentication, handlers, threads  # noqa: F401  handlers registers who answers what
 from apiserver.http.app import ANONYMOUS, App
 from cluster import access
+from tests.serving import in_thread
 from tests.waiting import HANG_S
 from volcano_ui import apiserver
+from volcano_ui.web import listen
 
 ACTORS: dict[str, access.Actor] = {}
 _clients: list[httpx.Client] = []
@@ -76,18 +74,13 @@ class Api:
 @contextlib.contextmanager
 def serving(authenticate=_by_header):
     """Run the server in a thread; yield its address."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
-    server = uvicorn.Server(apiserver.config(App(authenticate)))
-    thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listener]),), daemon=True)
-    thread.start()
+    config = apiserver.config(App(authenticate))
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with in_thread(config, listen("127.0.0.1", 0)) as url:
+            try:
+                yield url
+            finally:
+                while _clients:
+                    _clients.pop().close()
     finally:
-        while _clients:
-            _clients.pop().close()
-        server.should_exit = True
-        thread.join(HANG_S)
         threads.close()
-        listener.close()

@@ -84,7 +84,6 @@ class Podman:
     def clear(self):
         """Remove what tests left that killed shims."""
         if names := self.names():
-            self.run("kill", *names, check=False)
             self.run("rm", "--force", *names, check=False)
 
     def close(self):

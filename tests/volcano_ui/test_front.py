@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-
 import httpx
 import pytest
-import uvicorn
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from tests.serving import in_loop
 from tests.waiting import HANG_S
 from volcano_ui import sockets, web
 from volcano_ui.front import Front, close_code
@@ -61,25 +58,11 @@ class Behind:
             await send({**message, "type": "websocket.send"})
 
 
-@contextlib.asynccontextmanager
-async def serving(config, listener):
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None
-    task = asyncio.create_task(server.serve([listener]))
-    while not server.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await task
-
-
 @pytest.fixture
 async def behind(tmp_path):
     application = Behind()
     config = web.config(application, is_behind_front=True)
-    async with serving(config, sockets.listen(tmp_path / "one.sock")):
+    async with in_loop(config, sockets.listen(tmp_path / "one.sock")):
         yield application
 
 
@@ -88,7 +71,7 @@ async def port(tmp_path, behind):
     """The front's port; a cluster `one` that runs, and one that does not."""
     listener = web.listen("127.0.0.1", 0)
     front = Front({"one": tmp_path / "one.sock", "gone": tmp_path / "gone.sock"})
-    async with serving(web.config(front), listener):
+    async with in_loop(web.config(front), listener):
         yield listener.getsockname()[1]
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import time
 from urllib.parse import urlencode
 
-import uvicorn
 from asgiref.sync import sync_to_async
 
 from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
@@ -17,8 +15,10 @@ from apiserver.http.app import App
 from cluster import access, clock
 from cluster.store import Create, Delete, Patch, retention, store
 from kube.resources import PODS
+from tests.serving import in_loop
 from tests.waiting import HANG_S
 from volcano_ui import apiserver
+from volcano_ui.web import listen
 
 in_db = sync_to_async
 ACTORS = {"": access.SYSTEM}
@@ -31,18 +31,11 @@ async def by_header(headers):
 @contextlib.asynccontextmanager
 async def serving(host="127.0.0.1"):
     """Serve; yield the port. Everything is ended with the block."""
-    listener = socket.socket()
-    listener.bind((host, 0))
-    listener.listen(128)
-    server = uvicorn.Server(apiserver.config(App(by_header)))
-    server.capture_signals = contextlib.nullcontext
-    task = asyncio.create_task(server.serve(sockets=[listener]))
-    await until(lambda: server.started, "the server")
+    listener = listen(host, 0)
     try:
-        yield listener.getsockname()[1]
+        async with in_loop(apiserver.config(App(by_header)), listener):
+            yield listener.getsockname()[1]
     finally:
-        server.should_exit = True
-        await task
         await asyncio.to_thread(threads.close)
 
 

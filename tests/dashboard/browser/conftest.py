@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-import socket
-import threading
+import contextlib
 
 import pytest
-import uvicorn
 from django.conf import settings as django_settings
 
 from cluster.runtime import nudge
 from dashboard import cluster_usage
 from tests.chromium import launched
 from tests.ports import free_port
-from tests.services import wait_until
+from tests.serving import in_thread
 from tests.waiting import HANG_S
 from volcano_ui import assets, web
 
@@ -21,20 +19,13 @@ class Site:
 
     def __init__(self):
         self.port = free_port()
-        self.server = self.thread = None
+        self._running = contextlib.ExitStack()
 
     def start(self):
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self.port))
-        self.server = uvicorn.Server(web.config())
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]}, daemon=True)
-        self.thread.start()
-        wait_until(lambda: socket.create_connection(("127.0.0.1", self.port)).close(), OSError)
+        self._running.enter_context(in_thread(web.config(), web.listen("127.0.0.1", self.port)))
 
     def stop(self):
-        self.server.should_exit = True
-        self.thread.join(HANG_S)
+        self._running.close()
 
     @property
     def address(self):
