@@ -240,14 +240,16 @@ def test_a_command_counts_towards_the_container_s_memory(running, node):
 def test_a_terminal_echoes_has_a_size_and_tells_of_a_new_one(running, node):
     connection = running().connect("sh", stdin=True, tty=True)
     connection.send(4, b'{"Width":111,"Height":33}')
-    connection.send(0, b"stty size; tty; echo $TERM\n")
+    # Sizes and input have channels of their own, and neither waits for the other.
+    connection.send(0, b"until stty size | grep '33 111'; do sleep 0.01; done; tty; echo $TERM\n")
     assert b"33 111\r\n/dev/pts/" in node.during(connection.read_until, b"xterm\r\n")
-    connection.send(0, b"trap 'stty size' WINCH; echo re''ady\n")
+    # Only the group in the foreground hears of a new size: with `set +m` the shell stays in it.
+    wait = "until [ $told ]; do sleep 0.01; done"
+    connection.send(0, f"set +m; trap 'stty size; told=1' WINCH; echo re''ady; {wait}\n".encode())
     node.during(connection.read_until, b"ready\r\n")
     connection.send(4, b"not JSON")
     connection.send(4, b'{"Width":99999999,"Height":"x"}')
     connection.send(4, b'{"Width":80,"Height":20}')
-    connection.send(0, b"\n")
     node.during(connection.read_until, b"20 80\r\n")
     connection.send(0, b"exit 3\n")
     assert node.during(connection.finish)["details"]["causes"][0]["message"] == "3"
@@ -443,11 +445,8 @@ def test_input_goes_on_after_a_client_where_the_pod_wants_that(running, node):
 
 
 def test_attaching_to_a_terminal(running, node):
-    door = running(
-        **attachable(
-            "while read x; do [ $x = size ] && stty size; [ $x = end ] && exit 0; done", stdin=True, tty=True
-        )
-    )
+    wait = "until stty size | grep '7 70'; do sleep 0.01; done"
+    door = running(**attachable(f"read x; {wait}; read x", stdin=True, tty=True))
     connection = door.connect(kind="attach", stdin=True, tty=True)
     connection.send(4, b'{"Width":70,"Height":7}')
     connection.send(0, b"size\n")

@@ -93,7 +93,7 @@ def test_a_command_runs_there_and_says_its_exit_code(client, machine, pod):
 def test_a_terminal_there_hears_of_its_size(client, pod):
     talk = client.exec(pod("sleep 1000"), "sh", stdin=True, tty=True)
     talk.send(4, b'{"Width":77,"Height":22}')
-    talk.send(0, b"stty size\n")
+    talk.send(0, b"until stty size | grep '22 77'; do sleep 0.01; done\n")
     talk.until(b"22 77\r\n")
     talk.send(0, b"exit\n")
     assert talk.finish()["status"] == "Success"
