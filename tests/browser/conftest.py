@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from http import HTTPStatus
@@ -57,43 +58,88 @@ def watcher(system):
         yield Watcher(store)
 
 
-@pytest.fixture
-def enter(browser, system):
-    """Open windows; at the end no script of theirs may have complained.
+class Ear:
+    """Hears what windows say: their scripts complain of nothing, and the rest is logged, so that a failed test shows it."""
 
-    What they heard and where they ended up is logged: a failed test shows it.
-    """
-    contexts, complaints = [], []
+    def __init__(self):
+        self.complaints = []
+        self.events = {
+            "console": self._said,
+            "requestfailed": self._missed,
+            "response": self._answered,
+            "weberror": self._failed,
+        }
 
-    def heard(message):
+    @contextlib.contextmanager
+    def at(self, context):
+        """Listen to a context's pages until the end of the block."""
+        for event, listener in self.events.items():
+            context.on(event, listener)
+        try:
+            yield
+        finally:
+            for page in context.pages:
+                log.info("ended at %s", page.url)
+            for event, listener in self.events.items():
+                context.remove_listener(event, listener)
+
+    def _said(self, message):
         log.info("%s: %s", message.type, message.text)
         if message.type == "error" and not any(words in message.text for words in QUIET):
-            complaints.append(message.text)
+            self.complaints.append(message.text)
 
-    def missed(request):
+    def _missed(self, request):
         log.info("not answered: %s %s: %s", request.method, request.url, request.failure)
 
-    def answered(response):
+    def _answered(self, response):
         if response.status >= HTTPStatus.BAD_REQUEST:
             log.info("%s: %s", response.status, response.url)
 
-    def begin(on=None, **options):
-        context = world.enter(browser, on or system, **options)
-        contexts.append(context)
-        context.on("console", heard)
-        context.on("requestfailed", missed)
-        context.on("response", answered)
-        context.on("weberror", lambda error: complaints.append(str(error.error)))
-        return context.new_page()
-
-    yield begin
-    for context in contexts:
-        for page in context.pages:
-            log.info("ended at %s", page.url)
-        context.close()
-    assert not complaints
+    def _failed(self, error):
+        self.complaints.append(str(error.error))
 
 
 @pytest.fixture
-def page(enter):
-    return enter()
+def ear():
+    one = Ear()
+    yield one
+    assert not one.complaints
+
+
+@pytest.fixture
+def enter(browser, system, ear):
+    """Open windows of the test's own, for what a window keeps: a clock, scripts that are off."""
+    with contextlib.ExitStack() as opened:
+
+        def begin(on=None, **options):
+            context = opened.enter_context(world.enter(browser, on or system, **options))
+            opened.enter_context(ear.at(context))
+            return context.new_page()
+
+        yield begin
+
+
+@pytest.fixture(scope="package")
+def opener(browser, system):
+    """The page that opens a window for each test: in its process, as one of their own costs more than what most do in it."""
+    with world.enter(browser, system) as context:
+        page = context.new_page()
+        page.goto("/healthz")
+        yield page
+
+
+@pytest.fixture
+def page(opener, system, ear):
+    """A window of the administrator."""
+    context = opener.context
+    context.add_cookies(world.cookies_of(system))
+    with ear.at(context):
+        with opener.expect_popup() as opened:
+            opener.evaluate("void open('about:blank')")
+        yield opened.value
+    for other in context.pages:
+        if other is not opener:
+            other.close()
+    opener.evaluate("localStorage.clear()")
+    context.clear_cookies()
+    context.clear_permissions()

@@ -253,7 +253,8 @@ def test_namespace_and_priority_are_chosen_with_the_keyboard(page, form):
     says(page)
 
 
-def test_what_may_be_chosen_is_told_anew_with_a_check(page, person):
+def test_what_may_be_chosen_is_told_anew_with_a_check(enter, person):
+    page = enter()
     page.clock.install()
     page.goto("/jobs/new/")
     queue = page.get_by_role("combobox", name="Queue")
@@ -270,8 +271,8 @@ def test_what_may_be_chosen_is_told_anew_with_a_check(page, person):
 @pytest.mark.parametrize(
     ("failures", "comes"), [pytest.param(2, True, id="for-a-moment"), pytest.param(9, False, id="for-good")]
 )
-def test_form_that_cannot_be_loaded_is_loaded_again_or_says_so(page, failures, comes):
-    failed = []
+def test_form_that_cannot_be_loaded_is_loaded_again_or_says_so(enter, failures, comes):
+    page, failed = enter(), []
 
     def fail(route):
         if len(failed) == failures:

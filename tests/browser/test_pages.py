@@ -45,9 +45,16 @@ def in_dark(page, axe):
     return findings(page, axe, COLOURS)
 
 
+def still(page, system, cookies=None):
+    """Have a page be in the light theme, and that of a reader who wants no motion, by default the administrator."""
+    page.emulate_media(reduced_motion="reduce")
+    page.context.clear_cookies()
+    page.context.add_cookies(world.cookies_of(system, cookies, theme="light"))
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_page_keeps_nobody_out_and_fits_the_window(enter, axe, name):
-    page = enter(theme="light", cookies={} if name in PUBLIC else None, reduced_motion="reduce")
+def test_page_keeps_nobody_out_and_fits_the_window(page, system, axe, name):
+    still(page, system, cookies={} if name in PUBLIC else None)
     answer = page.goto(PAGES[name])
     assert answer.ok != (name == "not found"), answer.status
     if name not in PUBLIC:
@@ -64,8 +71,8 @@ def test_page_keeps_nobody_out_and_fits_the_window(enter, axe, name):
 
 
 @pytest.mark.parametrize("text", [world.GUARDED, world.EQUIPPED], ids=["guarded", "equipped"])
-def test_form_with_every_part_open_keeps_nobody_out_and_fits_the_window(enter, axe, text):
-    page = enter(theme="light", reduced_motion="reduce")
+def test_form_with_every_part_open_keeps_nobody_out_and_fits_the_window(page, system, axe, text):
+    still(page, system)
     page.goto(PAGES["new job"])
     page.wait_for_selector(JUDGED)
     write(page, text)
@@ -80,8 +87,8 @@ def test_form_with_every_part_open_keeps_nobody_out_and_fits_the_window(enter, a
         assert needed <= width, f"{needed} pixels in a window of {width}: {page.evaluate(BEYOND)}"
 
 
-def test_a_verdict_can_be_read_while_another_is_awaited(enter, axe):
-    page = enter(reduced_motion="reduce")
+def test_a_verdict_can_be_read_while_another_is_awaited(page, system, axe):
+    still(page, system)
     page.goto(PAGES["new job"])
     page.wait_for_selector(JUDGED)
     page.route("**/jobs/validate/", lambda route: None)
@@ -113,8 +120,8 @@ def test_what_is_typed_before_the_scripts_run_is_found(enter, late):
     expect(page.locator("#table-rows tr")).to_have_count(1)
 
 
-def test_another_theme_is_there_at_once_for_who_wants_no_motion(enter):
-    page = enter(theme="light", reduced_motion="reduce")
+def test_another_theme_is_there_at_once_for_who_wants_no_motion(page, system):
+    still(page, system)
     page.goto(PAGES["overview"])
     ink = "getComputedStyle(document.querySelector('h1')).color"
     light, dark = page.evaluate(f"[{ink}, (document.documentElement.dataset.theme = 'dark', {ink})]")

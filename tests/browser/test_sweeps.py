@@ -23,8 +23,7 @@ def outcome(page, row, column):
     return page.locator(f"#table-rows tr:nth-child({row}) td:nth-of-type({column}) a")
 
 
-def test_values_are_looked_at_while_they_are_typed_and_the_outcomes_come_live(enter):
-    page = enter()
+def test_values_are_looked_at_while_they_are_typed_and_the_outcomes_come_live(page):
     page.goto("/sweeps/-/new/")
     write(
         page,
@@ -52,8 +51,7 @@ def test_values_are_looked_at_while_they_are_typed_and_the_outcomes_come_live(en
     page.wait_for_url("**/jobs/default/typed-2/")
 
 
-def test_a_filter_turns_the_grid_into_rows_and_back_without_leaving_the_page(enter):
-    page = enter()
+def test_a_filter_turns_the_grid_into_rows_and_back_without_leaving_the_page(page):
     page.goto("/sweeps/default/tuning/")
     live(page)
     stays(page)
@@ -65,8 +63,7 @@ def test_a_filter_turns_the_grid_into_rows_and_back_without_leaving_the_page(ent
     assert unchanged(page)
 
 
-def test_the_job_in_the_editor_becomes_a_sweep(enter):
-    page = enter()
+def test_the_job_in_the_editor_becomes_a_sweep(page):
     page.goto("/jobs/new/")
     write(page, TUNING.replace("name: tuning", "name: from-editor"))
     page.get_by_role("button", name="Make a sweep of it").click()
@@ -95,7 +92,7 @@ def test_a_sweep_is_made_without_scripts(enter):
 
 
 @pytest.mark.timeout(300)
-def test_ten_thousand_jobs_are_made_whole_and_shown_on_one_page(enter, person, system):
+def test_ten_thousand_jobs_are_made_whole_and_shown_on_one_page(page, person, system):
     values = ", ".join(map(str, range(100)))
     text = TUNING.replace("name: tuning", "name: large").replace("queue: batch", "queue: default")
     held = text.replace(
@@ -107,7 +104,6 @@ def test_ten_thousand_jobs_are_made_whole_and_shown_on_one_page(enter, person, s
     assert (answer.status_code, answer.headers["Location"]) == (302, "/sweeps/default/large/")
     with system.store() as store:
         assert len(store.names(JOBS, text="large-")) == 10_000
-    page = enter()
     page.goto("/sweeps/default/large/")
     expect(page.locator("#table-rows td a")).to_have_count(10_000)
     uid = page.locator("button[name=uid]").get_attribute("value")

@@ -401,9 +401,14 @@ def enter(browser, system, *, theme="", cookies=None, **options):
     """Open a window of somebody who is logged in, by default the administrator."""
     context = browser.new_context(base_url=system.base, viewport=WIDE, **options)
     context.set_default_timeout(HANG_S * 1000)
+    if wanted := cookies_of(system, cookies, theme=theme):
+        context.add_cookies(wanted)
+    return context
+
+
+def cookies_of(system, cookies=None, *, theme=""):
+    """Return the cookies of somebody who is logged in, by default the administrator, for a browser."""
     wanted = dict(system.cookies if cookies is None else cookies)
     if theme:
         wanted["theme"] = theme
-    if wanted:
-        context.add_cookies([{"name": n, "value": v, "url": system.base} for n, v in wanted.items()])
-    return context
+    return [{"name": name, "value": value, "url": system.base} for name, value in wanted.items()]
