@@ -6,8 +6,12 @@ from urllib.parse import urlsplit
 import pytest
 import redis
 from celery import Celery
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from volcano_ui import sockets, valkey
+
+ONCE = Retry(NoBackoff(), 0)
 
 
 def test_socket_is_in_the_state_directory():
@@ -49,7 +53,7 @@ def test_server_answers_on_a_socket_for_its_owner_alone(redis_url):
 def test_server_answers_nobody_without_the_password(redis_url):
     path = urlsplit(redis_url).path
     for password in (None, "", "a guess"):
-        client = redis.Redis(unix_socket_path=path, password=password)
+        client = redis.Redis(unix_socket_path=path, password=password, retry=ONCE)
         with client, pytest.raises(redis.AuthenticationError):
             client.info()
 
