@@ -44,7 +44,8 @@ def in_thread(config, listener):
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
-        until(lambda: server.started or not thread.is_alive(), what="the server", every_s=LOOK_S)
+        until(lambda: server.started or not thread.is_alive(), what="the start of a server", every_s=LOOK_S)
+        assert server.started
         yield "http://{}:{}".format(*listener.getsockname())
     finally:
         server.should_exit = True
@@ -58,6 +59,7 @@ async def in_loop(config, listener):
     server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
+        assert not task.done()
         await asyncio.sleep(LOOK_S)
     try:
         yield

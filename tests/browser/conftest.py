@@ -107,12 +107,14 @@ def ear():
 
 
 @pytest.fixture
-def enter(browser, system, ear):
+def enter(request, browser, ear):
     """Open windows of the test's own, for what a window keeps: a clock, scripts that are off."""
     with contextlib.ExitStack() as opened:
 
         def begin(on=None, **options):
-            context = opened.enter_context(world.enter(browser, on or system, **options))
+            # Tests with systems of their own do without the furnished one.
+            system = on or request.getfixturevalue("system")
+            context = opened.enter_context(world.enter(browser, system, **options))
             opened.enter_context(ear.at(context))
             return context.new_page()
 
