@@ -92,6 +92,14 @@ class TestMountPoints:
         refused(mounted, "A volume cannot be mounted at /v/out/made")
         assert not (mounted.out / "made").exists()
 
+    def test_a_link_to_the_root_is_no_mount_point(self, mounted, tmp_path):
+        (tmp_path / "link").symlink_to("/")
+        mounted.submit(
+            volumes=[{"name": "v", "emptyDir": {}}],
+            containers=[container("true", mount("v", str(tmp_path / "link")))],
+        )
+        refused(mounted, "The path leads to the root.")
+
     def test_no_mount_point_is_made_through_a_link_on_the_machine(self, mounted):
         mounted.out.chmod(0o777)
         (mounted.out / "elsewhere").mkdir()
