@@ -74,13 +74,13 @@ class Api:
 @contextlib.contextmanager
 def serving(authenticate=_by_header):
     """Run the server in a thread; yield its address."""
-    config = apiserver.config(App(authenticate))
-    try:
-        with in_thread(config, listen("127.0.0.1", 0)) as url:
-            try:
-                yield url
-            finally:
-                while _clients:
-                    _clients.pop().close()
-    finally:
-        threads.close()
+    with contextlib.ExitStack() as stack:
+        stack.callback(threads.close)
+        url = stack.enter_context(in_thread(apiserver.config(App(authenticate)), listen("127.0.0.1", 0)))
+        stack.callback(_close_clients)
+        yield url
+
+
+def _close_clients():
+    while _clients:
+        _clients.pop().close()

@@ -113,6 +113,7 @@ def test_queue_is_closed_before_it_is_deleted(kubernetes, system):
     )
     assert "the cluster needs it" in kubernetes.kubectl.fails("delete", QUEUES.id, "default")
     with Person(system) as person:
+        until(lambda: person.get("/queues/team/").status_code == 200, what="the queue in the mirror")
         answer = person.post("/queues/team/delete/")
         assert "close it first and wait until it is empty" in person.get(answer.headers["location"]).text
     for name in ("team", "below"):

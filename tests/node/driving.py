@@ -83,9 +83,9 @@ class Node:
     def again(self):
         return self.begin(self.mounts, **self.layers)
 
-    def until(self, condition):
+    def until(self, condition, what="the condition"):
         """Let the agent do its part until a condition holds; return what it gave."""
-        return until(lambda: condition() or self._turn(), every_s=0)
+        return until(lambda: condition() or self._turn(), every_s=0, what=what)
 
     def _turn(self):
         self.daemon._wait(min(0.02, self.agent.patience()))
@@ -155,7 +155,10 @@ class Node:
         return self.status(name)["containerStatuses"][container]["state"]
 
     def until_phase(self, phase, name="p"):
-        self.until(lambda: self.status(name).get("phase") == phase)
+        self.until(
+            lambda: self.status(name).get("phase") == phase,
+            lambda: f"{phase} of {name}, {self.status(name)},",
+        )
         return self.status(name)
 
     def delete(self, name="p", **fields):

@@ -54,6 +54,8 @@ def test_a_walk_ends_where_the_kernel_s_own_search_beneath_a_directory_ends(tree
         top = Path(place, "top")
         top.mkdir()
         for parts, link in tree:
+            if any(top.joinpath(*parts[:depth]).is_symlink() for depth in range(1, len(parts))):
+                continue  # it may lead out, to where nothing may be made
             with contextlib.suppress(OSError):
                 top.joinpath(*parts[:-1]).mkdir(parents=True, exist_ok=True)
                 if link is None:

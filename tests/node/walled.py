@@ -32,7 +32,10 @@ def container(script, *mounts, name="main"):
 
 def refused(node, words, name="p"):
     """Wait until a pod does not start, and return what it says."""
-    text = node.until(lambda: words in json.dumps(node.status(name)) and json.dumps(node.status(name)))
+    text = node.until(
+        lambda: words in json.dumps(node.status(name)) and json.dumps(node.status(name)),
+        lambda: f"{words!r} in {node.status(name)}",
+    )
     assert node.status(name)["phase"] in ("Pending", "Failed")
     return text
 
