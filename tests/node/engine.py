@@ -122,6 +122,8 @@ class Docker(Podman):
         self.clear()
         self._daemon.terminate()
         self._daemon.wait()
+        for mounted in (self.folder / "exec" / "netns").glob("*"):  # which dockerd leaves
+            subprocess.run(["umount", "-l", mounted], capture_output=True, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
