@@ -114,12 +114,12 @@ simulate = Stage("simulate", ["nice", "-n", "19", "make", "simulate", "SEED=1", 
 # It can be left out: on a machine that has built nothing yet the whole would take more than an hour.
 kubernetes = Stage("test-kubernetes", ["make", "test-kubernetes"], 30, pytest=True, obstacle=no_kubernetes)
 
-# `make test` computes nearly all the time, and has the machine for itself. Drills and tests with whole clusters wait most of
-# the time, for each other's processes and for leases, so that all of them fit beside each other.
+# `make test` computes nearly all the time, and has the machine for itself. Drills and tests with whole clusters often wait,
+# for each other's processes and for leases: two of them fit beside each other, and the simulation takes what is left.
 GROUPS = [
     [[environment, check], [packages], [go_programs], [big_packages]],
     [[test]],
-    [[drills, package, programs, stories], [clusters], [kubernetes], [simulate]],
+    [[drills, kubernetes, stories], [clusters, package, programs], [simulate]],
 ]
 
 
