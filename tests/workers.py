@@ -14,12 +14,7 @@ import itertools
 from xdist.scheduler import LoadScopeScheduling
 
 SHARED = {
-    "browsers": (
-        "tests/browser/",
-        # Browsers let go of what they load when the machine's network changes, as the last of these has it do.
-        "tests/dashboard/browser/",
-        "tests/apiserver/watch/test_vanished.py",
-    ),
+    "browsers": ("tests/browser/", "tests/dashboard/browser/"),
     "systems": ("tests/system/", "tests/contract/"),
 }
 # They begin before others, so that no worker is left with one of them at the end.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
+import ctypes
 import os
 import shutil
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -15,11 +17,12 @@ from apiserver.watch import connection
 from apiserver.watch.connection import KEEPALIVE
 from tests.apiserver.watch.test_bounds import UPGRADE, make_large, stuck
 from tests.apiserver.watch.world import Client, make, serving, until
+from volcano_ui.web import listen
 
 pytestmark = pytest.mark.django_db(transaction=True)
-# Of the addresses that are kept for tests of networks, four that no run beside this one has.
-NETWORK = int(ipaddress.ip_address("198.18.0.0")) + os.getpid() % 2**15 * 4
-HERE, THERE = (str(ipaddress.ip_address(NETWORK + number)) for number in (1, 2))
+CLONE_NEWNET = 0x40000000
+HERE, THERE = "198.18.0.1", "198.18.0.2"  # kept for tests of networks
+libc = ctypes.CDLL(None, use_errno=True)
 WATCH = "/api/v1/namespaces/default/pods?watch=true"
 CLIENT = """
 import contextlib, socket, sys
@@ -35,25 +38,38 @@ while client.recv(65536):
 
 
 @pytest.fixture
-def elsewhere():
-    """The name of a network namespace that is linked to this one."""
-    name = f"volcano-{os.getpid()}"
-    done = shutil.which("ip") and subprocess.run(
-        ["ip", "netns", "add", name], check=False, capture_output=True
-    )
-    if not done or done.returncode:
+def networks():
+    """The names of two network namespaces with a link between them.
+
+    A browser gives up what it loads when the machine's own network changes.
+    """
+    names = [f"volcano-{end}-{os.getpid()}" for end in ("here", "there")]
+    if not shutil.which("ip") or subprocess.run(["ip", "netns", "add", names[0]], check=False).returncode:
         pytest.skip("it takes the right to make network namespaces")
-    ours = f"v{os.getpid()}"
+    here, there = names
     try:
-        _ip("link", "add", ours, "type", "veth", "peer", "name", "there", "netns", name)
-        _ip("addr", "add", f"{HERE}/30", "dev", ours)
-        _ip("link", "set", ours, "up")
-        _ip("-n", name, "addr", "add", f"{THERE}/30", "dev", "there")
-        _ip("-n", name, "link", "set", "there", "up")
-        yield name
+        _ip("netns", "add", there)
+        _ip("-n", here, "link", "add", "veth", "type", "veth", "peer", "name", "veth", "netns", there)
+        for name, address in zip(names, (HERE, THERE), strict=True):
+            _ip("-n", name, "addr", "add", f"{address}/30", "dev", "veth")
+            _ip("-n", name, "link", "set", "veth", "up")
+        yield names
     finally:
-        subprocess.run(["ip", "link", "delete", ours], check=False, capture_output=True)
-        _ip("netns", "delete", name)
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+def listen_in(network):
+    """Return a socket that listens in a network namespace: it is of the one that the thread is in which makes it."""
+
+    def enter():
+        with Path("/run/netns", network).open() as file:
+            if libc.setns(file.fileno(), CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "setns")
+        return listen(HERE, 0)
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(enter).result()
 
 
 def _ip(*words):
@@ -62,28 +78,17 @@ def _ip(*words):
 
 @pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
 async def test_peer_that_vanished_is_noticed_while_something_is_sent_to_it(
-    redis, elsewhere, keeper, monkeypatch, headers
+    redis, networks, keeper, monkeypatch, headers
 ):
     monkeypatch.setattr(connection, "LOOK_S", 0.1)
     monkeypatch.setattr(connection, "SILENT_MS", 500)
-    async with serving(HERE) as port:
-        command = [
-            "ip",
-            "netns",
-            "exec",
-            elsewhere,
-            sys.executable,
-            "-c",
-            CLIENT,
-            HERE,
-            str(port),
-            WATCH,
-            headers,
-        ]
-        client = subprocess.Popen(command)
+    here, there = networks
+    async with serving(listen_in(here)) as port:
+        program = [sys.executable, "-c", CLIENT, HERE, str(port), WATCH, headers]
+        client = subprocess.Popen(["ip", "netns", "exec", there, *program])
         try:
             await until(lambda: keeper.streams, "the watch")
-            _ip("-n", elsewhere, "route", "add", "blackhole", HERE)
+            _ip("-n", there, "route", "add", "blackhole", HERE)
             await make("a")
             await until(lambda: not keeper.streams, "its end")
         finally:

@@ -29,9 +29,9 @@ async def by_header(headers):
 
 
 @contextlib.asynccontextmanager
-async def serving(host="127.0.0.1"):
-    """Serve; yield the port. Everything is ended with the block."""
-    listener = listen(host, 0)
+async def serving(listener=None):
+    """Serve, by default on a socket of this machine; yield the port. Everything is ended with the block."""
+    listener = listener or listen("127.0.0.1", 0)
     try:
         async with in_loop(apiserver.config(App(by_header)), listener):
             yield listener.getsockname()[1]
