@@ -59,21 +59,27 @@ def test_a_bar_chooses_its_pod_and_leads_to_its_log(page):
 
 
 def test_an_evicted_pod_and_the_next_of_its_name_are_chosen_apart(page):
-    bars = open_job(page, "preempted").locator("#timeline .t-pod")
-    expect(page.locator("#timeline .t-evicted")).to_have_count(2)
-    chosen = page.locator(".timeline-chosen")
-    bars.nth(1).click()
-    expect(chosen).to_contain_text("preempted-nap-0: waiting")
-    expect(bars.nth(1)).to_have_class(re.compile("t-chosen"))
-    page.locator(".timeline-box").press("ArrowUp")
-    expect(chosen).to_contain_text("preempted-nap-0: evicted for job default/urgent")
-    expect(bars.nth(0)).to_have_class(re.compile("t-chosen"))
+    bars = open_job(page, "moved").locator("#timeline .t-pod")
+    evicted = bars.filter(has=page.locator(".t-evicted"))
+    expect(evicted).to_have_count(3)
+    chosen, box = page.locator(".timeline-chosen"), page.locator(".timeline-box")
+    evicted.first.click()
+    expect(chosen).to_contain_text(re.compile(r"moved-nap-\d: evicted"))
+    expect(evicted.first).to_have_class(re.compile("t-chosen"))
+    name = chosen.inner_text().partition(":")[0]
+    box.press("ArrowDown")
+    expect(chosen).to_contain_text(f"{name}: running")
+    expect(evicted.first).not_to_have_class(re.compile("t-chosen"))
+    box.press("ArrowUp")
+    expect(chosen).to_contain_text(f"{name}: evicted")
     chosen.get_by_role("link", name="Open its log").click()
     page.wait_for_url("**uid=**")
 
 
 def test_a_preempted_job_leads_to_who_has_its_room(page):
     why = open_job(page, "preempted").locator("#job-why")
+    page.locator("#timeline .t-evicted").first.click()
+    expect(page.locator(".timeline-chosen")).to_contain_text("evicted for job default/urgent")
     expect(why).to_contain_text("2 pods were evicted")
     expect(why).to_contain_text("has a higher priority")
     expect(why).to_contain_text("QueueLimit")

@@ -298,9 +298,10 @@ async def test_a_past_of_large_changes_is_read_as_the_client_takes_it(port, monk
         stream.Stream, "_replay", lambda self, *where: steps.append(found := whole(self, *where)) or found
     )
     begin = await make("first")
-    async with Client(port, DEFAULT):
+    async with Client(port, DEFAULT, resourceVersion=begin) as before:
         for number in range(6):
             await make_large(f"large-{number}", 100_000)
+        await before.hear(6)  # until then they are no past
         async with Client(port, DEFAULT, resourceVersion=begin) as client:
             assert len(await client.hear(6)) == 6
     assert max(len(lines) for lines, _ in steps) < stream.STEP_BYTES
