@@ -103,23 +103,23 @@ big_packages = Stage(
 environment = Stage("environment", ["make", ".venv/dev"], 10)
 check = Stage("check", ["make", "check"], 20)
 test = Stage("test", ["make", "test"], 50, pytest=True)
-drills = Stage("test-drills", ["make", "test-drills"], 30, pytest=True)
-clusters = Stage("test-clusters", ["make", "test-clusters"], 30, pytest=True)
-package = Stage("package", ["make", "package"], 20, pytest=True)
+drills = Stage("test-drills", ["make", "test-drills"], 25, pytest=True)
+clusters = Stage("test-clusters", ["make", "test-clusters"], 18, pytest=True)
+package = Stage("package", ["make", "package"], 15, pytest=True)
 programs = Stage("programs", ["make", "programs"], 20, pytest=True, obstacle=not_root)
-stories = Stage("stories", ["make", "stories"], 20)
 # The same worlds each time: what a change breaks is found in its own run. Whoever types `make simulate` gets new ones.
-# It computes all the time on a clock of its own, and so takes what the stages beside it leave.
-simulate = Stage("simulate", ["nice", "-n", "19", "make", "simulate", "SEED=1", "HOURS=20"], 45)
-# It can be left out: on a machine that has built nothing yet the whole would take more than an hour.
-kubernetes = Stage("test-kubernetes", ["make", "test-kubernetes"], 30, pytest=True, obstacle=no_kubernetes)
+stories = Stage("stories", ["make", "stories"], 15)
+simulate = Stage("simulate", ["make", "simulate", "SEED=1", "HOURS=20"], 30)
+# Last, because it can be left out: on a machine that has built nothing yet the whole would take more than an hour.
+kubernetes = Stage("test-kubernetes", ["make", "test-kubernetes"], 15, pytest=True, obstacle=no_kubernetes)
 
-# `make test` computes nearly all the time, and has the machine for itself. Drills and tests with whole clusters often wait,
-# for each other's processes and for leases: two of them fit beside each other, and the simulation takes what is left.
+# Tests of one package compute all the time, and have the machine for themselves; drills and those with whole clusters wait
+# for each other's processes, so that another stage fits beside them. Everything that is installed is there before the tests.
 GROUPS = [
     [[environment, check], [packages], [go_programs], [big_packages]],
     [[test]],
-    [[drills, kubernetes, stories], [clusters, package, programs], [simulate]],
+    [[drills, package, programs], [stories, simulate]],
+    [[clusters], [kubernetes]],
 ]
 
 

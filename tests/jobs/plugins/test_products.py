@@ -67,14 +67,17 @@ def secret():
 
 
 @pytest.mark.shows("5.1/made", "1.1/plugins", "5.3/ConfigMap", "5.4/Secret")
-def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the_job(controller):
+def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the_job(controller, runner_mode):
     stored = submit(controller, demo())
     assert set(there()) == MADE
     group = store.find(POD_GROUPS)[0].object
     for obj in there().values():
         assert obj["metadata"]["ownerReferences"] == group["metadata"]["ownerReferences"]
         assert obj["metadata"]["ownerReferences"][0]["uid"] == stored.uid
-        assert obj["metadata"]["creationTimestamp"] == group["metadata"]["creationTimestamp"]
+        if (
+            runner_mode.name == "embedded"
+        ):  # in-place they are several requests, which may lie on both sides of a second
+            assert obj["metadata"]["creationTimestamp"] == group["metadata"]["creationTimestamp"]
 
 
 def test_products_say_whose_the_job_is(controller):
