@@ -58,8 +58,8 @@ def watcher(system):
         yield Watcher(store)
 
 
-class Ear:
-    """Hears what windows say: their scripts complain of nothing, and the rest is logged, so that a failed test shows it."""
+class PageLog:
+    """Records what pages say: their scripts complain of nothing, and the rest is logged, so that a failed test shows it."""
 
     def __init__(self):
         self.complaints = []
@@ -71,8 +71,8 @@ class Ear:
         }
 
     @contextlib.contextmanager
-    def at(self, context):
-        """Listen to a context's pages until the end of the block."""
+    def record(self, context):
+        """Record what a context's pages say until the end of the block."""
         for event, listener in self.events.items():
             context.on(event, listener)
         try:
@@ -100,14 +100,14 @@ class Ear:
 
 
 @pytest.fixture
-def ear():
-    one = Ear()
-    yield one
-    assert not one.complaints
+def page_log():
+    log_of_test = PageLog()
+    yield log_of_test
+    assert not log_of_test.complaints
 
 
 @pytest.fixture
-def enter(request, browser, ear):
+def enter(request, browser, page_log):
     """Open windows of the test's own, for what a window keeps: a clock, scripts that are off."""
     with contextlib.ExitStack() as opened:
 
@@ -115,7 +115,7 @@ def enter(request, browser, ear):
             # Tests with systems of their own do without the furnished one.
             system = on or request.getfixturevalue("system")
             context = opened.enter_context(world.enter(browser, system, **options))
-            opened.enter_context(ear.at(context))
+            opened.enter_context(page_log.record(context))
             return context.new_page()
 
         yield begin
@@ -131,11 +131,11 @@ def opener(browser, system):
 
 
 @pytest.fixture
-def page(opener, system, ear):
+def page(opener, system, page_log):
     """A window of the administrator."""
     context = opener.context
     context.add_cookies(world.cookies_of(system))
-    with ear.at(context):
+    with page_log.record(context):
         with opener.expect_popup() as opened:
             opener.evaluate("void open('about:blank')")
         yield opened.value

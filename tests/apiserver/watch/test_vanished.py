@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import socket
@@ -15,14 +14,13 @@ import pytest
 
 from apiserver.watch import connection
 from apiserver.watch.connection import KEEPALIVE
+from node.shim import linux
 from tests.apiserver.watch.test_bounds import UPGRADE, make_large, stuck
 from tests.apiserver.watch.world import Client, make, serving, until
 from volcano_ui.web import listen
 
 pytestmark = pytest.mark.django_db(transaction=True)
-CLONE_NEWNET = 0x40000000
 HERE, THERE = "198.18.0.1", "198.18.0.2"  # kept for tests of networks
-libc = ctypes.CDLL(None, use_errno=True)
 WATCH = "/api/v1/namespaces/default/pods?watch=true"
 CLIENT = """
 import contextlib, socket, sys
@@ -44,7 +42,8 @@ def networks():
     A browser gives up what it loads when the machine's own network changes.
     """
     names = [f"volcano-{end}-{os.getpid()}" for end in ("here", "there")]
-    if not shutil.which("ip") or subprocess.run(["ip", "netns", "add", names[0]], check=False).returncode:
+    make_first = ["ip", "netns", "add", names[0]]
+    if not shutil.which("ip") or subprocess.run(make_first, check=False, capture_output=True).returncode:
         pytest.skip("it takes the right to make network namespaces")
     here, there = names
     try:
@@ -64,8 +63,7 @@ def listen_in(network):
 
     def enter():
         with Path("/run/netns", network).open() as file:
-            if libc.setns(file.fileno(), CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), "setns")
+            linux.setns(file.fileno(), linux.CLONE_NEWNET)
         return listen(HERE, 0)
 
     with ThreadPoolExecutor(1) as pool:

@@ -74,9 +74,8 @@ def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the
     for obj in there().values():
         assert obj["metadata"]["ownerReferences"] == group["metadata"]["ownerReferences"]
         assert obj["metadata"]["ownerReferences"][0]["uid"] == stored.uid
-        if (
-            runner_mode.name == "embedded"
-        ):  # in-place they are several requests, which may lie on both sides of a second
+        # In-place they are several requests, which may lie on both sides of a second.
+        if runner_mode.name == "embedded":
             assert obj["metadata"]["creationTimestamp"] == group["metadata"]["creationTimestamp"]
 
 
