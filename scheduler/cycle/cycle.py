@@ -152,8 +152,10 @@ class _Cycle:
                 if layout.pod_sets and not layout.absent and is_open:
                     self._gangs[group.key] = self._gang(group, layout)
         self._keys = list(self._gangs)
+        self.reservations.resume()
         kept = self.reservations.keep(self._evictions.keep())
         attempts = place(self.cluster, list(self._gangs.values()), pods=self._pods, tried=kept)
+        self.reservations.make(dict(zip(self._keys, attempts, strict=True)))
         if self.reservations.standing:
             protection = self._evictions.protection
             world = self._snapshot, self.cluster, self._gangs, self.reservations, protection

@@ -14,15 +14,16 @@ from scheduler.policy.arguments import duration_of
 from scheduler.snapshot.records import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.engine.accounts import Account
+    from scheduler.engine.gang import Attempt
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
 
 
 class Departure(NamedTuple):
-    """A pod of a group that holds a node, and when it ends (ms), None where nobody says."""
+    """A pod of a group that holds a node, or gets one in this cycle, and when it ends (ms), None where nobody says."""
 
     end: int | None
     group: str
@@ -53,12 +54,16 @@ class Departures:
     where the fewest pods have to end.
     """
 
-    def __init__(self, snapshot: Snapshot, accounts: Mapping[str, Account], now: int) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        accounts: Mapping[str, Account],
+        now: int,
+        starting: Mapping[str, Attempt] | None = None,
+    ) -> None:
+        """starting are the attempts by which pods get nodes in this cycle, by the keys of their groups."""
         self._snapshot, self._accounts, self._now = snapshot, accounts, now
-
-    def node(self, name: str) -> int | None:
-        """Return the number of a node, None when it is not there."""
-        return self._numbers.get(name)
+        self._starting = starting or {}
 
     def but(self, group: Group) -> Sequence[Departure]:
         """Return all but those of one group."""
@@ -73,19 +78,11 @@ class Departures:
         """All of them."""
         known: list[tuple[int, str, Departure]] = []
         unknown: list[tuple[str, Departure]] = []
-        vectors = self._snapshot.nodes.vector
-        for key in self._snapshot.holding:
-            group = self._snapshot.groups[key]
-            end = end_of(group) if group.exists else None
-            for name, pod in group.holders.items():
-                leaver = Leaver(self._numbers.get(pod.node), vectors(pod.shape), self._account(group, pod))
-                at = self._now if pod.status is TaskStatus.RELEASING else end
-                if at is None:
-                    unknown.append((name, Departure(None, key, leaver)))
-                else:
-                    known.append(
-                        (0 if pod.status is TaskStatus.RELEASING else at, name, Departure(at, key, leaver))
-                    )
+        for name, is_going, departure in (*self._standing(), *self._new()):
+            if departure.end is None:
+                unknown.append((name, departure))
+            else:
+                known.append((0 if is_going else departure.end, name, departure))
         known.sort(key=lambda each: each[:2])
         crowds = Counter(each.leaver.node for _, each in unknown)
 
@@ -95,6 +92,29 @@ class Departures:
 
         unknown.sort(key=place)
         return [each for *_, each in known] + [each for _, each in unknown]
+
+    def _standing(self) -> Iterator[tuple[str, bool, Departure]]:
+        """Yield the pods that have nodes since earlier cycles: the key, and whether it is going."""
+        vectors = self._snapshot.nodes.vector
+        for key in self._snapshot.holding:
+            group = self._snapshot.groups[key]
+            end = end_of(group) if group.exists else None
+            for name, pod in group.holders.items():
+                leaver = Leaver(self.numbers.get(pod.node), vectors(pod.shape), self._account(group, pod))
+                is_going = pod.status is TaskStatus.RELEASING
+                yield name, is_going, Departure(self._now if is_going else end, key, leaver)
+
+    def _new(self) -> Iterator[tuple[str, bool, Departure]]:
+        """Yield the pods that get nodes in this cycle, in the same way."""
+        for key, attempt in self._starting.items():
+            group = self._snapshot.groups[key]
+            estimate, start = duration_of(group.estimate), begun(group)
+            end = None if estimate is None else (self._now if start is None else start) + estimate
+            for number, some in enumerate(self._snapshot.layout_of(group).pod_sets):
+                vector = self._snapshot.nodes.vector(some.shape)
+                for pod, node in zip(some.pods, attempt.nodes(number).tolist(), strict=False):
+                    leaver = Leaver(node, vector, self._account(group, pod))
+                    yield pod.key, False, Departure(end, key, leaver)
 
     def _account(self, group: Group, pod: Pod) -> Account:
         queue = group.queue if group.exists else self._snapshot.queue_of(pod)
@@ -109,5 +129,6 @@ class Departures:
         return found
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def numbers(self) -> dict[str, int]:
+        """The numbers of the nodes that are there, by their names."""
         return {name: number for number, name in enumerate(self._snapshot.nodes.names())}

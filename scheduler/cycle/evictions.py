@@ -115,17 +115,20 @@ class Evictions:
         self._keys = list(self._gangs)
         gangs = list(self._gangs.values())
         for number in precedence.first(gangs, self._keys, self._snapshot.nominated):
-            gang = self._gangs[self._keys[number]]
-            attempt = Placer(self._cluster, pods=self._pods).place_minimum(gang)
-            if attempt.short is None:
-                kept[number] = attempt
-            elif self._keys[number] in self._snapshot.nominated:
-                with self._all_leaving().gone():
-                    later = Placer(self._cluster, pods=self._pods).place_minimum(gang)
-                if later.short is None:
+            key = self._keys[number]
+            gang = self._gangs[key]
+            with self._reservations.aside(key):
+                attempt = Placer(self._cluster, pods=self._pods).place_minimum(gang)
+                if attempt.short is None:
                     kept[number] = attempt
-                    self._waiting[self._keys[number]] = Cause(Reason.WAITING_FOR_VICTIMS)
-                    self._kept.append((self._keys[number], gang, later))
+                    self._reservations.drop(key)
+                elif key in self._snapshot.nominated:
+                    with self._all_leaving().gone():
+                        later = Placer(self._cluster, pods=self._pods).place_minimum(gang)
+                    if later.short is None:
+                        kept[number] = attempt
+                        self._waiting[key] = Cause(Reason.WAITING_FOR_VICTIMS)
+                        self._kept.append((key, gang, later))
         return kept
 
     def keepers(self, gang: Gang) -> tuple[str, ...]:

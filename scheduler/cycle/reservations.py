@@ -29,17 +29,18 @@ from scheduler.cycle.departures import Departures
 from scheduler.cycle.enqueue import is_outside
 from scheduler.cycle.reserved import Reservation
 from scheduler.engine.explain import fits_on_empty_nodes
+from scheduler.engine.gang import Attempt
 from scheduler.engine.place import Placer
 from scheduler.engine.soonest import soonest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from scheduler.cycle.gang_layout import Layout
     from scheduler.cycle.reserved import Places
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster
-    from scheduler.engine.gang import Attempt, Gang
+    from scheduler.engine.gang import Gang
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -78,6 +79,10 @@ class Standing:
         self._cluster.touched.extend(self.nodes)
         self.account.charge(enumerate(self._total), sign)
         self.is_charged = on
+
+    def is_free(self) -> bool:
+        """Tell whether all of the room is free while it is lifted."""
+        return bool((self._cluster.free[self.nodes] >= self._amounts).all())
 
 
 class Reservations:
@@ -127,31 +132,97 @@ class Reservations:
 
     # On nodes
 
+    def resume(self) -> None:
+        """Keep the room that was kept in the cycle before, so that nobody who is placed from now on takes it from its group."""
+        if self._wait is None:
+            return
+        for key, reservation in self._still_waiting.items():
+            group = self._snapshot.groups[key]
+            if key in self._gangs:
+                self._stand(group, self._snapshot.layout_of(group), reservation)
+            else:
+                self._without_gang(group)
+
     def keep(self, tried: dict[int, Attempt]) -> dict[int, Attempt]:
         """Place the groups that have reservations, or keep their room; return attempts by the numbers of their gangs, those of `tried` among them.
 
-        Then make reservations for others that have waited too long. tried are the gangs that came before.
+        tried are the gangs that came before.
         """
         if self._wait is None:
             return tried
         tried = dict(tried)
-        mine = self._still_waiting()
+        mine = self._still_waiting
         keys, gangs = list(self._gangs), list(self._gangs.values())
-        for key in mine:
-            if key not in self._gangs:
-                self._without_gang(self._snapshot.groups[key])
         for number in precedence.first(gangs, keys, mine) if mine else ():
             key = keys[number]
             attempt = tried.get(number)
             if attempt is None:
-                attempt = Placer(self._cluster, pods=self._pods).place_minimum(gangs[number])
+                with self.aside(key):
+                    attempt = Placer(self._cluster, pods=self._pods).place_minimum(gangs[number])
+                    if attempt.short is not None and key in mine:
+                        attempt = self._place_where_kept(key, gangs[number], mine[key].places) or attempt
+            if key in mine:
+                self.drop(key)
             if attempt.short is None:
                 tried[number] = attempt
             elif key in mine and number not in tried:
                 self._go_on(self._snapshot.groups[key], mine[key])
                 tried[number] = attempt
-        self._make_for_others(tried)
+        fitting: set[tuple[object, ...]] = set()
+        others = {key: gang for number, (key, gang) in enumerate(self._gangs.items()) if number not in tried}
+        starting = {keys[number]: attempt for number, attempt in tried.items() if attempt.placed()}
+        self._make_for_others(others, starting, lambda gang: not self._fits(gang, fitting))
         return tried
+
+    def make(self, attempts: Mapping[str, Attempt]) -> None:
+        """Make reservations for those that have waited too long, and would have fitted before others were placed in this cycle.
+
+        With a stream of those it may be so in each cycle. attempts are what came of all gangs, by the keys of their groups.
+        """
+        if self._wait is None:
+            return
+        before = self._still_waiting.keys() | self._snapshot.nominated
+        others = {
+            key: attempt.gang
+            for key, attempt in attempts.items()
+            if attempt.short is not None and key not in before
+        }
+        starting = {key: attempt for key, attempt in attempts.items() if attempt.placed()}
+        self._make_for_others(others, starting, lambda gang: True)
+
+    def _place_where_kept(self, key: str, gang: Gang, places: Places) -> Attempt | None:
+        """Place a gang on the room that is kept for it, and lifted now; None while that is not all free.
+
+        On the same nodes room may be kept for others that are expected to start later: that need not be free yet.
+        """
+        own = self.standing.get(key)
+        if own is None or gang.account is None or gang.arranged is not None:
+            return None
+        if self._cluster.has_rules(gang) or not self._is_usable(gang, places):
+            return None
+        later = [
+            each for each in self.standing.values() if each.is_charged and self._due(each) > self._due(own)
+        ]
+        for each in later:
+            each.charge(on=False)
+        is_free = own.is_free() and gang.account.allowed(self._cluster.asked(gang), 1) == 1
+        for each in later:
+            each.charge(on=True)
+        if not is_free:
+            return None
+        attempt = Attempt(gang)
+        numbers = self.departures.numbers
+        runs = [
+            [([numbers[name] for name, _ in there], [pods for _, pods in there])] if there else []
+            for there in places
+        ]
+        Placer(self._cluster, pods=self._pods).redo(gang, attempt, runs)
+        return attempt
+
+    def _due(self, standing: Standing) -> tuple[bool, int, int, str]:
+        """Return what says who is expected to start first: those of which it is not known last, in the order in which theirs were made."""
+        kept = self.kept[standing.key]
+        return kept.expected is None, kept.expected or 0, kept.made, standing.key
 
     @contextmanager
     def aside(self, key: str) -> Iterator[None]:
@@ -202,6 +273,7 @@ class Reservations:
 
     # What was reserved before
 
+    @cached_property
     def _still_waiting(self) -> dict[str, Reservation]:
         """Return the reservations that were made before, but for those of groups that are nominated or wait no more."""
         found = {}
@@ -250,7 +322,7 @@ class Reservations:
         for some, there in zip(gang.bins, places, strict=True):
             pod_class = self._cluster.classes[some.pod_class]
             for name, pods in there:
-                node = self.departures.node(name)
+                node = self.departures.numbers.get(name)
                 if node is None or pod_class.verdicts[node]:
                     return False
                 asked[node] = asked.get(node, 0) + pod_class.request * pods
@@ -263,7 +335,7 @@ class Reservations:
         for some, there in zip(layout.pod_sets, reservation.places, strict=False):
             vector = self._snapshot.nodes.vector(some.shape)
             for name, pods in there:
-                if (node := self.departures.node(name)) is not None:
+                if (node := self.departures.numbers.get(name)) is not None:
                     amounts[node] = amounts.get(node, 0) + vector * pods
         account = self._accounts.get(group.queue)
         if amounts and account is not None:
@@ -273,20 +345,29 @@ class Reservations:
 
     # New ones
 
-    def _make_for_others(self, tried: Mapping[int, Attempt]) -> None:
-        """Make reservations for the first group of each queue without one that has waited too long and is short."""
+    def _make_for_others(
+        self, gangs: Mapping[str, Gang], starting: Mapping[str, Attempt], is_short: Callable[[Gang], bool]
+    ) -> None:
+        """Make reservations for the first group of each queue without one that has waited too long and is short.
+
+        gangs are those that may get one, by the keys of their groups. starting are the attempts by which others have got nodes in
+        this cycle.
+        """
         if self._is_resting(ALL):
             return
+        self.departures = Departures(self._snapshot, self._accounts, self._now, starting)
+        # A queue whose reservation has ended in this cycle may have the next one: at the entry, which comes first in each
+        # cycle, there may always be somebody who has waited too long, and who is inside already would get none ever.
+        self._queues = {self._snapshot.groups[key].queue for key in self.kept}
         tries, is_cut = 0, False
-        fitting: set[tuple[object, ...]] = set()  # by what makes gangs alike, as long as no room is taken
         latest = self._now - self._wait if self._wait is not None else 0
-        for number, (key, gang) in enumerate(self._gangs.items()):
+        for key, gang in gangs.items():
             group = self._snapshot.groups[key]
-            if group.created > latest or number in tried or not gang.steps:
+            if group.created > latest or gang.account is None or not gang.steps:
                 continue
             if not self._is_open(group) or self._since(group) > latest:
                 continue
-            if not self._is_short(gang, fitting):
+            if self._is_resting(self._likeness(gang)) or not is_short(gang):
                 continue
             if tries >= TRIES:
                 is_cut = True
@@ -297,12 +378,21 @@ class Reservations:
                 continue
             self._make(group, *found)
             self._stand(group, self._snapshot.layout_of(group), self.kept[key])
-            fitting.clear()
             if len(self.departures.ordered) > COSTLY:
                 self._rest(ALL)
                 is_cut = True
         if is_cut:
             self.wakes.append(self._now + fruitless.REST_MS)
+
+    def _fits(self, gang: Gang, fitting: set[tuple[object, ...]]) -> bool:
+        """Tell whether a gang has room now; fitting is what makes those alike that have, and gets more."""
+        likeness = self._likeness(gang)
+        if likeness in fitting:
+            return True
+        fits = Placer(self._cluster, pods=self._pods).fits(gang)
+        if fits and gang.arranged is None:
+            fitting.add(likeness)
+        return fits
 
     def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
         before = reserved.given_back_of(group.conditions)
@@ -331,16 +421,6 @@ class Reservations:
         layout = self._snapshot.layout_of(group)
         return max(group.created, layout.pod_sets[0].pods[0].created)
 
-    def _is_short(self, gang: Gang, fitting: set[tuple[object, ...]]) -> bool:
-        """Tell whether a gang has no room, and places are to be sought for it; fitting has what is found to fit, and gets more."""
-        likeness = _likeness(gang)
-        if gang.account is None or likeness in fitting or self._is_resting(likeness):
-            return False
-        fits = Placer(self._cluster, pods=self._pods).fits(gang)
-        if fits and gang.arranged is None:
-            fitting.add(likeness)
-        return not fits
-
     def _choose(self, group: Group) -> tuple[Places, int | None] | None:
         """Return where a group will fit soonest, and when, if that is known; None where it would not fit if all had ended."""
         gang = self._gangs[group.key]
@@ -349,7 +429,7 @@ class Reservations:
         leavers = self.departures.but(group)
         found = soonest(self._cluster, gang, [each.leaver for each in leavers], pods=self._pods)
         if found is None:
-            self._rest(_likeness(gang))
+            self._rest(self._likeness(gang))
             return None
         attempt, gone = found
         names = self._snapshot.nodes.names()
@@ -359,6 +439,11 @@ class Reservations:
         )
         end = leavers[gone - 1].end if gone else self._now
         return places, end if end is not None and end > self._now else None
+
+    def _likeness(self, gang: Gang) -> tuple[object, ...]:
+        """Return what makes searches come to the same: also what is kept for others, as there may be room as soon as that is not."""
+        kept = tuple(sorted(self.standing)) if len(self._snapshot.holding) <= COSTLY else ()
+        return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else "", kept
 
     def _rest(self, likeness: tuple[object, ...]) -> None:
         changes = -1 if likeness == ALL else self._snapshot.changes
@@ -374,10 +459,6 @@ class Reservations:
             return False
         self.wakes.append(search.due)
         return True
-
-
-def _likeness(gang: Gang) -> tuple[object, ...]:
-    return *ALL, gang.bins, gang.steps, gang.account.name if gang.account else ""
 
 
 def _counts(runs: Sequence[tuple[list[int], list[int]]]) -> dict[int, int]:

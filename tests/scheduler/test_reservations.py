@@ -363,6 +363,25 @@ def test_what_is_guaranteed_to_a_queue_is_there_at_once():
     assert {name for name in some.where() if name[0] in "tm"} == {"theirs-0", "theirs-1"}
 
 
+def test_who_waits_for_his_victims_takes_no_kept_room_meanwhile():
+    reclaims = configuration('actions: "allocate, reclaim"\ntiers: [{plugins: [{name: gang}]}]')
+    rich = [each for number in range(4) for each in running(f"rich{number}", "n0", queue="rich")]
+    big = job("big", "4", ago=WAIT)
+    ends = running("b", "n1", pods=4, estimate="1h")
+    some = world(rich, ends, big, more=(OWN, queue("rich"), queue("poor"), reclaims))
+    some.cycle()
+    assert kept(some).places == ((("n1", 1),),)
+    some.put(*job("theirs", queue="poor"))
+    some.cycle(seconds=1)
+    (victim,) = some.going()
+    some.remove(PODS, "b-0")
+    some.cycle(seconds=1)
+    assert "theirs-0" not in some.where()
+    some.gone(victim)
+    some.cycle(seconds=1)
+    assert some.where()["theirs-0"] == "n0"
+
+
 def test_one_for_each_queue_and_the_first_in_its_order():
     some = world(
         FULL,
