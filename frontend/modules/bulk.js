@@ -21,7 +21,7 @@ export function mount(form) {
     show();
   }
 
-  part("page").hidden = false;
+  part("page").disabled = false;
   part("page").addEventListener("click", page);
   document.addEventListener("change", ticked);
   document.addEventListener("live:changed", show);

@@ -108,6 +108,16 @@ def test_a_long_wait_is_folded_and_a_closer_look_leaves_it_out(page):
     expect(gap).to_have_count(1)
 
 
+def test_a_line_across_a_bar_does_not_keep_the_bar_from_being_chosen(page):
+    open_job(page, "failed")
+    draw(page, {**LONG_WAIT, "marks": [[405_000, "Restarted by admin"]]})
+    bar = page.locator("#timeline .t-succeeded").first
+    middle = float(bar.get_attribute("x")) + float(bar.get_attribute("width")) / 2
+    assert float(page.locator("#timeline .t-mark").get_attribute("x1")) == pytest.approx(middle, abs=1)
+    bar.click()
+    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
+
+
 def test_a_wait_that_is_not_most_of_the_time_is_drawn_as_long_as_it_was(page):
     open_job(page, "failed")
     late = {**LONG_WAIT, "bars": [[*bar[:5], 4_000_000, *bar[6:]] for bar in LONG_WAIT["bars"]]}

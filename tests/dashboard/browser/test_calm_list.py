@@ -61,6 +61,16 @@ def under_pointer(tab):
     return tab.evaluate("document.querySelector('#table-rows tr:hover th').innerText")
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_list_does_not_move_when_its_scripts_come(tab, width):
+    tab.set_viewport_size({"width": width, "height": 800})
+    expect(tab.get_by_role("button", name="Tick this page")).to_be_visible()
+    top = tab.locator("#table-rows").bounding_box()["y"]
+    tab.route("**/*.js", lambda route: route.abort())
+    tab.reload()
+    assert tab.locator("#table-rows").bounding_box()["y"] == top
+
+
 def test_rows_that_come_while_the_pointer_is_in_the_list_wait_until_they_are_asked_for(tab):
     before, name = names(tab), read(tab)
     put(job("new-1"))
