@@ -37,6 +37,9 @@ MOST_AGAIN = 3
 NEVER_AGAIN = ("tests/invariants/", "tests/simulation/", "tests/drills/")
 AGAIN_MINUTES = 20
 
+# Each stage is a session of its own, and kernels with autogroups share processors among sessions: there nice is not enough.
+IDLE = ("sh", "-c", '{ echo 19 > /proc/self/autogroup; } 2> /dev/null; exec nice -n 19 "$@"', "sh")
+
 PASSING = ("passed", "flaky", "not tried")
 
 ending = threading.Event()  # the run was asked to end
@@ -48,7 +51,7 @@ class Stage:
     """A command, and the minutes that it may take.
 
     pytest: it hands make's ARGS to pytest, and passes only if pytest says so. required: a run fails with it.
-    obstacle: returns why it is not tried, or nothing.
+    is_idle: it gets what the stages beside it leave of the processors. obstacle: returns why it is not tried, or nothing.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Stage:
     minutes: float
     pytest: bool = False
     required: bool = True
+    is_idle: bool = False
     obstacle: Callable[[], str] = lambda: ""
 
 
@@ -109,17 +113,15 @@ package = Stage("package", ["make", "package"], 15, pytest=True)
 programs = Stage("programs", ["make", "programs"], 20, pytest=True, obstacle=not_root)
 # The same worlds each time: what a change breaks is found in its own run. Whoever types `make simulate` gets new ones.
 stories = Stage("stories", ["make", "stories"], 15)
-simulate = Stage("simulate", ["make", "simulate", "SEED=1", "HOURS=20"], 30)
+simulate = Stage("simulate", ["make", "simulate", "SEED=1", "HOURS=20"], 60, is_idle=True)
 # Last, because it can be left out: on a machine that has built nothing yet the whole would take more than an hour.
 kubernetes = Stage("test-kubernetes", ["make", "test-kubernetes"], 15, pytest=True, obstacle=no_kubernetes)
 
-# Tests of one package compute all the time, and have the machine for themselves; drills and those with whole clusters wait
-# for each other's processes, so that another stage fits beside them. Everything that is installed is there before the tests.
+# Tests wait for each other's processes now and then, and the simulation computes meanwhile. The longest stages are in one lane;
+# everything that is installed is there before them.
 GROUPS = [
     [[environment, check], [packages], [go_programs], [big_packages]],
-    [[test]],
-    [[drills, package, programs], [stories, simulate]],
-    [[clusters], [kubernetes]],
+    [[test, drills, clusters], [simulate, stories, package, programs, kubernetes]],
 ]
 
 
@@ -152,6 +154,8 @@ def run(stage: Stage) -> Result:
         return Result(stage, "not tried")
     log, recorded = FOLDER / f"{stage.name}.log", FOLDER / f"{stage.name}.jsonl"
     command = [*stage.command, f"ARGS=--record={recorded}"] if stage.pytest else stage.command
+    if stage.is_idle:
+        command = [*IDLE, *command]
     say(f"• {stage.name} begins: tail -f {log}")
     began = time.monotonic()
     with log.open("w") as output:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import signal
 import sys
@@ -119,6 +120,17 @@ def alive(pid):
         return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_an_idle_stage_gets_what_others_leave_of_the_processors(run):
+    ran = run("""[[
+        [sh("idle", "nice; cat /proc/self/autogroup || echo nice 19", is_idle=True)],
+        [sh("other", "nice; cat /proc/self/autogroup || echo nice 0")],
+    ]]""")
+    for name, own, of_the_session in (("idle", "19", "nice 19"), ("other", str(os.nice(0)), "nice 0")):
+        first, second = ran.files[f"{name}.log"].splitlines()
+        assert first == own
+        assert second.endswith(of_the_session)
 
 
 def test_a_stage_that_takes_too_long_is_ended(run):
