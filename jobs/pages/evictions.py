@@ -28,10 +28,10 @@ MOST = 50  # of a job that are read, the newest
 SECOND_MS = 1000
 REASON = "Evict"
 _FOR_NOBODY = {
-    ZONE_CLOSED: ("the revocable zone of their nodes has closed", "its zone closed"),
-    Action.SHUFFLE: ("more of their nodes was asked for than the target, and others have room", "moved"),
+    ZONE_CLOSED: ("the revocable zone of their nodes has closed", "as its zone closed"),
+    Action.SHUFFLE: ("more of their nodes was asked for than the target, and others have room", "to be moved"),
 }
-"""Why pods go although nobody gets the room, as a clause and in a word or two."""
+"""Why pods go although nobody gets the room, as a clause and as what follows the word "evicted"."""
 _ENDED_WELL = (JobPhase.COMPLETING, JobPhase.COMPLETED)
 _WHY = {
     Action.PREEMPT: "has a higher priority and gets the room",
@@ -90,7 +90,7 @@ class Eviction(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Why, as the words beside a bar."""
+        """Why, as what follows the word "evicted" beside a bar."""
         return _FOR_NOBODY[self.reason][1] if self.reason in _FOR_NOBODY else f"for {self.whom}"
 
 

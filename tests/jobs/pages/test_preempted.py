@@ -139,6 +139,19 @@ def test_an_evicted_pod_has_its_stretch_before_the_next_of_its_name(life, reader
     assert pods(found) == {"demo-main-0": "Pending", "demo-main-1": "Pending"}
 
 
+@pytest.mark.parametrize(
+    ("reason", "other", "then"),
+    [
+        pytest.param("preempt", "other/bare", "for pod group other/bare", id="a group without a job"),
+        pytest.param("RevocableZoneClosed", "", "as its zone closed", id="zone closed"),
+        pytest.param("shuffle", "", "to be moved", id="moved"),
+    ],
+)
+def test_beside_the_bar_of_an_evicted_pod_stands_why(life, reader, parse, reason, other, then):
+    evict(started(life), "demo-main-0", reason=reason, other=other).passes(10)
+    assert drawn(page(parse, reader))["bars"][0][11] == then
+
+
 def test_a_gang_that_lost_its_nodes_waits_for_them_again(life, reader, parse):
     gang = evict(started(life), "demo-main-0", "demo-main-1").passes(10)
     found = page(parse, reader)
