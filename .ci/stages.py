@@ -1,6 +1,6 @@
 """The stages of CI: which there are, how they run, and what fails a run. `.ci/run` calls this.
 
-Groups run one after the other, the lanes of a group beside each other, the stages of a lane one after the other.
+What is in a lane runs one after the other: stages, and lanes that run beside each other.
 Each stage has a log of its own in .cache/ci. When all have ended, times.md there says what took how long.
 
 Only the standard library is there: the virtual environment is made by a stage.
@@ -117,29 +117,44 @@ simulate = Stage("simulate", ["make", "simulate", "SEED=1", "HOURS=20"], 60, is_
 # Last, because it can be left out: on a machine that has built nothing yet the whole would take more than an hour.
 kubernetes = Stage("test-kubernetes", ["make", "test-kubernetes"], 15, pytest=True, obstacle=no_kubernetes)
 
-# Tests wait for each other's processes now and then, and the simulation computes meanwhile. The longest stages are in one lane;
-# everything that is installed is there before them.
-GROUPS = [
+Lane = list["Stage | list[Lane]"]
+"""What runs one after the other: stages, and lanes that run beside each other."""
+
+# Tests of one package compute nearly all the time; drills wait for processes to start, stop and hang, and the others fit beside
+# them. The simulation has what all of them leave.
+ALL: Lane = [
     [[environment, check], [packages], [go_programs], [big_packages]],
-    [[test, drills, clusters], [simulate, stories, package, programs, kubernetes]],
+    [
+        [simulate],
+        [test, [[drills, clusters], [kubernetes, stories, package, programs]]],
+    ],
 ]
 
 
-def main(groups: list[list[list[Stage]]]) -> int:
+def main(stages: Lane) -> int:
     """Run all stages, say what came of them, and return the exit status."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
-    results: list[Result] = []
-    for lanes in groups:
-        with ThreadPoolExecutor(len(lanes)) as pool:
-            for lane in pool.map(lambda lane: [run(stage) for stage in lane], lanes):
-                results += lane
+    results = run_lane(stages)
     flaky = run_again(results)
     conclude(results, flaky)
     good = all(each.outcome in PASSING for each in results if each.stage.required)
     return 0 if good and not ending.is_set() else 1
+
+
+def run_lane(lane: Lane) -> list[Result]:
+    """Run what is in a lane, one after the other; return what came of each stage, in their order."""
+    results: list[Result] = []
+    for each in lane:
+        if isinstance(each, Stage):
+            results.append(run(each))
+            continue
+        with ThreadPoolExecutor(len(each)) as pool:
+            for found in pool.map(run_lane, each):
+                results += found
+    return results
 
 
 def say(text: str) -> None:
@@ -277,4 +292,4 @@ def clock(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(GROUPS))
+    sys.exit(main(ALL))

@@ -24,24 +24,24 @@ def sh(name, script, minutes=10, **options):
     return Stage(name, ["sh", "-c", script], minutes, **options)
 
 stages.GRACE_S = {grace_s}
-sys.exit(stages.main({groups}))
+sys.exit(stages.main({lane}))
 """
 PYTEST = 'Stage("test", ["make", "test"], 10, pytest=True)'
 
 
 @pytest.fixture
 def start(project):
-    """Start a run of groups, which are written as in Python."""
+    """Start a run of a lane, which is written as in Python."""
 
-    def start(groups, grace_s=30):
-        return project.start(sys.executable, "-c", RUN.format(groups=groups, grace_s=grace_s))
+    def start(lane, grace_s=30):
+        return project.start(sys.executable, "-c", RUN.format(lane=lane, grace_s=grace_s))
 
     return start
 
 
 @pytest.fixture
 def run(project, start):
-    """Run groups as start does; return the exit status, what was printed, and the files of .cache/ci."""
+    """Run a lane as start does; return the exit status, what was printed, and the files of .cache/ci."""
 
     def run(*arguments):
         process = start(*arguments)
@@ -59,20 +59,25 @@ def table(lines):
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
 
 
+def stages_of(lane):
+    for each in lane:
+        yield from stages_of(each) if isinstance(each, list) else [each]
+
+
 def results(ran):
     """Return how each stage ended, by the table of stages, which has seven columns."""
     return {row[0]: row[1] for row in table(ran.files["times.md"].splitlines())[2:] if len(row) == 7}
 
 
-def test_groups_and_stages_follow_each_other_and_lanes_do_not(run):
+def test_what_is_in_a_lane_follows_each_other_and_lanes_do_not(run):
     ran = run("""[
         [
             [sh("one", "touch a; until [ -e b ]; do sleep 0.01; done; sleep 0.3; touch c")],
-            [sh("two", "touch b; until [ -e a ]; do sleep 0.01; done")],
+            [sh("two", "touch b; until [ -e a ]; do sleep 0.01; done"), [[sh("within", "until [ -e c ]; do sleep 0.01; done")]]],
         ],
-        [[sh("three", "[ -e c ] && sleep 0.3 && touch d"), sh("four", "[ -e d ]")]],
+        sh("three", "[ -e c ] && sleep 0.3 && touch d"), sh("four", "[ -e d ]"),
     ]""")
-    assert results(ran) == dict.fromkeys(["one", "two", "three", "four"], "passed")
+    assert results(ran) == dict.fromkeys(["one", "two", "within", "three", "four"], "passed")
     assert ran.status == 0
 
 
@@ -315,7 +320,7 @@ def test_the_stages_of_ci_are_targets_that_take_what_they_are_handed(monkeypatch
     recipes = dict(
         re.findall(r"^([\w./-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     )
-    everything = [stage for lanes in stages.GROUPS for lane in lanes for stage in lane]
+    everything = list(stages_of(stages.ALL))
     commands = [stage.command for stage in everything if stage.command[0] == "make"]
     assert [command for command in commands if command[1] not in {*recipes, "kubernetes-programs"}] == []
     assert all("$(ARGS)" in recipes[stage.command[1]] for stage in everything if stage.pytest)
