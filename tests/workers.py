@@ -19,6 +19,8 @@ SHARED = {
 }
 # They begin before others, so that no worker is left with one of them at the end.
 LONG = (
+    "tests/clusters/test_in_place.py",
+    "tests/clusters/test_parts.py",
     "tests/volcano_ui/test_up.py",
     "tests/apiserver/test_generated.py",
     "tests/node/test_agent.py",

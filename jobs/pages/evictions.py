@@ -29,7 +29,10 @@ SECOND_MS = 1000
 REASON = "Evict"
 _FOR_NOBODY = {
     ZONE_CLOSED: ("the revocable zone of their nodes has closed", "as its zone closed"),
-    Action.SHUFFLE: ("more of their nodes was asked for than the target, and others have room", "to be moved"),
+    Action.SHUFFLE: (
+        "more of their nodes was asked for than the target, and others have room",
+        "to be moved",
+    ),
 }
 """Why pods go although nobody gets the room, as a clause and as what follows the word "evicted"."""
 _ENDED_WELL = (JobPhase.COMPLETING, JobPhase.COMPLETED)
