@@ -217,14 +217,20 @@ export function mount(root) {
 
   const open_ = (row) => row && location.assign(logAddress(row[0], row[10]));
 
-  let pressed = 0; // where the pointer went down: who drags does not choose
+  // Where the pointer went down, as who drags does not choose, and on which row: what is there may be drawn anew before it
+  // goes up, and then there is no click.
+  let pressed = { x: 0 };
   const press = (event) => {
-    pressed = event.clientX;
+    const row = rowAt(event);
+    pressed = { x: event.clientX, key: row && keyOf(row) };
     drag(event);
   };
-  const click = (event) => Math.abs(event.clientX - pressed) <= STILL && choose(rowAt(event));
+  const release = (event) => {
+    if (event.button !== 0 || Math.abs(event.clientX - pressed.x) > STILL) return;
+    choose(data.bars.find((row) => keyOf(row) === pressed.key));
+  };
   const open = (event) => open_(rowAt(event));
-  const listeners = { wheel, pointerdown: press, keydown: keys, pointermove: hover, click, dblclick: open };
+  const listeners = { wheel, pointerdown: press, pointerup: release, keydown: keys, pointermove: hover, dblclick: open };
   for (const [name, act] of Object.entries(listeners)) box.addEventListener(name, act, { passive: false });
   box.addEventListener("pointerleave", () => {
     tip.hidden = true;

@@ -82,7 +82,7 @@ def test_a_preempted_job_leads_to_who_has_its_room(page):
     expect(page.locator(".timeline-chosen")).to_contain_text("evicted for job default/urgent")
     expect(why).to_contain_text("2 pods were evicted")
     expect(why).to_contain_text("has a higher priority")
-    expect(why).to_contain_text("QueueLimit")
+    expect(why).to_contain_text(re.compile("QueueLimit|Reserved"))  # room is kept for it after five minutes
     why.get_by_role("link", name="default/urgent").click()
     expect(page.locator("#job-head")).to_contain_text("Running")
 
@@ -115,6 +115,16 @@ def test_a_line_across_a_bar_does_not_keep_the_bar_from_being_chosen(page):
     middle = float(bar.get_attribute("x")) + float(bar.get_attribute("width")) / 2
     assert float(page.locator("#timeline .t-mark").get_attribute("x1")) == pytest.approx(middle, abs=1)
     bar.click()
+    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
+
+
+def test_a_bar_that_is_drawn_anew_while_it_is_clicked_is_chosen(page):
+    open_job(page, "failed")
+    draw(page, LONG_WAIT)
+    page.locator("#timeline .t-succeeded").first.hover()
+    page.mouse.down()
+    draw(page, {**LONG_WAIT, "met": 401_500})
+    page.mouse.up()
     expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
 
 
