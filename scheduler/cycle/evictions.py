@@ -7,7 +7,7 @@ reclaim   a group whose queue has less than it deserves takes from queues that h
 Reclaim comes first, whatever the order of the actions: who was preempted in a queue that may reclaim would only reclaim in turn.
 Only the minimum of a group makes others go, and only all of it at once. Whoever waits for his victims is nominated
 (`scheduler.cycle.nominations`): in later cycles he comes first, beside groups of higher priority in his queue, and
-what he cannot have yet is kept for him.
+what he cannot have yet is kept for him. Room that a reservation keeps for others (`scheduler.cycle.reservations`) he does not get.
 """
 
 from __future__ import annotations
