@@ -230,7 +230,14 @@ export function mount(root) {
     choose(data.bars.find((row) => keyOf(row) === pressed.key));
   };
   const open = (event) => open_(rowAt(event));
-  const listeners = { wheel, pointerdown: press, pointerup: release, keydown: keys, pointermove: hover, dblclick: open };
+  const listeners = {
+    wheel,
+    pointerdown: press,
+    pointerup: release,
+    keydown: keys,
+    pointermove: hover,
+    dblclick: open,
+  };
   for (const [name, act] of Object.entries(listeners)) box.addEventListener(name, act, { passive: false });
   box.addEventListener("pointerleave", () => {
     tip.hidden = true;
