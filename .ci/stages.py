@@ -114,7 +114,7 @@ programs = Stage("programs", ["make", "programs"], 20, pytest=True, obstacle=not
 # The same worlds each time: what a change breaks is found in its own run. Whoever types `make simulate` gets new ones.
 stories = Stage("stories", ["make", "stories"], 15)
 simulate = Stage("simulate", ["make", "simulate", "SEED=1", "HOURS=20"], 60, is_idle=True)
-# Last, because it can be left out: on a machine that has built nothing yet the whole would take more than an hour.
+# It can be left out: on a machine that has built nothing yet the whole would take more than an hour.
 kubernetes = Stage("test-kubernetes", ["make", "test-kubernetes"], 15, pytest=True, obstacle=no_kubernetes)
 
 Lane = list["Stage | list[Lane]"]

@@ -16,11 +16,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scheduler.cycle import precedence
-from scheduler.cycle.departures import begun
+from scheduler.cycle.departures import end_of
 from scheduler.cycle.evictable import may_go
 from scheduler.engine import arrange
 from scheduler.engine.place import Placer
-from scheduler.policy.arguments import duration_of
 from scheduler.policy.policy import Action
 
 if TYPE_CHECKING:
@@ -79,44 +78,32 @@ class Backfill:
         self, gang: Gang, attempt: Attempt, lifted: tuple[str, ...], *, by_right: bool = False
     ) -> Attempt:
         """Return the attempt with what finds room where some reservations are lifted; by right no more than is guaranteed."""
-        rooms = [self._reservations.standing[key] for key in lifted]
-        for each in rooms:
-            each.charge(on=False)
-        placer = self._placers.get(lifted)
-        if placer is None:  # one for each such state: in the same one room only shrinks
-            placer = self._placers[lifted] = Placer(self._cluster, pods=self._pods)
-        if attempt.short is not None and (not by_right or _covers(gang, self._cluster.asked(gang), 1)):
-            attempt = placer.place_minimum(gang)
-        if attempt.short is None:
-            for number, some in enumerate(gang.bins):
-                more = some.count - attempt.taken[number]
-                if by_right:
-                    more = _covers(gang, placer.asked(gang, number), more)
-                if gang.arranged is None:
-                    placer.take(attempt, number, more)
-                elif more > 0:
-                    arrange.place_more(placer, attempt, number, more)
-        for each in rooms:
-            each.charge(on=True)
+        with self._reservations.lifted(self._reservations.standing[key] for key in lifted):
+            placer = self._placers.get(lifted)
+            if placer is None:  # one for each such state: in the same one room only shrinks
+                placer = self._placers[lifted] = Placer(self._cluster, pods=self._pods)
+            if attempt.short is not None and (not by_right or _covers(gang, self._cluster.asked(gang), 1)):
+                attempt = placer.place_minimum(gang)
+            if attempt.short is None:
+                for number, some in enumerate(gang.bins):
+                    more = some.count - attempt.taken[number]
+                    if by_right:
+                        more = _covers(gang, placer.asked(gang, number), more)
+                    if gang.arranged is None:
+                        placer.take(attempt, number, more)
+                    elif more > 0:
+                        arrange.place_more(placer, attempt, number, more)
         return attempt
 
     def _open_to(self, key: str) -> tuple[str, ...]:
         """Return the keys of the groups whose kept room a group may use."""
         group, gang = self._snapshot.groups[key], self._gangs[key]
-        end = self._end(group)
+        end = end_of(group, self._now)
         return tuple(
             each.key
             for each in self._reservations.standing.values()
             if (end is not None and end <= self._limit(each)) or self._may_be_evicted(group, gang, each)
         )
-
-    def _end(self, group: Group) -> int | None:
-        """Return when a group has ended that starts now, or that has begun already."""
-        estimate = duration_of(group.estimate)
-        if estimate is None:
-            return None
-        start = begun(group)
-        return (self._now if start is None else start) + estimate
 
     def _limit(self, standing: Standing) -> int:
         """Return when whoever uses kept room must have ended: as it was expected, or sooner if it is free sooner by now."""

@@ -31,7 +31,6 @@ class Candidates:
 
     def __init__(self, snapshot: Snapshot, accounts: Mapping[str, Account], protection: Protection) -> None:
         self._snapshot, self._accounts, self._protection = snapshot, accounts, protection
-        self._nodes: dict[str, int] = {}
         self._vectors: dict[PodShape, list[int]] = {}
         self._going: dict[str, set[str]] = {}
         """The keys of pods that are asked to end in this cycle, by their groups."""
@@ -116,9 +115,7 @@ class Candidates:
 
     def node(self, pod: Pod) -> int | None:
         """Return the number of the node of a pod, None when it is not there."""
-        if not self._nodes:
-            self._nodes = {name: number for number, name in enumerate(self._snapshot.nodes.names())}
-        return self._nodes.get(pod.node)
+        return self._snapshot.nodes.numbers().get(pod.node)
 
 
 def marks_of(pod: Pod) -> tuple[Mark, ...]:

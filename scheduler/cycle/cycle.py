@@ -401,7 +401,7 @@ class _Cycle:
         """Count the pods on nodes with whom others of their group have to do."""
         if self.cluster.relations is None:
             self.cluster.relations = Relations(self._snapshot.nodes.ground())
-        index = {name: number for number, name in enumerate(self._names.nodes)}
+        index = self._snapshot.nodes.numbers()
         for mark, on in kinship.standing().items():
             if mark not in self._standing:
                 self._standing.add(mark)

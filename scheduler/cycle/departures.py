@@ -41,9 +41,13 @@ def begun(group: Group) -> int | None:
     return None
 
 
-def end_of(group: Group) -> int | None:
-    """Return when a group that runs has ended by its runningEstimate (ms), None where it says nothing."""
+def end_of(group: Group, assumed: int | None = None) -> int | None:
+    """Return when a group has ended by its runningEstimate (ms), None where it says nothing, or does not run.
+
+    assumed: when one that does not run yet would begin.
+    """
     estimate, start = duration_of(group.estimate), begun(group)
+    start = assumed if start is None else start
     return None if estimate is None or start is None else start + estimate
 
 
@@ -59,11 +63,11 @@ class Departures:
         snapshot: Snapshot,
         accounts: Mapping[str, Account],
         now: int,
-        starting: Mapping[str, Attempt] | None = None,
+        assumed: Mapping[str, Attempt] | None = None,
     ) -> None:
-        """starting are the attempts by which pods get nodes in this cycle, by the keys of their groups."""
+        """assumed are the attempts by which pods get nodes in this cycle, by the keys of their groups."""
         self._snapshot, self._accounts, self._now = snapshot, accounts, now
-        self._starting = starting or {}
+        self._assumed = assumed or {}
 
     def but(self, group: Group) -> Sequence[Departure]:
         """Return all but those of one group."""
@@ -78,38 +82,37 @@ class Departures:
         """All of them."""
         known: list[tuple[int, str, Departure]] = []
         unknown: list[tuple[str, Departure]] = []
-        for name, is_going, departure in (*self._standing(), *self._new()):
+        for name, is_going, departure in (*self._of_bound(), *self._of_assumed()):
             if departure.end is None:
                 unknown.append((name, departure))
             else:
                 known.append((0 if is_going else departure.end, name, departure))
         known.sort(key=lambda each: each[:2])
-        crowds = Counter(each.leaver.node for _, each in unknown)
+        on_node = Counter(each.leaver.node for _, each in unknown)
 
-        def place(each: tuple[str, Departure]) -> tuple[int, int, str]:
+        def order(each: tuple[str, Departure]) -> tuple[int, int, str]:
             node = each[1].leaver.node
-            return crowds[node], -1 if node is None else node, each[0]
+            return on_node[node], -1 if node is None else node, each[0]
 
-        unknown.sort(key=place)
+        unknown.sort(key=order)
         return [each for *_, each in known] + [each for _, each in unknown]
 
-    def _standing(self) -> Iterator[tuple[str, bool, Departure]]:
+    def _of_bound(self) -> Iterator[tuple[str, bool, Departure]]:
         """Yield the pods that have nodes since earlier cycles: the key, and whether it is going."""
-        vectors = self._snapshot.nodes.vector
+        vectors, numbers = self._snapshot.nodes.vector, self._snapshot.nodes.numbers()
         for key in self._snapshot.holding:
             group = self._snapshot.groups[key]
             end = end_of(group) if group.exists else None
             for name, pod in group.holders.items():
-                leaver = Leaver(self.numbers.get(pod.node), vectors(pod.shape), self._account(group, pod))
+                leaver = Leaver(numbers.get(pod.node), vectors(pod.shape), self._account(group, pod))
                 is_going = pod.status is TaskStatus.RELEASING
                 yield name, is_going, Departure(self._now if is_going else end, key, leaver)
 
-    def _new(self) -> Iterator[tuple[str, bool, Departure]]:
+    def _of_assumed(self) -> Iterator[tuple[str, bool, Departure]]:
         """Yield the pods that get nodes in this cycle, in the same way."""
-        for key, attempt in self._starting.items():
+        for key, attempt in self._assumed.items():
             group = self._snapshot.groups[key]
-            estimate, start = duration_of(group.estimate), begun(group)
-            end = None if estimate is None else (self._now if start is None else start) + estimate
+            end = end_of(group, self._now)
             for number, some in enumerate(self._snapshot.layout_of(group).pod_sets):
                 vector = self._snapshot.nodes.vector(some.shape)
                 for pod, node in zip(some.pods, attempt.nodes(number).tolist(), strict=False):
@@ -127,8 +130,3 @@ class Departures:
             if each.leaver.node is not None:
                 found.setdefault(each.leaver.node, []).append(each)
         return found
-
-    @cached_property
-    def numbers(self) -> dict[str, int]:
-        """The numbers of the nodes that are there, by their names."""
-        return {name: number for number, name in enumerate(self._snapshot.nodes.names())}

@@ -170,8 +170,8 @@ class Reservations:
                 tried[number] = attempt
         fitting: set[tuple[object, ...]] = set()
         others = {key: gang for number, (key, gang) in enumerate(self._gangs.items()) if number not in tried}
-        starting = {keys[number]: attempt for number, attempt in tried.items() if attempt.placed()}
-        self._make_for_others(others, starting, lambda gang: not self._fits(gang, fitting))
+        assumed = {keys[number]: attempt for number, attempt in tried.items() if attempt.placed()}
+        self._make_for_others(others, assumed, lambda gang: not self._fits(gang, fitting))
         return tried
 
     def make(self, attempts: Mapping[str, Attempt]) -> None:
@@ -187,8 +187,8 @@ class Reservations:
             for key, attempt in attempts.items()
             if attempt.short is not None and key not in before
         }
-        starting = {key: attempt for key, attempt in attempts.items() if attempt.placed()}
-        self._make_for_others(others, starting, lambda gang: True)
+        assumed = {key: attempt for key, attempt in attempts.items() if attempt.placed()}
+        self._make_for_others(others, assumed, lambda gang: True)
 
     def _place_where_kept(self, key: str, gang: Gang, places: Places) -> Attempt | None:
         """Place a gang on the room that is kept for it, and lifted now; None while that is not all free.
@@ -200,18 +200,12 @@ class Reservations:
             return None
         if self._cluster.has_rules(gang) or not self._is_usable(gang, places):
             return None
-        later = [
-            each for each in self.standing.values() if each.is_charged and self._due(each) > self._due(own)
-        ]
-        for each in later:
-            each.charge(on=False)
-        is_free = own.is_free() and gang.account.allowed(self._cluster.asked(gang), 1) == 1
-        for each in later:
-            each.charge(on=True)
-        if not is_free:
-            return None
+        later = [each for each in self.standing.values() if self._due(each) > self._due(own)]
+        with self.lifted(later):
+            if not own.is_free() or gang.account.allowed(self._cluster.asked(gang), 1) != 1:
+                return None
         attempt = Attempt(gang)
-        numbers = self.departures.numbers
+        numbers = self._snapshot.nodes.numbers()
         runs = [
             [([numbers[name] for name, _ in there], [pods for _, pods in there])] if there else []
             for there in places
@@ -228,17 +222,23 @@ class Reservations:
     def aside(self, key: str) -> Iterator[None]:
         """Lift, for the length of the block, what is kept for a group itself and for those of lower priority in its queue."""
         gang = self._gangs[key]
-        lifted = [
+        with self.lifted(
             each
             for each in self.standing.values()
             if each.key == key or (each.account is gang.account and each.level < gang.level)
-        ]
-        for each in lifted:
+        ):
+            yield
+
+    @contextmanager
+    def lifted(self, rooms: Iterable[Standing]) -> Iterator[None]:
+        """Lift some of the kept room for the length of the block; what is dropped meanwhile, or was lifted before, is not charged by its end."""
+        charged = [each for each in rooms if each.is_charged]
+        for each in charged:
             each.charge(on=False)
         try:
             yield
         finally:
-            for each in lifted:
+            for each in charged:
                 each.charge(on=self.standing.get(each.key) is each)
 
     def drop(self, key: str) -> None:
@@ -250,11 +250,9 @@ class Reservations:
     def keeper(self, gang: Gang) -> str:
         """Return the key of a group whose kept room a gang would fit in, "" where there is none."""
         for each in self.standing.values():
-            each.charge(on=False)
-            fits = Placer(self._cluster, pods=self._pods).fits(gang)
-            each.charge(on=True)
-            if fits:
-                return each.key
+            with self.lifted([each]):
+                if Placer(self._cluster, pods=self._pods).fits(gang):
+                    return each.key
         return ""
 
     def look_again(self, groups: Iterable[Group], attempts: Mapping[str, Attempt]) -> None:
@@ -322,7 +320,7 @@ class Reservations:
         for some, there in zip(gang.bins, places, strict=True):
             pod_class = self._cluster.classes[some.pod_class]
             for name, pods in there:
-                node = self.departures.numbers.get(name)
+                node = self._snapshot.nodes.numbers().get(name)
                 if node is None or pod_class.verdicts[node]:
                     return False
                 asked[node] = asked.get(node, 0) + pod_class.request * pods
@@ -335,7 +333,7 @@ class Reservations:
         for some, there in zip(layout.pod_sets, reservation.places, strict=False):
             vector = self._snapshot.nodes.vector(some.shape)
             for name, pods in there:
-                if (node := self.departures.numbers.get(name)) is not None:
+                if (node := self._snapshot.nodes.numbers().get(name)) is not None:
                     amounts[node] = amounts.get(node, 0) + vector * pods
         account = self._accounts.get(group.queue)
         if amounts and account is not None:
@@ -346,16 +344,16 @@ class Reservations:
     # New ones
 
     def _make_for_others(
-        self, gangs: Mapping[str, Gang], starting: Mapping[str, Attempt], is_short: Callable[[Gang], bool]
+        self, gangs: Mapping[str, Gang], assumed: Mapping[str, Attempt], is_short: Callable[[Gang], bool]
     ) -> None:
         """Make reservations for the first group of each queue without one that has waited too long and is short.
 
-        gangs are those that may get one, by the keys of their groups. starting are the attempts by which others have got nodes in
+        gangs are those that may get one, by the keys of their groups. assumed are the attempts by which others have got nodes in
         this cycle.
         """
         if self._is_resting(ALL):
             return
-        self.departures = Departures(self._snapshot, self._accounts, self._now, starting)
+        self.departures = Departures(self._snapshot, self._accounts, self._now, assumed)
         # A queue whose reservation has ended in this cycle may have the next one: at the entry, which comes first in each
         # cycle, there may always be somebody who has waited too long, and who is inside already would get none ever.
         self._queues = {self._snapshot.groups[key].queue for key in self.kept}

@@ -123,6 +123,7 @@ class NodeTable:
         self._shapes: dict[ShapeKey, PodShape] = {}
         self._free_numbers: list[int] = []
         self._sorted: tuple[list[str], NDArray[np.intp]] | None = None
+        self._numbers: dict[str, int] = {}
 
     # Pods
 
@@ -217,6 +218,11 @@ class NodeTable:
         """Return the nodes in the order of all arrays of a cycle."""
         return self._order()[0]
 
+    def numbers(self) -> dict[str, int]:
+        """Return the place of each node in that order, by its name; to be read only."""
+        self._order()
+        return self._numbers
+
     def matrices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return fresh copies of (allocatable, free), each (nodes, resources)."""
         rows = self._order()[1]
@@ -307,6 +313,7 @@ class NodeTable:
             self._ground = None
             names = sorted(name for name, node in self._nodes.items() if node.facts is not None)
             self._sorted = names, np.array([self._nodes[name].row for name in names], dtype=np.intp)
+            self._numbers = {name: number for number, name in enumerate(names)}
         return self._sorted
 
     def _note_change(self, name: str) -> None:
