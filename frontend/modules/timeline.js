@@ -229,6 +229,7 @@ export function mount(root) {
     if (event.button !== 0 || Math.abs(event.clientX - pressed.x) > STILL) return;
     choose(data.bars.find((row) => keyOf(row) === pressed.key));
   };
+  const click = (event) => event.detail === 0 && choose(rowAt(event)); // without a pointer, as screen readers click
   const open = (event) => open_(rowAt(event));
   const listeners = {
     wheel,
@@ -236,6 +237,7 @@ export function mount(root) {
     pointerup: release,
     keydown: keys,
     pointermove: hover,
+    click,
     dblclick: open,
   };
   for (const [name, act] of Object.entries(listeners)) box.addEventListener(name, act, { passive: false });

@@ -118,6 +118,13 @@ def test_a_line_across_a_bar_does_not_keep_the_bar_from_being_chosen(page):
     expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
 
 
+def test_a_bar_is_chosen_by_a_click_without_a_pointer(page):
+    open_job(page, "failed")
+    draw(page, LONG_WAIT)
+    page.locator("#timeline .t-succeeded").first.dispatch_event("click")
+    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
+
+
 def test_a_bar_that_is_drawn_anew_while_it_is_clicked_is_chosen(page):
     open_job(page, "failed")
     draw(page, LONG_WAIT)
