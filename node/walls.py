@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from node.shim.order import Wall
 
 _MOUNTS = {
-    "user": "mounts in a user namespace",
-    "root": "mounts of their own",
+    "user": "a root directory of their own",
+    "root": "a root directory and users of their own",
 }
 
 
 def holds(wall: Wall) -> bool:
     """Whether pods are kept from the cluster's files and from each other.
 
-    Landlock does it, and so do a user namespace, and mounts of root with a namespace of processes. Mounts of root
-    alone only cover the cluster's files: other processes show them. A filter of system calls knows nothing of files.
+    Landlock does it, and so does a root directory of their own. Where root starts them it takes users of their own, too: root
+    may give away and open all of a machine's files, of which Landlock does not speak. A filter of system calls knows nothing of files.
     """
-    return wall.landlock > 0 or wall.mounts == "user" or (wall.mounts == "root" and wall.pids)
+    return wall.mounts == "root" if wall.root else wall.landlock > 0 or wall.mounts == "user"
 
 
 def describe(wall: Wall) -> str:
@@ -37,7 +37,8 @@ def describe(wall: Wall) -> str:
     if wall.seccomp:
         layers.append("a filter of system calls")
     if not holds(wall):
-        return f"{NONE}pods reach what the user may who runs the cluster" + _list("; there is only ", layers)
+        who = "root may" if wall.root else "the user may who runs the cluster"
+        return f"{NONE}pods reach what {who}" + _list("; there is only ", layers)
     signals = "" if wall.landlock >= SCOPES_ABI or wall.pids else "; pods may send signals to each other"
     return _list(f"{HOLDS}: ", layers) + signals
 

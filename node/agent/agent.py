@@ -30,6 +30,7 @@ from node.agent.prepare import Means
 from node.agent.probing import Probing
 from node.agent.runtime import UNSETTLED_S
 from node.agent.storage_watch import StorageWatch
+from node.agent.user_ranges import UserRanges
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
 from node.lookup import refused
 from node.status import Place
@@ -79,6 +80,7 @@ class Agent:
             machine.reach,
             machine.allocatable,
             self.devices,
+            UserRanges(layout.root / "users.json"),
             machine.engine,
             images,
         )

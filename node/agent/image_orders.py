@@ -63,7 +63,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         node=pod.spec.node_name,
         streak=start.streak,
         binds=binds,
-        hide=state,
+        state=state,
         # Where the engine limits nothing, the shim does.
         memory_bytes=0 if engine.limits else amounts.of(container.resources.limits).get("memory", 0),
         stdin=container.stdin,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from cluster.store import Stored, Write
     from kube.meta import Object
     from node.agent.cluster import Cluster
-    from node.agent.reach import Reach
     from node.agent.readings import Readings
     from node.shim.order import Wall
 
@@ -106,7 +105,7 @@ class Machine:
         readings: Readings,
         name: str,
         wall: Wall,
-        reach: Reach,
+        reach: tuple[str, ...],
         cluster: Cluster,
         devices: FoundDevices | None = None,
         engine: Found | None = None,

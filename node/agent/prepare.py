@@ -5,39 +5,41 @@ from __future__ import annotations
 import logging
 import os
 import pwd
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
 from kube import amounts
+from kube.mount_paths import lies_in
 from node import attempts, devices, probes, users, walls
 from node.agent import actions, environment, hosts, image_orders, retention, volumes
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import PROCESS, RUNTIME, wants_image
 from node.agent.lifecycle import Refusal, grace_s
 from node.paths import IDENTITY, TMP, WORK
+from node.shim import users as shim_users
 from node.shim.order import Bind, Order
 from node.status import container_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from kube.kinds.core import Container, Pod
     from node.agent.device_holders import DeviceHolders
     from node.agent.environment import Lookup
     from node.agent.images import Images
     from node.agent.lifecycle import Start
-    from node.agent.reach import Reach
+    from node.agent.user_ranges import UserRanges
     from node.devices import Assigned
     from node.paths import Layout
-    from node.shim.order import Wall
+    from node.shim.order import Ids, Wall
     from node.status import Place
     from node.users import User
 
 
-# Where a container with mounts of its own finds its directory for temporary files. The path of a socket may have 107
-# bytes, of which the directory's real path leaves too few for programs such as Ray.
+# Where a container with a root of its own finds its directory and that for temporary files. The path of a socket may have
+# 107 bytes, of which the real path leaves too few for programs such as Ray.
+WORK_SHOWN = "/work"
 TMP_SHOWN = ("/tmp", "/var/tmp")  # noqa: S108 - the pod's own is mounted over them
 SHARED_MEMORY_SHARE = 2  # of the machine's memory, which is also what a tmpfs may take by default
 log = logging.getLogger(__name__)
@@ -49,9 +51,10 @@ class Means(NamedTuple):
     layout: Layout
     lookup: Lookup
     wall: Wall  # as the spawner's probe found
-    reach: Reach
+    reach: tuple[str, ...]  # directories of programs beside the usual
     allocatable: Mapping[str, int]
     devices: DeviceHolders
+    ranges: UserRanges
     engine: Found = Found()
     images: Images | None = None  # where there is an engine
 
@@ -114,18 +117,22 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         return image_orders.order(pod, start, place, means, contained)
     mounted = wall.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)
-    cwd = container.working_dir or str(home / WORK)
-    shown = [place for place in TMP_SHOWN if mounted and _may_show_tmp(place, container, means)]
-    given = environment.base(pod, cwd, shown[0] if shown else str(home / TMP))
+    work, tmp = (WORK_SHOWN, TMP_SHOWN[0]) if mounted else (str(home / WORK), str(home / TMP))
+    cwd = container.working_dir or work
+    given = environment.base(pod, cwd, tmp)
     named = volumes.expressions(pod, container, place, given, means.lookup, means.allocatable)
     binds = volumes.binds(container, directories, named, layout.root.parent)
     given |= volumes.variables(container, binds, mounted=mounted)
     given["VOLCANO_HOSTS_FILE"] = str(hosts.HOSTS if mounted else hosts_file)
     given[attempts.MARK] = container_id(pod, container, start.number)
-    own = (*_hosts_bind(hosts_file, binds), *(Bind(str(home / TMP), place) for place in shown))
-    if not wall.landlock:
-        own = (*own, *(Bind("/dev/null", file) for file in other_devices if Path(file).exists()))
-    kept = (str(home / WORK),) if shown else (str(home / WORK), str(home / TMP))
+    places = (WORK_SHOWN, *TMP_SHOWN) if mounted else (work, tmp)
+    own = [Bind(str(home / (WORK if shown == work else TMP)), shown) for shown in places]
+    inner = [path for path in means.reach if mounted and any(lies_in(path, shown) for shown in places)]
+    own += [Bind(path, path, read_only=True) for path in inner]
+    if hosts_file.exists() and not hosts.is_mounted(binds):
+        own.append(Bind(str(hosts_file), str(hosts.HOSTS) if mounted else str(hosts_file), read_only=True))
+    taken = [bind.target for bind in binds]
+    own = [bind for bind in own if not any(lies_in(bind.target, each) for each in taken)]
     hooks = container.lifecycle
     command = environment.command(pod, container, place, given | told, means.lookup, means.allocatable)
     return Order(
@@ -137,16 +144,13 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         streak=start.streak,
         mounts=wall.mounts,
         pids=wall.pids and mounted,
-        binds=(*binds, *own) if mounted else binds,
-        # The cluster's database, secrets and other pods' files are nothing to a container.
-        hide=str(layout.root.parent),
-        keep=(*kept, *means.reach.keep) if mounted else (),
-        covers=means.reach.covers if mounted else (),
+        binds=(*binds, *own),
+        state=str(layout.root.parent),
+        ids=_ids(pod, user, means),
         user=(user.uid, user.gid, list(user.groups)) if user is not None else None,
         shared_memory=_shared_memory(container, means) if mounted else 0,
         landlock=wall.landlock,
-        read=means.reach.read if mounted else (*means.reach.read, str(hosts_file)),
-        write=(str(home / WORK), str(home / TMP)),
+        read=tuple(path for path in means.reach if path not in inner),
         devices=own_devices,
         withheld=other_devices,
         seccomp=wall.seccomp,
@@ -193,27 +197,23 @@ def _check_wall(pod: Pod, means: Means) -> None:
     """Refuse a pod that could do all that the user may who runs the cluster, unless it is its administrators' anyway."""
     if walls.holds(means.wall) or settings.ALLOW_UNWALLED or means.lookup.is_administrators(pod):
         return
+    remedy = (
+        "its administrator can start the cluster as an ordinary user, or allow root to make user namespaces (user.max_user_namespaces)"
+        if means.wall.root
+        else "its administrator can provide Landlock (Linux 5.19 or newer) or user namespaces"
+    )
     raise environment.ConfigError(
         "this machine has no wall between pods and the cluster, so it runs pods of administrators of all namespaces only; "
-        "its administrator can provide Landlock (Linux 5.19 or newer) or user namespaces, "
-        "or allow pods of everybody with VOLCANO_UI_ALLOW_UNWALLED=1"
+        f"{remedy}, or allow pods of everybody with VOLCANO_UI_ALLOW_UNWALLED=1"
     )
 
 
-def _may_show_tmp(place: str, container: Container, means: Means) -> bool:
-    """Whether the pod's directory for temporary files may appear at a place.
-
-    Not where the pod has a volume there or around it, and not where the state
-    directory lies in it, or programs that containers need.
-    """
-    shown = Path(place)
-    needed = [means.layout.root, *map(Path, means.reach.read)]
-    return (
-        shown.is_dir()
-        and not shown.is_symlink()
-        and not any(path.is_relative_to(shown) for path in needed)
-        and not any(shown.is_relative_to(mount.mount_path) for mount in container.volume_mounts)
-    )
+def _ids(pod: Pod, user: User | None, means: Means) -> tuple[Ids, ...]:
+    """Return who a pod's users are on this machine, where root gives containers a root of their own."""
+    if means.wall.mounts != "root":
+        return ()
+    named = (user.uid, user.gid, *user.groups) if user is not None else ()
+    return shim_users.subordinate(means.ranges.of(pod.metadata.namespace), named)
 
 
 def _shared_memory(container: Container, means: Means) -> int:
@@ -246,12 +246,6 @@ def identity(pod: Pod) -> dict[str, str]:
         "name": pod.metadata.name,
         "job": pod.metadata.annotations.get("volcano.sh/job-name", ""),
     }
-
-
-def _hosts_bind(path: Path, binds: Sequence[Bind]) -> tuple[Bind, ...]:
-    """Return the mount with the names of the pod's peers, where there are some and it mounts nothing there itself."""
-    is_wanted = hosts.HOSTS.exists() and not hosts.is_mounted(binds)
-    return (Bind(str(path), str(hosts.HOSTS)),) if is_wanted and path.exists() else ()
 
 
 def _limit(container: Container, name: str) -> int:

@@ -1,4 +1,4 @@
-"""What of this machine's user containers reach: the programs on the search path, and nothing else below the home."""
+"""Which programs of this machine containers see beside the usual ones: those on the search path, and nothing else below a home."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pwd
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from node.agent.environment import search_path
-from node.shim.wall import PROGRAMS, RUNTIME, SHARED
+from node.shim.root import PROGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,37 +20,17 @@ BESIDE = (
     "bin", "sbin", "shims", "lib", "lib32", "lib64", "libexec", "include",
     "plugins", "pyenv.d", "versions", "version", "conda-meta", "pyvenv.cfg",
 )  # fmt: skip
-RUN = Path("/run")  # sockets of the machine's services; containers get an empty one to write in
 
 
-class Reach(NamedTuple):
-    """What containers see of places that are not theirs (see `node.shim.order.Order`)."""
-
-    covers: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    read: tuple[str, ...] = ()
-
-
-def of_this_machine(data: Path) -> Reach:
-    """Return what containers reach on this machine, whose cluster keeps its state in data."""
-    own = data.resolve()
-    home = _home()
-    covered = (*([home] if home else []), RUN)
-    read = _outermost(
+def of_this_machine(data: Path) -> tuple[str, ...]:
+    """Return what containers read beside the directories that every machine has; data is where the cluster keeps its state."""
+    own, home = data.resolve(), _home()
+    found = {
         path
         for path in _programs()
         if not _shows(path, own) and not (home and _shows(path, home, around=True))
-    )
-    kept = [
-        path
-        for path in (*read, *map(Path, RUNTIME))
-        if path.exists() and any(map(path.is_relative_to, covered))
-    ]
-    return Reach(
-        covers=tuple(str(path) for path in covered if path.is_dir()),
-        keep=tuple(str(path.resolve()) for path in kept),
-        read=tuple(map(str, read)),
-    )
+    }
+    return tuple(str(path) for path in sorted(found) if not found.intersection(path.parents))
 
 
 def _shows(path: Path, private: Path, *, around: bool = False) -> bool:
@@ -64,7 +44,7 @@ def _home() -> Path | None:
         path = Path(pwd.getpwuid(os.getuid()).pw_dir).resolve()
     except KeyError:
         return None
-    needed = [Path(each) for each in (*PROGRAMS, *SHARED, "/dev", "/var")]
+    needed = [Path(each) for each in (*PROGRAMS, "/proc", "/sys", "/dev", "/tmp", "/var")]  # noqa: S108 - only its name
     shared = any(each.is_relative_to(path) for each in needed)
     return path if path.is_dir() and not shared else None
 
@@ -88,8 +68,3 @@ def _tree(folder: Path) -> Iterable[Path]:
         yield from (
             path for name in BESIDE if (path := folder.parent / name).exists() and not path.is_symlink()
         )
-
-
-def _outermost(paths: Iterable[Path]) -> list[Path]:
-    found = set(paths)
-    return sorted(path for path in found if not found.intersection(path.parents))

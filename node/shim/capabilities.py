@@ -7,7 +7,6 @@ devices, reading the disk under the file system.
 from __future__ import annotations
 
 import contextlib
-import os
 from functools import cache
 
 from node.shim import linux
@@ -36,10 +35,8 @@ def known() -> tuple[int, ...]:
 
 
 def drop() -> None:
-    """See to it that what root executes from here on has no capability but those; others never have any."""
-    if os.geteuid() != 0:
-        return
+    """See to it that what this process executes from here on has no capability but those; others than root never have any."""
     for number in known():
         if number not in KEPT:
-            with contextlib.suppress(OSError):  # past the last one, or already without the right to drop
+            with contextlib.suppress(OSError):  # past the last one, or without the right to drop
                 linux.prctl(linux.PR_CAPBSET_DROP, number)

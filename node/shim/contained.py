@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from node.shim import linux, tree
 from node.shim.launch import Ending, LaunchError, Streams, program
-from node.shim.path_walk import NEW_FILE, WRITE
+from node.shim.path_walk import NEW_FILE, WRITE, Walk
 from node.shim.sources import open_source
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Contained:
         binds = sorted(self._order.binds, key=lambda bind: bind.target.count("/"))
         if self._image.stages and binds:
             linux.unshare(linux.CLONE_NEWNS)
-            linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+            linux.keep_mounts_private()
         for number, bind in enumerate(binds):
             source = self._staged(bind, number) if self._image.stages else bind.source
             read_only = ",readonly" if bind.read_only else ""
@@ -201,14 +201,19 @@ class Contained:
         """Mount what a bind shows where only the shim and its engine look; return where."""
         place = f"{self._order.directory}/mounts/{number}"
         try:
-            fd = open_source(bind, self._order.hide)
+            fd = open_source(bind, self._order.state)
             try:
                 os.makedirs(os.path.dirname(place), exist_ok=True)
                 if stat.S_ISDIR(os.fstat(fd).st_mode):
                     os.mkdir(place)
                 else:
                     os.close(os.open(place, WRITE, 0o600))
-                linux.mount(f"/proc/self/fd/{fd}", place, flags=linux.MS_BIND | linux.MS_REC)
+                copied = linux.copy_of_mount(fd)
+                try:
+                    with Walk(place) as point:
+                        linux.attach(copied, point.fd)
+                finally:
+                    os.close(copied)
             finally:
                 os.close(fd)
         except (OSError, ValueError) as error:

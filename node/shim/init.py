@@ -15,26 +15,48 @@ from __future__ import annotations
 import os
 import select
 import signal
-from typing import NoReturn
+import socket
+from typing import TYPE_CHECKING, NoReturn
 
-from node.shim import linux, tree
+from node.shim import linux, tree, users
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from node.shim.order import Ids
 
 FILES = 1 << 16
 SHIM_NAME, INIT_NAME = b"volcano-shim", b"volcano-init"  # of processes, for people who look
 _SIGNALS = tuple(signal.valid_signals())
 
 
-def begin(shim: int) -> int:
-    """Fork the init of the namespace that is set for children of this process, of which shim is a pidfd; return its id."""
+def begin(shim: int, ids: Sequence[Ids] = ()) -> tuple[int, int]:
+    """Fork the init of the namespace that is set for children of this process, of which shim is a pidfd; return its id.
+
+    With `ids` it makes a user namespace of these users, of which a descriptor is returned, too; else -1.
+    """
+    ours, theirs = socket.socketpair()
     linux.prctl(linux.PR_SET_NAME, INIT_NAME)  # before: the command may look at once
     pid = os.fork()
     if pid == 0:
-        _be(shim)
+        _be(shim, theirs.fileno() if ids else -1)
     linux.prctl(linux.PR_SET_NAME, SHIM_NAME)
-    return pid
+    with ours, theirs:
+        return pid, _map_users(pid, ours, ids) if ids else -1
 
 
-def _be(shim: int) -> NoReturn:
+def _map_users(pid: int, line: socket.socket, ids: Sequence[Ids]) -> int:
+    """Say who the users of a process's new namespace are on the machine; return a descriptor of the namespace."""
+    line.recv(1)
+    lines = "\n".join(f"{each.inside} {each.outside} {each.size}" for each in ids)
+    for name in ("uid_map", "gid_map"):
+        linux.write(f"/proc/{pid}/{name}", lines)
+    found = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    line.send(b"1")
+    return found
+
+
+def _be(shim: int, line: int) -> NoReturn:
     """Collect what ends in the namespace, for as long as the shim lives."""
     try:
         # It sees the machine's files: nobody in the namespace looks at them by way of /proc/1.
@@ -42,6 +64,13 @@ def _be(shim: int) -> NoReturn:
         os.setsid()
         default_signals()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        if line >= 0:
+            linux.unshare(linux.CLONE_NEWUSER)
+            os.write(line, b"1")
+            if not os.read(line, 1):
+                os._exit(1)
+            users.become((0, 0, []))
+            linux.prctl(linux.PR_SET_DUMPABLE, 0)  # that is forgotten with every change of credentials
         end_with(shim)
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):

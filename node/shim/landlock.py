@@ -66,29 +66,33 @@ def write(abi: int) -> int:
 def confine(abi: int) -> None:
     """Keep signals of this process, and its sockets without a path, among what shares its wall, as far as the ABI can."""
     if abi >= SCOPES_ABI:
-        _restrict(_ruleset(0, _SCOPES))
+        scopes = _ruleset(0, _SCOPES)
+        restrict(scopes)
+        os.close(scopes)
 
 
-def restrict(abi: int, rules: Iterable[tuple[int, int]]) -> None:
-    """Give up every file but what the rules allow: descriptors of directories or files, and rights below them.
-
-    No new privileges must have been given up before.
-    """
-    ruleset = _ruleset(handled(abi))
+def ruleset(abi: int, rules: Iterable[tuple[int, int]]) -> int:
+    """Return a descriptor of rules that allow no file but these: descriptors of directories or files, and rights below them."""
+    made = _ruleset(handled(abi))
     for fd, rights in rules:
-        allowed = rights & handled(abi)
-        if not stat.S_ISDIR(os.fstat(fd).st_mode):
-            allowed &= _OF_FILES
-        linux.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", allowed, fd), 0)
-    _restrict(ruleset)
+        add(made, abi, fd, rights)
+    return made
+
+
+def add(ruleset: int, abi: int, fd: int, rights: int) -> None:
+    """Have rules allow more, to who is restricted by them from then on."""
+    allowed = rights & handled(abi)
+    if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        allowed &= _OF_FILES
+    linux.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", allowed, fd), 0)
+
+
+def restrict(ruleset: int) -> None:
+    """Give up every file but what rules allow, for good; the right to new privileges must have been given up before."""
+    linux.syscall(_RESTRICT_SELF, ruleset, 0)
 
 
 def _ruleset(files: int, scopes: int = 0) -> int:
     # A kernel takes the shorter forms of the structure, of before it had rules for the network and scopes.
     asked = struct.pack("=QQQ", files, 0, scopes) if scopes else struct.pack("=Q", files)
     return linux.syscall(_CREATE_RULESET, asked, len(asked), 0)
-
-
-def _restrict(ruleset: int) -> None:
-    linux.syscall(_RESTRICT_SELF, ruleset, 0)
-    os.close(ruleset)

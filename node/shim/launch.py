@@ -9,10 +9,13 @@ import json
 import os
 import resource
 import signal
+import socket
+import sys
 import termios
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, init, mounts, tree, users, wall
+from node.shim import absent, capabilities, init, linux, root, tree, users, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -27,6 +30,7 @@ BEYOND_THE_WALL = (
 )
 # The kernel's own out-of-memory killer takes containers before the cluster's processes.
 OOM_SCORE = "800"
+RULES = b"+"  # what a descriptor of rules is sent with
 
 
 class LaunchError(Exception):
@@ -42,19 +46,13 @@ class Streams(NamedTuple):
     tty: bool = False
 
 
-class _Origin(NamedTuple):
-    """What a command knows of the processes outside, by the names that they have for the shim."""
+class Inside(NamedTuple):
+    """Where the commands of a container run, as its shim holds it; descriptors are -1 where there is no such thing."""
 
-    shim: int  # a pidfd
-    beside: int  # the container's command that it joins, or 0
-    processors: list[int]  # that it may use
-
-
-class Launched(NamedTuple):
-    """A command that runs, and the init of its namespace of processes; 0 where it has none or joined another's."""
-
-    pid: int
-    init: int = 0
+    init: int = 0  # of its namespace of processes; 0 where it has none
+    users: int = -1  # the user namespace that they enter last
+    main: int = 0  # the first command, whose root the others join; 0 until it is there
+    rules: int = -1  # what Landlock lets them reach
 
 
 class Ending(NamedTuple):
@@ -66,38 +64,66 @@ class Ending(NamedTuple):
     message: str = ""
 
 
-def launch(order: Order, streams: Streams, beside: int = 0) -> Launched:
-    """Fork and exec the order's command; return its process, or raise LaunchError.
+def separate(order: Order) -> Inside:
+    """Separate this process, the shim, as far as a container's order says, so that what it forks is apart from the machine; LaunchError."""
+    if order.mounts == "none":
+        return Inside()
+    apart = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if order.pids else 0
+    try:
+        if order.mounts == "user":
+            own = f"{os.getuid()} {os.getuid()} 1", f"{os.getgid()} {os.getgid()} 1"
+            linux.unshare(linux.CLONE_NEWUSER | apart)
+            for name, text in zip(("setgroups", "uid_map", "gid_map"), ("deny", *own), strict=True):
+                linux.write(f"/proc/self/{name}", text)
+        elif apart:
+            linux.unshare(apart)
+        if not order.pids:
+            return Inside()
+        shim = os.pidfd_open(os.getpid())
+        try:
+            return Inside(*init.begin(shim, order.ids if order.mounts == "root" else ()))
+        finally:
+            os.close(shim)
+    except OSError as error:
+        raise LaunchError(str(error)) from None
 
-    With `beside`, the process id of a container's running command, the new one
-    joins it: it sees the same files and processes and may use the same processors.
-    Returns only when exec has succeeded: the pipe that would carry an error is
-    closed by exec itself. Without `beside` this process, the shim, separates itself
-    first, so that all that it forks is in the container's namespaces but that of mounts.
+
+def launch(order: Order, streams: Streams, inside: Inside) -> Inside:
+    """Fork and exec the order's command, the first of its container or, where that has one, one more; return how it is inside.
+
+    A later one sees the same files and processes as the first and may use the same processors. Returns only when exec has
+    succeeded: the line that would carry an error is closed by exec itself. Raises LaunchError.
     """
     this = os.pidfd_open(os.getpid())
-    first = 0 if beside else _separate(order, this)
-    origin = _Origin(this, beside, _processors(order, beside))
-    reader, writer = os.pipe()  # after the init is forked, which so does not hold it
-    try:
-        pid = os.fork()
-        if pid == 0:
-            _become(order, streams, origin, writer)
-    except OSError:
-        os.close(reader)
-        raise
-    finally:
-        os.close(writer)
-        os.close(this)
-    problem = _all_of(reader)
-    if not problem:
-        return Launched(pid, first)
-    # In this order: an init ends when all in its namespace have been collected.
-    for each in (pid, first):
-        if each:
-            tree.send(each, signal.SIGKILL)
-            os.waitpid(each, 0)
-    raise LaunchError(problem.decode(errors="replace"))
+    processors = _processors(order, inside.main)
+    ours, theirs = socket.socketpair()  # after the init is forked, which so does not hold it
+    with ours:
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _become(order, streams, _Child(this, processors, theirs, inside))
+        finally:
+            theirs.close()
+            os.close(this)
+        problem, rules = _heard(ours)
+    if problem:
+        tree.send(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise LaunchError(problem)
+    return inside._replace(main=pid, rules=rules if rules >= 0 else inside.rules)
+
+
+def _heard(line: socket.socket) -> tuple[str, int]:
+    """Return what a child says until its exec: why it failed, and Landlock's rules where it made some."""
+    said, rules = b"", -1
+    while True:
+        data, fds, _, _ = socket.recv_fds(line, 4096, 1)
+        for fd in fds:
+            os.set_inheritable(fd, False)
+            rules = fd
+        if not data:
+            return said.decode(errors="replace"), rules
+        said += data.removeprefix(RULES)
 
 
 def program(argv: list[str], env: dict[str, str], streams: Streams) -> int:
@@ -120,77 +146,82 @@ def program(argv: list[str], env: dict[str, str], streams: Streams) -> int:
     return pid
 
 
-def _separate(order: Order, shim: int) -> int:
-    """Enter what namespaces the order asks of this process, of which shim is a pidfd; return the init that it has forked, or 0."""
-    if order.mounts == "none":
-        return 0
+class _Child(NamedTuple):
+    """What a command's process knows before it is one."""
+
+    shim: int  # a pidfd of it
+    processors: list[int]  # that it may use
+    line: socket.socket  # on which it tells the shim what went wrong
+    inside: Inside
+
+
+def _become(order: Order, streams: Streams, child: _Child) -> NoReturn:
+    """Be a command of a container. After its root is built nothing is looked up by name but by the command's own rights."""
     try:
-        mounts.separate(order.mounts, pids=order.pids)
-    except OSError as error:
-        raise LaunchError(str(error)) from None
-    return init.begin(shim) if order.pids else 0
-
-
-def _all_of(pipe: int) -> bytes:
-    with os.fdopen(pipe, "rb") as file:
-        return file.read()
-
-
-def _become(order: Order, streams: Streams, origin: _Origin, writer: int) -> NoReturn:
-    try:
-        own = _settle(order, origin)
-        _prepare(order, streams, origin)
-        wall.close(order, own)
-        if order.user is not None:
-            users.become(order.user)
-            init.end_with(origin.shim)  # this too is a change of credentials
+        _settle(order, streams, child)
+        rules = _enter(order, child)
+        _give_up(order, child)
+        wall.close(order, rules)
+        _change_directory(order.cwd)
         _execute(order)
-    except (OSError, ValueError, mounts.MountError) as error:
-        _tell(writer, str(error))
+    except (OSError, ValueError, root.MountError) as error:
+        _tell(child.line, str(error))
     except BaseException as error:
-        _tell(writer, f"{type(error).__name__}: {error}")
+        _tell(child.line, f"{type(error).__name__}: {error}")
     os._exit(128)
 
 
-def _tell(writer: int, text: str) -> None:
-    os.write(writer, text.encode(errors="replace")[:4000])
+def _tell(line: socket.socket, text: str) -> None:
+    line.sendall(text.encode(errors="replace")[:4000])
 
 
-def _settle(order: Order, origin: _Origin) -> wall.Reach:
-    """Do what is still done with the machine's own view: limits, and the way into the namespace of mounts."""
+def _settle(order: Order, streams: Streams, child: _Child) -> None:
+    """Do what is done in the machine's own view: streams and limits. Nothing else stays open, and nothing is imported later."""
     os.umask(0o022)
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write(OOM_SCORE)
-    _limit(order, origin.processors)
-    own = wall.open_own(order, beside=bool(origin.beside))
-    if order.mounts != "none":
-        if origin.beside:
-            mounts.join(origin.beside)
-        else:
-            mounts.enter()
-            mounts.arrange(
-                order.binds, order.directory, order.hide, order.keep, order.covers, order.shared_memory
-            )
-    return own
-
-
-def _prepare(order: Order, streams: Streams, origin: _Origin) -> None:
     os.setsid()
     _connect(streams)
     init.default_signals()
-    if order.mounts != "none" and not origin.beside:
-        if order.pids:
-            mounts.show_processes()
-        mounts.keep_settings()
-        mounts.own_terminals()
-        if not order.landlock:
-            volumes = [bind.target for bind in order.binds]
-            own = [path for path in (*order.write, *order.covers, order.hide) if path]
-            mounts.withhold(own, volumes, order.devices)
-    _limit_processes(order)
-    # Set after the namespaces, because a change of credentials clears it.
-    init.end_with(origin.shim)
-    _change_directory(order.cwd)
+    kept = sorted(
+        fd for fd in (child.shim, child.line.fileno(), child.inside.users, child.inside.rules) if fd > 2
+    )
+    for before, after in pairwise((2, *kept, init.FILES)):
+        os.closerange(before + 1, after)
+    # Python's own library may lie where the pod has a volume.
+    sys.meta_path.clear()
+    with contextlib.suppress(OSError):
+        linux.write("/proc/self/oom_score_adj", OOM_SCORE)
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_NOFILE, order.files)
+    os.sched_setaffinity(0, child.processors)
+
+
+def _enter(order: Order, child: _Child) -> int:
+    """Go where the container's commands run; return Landlock's rules for them. The first builds what the others join."""
+    inside = child.inside
+    if inside.main:
+        if order.mounts != "none":
+            root.join(inside.main)
+        return inside.rules
+    rules = root.build(order, inside.users) if order.mounts != "none" else wall.rules(order)
+    if rules >= 0:
+        socket.send_fds(child.line, [RULES], [rules])
+    return rules
+
+
+def _give_up(order: Order, child: _Child) -> None:
+    """Become the container's user, with nothing that is not its own."""
+    user = order.user or ((0, 0, []) if child.inside.users >= 0 else None)
+    if user is not None:
+        users.give_streams(user, order.ids)
+    if child.inside.users >= 0:
+        linux.setns(child.inside.users, linux.CLONE_NEWUSER)
+    if order.mounts != "none":
+        # Counted per user namespace, hence per container; elsewhere it would count the user's other processes.
+        _lower(resource.RLIMIT_NPROC, order.processes)
+    capabilities.drop()
+    if user is not None:
+        users.become(user)
+    init.end_with(child.shim)  # a change of credentials clears it
 
 
 def _connect(streams: Streams) -> None:
@@ -201,24 +232,12 @@ def _connect(streams: Streams) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _processors(order: Order, beside: int) -> list[int]:
+def _processors(order: Order, main: int) -> list[int]:
     """Return the processors that the command may use: those of the one that it joins, or as many as the order says."""
-    allowed = sorted(os.sched_getaffinity(beside))
-    if not beside and 0 < order.cpus < len(allowed):
+    allowed = sorted(os.sched_getaffinity(main))
+    if not main and 0 < order.cpus < len(allowed):
         allowed = sorted(allowed, key=lambda _: os.urandom(8))[: order.cpus]  # any of them
     return allowed
-
-
-def _limit(order: Order, processors: list[int]) -> None:
-    _lower(resource.RLIMIT_CORE, 0)
-    _lower(resource.RLIMIT_NOFILE, order.files)
-    os.sched_setaffinity(0, processors)
-
-
-def _limit_processes(order: Order) -> None:
-    if order.mounts == "user":
-        # Counted per user namespace, hence per container; elsewhere it would count the user's other processes.
-        _lower(resource.RLIMIT_NPROC, order.processes)
 
 
 def _lower(limit: int, value: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -21,15 +22,8 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 
-MS_RDONLY = 1
-MS_NOSUID = 2
-MS_NODEV = 4
-MS_NOEXEC = 8
-MS_REMOUNT = 32
-MS_BIND = 4096
-MS_REC = 16384
-MS_PRIVATE = 1 << 18
-MNT_DETACH = 2
+# What a mount allows less than another: the first four of mount_setattr(2).
+RDONLY, NOSUID, NODEV, NOEXEC = 1, 2, 4, 8
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -65,27 +59,84 @@ def setns(fd: int, kind: int) -> None:
     _check(_libc.setns(fd, kind), "setns")
 
 
-def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    """Mount source on target; kind is the file system's, empty for bind mounts and changes of flags."""
-    arguments = [os.fsencode(text) if text else None for text in (source, target, kind)]
-    _check(
-        _libc.mount(*arguments, ctypes.c_ulong(flags), os.fsencode(data) if data else None),
-        f"mount {source} on {target}",
-    )
+def file_system(kind: str, attributes: int = 0, **options: str | int) -> int:
+    """Return a new file system as a descriptor of its root, which is mounted nowhere yet."""
+    context = syscall(_FSOPEN, kind.encode(), _CLOEXEC)
+    try:
+        for name, value in options.items():
+            syscall(_FSCONFIG, context, _SET_STRING, name.encode(), str(value).encode(), 0)
+        syscall(_FSCONFIG, context, _CREATE, None, None, 0)
+        return syscall(_FSMOUNT, context, _CLOEXEC, attributes)
+    finally:
+        os.close(context)
 
 
-def unmount(target: str, flags: int = 0) -> None:
-    """Detach what is mounted on target."""
-    _check(_libc.umount2(os.fsencode(target), flags), f"unmount {target}")
+def copy_of_mount(fd: int, *, whole: bool = True) -> int:
+    """Return a copy of the mount that a descriptor lies in, from there down, which is mounted nowhere yet.
+
+    The descriptor must be of this process's mount namespace. `whole`: with what is mounted below.
+    """
+    flags = _COPY | os.O_CLOEXEC | _EMPTY_PATH | (_RECURSIVE if whole else 0)
+    return syscall(_OPEN_TREE, fd, b"", flags)
 
 
-def pivot_root(new: str, old: str) -> None:
-    """Make new the root directory; the former root appears at old."""
-    _check(_libc.syscall(_PIVOT_ROOT, os.fsencode(new), os.fsencode(old)), f"pivot_root {new}")
+def restrict_mount(fd: int, attributes: int, *, whole: bool = True) -> None:
+    """Have a mount, of which fd is the root, allow less; `whole`: with what is mounted below."""
+    _set_mount(fd, struct.pack("=QQQQ", attributes, 0, 0, 0), whole=whole)
 
 
-# Numbers differ by architecture; the second one is of the generic table that newer ports share.
+def map_mount(fd: int, users: int, *, whole: bool = True) -> None:
+    """Show files in a mount that is mounted nowhere yet as those of the ids of a user namespace, and write them back as they were."""
+    _set_mount(fd, struct.pack("=QQQQ", _ID_MAP, 0, 0, users), whole=whole)
+
+
+def keep_mounts_private() -> None:
+    """See to it that what this process mounts is seen in its mount namespace only."""
+    root = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    _set_mount(root, struct.pack("=QQQQ", 0, 0, _PRIVATE, 0), whole=True)
+    os.close(root)
+
+
+def _set_mount(fd: int, attributes: bytes, *, whole: bool) -> None:
+    flags = _EMPTY_PATH | (_RECURSIVE if whole else 0)
+    syscall(_MOUNT_SETATTR, fd, b"", flags, attributes, len(attributes))
+
+
+def attach(mount: int, point: int) -> None:
+    """Mount what is mounted nowhere yet on what a descriptor stands for: a directory on a directory, a file on a file."""
+    syscall(_MOVE_MOUNT, mount, b"", point, b"", _FROM_EMPTY_PATH | _TO_EMPTY_PATH)
+
+
+def open_beneath(folder: int, path: str) -> int:
+    """Return a descriptor (O_PATH) of what is at a path below a directory, on which no link is followed."""
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _BENEATH)
+    return syscall(_OPENAT2, folder, os.fsencode(path.lstrip("/") or "."), how, len(how))
+
+
+def change_root(root: int) -> None:
+    """Make a mount the root directory and the working directory; the former root is not to be reached any more."""
+    os.fchdir(root)
+    # The second "." puts the former root over the new one, where it is found by the same name. See pivot_root(2).
+    syscall(_PIVOT_ROOT, b".", b".")
+    _check(_libc.umount2(b".", _DETACH), "unmount the former root")
+    os.chdir("/")
+
+
+# New system calls have the same number on every architecture; of older ones the second is that of the table which newer ports share.
+_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 442
+_OPENAT2, _BENEATH = 437, 0x02 | 0x04 | 0x08  # RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH
 _PIVOT_ROOT = 155 if os.uname().machine == "x86_64" else 41
+_COPY, _CLOEXEC = 1, 1
+_EMPTY_PATH, _RECURSIVE = 0x1000, 0x8000
+_FROM_EMPTY_PATH, _TO_EMPTY_PATH = 0x04, 0x40
+_SET_STRING, _CREATE = 1, 6
+_ID_MAP, _PRIVATE, _DETACH = 1 << 20, 1 << 18, 2
+
+
+def write(path: str, text: str) -> None:
+    """Write what the kernel takes in one piece, such as a file of /proc."""
+    with open(path, "w") as file:
+        file.write(text)
 
 
 def content(path: str) -> bytes:

@@ -50,13 +50,22 @@ class Action(NamedTuple):
         return action._replace(argv=tuple(action.argv), headers=headers)
 
 
+class Ids(NamedTuple):
+    """Users, and likewise groups, of a container that are users of its machine: so many from the first ones on."""
+
+    inside: int
+    outside: int
+    size: int
+
+
 class Wall(NamedTuple):
     """Which layers there are between a container and the rest of its machine, as was found by trying."""
 
-    mounts: str = "none"  # a mount namespace: "root", "user" (in a user namespace) or "none"
+    mounts: str = "none"  # who gives containers a root directory of their own: "root", a "user" in a user namespace, "none"
     landlock: int = 0  # the ABI; 0: none
     seccomp: bool = False  # a filter of system calls
     pids: bool = False  # with mounts: processes of its own, and memory that they share, in namespaces
+    root: bool = False  # whether root starts containers
 
     def encode(self) -> str:
         """Return the layers as text."""
@@ -91,19 +100,19 @@ class Order(NamedTuple):
     node: str = ""  # its machine's name as a node, for messages
     key: str = ""  # what requests at its control socket have to have
     streak: int = 0  # how many attempts in a row ended early; kept here for the next agent
-    mounts: str = "none"  # how the binds are made: "root", "user" (a user namespace) or "none"
+    mounts: str = "none"  # whether it has a root directory of its own: see Wall
     pids: bool = False  # with mounts: whether it has namespaces of processes, too
-    binds: tuple[Bind, ...] = ()
-    hide: str = ""  # a directory that the container sees empty, where it has mounts of its own ...
-    keep: tuple[str, ...] = ()  # ... but for these directories in it
-    covers: tuple[str, ...] = ()  # more directories that it sees empty; what is kept of them is in keep, too
-    shared_memory: int = 0  # bytes of a /dev/shm of its own, where it has mounts; 0: it sees the machine's
-    user: tuple[int, int, list[int]] | None = None  # whom its command becomes: user, group, other groups
+    binds: tuple[Bind, ...] = ()  # without mounts: what it reaches by the sources' own paths
+    state: str = ""  # the state directory, which is nothing to a container
+    shared_memory: int = 0  # bytes of its own /dev/shm; 0: a little
+    ids: tuple[Ids, ...] = ()  # with mounts of root: who its users are on the machine
+    user: tuple[int, int, list[int]] | None = (
+        None  # whom its command becomes, inside: user, group, other groups
+    )
     landlock: int = (
         0  # the ABI by which it reaches only what is named here and what all programs need; 0: it is not used
     )
     read: tuple[str, ...] = ()  # more that it may read and execute
-    write: tuple[str, ...] = ()  # directories that it may change, beside its binds
     devices: tuple[str, ...] = ()  # files of /dev that it has to itself ...
     withheld: tuple[str, ...] = ()  # ... and those that others have or may get
     seccomp: bool = False
@@ -130,8 +139,9 @@ class Order(NamedTuple):
         """Return the order that encode() made."""
         fields = json.loads(data)
         fields["binds"] = tuple(Bind(*bind)._replace(within=tuple(bind[4])) for bind in fields["binds"])
-        for name in ("keep", "covers", "read", "write", "devices", "withheld"):
+        for name in ("read", "devices", "withheld"):
             fields[name] = tuple(fields[name])
+        fields["ids"] = tuple(Ids(*each) for each in fields["ids"])
         if image := fields["image"]:
             engine, kind, id_, name, options, *rest = image
             fields["image"] = Image(tuple(engine), kind, id_, name, tuple(options), *rest)

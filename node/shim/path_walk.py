@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LINKS_MOST = 40  # on one way, as in the kernel
 DEPTH_MOST = 4096
-_STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 # How files are opened in directories that a pod may write in: through no link, and a FIFO is an error instead of a wait.
@@ -41,6 +41,7 @@ class Links(Enum):
     NONE = "none"
     INSIDE = "inside"  # relative ones that stay below the root
     SYSTEM = "system"  # those in a directory that only root or another user can write, as /var/run
+    ANY = "any"  # all, where no pod has written
 
 
 class Make(Enum):
@@ -57,7 +58,7 @@ class Walk:
     `fd` is where the way has come to and `folder` the directory that it lies
     in, which for a directory is itself. Both are O_PATH descriptors. `before_make`
     is called with the directory in which something is about to be made, and
-    may refuse.
+    may refuse; owner is whose that is then, a user and group; -1: this process's.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class Walk:
         links: Links = Links.NONE,
         make: Make = Make.NOTHING,
         before_make: Callable[[int], None] | None = None,
+        owner: int = -1,
     ) -> None:
         self._chain = [os.dup(root) if isinstance(root, int) else os.open(root, os.O_PATH | os.O_CLOEXEC)]
         self._names = [""]
         self._links = links
         self._make = make
         self._before_make = before_make
+        self._owner = owner
         self._followed = 0
 
     def __enter__(self) -> Walk:
@@ -87,6 +90,11 @@ class Walk:
     def fd(self) -> int:
         """What was reached."""
         return self._chain[-1]
+
+    @property
+    def path(self) -> str:
+        """The way from the root to what was reached, which leads through no link; "" for the root itself."""
+        return "/".join(self._names)
 
     @property
     def folder(self) -> int:
@@ -125,17 +133,17 @@ class Walk:
         """
         if len(self._chain) == 1:
             raise PathRefused("The path leads to the root.")
-        return os.open(self._names[-1], _STEP, dir_fd=self._chain[-2])
+        return os.open(self._names[-1], STEP, dir_fd=self._chain[-2])
 
     def _up(self, path: str) -> None:
         if len(self._chain) > 1:
             self._back()
-        elif self._links is not Links.SYSTEM:
+        elif self._links not in (Links.SYSTEM, Links.ANY):
             raise PathRefused(f'"{path}" leads out of the volume.')
 
     def _open(self, name: str, *, last: bool) -> int:
         try:
-            return os.open(name, _STEP, dir_fd=self.fd)
+            return os.open(name, STEP, dir_fd=self.fd)
         except FileNotFoundError:
             if self._make is Make.NOTHING or (self._make is Make.FILE and not last):
                 raise
@@ -146,9 +154,11 @@ class Walk:
                 os.mkdir(name, dir_fd=self.fd)
             else:
                 os.close(os.open(name, NEW_FILE, 0o644, dir_fd=self.fd))
+            if self._owner >= 0:
+                os.chown(name, self._owner, self._owner, dir_fd=self.fd, follow_symlinks=False)
         except FileExistsError:  # made by somebody else meanwhile; what it is shows when it is opened
             pass
-        return os.open(name, _STEP, dir_fd=self.fd)
+        return os.open(name, STEP, dir_fd=self.fd)
 
     def _follow(self, name: str, target: str, path: str) -> None:
         self._followed += 1
@@ -163,7 +173,7 @@ class Walk:
                 )
         elif self._links is Links.NONE:
             raise PathRefused(f'"{path}" leads through the symbolic link "{name}".')
-        elif absolute:
+        elif absolute and self._links is Links.INSIDE:
             raise PathRefused(f'"{path}" leads out of the volume, by the symbolic link "{name}".')
         while absolute and len(self._chain) > 1:
             self._back()

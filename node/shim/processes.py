@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from node.shim import tree, wall
-from node.shim.launch import Ending, launch
+from node.shim.launch import Ending, Inside, LaunchError, launch, separate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,19 +24,26 @@ class Processes:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._main = 0
-        self._init = 0
+        self._inside = Inside()
         wall.confine(order)
 
     def start(self, streams: Streams) -> int:
         """Fork and exec the command."""
-        self._main, self._init = launch(self._order, streams)
-        return self._main
+        self._inside = separate(self._order)
+        try:
+            self._inside = launch(self._order, streams, self._inside)
+        except LaunchError:
+            # In this order: an init ends when all in its namespace have been collected.
+            if self._inside.init:
+                tree.send(self._inside.init, signal.SIGKILL)
+                os.waitpid(self._inside.init, 0)
+            raise
+        return self._inside.main
 
     def signal(self, number: int) -> None:
         """Send a signal to the command's group."""
         try:
-            os.killpg(self._main, number)
+            os.killpg(self._inside.main, number)
         except (ProcessLookupError, PermissionError):
             pass
 
@@ -56,12 +63,12 @@ class Processes:
 
     def processes(self) -> list[int]:
         """Return everything below the shim but the init, which is the cluster's."""
-        return [pid for pid in tree.below(os.getpid()) if pid != self._init]
+        return [pid for pid in tree.below(os.getpid()) if pid != self._inside.init]
 
     def execute(self, argv: Sequence[str], streams: Streams, env: dict[str, str]) -> int:
         """Fork and exec a command that joins the first one's namespaces."""
         order = self._order._replace(argv=list(argv), env={**self._order.env, **env})
-        return launch(order, streams, beside=self._main).pid
+        return launch(order, streams, self._inside).main
 
     def of_command(self, pid: int) -> list[int]:
         """Return what a command's session has below the shim."""

@@ -17,8 +17,10 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from node.shim import landlock, linux, mounts, seccomp, shim, wall
+from node.shim import landlock, linux, seccomp, shim, users, wall
+from node.shim.launch import Streams
 from node.shim.order import Bind, Order, Wall
+from node.shim.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,19 +90,18 @@ def _become_shim(order: Order, notice: int) -> NoReturn:
 
 
 def _probe(staging: str) -> Wall:
-    """Return which layers of the wall this process can put up, each tried in a process of its own."""
+    """Return which layers of the wall this process can put up, each tried in a process of its own.
+
+    Root has no way that needs no users of their own: all that it would show is root's.
+    """
     abi = landlock.abi()
-    found = next((mode for mode in _modes() if _works(partial(_try_mounts, mode, staging))), "none")
-    return Wall(
-        mounts=found,
-        pids=found != "none" and _works(partial(_try_pids, found)),
+    ways = (Wall("root", pids=True),) if os.geteuid() == 0 else (Wall("user", pids=True), Wall("user"))
+    found = next((wall for wall in ways if _works(partial(_try_root, wall, staging))), Wall())
+    return found._replace(
         landlock=abi if abi and _works(partial(_try_landlock, abi, staging)) else 0,
         seccomp=bool(seccomp.known()) and _works(_try_seccomp),
+        root=os.geteuid() == 0,
     )
-
-
-def _modes() -> tuple[str, ...]:
-    return ("root", "user") if os.geteuid() == 0 else ("user",)
 
 
 def _works(attempt: Callable[[], bool]) -> bool:
@@ -117,38 +118,22 @@ def _works(attempt: Callable[[], bool]) -> bool:
     return status == 0
 
 
-def _try_mounts(mode: str, staging: str) -> bool:
-    """Do everything that a container may need: a bind, and one below a path that is not there."""
-    mounts.separate(mode)
-    mounts.enter()
-    target = f"/.volcano-probe-{os.getpid()}/deep"
-    mounts.arrange([Bind(staging, target)], staging)
-    mounts.keep_settings()
-    mounts.own_terminals()
-    mounts.withhold((), (), ())
-    return os.path.isdir(target)
-
-
-def _try_pids(mode: str) -> bool:
-    """Have a child that is the first process of its namespace, and a /proc that says so."""
-    mounts.separate(mode, pids=True)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            mounts.enter()
-            mounts.show_processes()
-            mounts.keep_settings()
-            os._exit(0 if os.readlink("/proc/self") == "1" else 1)
-        finally:
-            os._exit(1)
-    return os.waitpid(pid, 0)[1] == 0
+def _try_root(wall: Wall, staging: str) -> bool:
+    """Run a command as a container that needs all that there is: a volume where the machine has no directory, and processes of its own."""
+    target = f"/usr/.volcano-probe-{os.getpid()}/deep"
+    order = Order(
+        staging, ["test", "-w", target], {"PATH": os.defpath}, target, mounts=wall.mounts, pids=wall.pids,
+        binds=(Bind(staging, target),), ids=users.subordinate(0),
+    )  # fmt: skip
+    container = Processes(order)
+    return os.waitpid(container.start(Streams()), 0)[1] == 0
 
 
 def _try_landlock(abi: int, staging: str) -> bool:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     landlock.confine(abi)
     fd = os.open(staging, os.O_PATH)
-    landlock.restrict(abi, [(fd, landlock.READ)])
+    landlock.restrict(landlock.ruleset(abi, [(fd, landlock.READ)]))
     return _can_list(staging) and not _can_list("/")
 
 

@@ -343,17 +343,17 @@ def test_list_is_filtered_sorted_and_paged_and_the_address_holds_the_view(page, 
     page.goto("/jobs/?q=changes-live")
     live(page)
     stays(page)
-    person.create(job("changes-live", held(tmp_path / "go")))
+    person.create(job("changes-live", held(tmp_path / "out" / "go")))
     row = page.locator("#table-rows tr")
     expect(row).to_contain_text("Running")
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     expect(row).to_contain_text("Completed")
     assert unchanged(page)
     assert "page=2" in address
 
 
 def test_queue_is_closed_and_opened_and_says_what_that_means(page, person, watcher, tmp_path):
-    person.create(job("keeps-running", held(tmp_path / "go"), queue="batch"))
+    person.create(job("keeps-running", held(tmp_path / "out" / "go"), queue="batch"))
     watcher.reaches("keeps-running", "Running")
     page.goto("/queues/batch/")
     live(page)
@@ -362,7 +362,7 @@ def test_queue_is_closed_and_opened_and_says_what_that_means(page, person, watch
     expect(page.locator("main")).to_contain_text("Closing")
     refused = person.submit(job("too-late", shell("exit 0"), queue="batch"))
     assert refused.status_code == 422
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     watcher.reaches("keeps-running", "Completed")
     page.get_by_role("button", name=re.compile("^(Open|Reopen)")).first.click()
     confirm(page, "Open")
@@ -406,9 +406,9 @@ def test_laptop_that_was_closed_catches_up_and_equals_a_fresh_load(
         person.create(job(name, shell("sleep 1")))
         watcher.reaches(name, "Completed")
     else:
-        person.create(job(name, held(tmp_path / "go")))
+        person.create(job(name, held(tmp_path / "out" / "go")))
         with stopped(system, "web"):
-            (tmp_path / "go").touch()
+            (tmp_path / "out" / "go").touch()
             watcher.reaches(name, "Completed")
             grows_stale(page)
     if how == "offline":

@@ -25,8 +25,8 @@ COUNTED = """total => {
 FREE = {"terminationGracePeriodSeconds": 0, "cpu": "10m"}
 
 
-def talkers(name, replicas=3, script=TALK):
-    return job(name, shell(script, name="worker", replicas=replicas, **FREE), plugins={"env": []})
+def talkers(name, replicas=3, script=TALK, sees=None):
+    return job(name, shell(script, sees=sees, name="worker", replicas=replicas, **FREE), plugins={"env": []})
 
 
 def lines(page):
@@ -66,10 +66,10 @@ def test_pods_of_a_task_are_followed_together_in_the_order_of_time(page, person,
 def test_a_pod_that_is_restarted_goes_on_with_its_next_attempt_and_nothing_begins_anew(
     page, person, watcher, tmp_path
 ):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     broken = f"echo attempt begins; until [ -e {go} ]; do sleep 0.05; done; rm {go}; echo it broke; exit 1"
     tasks = [
-        shell(broken, name="fragile", restartPolicy="OnFailure", **FREE),
+        shell(broken, sees=go.parent, name="fragile", restartPolicy="OnFailure", **FREE),
         shell(TALK, name="worker", replicas=1, **FREE),
     ]
     person.create(job("fragile", *tasks, plugins={"env": []}))
@@ -180,11 +180,11 @@ def test_without_scripts_the_end_of_all_logs_is_shown_merged(enter, person, watc
 
 
 def test_lines_that_leave_the_page_are_counted_and_none_is_missing(page, person, watcher, tmp_path):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     script = (
         f"echo ready; until [ -e {go} ]; do sleep 0.05; done; seq -f 'number %g' 20000; echo all; sleep 3600"
     )
-    person.create(talkers("many-lines", 2, script))
+    person.create(talkers("many-lines", 2, script, sees=go.parent))
     watcher.reaches("many-lines", "Running")
     page.goto("/jobs/default/many-lines/?tab=logs&pod=task/worker")
     expect(lines(page).filter(has_text="ready")).to_have_count(2)

@@ -113,7 +113,9 @@ def test_policy_restarts_a_job_whose_pod_fails(person, there, tmp_path):
 def test_policy_completes_a_job_with_its_first_task(person, there, tmp_path):
     complete = [{"event": "TaskCompleted", "action": "CompleteJob"}]
     main = shell("true", name="main", policies=complete)
-    person.create(job("first", main, held(tmp_path / "never", name="rest", terminationGracePeriodSeconds=0)))
+    person.create(
+        job("first", main, held(tmp_path / "out" / "never", name="rest", terminationGracePeriodSeconds=0))
+    )
     there.reaches("first", "Completed")
     until(lambda: not unended(there, "first"), what="the end of the other task")
 
@@ -127,11 +129,11 @@ def unended(watcher, name):
 
 
 def test_job_is_suspended_and_resumed_by_commands(person, here, there, tmp_path):
-    person.create(job("paused", held(tmp_path / "go", terminationGracePeriodSeconds=0)))
+    person.create(job("paused", held(tmp_path / "out" / "go", terminationGracePeriodSeconds=0)))
     here.reaches("paused", "Running")
     person.post("/jobs/default/paused/suspend/")
     here.reaches("paused", "Aborted")
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     person.post("/jobs/default/paused/resume/")
     here.reaches("paused", "Completed")
     assert not there.store.find(COMMANDS)
@@ -141,11 +143,11 @@ def test_queue_is_closed_when_nothing_is_left_in_it(person, here, there, tmp_pat
     made = person.post("/queues/-/new/", name="teams", weight="1")
     assert made.status_code == 302, made.text[:2000]
     until(lambda: state_of_queue(there, "teams") == "Open", what="its state")
-    person.create(job("last", held(tmp_path / "go"), queue="teams"))
+    person.create(job("last", held(tmp_path / "out" / "go"), queue="teams"))
     here.reaches("last", "Running")
     assert person.post("/queues/teams/close/").status_code == 302
     until(lambda: state_of_queue(there, "teams") == "Closing", what="its state")
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     until(lambda: state_of_queue(there, "teams") == "Closed", what="its state")
 
 
@@ -319,10 +321,10 @@ def test_another_installation_stands_by_and_goes_on_when_the_first_is_gone(
         third.start()
         with Person(third) as other:
             until(lambda: "Another installation" in told(other), what="the word who works")
-            person.create(job("handed", held(tmp_path / "go", terminationGracePeriodSeconds=0)))
+            person.create(job("handed", held(tmp_path / "out" / "go", terminationGracePeriodSeconds=0)))
             there.reaches("handed", "Running")
             second.stop()
-            (tmp_path / "go").touch()
+            (tmp_path / "out" / "go").touch()
             there.reaches("handed", "Completed", "Failed")
             until(lambda: "of these pages work there" in told(other), what="the word that it works")
             other.create(job("afterwards", shell("true")))

@@ -73,17 +73,13 @@ def test_a_changed_file_is_told_and_applied(kubectl):
     kubectl("delete", "vcjob", "grows", "--wait=false")
 
 
-def test_logs_are_read_and_followed(kubectl, tmp_path):
-    kubectl(
-        "apply",
-        "-f",
-        "-",
-        stdin=job("talks", 1, f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo two"),
-    )
+def test_logs_are_read_and_followed(kubectl):
+    script = "echo one; until [ -e go ]; do sleep 0.05; done; echo two"
+    kubectl("apply", "-f", "-", stdin=job("talks", 1, script))
     kubectl("wait", "--for=jsonpath={.status.running}=1", "vcjob/talks", WAIT)
     with kubectl.lines("logs", "-f", "talks-work-0") as lines:
         assert next(lines) == "one\n"
-        (tmp_path / "go").touch()
+        kubectl("exec", "talks-work-0", "--", "touch", "go")
         assert list(lines) == ["two\n"]
     assert kubectl("logs", "talks-work-0", "--tail=1") == "two\n"
     assert "T" in kubectl("logs", "talks-work-0", "--timestamps").split()[0]

@@ -57,7 +57,10 @@ def watched(core, name, until, **options):
 
 def test_a_pod_runs_is_watched_and_its_log_followed(core, tmp_path):
     script = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; for i in 1 2 3; do echo $i; done"
-    made = core.create_namespaced_pod("default", pod("counts", script))
+    counts = pod("counts", script)
+    counts["spec"]["volumes"] = [{"name": "seen", "hostPath": {"path": str(tmp_path)}}]
+    counts["spec"]["containers"][0]["volumeMounts"] = [{"name": "seen", "mountPath": str(tmp_path)}]
+    made = core.create_namespaced_pod("default", counts)
     since = made.metadata.resource_version
     watched(core, "counts", {"Running"}, resource_version=since)
     (tmp_path / "go").touch()

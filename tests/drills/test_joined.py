@@ -69,8 +69,8 @@ def runs(watcher, name):
 
 def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, watcher, tmp_path):
     tasks = [
-        held(tmp_path / "go", name="near", nodeSelector=on(FIRST)),
-        held(tmp_path / "go", name="far", replicas=2, nodeSelector=on(second.name)),
+        held(tmp_path / "out" / "go", name="near", nodeSelector=on(FIRST)),
+        held(tmp_path / "out" / "go", name="far", replicas=2, nodeSelector=on(second.name)),
     ]
     person.create(job("both", *tasks))
     runs(watcher, "both")
@@ -78,12 +78,12 @@ def test_a_gang_on_two_machines_starts_together_and_ends(own, second, person, wa
     assert placed == {"both-near-0": FIRST, "both-far-0": second.name, "both-far-1": second.name}
     assert len(second.shims()) == 2
     assert len(own.shims()) == 1
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     watcher.reaches("both", "Completed")
 
 
 def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, person, watcher, tmp_path):
-    person.create(job("long", held(tmp_path / "go", nodeSelector=on(second.name))))
+    person.create(job("long", held(tmp_path / "out" / "go", nodeSelector=on(second.name))))
     runs(watcher, "long")
     uid, shims = of(watcher, "long")["metadata"]["uid"], second.shims()
 
@@ -96,17 +96,17 @@ def test_a_killed_agent_and_a_server_that_was_away_cost_no_pod(own, second, pers
     assert second.shims() == shims
     own.start()
 
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     watcher.reaches("long", "Completed")
     assert of(watcher, "long")["metadata"]["uid"] == uid
     assert of(watcher, "long")["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 def test_what_ends_while_the_server_is_away_is_told_when_it_is_back(own, second, person, watcher, tmp_path):
-    person.create(job("ends", held(tmp_path / "go", nodeSelector=on(second.name))))
+    person.create(job("ends", held(tmp_path / "out" / "go", nodeSelector=on(second.name))))
     runs(watcher, "ends")
     own.stop()
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     until(lambda: not second.shims())
     own.start()
     watcher.reaches("ends", "Completed")
@@ -115,7 +115,7 @@ def test_what_ends_while_the_server_is_away_is_told_when_it_is_back(own, second,
 def test_a_machine_that_falls_silent_loses_its_pods_and_ends_them_when_it_is_back(
     own, second, person, watcher, tmp_path
 ):
-    person.create(job("lost", held(tmp_path / "go", nodeSelector=on(second.name)), minimum=1))
+    person.create(job("lost", held(tmp_path / "out" / "go", nodeSelector=on(second.name)), minimum=1))
     runs(watcher, "lost")
     second.kill()
     until(lambda: not _is_ready(watcher.store, second.name))

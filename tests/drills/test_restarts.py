@@ -71,7 +71,7 @@ def ran_on(own, watcher, name, uid, go):
     ],
 )
 def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, tmp_path, end):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         end(own)
@@ -82,7 +82,7 @@ def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, tmp_pa
 
 
 def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         own.stop()
@@ -96,7 +96,7 @@ def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
 
 
 def test_killed_agent_costs_nothing(own, tmp_path):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         before = own.children()["agent"]
@@ -134,7 +134,7 @@ def is_rebooted(own):
 @pytest.mark.parametrize("end", [power_is_lost, machine_goes_down, is_rebooted])
 def test_job_whose_pods_ended_with_the_machine_runs_again(own, tmp_path, end):
     """One without policies makes its pods anew; one with a policy for PodEvicted does what that says."""
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     restarts = [{"event": "PodEvicted", "action": "RestartJob"}]
     aborts = [{"event": "PodEvicted", "action": "AbortJob"}]
     fails = [{"event": "PodFailed", "action": "TerminateJob"}]
@@ -167,8 +167,8 @@ def test_job_whose_pods_ended_with_the_machine_runs_again(own, tmp_path, end):
 
 @stops("end")
 def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, tmp_path):
-    go = tmp_path / "go"
-    checks = shell(f"trap 'exit 0' TERM; until [ -e {go} ]; do sleep 0.05; done")
+    go = tmp_path / "out" / "go"
+    checks = shell(f"trap 'exit 0' TERM; until [ -e {go} ]; do sleep 0.05; done", sees=go.parent)
     with at_work(own, [job("held", held(go, replicas=2)), job("checks", checks)]) as watcher:
         before = uids(watcher, "held") | uids(watcher, "checks")
         own.stop()
@@ -187,7 +187,7 @@ def test_stop_that_ends_pods_has_their_jobs_run_them_again(own, tmp_path):
 
 @stops("wait")
 def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     with at_work(own, [job("held", held(go))]) as watcher:
         own.process.send_signal(signal.SIGINT)
         until(lambda: "Stopping once 1 running pod (default/held-main-0) has ended" in said(own))
@@ -206,7 +206,7 @@ def test_stop_that_waits_lets_pods_end_and_starts_no_others(own, tmp_path):
 
 @stops("wait")
 def test_second_signal_ends_the_waiting_and_leaves_the_pod(own, tmp_path):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         own.process.send_signal(signal.SIGINT)

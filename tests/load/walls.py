@@ -16,7 +16,9 @@ from pathlib import Path
 
 from node.agent import reach
 from node.agent.spawn import Spawner
+from node.shim import users
 from node.shim.order import Order
+from tests.node.attempts import layers
 from tests.node.breaking_out import walls
 
 ROUNDS = 200
@@ -43,11 +45,9 @@ def run(rounds=ROUNDS):
 
 
 def _start(spawner, folder, directory, wall):
-    seen = reach.of_this_machine(folder)
-    mounted = wall.mounts != "none"
     order = Order(
-        str(directory), ["true"], {"PATH": os.defpath}, "/", read=seen.read, hide=str(folder),
-        covers=seen.covers if mounted else (), keep=seen.keep if mounted else (), **wall._asdict(),
+        str(directory), ["true"], {"PATH": os.defpath}, "/", read=reach.of_this_machine(folder), state=str(folder),
+        ids=users.subordinate(0), **layers(wall),
     )  # fmt: skip
     begun = time.perf_counter()
     notice = spawner.start(order)

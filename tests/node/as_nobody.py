@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from node.shim import mounts
+from node.shim import linux
 
 PROJECT = Path(__file__).resolve().parents[2]
 NEEDED = (
+    "kube/__init__.py",
+    "kube/mount_paths.py",
     "node/__init__.py",
     "node/agent/__init__.py",
     "node/agent/spawn.py",
@@ -42,8 +44,13 @@ def opened(path):
     """Let others reach a path, in this process' own view of the machine: all beside it in what is closed is gone."""
     closed = closed_above(path)
     if closed is not None:
-        mounts.enter()
-        mounts.arrange((), str(path), hide=str(closed), keep=(str(path),))
+        linux.unshare(linux.CLONE_NEWNS)
+        linux.keep_mounts_private()
+        source = os.open(path, os.O_PATH)
+        shown = linux.copy_of_mount(source)
+        linux.attach(linux.file_system("tmpfs", mode="755"), os.open(closed, os.O_PATH))
+        path.mkdir(parents=True)
+        linux.attach(shown, os.open(path, os.O_PATH))
 
 
 def become(user):

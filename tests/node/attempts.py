@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 from node.agent.spawn import Spawner
-from node.shim import linux, tree
-from node.shim.order import Order
+from node.shim import linux, tree, users
+from node.shim.order import Bind, Order
 from tests.waiting import HANG_S, until
 
 PATH = os.environ["PATH"]
@@ -20,6 +20,11 @@ def kill_shim_of(claim):
     if linux.start_ticks(pid) == ticks:
         for each in [*reversed(tree.below(pid)), pid]:
             tree.send(each, signal.SIGKILL)
+
+
+def layers(wall):
+    """Return what an order says of a wall."""
+    return {name: value for name, value in wall._asdict().items() if name in Order._fields}
 
 
 class Attempts:
@@ -41,9 +46,10 @@ class Attempts:
     def start(self, *argv, directory=None, env=None, cwd="", **fields) -> Path:
         directory = directory or self.directory()
         where = cwd or str(self.root / "work")
-        order = Order(
-            str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **{**self.layers, **fields}
-        )
+        given = {"ids": users.subordinate(0), **self.layers, **fields}
+        if given.get("mounts", "none") != "none" and not cwd and "binds" not in self.layers:
+            given["binds"] = (*given.get("binds", ()), Bind(where, where))
+        order = Order(str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **given)
         self.said = ""
         notice = self.spawner.start(order)
         select.select([notice], [], [], HANG_S)

@@ -26,18 +26,18 @@ LEAST = Wall("none", 0, False)
 
 def walls(found):
     """Return the walls to try on a machine that allows what was found, by what they are called."""
-    modes = [mode for mode in ("root", "user") if mode == found.mounts or found.mounts == "root"]
     tried = {"no wall": LEAST}
-    for mode in (*modes, "none"):
+    for mode in dict.fromkeys((found.mounts, "none")):
         whole = found._replace(mounts=mode, pids=found.pids and mode != "none")
-        without = (whole._replace(**each) for each in ({"pids": False}, {"landlock": 0}, {"seccomp": False}))
-        tried |= {name(wall): wall for wall in (whole, *without)}
+        # Root gives no root directory where it can give no processes of their own.
+        less = [{"landlock": 0}, {"seccomp": False}, *([{"pids": False}] if mode == "user" else [])]
+        tried |= {name(wall): wall for wall in (whole, *(whole._replace(**each) for each in less))}
     return tried
 
 
 def name(wall):
     """Return what a wall is called: its layers."""
-    mounts = {"root": ["mounts of root"], "user": ["user namespace"], "none": []}[wall.mounts]
+    mounts = {"root": ["own root, subordinate users"], "user": ["own root"], "none": []}[wall.mounts]
     pids = ["processes"] * wall.pids
     landlock, seccomp = ["Landlock"] * bool(wall.landlock), ["filter"] * bool(wall.seccomp)
     return " + ".join(mounts + pids + landlock + seccomp) or "no wall"
@@ -55,16 +55,27 @@ class Stage:
         self.other = self.state / "pods" / "other"
         self.count = 0
         self.tmp_socket = f"/tmp/volcano-{os.getpid()}-{root.name}"
+        self.machine = root / "srv"  # neither a home, nor the cluster's, nor for temporary files
         self.shared = f"/dev/shm/volcano-{os.getpid()}-{root.name}"
-        for path in (self.tools, self.own, self.other / "work", self.other / "volume", self.other / "tmp"):
+        for path in (
+            self.machine / "private",
+            self.tools,
+            self.own,
+            self.other / "work",
+            self.other / "volume",
+            self.other / "tmp",
+        ):
             path.mkdir(parents=True)
         (self.state / "secret-key").write_text("hush")
         (self.state / "victim").write_text("whole")
         for path in (self.home / "file", self.other / "work" / "file", self.other / "volume" / "file"):
             path.write_text("private")
+        (self.machine / "file").write_text("the machine's")
+        (self.machine / "private").chmod(0o700)
         shutil.copy(PROGRAM, self.tools)
         (self.tools / "tool").write_text("#!/bin/sh\n")
         self.sockets = [self._listen(str(self.state / "socket")), self._listen(str(self.home / "socket"))]
+        self.sockets.append(self._listen(str(self.machine / "socket")))
         self.sockets.append(self._listen(self.tmp_socket))
         self.abstract = f"volcano-{os.getpid()}-{root.name}"
         self.sockets.append(self._listen("\0" + self.abstract))
@@ -96,17 +107,13 @@ class Stage:
 
     def order(self, wall, *, whose):
         """Return what an order says of a wall, as the agent would."""
-        mounted = wall.mounts != "none"
-        keep = (str(whose / "work"),)
-        binds = [Bind(str(whose / "tmp"), "/tmp")]
-        if whose == self.own:
-            binds.append(Bind(str(self.own / "volume"), "/mnt"))
+        own = [whose / "work"] + [whose / "volume"] * (whose == self.own)
+        binds = [Bind(str(path), str(path)) for path in own]
+        if wall.mounts != "none":
+            binds.append(Bind(str(whose / "tmp"), "/tmp"))
         return {
             "mounts": wall.mounts, "pids": wall.pids, "landlock": wall.landlock, "seccomp": wall.seccomp,
-            "hide": str(self.state), "keep": keep if mounted else (),
-            "covers": (str(self.home), "/run") if mounted else (),
-            "read": (str(self.tools), *python()), "write": keep,
-            "binds": tuple(binds) if mounted else (), "shared_memory": 1 << 20 if mounted else 0,
+            "state": str(self.state), "read": (str(self.tools), *python()), "binds": tuple(binds),
         }  # fmt: skip
 
     def reached(self, wall, setuid):
@@ -115,6 +122,7 @@ class Stage:
         for path in (self.own / "work", self.own / "volume", self.own / "tmp"):
             path.mkdir(parents=True)
         (self.state / "victim").write_text("whole")
+        (self.machine / "file").chmod(0o644)
         other = self._start(
             "sh", "-c", f"echo private > {self.shared}; echo up; exec sleep 600",
             wall=wall, whose=self.other, env={"SECRET": "private"},
@@ -123,7 +131,7 @@ class Stage:
         other_pid = self.attempts.started(other)["pid"]
         directory = self._directory()
         at = {
-            "state": str(self.state), "own": str(self.own / "work"), "attempt": str(directory),
+            "state": str(self.state), "machine": str(self.machine), "own": str(self.own / "work"), "attempt": str(directory),
             "home": str(self.home), "home_inode": self.home.stat().st_ino,
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
             "other": str(self.other), "other_pid": other_pid,

@@ -94,6 +94,58 @@ def chmod_state(at):
     return at["outside_inode"] == os.stat(at["state"]).st_ino
 
 
+@attack("change the mode of a file of the machine")
+def chmod_file(at):
+    os.chmod(f"{at['machine']}/file", 0o666)
+    return True
+
+
+@attack("make a file of the machine a setuid program")
+def make_setuid(at):
+    os.chmod(f"{at['machine']}/file", 0o4755)
+    return bool(os.stat(f"{at['machine']}/file").st_mode & stat.S_ISUID)
+
+
+@attack("give a file of the machine away")
+def chown_file(at):
+    os.chown(f"{at['machine']}/file", 12345, -1)
+    return os.stat(f"{at['machine']}/file").st_uid == 12345
+
+
+@attack("give a file of the machine capabilities")
+def setcap_file(at):
+    os.setxattr(
+        f"{at['machine']}/file", "security.capability", struct.pack("<5I", 0x02000001, 1 << 21, 0, 0, 0)
+    )
+    return True
+
+
+@attack("set the times of a file of the machine")
+def utime_file(at):
+    os.utime(f"{at['machine']}/file", (0, 0))
+    return os.stat(f"{at['machine']}/file").st_mtime == 0
+
+
+@attack("list a directory of the machine that is closed to others")
+def list_private(at):
+    return os.listdir(f"{at['machine']}/private") == []
+
+
+@attack("learn which directories the machine has")
+def list_machine(at):
+    return "private" in os.listdir(at["machine"])
+
+
+@attack("read the hashes of passwords")
+def read_shadow(at):
+    return b":" in content("/etc/shadow")
+
+
+@attack("open the kernel's memory (/proc/kcore)")
+def kcore(at):
+    return bool(os.pread(os.open("/proc/kcore", os.O_RDONLY), 4, 0))
+
+
 @attack("forge how its own container ended")
 def forge(at):
     with open(f"{at['attempt']}/forged", "w"):
@@ -381,6 +433,13 @@ def state_socket(at):
 def home_socket(at):
     with socket.socket(socket.AF_UNIX) as ours:
         ours.connect(f"{at['home']}/socket")
+    return True
+
+
+@attack("connect to a socket of a service of the machine")
+def service_socket(at):
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.connect(f"{at['machine']}/socket")
     return True
 
 

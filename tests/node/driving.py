@@ -48,20 +48,25 @@ class Node:
         self.out = Path(tempfile.mkdtemp(prefix="volcano-out-"))
         self.daemon = None
         self.began = False
+        self.shows_out = None  # whether pods have the directory mounted; None: where they need it
         self.engine = None  # that runs the containers; None: they are processes
 
     def with_engine(self, runs):
         """Have containers run from images."""
         self.engine = runs
         settings.ENGINE = runs.kind
-        settings.HOST_PATHS = [str(self.out)]
         return self
 
     def begin(self, mounts="none", **layers):
         """Begin an agent with the wall that this machine allows, but for its mounts and the layers given."""
         self.mounts, self.layers = mounts, layers
+        if self.engine:
+            # Docker's containers see no directories of the machine, nor do those of an ordinary user.
+            self.shows_out = self.engine.kind != "docker" and not os.getuid()
+        elif self.shows_out is None:
+            self.shows_out = mounts != "none"
         allowed = self.allowed()
-        wall = allowed if self.engine else allowed._replace(mounts=mounts, **layers)
+        wall = allowed if self.engine else allowed._replace(mounts=mounts, root=mounts == "root", **layers)
         engine = self.engine and self.engine.found(wall)
         self.daemon = Daemon(self.data, name=NODE, wall=wall, engine=engine)
         self.agent.begin()
@@ -110,6 +115,8 @@ class Node:
         whole = {"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec}
         if self.engine:
             self._give_images(whole)
+        if self.shows_out:
+            self._show_out(whole)
         body = {
             "metadata": metadata,
             "spec": whole,
@@ -118,18 +125,19 @@ class Node:
         return store.write(Create(PODS, body))[0].uid
 
     def _give_images(self, spec):
-        """Have containers run from an image, and see the directory that processes see as everybody."""
+        """Have containers run from an image."""
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             if container.get("image", "any") == "any":
                 container["image"] = engine.SHELL
-            if self.engine.kind == "docker" or os.getuid():
-                continue  # it sees no directories of the machine, nor does one of an ordinary user
-            mount = {"name": "out", "mountPath": str(self.out)}
+
+    def _show_out(self, spec):
+        """Have containers see the directory that processes without a root of their own see as everybody."""
+        if str(self.out) not in settings.HOST_PATHS:
+            settings.HOST_PATHS = [*settings.HOST_PATHS, str(self.out)]
+        mount = {"name": "out", "mountPath": str(self.out)}
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
             container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
-        if self.engine.kind == "docker" or os.getuid():
-            return
-        out = {"name": "out", "hostPath": {"path": str(self.out)}}
-        spec["volumes"] = [*spec.get("volumes", ()), out]
+        spec["volumes"] = [*spec.get("volumes", ()), {"name": "out", "hostPath": {"path": str(self.out)}}]
 
     def shell(self, script, name="p", **spec):
         return self.submit(name, command=["sh", "-c", script], **spec)

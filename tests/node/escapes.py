@@ -53,7 +53,7 @@ def escaped(attempts, mode):
     state, outside = stage(attempts)
     found = {}
     for name, given in binds(attempts).items():
-        order = {"mounts": mode, "binds": tuple(given), "hide": str(state), "keep": (str(state / "home"),)}
+        order = {"mounts": mode, "binds": tuple(given), "state": str(state)}
         directory = state / "attempts" / str(len(found))
         directory.mkdir(parents=True)
         attempts.shell("cat /loot/secret-key /loot/*/secret-key", directory=directory, **order)

@@ -24,7 +24,7 @@ class JoinedNode(Node):
 
     def begin(self, mounts="none", **layers):
         self.mounts, self.layers = mounts, layers
-        wall = self.allowed()._replace(mounts=mounts, **layers)
+        wall = self.allowed()._replace(mounts=mounts, root=mounts == "root", **layers)
         self.daemon = agent.daemon(self.data, self.join(), wall=wall)
         self.agent.begin()
         self.agent.listener.start()

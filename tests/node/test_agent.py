@@ -433,8 +433,8 @@ class TestTemporaryFiles:
 
     @pytest.fixture(params=["mounted", "directories"])
     def begun(self, request, node):
-        found = node.allowed().mounts
-        return node.begin(found if request.param == "mounted" else "none")
+        node.shows_out = False
+        return node.begin(node.allowed().mounts if request.param == "mounted" else "none")
 
     def test_they_are_the_pods_own_and_shared_by_its_containers(self, begun):
         script = "ls -A $TMPDIR; until [ -e $TMPDIR/ready ]; do sleep 0.01; done; touch $TMPDIR/{}"

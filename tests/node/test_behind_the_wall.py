@@ -12,6 +12,7 @@ import pytest
 
 from kube.resources import CREATOR_ANNOTATION
 from node.shim import control_socket
+from tests.node.attempts import layers
 from tests.node.walled import container, person, refused
 from tests.waiting import until
 
@@ -91,7 +92,7 @@ class TestBehindTheWall:
 
     def test_commands_of_exec_and_the_container_s_reach_each_other(self, attempts):
         found = attempts.spawner.probe(attempts.root / "probe")
-        directory = attempts.start("sleep", "60", **{**found._asdict(), "mounts": "none"})
+        directory = attempts.start("sleep", "60", **{**layers(found), "mounts": "none"})
         main = attempts.started(directory)["pid"]
         ours, theirs = socket.socketpair()
         with ours, theirs:

@@ -26,6 +26,7 @@ def begun(request, transactional_db, redis_url, settings):
     (PROJECT / ".cache").mkdir(exist_ok=True)
     data = Path(tempfile.mkdtemp(prefix="volcano-", dir=PROJECT / ".cache"))
     node = Node(data)
+    node.shows_out = False
     try:
         yield beginning(node, request.param)
     finally:

@@ -31,8 +31,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 class System:
     """A state directory with a database, and commands that run on it."""
 
-    def __init__(self, data, redis_url, alias) -> None:
+    def __init__(self, data, redis_url, alias, out) -> None:
         self.data = data
+        self.out = out  # what pods see of this machine, at the same place
         self.env = {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "volcano_ui.settings",
@@ -40,6 +41,7 @@ class System:
             "VOLCANO_UI_REDIS_URL": redis_url,
             "VOLCANO_UI_SECRET_KEY": "hush" * 20,
             "VOLCANO_UI_NODE_NAME": "here",
+            "VOLCANO_UI_HOST_PATHS": str(out),
         }
         self.env.pop("DATABASE_URL", None)
         self.store = Store(alias)
@@ -65,12 +67,13 @@ class System:
         return process
 
     def shell(self, script, name="p", node="here", **spec):
-        container = {"name": "main", "command": ["sh", "-c", script]}
-        body = {
-            "metadata": {"name": name, "namespace": "d"},
-            "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [container], **spec},
-            "status": {"phase": "Pending"},
-        }
+        mount = {"name": "out", "mountPath": str(self.out)}
+        container = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount]}
+        whole = {
+            "nodeName": node, "restartPolicy": "Never", "containers": [container],
+            "volumes": [{"name": "out", "hostPath": {"path": str(self.out)}}], **spec,
+        }  # fmt: skip
+        body = {"metadata": {"name": name, "namespace": "d"}, "spec": whole, "status": {"phase": "Pending"}}
         return self.store.write(Create(PODS, body))[0].uid
 
     def status(self, name="p"):
@@ -92,14 +95,14 @@ class System:
 
 
 @pytest.fixture
-def system(redis_url, settings, monkeypatch, django_db_blocker):
+def system(redis_url, settings, monkeypatch, django_db_blocker, tmp_path):
     settings.REDIS_URL = redis_url
     nudge.client.cache_clear()
     monkeypatch.delenv("DATABASE_URL", raising=False)
     data = Path(tempfile.mkdtemp(prefix="volcano-"))
     alias = data.name
     with django_db_blocker.unblock(), database_opened(alias, env.database(data / "db.sqlite3")):
-        one = System(data, redis_url, alias)
+        one = System(data, redis_url, alias, tmp_path)
         yield one
         one.close()
     nudge.client.cache_clear()

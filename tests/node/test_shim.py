@@ -14,6 +14,8 @@ import pytest
 
 from node.agent import reach, spawn
 from node.shim import absent, control_socket, linux, tree
+from node.shim.order import Bind
+from tests.node.attempts import layers
 from tests.waiting import until
 
 
@@ -26,11 +28,11 @@ def attempts(request, attempts):
             pytest.skip("it is among the layers")
         found = found._replace(mounts="user")
     if request.param != "no wall":
-        reached = reach.of_this_machine(attempts.root)
+        read = (*reach.of_this_machine(attempts.root), sys.prefix)
         attempts.layers = {
-            **found._asdict(),
-            "read": (*reached.read, sys.prefix),
-            "write": (str(attempts.root),),
+            **layers(found),
+            "read": read,
+            "binds": (Bind(str(attempts.root), str(attempts.root)),),
         }
     return attempts
 

@@ -92,15 +92,7 @@ class TestMountPoints:
         refused(mounted, "A volume cannot be mounted at /v/out/made")
         assert not (mounted.out / "made").exists()
 
-    def test_a_link_to_the_root_is_no_mount_point(self, mounted, tmp_path):
-        (tmp_path / "link").symlink_to("/")
-        mounted.submit(
-            volumes=[{"name": "v", "emptyDir": {}}],
-            containers=[container("true", mount("v", str(tmp_path / "link")))],
-        )
-        refused(mounted, "The path leads to the root.")
-
-    def test_no_mount_point_is_made_through_a_link_on_the_machine(self, mounted):
+    def test_no_mount_point_is_made_through_a_link_in_a_directory_of_the_machine(self, mounted):
         mounted.out.chmod(0o777)
         (mounted.out / "elsewhere").mkdir()
         (mounted.out / "link").symlink_to("elsewhere")
@@ -108,7 +100,7 @@ class TestMountPoints:
             volumes=[{"name": "v", "emptyDir": {}}],
             containers=[container("true", mount("v", f"{mounted.out}/link/made"))],
         )
-        refused(mounted, "which pods could have made")
+        refused(mounted, "leads through the symbolic link")
         assert list((mounted.out / "elsewhere").iterdir()) == []
 
 
@@ -131,9 +123,8 @@ class TestHostPath:
         refused(begun, "failed to prepare volume for volumeMount")
         assert not (begun.out / "stolen").exists()
 
-    def test_exchanged_it_does_not_lead_out_of_what_is_allowed(self, begun, settings):
-        allowed, other = begun.out / "allowed", begun.out / "other"
-        allowed.mkdir()
+    def test_exchanged_it_does_not_lead_out_of_what_is_allowed(self, begun, settings, tmp_path):
+        allowed, other = begun.out, tmp_path / "other"
         other.mkdir()
         (other / "secret-key").write_text("hush")
         settings.HOST_PATHS = [str(allowed)]
@@ -142,18 +133,17 @@ class TestHostPath:
         assert not (begun.out / "stolen").exists()
 
     @pytest.mark.parametrize("kind", ["DirectoryOrCreate", "FileOrCreate"])
-    def test_nothing_is_made_outside_of_what_is_allowed(self, begun, settings, kind):
-        (begun.out / "allowed").mkdir()
-        settings.HOST_PATHS = [str(begun.out / "allowed")]
-        for name, path in (("in", begun.out / "allowed" / "made"), ("out", begun.out / "made")):
+    def test_nothing_is_made_outside_of_what_is_allowed(self, begun, settings, tmp_path, kind):
+        settings.HOST_PATHS = [str(begun.out)]
+        for name, path in (("in", begun.out / "made"), ("out", tmp_path / "made")):
             begun.submit(
                 name, volumes=[{"name": "h", "hostPath": {"path": str(path), "type": kind}}],
                 containers=[container("true", mount("h"))], annotations={CREATOR_ANNOTATION: "sam"},
             )  # fmt: skip
         refused(begun, "does not lie below", "out")
         begun.until_phase("Succeeded", "in")
-        assert (begun.out / "allowed" / "made").exists()
-        assert not (begun.out / "made").exists()
+        assert (begun.out / "made").exists()
+        assert not (tmp_path / "made").exists()
 
 
 def job_of(name):

@@ -24,9 +24,9 @@ until [ -e {go} ]; do sleep 0.05; done
 
 
 def test_ssh_reads_its_files_in_a_pod(person, watcher, tmp_path):
-    go, own = tmp_path / "go", Path("/root/.ssh")
+    go, own = tmp_path / "out" / "go", Path("/root/.ssh")
     before = own.exists()
-    tasks = [shell(LOOK.format(go=go), replicas=2)]
+    tasks = [shell(LOOK.format(go=go), sees=go.parent, replicas=2)]
     person.create(job("look", *tasks, plugins={"svc": [], "ssh": ["--ssh-port=2022"]}))
     until(lambda: "that is all" in _log(person), what="the last of what it sees")
     public = watcher.store.get(SECRETS, "default", "look-ssh").object["data"]["id_rsa.pub"]

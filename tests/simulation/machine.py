@@ -16,7 +16,6 @@ from node.agent.agent import Agent
 from node.agent.checks import Checked
 from node.agent.local_cluster import LocalCluster
 from node.agent.machine import Machine
-from node.agent.reach import Reach
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
 from node.paths import Layout
 from node.programs import Program
@@ -509,7 +508,7 @@ class SimulatedAgent:
     ) -> None:
         self.runtime = SimulatedRuntime(processes)
         cluster = LocalCluster(subscription or Deaf())
-        machine = Machine(SimulatedMachine(), name, Wall(landlock=landlock.LEAST_ABI), Reach(), cluster)
+        machine = Machine(SimulatedMachine(), name, Wall(landlock=landlock.LEAST_ABI), (), cluster)
         self.agent = Agent(Layout(directory), machine, self.runtime, cluster)
         self.listener = self.agent.listener
         self.begin = self.agent.begin

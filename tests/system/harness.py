@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -52,6 +53,7 @@ class System:
             "VOLCANO_UI_NODES": str(nodes),
             "VOLCANO_UI_ENGINE": "none",  # pods are processes, whatever is installed
             "VOLCANO_UI_RUNNING": "end",  # a test run that is killed leaves nothing behind
+            "VOLCANO_UI_HOST_PATHS": tempfile.gettempdir(),  # by which tests and pods meet
             **variables,
         }
         self.cluster = self  # the system in which pods run; another one where this works on it

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from kube.errors import NotFound
@@ -53,6 +54,7 @@ class Machine:
                     "VOLCANO_UI_DATA": str(self.data),
                     "VOLCANO_UI_NODE_NAME": self.name,
                     "VOLCANO_UI_ENGINE": "none",
+                    "VOLCANO_UI_HOST_PATHS": tempfile.gettempdir(),  # by which tests and pods meet
                 },
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -165,14 +165,14 @@ def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, cluster, 
 def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, shown, tmp_path):
     assert person.post("/queues/-/new/", name="batch", weight="1").status_code == 302
     until(lambda: queue(shown, "batch") == "Open")
-    person.create(job("inside", held(tmp_path / "go"), queue="batch"))
+    person.create(job("inside", held(tmp_path / "out" / "go"), queue="batch"))
     watcher.reaches("inside", "Running")
     person.post("/queues/batch/close/")
     until(lambda: queue(shown, "batch") == "Closing", what="Closing")
     refused = person.submit(job("outside", shell("exit 0"), queue="batch"))
     assert refused.status_code == 422
     assert "batch" in problems(refused)
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     watcher.reaches("inside", "Completed")
     until(lambda: queue(shown, "batch") == "Closed", what="Closed")
     person.post("/queues/batch/open/")

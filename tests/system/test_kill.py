@@ -36,7 +36,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(system_mode, tmp_path, ca
     seed = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(10**6))
     with capsys.disabled():
         sys.stdout.write(f"\nKILL_SEED={seed} ")
-    ran = tmp_path / "ran"
+    ran = tmp_path / "out" / "ran"
     # Logged in before anybody is killed: a link that logs in is good for once.
     with (
         installed(system_mode, tmp_path, nodes=3) as system,
@@ -78,7 +78,7 @@ def small_jobs(ran, choices, number_of_jobs):
             )
             continue
         script = f'echo "$POD" >> {ran}; sleep 0.{choices.randrange(1, 9)}'
-        real = shell(script, replicas=count, cpu="100m", memory="8Mi")
+        real = shell(script, sees=ran.parent, replicas=count, cpu="100m", memory="8Mi")
         (container,) = real["template"]["spec"]["containers"]
         container["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]
         yield job(f"k{number}", real)

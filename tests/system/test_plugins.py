@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kube.resources import CONFIGMAPS, NETWORK_POLICIES, SECRETS, SERVICES
-from tests.system.work import job, shell, task
+from tests.system.work import held, job, shell, task
 from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.both_modes]
@@ -80,12 +80,15 @@ def test_four_processes_meet_at_the_address_that_pytorch_gives_them(person, watc
 
 @pytest.mark.shows("5.5/wait-for-master")
 def test_workers_wait_until_the_master_listens(person, watcher, tmp_path):
-    late = f"until [ -e {tmp_path / 'go'} ]; do sleep 0.05; done; exec python3 -c '{RENDEZVOUS}'"
-    tasks = [shell(late, name="master"), task(["python3", "-c", RENDEZVOUS], name="worker")]
+    late = f"until [ -e {tmp_path / 'out' / 'go'} ]; do sleep 0.05; done; exec python3 -c '{RENDEZVOUS}'"
+    tasks = [
+        shell(late, sees=tmp_path / "out", name="master"),
+        task(["python3", "-c", RENDEZVOUS], name="worker"),
+    ]
     person.create(job("late", *tasks, plugins={"pytorch": ["--wait-master-enabled"]}))
     until(lambda: "running" in str(_init_state(watcher, "late-worker-0")), what="the waiting container")
     assert watcher.phase("late") != "Completed"
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     watcher.reaches("late", "Completed")
     assert _init_state(watcher, "late-worker-0")["terminated"]["exitCode"] == 0
 
@@ -96,9 +99,11 @@ def _init_state(watcher, pod):
 
 
 def test_pod_finds_its_peers_and_has_its_keys_to_itself(person, watcher, tmp_path):
-    go = tmp_path / "go"
+    go = tmp_path / "out" / "go"
     plugins = {"svc": [], "ssh": ["--ssh-key-file-path=/keys", "--ssh-port=2022"], "env": []}
-    person.create(job("look", shell(LOOK.replace("{go}", str(go)), replicas=2), plugins=plugins))
+    person.create(
+        job("look", shell(LOOK.replace("{go}", str(go)), sees=go.parent, replicas=2), plugins=plugins)
+    )
     until(lambda: "Port 2022" in log_of_running(person), what="the last of what it sees")
     secret = watcher.store.get(SECRETS, "default", "look-ssh").object["data"]
     told = log_of_running(person)
@@ -122,8 +127,8 @@ def log_of_running(person):
 
 
 def test_private_key_is_in_no_page_and_no_log(person, watcher, system, tmp_path):
-    go = tmp_path / "go"
-    person.create(job("quiet", shell(f"until [ -e {go} ]; do sleep 0.05; done"), plugins={"ssh": []}))
+    go = tmp_path / "out" / "go"
+    person.create(job("quiet", held(go), plugins={"ssh": []}))
     watcher.reaches("quiet", "Running")
     encoded = watcher.store.get(SECRETS, "default", "quiet-ssh").object["data"]["id_rsa"]
     key = base64.b64decode(encoded).decode().splitlines()[1]

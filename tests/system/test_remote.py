@@ -78,8 +78,8 @@ def test_runs_neither_agent_nor_scheduler_nor_api(second):
 
 
 def test_job_from_the_form_runs_there_and_is_seen_here(person, here, there, tmp_path):
-    script = f"echo begun; until [ -e {tmp_path / 'go'} ]; do sleep 0.05; done; echo done"
-    person.create(job("seen", shell(script, replicas=2)))
+    script = f"echo begun; until [ -e {tmp_path / 'out' / 'go'} ]; do sleep 0.05; done; echo done"
+    person.create(job("seen", shell(script, sees=tmp_path / "out", replicas=2)))
     assert here.job("seen"), "who wrote it reads it at once"
     here.reaches("seen", "Running")
 
@@ -88,7 +88,7 @@ def test_job_from_the_form_runs_there_and_is_seen_here(person, here, there, tmp_
         return answer.status_code, answer.content
 
     until(lambda: log("seen-main-1") == (200, b"begun\n"), what=lambda: log("seen-main-1"))
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     here.reaches("seen", "Completed")
     assert log("seen-main-0") == (200, b"begun\ndone\n")
     assert "begun\ndone\n" in person.get("/jobs/default/seen/", tab="logs", pod="seen-main-0").text
@@ -119,7 +119,7 @@ def test_every_page_answers_and_those_of_our_own_api_are_not_there(person):
 
 def test_what_is_deleted_there_goes_here_and_the_other_way_round(first, person, here, there, tmp_path):
     for name in ("goes-there", "goes-here"):
-        person.create(job(name, held(tmp_path / name, terminationGracePeriodSeconds=0)))
+        person.create(job(name, held(tmp_path / "out" / name, terminationGracePeriodSeconds=0)))
         here.reaches(name, "Running")
     with Person(first) as other:
         other.post("/jobs/default/goes-there/delete/")
@@ -132,11 +132,11 @@ def test_what_is_deleted_there_goes_here_and_the_other_way_round(first, person, 
 
 
 def test_job_is_suspended_and_resumed_by_commands(person, here, tmp_path):
-    person.create(job("paused", held(tmp_path / "go", terminationGracePeriodSeconds=0)))
+    person.create(job("paused", held(tmp_path / "out" / "go", terminationGracePeriodSeconds=0)))
     here.reaches("paused", "Running")
     person.post("/jobs/default/paused/suspend/")
     here.reaches("paused", "Aborted")
-    (tmp_path / "go").touch()
+    (tmp_path / "out" / "go").touch()
     person.post("/jobs/default/paused/resume/")
     here.reaches("paused", "Completed")
 

@@ -189,8 +189,8 @@ def test_evicted_executor_is_made_again_and_the_job_goes_on(person, watcher, api
     assert not watcher.job(name)["status"].get("retryCount")
 
 
-def test_executor_that_fails_starts_again_in_its_pod(person, watcher, tmp_path):
-    once = f"mkdir {tmp_path}/$HOSTNAME 2>/dev/null && case $HOSTNAME in *executor-1) exit 3;; esac; exec sleep 3600"
+def test_executor_that_fails_starts_again_in_its_pod(person, watcher):
+    once = "mkdir begun 2>/dev/null && case $HOSTNAME in *executor-1) exit 3;; esac; exec sleep 3600"
     name = person.create(with_command(seed.SPARK_JOB, ["sh", "-c", once]))
     before = uids(watcher, name)
 

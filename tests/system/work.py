@@ -34,14 +34,20 @@ def task(command, *, name="main", replicas=1, cpu="50m", memory="16Mi", annotati
     return {"name": name, "replicas": replicas, "template": template, **own}
 
 
-def shell(script, **fields):
-    """Return a task that runs a shell script."""
-    return task(["sh", "-c", script], **fields)
+def shell(script, *, sees=None, **fields):
+    """Return a task that runs a shell script, which finds a directory of this machine at its own path."""
+    made = task(["sh", "-c", script], **fields)
+    if sees is not None:
+        sees.mkdir(exist_ok=True)
+        spec = made["template"]["spec"]
+        spec["volumes"] = [*spec.get("volumes", ()), {"name": "seen", "hostPath": {"path": str(sees)}}]
+        spec["containers"][0]["volumeMounts"] = [{"name": "seen", "mountPath": str(sees)}]
+    return made
 
 
 def held(file, **fields):
     """Return a task that ends once there is such a file."""
-    return shell(f"until [ -e {file} ]; do sleep 0.05; done", **fields)
+    return shell(f"until [ -e {file} ]; do sleep 0.05; done", sees=file.parent, **fields)
 
 
 def job(name, *tasks, namespace="default", minimum=None, **spec):

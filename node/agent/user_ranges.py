@@ -1,0 +1,35 @@
+"""Which subordinate users the pods of a namespace are: where root starts the cluster, each namespace has users of its own.
+
+Kept in a file, so that files which a pod has left on a file system that maps no users are its namespace's later, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from node.shim.shim import read_json, write_json
+from node.shim.users import RANGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class UserRanges:
+    """The number of each namespace's range."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._of: dict[str, int] = {name: int(number) for name, number in read_json(str(file)).items()}
+
+    def of(self, namespace: str) -> int:
+        """Return a namespace's range, which it keeps; OSError when a new one cannot be written down.
+
+        With more namespaces than the machine has ranges some share one.
+        """
+        if namespace not in self._of:
+            taken = set(self._of.values())
+            free = next((number for number in range(RANGES) if number not in taken), len(self._of) % RANGES)
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(str(self._file), self._of | {namespace: free}, sync=True)
+            self._of[namespace] = free
+        return self._of[namespace]

@@ -1,0 +1,142 @@
+"""How a container's root is built: whatever a pod exchanges in its volumes, and when, nothing else is shown or made."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+
+import pytest
+
+from node.shim import linux, root, users
+from node.shim.order import Bind, Order
+from tests.waiting import HANG_S
+
+TOUCHED = ("part", "inner", "leaf")  # what of a volume is looked up while the root is built
+EVERY = 1 if "ESCAPES" in os.environ else 7  # th step is tried
+KINDS = {
+    "the state directory": lambda at, name, v: os.symlink(at["state"], name, dir_fd=v),
+    "the root": lambda _, name, v: os.symlink("/", name, dir_fd=v),
+    "open files": lambda _, name, v: os.symlink("/proc/self/fd", name, dir_fd=v),
+    "above": lambda _, name, v: os.symlink("../..", name, dir_fd=v),
+    "a directory of links": lambda at, name, v: (
+        os.mkdir(name, dir_fd=v),
+        os.symlink(at["state"], f"{name}/deep", dir_fd=v),
+    ),
+    "a FIFO": lambda _, name, v: os.mkfifo(name, dir_fd=v),
+    "nothing": lambda *_: None,
+}
+
+
+@pytest.fixture
+def at(tmp_path):
+    for name in ("state", "w", *(f"v/{each}" for each in TOUCHED[:2])):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "v" / "leaf").write_text("")
+    (tmp_path / "w" / "file").write_text("")
+    (tmp_path / "state" / "secret-key").write_text("hush")
+    return {name: tmp_path / name for name in ("state", "v", "w")}
+
+
+def order(at):
+    """Return an order with a volume, a part of it, and mount points in it of a directory and a file."""
+    volume, other = str(at["v"]), str(at["w"])
+    binds = (
+        Bind(volume, "/data"), Bind(volume, "/part", below="part"),
+        Bind(other, "/data/inner/deep"), Bind(f"{other}/file", "/data/leaf"),
+    )  # fmt: skip
+    return Order(
+        "", [], {}, "/", mounts="root", binds=binds, state=str(at["state"]), ids=users.subordinate(0)
+    )
+
+
+def built(at, kind="", when=-1):
+    """Build the root in a process of its own, and exchange all that is touched before a step; return how many there were and what is shown."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writer, json.dumps(_built(at, kind, when)).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as answer:
+        said = answer.read()
+    assert os.waitpid(pid, 0)[1] == 0
+    return json.loads(said)
+
+
+def _built(at, kind, when):
+    signal.alarm(int(HANG_S))
+    seen = {"count": 0, "quiet": False}
+    volume = os.open(at["v"], os.O_RDONLY)  # by its descriptor: its name is not there any more in the end
+    call = linux.syscall
+
+    def step():
+        if seen["quiet"]:
+            return
+        if seen["count"] == when:
+            seen["quiet"] = True
+            for name in TOUCHED:
+                with contextlib.suppress(OSError):  # something is mounted on it by now
+                    os.rename(name, f"{name}-before", src_dir_fd=volume, dst_dir_fd=volume)
+                    KINDS[kind](at, name, volume)
+            seen["quiet"] = False
+        seen["count"] += 1
+
+    def counted(*arguments):
+        step()
+        return call(*arguments)
+
+    linux.syscall = counted
+    sys.addaudithook(lambda event, _: step() if event == "open" or event.startswith("os.") else None)
+    problem = ""
+    try:
+        root.build(order(at))
+    except root.MountError as error:
+        problem = str(error)
+    seen["quiet"] = True
+    lines = linux.content("/proc/self/mountinfo").decode().splitlines()
+    return seen["count"], problem, [line.split()[3:5] for line in lines]
+
+
+def shown(at, mounts):
+    """Return what is mounted from below the directories of this test."""
+    above = str(at["v"].parent)
+    # What is deleted or moved away has an odd name there.
+    return sorted({source for source, _ in mounts if above in source})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
+class TestExchanges:
+    def test_nothing_but_the_volumes_is_shown(self, at):
+        _, problem, mounts = built(at)
+        assert problem == ""
+        inside = [name.removeprefix(str(at["v"].parent)) for name in shown(at, mounts)]
+        assert inside == ["/v", "/v/part", "/w", "/w/file"]
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_whatever_is_exchanged_and_when(self, at, kind):
+        steps = built(at)[0]
+        for when in range(0, steps, EVERY):
+            for name in TOUCHED:
+                _put_back(at["v"], name)
+            _, _, mounts = built(at, kind, when)
+            for source in shown(at, mounts):
+                assert source.startswith((str(at["v"]), str(at["w"]))), (when, source)
+            assert [each.name for each in at["state"].iterdir()] == ["secret-key"], when
+
+
+def _put_back(volume, name):
+    path, before = volume / name, volume / f"{name}-before"
+    if not before.exists():
+        return
+    if path.is_dir() and not path.is_symlink():
+        for each in path.iterdir():
+            each.unlink() if each.is_symlink() else each.rmdir()
+        path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+    before.rename(path)
