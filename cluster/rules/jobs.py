@@ -111,7 +111,7 @@ def _generated(metadata: Object) -> dict[str, str]:
 
 def validate(job: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return everything that is wrong with a job that is created, or that changes from old."""
-    causes = list(_check_spec(job["spec"]))
+    causes = list(_check_spec(job["spec"], view))
     if old is not None:
         return [*causes, *job_updates.check(job, old)]
     return [*causes, *_check_generated(job), *_check_index_name(job)]
@@ -137,7 +137,7 @@ def warn(job: Object, old: Object | None, view: RulesView) -> list[str]:
     return found + pods.command_warnings(spec["template"]["spec"], "spec.template.spec", view)
 
 
-def _check_spec(spec: Object) -> Iterator[Cause]:
+def _check_spec(spec: Object, view: RulesView) -> Iterator[Cause]:
     yield from not_negative(spec, COUNTS, "spec")
     yield from one_of(spec["completionMode"], CompletionMode, "spec.completionMode")
     if spec["completionMode"] == CompletionMode.INDEXED:
@@ -149,7 +149,7 @@ def _check_spec(spec: Object) -> Iterator[Cause]:
     policy = spec.get("podFailurePolicy")
     if policy is not None:
         yield from job_policies.check_failure(policy, spec)
-    yield from _check_template(spec)
+    yield from _check_template(spec, elsewhere=view.runs_images())
     yield from _check_selector(spec)
 
 
@@ -222,10 +222,10 @@ def _check_manager(manager: str | None) -> Iterator[Cause]:
         yield invalid(path, rest, f"Invalid path (regex used for validation is '{_MANAGER_PATH.pattern}')")
 
 
-def _check_template(spec: Object) -> Iterator[Cause]:
+def _check_template(spec: Object, *, elsewhere: bool) -> Iterator[Cause]:
     template, path = spec["template"], "spec.template"
     where = f"{path}.spec.restartPolicy"
-    for cause in templates.check(template, path):
+    for cause in templates.check(template, path, elsewhere=elsewhere):
         if cause.field != where:
             yield cause
     policy = lenient.mapping(template, "spec").get("restartPolicy")

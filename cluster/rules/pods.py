@@ -57,7 +57,8 @@ def validate(pod: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a pod; what an update may change is `cluster.rules.pod_updates`'s."""
     if old is not None and pod.get("spec") == old.get("spec"):
         return []
-    causes = [cause._replace(field=cause.field.removeprefix(".")) for cause in templates.check(pod, "")]
+    found = templates.check(pod, "", elsewhere=view.runs_images())
+    causes = [cause._replace(field=cause.field.removeprefix(".")) for cause in found]
     return causes if old is not None else [*causes, *disruption_annotations.check_pod(pod)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.rules import gates, probes, security_contexts
-from kube import lenient, names, quantity
+from kube import lenient, mount_paths, names, quantity
 from kube.errors import Cause, duplicate, invalid, not_supported, required
 from kube.kinds.core import RestartPolicy, TaintEffect
 
@@ -21,8 +21,11 @@ NAMED_SOURCES = (("configMap", "name", "config map"), ("secret", "secretName", "
 _FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
 
 
-def check(template: Any, path: str) -> list[Cause]:
-    """Return everything wrong with a pod template that is right by its schema."""
+def check(template: Any, path: str, *, elsewhere: bool = False) -> list[Cause]:
+    """Return everything wrong with a pod template that is right by its schema.
+
+    elsewhere: its containers run in another cluster, whose machines decide where they have volumes.
+    """
     causes = list(check_metadata(lenient.mapping(template, "metadata"), f"{path}.metadata"))
     spec, where = lenient.mapping(template, "spec"), f"{path}.spec"
     containers = lenient.sequence(spec, "containers")
@@ -36,6 +39,8 @@ def check(template: Any, path: str) -> list[Cause]:
     for kind in ("initContainers", "containers"):
         for number, container in enumerate(lenient.sequence(spec, kind)):
             causes += _check_container(container, f"{where}.{kind}[{number}]", seen, volumes)
+            if not elsewhere:
+                causes += _check_places(container, f"{where}.{kind}[{number}]")
             causes += probes.check(
                 container, f"{where}.{kind}[{number}]", init=kind == "initContainers", grace_s=grace_s
             )
@@ -159,6 +164,13 @@ def _check_environment(variables: list[Any], path: str) -> Iterator[Cause]:
             yield invalid(
                 f"{path}[{number}].valueFrom", name, "may not be given beside value; remove one of the two."
             )
+
+
+def _check_places(container: Any, path: str) -> Iterator[Cause]:
+    for number, mount in enumerate(lenient.sequence(container, "volumeMounts")):
+        place = lenient.text(mount, "mountPath")
+        if place and (problem := mount_paths.problem(place)):
+            yield invalid(f"{path}.volumeMounts[{number}].mountPath", place, problem)
 
 
 def _check_mounts(mounts: list[Any], path: str, volumes: set[str]) -> Iterator[Cause]:

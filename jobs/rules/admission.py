@@ -13,7 +13,7 @@ from cluster.rules import disruption_annotations, intake, pods, simulation, temp
 from jobs.controller import dependencies
 from jobs.plugins import arguments, table
 from jobs.rules import policies, program_warnings, updates, warnings
-from kube import definitions, lenient, names, resources, schema
+from kube import definitions, lenient, mount_paths, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.usage import DEFAULT_QUEUE
 from scheduler.snapshot import constraints
@@ -190,7 +190,7 @@ def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:
         task["minAvailable"] = product or (0 if replicas is None else replicas)
 
 
-def _check_tasks(job: Object, _: JobRulesView) -> Iterator[Cause]:
+def _check_tasks(job: Object, view: JobRulesView) -> Iterator[Cause]:
     spec = lenient.mapping(job, "spec")
     tasks = lenient.sequence(spec, "tasks")
     if not tasks:
@@ -205,7 +205,8 @@ def _check_tasks(job: Object, _: JobRulesView) -> Iterator[Cause]:
             yield cause._replace(message=f"{cause.message}: duplicated task name; give each task its own.")
         seen.add(name)
         yield from policies.check(lenient.sequence(task, "policies"), f"{path}.policies")
-        yield from templates.check(lenient.mapping(task, "template"), f"{path}.template")
+        template = lenient.mapping(task, "template")
+        yield from templates.check(template, f"{path}.template", elsewhere=view.runs_images())
         yield from _check_topology_policy(task, path)
         yield from _check_network(lenient.mapping(task, "partitionPolicy"), f"{path}.partitionPolicy")
     yield from policies.check(lenient.sequence(spec, "policies"), "spec.policies")
@@ -318,7 +319,7 @@ def _with_likely_name(job: Object) -> Object:
     return {**job, "metadata": {**metadata, "name": metadata["generateName"] + "x" * SUFFIX_LENGTH}}
 
 
-def _check_volumes(job: Object, _: JobRulesView) -> Iterator[Cause]:
+def _check_volumes(job: Object, view: JobRulesView) -> Iterator[Cause]:
     taken: set[str] = set()
     for number, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
         path, where = f"spec.volumes[{number}]", lenient.text(volume, "mountPath")
@@ -331,6 +332,8 @@ def _check_volumes(job: Object, _: JobRulesView) -> Iterator[Cause]:
         elif where in taken:
             cause = duplicate(f"{path}.mountPath", where)
             yield cause._replace(message=f"{cause.message}: duplicated mountPath; give each volume its own.")
+        elif not view.runs_images() and (detail := mount_paths.problem(where)):
+            yield invalid(f"{path}.mountPath", where, detail)
         taken.add(where)
         if claim and lenient.mapping(volume, "volumeClaim"):
             detail = "conflict: name a claim with volumeClaimName or describe a new one with volumeClaim, not both."

@@ -165,6 +165,7 @@ REFUSED = [
     ),
     pytest.param(job(plugins={"nope": []}), "spec.plugins[nope]", "unable to find job plugin nope", id="14 plugin", marks=pytest.mark.shows("7.3/14")),
     pytest.param(job(volumes=[{"volumeClaimName": "a"}]), "spec.volumes[0].mountPath", "", id="15 mount path", marks=pytest.mark.shows("7.3/15")),
+    pytest.param(job(volumes=[{"mountPath": "/proc/self/fd"}]), "spec.volumes[0].mountPath", "each container's own", id="a volume over the kernel's files"),
     pytest.param(
         job(volumes=[{"mountPath": "/a"}, {"mountPath": "/a"}]), "spec.volumes[1].mountPath", "duplicated mountPath", id="15 mount path twice", marks=pytest.mark.shows("7.3/15", "1.4/mountPath"),
     ),

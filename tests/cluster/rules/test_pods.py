@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.rules import templates
 from kube.errors import Forbidden
 
 from .known import DROP, PODS, admit, admitted, causes, changed, messages, pod, priority_class
@@ -307,3 +308,20 @@ def test_a_path_in_a_volume_leads_nowhere_else(volume, field):
 def test_a_volume_names_what_it_is_made_of(volume, field):
     found = causes(PODS, pod(volumes=[{"name": "v", **volume}]))
     assert [one for one, _ in found] == [f"spec.volumes[0].{field}"]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/data", True), ("/dev/shm", True), ("/dev/shm/x", True), ("/devices", True), ("/run", True), ("/etc/x", True),
+        ("/", False), ("/dev", False), ("/dev/null", False), ("/proc/self/fd", False), ("/sys/", False),
+        ("/data/../proc", False), ("proc", False), ("//proc", False), ("/dev/shm/../null", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "in another cluster"])
+def test_where_a_volume_may_be(path, allowed, elsewhere):
+    container = {"name": "c", "command": ["c"], "volumeMounts": [{"name": "v", "mountPath": path}]}
+    template = {"spec": {"containers": [container], "volumes": [{"name": "v", "emptyDir": {}}]}}
+    fields = [cause.field for cause in templates.check(template, "", elsewhere=elsewhere)]
+    wanted = [] if allowed or elsewhere else [".spec.containers[0].volumeMounts[0].mountPath"]
+    assert fields == wanted
