@@ -12,7 +12,7 @@ from django.conf import settings
 from kube import amounts
 from kube.mount_paths import lies_in
 from node import attempts, devices, probes, users, walls
-from node.agent import actions, environment, hosts, image_orders, retention, volumes
+from node.agent import actions, environment, hosts, image_orders, retention, ssh_host_keys, volumes
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import PROCESS, RUNTIME, wants_image
 from node.agent.lifecycle import Refusal, grace_s
@@ -131,6 +131,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     own += [Bind(path, path, read_only=True) for path in inner]
     if hosts_file.exists() and not hosts.is_mounted(binds):
         own.append(Bind(str(hosts_file), str(hosts.HOSTS) if mounted else str(hosts_file), read_only=True))
+    if mounted and ssh_host_keys.SHOWN.parent.is_dir():
+        own += ssh_host_keys.bind(pod, home)
     taken = [bind.target for bind in binds]
     own = [bind for bind in own if not any(lies_in(bind.target, each) for each in taken)]
     hooks = container.lifecycle

@@ -1,0 +1,47 @@
+"""The key by which a pod's sshd says who it is: the machine's own are nothing to a pod, and images would bring one.
+
+Pods have one that have the keys of their job (the plugin `ssh`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from node.shim.order import Bind
+from node.shim.path_walk import NEW_FILE
+
+if TYPE_CHECKING:
+    from kube.kinds.core import Pod
+
+SHOWN = Path("/etc/ssh/ssh_host_ed25519_key")  # where sshd looks by default
+KEPT = "_ssh_host_key"
+SUFFIX = "-ssh"  # of a Secret with a job's keys, as Volcano calls it
+
+
+def bind(pod: Pod, home: Path) -> tuple[Bind, ...]:
+    """Return the mount of a pod's key, which is made with its first container; none for a pod that has no use for it.
+
+    home is the pod's directory. OSError when the disk does not take it.
+    """
+    keys = pod.metadata.annotations.get("volcano.sh/job-name", "") + SUFFIX
+    if not any(each.secret is not None and each.secret.secret_name == keys for each in pod.spec.volumes):
+        return ()
+    file = home / KEPT
+    if not file.exists():
+        draft = home / f"{KEPT}.new"
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, NEW_FILE, 0o600), "wb") as made:
+            made.write(_new())
+        draft.rename(file)
+    return (Bind(str(file), str(SHOWN), read_only=True),)
+
+
+def _new() -> bytes:
+    from cryptography.hazmat.primitives import serialization  # not in an agent that never makes one
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
