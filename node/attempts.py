@@ -9,9 +9,10 @@ import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from node.attempt import NEVER_RAN, Attempt, AttemptState, Run, unknown
-from node.shim import linux, tree
+from node.shim import tree
 from node.shim.path_walk import NEW_FILE
 from node.shim.shim import read_json, write_json
+from node.shim_claims import shim_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,20 +57,6 @@ def read(directory: Path, now_us: int) -> Found | None:
     attempt = attempt._replace(stopped=stopped, engine_id=engine_id, image_id=image_id)
     _write_down(directory, attempt)
     return Found(attempt)
-
-
-def shim_of(directory: Path) -> int | None:
-    """Return the living shim that has the attempt, 0 when it is dead, None when there never was one."""
-    try:
-        text = (directory / "claim").read_text()
-        if not text:  # an agent's that was killed while it took the order back
-            return None
-        pid, ticks = map(int, text.split())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        return 0
-    return pid if ticks and linux.start_ticks(pid) == ticks else 0
 
 
 def root_of(directory: Path) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from node import attempts
+from node import shim_claims
 from node.paths import IDENTITY
 from node.shim.shim import read_json
 
@@ -23,11 +23,7 @@ class AtStop(StrEnum):
 
 def shims(layout: Layout) -> dict[int, str]:
     """Return the process ids of all living shims, with the uids of their pods."""
-    return {
-        pid: claim.parents[2].name
-        for claim in layout.pods.glob("*/*/*/claim")
-        if (pid := attempts.shim_of(claim.parent))
-    }
+    return shim_claims.shims(layout.pods)
 
 
 def pods(layout: Layout) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from node import attempts, inotify, logs
+from node import inotify, logs, shim_claims
 from node.shim.crilog import PREFIX
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ async def entries(directory: Path, at: int, *, follow: bool) -> AsyncIterator[Ra
 async def _more(directory: Path, waiter: Waiter) -> bool:
     """Wait for more of a quiet log; False when nobody is left to write any, so that one last look is enough."""
     await waiter.changed(ALIVE_S)
-    return waiter.event.is_set() or bool(await on_files(attempts.shim_of, directory))
+    return waiter.event.is_set() or bool(await on_files(shim_claims.shim_of, directory))
 
 
 async def on_files(function: Callable[..., T], *arguments: Any) -> T:

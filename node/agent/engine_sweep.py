@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from node import attempts
+from node import shim_claims
 from node.agent.engines import environment
 from node.agent.image_containers import LABEL
 from node.agent.image_orders import node_id
@@ -74,7 +74,7 @@ class EngineSweep:
             directory = self._layout.attempt(uid, container, int(name.rpartition("-")[2]))
         except (KeyError, ValueError):  # gone meanwhile, or not ours
             return False
-        return not attempts.shim_of(directory)
+        return not shim_claims.shim_of(directory)
 
 
 def _remove(engine: Sequence[str], name: str) -> None:

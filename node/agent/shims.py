@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from cluster import clock
-from node import attempts
+from node import attempts, shim_claims
 from node.agent import retention
 from node.agent.checks import Checks
 from node.attempt import NEVER_RAN, UNKNOWN_REASON, Attempt, AttemptState, Run
@@ -132,7 +132,7 @@ class Shims:
             handle = self._handles.get((uid, name))
             if handle is None or (handle.stop_at is not None and handle.stop_at <= at):
                 continue
-            if handle.process < 0 and (shim := attempts.shim_of(handle.directory)):
+            if handle.process < 0 and (shim := shim_claims.shim_of(handle.directory)):
                 self._watch(handle, shim)  # the hook after its start has not ended
             if handle.process < 0:
                 continue
