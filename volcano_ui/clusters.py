@@ -52,12 +52,16 @@ class Clusters(up.Up):
             listener = self._take_port(settings.PORT, "PORT")
         with step("front end"):
             await self._build_assets()
+        await self._settle()
         await self._supervisor.start(_front(listener))
         await self._start_clusters(found[:1], found)
         await self._ready(found[0].name, lambda: _ask(found[0]))
         await self._start_clusters(found[1:], found)
         await asyncio.gather(*(self._expect(each) for each in found[1:]))
         say(f"Open {await asyncio.to_thread(up.login_address)}")
+
+    def _runs_pods(self) -> bool:
+        return not all(each.kubeconfig for each in settings.CLUSTERS)
 
     async def _start_clusters(self, chosen: Sequence[Entry], found: Sequence[Entry]) -> None:
         for each in chosen:

@@ -29,14 +29,19 @@ def begins(running: AtStop, pods: Sequence[str]) -> str:
             return f"Stopping, and ending {_named(pods)}; their jobs run them again at the next start."
 
 
-def ended(running: AtStop, pods: Sequence[str], took: str) -> str:
-    """Return what is said at the end, with the pods that still run."""
+def ended(running: AtStop, pods: Sequence[str], took: str, holder: int = 0) -> str:
+    """Return what is said at the end, with the pods that still run and the process that holds the ports meanwhile, if any."""
     if not pods:
         return f"✓ everything is stopped {took}"
     if running is AtStop.END:
         return f"✗ stopped {took}, but {_named(pods)} could not be ended; the next start sees to that."
     goes_on = f"{_named(pods)} {_verb(pods, 'goes', 'go')} on"
-    return f"✓ stopped {took}; {goes_on} until the next start takes over. Where pods are to end: {env.up_command(RUNNING='end')}"
+    held = (
+        f" Its ports are held until then, or until no pod runs, by process {holder}, so that no pod can answer in its place."
+        if holder
+        else ""
+    )
+    return f"✓ stopped {took}; {goes_on} until the next start takes over.{held} Where pods are to end: {env.up_command(RUNNING='end')}"
 
 
 def _named(pods: Sequence[str]) -> str:

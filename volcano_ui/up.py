@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import redis
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.core.checks import CheckMessage, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
@@ -44,6 +45,7 @@ from volcano_ui import (
     env,
     health,
     heartbeat,
+    held_ports,
     migration,
     probes,
     programs,
@@ -51,7 +53,6 @@ from volcano_ui import (
     sockets,
     stopping,
     valkey,
-    web,
 )
 from volcano_ui.health_server import HealthServer
 from volcano_ui.supervisor import Program, Supervisor
@@ -103,13 +104,22 @@ class Up:
         self._works: Works | None = None
         self._held: list[TextIO | socket.socket] = []
         self._reporting: asyncio.Task[None] | None = None
+        logs = self._data / "logs" if settings.LOG_FILES else None
+        self._ports = held_ports.HeldPorts(
+            settings.STATE, self._data, log=logs and logs / held_ports.LOG, say=say
+        )
+        self._lapsed = False  # whether pods can have been where browsers look for the pages
         self._supervisor = Supervisor(
-            logs=self._data / "logs" if settings.LOG_FILES else None,
+            logs=logs,
             cwd=settings.BASE_DIR,
             environment=_environment(),
             say=say,
-            spared=tuple if settings.RUNNING == AtStop.END else lambda: left.shims(self._pods),
+            spared=self._spared,
         )
+
+    def _spared(self) -> set[int]:
+        shims = () if settings.RUNNING == AtStop.END else left.shims(self._pods)
+        return {*shims, self._ports.pid}
 
     async def run(self) -> int:
         os.umask(0o077)  # of all programs but the agent
@@ -160,11 +170,13 @@ class Up:
         await self._supervisor.stop()
         if self._works is not None:
             await self._works.leave()
+        pods = left.pods(self._pods)
+        holder = self._ports.end(has_pods=bool(pods))
         for held in self._held:
             held.close()
         if self._stop.is_set():
             took = f"({time.monotonic() - begun:.1f} s)"
-            say(stopping.ended(settings.RUNNING, left.pods(self._pods), took))
+            say(stopping.ended(settings.RUNNING, pods, took, holder))
 
     async def _start(self) -> None:
         with step(f"state directory {settings.DATA}"):
@@ -179,6 +191,7 @@ class Up:
             await self._start_redis()
         with step("database"):
             revision = await asyncio.to_thread(_prepare_database)
+        await self._settle()
         if settings.TARGET is None:
             with step("certificates"):
                 _take_certificates()
@@ -223,9 +236,24 @@ class Up:
                 f"Stop that one (kill {pid}), or choose another directory: {env.up_command(DATA='/some/dir', PORT=9000)}."
             )
         self._held.append(lock)
+        has_pods = bool(left.shims(self._pods))
+        if self._runs_pods() or has_pods:
+            self._lapsed = self._ports.begin(has_pods=has_pods)
         # Earlier versions made the database as the user's umask had it.
         for file in self._data.glob("db.sqlite3*"):
             file.chmod(0o600)
+
+    def _runs_pods(self) -> bool:
+        return settings.TARGET is None
+
+    async def _settle(self) -> None:
+        """End the sessions of everybody where a pod may have been sent their cookies; the ports are held from here on."""
+        if self._lapsed and await asyncio.to_thread(_end_sessions):
+            say(
+                "Everybody has to log in again: pods went on while nobody held the port of the pages,"
+                " where one could have been sent what browsers send with their requests."
+            )
+        self._ports.settle()
 
     def _take_ports(self) -> tuple[socket.socket, socket.socket | None]:
         """Listen for pages, and for the API of an embedded cluster; another one has its own."""
@@ -257,10 +285,10 @@ class Up:
     def _take_port(self, port: int, variable: str, host: str = "") -> socket.socket:
         host = host or settings.LISTEN
         try:
-            listener = web.listen(host, port)
+            return self._ports.listen(host, port)
         except OSError as error:
             reason = {
-                errno.EADDRINUSE: f"Port {port} is taken by another program.",
+                errno.EADDRINUSE: _who_has(port),
                 errno.EACCES: f"Port {port} needs root rights.",
             }.get(error.errno or 0)
             if reason is None:
@@ -271,8 +299,6 @@ class Up:
             raise StartError(
                 f"{reason} Choose another: {env.up_command(**{variable: _free_port()})}."
             ) from None
-        self._held.append(listener)
-        return listener
 
     async def _build_assets(self) -> None:
         # A process of its own, which a signal ends together with the tools that it runs.
@@ -374,6 +400,19 @@ def _prepare_database() -> int:
         connection.close()
 
 
+def _end_sessions() -> int:
+    """Log everybody out, in a database that may not have been migrated yet; return how many sessions that were."""
+    try:
+        accounts = connections[settings.ACCOUNTS_DATABASE]
+        if Session._meta.db_table not in accounts.introspection.table_names():
+            return 0
+        return Session.objects.using(settings.ACCOUNTS_DATABASE).delete()[0]
+    except DatabaseError as error:
+        raise StartError(f"The sessions cannot be ended: {error}") from None
+    finally:
+        connections.close_all()
+
+
 def _claim_database() -> None:
     """Refuse the database of another cluster: the objects of two would mix. A new one is taken."""
     mine, known = settings.TARGET and settings.TARGET.server, recorder.cluster()
@@ -449,6 +488,17 @@ async def _until(ask: Callable[[], None], failure: type[Exception], *, within_s:
 def _refuse(messages: list[CheckMessage]) -> None:
     if messages:
         raise StartError("\n✗ ".join(f"{message.msg} {message.hint or ''}".rstrip() for message in messages))
+
+
+def _who_has(port: int) -> str:
+    held = held_ports.held_for(port)
+    if held is None:
+        return f"Port {port} is taken by another program."
+    pid, state = held
+    return (
+        f"Port {port} is held by process {pid} for the cluster of {state}, which is stopped while pods of it go on."
+        f" To end them: {env.up_command(DATA=state, RUNNING='end')}, and Ctrl-C."
+    )
 
 
 def _free_port() -> int:

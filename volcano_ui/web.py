@@ -29,6 +29,21 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def reserve(host: str, port: int) -> socket.socket:
+    """Return a socket that keeps everybody else from an address and does not listen, so that connections are refused; OSError when it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    reserved = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if family == socket.AF_INET6:
+            reserved.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        # Without SO_REUSEADDR, with which somebody else could be bound to it as well.
+        reserved.bind((host, port))
+    except OSError:
+        reserved.close()
+        raise
+    return reserved
+
+
 def become_server() -> None:
     """Leave to a thread, and to other processes, what the clients of a server would wait for at each write."""
     from cluster.runtime import nudge
