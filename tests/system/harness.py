@@ -23,7 +23,7 @@ from node.paths import Layout
 from node.shim import tree
 from tests.ports import free_port
 from tests.waiting import HANG_S, until
-from volcano_ui import env, supervisor
+from volcano_ui import env, held_ports, supervisor
 
 PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
@@ -159,6 +159,10 @@ class System:
         return next(
             (pid for pid in _children_of(self.process.pid) if b"volcano_ui.fork_server" in _line(pid)), None
         )
+
+    def holder(self):
+        """Return the id of the process that holds the ports, or None while there is none."""
+        return next((pid for pid, line in self.processes().items() if held_ports.MARK.decode() in line), None)
 
     def tree(self):
         """The ids of the supervisor and everything below it."""
