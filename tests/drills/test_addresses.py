@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import signal
 import time
 
@@ -62,7 +64,9 @@ def test_pod_never_has_the_address_while_it_is_held_and_sessions_end_where_it_wa
         return httpx.get(f"{own.base}/access/", cookies=own.cookies, follow_redirects=True).url.path
 
     with own, Person(own) as person, own.store() as store:
-        person.create(job("squats", task(["python3", "-c", script])))
+        text = json.dumps(job("squats", task(["python3", "-c", script])))
+        jobs = person.get("/jobs/").url.path  # with the cluster's name in it where there are several
+        assert person.post(f"{jobs}new/", text=text, token=secrets.token_hex(8)).status_code == 302
         Watcher(store).reaches("squats", "Running")
         inside = is_in()
         assert inside.endswith("/access/")
