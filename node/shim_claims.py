@@ -26,6 +26,6 @@ def shim_of(directory: Path) -> int | None:
 
 def shims(pods: Path) -> dict[int, str]:
     """Return the process ids of all living shims below a node's directory of pods, with the uids of their pods."""
-    return {
-        pid: claim.parents[2].name for claim in pods.glob("*/*/*/claim") if (pid := shim_of(claim.parent))
-    }
+    # Beside the containers, by names that begin with an underscore, there are directories that pods write into.
+    claims = pods.glob("*/[!_]*/*/claim")
+    return {pid: claim.parents[2].name for claim in claims if (pid := shim_of(claim.parent))}
