@@ -226,7 +226,7 @@ class Holder:
             # One that does not listen only keeps others from it.
             if held.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 held.setblocking(False)
-                self._selector.register(held, selectors.EVENT_READ, lambda held=held: self._accept(held))  # type: ignore[misc]
+                self._selector.register(held, selectors.EVENT_READ, lambda held=held: self._accept(held))
 
     def _answer_nobody(self, held: socket.socket) -> None:
         if held in self._selector.get_map():

@@ -143,8 +143,9 @@ class HeldPorts:
         with contextlib.closing(sole.wait(folder / "port-holder.lock")):
             self._holding = self._ask(folder)
             if self._holding is None:
-                self._start(folder)
-                self._holding = self._ask(folder)
+                with contextlib.suppress(OSError):  # for want of processes, or on a full disk
+                    self._start(folder)
+                    self._holding = self._ask(folder)
         if self._holding is None:
             self._say("✗ Nobody can hold the ports while this is stopped and pods go on.")
         else:

@@ -248,7 +248,7 @@ class Up:
 
     async def _settle(self) -> None:
         """End the sessions of everybody where a pod may have been sent their cookies; the ports are held from here on."""
-        if self._lapsed and await asyncio.to_thread(_end_sessions):
+        if self._lapsed and await asyncio.to_thread(_end_sessions) > 0:
             say(
                 "Everybody has to log in again: pods went on while nobody held the port of the pages,"
                 " where one could have been sent what browsers send with their requests."
