@@ -37,7 +37,7 @@ def ended(running: AtStop, pods: Sequence[str], took: str, holder: int = 0) -> s
         return f"✗ stopped {took}, but {_named(pods)} could not be ended; the next start sees to that."
     goes_on = f"{_named(pods)} {_verb(pods, 'goes', 'go')} on"
     held = (
-        f" Its ports are held until then, or until no pod runs, by process {holder}, so that no pod can answer in its place."
+        f" Process {holder} holds the ports until then, or until no pod runs, so that none can answer there."
         if holder
         else ""
     )
