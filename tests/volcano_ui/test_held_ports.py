@@ -61,7 +61,7 @@ class Cluster:
         data = self.state / data
         (data / "run").mkdir(parents=True, exist_ok=True)
         ports = HeldPorts(self.state, data, log=None, say=self.said.append)
-        lapsed = ports.begin(has_pods=bool(self.shims))
+        lapsed = ports.begin(has_pods=any(shim.poll() is None for shim in self.shims))
         self.begun.append((ports, ports.pid))
         return ports, lapsed
 
