@@ -107,7 +107,9 @@ class HeldPorts:
         asyncio.get_running_loop().remove_reader(line)
         with line, contextlib.suppress(OSError):
             line.send(json.dumps({"leave": True}).encode())
-            return bool(line.recv(port_holder.LARGEST))
+            if line.recv(port_holder.LARGEST):
+                return True
+            os.waitpid(self._holding.pid, 0)  # where it is a child of this process
         return False
 
     def _have(self, host: str, port: int, make: Callable[[str, int], socket.socket]) -> socket.socket:
