@@ -23,11 +23,13 @@ class Layout:
         self.root = data / "node"
         self.pods = self.root / "pods"
         self.claims = self.root / "volumes"
+        self.trash = self.root / "trash"
         self.hosts = self.root / "hosts"
         self.pulls = self.root / "pulls"  # credentials, as long as an image is pulled with them
         # Volumes in memory: a name of its own for each state directory, of which there may be several on a machine.
         digest = hashlib.blake2b(str(data.absolute()).encode(), digest_size=6).hexdigest()
         self.memory = SHARED_MEMORY / f"volcano-ui-{digest}"
+        self.memory_trash = self.memory / "_trash"
 
     def pod(self, uid: str) -> Path:
         """Return a pod's directory."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kube.kinds.core import Pod, Volume
 
 RESOURCE = "ephemeral-storage"
+UNCOUNTED = 1 << 62  # bytes: what is more than can be counted counts as this much
 
 
 class Limits(NamedTuple):
@@ -35,12 +36,16 @@ class Limits(NamedTuple):
 
 
 class Used(NamedTuple):
-    """Bytes that a pod uses, as `Limits`; scratch is what its containers have beside volumes and logs."""
+    """Bytes that a pod uses, as `Limits`; scratch is what its containers have beside volumes and logs.
+
+    `beyond` names the bound of what can be counted, where some of them are `UNCOUNTED`.
+    """
 
     volumes: Mapping[str, int]
     logs: Mapping[str, int]
     scratch: int = 0
     memory: Mapping[str, int] = MappingProxyType({})  # of volumes that are no part of the disk
+    beyond: str = ""
 
     @property
     def total(self) -> int:
@@ -81,20 +86,21 @@ def excess(limits: Limits, used: Used) -> str:
     volumes = {**used.volumes, **used.memory}
     for name, limit in limits.volumes.items():
         if volumes.get(name, 0) > limit:
-            return f'Usage of EmptyDir volume "{name}" exceeds the limit: {_of(volumes[name], limit)}.'
+            return f'Usage of EmptyDir volume "{name}" exceeds the limit: {_of(volumes[name], limit, used)}.'
     for name, limit in limits.logs.items():
         if used.logs.get(name, 0) > limit:
-            return f"Container {name} exceeded its local ephemeral storage limit: its log has {_of(used.logs[name], limit)}."
+            return f"Container {name} exceeded its local ephemeral storage limit: its log has {_of(used.logs[name], limit, used)}."
     if limits.total is not None and used.total > limits.total:
         return (
             "Pod ephemeral local storage usage exceeds the total limit of containers: "
-            f"{_of(used.total, limits.total)} in its directories, emptyDirs and logs."
+            f"{_of(used.total, limits.total, used)} in its directories, emptyDirs and logs."
         )
     return ""
 
 
-def _of(used: int, limit: int) -> str:
-    return f"{_shown(used)}, and {_shown(limit)} are allowed"
+def _of(number: int, limit: int, used: Used) -> str:
+    has = _shown(number) if number < UNCOUNTED else f"{used.beyond}, which cannot be counted"
+    return f"{has}, and {_shown(limit)} are allowed"
 
 
 def _shown(number: int) -> str:

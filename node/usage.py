@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from node.faults import Faults
 from node.shim.shim import write_json
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Sampler:
             int, int
         ] = {}  # by shim: the init of its container's namespace of processes, 0 if it has none
         self._machine = Total(0.0, 0.0)
+        self._faults = Faults("measuring what pods use", log)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="usage", daemon=True)
 
@@ -102,8 +104,9 @@ class Sampler:
         while not self._stop.is_set():
             try:
                 self.sample()
-            except (OSError, ValueError) as error:
-                log.warning("usage not measured: %s", error)
+            except Exception as error:
+                # Whatever it is: without this thread there would be no figures any more.
+                self._faults.note(error)
             self._stop.wait(EVERY_S)
 
     def sample(self) -> None:

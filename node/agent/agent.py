@@ -32,6 +32,7 @@ from node.agent.runtime import UNSETTLED_S
 from node.agent.storage_watch import StorageWatch
 from node.agent.user_ranges import UserRanges
 from node.attempt import EVICTED, SHUTDOWN, AttemptState
+from node.faults import Faults
 from node.lookup import refused
 from node.status import Place
 
@@ -93,6 +94,7 @@ class Agent:
         self.epoch_us = _epoch_us()
         self.write_again_at = 0.0
         self.outage = Outage("the node's work with the cluster", log)
+        self.faults = Faults("removing what pods left", log)
         self.clean_at = clock.monotonic() + CLEAN_S / 10
 
     def begin(self) -> None:
@@ -397,8 +399,13 @@ class Agent:
         try:
             living = {stored.uid for stored in self.cluster.pods(self.machine.name)[1]}
             self.runtime.clean(living, set(self.pods))
-        except (*AWAY, OSError) as error:
+        except Dismissed:
+            raise
+        except AWAY as error:
             log.warning("old logs not removed, trying again later: %s", error)
+        except Exception as error:
+            # Whatever it is: what is left over keeps no pod from running.
+            self.faults.note(error)
 
     def stop_all(self) -> None:
         """Ask every pod to end, because the cluster on this machine stops."""

@@ -13,11 +13,12 @@ from node import shim_claims
 from node.agent.engines import environment
 from node.agent.image_containers import LABEL
 from node.agent.image_orders import node_id
+from node.faults import Faults
 from node.shim.contained import NOTE, VARIABLES, problem
 from node.shim.shim import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from node.agent.engines import Engine
@@ -35,6 +36,7 @@ class EngineSweep:
         self._layout = layout
         self._engine = engine
         self._sweeping = threading.Lock()
+        self._faults = Faults("removing containers that nobody watches over", log)
 
     def start(self) -> None:
         """Remove all containers of this state directory whose shim does not live."""
@@ -48,8 +50,15 @@ class EngineSweep:
         if note:
             self._in_background(_remove, [str(word) for word in note["engine"]], str(note["name"]))
 
-    def _in_background(self, work: object, *arguments: object) -> None:
-        threading.Thread(target=work, args=arguments, name="sweep", daemon=True).start()  # type: ignore[arg-type]
+    def _in_background(self, work: Callable[..., None], *arguments: object) -> None:
+        threading.Thread(target=self._do, args=(work, *arguments), name="sweep", daemon=True).start()
+
+    def _do(self, work: Callable[..., None], *arguments: object) -> None:
+        try:
+            work(*arguments)
+        except Exception as error:
+            # Whatever an engine answers: what is left is looked for again.
+            self._faults.note(error)
 
     def _all(self, engine: Sequence[str]) -> None:
         if not self._sweeping.acquire(blocking=False):

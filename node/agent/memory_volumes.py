@@ -22,6 +22,14 @@ def begin(folder: Path) -> bool:
         if not folder.exists() and _kind_of(folder.parent) not in _KINDS:
             return False
         folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError:
+        return False
+    return is_own(folder)
+
+
+def is_own(folder: Path) -> bool:
+    """Tell whether the directory is there and this cluster's alone: everybody on the machine may make one of its name before us."""
+    try:
         found = os.lstat(folder)
     except OSError:
         return False

@@ -102,7 +102,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     (home / TMP).chmod(0o1777)  # as programs expect of /tmp; nobody but the pod comes here
     if user is not None:
         (home / WORK).chmod(0o777)
-    retention.prune(directory.parent)
+    retention.prune(layout, pod.metadata.uid, container.name)
     attempts.write_identity(home / IDENTITY, identity(pod))
     in_memory = wall.mounts != "none"  # elsewhere every pod reaches the machine's shared memory
     directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=in_memory).prepare()

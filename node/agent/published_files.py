@@ -12,22 +12,26 @@ it can) cannot have the agent write through a link of its own.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
-import shutil
 import stat
 import time
 from typing import TYPE_CHECKING
 
+from node.shim import file_trees
+from node.shim.file_trees import Beyond, Bounds
 from node.shim.path_walk import NEW_FILE, Make, PathRefused, Walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     Files = Mapping[str, tuple[bytes, int]]
 
 DATA = "..data"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_HELD = Bounds(entries=100_000, seconds=5.0)
+_REMOVING_S = 1.0  # more than was published has only who wrote there himself, and his volume goes with him
 
 
 def publish(volume: int, files: Files, group: int = -1) -> None:
@@ -58,7 +62,8 @@ def _show(volume: int, files: Files, group: int) -> None:
                 _write(way.fd, path, content, mode, group)
         _point(volume, DATA, version)
     except OSError:  # such as a full disk: the version that is shown stays
-        shutil.rmtree(version, ignore_errors=True, dir_fd=volume)
+        with contextlib.suppress(OSError):
+            file_trees.remove(version, volume, within_s=_REMOVING_S)
         raise
     names = {path.split("/")[0] for path in files}
     for name in names:
@@ -86,21 +91,18 @@ def _holds(volume: int, version: str, files: Files) -> bool:
     """Whether a version has these files and no others, and all of them are reached."""
     try:
         with Walk(volume) as way:
-            found = set(_files(way.go(version).fd))
+            folder = way.go(version).fd
+            entries = (entry for _, entry in file_trees.walk(".", folder, _HELD))
+            number = sum(not entry.is_dir(follow_symlinks=False) for entry in entries)
             reached = all(
                 os.readlink(name, dir_fd=volume) == f"{DATA}/{name}"
                 for name in {path.split("/")[0] for path in files}
             )
             wanted = {os.path.normpath(path) for path in files}
-            return reached and found == wanted and all(_same(way.fd, path, *files[path]) for path in files)
-    except (OSError, PathRefused):
+            is_whole = reached and number == len(wanted)
+            return is_whole and all(_same(folder, path, *files[path]) for path in files)
+    except (OSError, PathRefused, Beyond):
         return False
-
-
-def _files(folder: int) -> Iterable[str]:
-    for where, _, names, _ in os.fwalk(".", dir_fd=folder):
-        for name in names:
-            yield os.path.normpath(f"{where}/{name}")
 
 
 def _same(folder: int, path: str, content: bytes, mode: int) -> bool:
@@ -132,7 +134,7 @@ def _point(volume: int, name: str, target: str) -> None:
     try:
         os.rename(draft, name, src_dir_fd=volume, dst_dir_fd=volume)
     except IsADirectoryError:  # left by an older version of this cluster, or made by a pod
-        shutil.rmtree(name, dir_fd=volume)
+        file_trees.remove(name, volume, within_s=_REMOVING_S)
         os.rename(draft, name, src_dir_fd=volume, dst_dir_fd=volume)
 
 
@@ -160,4 +162,5 @@ def _remove(volume: int, name: str) -> None:
     try:
         os.unlink(name, dir_fd=volume)
     except IsADirectoryError:
-        shutil.rmtree(name, ignore_errors=True, dir_fd=volume)
+        with contextlib.suppress(OSError):
+            file_trees.remove(name, volume, within_s=_REMOVING_S)

@@ -1,15 +1,17 @@
-"""Removing what pods left on the disk: scratch directories at once, logs when they are old or too large."""
+"""Taking away what pods left on the disk: scratch directories at once, logs when they are old or too large."""
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from node import attempts
+from node.agent import memory_volumes
+from node.agent.trash import discard
 from node.paths import TMP, VOLUMES, WORK
+from node.shim import file_trees
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -23,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Left(NamedTuple):
-    """The directory of a pod that does not run."""
+    """The directory of a pod that does not run, and the size of its logs."""
 
     path: Path
     age_s: float
@@ -45,16 +47,16 @@ def clean(
             free_memory(layout, uid)
     left = []
     for path in _directories(layout):
-        if path.name not in running and (age := _age(path)) > FRESH_S:
+        if path.name not in running and (age := _age(layout, path)) > FRESH_S:
             if path.name not in living:
-                remove_scratch(path)
-            left.append(Left(path, age, _size(path)))
+                remove_scratch(layout, path.name)
+            left.append(Left(path, age, _size(layout, path.name)))
     total = sum(one.size for one in left)
     count = 0
     for one in sorted(left, key=lambda one: -one.age_s):
         old = one.age_s > days * DAY_S and one.path.name not in living
         if old or total > most_bytes:
-            shutil.rmtree(one.path, ignore_errors=True)
+            discard(one.path, layout.trash)
             total -= one.size
             count += 1
     if count:
@@ -62,10 +64,10 @@ def clean(
     return count
 
 
-def prune(container: Path, keep: int = attempts.KEPT) -> None:
+def prune(layout: Layout, uid: str, container: str, keep: int = attempts.KEPT) -> None:
     """Remove all but the latest attempts of a container that restarts again and again."""
-    for number in attempts.numbers(container)[:-keep]:
-        shutil.rmtree(container / str(number), ignore_errors=True)
+    for number in attempts.numbers(layout.container(uid, container))[:-keep]:
+        discard(layout.attempt(uid, container, number), layout.trash)
 
 
 def _directories(layout: Layout) -> Iterator[Path]:
@@ -76,32 +78,36 @@ def _directories(layout: Layout) -> Iterator[Path]:
 
 
 def _in_memory(layout: Layout) -> list[str]:
-    try:
-        return os.listdir(layout.memory)  # noqa: PTH208
-    except OSError:
+    """Return the pods that have volumes in memory."""
+    if not memory_volumes.is_own(layout.memory):
         return []
+    return [name for name in os.listdir(layout.memory) if name != layout.memory_trash.name]  # noqa: PTH208
 
 
 def free_memory(layout: Layout, uid: str) -> None:
     """Remove a pod's volumes in memory."""
-    shutil.rmtree(layout.memory / uid, ignore_errors=True)
+    if memory_volumes.is_own(layout.memory):
+        discard(layout.memory / uid, layout.memory_trash)
 
 
-def remove_scratch(path: Path) -> None:
+def remove_scratch(layout: Layout, uid: str) -> None:
     """Remove what a pod has in its directory beside the logs."""
     for name in (WORK, TMP, VOLUMES):
-        shutil.rmtree(path / name, ignore_errors=True)
+        discard(layout.pod(uid) / name, layout.trash)
 
 
-def _age(path: Path) -> float:
+def _age(layout: Layout, path: Path) -> float:
     """Return the seconds since something last happened to a pod's attempts."""
-    newest = max((entry.stat().st_mtime for entry in [path, *path.glob("*/*/status.json")]), default=0.0)
-    return time.time() - newest
+    ends = [
+        layout.attempt(path.name, container, number) / "status.json"
+        for container in attempts.containers(layout, path.name)
+        for number in attempts.numbers(layout.container(path.name, container))
+    ]
+    return time.time() - max(os.lstat(each).st_mtime for each in (path, *ends) if each.exists())
 
 
-def _size(path: Path) -> int:
+def _size(layout: Layout, uid: str) -> int:
     return sum(
-        os.lstat(os.path.join(folder, name)).st_blocks * 512  # noqa: PTH118
-        for folder, _, names in os.walk(path)
-        for name in names
+        file_trees.size(layout.container(uid, container)).bytes
+        for container in attempts.containers(layout, uid)
     )

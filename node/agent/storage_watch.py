@@ -1,4 +1,4 @@
-"""Looking at what pods with limits have on the disk, again and again, in a thread of its own."""
+"""Looking at what pods with limits have on the disk, and removing what was discarded, again and again, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING
 
 from node import attempts, storage
 from node.agent import retention
+from node.agent.trash import Trash
+from node.faults import Faults
 from node.paths import TMP, VOLUMES, WORK
+from node.shim import file_trees
 from node.storage import Limits, Used
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from kube.kinds.core import Pod
     from node.paths import Layout
+    from node.shim.file_trees import Size
 
 EVERY_S = 10.0  # as a kubelet does
-BLOCK = 512  # bytes, of st_blocks
+REMOVING_S = 3.0  # of that, for what was discarded
 log = logging.getLogger(__name__)
 
 
@@ -33,6 +38,8 @@ class StorageWatch:
         self._in_memory: set[str] = set()  # pods with volumes there
         self._to_clear: list[str] = []
         self._to_free: list[str] = []
+        self._trash = Trash(layout.memory_trash, layout.trash)
+        self._faults = Faults("looking at what pods have on the disk", log)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
 
@@ -65,52 +72,57 @@ class StorageWatch:
         return dict(self._excess)
 
     def look(self) -> None:
-        """Look once at every pod, and clear away what those had that were evicted, and volumes in memory of those that are over."""
+        """Look once at every pod, and clear away what those had that were evicted, and volumes in memory of those that are over.
+
+        A pod with more files or levels of directories than can be counted has too much of what it has a limit of.
+        """
         while self._to_free:
             retention.free_memory(self._layout, self._to_free.pop())
         while self._to_clear:
-            retention.remove_scratch(self._layout.pod(self._to_clear.pop()))
+            retention.remove_scratch(self._layout, self._to_clear.pop())
         for uid, limits in list(self._watched.items()):
-            if uid not in self._excess and (text := storage.excess(limits, used(self._layout, uid))):
+            if uid not in self._excess:
+                self._look_at(uid, limits)
+        self._trash.empty(REMOVING_S)
+
+    def _look_at(self, uid: str, limits: Limits) -> None:
+        try:
+            if text := storage.excess(limits, used(self._layout, uid)):
                 self._excess[uid] = text
+        except Exception as error:
+            # Whatever it is: others' limits hold all the same.
+            self._faults.note(error)
 
     def _run(self) -> None:
         while not self._stop.wait(EVERY_S):
             try:
                 self.look()
-            except OSError as error:
-                log.warning("the disk use of pods was not measured: %s", error)
+            except Exception as error:
+                # Whatever it is: without this thread no limit would hold any more.
+                self._faults.note(error)
 
 
 def used(layout: Layout, uid: str) -> Used:
     """Return what a pod has on the disk."""
     home = layout.pod(uid)
+    volumes, memory = _sizes(home / VOLUMES), _sizes(layout.memory / uid)
+    logs = {name: file_trees.size(home / name) for name in attempts.containers(layout, uid)}
+    scratch = {name: file_trees.size(home / name) for name in (WORK, TMP)}
+    every = (*volumes.values(), *memory.values(), *logs.values(), *scratch.values())
     return Used(
-        _each(home / VOLUMES),
-        {name: size(home / name) for name in attempts.containers(layout, uid)},
-        size(home / WORK) + size(home / TMP),
-        _each(layout.memory / uid),
+        _bytes(volumes),
+        _bytes(logs),
+        sum(_bytes(scratch).values()),
+        _bytes(memory),
+        next((each.beyond for each in every if each.beyond), ""),
     )
 
 
-def _each(folder: Path) -> dict[str, int]:
+def _sizes(folder: Path) -> dict[str, Size]:
     """Return the size of each entry of a directory, which need not exist."""
     names = [entry.name for entry in os.scandir(folder)] if folder.is_dir() else []
-    return {name: size(folder / name) for name in names}
+    return {name: file_trees.size(folder / name) for name in names}
 
 
-def size(folder: Path) -> int:
-    """Return the bytes that everything below a directory takes up on the disk; links are not followed, and a file with several names counts once."""
-    total, seen = 0, set()
-    for path, _, names in os.walk(folder):
-        for name in names:
-            try:
-                found = os.lstat(os.path.join(path, name))  # noqa: PTH118
-            except OSError:  # removed meanwhile
-                continue
-            if found.st_nlink > 1:
-                if found.st_ino in seen:
-                    continue
-                seen.add(found.st_ino)
-            total += found.st_blocks * BLOCK
-    return total
+def _bytes(sizes: Mapping[str, Size]) -> dict[str, int]:
+    return {name: storage.UNCOUNTED if each.beyond else each.bytes for name, each in sizes.items()}

@@ -15,7 +15,9 @@ from node.agent import environment, memory_volumes, published_files
 from node.agent.environment import ConfigError, Lookup
 from node.agent.lifecycle import Refusal
 from node.paths import VOLUMES, Layout, checked, inside
+from node.shim import file_trees
 from node.shim import users as shim_users
+from node.shim.file_trees import Beyond
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
 from node.shim.sources import open_source
@@ -164,8 +166,17 @@ class Volumes:
             elif is_new:
                 shim_users.give_folder(way.fd, self.group)
             elif claim is not None and self.group is not None:
-                shim_users.give_tree(way.fd, self.group)
+                self._give(way.fd, claim.claim_name, self.group)
         return Prepared(root, read_only=files is not None or (claim is not None and claim.read_only))
+
+    def _give(self, fd: int, name: str, group: int) -> None:
+        try:
+            file_trees.give(fd, group)
+        except Beyond as error:
+            raise ConfigError(
+                f'persistentvolumeclaim "{name}" cannot be given to the group {group}: it has {error}; '
+                "give it on the node with chgrp and chmod, its own directory last, or leave out fsGroup"
+            ) from None
 
     def _host_path(self, name: str, source: HostPathVolume) -> Prepared:
         within = self.lookup.host_paths(self.pod)

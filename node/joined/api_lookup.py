@@ -20,6 +20,7 @@ from kube.kinds.core import ConfigMap, Secret
 from kube.resources import CONFIGMAPS, SECRETS
 from node.agent.cluster import Dismissed
 from node.agent.environment import decoded
+from node.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,6 +73,7 @@ class ApiLookup:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look_forever, name="configuration", daemon=True)
         self._outage = Outage("looking for changes of ConfigMaps and Secrets", log)
+        self._faults = Faults("looking for changes of ConfigMaps and Secrets", log)
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """Return the values of a ConfigMap by key, None when there is no such ConfigMap."""
@@ -145,9 +147,9 @@ class ApiLookup:
                 self._outage.lasts(error)
             except Dismissed:
                 return  # the watch says so
-            except Exception:
+            except Exception as error:
                 # Whatever it is: without this thread pods would go on with what ConfigMaps and Secrets said before.
-                log.exception("the look for changes of ConfigMaps and Secrets has failed")
+                self._faults.note(error)
 
     def look(self) -> None:
         """Tell of what has changed since it was read."""

@@ -19,6 +19,7 @@ from cluster.remote.request import Unreachable
 from kube.errors import ApiError, NotFound
 from node.agent.cluster import Dismissed
 from node.agent.machine import LOOPBACK, valid_name
+from node.faults import Faults
 from node.joined import addresses, client, membership
 from node.joined.client import Client
 from node.joined.membership import Membership
@@ -133,6 +134,7 @@ class Renewal:
 
     def __init__(self, data: Path, joined: Membership) -> None:
         self._data, self._joined = data, joined
+        self._faults = Faults("renewing the node's token", log)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew_forever, name="renewal", daemon=True)
 
@@ -150,6 +152,9 @@ class Renewal:
                 join(self._data, self._joined, self._joined.name)
             except (Unreachable, Dismissed, JoinError, OSError) as error:
                 log.warning("the node's token was not renewed: %s", error)  # tomorrow, or the watch says why
+            except Exception as error:
+                # Whatever it is: without this thread the token would end.
+                self._faults.note(error)
 
 
 def _tell_skew(ahead_ms: int) -> None:

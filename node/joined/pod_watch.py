@@ -25,6 +25,7 @@ from cluster.store import Change
 from kube.errors import ApiError
 from kube.resources import PODS
 from node.agent.cluster import AWAY, Dismissed
+from node.faults import Faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,6 +60,7 @@ class PodWatch:
         self._stop = threading.Event()
         self._random = SystemRandom()
         self._outage = Outage("hearing of the node's pods", log)
+        self._faults = Faults("hearing of the node's pods", log)
         self._ours, self._theirs = socket.socketpair()
         for end in (self._ours, self._theirs):
             end.setblocking(False)
@@ -158,9 +160,9 @@ class PodWatch:
                 self._outage.lasts(f"an answer cannot be read: {error}")
             except ApiError as error:
                 self._answered(error)
-            except Exception:
+            except Exception as error:
                 # Whatever it is: without this thread the node would look well, and hear of no pod any more.
-                log.exception("the watch of the node's pods has failed")
+                self._faults.note(error)
             failures = failures + 1 if clock.monotonic() - begun < SHORT_S else 0
             if failures:
                 self._stop.wait(reflection.wait_s(failures, self._random.random()))

@@ -18,6 +18,7 @@ from websockets.exceptions import WebSocketException
 from cluster import clock
 from cluster.runtime.outage import Outage
 from node import usage
+from node.faults import Faults
 from node.link import answers, frames
 from node.link.frames import BadFrame, Frame, Kind
 from node.link.wire import NODE_READS, LinkLost, Wire
@@ -43,6 +44,7 @@ class Dialer:
         self._node = node
         self._layout = layout
         self._outage = Outage("the link by which the server reads logs and runs commands here", log)
+        self._faults = Faults("the link by which the server reads logs and runs commands here", log)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -74,8 +76,8 @@ class Dialer:
                 await self._once()
             except (OSError, WebSocketException, BadFrame, TimeoutError, ValueError) as error:
                 self._outage.lasts(error)
-            except Exception:
-                log.exception("the link has failed")
+            except Exception as error:
+                self._faults.note(error)
             # What lasted a while is worth a quick try; a server that refuses is asked ever less often.
             wait_s = AGAIN_S if clock.monotonic() - begun > MOST_AGAIN_S else min(2 * wait_s, MOST_AGAIN_S)
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))  # noqa: S311  so that nodes do not come together

@@ -20,9 +20,6 @@ FIRST, LAST = 0x70000000, 0x7FFDFFFF
 PLAIN = 1 << 16  # users that every container has: what Linux calls 16 bits
 EXTRA = 64  # more that a pod may name, of any number
 RANGES = (LAST + 1 - FIRST) // (PLAIN + EXTRA)
-# What a pod's group may do with what is in its volumes, as Kubernetes' kubelet has it.
-_FILE, _FOLDER = 0o660, 0o2770
-_STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def subordinate(range_: int, more: Sequence[int] = ()) -> tuple[Ids, ...]:
@@ -61,40 +58,3 @@ def give_folder(fd: int, group: int | None) -> None:
         os.chown(path, -1, group)
     os.chmod(path, 0o777 if group is None else 0o2777)
 
-
-def give_tree(root: int, group: int) -> None:
-    """Give all in a directory to a group that may change it, unless it has been given before, which the directory itself tells.
-
-    No link is followed. A file with several names is left alone: another name may be somebody else's.
-    """
-    found = os.fstat(root)
-    if found.st_gid == group and found.st_mode & _FOLDER == _FOLDER:
-        return
-    top = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
-    try:
-        for _, folders, files, folder in os.fwalk(".", dir_fd=top):
-            for name in (*folders, *files):
-                _give(name, folder, group)
-    finally:
-        os.close(top)
-    _change(root, group)
-
-
-def _give(name: str, folder: int, group: int) -> None:
-    try:
-        fd = os.open(name, _STEP, dir_fd=folder)
-    except OSError:  # removed meanwhile
-        return
-    try:
-        _change(fd, group)
-    finally:
-        os.close(fd)
-
-
-def _change(fd: int, group: int) -> None:
-    found = os.fstat(fd)
-    is_folder = stat.S_ISDIR(found.st_mode)
-    if is_folder or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
-        path = f"/proc/self/fd/{fd}"
-        os.chown(path, -1, group)
-        os.chmod(path, stat.S_IMODE(found.st_mode) | (_FOLDER if is_folder else _FILE))

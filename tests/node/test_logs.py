@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node import logs
+from node import attempts, logs
 from node.agent import retention
 from node.attempt import parse_us
 from node.paths import Layout
@@ -173,10 +173,11 @@ class TestRetention:
         assert {path.name for path in layout.pods.iterdir()} == {"age-1", "age-2"}
 
     def test_restarting_container_keeps_its_latest_attempts(self, tmp_path):
+        layout = Layout(tmp_path)
         for number in range(12):
-            (tmp_path / str(number)).mkdir()
-        retention.prune(tmp_path)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["10", "11", "9"]
+            layout.attempt("uid", "main", number).mkdir(parents=True)
+        retention.prune(layout, "uid", "main")
+        assert attempts.numbers(layout.container("uid", "main")) == [9, 10, 11]
 
 
 def test_tail_of_one_endless_line_is_bounded(directory):

@@ -118,7 +118,7 @@ MEMORY = {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
 
 
 def in_memory(node):
-    return sorted(one.name for one in node.agent.layout.memory.rglob("*"))
+    return sorted(one.name for one in node.agent.layout.memory.rglob("*") if one.name != "_trash")
 
 
 def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod(begun):
@@ -167,10 +167,11 @@ def test_pod_with_too_much_in_memory_is_evicted_and_its_memory_freed(begun):
 
 
 def test_what_a_pod_that_is_gone_left_in_memory_is_removed(begun):
-    lost = begun.agent.layout.memory / "lost"
-    lost.mkdir(parents=True)
-    (begun.agent.layout.memory / "kept").mkdir()
+    memory_volumes.begin(begun.agent.layout.memory)
+    for name in ("lost", "kept"):
+        (begun.agent.layout.memory / name).mkdir()
     retention.clean(begun.agent.layout, {"kept"}, set(), days=1, most_bytes=1 << 30)
+    begun.agent.storage.look()
     assert in_memory(begun) == ["kept"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kube.kinds.core import Pod
 from node import storage
-from node.agent import storage_watch
+from node.shim import file_trees
 from node.storage import Limits, Used
 
 MI = 1 << 20
@@ -92,12 +92,12 @@ def test_size_follows_no_link_and_counts_a_file_once(tmp_path):
     for folder in (inside, outside):
         folder.mkdir()
         (folder / "file").write_bytes(b"x" * MI)
-    before = storage_watch.size(inside)
+    before = file_trees.size(inside).bytes
     assert MI <= before < 2 * MI
     (inside / "link").symlink_to(outside)
     (inside / "folder").mkdir()
     os.link(inside / "file", inside / "folder" / "again")
-    assert storage_watch.size(inside) - before < MI
+    assert file_trees.size(inside).bytes - before < MI
 
 
 @pytest.mark.parametrize("what", ["volume", "scratch"])

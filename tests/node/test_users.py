@@ -12,7 +12,7 @@ from cluster.store import Create, store
 from kube.kinds.core import Pod
 from kube.resources import SECRETS
 from node import users
-from node.shim.users import give_tree
+from node.shim import file_trees
 from node.users import Asked, Own, User
 from tests.node.walled import mount, refused
 
@@ -171,7 +171,7 @@ def test_giving_a_tree_follows_no_link_and_leaves_files_with_several_names(tmp_p
     (volume / "link").symlink_to(outside)
     os.link(outside / "file", volume / "hard")
     fd = os.open(volume, os.O_PATH)
-    give_tree(fd, 55)
+    file_trees.give(fd, 55)
     os.close(fd)
     groups = {path.name: path.stat().st_gid for path in (volume, volume / "deep", volume / "deep" / "file")}
     assert groups == {"volume": 55, "deep": 55, "file": 55}

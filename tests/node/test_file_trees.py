@@ -1,0 +1,516 @@
+"""Trees that pods make: deep, large, locked, full of odd things, and changed while they are looked at."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import random
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster import clock
+from node import left
+from node.agent import storage_watch, trash
+from node.agent.engine_sweep import EngineSweep
+from node.agent.storage_watch import StorageWatch
+from node.paths import Layout
+from node.shim import file_trees, linux
+from node.shim.file_trees import Beyond, Bounds
+from node.usage import Sampler
+from tests.waiting import until
+
+MI = 1 << 20
+DEEP = 6000  # more than a path name may be long, and more than Python's recursion is deep
+NOBODY = 65534
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
+
+
+@pytest.fixture
+def place():
+    """A directory that is everybody's to reach."""
+    folder = Path(tempfile.mkdtemp(prefix="volcano-"))
+    folder.chmod(0o755)
+    yield folder
+    subprocess.run(["chattr", "-R", "-i", folder], check=False, capture_output=True)
+    file_trees.remove(folder, within_s=60)
+
+
+@pytest.fixture
+def tree(place):
+    folder = place / "tree"
+    folder.mkdir()
+    return folder
+
+
+def deepen(folder, levels=DEEP):
+    """Make directories within each other, each with a file in it."""
+    fd = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+        os.mkdir("d", dir_fd=fd)
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+    os.close(fd)
+
+
+def names(folder, **options):
+    return sorted(entry.name for _, entry in file_trees.walk(folder, **options))
+
+
+def as_ordinary_user(work):
+    """Do something in a process that root's rights do not help."""
+    if os.geteuid():
+        return work()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            ctypes.CDLL(None).prctl(4, 1)  # PR_SET_DUMPABLE, which lets it see its own /proc/self/fd
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return None
+
+
+def give_away(folder):
+    if os.geteuid() == 0:
+        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", folder], check=True)
+
+
+class TestDepth:
+    def test_a_tree_that_is_too_deep_to_be_counted_is_said_to_be(self, tree):
+        deepen(tree)
+        found = file_trees.size(tree)
+        assert found.beyond == "more than 100 levels of directories"
+
+    def test_a_tree_is_removed_however_deep_it_is(self, tree):
+        deepen(tree)
+        file_trees.remove(tree, within_s=60)
+        assert not tree.exists()
+
+    @pytest.mark.parametrize(
+        "do",
+        [
+            pytest.param(file_trees.size, id="size"),
+            pytest.param(lambda tree: file_trees.remove(tree, within_s=60), id="remove"),
+        ],
+    )
+    def test_descriptors_stay_few(self, tree, do):
+        deepen(tree)
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
+        open_before = len(list(Path("/proc/self/fd").iterdir()))
+        try:
+            do(tree)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+
+    def test_as_deep_as_the_bound_is_not_beyond_it(self, tree):
+        deepen(tree, 99)
+        assert file_trees.size(tree).beyond == ""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "beyond"),
+    [
+        pytest.param(Bounds(entries=20), "", id="within"),
+        pytest.param(Bounds(entries=9), "more than 9 files and directories", id="entries"),
+        pytest.param(Bounds(levels=1), "more than 1 levels of directories", id="levels"),
+        pytest.param(Bounds(seconds=-1), "", id="time is not the tree's fault"),
+    ],
+)
+def test_counting_ends_at_a_bound_and_names_it(tree, bounds, beyond):
+    for name in range(5):
+        (tree / str(name)).mkdir()
+        (tree / str(name) / "file").touch()
+    assert file_trees.size(tree, bounds).beyond == beyond
+
+
+def make_links(tree, outside):
+    (tree / "to-folder").symlink_to(outside)
+    (tree / "to-file").symlink_to(outside / "kept")
+    (tree / "to-nothing").symlink_to("nowhere")
+
+
+def make_device(tree, outside):
+    if os.geteuid():
+        pytest.skip("only root makes devices")
+    os.mknod(tree / "zero", 0o20666, os.makedev(1, 5))
+
+
+def make_socket(tree, outside):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tree / "socket"))
+
+
+def make_hard_links(tree, outside):
+    (tree / "one").write_bytes(b"x" * 4096)
+    for number in range(50):
+        os.link(tree / "one", tree / f"again-{number}")
+
+
+def make_odd_names(tree, outside):
+    for name in (b"\xff\xfe", b"new\nline", b"..x", b"a" * 255):
+        (tree / os.fsdecode(name)).mkdir()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make_links, id="links"),
+        pytest.param(lambda tree, outside: os.mkfifo(tree / "fifo"), id="fifo"),
+        pytest.param(make_socket, id="socket"),
+        pytest.param(make_device, id="device"),
+        pytest.param(make_hard_links, id="hard links"),
+        pytest.param(make_odd_names, id="names"),
+        pytest.param(lambda tree, outside: (tree / "hole").write_bytes(b"") or os.truncate(tree / "hole", 1 << 40), id="hole"),
+    ],
+)  # fmt: skip
+def test_whatever_is_in_a_tree_is_counted_and_removed_and_nothing_beside_it(place, tree, make):
+    outside = place / "outside"
+    outside.mkdir()
+    (outside / "kept").write_bytes(b"x" * MI)
+    make(tree, outside)
+    (tree / "folder").mkdir()
+    make(tree / "folder", outside)
+    assert file_trees.size(tree).bytes < 100_000
+    file_trees.remove(tree, within_s=10)
+    assert not tree.exists()
+    assert (outside / "kept").stat().st_size == MI
+
+
+def test_directories_that_nobody_may_enter_are_counted_as_they_are_and_removed(place, tree):
+    locked = tree / "locked"
+    (locked / "within").mkdir(parents=True)
+    (locked / "within" / "big").write_bytes(b"x" * MI)
+    for folder in (locked / "within", locked):
+        folder.chmod(0)
+    give_away(tree)
+    place.chmod(0o777)
+
+    def work():
+        assert file_trees.size(tree).bytes > MI
+        assert locked.stat().st_mode & 0o777 == 0
+        tree.chmod(0)
+        assert file_trees.size(tree).bytes > MI
+        file_trees.remove(tree, within_s=10)
+
+    as_ordinary_user(work)
+    assert not tree.exists()
+
+
+def test_what_is_somebody_elses_stays_and_is_named(place, tree):
+    (tree / "theirs").mkdir()
+    (tree / "mine").touch()
+    give_away(tree)
+    if os.geteuid():
+        pytest.skip("only root can make something that is somebody else's")
+    os.chown(tree / "theirs", 0, 0)
+    (tree / "theirs" / "file").touch()
+    place.chmod(0o777)
+
+    def work():
+        fd = os.open(tree, os.O_RDONLY)
+        assert file_trees.empty(fd, 5) == {"theirs": "theirs/file: Permission denied"}
+        os.close(fd)
+
+    as_ordinary_user(work)
+    assert [each.name for each in tree.iterdir()] == ["theirs"]
+
+
+@root_only
+def test_what_is_mounted_in_a_tree_is_neither_counted_nor_removed(place, tree):
+    outside = place / "outside"
+    outside.mkdir()
+    (outside / "kept").write_bytes(b"x" * MI)
+    for name in ("bound", "within/bound", "within/memory"):
+        (tree / name).mkdir(parents=True)
+    program = (
+        "from pathlib import Path\nfrom node.shim import file_trees\n"
+        f'tree = Path("{tree}")\n'
+        "print(file_trees.size(tree).bytes < 100_000)\n"
+        "try:\n    file_trees.remove(tree, within_s=5)\nexcept OSError as error:\n    print(error.strerror)\n"
+    )
+    script = (
+        f"mount --bind {outside} {tree}/bound && mount --bind {outside} {tree}/within/bound && "
+        f"mount -t tmpfs none {tree}/within/memory && head -c {MI} /dev/zero > {tree}/within/memory/kept && "
+        f"{sys.executable} -c '{program}' && ls {tree}/within/memory {tree}/bound"
+    )
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)  # fmt: skip
+    if "mount" in done.stderr:
+        pytest.skip(f"nothing can be mounted here: {done.stderr}")
+    assert done.stdout.split("\n")[:2] == ["True", "Directory not empty"], done.stderr
+    assert done.stdout.count("kept") == 2
+    assert (outside / "kept").stat().st_size == MI
+
+
+class TestChanges:
+    """Somebody changes the tree while it is looked at."""
+
+    def test_a_directory_that_is_moved_away_leads_nobody_to_where_it_is(self, place, tree):
+        elsewhere = place / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "secret").touch()
+        (tree / "a" / "b").mkdir(parents=True)
+        for folder in (tree, tree / "a", tree / "a" / "b"):
+            for number in range(3):
+                (folder / f"file-{number}").touch()
+        seen = []
+        for _, entry in file_trees.walk(tree):
+            seen.append(entry.name)
+            if entry.name.startswith("file") and (tree / "a" / "b").exists() and "b" in seen:
+                (tree / "a" / "b").rename(elsewhere / "b")
+        assert sorted(seen) == ["a", "b", *(f"file-{number}" for number in range(3) for _ in range(3))]
+
+    def test_a_directory_that_becomes_a_link_is_not_followed(self, place, tree):
+        (tree / "a").mkdir()
+        (place / "outside").mkdir()
+        (place / "outside" / "secret").touch()
+        seen = []
+        for _, entry in file_trees.walk(tree):
+            seen.append(entry.name)
+            (tree / "a").rmdir()
+            (tree / "a").symlink_to(place / "outside")
+        assert seen == ["a"]
+
+    def test_directories_that_are_moved_all_the_time_end_nothing(self, place, tree):
+        outside = place / "outside"
+        outside.mkdir()
+        (outside / "kept").touch()
+        for first in range(10):
+            for second in range(5):
+                (tree / f"{first}" / f"{second}" / "deep" / "deeper").mkdir(parents=True)
+        stop = threading.Event()
+
+        def move():
+            chance = random.Random(1)
+            while not stop.is_set():
+                source, target = (f"{chance.randrange(10)}/{chance.randrange(5)}" for _ in range(2))
+                for one, other in (
+                    (f"{source}/deep", f"{target}/deep"),
+                    (source, f"{target}/deep/{source[0]}"),
+                ):
+                    try:
+                        (tree / one).rename(tree / other)
+                    except OSError:
+                        continue
+
+        mover = threading.Thread(target=move)
+        mover.start()
+        try:
+            for _ in range(30):
+                assert "kept" not in names(tree)
+            fd = os.open(tree, os.O_RDONLY)
+            file_trees.empty(fd, 5)
+            os.close(fd)
+        finally:
+            stop.set()
+            mover.join()
+        file_trees.remove(tree, within_s=10)
+        assert (outside / "kept").exists()
+
+    def test_removal_ends_whoever_adds_to_what_is_removed(self, tree):
+        stop = threading.Event()
+
+        def add():
+            number = 0
+            while not stop.is_set():
+                number += 1
+                try:
+                    (tree / f"{number}" / "more").mkdir(parents=True)
+                except FileNotFoundError:
+                    tree.mkdir(exist_ok=True)
+
+        adder = threading.Thread(target=add)
+        adder.start()
+        began = time.monotonic()
+        try:
+            fd = os.open(tree, os.O_RDONLY)
+            assert file_trees.empty(fd, 0.5) == {}
+            os.close(fd)
+        finally:
+            stop.set()
+            adder.join()
+        assert time.monotonic() - began < 5
+
+
+@root_only
+def test_a_tree_that_is_too_large_to_be_given_says_so(tree):
+    (tree / "a" / "b").mkdir(parents=True)
+    fd = os.open(tree, os.O_PATH)
+    with pytest.raises(Beyond, match="more than 1 levels"):
+        file_trees.give(fd, 55, Bounds(levels=1))
+    os.close(fd)
+
+
+class TestTrash:
+    def test_what_is_discarded_is_gone_at_once_and_removed_bit_by_bit(self, place, tree):
+        deepen(tree, 300)
+        trash.discard(tree, place / "trash")
+        assert not tree.exists()
+        emptied = trash.Trash(place / "nothing", place / "trash")
+        for _ in range(10_000):
+            emptied.empty(0.001)
+            if not list((place / "trash").iterdir()):
+                break
+        assert not list((place / "trash").iterdir())
+
+    def test_what_is_not_there_is_not_missed(self, place):
+        trash.discard(place / "nothing", place / "trash")
+        trash.discard(place / "nothing" / "below", place / "nothing" / "trash")
+
+    def test_what_cannot_be_removed_is_told_once_and_tried_again_after_an_hour(
+        self, place, tree, caplog, monkeypatch
+    ):
+        (tree / "folder").mkdir()
+        for name in ("stays", "goes", "folder/goes"):
+            (tree / name).touch()
+        if subprocess.run(["chattr", "+i", tree / "stays"], check=False, capture_output=True).returncode:
+            pytest.skip("no file can be made immutable here")
+        trash.discard(tree, place / "trash")
+        emptied = trash.Trash(place / "trash")
+        for _ in range(3):
+            emptied.empty(1.0)
+        (left,) = (place / "trash").iterdir()
+        assert [each.name for each in left.iterdir()] == ["stays"]
+        assert [f"{left.name}/stays: Operation not permitted" in each.message for each in caplog.records] == [
+            True
+        ]
+        subprocess.run(["chattr", "-i", left / "stays"], check=True)
+        emptied.empty(1.0)
+        assert left.exists(), "it is not tried again at once"
+        later = clock.monotonic() + trash.AGAIN_S
+        monkeypatch.setattr(clock, "monotonic", lambda: later)
+        emptied.empty(1.0)
+        assert not left.exists()
+
+    def test_what_lies_in_another_file_system_is_removed_where_it_is(self, place):
+        other = Path(tempfile.mkdtemp(dir="/dev/shm"))
+        if other.stat().st_dev == place.stat().st_dev:
+            pytest.skip("one file system")
+        (other / "folder").mkdir()
+        trash.discard(other, place / "trash")
+        assert not other.exists()
+
+
+def work_of_storage(tmp_path, failing):
+    watch = StorageWatch(Layout(tmp_path))
+    watch.look = failing
+    return watch._run, watch.stop
+
+
+def work_of_sampler(tmp_path, failing):
+    sampler = Sampler(Layout(tmp_path), "n", list)
+    sampler.sample = failing
+    return sampler._run, sampler.stop
+
+
+@pytest.mark.parametrize(
+    "work",
+    [pytest.param(work_of_storage, id="disk"), pytest.param(work_of_sampler, id="usage")],
+)
+def test_a_thread_survives_every_exception_and_tells_each_kind_once(tmp_path, monkeypatch, caplog, work):
+    monkeypatch.setattr(storage_watch, "EVERY_S", 0.001)
+    monkeypatch.setattr("node.usage.EVERY_S", 0.001)
+    times = []
+
+    def failing():
+        times.append(1)
+        raise RecursionError if len(times) % 2 else KeyError("x")
+
+    run, stop = work(tmp_path, failing)
+    thread = threading.Thread(target=run)
+    thread.start()
+    until(lambda: len(times) > 6)
+    assert thread.is_alive()
+    stop()
+    thread.join()
+    assert sorted(record.exc_info[0].__name__ for record in caplog.records) == ["KeyError", "RecursionError"]
+
+
+def test_a_sweep_that_fails_is_told(tmp_path, caplog):
+    sweep = EngineSweep(Layout(tmp_path), None)
+
+    def failing():
+        raise KeyError("x")
+
+    for _ in range(2):
+        sweep._do(failing)
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+class TestAgent:
+    def test_a_pod_with_a_limit_whose_tree_cannot_be_counted_is_evicted_and_what_it_left_goes(self, node):
+        node.begin()
+        uid = node.shell(
+            f"touch {node.out}/runs; sleep 600", volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}],
+            terminationGracePeriodSeconds=0,
+        )  # fmt: skip
+        node.until((node.out / "runs").exists)
+        layout = node.agent.layout
+        deepen(layout.pod(uid) / "_volumes" / "v")
+        node.agent.storage.look()
+        status = node.until_phase("Failed")
+        assert status["reason"] == "Evicted"
+        assert status["message"] == (
+            'Usage of EmptyDir volume "v" exceeds the limit: more than 100 levels of directories, which cannot be counted, '
+            "and 1 GiB are allowed."
+        )
+        node.until(lambda: not node.agent.pods)
+        node.agent.storage.look()
+        assert not (layout.pod(uid) / "_volumes").exists()
+        until(lambda: node.agent.storage.look() or not list(layout.trash.iterdir()))
+
+    def test_a_deep_tree_of_a_pod_that_is_gone_ends_no_agent(self, node, settings):
+        settings.LOG_DAYS = 0
+        node.begin()
+        layout = node.agent.layout
+        for name in ("_work", "main"):
+            (layout.pod("gone") / name).mkdir(parents=True)
+            deepen(layout.pod("gone") / name)
+        old = time.time() - 3600
+        os.utime(layout.pod("gone"), (old, old))
+        node.agent.clean_at = 0
+        node.agent.work()
+        assert not layout.pod("gone").exists()
+        until(lambda: node.agent.storage.look() or not list(layout.trash.iterdir()))
+
+    def test_cleaning_that_fails_ends_no_agent_and_is_told_once(self, node, caplog, monkeypatch):
+        node.begin()
+
+        def failing(*_):
+            raise RecursionError
+
+        monkeypatch.setattr(type(node.agent.runtime), "clean", failing)
+        for _ in range(2):
+            node.agent.clean_at = 0
+            node.agent.work()
+        told = [each.exc_info[0] for each in caplog.records if each.name == "node.agent.agent"]
+        assert told == [RecursionError]
+
+
+@pytest.mark.parametrize("name", ["_work", "_tmp"])
+def test_a_pod_makes_no_process_a_shim(tmp_path, name):
+    layout = Layout(tmp_path)
+    fake = layout.pod("uid") / name / "0"
+    fake.mkdir(parents=True)
+    (fake / "claim").write_text(f"{os.getpid()} {linux.start_ticks(os.getpid())}")
+    assert left.shims(layout) == {}
+    shutil.move(layout.pod("uid") / name, layout.pod("uid") / "main")
+    assert left.shims(layout) == {os.getpid(): "uid"}
