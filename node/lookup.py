@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING
 
 from django.db import connections
 
-from cluster.access import hostpaths, makers
+from cluster.access import hostpaths, joining, makers
 from cluster.store import store
 from kube.errors import NotFound
 from kube.kinds.core import ConfigMap, Secret
-from kube.resources import CONFIGMAPS, SECRETS
-from node.agent.environment import decoded
+from kube.resources import CLAIMS, CONFIGMAPS, SECRETS
+from node.agent.environment import claim_of, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from cluster.runtime.outage import Outage
     from kube.kinds.core import Pod
+    from node.agent.environment import Claim
 
 
 def refused(outage: Outage, what: str, error: Exception) -> None:
@@ -44,6 +45,24 @@ class StoreLookup:
         except NotFound:
             return None
         return decoded(found.string_data, found.data)
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        """Return a claim, None when there is no such claim."""
+        try:
+            return claim_of(store.get(CLAIMS, namespace, name).object)
+        except NotFound:
+            return None
+
+    def existing_claims(self, uids: Collection[str]) -> set[str]:
+        """Return which of these claims there are."""
+        return {claim.uid for claim in store.find(CLAIMS, uid=uids)}
+
+    def cluster(self) -> str:
+        """Return by what the cluster is told from any other, "" in a store without namespaces."""
+        try:
+            return joining.cluster()
+        except NotFound:
+            return ""
 
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
         """Return the directories of this machine below which a pod may mount."""

@@ -12,6 +12,8 @@ from pathlib import Path
 
 LONGEST = 255  # bytes of a file's name
 WORK, TMP, VOLUMES, IDENTITY, DEVICES = "_work", "_tmp", "_volumes", "_pod.json", "_devices.json"
+CLAIMS = "_claims.json"  # of a pod: the uids of the claims that it was given, by name
+CLAIM, FILES = "claim.json", "files"  # of a claim: whose it is, and what is mounted
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory there is made for nobody else and judged before it is used
 
@@ -22,7 +24,8 @@ class Layout:
     def __init__(self, data: Path) -> None:
         self.root = data / "node"
         self.pods = self.root / "pods"
-        self.claims = self.root / "volumes"
+        self.claims = self.root / "claims"
+        self.named_claims = self.root / "volumes"  # where earlier versions had them, by namespace and name
         self.trash = self.root / "trash"
         self.hosts = self.root / "hosts"
         self.pulls = self.root / "pulls"  # credentials, as long as an image is pulled with them
@@ -43,9 +46,9 @@ class Layout:
         """Return one attempt's directory."""
         return self.container(uid, container) / str(number)
 
-    def claim(self, namespace: str, name: str) -> Path:
-        """Return the directory of a persistent volume claim; it is kept when pods go."""
-        return self.claims / checked(namespace) / checked(name)
+    def claim(self, uid: str) -> Path:
+        """Return the directory of a persistent volume claim, in which its files are in `FILES`."""
+        return self.claims / checked(uid)
 
 
 def checked(name: str) -> str:

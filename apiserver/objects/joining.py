@@ -1,4 +1,4 @@
-"""What a machine asks that is a node over the API, beside objects: whom it speaks to, to be taken on, and whose a pod is."""
+"""What a machine asks that is a node over the API, beside objects: whom it speaks to, to be taken on, whose a pod is, and which claims are left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cluster.store import store
 from kube import lenient
 from kube.errors import Forbidden
 from kube.kinds.core import Pod
-from kube.resources import PODS
+from kube.resources import CLAIMS, PODS
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -47,6 +47,19 @@ async def show_makers(request: Request) -> Response:
     """Whether everybody who had a hand in a pod of the node that asks is an administrator of all namespaces."""
     place = request.query.get("namespace", ""), request.query.get("name", "")
     return JSONResponse({"administrators": await threads.read(_are_administrators, request.actor, *place)})
+
+
+@routes.path("/node/claims", methods=("POST",))
+async def show_claims(request: Request) -> Response:
+    """Which of the claims that a node names by their uids there are: it keeps their files. The body is {"uids"}, the answer {"existing"}.
+
+    A node may read claims that its pods mention; here it asks about those of pods that are gone, and learns nothing beside.
+    """
+    if not access.node_of(request.actor):
+        raise Forbidden(f"{request.actor.name} is no node; only nodes keep the files of claims.")
+    uids = [each for each in lenient.sequence(await request.object(), "uids") if isinstance(each, str)]
+    found = await threads.read(lambda: store.find(CLAIMS, uid=uids))
+    return JSONResponse({"existing": [claim.uid for claim in found]})
 
 
 def _are_administrators(actor: Actor, namespace: str, name: str) -> bool:

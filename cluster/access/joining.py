@@ -96,7 +96,7 @@ def join(actor: Actor, asked: Asked, *, now: int | None = None) -> Joined:
         name = _name(row, asked)
         if not row.joins:
             Token.objects.filter(pk=row.pk).update(expires=now + LIFE_S * 1000)
-            return Joined(name, "", _cluster())
+            return Joined(name, "", cluster())
         own = Token.objects.filter(node=name, joins=False, revoked=None)
         if not own.filter(agent=asked.agent).exists():
             _check_free(name, is_named=row.node != ANY)
@@ -107,7 +107,7 @@ def join(actor: Actor, asked: Asked, *, now: int | None = None) -> Joined:
         row.node, row.agent = name, asked.agent
         row.save(update_fields=["node", "agent"])
         new = Token(node=name, agent=asked.agent, name="node")
-        return Joined(name, tokens.issued(actor, new, LIFE_S, now).secret, _cluster())
+        return Joined(name, tokens.issued(actor, new, LIFE_S, now).secret, cluster())
 
 
 def _row(actor: Actor, now: int) -> Token:
@@ -155,5 +155,6 @@ def _check_free(name: str, *, is_named: bool) -> None:
         )
 
 
-def _cluster() -> str:
+def cluster() -> str:
+    """Return the uid by which this cluster is told from any other."""
     return store.get(NAMESPACES, "", CLUSTER).uid

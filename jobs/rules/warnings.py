@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 
 class ClaimsView(Protocol):
-    """What may be asked about claims, about who makes their volumes, and about HyperNodes."""
+    """What may be asked about claims and about HyperNodes."""
 
     def claim(self, namespace: str, name: str) -> Object | None: ...
-    def runs_images(self) -> bool: ...
     def listed(self, resource: Resource, namespace: str) -> list[Object]: ...
 
 
@@ -157,17 +156,13 @@ def _missing_claims(spec: dict[str, Any], namespace: str, view: ClaimsView) -> I
 
 
 def _missing_claims_of_pods(spec: dict[str, Any], namespace: str, view: ClaimsView) -> Iterator[str]:
-    """A node of ours makes the directory of a claim that it is told, also where there is no claim (`node.paths.Layout.claim`)."""
-    follows = (
-        "wait until there is one" if view.runs_images() else "share a directory that no claim stands for"
-    )
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         for at, volume in enumerate(lenient.sequence(task, "template", "spec", "volumes")):
             name = lenient.text(volume, "persistentVolumeClaim", "claimName")
             if name and view.claim(namespace, name) is None:
                 yield (
                     f"spec.tasks[{number}].template.spec.volumes[{at}].persistentVolumeClaim.claimName: there is no claim {name} "
-                    f"in namespace {namespace}, so the pods {follows}. Create the claim first."
+                    f"in namespace {namespace}, so the pods wait until there is one. Create the claim first."
                 )
 
 

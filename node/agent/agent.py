@@ -21,7 +21,7 @@ from kube.kinds.core import Pod
 from kube.kinds.pod import ENDED
 from kube.meta import ObjectMeta
 from kube.resources import EVENTS, PODS
-from node.agent import events, hosts, prepare
+from node.agent import claims, events, hosts, prepare
 from node.agent.cluster import AWAY, Dismissed
 from node.agent.device_holders import DeviceHolders
 from node.agent.lifecycle import Refusal, start_of
@@ -94,11 +94,12 @@ class Agent:
         self.epoch_us = _epoch_us()
         self.write_again_at = 0.0
         self.outage = Outage("the node's work with the cluster", log)
-        self.faults = Faults("removing what pods left", log)
+        self.faults = Faults("removing what pods and claims left", log)
         self.clean_at = clock.monotonic() + CLEAN_S / 10
 
     def begin(self) -> None:
         """Announce the machine and take on its pods; to be called again when the cluster does not answer."""
+        claims.begin(self.layout)
         self.machine.announce()
         self.load()
 
@@ -399,6 +400,7 @@ class Agent:
         try:
             living = {stored.uid for stored in self.cluster.pods(self.machine.name)[1]}
             self.runtime.clean(living, set(self.pods))
+            claims.clean(self.layout, self.pods, self.cluster.lookup)
         except Dismissed:
             raise
         except AWAY as error:

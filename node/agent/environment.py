@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kube import amounts, quantity
+from kube.meta import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from kube.kinds.core import Container, EnvVar, EnvVarSource, KeyRef, Pod, ResourceFieldRef
+    from kube.meta import Object
     from node.status import Place
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
@@ -31,14 +33,30 @@ class ConfigError(Exception):
     """A container cannot be made ready for now: something that it refers to is not there."""
 
 
+class Claim(NamedTuple):
+    """A PersistentVolumeClaim: its uid, and when it was made, in seconds since the epoch."""
+
+    uid: str
+    made: float
+
+
 class Lookup(Protocol):
-    """What the node asks the cluster for; None when there is no ConfigMap or Secret of a name."""
+    """What the node asks the cluster for; None when there is no ConfigMap, Secret or claim of a name."""
 
     def config_map(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """Return the values of a ConfigMap by key."""
 
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """Return the values of a Secret by key."""
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        """Return a claim."""
+
+    def existing_claims(self, uids: Collection[str]) -> set[str]:
+        """Return which of these claims there are."""
+
+    def cluster(self) -> str:
+        """Return by what the cluster is told from any other; "" where it has no such thing."""
 
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
         """Return the directories of this machine below which a pod may mount; none when it may not at all."""
@@ -222,6 +240,12 @@ def resource_field(
     divisor = quantity.parse(str(reference.divisor)) if reference.divisor else 1
     unit = 1000 if resource == "cpu" else 1
     return str(-(-(amount or 0) // (unit * divisor or 1)))
+
+
+def claim_of(obj: Object) -> Claim:
+    """Return what a node wants to know of a stored claim."""
+    meta = obj["metadata"]
+    return Claim(meta["uid"], parse_time(meta["creationTimestamp"]) / 1000)
 
 
 def decoded(data: Mapping[str, str], binary: Mapping[str, str]) -> dict[str, bytes]:

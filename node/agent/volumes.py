@@ -11,7 +11,7 @@ import msgspec
 from cluster.access import hostpaths
 from kube.kinds.core import KeyToPath
 from node import storage, users
-from node.agent import environment, memory_volumes, published_files
+from node.agent import claims, environment, memory_volumes, published_files
 from node.agent.environment import ConfigError, Lookup
 from node.agent.lifecycle import Refusal
 from node.paths import VOLUMES, Layout, checked, inside
@@ -134,7 +134,7 @@ class Volumes:
     def prepare(self) -> dict[str, Prepared]:
         """Create every volume's directory with its content; return them by volume name.
 
-        ConfigError says which ConfigMap or Secret is missing. Called again, it
+        ConfigError says which ConfigMap, Secret or claim is missing. Called again, it
         brings the content up to date.
         """
         return {volume.name: self._prepare(volume) for volume in self.pod.spec.volumes}
@@ -150,7 +150,7 @@ class Volumes:
             return self._host_path(volume.name, volume.host_path)
         claim = volume.persistent_volume_claim
         if claim is not None:
-            root = self.layout.claim(self.pod.metadata.namespace, claim.claim_name)
+            root = claims.directory(self.layout, self.pod, claim.claim_name, self.lookup)
         else:
             root = inside(self.layout.pod(self.pod.metadata.uid) / VOLUMES, volume.name)
         top = self.layout.root

@@ -24,7 +24,7 @@ def daemon(data: Path, joined: Membership, *, wall: Wall | None = None) -> Daemo
     client = Client(joined.server)
 
     def connect(selector: selectors.BaseSelector) -> ApiCluster:
-        made.append(ApiCluster(client, joined.name, selector))
+        made.append(ApiCluster(client, joined.name, selector, joined.cluster))
         return made[0]
 
     found = Daemon(data, name=joined.name, wall=wall, connect=connect, address=address_towards(joined.url))

@@ -40,12 +40,12 @@ log = logging.getLogger(__name__)
 
 
 class ApiCluster:
-    """A cluster's API, for one node."""
+    """A cluster's API, for one node; `cluster` is its uid."""
 
-    def __init__(self, client: Client, node: str, selector: selectors.BaseSelector) -> None:
+    def __init__(self, client: Client, node: str, selector: selectors.BaseSelector, cluster: str) -> None:
         self._client = client
         self.listener = PodWatch(client, node, selector)
-        self.lookup = ApiLookup(client, self.listener.tell)
+        self.lookup = ApiLookup(client, self.listener.tell, cluster)
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="writes")
         self._events: dict[str, Stored] = {}  # by name, oldest first
 

@@ -1,4 +1,4 @@
-"""What containers are given from a cluster on another machine: ConfigMaps, Secrets, and whose pods are."""
+"""What containers are given from a cluster on another machine: ConfigMaps, Secrets, claims, and whose pods are."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from cluster.runtime.outage import Outage
 from cluster.store import Change
 from kube.errors import ApiError, Forbidden, NotFound
 from kube.kinds.core import ConfigMap, Secret
-from kube.resources import CONFIGMAPS, SECRETS
+from kube.resources import CLAIMS, CONFIGMAPS, SECRETS
 from node.agent.cluster import Dismissed
-from node.agent.environment import decoded
+from node.agent.environment import claim_of, decoded
 from node.faults import Faults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from cluster.store.types import Verb
     from kube.kinds.core import Pod
     from kube.meta import Object
     from kube.resources import Resource
+    from node.agent.environment import Claim
     from node.joined.client import Client
 
 LOOK_S = (
@@ -65,8 +66,9 @@ class ApiLookup:
     any more, which the server says by its refusal.
     """
 
-    def __init__(self, client: Client, tell: Callable[[Change], None]) -> None:
+    def __init__(self, client: Client, tell: Callable[[Change], None], cluster: str) -> None:
         self._client = client
+        self._cluster = cluster
         self._tell = tell
         self._read: dict[Key, Read] = {}
         self._lock = threading.Lock()
@@ -82,6 +84,21 @@ class ApiLookup:
     def secret(self, namespace: str, name: str) -> Mapping[str, bytes] | None:
         """Return the values of a Secret by key, None when there is no such Secret."""
         return self._values(Key(SECRETS.id, namespace, name))
+
+    def claim(self, namespace: str, name: str) -> Claim | None:
+        """Return a claim, None when there is no such claim."""
+        try:
+            return claim_of(self._client.ask("GET", paths.one(CLAIMS, namespace, name)))
+        except (NotFound, Forbidden):  # Forbidden: the pod is gone, or not bound to this node any more
+            return None
+
+    def existing_claims(self, uids: Collection[str]) -> set[str]:
+        """Return which of these claims there are."""
+        return set(self._client.ask("POST", "/node/claims", body={"uids": sorted(uids)})["existing"])
+
+    def cluster(self) -> str:
+        """Return by what the cluster is told from any other."""
+        return self._cluster
 
     def host_paths(self, pod: Pod) -> tuple[str, ...]:
         """Return the directories of this machine below which a pod may mount: those that this machine names, or all."""

@@ -7,7 +7,7 @@ import pytest
 from cluster import access
 from cluster.models import AuditEntry
 from cluster.store import Create, store
-from kube.resources import CONFIGMAPS, LEASES, NAMESPACES, NODES, PODS, SECRETS
+from kube.resources import CLAIMS, CONFIGMAPS, LEASES, NAMESPACES, NODES, PODS, SECRETS
 
 NODE, OTHER = "lab", "first"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -32,12 +32,15 @@ def lab(api):
     put(NAMESPACES, "kube-node-lease")
     put(LEASES, OTHER, "kube-node-lease", spec={"holderIdentity": OTHER})
     volumes = [{"name": "c", "configMap": {"name": "mine"}}, {"name": "s", "secret": {"secretName": "mine"}}]
+    volumes.append({"name": "p", "persistentVolumeClaim": {"claimName": "mine"}})
     put_pod("mine", NODE, volumes=volumes)
     put_pod("other", OTHER, volumes=[{"name": "s", "secret": {"secretName": "others"}}])
     put_pod("free", "")
     for kind in (CONFIGMAPS, SECRETS):
         for name in ("mine", "others", "nobodys"):
             put(kind, name, "default", data={})
+    for name in ("mine", "others"):
+        put(CLAIMS, name, "default", spec={})
     return api.as_(access.Actor(f"system:node:{NODE}", ("system:nodes", "system:authenticated")))
 
 
@@ -79,6 +82,8 @@ MAY = {
     "take its pod away": ("DELETE", f"{CORE}/pods/mine", None),
     "read a mentioned ConfigMap": ("GET", f"{CORE}/configmaps/mine", None),
     "read a mentioned Secret": ("GET", f"{CORE}/secrets/mine", None),
+    "read a mentioned claim": ("GET", f"{CORE}/persistentvolumeclaims/mine", None),
+    "ask which claims there are": ("POST", "/node/claims", {"uids": ["a-uid"]}),
     "tell of its pod": ("POST", f"{CORE}/events", event("mine")),
     "ask who it is": ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}),
     "ask whose its pod is": ("GET", "/node/makers?namespace=default&name=mine", None),
@@ -129,6 +134,8 @@ MAY_NOT = {
     "read a Secret of another node's pod": ("GET", f"{CORE}/secrets/others", None),
     "read a Secret of nobody": ("GET", f"{CORE}/secrets/nobodys", None),
     "read a Secret of that name elsewhere": ("GET", "/api/v1/namespaces/other/secrets/mine", None),
+    "read a claim of nobody": ("GET", f"{CORE}/persistentvolumeclaims/others", None),
+    "list claims": ("GET", f"{CORE}/persistentvolumeclaims", None),
     "list Secrets": ("GET", f"{CORE}/secrets", None),
     "watch one mentioned Secret": ("GET", f"{CORE}/secrets?watch=1&fieldSelector=metadata.name=mine", None),
     "change a mentioned ConfigMap": ("PATCH", f"{CORE}/configmaps/mine", {"data": {"a": "b"}}),
@@ -221,3 +228,21 @@ def test_an_owner_is_not_a_nodes_to_name(lab, api):
     owner = {"apiVersion": "v1", "kind": "Node", "name": OTHER, "uid": uid}
     body = {"metadata": {"name": NODE, "ownerReferences": [owner]}, **LEASE_BODY}
     assert lab.post(LEASE, body).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("uids", "answer"),
+    [
+        pytest.param(lambda uid: [uid, "another"], lambda uid: [uid], id="one of two"),
+        pytest.param(lambda uid: ["another", 7, None], lambda uid: [], id="none"),
+        pytest.param(lambda uid: "nonsense", lambda uid: [], id="no list"),
+    ],
+)
+def test_a_node_learns_which_claims_are_left_whose_files_it_keeps(lab, uids, answer):
+    uid = store.get(CLAIMS, "default", "others").uid
+    assert ask(lab, "POST", "/node/claims", {"uids": uids(uid)}).json() == {"existing": answer(uid)}
+
+
+def test_nobody_but_a_node_asks_which_claims_are_left(lab, api):
+    client = api.as_(access.Actor("somebody", ("system:authenticated",)))
+    assert ask(client, "POST", "/node/claims", {"uids": []}).status_code == 403

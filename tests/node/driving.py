@@ -14,7 +14,7 @@ from django.conf import settings
 
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
-from kube.resources import PODS
+from kube.resources import CLAIMS, PODS
 from node import attempts
 from node.agent.daemon import Daemon
 from node.agent.spawn import Spawner
@@ -138,6 +138,16 @@ class Node:
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
         spec["volumes"] = [*spec.get("volumes", ()), {"name": "out", "hostPath": {"path": str(self.out)}}]
+
+    def claim(self, name="c"):
+        """Make a claim; return its uid."""
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        metadata = {"name": name, "namespace": "d"}
+        return store.write(Create(CLAIMS, {"metadata": metadata, "spec": spec}))[0].uid
+
+    def files(self, claim):
+        """Return the directory of a claim's files."""
+        return self.data / "node" / "claims" / claim / "files"
 
     def shell(self, script, name="p", **spec):
         return self.submit(name, command=["sh", "-c", script], **spec)

@@ -372,6 +372,7 @@ class TestVolumes:
             {"name": "scratch", "emptyDir": {}},
             {"name": "kept", "persistentVolumeClaim": {"claimName": "c"}},
         ]
+        begun.claim()
         write = ["sh", "-c", "echo shared > $VOLUME_SCRATCH/f; echo kept > $VOLUME_KEPT/f"]
         read = ["sh", "-c", "[ $(cat $VOLUME_SCRATCH/f) = shared ]"]
         begun.submit(

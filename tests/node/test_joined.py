@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import selectors
 import shutil
 import socket
@@ -23,7 +24,8 @@ from cluster.remote.request import Unreachable
 from cluster.runtime import nudge
 from cluster.store import Create, Delete, Patch, retention, store
 from kube.kinds.core import Event, Lease, Node
-from kube.resources import CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
+from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
+from node.agent import claims
 from node.agent.cluster import Dismissed
 from node.joined import client, joining, membership
 from node.joined.joining import JoinError
@@ -97,6 +99,24 @@ def test_a_pod_runs_and_ends_as_on_the_clusters_own_machine(joined):
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
     assert status["hostIP"] == "127.0.0.1"
     assert "said" in log_of(joined, uid)
+
+
+def test_a_claims_files_are_found_by_its_uid_and_go_with_it(joined):
+    joined.begin()
+    uid = joined.claim()
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    main = {"name": "main", "command": ["sh", "-c", "touch $VOLUME_V/f"], "volumeMounts": mounts}
+    joined.submit(containers=[main], volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    joined.until_phase("Succeeded")
+    assert (joined.files(uid) / "f").exists()
+    os.utime(joined.files(uid).parent / "claim.json", (0, 0))
+    joined.until(lambda: not joined.agent.pods)
+    lookup = joined.agent.cluster.lookup
+    claims.clean(joined.agent.layout, (), lookup)
+    assert joined.files(uid).exists()
+    store.write(Delete(CLAIMS, "d", "c"))
+    claims.clean(joined.agent.layout, (), lookup)
+    assert not joined.files(uid).exists()
 
 
 def test_a_pod_gets_what_it_mentions_and_nothing_of_a_secret_is_kept_elsewhere(joined):

@@ -134,6 +134,7 @@ def test_user_cannot_become_root_again_nor_read_what_is_roots(rooted):
 
 def test_volumes_belong_to_the_pods_group(rooted):
     store.write(Create(SECRETS, {"metadata": {"name": "s", "namespace": "d"}, "data": {"key": "aHVzaA=="}}))
+    claim = rooted.claim()
     script = "touch $VOLUME_V/mine $VOLUME_C/mine; cat $VOLUME_S/key"
     rooted.submit(
         containers=[container(script, mount("v", "/v"), mount("c", "/c"), mount("s", "/s"), runAsUser=1234)],
@@ -145,7 +146,7 @@ def test_volumes_belong_to_the_pods_group(rooted):
         ],
     )  # fmt: skip
     rooted.until_phase("Succeeded")
-    (made,) = rooted.data.glob("node/volumes/d/c/mine")
+    made = rooted.files(claim) / "mine"
     assert (made.stat().st_uid, made.stat().st_gid) == (1234, 55)
 
 

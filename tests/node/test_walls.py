@@ -23,6 +23,7 @@ class TestSubPath:
     @pytest.mark.parametrize("kind", ["emptyDir", "persistentVolumeClaim"])
     def test_link_of_an_init_container_shows_nothing_of_the_cluster(self, begun, kind):
         source = {"claimName": "c"} if kind == "persistentVolumeClaim" else {}
+        begun.claim()
         begun.submit(
             volumes=[{"name": "v", kind: source}],
             initContainers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"), name="init")],
@@ -37,6 +38,7 @@ class TestSubPath:
 
     def test_link_in_a_claim_leads_no_other_pod_out(self, begun):
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+        begun.claim()
         begun.submit(
             "one",
             volumes=volumes,

@@ -1,0 +1,252 @@
+"""Claims' files: whose they are, how long they stay, and what becomes of those of an earlier version."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from cluster.store import Create, Delete, store
+from kube.kinds.core import Pod
+from kube.meta import ObjectMeta
+from kube.resources import CLAIMS, NAMESPACES
+from node.agent import claims
+from node.agent.cluster import Dismissed
+from node.agent.environment import Claim, ConfigError
+from node.paths import Layout
+from node.shim.shim import read_json
+from tests.node.walled import mount, refused
+
+HOUR = 3600.0
+VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+
+
+@pytest.fixture
+def begun(node):
+    for name in ("kube-system", "d"):
+        store.write(Create(NAMESPACES, {"metadata": {"name": name}}))
+    return node.begin()
+
+
+def run(node, script, name="p", **spec):
+    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
+    return node.submit(name, containers=[main], volumes=VOLUMES, **spec)
+
+
+def ended(node, script, name="p"):
+    """Run a pod with the claim to its end; return what it said."""
+    run(node, f"({script}) > {node.out}/said 2>&1", name)
+    node.until_phase("Succeeded", name)
+    return (node.out / "said").read_text()
+
+
+def delete_claim():
+    store.write(Delete(CLAIMS, "d", "c"))
+
+
+def delete_namespace():
+    delete_claim()  # as the controller of namespaces does before a namespace goes
+    store.write(Delete(NAMESPACES, "", "d"), Create(NAMESPACES, {"metadata": {"name": "d"}}))
+
+
+def age(node, *uids):
+    """Let the directories of claims be no longer fresh."""
+    for uid in uids:
+        os.utime(node.data / "node" / "claims" / uid / "claim.json", (time.time() - HOUR,) * 2)
+
+
+def clean(node):
+    node.agent.clean_at = 0
+    node.agent.work()
+
+
+@pytest.mark.parametrize("delete", [delete_claim, delete_namespace], ids=["claim", "namespace"])
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
+def test_a_claim_of_the_same_name_is_another_ones_and_empty(begun, delete, restarts):
+    first = begun.claim()
+    assert ended(begun, "echo of-sam > $VOLUME_V/secret", "sam") == ""
+    assert ended(begun, "cat $VOLUME_V/secret", "sam-again") == "of-sam\n"
+    delete()
+    if restarts:
+        begun.crash()
+        begun.again()
+    second = begun.claim()
+    assert ended(begun, "ls -A $VOLUME_V", "sa2") == ""
+    age(begun, first, second)
+    begun.until(lambda: not begun.agent.pods)
+    clean(begun)
+    assert not begun.files(first).exists()
+    assert begun.files(second).exists()
+    begun.agent.storage.look()
+    assert list(begun.agent.layout.trash.iterdir()) == []
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
+def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(begun, restarts):
+    first = begun.claim()
+    script = f"cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {begun.out}/go ]; do sleep 0.01; done; exit 1"
+    uid = run(begun, script, restartPolicy="OnFailure")
+    begun.until(lambda: (begun.files(first) / "f").exists())
+    delete_claim()
+    second = begun.claim()
+    if restarts:
+        begun.crash()
+        begun.again()
+    age(begun, first)
+    clean(begun)
+    assert (begun.files(first) / "f").exists()
+    begun.let_go()
+    begun.until_phase("Succeeded")
+    assert begun.status()["containerStatuses"][0]["restartCount"] == 1, (
+        "it began again with the files that it had"
+    )
+    assert not begun.files(second).exists()
+    assert read_json(str(begun.agent.layout.pod(uid) / "_claims.json")) == {"c": first}
+    begun.until(lambda: not begun.agent.pods)
+    clean(begun)
+    assert not begun.files(first).exists()
+
+
+def test_a_pod_waits_for_its_claim(begun):
+    run(begun, "echo here > $VOLUME_V/f")
+    assert "CreateContainerConfigError" in refused(begun, r'persistentvolumeclaim \"c\" not found')
+    uid = begun.claim()
+    begun.until_phase("Succeeded")
+    assert (begun.files(uid) / "f").read_text() == "here\n"
+
+
+class Cluster:
+    """A cluster that has some claims."""
+
+    def __init__(self, *found, name="one", made=0.0, answers=None) -> None:
+        self.found, self.name, self.made, self.answers = found, name, made, answers
+
+    def claim(self, namespace, name):
+        return Claim(self.found[0], self.made) if self.found else None
+
+    def existing_claims(self, uids):
+        if self.answers is not None:
+            raise self.answers
+        return set(self.found) & set(uids)
+
+    def cluster(self):
+        return self.name
+
+
+POD = Pod(metadata=ObjectMeta(name="p", namespace="d", uid="pod"))
+
+
+@pytest.fixture
+def layout(tmp_path):
+    found = Layout(tmp_path)
+    found.pod("pod").mkdir(parents=True)
+    return found
+
+
+def given(layout, cluster, old=True):
+    """Give a pod the claim of a cluster, with a file in it."""
+    claims.begin(layout)
+    files = claims.directory(layout, POD, "c", cluster)
+    files.mkdir(exist_ok=True)
+    (files / "f").touch()
+    if old:
+        os.utime(files.parent / "claim.json", (time.time() - HOUR,) * 2)
+    return files
+
+
+@pytest.mark.parametrize(
+    ("cluster", "pods", "old", "stays"),
+    [
+        pytest.param(Cluster(), (), True, False, id="gone"),
+        pytest.param(Cluster("u"), (), True, True, id="there"),
+        pytest.param(Cluster(), ("pod",), True, True, id="gone, and a pod has it"),
+        pytest.param(Cluster(), ("other",), True, False, id="gone, and another pod runs"),
+        pytest.param(Cluster(), (), False, True, id="made a moment ago"),
+        pytest.param(Cluster(name="two"), (), True, True, id="another cluster's"),
+        pytest.param(Cluster(name=""), (), True, True, id="a cluster that cannot be told from others"),
+    ],
+)
+def test_when_a_claims_files_go(layout, cluster, pods, old, stays):
+    files = given(layout, Cluster("u"), old)
+    claims.clean(layout, pods, cluster)
+    assert files.exists() == stays
+
+
+@pytest.mark.parametrize("error", [OSError(), KeyError("existing"), Dismissed()], ids=repr)
+def test_nothing_goes_while_the_cluster_does_not_answer(layout, error):
+    files = given(layout, Cluster("u"))
+    with pytest.raises(type(error)):
+        claims.clean(layout, (), Cluster(answers=error))
+    assert files.exists()
+
+
+def test_a_directory_that_no_agent_has_signed_stays(layout):
+    claims.begin(layout)
+    (layout.claims / "u" / "files").mkdir(parents=True)
+    claims.clean(layout, (), Cluster())
+    assert (layout.claims / "u").exists()
+
+
+def test_a_claim_that_is_not_there_is_told_and_nothing_is_made(layout):
+    claims.begin(layout)
+    with pytest.raises(ConfigError, match='persistentvolumeclaim "c" not found'):
+        claims.directory(layout, POD, "c", Cluster())
+    assert list(layout.claims.iterdir()) == []
+
+
+class TestUpdate:
+    """Earlier versions had claims' directories by namespace and name."""
+
+    @pytest.mark.parametrize(
+        ("made", "adopted"),
+        [
+            pytest.param(-HOUR, True, id="older than its directory"),
+            pytest.param(HOUR, False, id="made after the update"),
+        ],
+    )
+    def test_whose_an_earlier_directory_is(self, layout, made, adopted):
+        old = layout.named_claims / "d" / "c"
+        old.mkdir(parents=True)
+        (old / "kept").touch()
+        files = given(layout, Cluster("u", made=time.time() + made))
+        assert (files / "kept").exists() == adopted
+        assert (old / "kept").exists(), "as what it was, or as a link for pods that run"
+
+    def test_what_is_older_than_a_claim_is_of_one_before_it(self, layout):
+        old = layout.named_claims / "d" / "c"
+        old.mkdir(parents=True)
+        (old / "of-an-earlier-claim").touch()
+        time.sleep(0.02)
+        made = time.time()
+        time.sleep(0.02)
+        assert not (given(layout, Cluster("u", made=made)) / "of-an-earlier-claim").exists()
+
+    def test_what_a_pod_still_writes_after_the_update_makes_no_new_claim_the_old_one(self, layout):
+        old = layout.named_claims / "d" / "c"
+        old.mkdir(parents=True)
+        claims.begin(layout)
+        time.sleep(0.02)
+        made = time.time()
+        time.sleep(0.02)
+        (old / "of-an-earlier-claim").touch()
+        assert not (given(layout, Cluster("u", made=made)) / "of-an-earlier-claim").exists()
+
+    def test_a_directory_is_taken_once(self, layout):
+        old = layout.named_claims / "d" / "c"
+        old.mkdir(parents=True)
+        (old / "kept").touch()
+        given(layout, Cluster("u", made=time.time() - HOUR))
+        (layout.pod("pod") / "_claims.json").unlink()
+        assert not (given(layout, Cluster("w", made=time.time() - HOUR)) / "kept").exists()
+
+    def test_an_agent_of_this_version_finds_what_one_before_it_left(self, begun):
+        uid = begun.claim()
+        begun.crash()
+        layout = Layout(begun.data)
+        layout.claims.rmdir()
+        (layout.named_claims / "d" / "c").mkdir(parents=True)
+        (layout.named_claims / "d" / "c" / "kept").write_text("before")
+        begun.again()
+        assert ended(begun, "cat $VOLUME_V/kept") == "before"
+        assert (begun.files(uid) / "kept").exists()
