@@ -110,7 +110,7 @@ def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(begun, res
 
 def test_a_pod_waits_for_its_claim(begun):
     run(begun, "echo here > $VOLUME_V/f")
-    assert "CreateContainerConfigError" in refused(begun, r'persistentvolumeclaim \"c\" not found')
+    assert "CreateContainerConfigError" in refused(begun, r"persistentvolumeclaim \"c\" not found")
     uid = begun.claim()
     begun.until_phase("Succeeded")
     assert (begun.files(uid) / "f").read_text() == "here\n"
