@@ -1,4 +1,4 @@
-"""Whether who asks may do it: asked before a request is handled, and again while a watch lives."""
+"""Whether who asks may do it: asked before a request is handled, and again while what it opened lasts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def require(
     if node := access.node_of(actor):
         nodes.require(node, verb, target, place, name, fields)
         return
-    if access.allowed(actor, verb, target, place):
-        return
-    owner = None
-    if name and resource.stored:
-        owner = rights.owner_named(resource, place, name, ClusterView())
-    access.require(actor, verb, target, place, name, owner=owner)
+    view = ClusterView()
+    if not access.allowed(actor, verb, target, place):
+        owner = rights.owner_named(resource, place, name, view) if name and resource.stored else None
+        access.require(actor, verb, target, place, name, owner=owner)
+    if target in rights.JOINING:
+        rights.check_joining(actor, place, name, view)
 
 
 def fields_of(request: Request) -> str:

@@ -51,26 +51,16 @@ def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
     """Raise Forbidden for a pod, or an object with a pod template, with a path that its creator may not mount."""
     if access.decides_elsewhere(resource):
         return
-    for path in _paths(obj):
-        if _lies_below(path, settings.HOST_PATHS):
-            continue
-        name = lenient.text(obj, "metadata", "name")
-        if resource in SHARED:
-            detail = "The jobs of flows may mount only directories below those of VOLCANO_UI_HOST_PATHS."
-            raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {detail}')
-        if not makers.is_administrator(actor):
-            raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {remedy()}')
-
-
-def check_change(actor: Actor, resource: Resource, old: Object, new: Object) -> None:
-    """Raise Forbidden when a change brings a pod that mounts what whoever makes the change may not mount.
-
-    Pods and jobs stay as they are. What makes later ones can be changed, and who may not mount a
-    path himself must not decide what runs with it either: any change of such a pod counts.
-    """
-    known = [pod for pod in _pod_specs(old) if any(_paths_of(pod))]
-    if any(pod not in known for pod in _pod_specs(new) if any(_paths_of(pod))):
-        check_create(actor, resource, new)
+    path = next((path for path in _paths(obj) if not _lies_below(path, settings.HOST_PATHS)), "")
+    if not path or (makers.is_administrator(actor) and resource not in SHARED):
+        return
+    rule = (
+        "The jobs of flows may mount only directories below those of VOLCANO_UI_HOST_PATHS."
+        if resource in SHARED
+        else remedy()
+    )
+    name = lenient.text(obj, "metadata", "name")
+    raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {rule}')
 
 
 def within(pod: Pod) -> tuple[str, ...]:

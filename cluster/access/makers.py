@@ -1,4 +1,8 @@
-"""Who had a hand in a pod: who made it, and who made what controls it."""
+"""Who had a hand in a pod: who made it, and who made what controls it.
+
+Who changes what runs in it, or runs commands in it, would have one, too. They
+are let do so only if they might have made it (`cluster.api.rights`), and are not noted.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,30 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
+# How many, for how long, when and how urgently: an operator's work, which decides nothing about what runs.
+AMOUNTS = frozenset(
+    [
+        "replicas",
+        "minAvailable",
+        "minSuccess",
+        "parallelism",
+        "completions",
+        "maxRetry",
+        "backoffLimit",
+        "suspend",
+        "schedule",
+        "timeZone",
+        "concurrencyPolicy",
+        "startingDeadlineSeconds",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+        "successfulJobsHistoryLimit",
+        "failedJobsHistoryLimit",
+        "queue",
+        "priorityClassName",
+    ]
+)
+
 
 def is_administrator(actor: Actor) -> bool:
     """Say whether somebody is an administrator of all namespaces."""
@@ -36,7 +64,23 @@ def all_administrators(pod: Pod) -> bool:
     gain by it. So is a pod of a flow, in which several people have a hand.
     """
     people = set(_people(pod))
-    return bool(people) and all(map(_is_administrator, people))
+    return bool(people) and all(map(is_administrators, people))
+
+
+def has_a_hand(old: Object, new: Object) -> bool:
+    """Say whether who makes a change decides what runs in pods: all of a spec does, but AMOUNTS."""
+    return _work(new.get("spec")) != _work(old.get("spec"))
+
+
+def _work(value: object) -> object:
+    if isinstance(value, list):
+        return [_work(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    # In a template of pods all counts.
+    return {
+        key: each if key == "template" else _work(each) for key, each in value.items() if key not in AMOUNTS
+    }
 
 
 def _people(pod: Pod) -> Iterator[str | None]:
@@ -70,7 +114,8 @@ def _stored(resource: Resource, namespace: str, name: str) -> Object | None:
         return None
 
 
-def _is_administrator(name: str | None) -> bool:
+def is_administrators(name: str | None) -> bool:
+    """Say whether what somebody of this name made is an administrator's of all namespaces."""
     if name is None:
         return False
     user = get_user_model().objects.filter(username=name).values_list("pk", flat=True).first()

@@ -9,6 +9,9 @@ Rules beyond the table of `cluster.access.roles`:
 * An update of a queue that changes at most `spec.state` is opening or closing
   it, which operators may do.
 * A new pod that names its node asks for the right to bind pods.
+* Who decides what runs in a pod, by exec, attach or a change of what it is made from, has a hand in it
+  (`cluster.access.makers`): he must be allowed to make it himself, with the paths that it mounts, and on a node
+  without a wall.
 * The ConfigMap that configures the scheduler decides about everybody's jobs, so it asks for more than other
   ConfigMaps of its namespace, whoever made it.
 * Priority classes of the system's own are for administrators of all namespaces (`cluster.access.system_priorities`).
@@ -24,23 +27,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access import hostpaths, nodes, system_priorities
+from cluster.access import hostpaths, makers, nodes, system_priorities
 from cluster.access.ownership import creator_of, line, referred
-from cluster.api import metadata
+from cluster.api import metadata, walls
+from cluster.rules import node_walls
 from kube import lenient, resources, scheduler_configuration
-from kube.errors import Invalid, NotFound, forbidden
+from kube.errors import Forbidden, Invalid, NotFound, forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.access import Actor
     from cluster.api.cluster_view import ClusterView
+    from cluster.rules.node_walls import NodeWall
     from kube.meta import Object
     from kube.resources import Resource
 
 QUEUE_STATE = f"{resources.QUEUES.id}/state"
 BINDING = f"{resources.PODS.id}/binding"
 SCHEDULER = f"{resources.CONFIGMAPS.id}/scheduler"
+JOINING = frozenset({f"{resources.PODS.id}/exec", f"{resources.PODS.id}/attach"})
+RUNNING = (resources.PODS, resources.JOBS, resources.BATCH_JOBS, resources.CRON_JOBS)
 
 
 def owner_of(obj: Object, view: ClusterView) -> str | None:
@@ -132,9 +139,32 @@ def check_change(
     access.require(actor, verb, target, place, name, owner=owner_of(old, view))
     _check_configuration(actor, verb, resource, place, name)
     if new is not None:
-        hostpaths.check_change(actor, resource, old, new)
+        if makers.has_a_hand(old, new):
+            hostpaths.check_create(actor, resource, new)
+            if resource in RUNNING:
+                _check_walls(actor, resource, old, walls.told(), view)
         system_priorities.check_change(actor, resource, old, new)
         _check_owners(actor, new, known, view)
+
+
+def check_joining(actor: Actor, namespace: str, name: str, view: ClusterView) -> None:
+    """Raise Forbidden for exec and attach in a pod that the actor might not have made."""
+    if (pod := view.get(resources.PODS, namespace, name)) is None:
+        return
+    hostpaths.check_create(actor, resources.PODS, pod)
+    node = view.get(resources.NODES, "", lenient.text(pod, "spec", "nodeName"))
+    if node is not None and (wall := node_walls.read(node)) is not None:
+        _check_walls(actor, resources.PODS, pod, [wall], view)
+
+
+def _check_walls(
+    actor: Actor, resource: Resource, obj: Object, found: Sequence[NodeWall], view: ClusterView
+) -> None:
+    """Raise Forbidden for a hand in what may run on a node without a wall because an administrator made it."""
+    bare = next(filter(walls.is_for_administrators, found), None)
+    if bare and not makers.is_administrator(actor) and makers.is_administrators(owner_of(obj, view)):
+        detail = f"the node {bare.node} has no wall round pods. {walls.who_may(bare)}"
+        raise Forbidden.of(resource.id, metadata.name_of(obj), detail)
 
 
 def check_delete(actor: Actor, verb: str, resource: Resource, old: Object, view: ClusterView) -> None:

@@ -21,6 +21,11 @@ def told() -> list[NodeWall]:
     return [wall for node in ClusterView(store).machines() if (wall := node_walls.read(node)) is not None]
 
 
+def is_for_administrators(wall: NodeWall) -> bool:
+    """Say whether a node runs pods of administrators of all namespaces only."""
+    return not wall.holds and not settings.ALLOW_UNWALLED
+
+
 def who_may(wall: NodeWall) -> str:
     """Return whose pods run on a node; nothing where its wall holds."""
     if wall.holds:

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cluster import api
-from cluster.store import store
+from cluster.rules import node_walls
+from cluster.rules.leases import LEASE_NAMESPACE
+from cluster.store import Create, store
 from kube import resources
 from kube.errors import Forbidden, NotFound
 
@@ -102,16 +106,134 @@ def test_what_several_people_make_jobs_with_has_no_administrator_s_rights(admin,
     api.create(admin, kind, made_later(kind, "/srv/data"))
 
 
-def test_nobody_decides_what_runs_with_a_path_that_he_may_not_mount(person, admin):
+def job_of(cron):
+    return cron["spec"]["jobTemplate"]["spec"]
+
+
+def set_in(*path, **fields):
+    """Return a change that sets fields at a path below an object."""
+
+    def change(obj):
+        for key in path:
+            obj = obj[key]
+        obj.update(fields)
+
+    return change
+
+
+def other_task(cron):
+    job_of(cron)["tasks"].append(
+        {"name": "u", "replicas": 1, "template": {"spec": {**spec("/srv/data"), "restartPolicy": "Never"}}}
+    )
+
+
+IN_JOB = ("spec", "jobTemplate", "spec")
+IN_TASK = (*IN_JOB, "tasks", 0)
+IN_POD = (*IN_TASK, "template", "spec")
+POLICY = {"event": "PodFailed", "action": "RestartJob"}
+# Changes of what an administrator of everything made: by name, the kind, the change, and whether it decides what runs.
+CHANGES = {
+    "command": (resources.CRON_JOBS, set_in(*IN_POD, "containers", 0, command=["rm"]), True),
+    "environment": (
+        resources.CRON_JOBS,
+        set_in(*IN_POD, "containers", 0, env=[{"name": "LD_PRELOAD", "value": "/tmp/x"}]),
+        True,
+    ),
+    "path": (resources.CRON_JOBS, set_in(*IN_POD, "volumes", 0, hostPath={"path": "/etc"}), True),
+    "annotations of pods": (
+        resources.CRON_JOBS,
+        set_in(*IN_TASK, "template", metadata={"annotations": {"a": "b"}}),
+        True,
+    ),
+    "plugins": (resources.CRON_JOBS, set_in(*IN_JOB, plugins={"ssh": []}), True),
+    "policies": (resources.CRON_JOBS, set_in(*IN_JOB, policies=[POLICY]), True),
+    "policies of a task": (resources.CRON_JOBS, set_in(*IN_TASK, policies=[POLICY]), True),
+    "volumes of a job": (
+        resources.CRON_JOBS,
+        set_in(*IN_JOB, volumes=[{"mountPath": "/lib", "volumeClaimName": "mine"}]),
+        True,
+    ),
+    "scheduler": (resources.CRON_JOBS, set_in(*IN_JOB, schedulerName="volcano-other"), True),
+    "a task beside": (resources.CRON_JOBS, other_task, True),
+    "image of a pod": (resources.PODS, set_in("spec", "containers", 0, image="other"), True),
+    "replicas": (resources.CRON_JOBS, set_in(*IN_TASK, replicas=3), False),
+    "minAvailable": (resources.CRON_JOBS, set_in(*IN_JOB, minAvailable=1), False),
+    "suspend": (resources.CRON_JOBS, set_in("spec", suspend=True), False),
+    "schedule": (resources.CRON_JOBS, set_in("spec", schedule="@hourly"), False),
+    "labels": (resources.CRON_JOBS, set_in("metadata", labels={"a": "b"}), False),
+    "replicas of a job": (resources.JOBS, set_in("spec", "tasks", 0, replicas=2), False),
+    "deadline of a pod": (resources.PODS, set_in("spec", activeDeadlineSeconds=60), False),
+}
+
+
+def updated(actor, kind, obj):
+    return api.update(actor, kind, obj)
+
+
+def patched(actor, kind, obj):
+    change = {"metadata": {"labels": obj["metadata"].get("labels") or {}}, "spec": obj["spec"]}
+    return api.patch(actor, kind, "default", "x", change)
+
+
+def applied(actor, kind, obj):
+    config = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+    config["metadata"] = {
+        key: obj["metadata"][key] for key in ("name", "namespace", "labels") if key in obj["metadata"]
+    }
+    config.pop("status", None)
+    return api.apply(actor, kind, "default", "x", config, manager="tests", force=True)
+
+
+@pytest.mark.parametrize("verb", [updated, patched, applied])
+@pytest.mark.parametrize("who", ["operator", "administrator", "everywhere"])
+@pytest.mark.parametrize(("kind", "change", "decides"), CHANGES.values(), ids=CHANGES)
+def test_nobody_decides_what_runs_with_a_path_that_he_may_not_mount(
+    person, admin, who, verb, kind, change, decides
+):
+    if kind is resources.CRON_JOBS:
+        api.create(admin, kind, made_later(kind, "/srv/data"))
+    else:
+        create(admin, POD if kind is resources.PODS else JOB, "/srv/data")
+    roles = {"everywhere": "administrator"} if who == "everywhere" else {"default": who}
+    actor = person("olga", **roles)
+    before = store.get(kind, "default", "x")
+    new = json.loads(before.body)
+    change(new)
+    if decides and who != "everywhere":
+        with pytest.raises(Forbidden, match=r'"x" is forbidden: hostPath "/(srv/data|etc)" is not allowed'):
+            verb(actor, kind, new)
+        assert store.get(kind, "default", "x").revision == before.revision
+    else:
+        verb(actor, kind, new)
+        assert store.get(kind, "default", "x").revision > before.revision
+
+
+def test_whoever_takes_the_path_away_decides_the_rest(person, admin):
     kind = resources.CRON_JOBS
-    wanted = made_later(kind, "/srv/data")
-    api.create(admin, kind, wanted)
+    api.create(admin, kind, made_later(kind, "/srv/data"))
+    pod = set_in(*IN_POD, volumes=[])
+    new = json.loads(store.get(kind, "default", "x").body)
+    pod(new)
+    set_in(*IN_POD, "containers", 0, command=["rm"])(new)
+    api.update(person("olga", default="operator"), kind, new)
+
+
+@pytest.mark.parametrize(("says", "allowed"), [("none: no Landlock", False), ("holds with Landlock", True)])
+def test_nobody_decides_what_runs_without_a_wall(person, admin, settings, says, allowed):
+    kind = resources.CRON_JOBS
+    store.write(
+        Create(resources.NODES, {"metadata": {"name": "n", "annotations": {node_walls.ANNOTATION: says}}}),
+        Create(resources.LEASES, {"metadata": {"name": "n", "namespace": LEASE_NAMESPACE}}),
+    )
+    cron = made_later(kind, "/srv/data")
+    set_in(*IN_POD, volumes=[])(cron)
+    api.create(admin, kind, cron)
     olga = person("olga", default="operator")
-    api.patch(olga, kind, "default", "x", {"metadata": {"labels": {"a": "b"}}, "spec": {"suspend": True}})
-    other = made_later(kind, "/srv/data")
-    pod = other["spec"]["jobTemplate"]["spec"]["tasks"][0]["template"]["spec"]
-    pod["containers"][0]["command"] = ["rm", "-rf", "/"]
-    for change in (other, made_later(kind, "/etc")):
-        with pytest.raises(Forbidden, match=r'hostPath "/(srv/data|etc)" is not allowed'):
-            api.patch(olga, kind, "default", "x", {"spec": change["spec"]})
-    api.patch(admin, kind, "default", "x", {"spec": other["spec"]})
+    other = {"spec": {"jobTemplate": {"spec": {"plugins": {"ssh": []}}}}}
+    if not allowed:
+        with pytest.raises(
+            Forbidden, match=r"the node n has no wall round pods. Only pods of administrators"
+        ):
+            api.patch(olga, kind, "default", "x", other)
+        settings.ALLOW_UNWALLED = True
+    api.patch(olga, kind, "default", "x", other)
