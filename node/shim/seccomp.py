@@ -34,7 +34,8 @@ _NAMESPACES = (
 )
 # Families of sockets that programs use: local, IPv4 and IPv6, and questions to the kernel about the network. Of the others the
 # kernel loads what nobody has looked at for years, and by some one talks to what runs a virtual machine.
-FAMILIES = (1, 2, 10, 16)
+_NETLINK, _NETLINK_ROUTE = 16, 0
+FAMILIES = (1, 2, 10, _NETLINK)
 # Requests to a terminal that put words into its input, as if somebody had typed them.
 _TYPING = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
@@ -126,9 +127,14 @@ def program(machine: str, *, tracing: bool, limiting: bool) -> bytes:
             allow,
         ]
     for name in ("socket", "socketpair"):
-        lines += [_when(_EQUAL, found.calls[name], 0, 3 + len(FAMILIES)), _load(_argument(0))]
-        lines += [_when(_EQUAL, family, len(FAMILIES) - at) for at, family in enumerate(FAMILIES)]
-        lines += [_return(_ERRNO | errno.EAFNOSUPPORT), allow]
+        free = [family for family in FAMILIES if family != _NETLINK]
+        lines += [_when(_EQUAL, found.calls[name], 0, 7 + len(free)), _load(_argument(0))]
+        lines += [_when(_EQUAL, family, 4 + len(free) - at) for at, family in enumerate(free)]
+        lines += [_when(_EQUAL, _NETLINK, 1), _return(_ERRNO | errno.EAFNOSUPPORT)]
+        # Of the kernel's protocols the one of addresses and routes, which getaddrinfo() asks. Others list all sockets of the
+        # machine, or tell of its devices. What asks for those then goes on as with a kernel that was built without.
+        lines += [_load(_argument(2)), _when(_EQUAL, _NETLINK_ROUTE, 1)]
+        lines += [_return(_ERRNO | errno.EPROTONOSUPPORT), allow]
     if not limiting:
         # With a limit of its time a process is ended as by a signal. 0 is the caller itself, for which C libraries use it.
         lines += [_when(_EQUAL, found.calls["prlimit64"], 0, 4), _load(_argument(0))]

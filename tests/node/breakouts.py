@@ -31,7 +31,7 @@ PROCESS_VM_READV, PROCESS_VM_WRITEV, PTRACE, KCMP = (310, 311, 101, 312) if X86 
 SYSLOG, QUOTACTL, KEXEC_LOAD, ACCT, PRCTL = (103, 179, 246, 163, 157) if X86 else (116, 60, 104, 89, 167)
 IO_URING_SETUP, PIDFD_GETFD, OPEN_TREE, FSOPEN, CLONE3 = 425, 438, 428, 430, 435  # the same on all
 NEWUSER, NEWNS = 0x10000000, 0x00020000
-AF_TIPC = 30
+AF_TIPC, NETLINK_SOCK_DIAG = 30, 4
 PTRACE_SEIZE, TIOCSTI = 0x4206, 0x5412
 ATTACKS = {}
 
@@ -621,6 +621,12 @@ def machine_memory(at):
 @attack("talk to what runs the machine (vsock)")
 def vsock(at):
     with socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM):
+        return True
+
+
+@attack("list the sockets of the machine (sock_diag)")
+def sock_diag(at):
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG):
         return True
 
 

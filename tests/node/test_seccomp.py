@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from node.shim import seccomp
 
-ALLOW, EPERM, ENOSYS, EAFNOSUPPORT = 0x7FFF0000, 0x00050001, 0x00050026, 0x00050061
+ALLOW, EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT = (
+    0x7FFF0000,
+    0x00050001,
+    0x00050026,
+    0x00050061,
+    0x0005005D,
+)
 NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 FORK, THREAD = 17, 0x3D0F00  # the flags of fork() and of pthread_create()
 
@@ -99,6 +105,32 @@ def test_sockets_are_of_four_families(machine, name):
     said = {family: answer(code, known.audit, known.calls[name], family, 1, 0) for family in range(64)}
     allowed = {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
     assert said == {family: ALLOW if family in allowed else EAFNOSUPPORT for family in range(64)}
+
+
+@pytest.mark.parametrize(
+    ("family", "protocol", "said"),
+    [
+        pytest.param(socket.AF_NETLINK, 0, ALLOW, id="addresses and routes"),
+        pytest.param(
+            socket.AF_NETLINK, 1 << 32, ALLOW, id="with upper bits that the kernel does not look at"
+        ),
+        *(
+            pytest.param(socket.AF_NETLINK, protocol, EPROTONOSUPPORT, id=name)
+            for name, protocol in {
+                "sock_diag": 4,
+                "audit": 9,
+                "uevent": 15,
+                "generic": 16,
+                "rdma": 20,
+            }.items()
+        ),
+        pytest.param(socket.AF_INET, socket.IPPROTO_UDP, ALLOW, id="another family"),
+    ],
+)
+def test_of_netlink_there_is_one_protocol(machine, family, protocol, said):
+    known = seccomp.MACHINES[machine]
+    code = seccomp.program(machine, tracing=False, limiting=False)
+    assert answer(code, known.audit, known.calls["socket"], family, socket.SOCK_RAW, protocol) == said
 
 
 @pytest.mark.parametrize(
