@@ -207,8 +207,12 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
     # What its rights keeper asks and tells.
 
     def flowing(self) -> dict[str, tuple[Stream, StreamRequest]]:
-        """Return the streams by name."""
-        return {name: (stream, request) for name, (_, stream, request) in self.streams.items()}
+        """Return the streams that go on, by name."""
+        return {
+            name: (stream, request)
+            for name, (task, stream, request) in self.streams.items()
+            if not task.done()
+        }
 
     async def heed(self, standing: Standing) -> None:
         """Read topics with the rights of now, and end what these do not allow any more."""
@@ -223,5 +227,5 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
                 await self._join(topic, 0)
         for name, why in standing.denied.items():
             if name in self.streams:
-                self.streams[name][0].cancel()
+                self._unsubscribe(name)
                 self.offer(messages.denied(name, why))

@@ -463,3 +463,28 @@ async def test_a_followed_log_ends_with_the_right_that_opened_it(alice):
         await world.until(
             lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends"
         )
+
+
+async def told_after_looks(tab):
+    """What a tab was denied, when its rights have been looked at twice more."""
+    for _ in range(2):
+        await hub.current().rights._look()
+    await tab.ask(op="ping")
+    await tab.hear(op="head", revision=await in_db(store.revision)())
+    return [message["id"] for message in tab.got if message["op"] == "denied"]
+
+
+async def test_the_loss_of_a_right_is_told_once(alice):
+    async with Tab(alice) as tab:
+        await tab.ask(op="subscribe", id="s1", stream="test-follow")
+        await tab.hear(op="log", text="begun")
+        await in_db(RoleBinding.objects.filter(user=alice).update)(namespace="elsewhere")
+        await tab.hear(op="denied", id="s1")
+        assert await told_after_looks(tab) == ["s1"]
+
+
+async def test_a_stream_that_never_began_is_denied_once(alice):
+    async with Tab(alice) as tab:
+        await tab.ask(op="subscribe", id="s1", stream="test-log?pod=secret")
+        await tab.hear(op="denied", id="s1")
+        assert await told_after_looks(tab) == ["s1"]
