@@ -53,3 +53,11 @@ def test_each_image_has_a_version_and_can_be_given_by_its_digest(compose):
     assert "latest" not in {each[2] for each in found}
     base = re.search(r"^ARG BASE=(\S+)$", (FOLDER / "Containerfile").read_text(), re.MULTILINE)[1]
     assert named[0] == f"${{BASE_IMAGE:-{base}}}"
+
+
+def test_in_kubernetes_people_are_acted_as_by_name():
+    """A right to impersonate that names nobody is one to be system:masters."""
+    roles = yaml.safe_load_all((FOLDER / "kubernetes" / "base" / "roles.yaml").read_text())
+    rules = [rule for role in roles for rule in role["rules"] if "impersonate" in rule["verbs"]]
+    assert rules
+    assert [rule for rule in rules if not rule.get("resourceNames")] == []
