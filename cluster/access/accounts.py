@@ -6,7 +6,9 @@ audit row in the same transaction. One-time links and failed logins are in
 `cluster.access.logins`.
 
 A user who is deactivated, or whose password somebody else sets, loses his
-sessions at once; sockets and streams end within two seconds.
+sessions at once; sockets and streams end within two seconds. The tokens of one
+who is deactivated are worth nothing meanwhile; with a new password they are
+revoked if that is asked for.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from cluster import access
-from cluster.access import audit
+from cluster.access import audit, tokens
 from cluster.access.audit import Deed
 from cluster.access.logins import ensure_administrator, login_link
 from cluster.access.roles import EVERYWHERE, Role
@@ -68,20 +70,22 @@ class Account:
     superuser: bool
     has_password: bool
     at_provider: bool
+    tokens: int
     groups: tuple[str, ...]
     bindings: tuple[Binding, ...]
 
 
 def users() -> list[Account]:
-    """Return every account by name, in four queries."""
+    """Return every account by name, in five queries."""
     bindings = defaultdict(list)
     for row in RoleBinding.objects.filter(user__isnull=False).order_by("namespace"):
         bindings[row.user_id].append(row)
     found = User.objects.order_by("username").prefetch_related("groups", "identities")
-    return [_account(user, bindings[user.pk]) for user in found]
+    counts = tokens.counted()
+    return [_account(user, bindings[user.pk], counts[user.pk]) for user in found]
 
 
-def _account(user: User, bindings: list[RoleBinding]) -> Account:
+def _account(user: User, bindings: list[RoleBinding], living: int) -> Account:
     return Account(
         id=user.pk,
         name=user.username,
@@ -89,6 +93,7 @@ def _account(user: User, bindings: list[RoleBinding]) -> Account:
         superuser=user.is_superuser,
         has_password=user.has_usable_password(),
         at_provider=bool(user.identities.all()),
+        tokens=living,
         groups=tuple(sorted(group.name for group in user.groups.all())),
         bindings=tuple(_binding(b, user.username) for b in bindings),
     )
@@ -130,16 +135,22 @@ def create_user(actor: Actor, name: str, *, password: str = "", groups: Iterable
     return user
 
 
-def set_password(actor: Actor, user: User, password: str) -> None:
-    """Give a user a password: one's own, or anybody's for an administrator. Ends his sessions."""
+def set_password(actor: Actor, user: User, password: str, *, revoke: bool = False) -> int:
+    """Give a user a password: one's own, or anybody's for an administrator. Ends his sessions, and with `revoke` his tokens.
+
+    Tokens are those of this cluster's API; how many were revoked is returned.
+    """
     if actor.user_id != user.pk:
         access.require(actor, "update", "users", "", user.username)
     _check_password(password, user)
     user.set_password(password)
     with account_transaction():
         user.save(update_fields=["password"])
-        _record(actor, "set-password", "users", user.username)
+        revoked = tokens.revoke_all(actor, user) if revoke else 0
+        said = f"Sessions ended, tokens revoked: {revoked}."
+        _record(actor, "set-password", "users", user.username, message=said)
         end_sessions(user)
+    return revoked
 
 
 def set_active(actor: Actor, user: User, *, active: bool) -> None:

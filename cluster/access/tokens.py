@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -185,6 +186,11 @@ def of_user(user: User, *, now: int | None = None) -> QuerySet[Token]:
     return _living(now).filter(user=user)
 
 
+def counted() -> Counter[int]:
+    """Return how many tokens each user has, by his id."""
+    return Counter(_living(None).filter(user__isnull=False).values_list("user", flat=True))
+
+
 def visible(actor: Actor, *, now: int | None = None) -> list[Token]:
     """Return the tokens that the actor may revoke as an administrator: of users and nodes, and of service accounts where he is one."""
     users = access.allowed(actor, "update", "users", "")
@@ -213,6 +219,11 @@ def revoke(actor: Actor, number: int, *, now: int | None = None) -> Token:
                 others.update(revoked=row.revoked)
             _record(actor, "revoke-token", row, f"Token “{row.name}”.")
     return row
+
+
+def revoke_all(actor: Actor, user: User) -> int:
+    """End every token of a user, one's own or, for an administrator, anybody's, and return how many that were."""
+    return len([revoke(actor, row.pk) for row in of_user(user)])
 
 
 def prune(now: int) -> int:

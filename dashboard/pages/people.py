@@ -161,11 +161,12 @@ def set_password(request: HttpRequest, name: str) -> HttpResponse:
     form = PasswordForm(request.POST, auto_id="password_%s")
     if form.is_valid():
         try:
-            accounts.set_password(access.of(request), accounts.find_user(name), form.cleaned_data["password"])
+            revoked = accounts.set_password(access.of(request), accounts.find_user(name), **form.cleaned_data)
         except ApiError as error:
             responses.refuse(request, error)
         else:
-            responses.say(request, f"{name} has a new password, and every session has ended.")
+            beside = f" API tokens of this cluster that were revoked: {revoked}." if revoked else ""
+            responses.say(request, f"{name} has a new password, and every session has ended.{beside}")
     else:
         responses.refuse(request, ApiError("A password is needed."))
     return responses.back(request, HERE)

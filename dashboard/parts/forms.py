@@ -79,6 +79,7 @@ class PasswordForm(Form):
     password = forms.CharField(
         label="New password", strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
     )
+    revoke = forms.BooleanField(required=False, label="Also revoke API tokens")
 
 
 class TokenForm(Form):

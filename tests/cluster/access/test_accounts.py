@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 
 from cluster import access
-from cluster.access import accounts
+from cluster.access import accounts, tokens
 from cluster.access.roles import Role
 from cluster.models import AuditEntry
 from kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
@@ -146,11 +146,26 @@ def test_a_user_may_set_his_own_password():
     assert deeds() == [("alice", "set-password", "users", "alice")]
 
 
-def test_the_list_of_accounts_costs_four_queries(admin, django_assert_num_queries):
+@pytest.mark.parametrize("revoke", [True, False])
+def test_a_new_password_revokes_tokens_if_asked(admin, revoke):
+    alice, bob = make_user("alice"), make_user("bob")
+    held = [tokens.issue(access.CONSOLE, user, "laptop", tokens.DAY_S).secret for user in (alice, alice, bob)]
+    assert {each.name: each.tokens for each in accounts.users()} == {"alice": 2, "bob": 1, "root": 0}
+    AuditEntry.objects.all().delete()
+    assert accounts.set_password(admin, alice, "correct horse battery", revoke=revoke) == (2 if revoke else 0)
+    assert [tokens.find(secret) is not None for secret in held] == [not revoke, not revoke, True]
+    said = [(entry.verb, entry.message) for entry in AuditEntry.objects.order_by("pk")]
+    assert said == [
+        *[("revoke-token", "Token “laptop”.")] * (2 if revoke else 0),
+        ("set-password", f"Sessions ended, tokens revoked: {2 if revoke else 0}."),
+    ]
+
+
+def test_the_list_of_accounts_costs_five_queries(admin, django_assert_num_queries):
     for number in range(5):
         user = make_user(f"user-{number}", group="team")
         accounts.bind_role(admin, Role.VIEWER, "a", user=user)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         found = accounts.users()
     assert [(a.name, a.groups) for a in found][1:3] == [("user-0", ("team",)), ("user-1", ("team",))]
     assert found[1].bindings == (accounts.Binding("user-0", "", "a", Role.VIEWER),)

@@ -4,9 +4,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from cluster import access
+from cluster.access import tokens
 from cluster.models import AuditEntry, RoleBinding
 from cluster.store import Create, Group, store
 from kube.resources import LEASES, NAMESPACES, NODES
+from tests.cluster.api.conftest import make_user
 from tests.dashboard.pages.conftest import Page, page, reader
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -24,6 +27,19 @@ def test_a_user_without_password_gets_a_link_that_is_shown_once(admin):
     bob.post(link.removeprefix("http://testserver"))
     assert "bob" in page(bob, "/").text(id="reader")
     assert RoleBinding.objects.get(user__username="bob").role == "submitter"
+
+
+def test_a_new_password_says_what_becomes_of_tokens(admin):
+    bob = make_user("bob")
+    none = "There are no API tokens of bob in this cluster."
+    assert none in page(admin, "/access/").text(tag="main")
+    tokens.issue(access.CONSOLE, bob, "laptop", tokens.DAY_S)
+    shown = page(admin, "/access/")
+    assert none not in shown.text(tag="main")
+    assert "Also revoke 1 API token of bob" in shown.text(tag="main")
+    admin.post("/access/users/bob/password/", {"password": "correct horse 7", "revoke": "on"})
+    assert "API tokens of this cluster that were revoked: 1." in page(admin, "/access/").text()
+    assert not tokens.of_user(bob)
 
 
 def test_a_user_with_a_password_can_log_in(admin):
