@@ -66,6 +66,7 @@ class MachinesView(Protocol):
     """What may be asked about what machines run."""
 
     def needs_commands(self) -> bool: ...
+    def runs_images(self) -> bool: ...
 
 
 def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
@@ -76,7 +77,7 @@ def warn(pod: Object, old: Object | None, view: RulesView) -> list[str]:
 
 
 def command_warnings(spec: Any, path: str, view: MachinesView, given: Collection[str] = ()) -> list[str]:
-    """Name the containers that cannot be run as they are: they have no command, and are given none, or ask by gRPC.
+    """Name what cannot be run as it is: containers that have no command and are given none, or ask by gRPC, and volumes of tokens.
 
     A pod that may come to a simulated node is left alone: nothing runs there anyway.
     """
@@ -94,7 +95,18 @@ def command_warnings(spec: Any, path: str, view: MachinesView, given: Collection
             for field in probes.PROBES
             if lenient.mapping(container, field, "grpc")
         ),
+        *(() if view.runs_images() else _tokens(spec, path)),
         *(missing if (missing := _missing_commands(containers, given)) and view.needs_commands() else ()),
+    ]
+
+
+def _tokens(spec: Any, path: str) -> list[str]:
+    return [
+        f"{path}.volumes[{number}].projected.sources[{at}].serviceAccountToken: pods are given no tokens of service "
+        "accounts here, so its containers do not start; keep what kubectl create token prints in a Secret, and take that as the source."
+        for number, volume in enumerate(lenient.sequence(spec, "volumes"))
+        for at, source in enumerate(lenient.sequence(volume, "projected", "sources"))
+        if "serviceAccountToken" in lenient.mapping(source)
     ]
 
 

@@ -215,7 +215,10 @@ class Volumes:
                 source = part[field]
                 items = msgspec.convert(source.get("items") or [], list[KeyToPath])
                 return self._keys(kind, source.get("name", ""), items, bool(source.get("optional")), mode)
-        return {}  # a service account's token, of which this cluster has none
+        raise ConfigError(
+            f"a projected volume cannot have {', '.join(part) or 'nothing'}: pods are given no tokens and certificates "
+            "here; take a secret as its source"
+        )
 
     def _keys(
         self, kind: str, name: str, items: Sequence[KeyToPath], optional: bool, default_mode: int | None

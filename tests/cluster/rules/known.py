@@ -58,6 +58,9 @@ class Known:
     def needs_commands(self):
         return True
 
+    def runs_images(self):
+        return False
+
     def free_name(self, resource, namespace, base):
         return f"{base}{next(self.numbers):05}"
 

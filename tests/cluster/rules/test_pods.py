@@ -325,3 +325,11 @@ def test_where_a_volume_may_be(path, allowed, elsewhere):
     fields = [cause.field for cause in templates.check(template, "", elsewhere=elsewhere)]
     wanted = [] if allowed or elsewhere else [".spec.containers[0].volumeMounts[0].mountPath"]
     assert fields == wanted
+@pytest.mark.parametrize("source", ["serviceAccountToken", "secret"])
+def test_token_of_an_account_is_told_of(source):
+    volume = {"name": "v", "projected": {"sources": [{"configMap": {"name": "c"}}, {source: {}}]}}
+    told = admit(PODS, pod(volumes=[volume]), warnings=True).warnings
+    path = "spec.volumes[0].projected.sources[1].serviceAccountToken"
+    assert [text.partition(":")[0] for text in told if "volumes" in text] == (
+        [path] if source == "serviceAccountToken" else []
+    )

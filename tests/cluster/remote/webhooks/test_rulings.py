@@ -313,6 +313,16 @@ def test_container_without_a_command_is_told_of_only_where_images_do_not_run(set
     assert ("containers[0].command: this machine runs commands and uses no image" in told) is is_told
 
 
+@pytest.mark.parametrize(("target", "is_told"), [(None, True), (KUBERNETES, False)])
+def test_token_of_an_account_is_told_of_only_where_pods_are_given_none(settings, target, is_told):
+    settings.TARGET = target
+    volume = {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    told = "".join(allowed("/jobs/validate", job(task(pod={"volumes": [volume]}))))
+    assert (
+        "volumes[0].projected.sources[0].serviceAccountToken: pods are given no tokens" in told
+    ) is is_told
+
+
 @pytest.mark.parametrize(
     ("target", "follows"),
     [(None, "the pods share a directory that no claim stands for"), (KUBERNETES, "the pods wait until there is one")],
