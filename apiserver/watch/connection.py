@@ -5,10 +5,7 @@ what is buffered. And to hear that a client has gone it takes a task that waits
 in `receive`. The protocol class here lets a watch do both without: it lies in
 its scope's extensions.
 
-It also bounds the time that the head of a request may take: before it is
-complete, no handler is there that could.
-
-And it ends connections whose peer has vanished without a word. Keepalive finds
+It also ends connections whose peer has vanished without a word. Keepalive finds
 those on which nothing is under way; where something is, the kernel would go on
 sending it for a quarter of an hour. TCP_USER_TIMEOUT is no remedy: it also
 ends a connection to somebody who is there, and does not read for a while.
@@ -32,8 +29,6 @@ KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 LOOK_S = 20.0
 SILENT_MS = 60_000  # how long a peer may acknowledge nothing …
 TRIES = 3  # … of what it was sent this often
-HEAD_S = 20.0  # from the first byte of a head, or from the connection's begin, to its end
-TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class Carried(Protocol):
@@ -50,7 +45,6 @@ class Connection(Bounded):
     """uvicorn's HTTP protocol; `stream` is the watch that it carries at the moment."""
 
     stream: Carried | None = None
-    _late: asyncio.TimerHandle | None = None
     _look: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -64,11 +58,9 @@ class Connection(Bounded):
                     raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
             if hasattr(socket, "TCP_INFO"):
                 self._look_later(raw)
-        self._await_head()
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over; what can be done to it lies in its scope too."""
-        self._got_head()
         super().handle_websocket_upgrade()
         scope = getattr(self.transport.get_protocol(), "scope", None)
         if scope is not None:
@@ -86,36 +78,14 @@ class Connection(Bounded):
         else:
             self._look_later(raw)
 
-    def _await_head(self) -> None:
-        self._got_head()
-        self._late = self.loop.call_later(HEAD_S, self._too_slow)
-
-    def _got_head(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-
-    def _too_slow(self) -> None:
-        self._late = None
-        if not self.transport.is_closing():
-            self.transport.write(TOO_SLOW)
-            self.transport.close()
-
-    def on_headers_complete(self) -> None:
-        """Answer the request."""
-        self._got_head()
-        super().on_headers_complete()
-
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        self._await_head()
         extensions: dict[str, Any] = {EXTENSION: self}
         self.scope["extensions"] = extensions
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End, and the watch with it."""
-        self._got_head()
         self.drop()
         if self._look is not None:
             self._look.cancel()

@@ -17,13 +17,14 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from apiserver.http import bodies, intake
-from apiserver.watch import connection
+from apiserver.http import bodies, bounds, intake
 from kube.errors import ApiError
 from tests.apiserver.client import Api
 from tests.campaign import examples
 from tests.cluster.api.conftest import config_map
+from tests.serving import in_thread
 from tests.waiting import HANG_S
+from volcano_ui import web
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 YAML = "application/yaml"
@@ -232,14 +233,24 @@ def test_bodies_that_wait_are_counted_and_forgotten(api, monkeypatch):
         assert api.post(MAPS, " " * 500_000).status_code == 400
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(server, monkeypatch):
-    monkeypatch.setattr(connection, "HEAD_S", 0.2)
-    host, port = server.removeprefix("http://").split(":")
-    for begun in (b"", b"GET /version HT"):
-        with socket.create_connection((host, int(port)), timeout=HANG_S) as peer:
-            peer.sendall(begun)
-            assert peer.recv(1000).startswith(b"HTTP/1.1 408 ")
-            assert peer.recv(1000) == b""
+@pytest.fixture(params=["API", "pages"])
+def either(request, server, monkeypatch):
+    """The address of a server, of either kind, that does not wait for long."""
+    monkeypatch.setattr(bounds, "HEAD_S", 0.2)
+    if request.param == "API":
+        yield server
+    else:
+        with in_thread(web.config(application=None), web.listen("127.0.0.1", 0)) as url:
+            yield url
+
+
+@pytest.mark.parametrize(("begun", "told"), [(b"", b""), (b"GET /version HT", b"HTTP/1.1 408 ")])
+def test_a_head_that_does_not_come_is_not_waited_for(either, begun, told):
+    host, port = either.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=HANG_S) as peer:
+        peer.sendall(begun)
+        said = b"".join(iter(lambda: peer.recv(1000), b""))
+        assert said[: len(told) or None] == told
 
 
 def test_compressed_bodies_are_not_unpacked(api):
