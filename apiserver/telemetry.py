@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from apiserver.http import routes, threads
 from cluster import exposition
+from cluster.access.roles import METRICS
 from cluster.exposition import head, sample
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def _names(verb: str, resource: str) -> Labels:
     return {"verb": verb.upper(), "group": group, "resource": plural, "subresource": part}
 
 
-@routes.path("/metrics")
+@routes.path("/metrics", right=METRICS)
 async def metrics(request: Request) -> Response:
     """Answer with the counters of this process, and with what others have for the actor (`cluster.exposition`)."""
     found = await threads.read(exposition.lines, request.actor)

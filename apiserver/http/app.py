@@ -30,6 +30,7 @@ from cluster import access, clock
 from kube import resources
 from kube.errors import (
     ApiError,
+    Forbidden,
     InternalError,
     MethodNotAllowed,
     NotFound,
@@ -139,6 +140,9 @@ class App:
             raise NotFound()
         if request.method not in found.methods:
             raise MethodNotAllowed()
+        if found.right and not await threads.read(access.allowed, request.actor, "get", found.right, ""):
+            refusal = f'forbidden: User "{request.actor.name}" cannot get path "{request.path}"'
+            raise Forbidden(f"{refusal}. {access.remedy('get', found.right)}")
         async with asyncio.timeout(LONGEST_S):
             return await found.handler(request)
 

@@ -19,11 +19,12 @@ Upgrade = Callable[["Request"], Awaitable[None]]
 
 
 class Path(NamedTuple):
-    """A path that names no object. `anonymous` ones are for everybody, the others for who is known."""
+    """A path that names no object. `anonymous` ones are for everybody, the others for who is known, or may get `right`."""
 
     handler: Handler
     methods: tuple[str, ...]
     anonymous: bool
+    right: str = ""
 
 
 _exact: dict[str, Path] = {}
@@ -37,12 +38,17 @@ _any_upgrade: dict[str, Upgrade] = {}
 
 
 def path(
-    where: str, *, methods: tuple[str, ...] = ("GET", "HEAD"), prefix: bool = False, anonymous: bool = False
+    where: str,
+    *,
+    methods: tuple[str, ...] = ("GET", "HEAD"),
+    prefix: bool = False,
+    anonymous: bool = False,
+    right: str = "",
 ) -> Callable[[Handler], Handler]:
     """Answer a path, with `prefix` also all paths below it."""
 
     def register(handler: Handler) -> Handler:
-        (_prefixes if prefix else _exact)[where] = Path(handler, methods, anonymous)
+        (_prefixes if prefix else _exact)[where] = Path(handler, methods, anonymous, right)
         return handler
 
     return register

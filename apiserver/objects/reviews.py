@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from apiserver.http import authentication, respond, routes, threads
+from cluster import access
 from cluster.access import can_i, tokens
 from cluster.access.can_i import Verdict
 from kube import definitions, schema
@@ -152,6 +153,8 @@ def _verdict(actor: Actor, asked: SelfSubjectAccessReview | SubjectAccessReview,
     found = routes.find_path(path.path.removesuffix("*").rstrip("/")) if path is not None else None
     if path is None or found is None or path.verb.upper() not in found.methods:
         return Verdict(False, "There is no such path, or it does not answer that.")
+    if found.right and not access.allowed(actor, "get", found.right, ""):
+        return Verdict(False, access.remedy("get", found.right))
     known = found.anonymous or actor.name != authentication.ANONYMOUS.name
     return Verdict(known, "Everybody who is known may." if known else "It takes a token.")
 

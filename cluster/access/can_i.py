@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cluster import access
 from cluster.access import nodes
-from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, NAMESPACE, NAMESPACED, SOMEBODY, needed
+from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, METRICS, NAMESPACE, NAMESPACED, SOMEBODY, needed
 from cluster.api import rights
 from cluster.api.cluster_view import ClusterView
 from kube import resources, scheduler_configuration
@@ -156,10 +156,15 @@ def rules(actor: Actor, namespace: str) -> RulesReviewStatus:
             ResourceRule(verbs=list(verbs), api_groups=[group], resources=parts)
             for (group, verbs), parts in found.items()
         ],
-        non_resource_rules=[NonResourceRule(verbs=["get"], non_resource_urls=list(PATHS))],
+        non_resource_rules=[NonResourceRule(verbs=["get"], non_resource_urls=_paths(actor))],
         incomplete=bool(own),
         evaluation_error=note,
     )
+
+
+def _paths(actor: Actor) -> list[str]:
+    may_scrape = access.allowed(actor, "get", METRICS, "")
+    return [path for path in PATHS if may_scrape or path != f"/{METRICS}"]
 
 
 def _served() -> Iterator[tuple[Resource, str, tuple[str, ...]]]:

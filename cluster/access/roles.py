@@ -46,7 +46,8 @@ Row = tuple[str, str, str, str]
 
 # Each column adds to the one on its left. r read (get, list, watch), c create, u update (and patch), d delete
 # (and deletecollection); with * only what the actor created. Resources are `kube.resources` ids; a part after a
-# slash is a subresource, `*/x` any resource's; users, roles and audit are the dashboard's own.
+# slash is a subresource, `*/x` any resource's; users, roles and audit are the dashboard's own,
+# and metrics is the path /metrics.
 NAMESPACED: dict[str, Row] = {
     #                                  viewer  submitter     operator   administrator
     "jobs.batch.volcano.sh":           ("r",   "c u* d*",    "u d",     ""),
@@ -93,9 +94,11 @@ CLUSTER: dict[str, Row] = {
     "priorityclasses.scheduling.k8s.io":      ("r",   "",        "",       "c u d"),
     "customresourcedefinitions.apiextensions.k8s.io": ("r", "",  "",       "c u d"),
     "users":                                  ("",    "",        "",       "r c u d"),
+    "metrics":                                ("r",   "",        "",       ""),
     "subjectaccessreviews.authorization.k8s.io": ("", "",        "",       "c"),
     "tokenreviews.authentication.k8s.io":     ("",    "",        "",       "c"),
 }  # fmt: skip
+METRICS = "metrics"
 # What everybody who has logged in may ask, whatever his roles (Kubernetes: system:basic-user).
 ABOUT_ONESELF = frozenset(
     {

@@ -159,8 +159,15 @@ def test_who_scrapes_sees_what_he_may_see(filled, person):
     series = scraped(filled.as_(person("alice", other="operator")).get("/metrics").text)
     assert of(series, "unschedule_job_count") == 1
     assert not any("default/" in text for _, labels in series for _, text in labels)
-    nobody = scraped(filled.as_(person("bob")).get("/metrics").text)
-    assert not names(nobody) & {"unschedule_job_count", "unschedule_task_count"}
+    bob = filled.as_(person("bob"))
+    refused = bob.get("/metrics")
+    assert refused.status_code == 403
+    assert refused.json()["message"].startswith(
+        'forbidden: User "bob" cannot get path "/metrics". It takes the role viewer'
+    )
+    asked = {"spec": {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}}
+    review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    assert [who.post(review, asked).json()["status"]["allowed"] for who in (filled, bob)] == [True, False]
 
 
 def test_names_of_all_kinds_are_written_so_that_they_are_read_back(api):
