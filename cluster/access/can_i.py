@@ -18,6 +18,7 @@ from cluster.access.roles import CLUSTER, EVERYWHERE, LETTER, METRICS, NAMESPACE
 from cluster.api import rights
 from cluster.api.cluster_view import ClusterView
 from kube import resources, scheduler_configuration
+from kube.errors import Forbidden
 from kube.kinds.reviews import NonResourceRule, ResourceRule, RulesReviewStatus
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def judge(actor: Actor, asked: ResourceAttributes) -> Verdict:
         whole = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
         return Verdict(False, f"There is no resource {whole} here.")
     if len(targets) == 1 and asked.verb != "*":
-        return _judge_one(actor, asked, _named(asked, targets[0]))
+        found = _judge_one(actor, asked, _named(asked, targets[0]))
+        return _judge_joining(actor, asked, found) if targets[0] in rights.JOINING else found
     for target in targets:
         for verb in VERBS if asked.verb == "*" else (asked.verb,):
             place = _place(asked, target)
@@ -89,6 +91,16 @@ def _judge_one(actor: Actor, asked: ResourceAttributes, target: str) -> Verdict:
             return Verdict(True, f"{actor.name} created it.")
         return Verdict(False, f"{actor.name} did not create it. {_missing(asked.verb, target, place)}")
     return Verdict(False, _missing(asked.verb, target, place))
+
+
+def _judge_joining(actor: Actor, asked: ResourceAttributes, found: Verdict) -> Verdict:
+    """Say of a pod by name whether it may be joined by who has the right to join some."""
+    try:
+        if found.allowed and asked.name:
+            rights.check_joining(actor, asked.namespace, asked.name, ClusterView())
+    except Forbidden as refusal:
+        return Verdict(False, refusal.message)
+    return found
 
 
 def _targets(asked: ResourceAttributes) -> Iterator[str]:

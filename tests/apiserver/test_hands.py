@@ -19,7 +19,7 @@ def ask(api, person, settings):
     """Ask for exec or attach, without an upgrade, in a pod of somebody's; return the answer, 400 where it is allowed."""
     settings.HOST_PATHS = ["/srv/shared"]
 
-    def ask(who, way, path="", creator="root", wall=""):
+    def ask(who, way, path="", creator="root", wall="", review=False):
         person("root", everywhere="administrator")
         roles = {"everywhere": "administrator"} if who == "everywhere" else {"default": who}
         actor = person("olga", **roles)
@@ -32,7 +32,18 @@ def ask(api, person, settings):
         if path:
             pod["spec"]["volumes"] = [{"name": "h", "hostPath": {"path": path}}]
         store.write(Create(resources.PODS, pod))
-        return api.as_(actor).request("POST", f"/api/v1/namespaces/default/pods/x/{way}")
+        client = api.as_(actor)
+        if not review:
+            return client.request("POST", f"/api/v1/namespaces/default/pods/x/{way}")
+        asked = {
+            "verb": "create",
+            "resource": "pods",
+            "subresource": way,
+            "namespace": "default",
+            "name": "x",
+        }
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        return client.post(path, {"spec": {"resourceAttributes": asked}})
 
     return ask
 
@@ -76,6 +87,13 @@ def test_where_there_is_no_wall_nobody_joins_an_administrator_s_pod(ask, who, cr
     assert answer.status_code == code
     if code == 403:
         assert "the node n has no wall round pods" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(("who", "allowed"), [("operator", False), ("everywhere", True)])
+def test_who_asks_whether_he_may_is_told_the_same(ask, who, allowed):
+    status = ask(who, "exec", "/srv/data", review=True).json()["status"]
+    assert status["allowed"] is allowed
+    assert allowed or 'hostPath "/srv/data" is not allowed' in status["reason"]
 
 
 def test_a_command_ends_when_the_path_is_not_allowed_any_more(door, node, settings):  # noqa: F811

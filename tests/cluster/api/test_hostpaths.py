@@ -8,8 +8,10 @@ from cluster import api
 from cluster.rules import node_walls
 from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import Create, store
+from jobs.crons import plan
 from kube import resources
 from kube.errors import Forbidden, NotFound
+from kube.kinds.batch import CronJob
 
 from .conftest import job
 
@@ -216,6 +218,15 @@ def test_whoever_takes_the_path_away_decides_the_rest(person, admin):
     pod(new)
     set_in(*IN_POD, "containers", 0, command=["rm"])(new)
     api.update(person("olga", default="operator"), kind, new)
+
+
+def test_whoever_runs_it_by_hand_makes_the_job(person, admin):
+    """Its owner is the administrator's, but its pods run what he who asked for it may run."""
+    api.create(admin, resources.CRON_JOBS, made_later(resources.CRON_JOBS, "/srv/data"))
+    made = plan.by_hand(store.get(resources.CRON_JOBS, "default", "x").read(CronJob))
+    with pytest.raises(Forbidden, match='hostPath "/srv/data" is not allowed'):
+        api.create(person("olga", default="operator"), resources.JOBS, made)
+    api.create(admin, resources.JOBS, made)
 
 
 @pytest.mark.parametrize(("says", "allowed"), [("none: no Landlock", False), ("holds with Landlock", True)])
