@@ -15,12 +15,12 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
+from node import file_trees
 from node.agent.environment import ConfigError
 from node.agent.retention import FRESH_S
 from node.agent.trash import discard
 from node.attempts import write_identity
 from node.paths import CLAIM, CLAIMS, FILES
-from node.shim import file_trees
 from node.shim.shim import read_json, write_json
 
 if TYPE_CHECKING:

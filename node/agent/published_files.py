@@ -19,8 +19,8 @@ import stat
 import time
 from typing import TYPE_CHECKING
 
-from node.shim import file_trees
-from node.shim.file_trees import Beyond, Bounds
+from node import file_trees
+from node.file_trees import Beyond, Bounds
 from node.shim.path_walk import NEW_FILE, Make, PathRefused, Walk
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from node import attempts
+from node import attempts, file_trees
 from node.agent import memory_volumes
 from node.agent.trash import discard
 from node.paths import TMP, VOLUMES, WORK
-from node.shim import file_trees
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -7,12 +7,11 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from node import attempts, storage
+from node import attempts, file_trees, storage
 from node.agent import retention
 from node.agent.trash import Trash
 from node.faults import Faults
 from node.paths import TMP, VOLUMES, WORK
-from node.shim import file_trees
 from node.storage import Limits, Used
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kube.kinds.core import Pod
+    from node.file_trees import Size
     from node.paths import Layout
-    from node.shim.file_trees import Size
 
 EVERY_S = 10.0  # as a kubelet does
 REMOVING_S = 3.0  # of that, for what was discarded

@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from cluster import clock
-from node.shim import file_trees
+from node import file_trees
 
 if TYPE_CHECKING:
     from pathlib import Path

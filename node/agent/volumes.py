@@ -10,14 +10,13 @@ import msgspec
 
 from cluster.access import hostpaths
 from kube.kinds.core import KeyToPath
-from node import storage, users
+from node import file_trees, storage, users
 from node.agent import claims, environment, memory_volumes, published_files
 from node.agent.environment import ConfigError, Lookup
 from node.agent.lifecycle import Refusal
+from node.file_trees import Beyond
 from node.paths import VOLUMES, Layout, checked, inside
-from node.shim import file_trees
 from node.shim import users as shim_users
-from node.shim.file_trees import Beyond
 from node.shim.order import Bind
 from node.shim.path_walk import Make, PathRefused, Walk
 from node.shim.sources import open_source

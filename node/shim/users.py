@@ -57,4 +57,3 @@ def give_folder(fd: int, group: int | None) -> None:
     if group is not None:
         os.chown(path, -1, group)
     os.chmod(path, 0o777 if group is None else 0o2777)
-

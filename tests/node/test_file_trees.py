@@ -19,13 +19,12 @@ from pathlib import Path
 import pytest
 
 from cluster import clock
-from node import left
+from node import file_trees, left, linux
 from node.agent import storage_watch, trash
 from node.agent.engine_sweep import EngineSweep
 from node.agent.storage_watch import StorageWatch
+from node.file_trees import Beyond, Bounds
 from node.paths import Layout
-from node.shim import file_trees, linux
-from node.shim.file_trees import Beyond, Bounds
 from node.usage import Sampler
 from tests.waiting import until
 
@@ -242,7 +241,7 @@ def test_what_is_mounted_in_a_tree_is_neither_counted_nor_removed(place, tree):
     for name in ("bound", "within/bound", "within/memory"):
         (tree / name).mkdir(parents=True)
     program = (
-        "from pathlib import Path\nfrom node.shim import file_trees\n"
+        "from pathlib import Path\nfrom node import file_trees\n"
         f'tree = Path("{tree}")\n'
         "print(file_trees.size(tree).bytes < 100_000)\n"
         "try:\n    file_trees.remove(tree, within_s=5)\nexcept OSError as error:\n    print(error.strerror)\n"

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from kube.kinds.core import Pod
-from node import storage
-from node.shim import file_trees
+from node import file_trees, storage
 from node.storage import Limits, Used
 
 MI = 1 << 20

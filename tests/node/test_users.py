@@ -11,8 +11,7 @@ import pytest
 from cluster.store import Create, store
 from kube.kinds.core import Pod
 from kube.resources import SECRETS
-from node import users
-from node.shim import file_trees
+from node import file_trees, users
 from node.users import Asked, Own, User
 from tests.node.walled import mount, refused
 

@@ -52,9 +52,6 @@ class Known:
     def claim(self, namespace, name):
         return self.objects.get(("PersistentVolumeClaim", namespace, name))
 
-    def runs_images(self):
-        return False
-
     def needs_commands(self):
         return True
 

@@ -325,6 +325,8 @@ def test_where_a_volume_may_be(path, allowed, elsewhere):
     fields = [cause.field for cause in templates.check(template, "", elsewhere=elsewhere)]
     wanted = [] if allowed or elsewhere else [".spec.containers[0].volumeMounts[0].mountPath"]
     assert fields == wanted
+
+
 @pytest.mark.parametrize("source", ["serviceAccountToken", "secret"])
 def test_token_of_an_account_is_told_of(source):
     volume = {"name": "v", "projected": {"sources": [{"configMap": {"name": "c"}}, {source: {}}]}}
