@@ -347,7 +347,7 @@ class Shim:
     def _watch_memory(self) -> float:
         limit = self.order.memory_bytes
         pids = self.container.processes()
-        kept = tree.bytes_in(self.shared_memory)
+        kept = tree.bytes_in(self.shared_memory) + tree.bytes_in_open_files(pids)
         used = tree.resident_bytes(pids) + kept
         # Pages that processes share are counted once for each of them above; look closer before killing.
         if used > limit and (used := tree.proportional_bytes(pids, kept)) > limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import cache
 from typing import TYPE_CHECKING
 
 from node.shim.linux import content
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+BLOCK = 512  # bytes, of st_blocks
 TRIES = 100  # to read the children of a process whose threads end meanwhile
 
 
@@ -123,6 +125,37 @@ def bytes_in(folder: int) -> int:
         return 0
     found = os.fstatvfs(folder)
     return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+@cache
+def _memory_files() -> int:
+    """Return the device of files that are in memory and have no name (memfd_create)."""
+    fd = os.memfd_create("")
+    try:
+        return os.fstat(fd).st_dev
+    finally:
+        os.close(fd)
+
+
+def bytes_in_open_files(pids: list[int]) -> int:
+    """Return the memory of files without a name that processes have open, whether they have mapped them or not."""
+    found: dict[int, int] = {}
+    for pid in pids:
+        for file in _open_files(pid):
+            try:
+                one = os.stat(file)
+            except OSError:  # it was closed meanwhile
+                continue
+            if one.st_dev == _memory_files():
+                found[one.st_ino] = one.st_blocks * BLOCK
+    return sum(found.values())
+
+
+def _open_files(pid: int) -> list[str]:
+    try:
+        return [f"/proc/{pid}/fd/{name}" for name in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:  # it has ended
+        return []
 
 
 def with_variable(wanted: set[bytes]) -> list[int]:

@@ -250,6 +250,16 @@ class TestLimits:
         assert (status["exitCode"], status["reason"]) == (137, "OOMKilled")
         assert "its limit is 67108864" in status["message"]
 
+    @pytest.mark.parametrize("closed", ["", "m.close();"], ids=["mapped", "never mapped"])
+    def test_files_in_memory_without_a_name_count(self, attempts, closed):
+        script = (
+            "import mmap, os, time; fd = os.memfd_create('x'); os.truncate(fd, 60 << 20);"
+            "m = mmap.mmap(fd, 60 << 20); m.write(b'x' * (60 << 20));"
+            f"{closed} time.sleep(600)"
+        )
+        directory = attempts.start("python3", "-c", script, memory_bytes=32 << 20)
+        assert attempts.end(directory)["reason"] == "OOMKilled"
+
     def test_memory_shared_by_forked_processes_counts_once(self, attempts):
         script = "import os, time; data = bytearray(48 << 20)\nfor _ in range(3): os.fork()\ntime.sleep(1.2)"
         directory = attempts.start(sys.executable, "-c", script, memory_bytes=160 << 20)
