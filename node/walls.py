@@ -43,5 +43,35 @@ def describe(wall: Wall) -> str:
     return _list(f"{HOLDS}: ", layers) + signals
 
 
+def missing(wall: Wall) -> list[str]:
+    """Return which layers a machine does not have, what that costs, and how it could have them."""
+    found = []
+    if wall.mounts == "none" and wall.root:
+        found.append(
+            "a root directory and users of their own: only administrators' pods run. Start the cluster as an ordinary"
+            " user, or let root make user namespaces (sysctl user.max_user_namespaces), on Linux 5.15 or newer"
+        )
+    elif wall.mounts == "none":
+        found.append(
+            "a root directory of their own: sockets whose path is known, /tmp and shared memory are open. Let users make user"
+            " namespaces (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile that allows them;"
+            " in a container: its engine's filter has to allow them), on Linux 5.15 or newer"
+        )
+    elif not wall.pids:
+        found.append(
+            "processes of their own: commands that run on the machine are seen. /proc has to be mountable,"
+            " which engines prevent that cover parts of it"
+        )
+    if not wall.landlock:
+        found.append(
+            "Landlock, a second wall round files: Linux 5.19 or newer, with landlock among the kernel's lsm="
+        )
+    elif wall.landlock < SCOPES_ABI and not wall.pids:
+        found.append("signals and sockets without a path that end at the wall: Linux 6.12 or newer")
+    if not wall.seccomp:
+        found.append("the filter of system calls: on x86-64 and ARM64, with CONFIG_SECCOMP_FILTER")
+    return found
+
+
 def _list(before: str, words: list[str]) -> str:
     return before + ", ".join(words) if words else ""

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import io
+
+from django.core.management import call_command
+
+from node import walls
+from node.agent import wall_check
+from node.shim.order import Wall
+
+
+def test_it_tries_the_wall_of_this_machine_and_tells_what_it_found(attempts):
+    wall = attempts.spawner.probe(attempts.root / "probe")
+    out, code = io.StringIO(), 0
+    try:
+        call_command("check-wall", stdout=out)
+    except SystemExit as end:
+        code = end.code
+    lines = out.getvalue().splitlines()
+    assert walls.describe(wall) in lines[0]
+    told = {line.split(None, 1)[1]: line.split()[0] for line in lines if "held" in line}
+    whole = wall.mounts != "none" and wall.pids and wall.landlock and wall.seccomp
+    if whole:
+        assert told == dict.fromkeys(wall_check.ATTEMPTS, "held")
+    assert code == (0 if whole else code)
+
+
+def test_without_a_wall_the_attempts_get_through(attempts):
+    """Otherwise a slip in one of them would look like a wall."""
+    found = {one.words for one in wall_check.tried(attempts.spawner, Wall()) if one.got_through}
+    kernels = {
+        "read the hashes of passwords",
+        "write among the machine's programs",
+        "mount something",
+        "make a user namespace",
+    }
+    assert found | kernels == set(wall_check.ATTEMPTS)

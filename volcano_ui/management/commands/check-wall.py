@@ -1,0 +1,41 @@
+"""`manage.py check-wall`: what keeps pods from this machine, found out by trying."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from cluster.rules.node_walls import NodeWall
+from node import walls
+from node.agent import wall_check
+from node.agent.spawn import Spawner
+
+
+class Command(BaseCommand):
+    """Exits with 1 where there is no wall, or something gets through that it should stop; nothing of a cluster is touched."""
+
+    help = "Try what keeps pods from this machine, and what is missing."
+    requires_system_checks = ()
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        spawner = Spawner()
+        try:
+            with tempfile.TemporaryDirectory(prefix="volcano-ui-check-") as folder:
+                wall = spawner.probe(Path(folder))
+            self.stdout.write(NodeWall("", walls.describe(wall)).sentence)
+            for text in walls.missing(wall):
+                self.stdout.write(f"  missing: {text}")
+            tried = wall_check.tried(spawner, wall)
+        except OSError as error:
+            raise CommandError(f"The wall could not be tried: {error}.") from None
+        finally:
+            spawner.close()
+        for attempt in tried:
+            self.stdout.write(f"  {'GOT THROUGH' if attempt.got_through else 'held       '}  {attempt.words}")
+        self.stdout.write("  open         the network of this machine: pods share its addresses")
+        if not walls.holds(wall) or any(attempt.got_through for attempt in tried):
+            sys.exit(1)
