@@ -29,9 +29,10 @@ BPF, ADD_KEY, KEYCTL, PERF_EVENT_OPEN = (321, 248, 250, 298) if X86 else (280, 2
 USERFAULTFD, OPEN_BY_HANDLE_AT, NAME_TO_HANDLE_AT = (323, 304, 303) if X86 else (282, 265, 264)
 PROCESS_VM_READV, PROCESS_VM_WRITEV, PTRACE, KCMP = (310, 311, 101, 312) if X86 else (270, 271, 117, 272)
 SYSLOG, QUOTACTL, KEXEC_LOAD, ACCT, PRCTL = (103, 179, 246, 163, 157) if X86 else (116, 60, 104, 89, 167)
+TGKILL, ADJTIMEX = (234, 159) if X86 else (131, 171)
 IO_URING_SETUP, PIDFD_GETFD, OPEN_TREE, FSOPEN, CLONE3 = 425, 438, 428, 430, 435  # the same on all
 NEWUSER, NEWNS = 0x10000000, 0x00020000
-AF_TIPC, NETLINK_SOCK_DIAG = 30, 4
+AF_TIPC = 30
 PTRACE_SEIZE, TIOCSTI = 0x4206, 0x5412
 ATTACKS = {}
 
@@ -624,12 +625,6 @@ def vsock(at):
         return True
 
 
-@attack("list the sockets of the machine (sock_diag)")
-def sock_diag(at):
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG):
-        return True
-
-
 @attack("let the kernel calculate for it (AF_ALG)")
 def alg(at):
     with socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET):
@@ -726,6 +721,264 @@ def other_terminal(at):
 def setting(at):
     os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)
     return True
+
+
+# Files by which a machine is set, listened to or taken over: opened, and not touched.
+
+MACHINE = {
+    "its console": "/dev/console",
+    "its screen": "/dev/vcs",
+    "its first terminal": "/dev/tty0",
+    "its memory bus (/dev/port)": "/dev/port",
+    "virtual machines (/dev/kvm)": "/dev/kvm",
+    "file systems of its own (/dev/fuse)": "/dev/fuse",
+    "network interfaces (/dev/net/tun)": "/dev/net/tun",
+    "loop devices": "/dev/loop-control",
+    "mapped disks": "/dev/mapper/control",
+    "keys that are pressed (/dev/uinput)": "/dev/uinput",
+    "processors' registers": "/dev/cpu/0/msr",
+    "its clock": "/dev/rtc0",
+    "its watchdog": "/dev/watchdog",
+    "its hypervisor": "/dev/vsock",
+    "its log of the kernel": "/dev/kmsg",
+    "what runs when a module is missing": "/proc/sys/kernel/modprobe",
+    "what runs for an event (uevent_helper)": "/sys/kernel/uevent_helper",
+    "which processor takes an interrupt": "/proc/irq/default_smp_affinity",
+    "its PCI bus": "/proc/bus/pci/00/00.0",
+    "how it sleeps": "/sys/power/state",
+    "its processors (online)": "/sys/devices/system/cpu/cpu1/online",
+    "its modules' parameters": "/sys/module/printk/parameters/time",
+    "how it forwards packets": "/proc/sys/net/ipv4/ip_forward",
+    "how many processes there may be": "/proc/sys/kernel/pid_max",
+    "whether memory may be promised twice": "/proc/sys/vm/overcommit_memory",
+}
+FORBIDDEN = {
+    "the kernel's debugging files": "/sys/kernel/debug",
+    "the kernel's traces": "/sys/kernel/tracing",
+    "programs that were loaded into the kernel": "/sys/fs/bpf",
+    "firmware variables": "/sys/firmware/efi/efivars",
+    "control groups of others": "/sys/fs/cgroup/system.slice",
+    "the first process's files": "/proc/1/fd",
+    "the first process's root": "/proc/1/root",
+    "the first process's directory": "/proc/1/cwd",
+    "root's home": "/root/.ssh",
+    "homes": "/home/root",
+    "what services keep": "/var/lib/dpkg",
+    "logs of the machine": "/var/log/apt",
+    "sockets of services": "/run/lock",
+    "the machine's temporary files": "/var/tmp/systemd-private",
+}
+
+
+def _opens(path):
+    return lambda at: opens(path, os.O_WRONLY)
+
+
+def _lists(path):
+    return lambda at: bool(os.listdir(path))
+
+
+for _words, _path in MACHINE.items():
+    attack(f"have a hand in {_words}")(_opens(_path))
+for _words, _path in FORBIDDEN.items():
+    attack(f"look into {_words}")(_lists(_path))
+
+
+# More of what runtimes have let through.
+
+
+@attack("write over the program of its first process")
+def overwrite_init(at):
+    return opens("/proc/1/exe", os.O_WRONLY)
+
+
+@attack("reach a directory of the machine by a descriptor that it has inherited")
+def inherited_directory(at):
+    for fd in range(3, 1024):
+        with contextlib.suppress(OSError):
+            if stat.S_ISDIR(os.fstat(fd).st_mode):
+                return True
+    return False
+
+
+@attack("climb out of its root by a second one")
+def second_chroot(at):
+    os.makedirs(f"{at['own']}/inner", exist_ok=True)
+    folder = os.open("/", os.O_RDONLY)
+    os.chroot(f"{at['own']}/inner")
+    os.fchdir(folder)
+    for _ in range(50):
+        os.chdir("..")
+    os.chroot(".")
+    return os.path.exists(at["machine"])
+
+
+@attack("make the machine's programs writable (remount)")
+def remount(at):
+    return checked(libc.mount(b"none", b"/usr", None, ctypes.c_ulong(32 | 4096), None))
+
+
+@attack("take away what covers the kernel's settings")
+def uncover_settings(at):
+    return checked(libc.umount2(b"/proc/sys", 2))
+
+
+@attack("let mounts of the machine come in (propagation)")
+def propagate(at):
+    return checked(libc.mount(b"none", b"/", None, ctypes.c_ulong(1 << 19 | 16384), None))
+
+
+@attack("write to a file that it may only read, by its mapping (Dirty COW)")
+def dirty_cow(at):
+    before = content(at["tool"])
+    with open(at["tool"], "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        place = libc.mmap(None, ctypes.c_size_t(size), 1, 2, file.fileno(), 0)
+        with contextlib.suppress(OSError), open("/proc/self/mem", "r+b", 0) as memory:
+            memory.seek(place & ((1 << 64) - 1))
+            memory.write(b"X")
+    return content(at["tool"]) != before
+
+
+@attack("write to a file that it may only read, by a pipe (Dirty Pipe)")
+def dirty_pipe(at):
+    before = content(at["tool"])
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, 1031, 1 << 16)
+    os.write(writer, b"x" * (1 << 16))
+    os.read(reader, 1 << 16)
+    with open(at["tool"], "rb") as file:
+        os.splice(file.fileno(), writer, 1, offset_src=0)
+    os.write(writer, b"X")
+    return content(at["tool"]) != before
+
+
+@attack("make a file that nobody can remove")
+def immutable(at):
+    fd = os.open(f"{at['own']}/immutable", os.O_CREAT | os.O_RDONLY)
+    fcntl.ioctl(fd, 0x40086602, struct.pack("l", 0x10))
+    return True
+
+
+@attack("keep others from a file of the machine (lease)")
+def lease(at):
+    return fcntl.fcntl(os.open("/etc/passwd", os.O_RDONLY), 1024, fcntl.F_RDLCK) == 0
+
+
+@attack("call the kernel by the numbers of 32-bit programs")
+def thirty_two_bits(at):
+    if not X86:
+        return False
+    import mmap
+
+    code = mmap.mmap(-1, 4096, prot=7)
+    # mov eax, 21 (mount); xor ebx, ecx, edx, esi, edi; int 0x80; ret
+    code.write(bytes.fromhex("5389f8b81500000031db31c931d231f631ffcd805bc3"))
+    function = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    return function() not in (-1, -38)  # not refused, nor unknown: the kernel has looked at the arguments
+
+
+@attack("call the kernel by the numbers of programs with short pointers (x32)")
+def short_pointers(at):
+    return X86 and call(0x40000000 | 39) > 0
+
+
+@attack("have a program signal another pod by its socket (F_SETOWN)")
+def set_owner(at):
+    ours, _ = socket.socketpair()
+    fcntl.fcntl(ours, fcntl.F_SETOWN, at["other_pid"])
+    return fcntl.fcntl(ours, fcntl.F_GETOWN) == at["other_pid"]
+
+
+@attack("signal a thread of another pod (tgkill)")
+def thread_signal(at):
+    return call(TGKILL, at["other_pid"], at["other_pid"], 0) == 0
+
+
+@attack("have a descriptor of another pod's process (pidfd_open)")
+def pidfd(at):
+    return os.pidfd_open(at["other_pid"]) >= 0
+
+
+@attack("run before all others (real-time priority)")
+def real_time(at):
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    return True
+
+
+@attack("run before others (negative nice)")
+def nice(at):
+    return os.nice(-1) < 0
+
+
+@attack("be spared when memory runs out")
+def oom(at):
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("-900")
+    return True
+
+
+@attack("have more files open than it may")
+def more_files(at):
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard + 1, hard + 1))
+    return True
+
+
+@attack("leave a picture of its memory (core)")
+def core(at):
+    resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20))
+    return True
+
+
+@attack("have capabilities back (ambient)")
+def ambient(at):
+    return call(PRCTL, 47, 2, 21, 0, 0) == 0  # CAP_SYS_ADMIN
+
+
+@attack("have new privileges back")
+def new_privileges(at):
+    return call(PRCTL, 38, 0, 0, 0, 0) == 0
+
+
+@attack("name the machine")
+def host_name(at):
+    socket.sethostname(socket.gethostname())
+    return True
+
+
+@attack("say what time it is (adjtimex)")
+def clock(at):
+    return call(ADJTIMEX, struct.pack("I204x", 0x4000)) >= 0
+
+
+@attack("write the users of its namespace anew")
+def users_anew(at):
+    with open("/proc/self/uid_map", "w") as file:
+        file.write("0 0 1")
+    return True
+
+
+@attack("join groups that own disks")
+def disk_group(at):
+    os.setgroups([6])
+    return any(opens(path, os.O_RDONLY) for path in glob.glob("/dev/[sv]d?"))
+
+
+for _number, _words in {
+    4: "connections (sock_diag)", 6: "tunnels (xfrm)", 9: "audits", 11: "processes (connector)", 12: "filters (nf_tables)",
+    15: "devices (uevents)", 16: "everything else (generic)",
+}.items():  # fmt: skip
+    attack(f"ask the kernel about {_words}")(
+        lambda at, number=_number: bool(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, number))
+    )
+
+for _path in (
+    "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock",
+    "/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/journal/stdout", "/run/udev/control",
+    "/var/lib/incus/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/tmp/.X11-unix/X0",
+):  # fmt: skip
+    attack(f"connect to {_path}")(lambda at, path=_path: socket.socket(socket.AF_UNIX).connect(path) is None)
 
 
 KERNEL_DECIDES = ATTACKS.keys() - _BEFORE

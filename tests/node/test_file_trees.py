@@ -19,12 +19,13 @@ from pathlib import Path
 import pytest
 
 from cluster import clock
-from node import file_trees, left, linux
+from node import file_trees, left
 from node.agent import storage_watch, trash
 from node.agent.engine_sweep import EngineSweep
 from node.agent.storage_watch import StorageWatch
 from node.file_trees import Beyond, Bounds
 from node.paths import Layout
+from node.shim import linux
 from node.usage import Sampler
 from tests.waiting import until
 

@@ -323,15 +323,15 @@ def test_token_of_an_account_is_told_of_only_where_pods_are_given_none(settings,
     ) is is_told
 
 
-@pytest.mark.parametrize(
-    ("target", "follows"),
-    [(None, "the pods share a directory that no claim stands for"), (KUBERNETES, "the pods wait until there is one")],
-)  # fmt: skip
-def test_what_follows_of_a_missing_claim_is_told_as_it_is_there(settings, target, follows):
+@pytest.mark.parametrize("target", [None, KUBERNETES], ids=["here", "there"])
+def test_what_follows_of_a_missing_claim_is_told(settings, target):
     settings.TARGET = target
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "none"}}]
     (told,) = allowed("/jobs/validate", job(task(pod={"volumes": volumes})))
-    assert f"there is no claim none in namespace default, so {follows}. Create the claim first." in told
+    assert (
+        "there is no claim none in namespace default, so the pods wait until there is one. Create the claim first."
+        in told
+    )
 
 
 @pytest.mark.parametrize(
