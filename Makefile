@@ -107,6 +107,11 @@ campaign: .venv/dev ## Try what `make test` tries for longer: random requests an
 	@echo "• campaign, two at a time"
 	@CAMPAIGN=1 $(BIN)/pytest -n 2 -m campaign $(ARGS)
 
+.PHONY: escapes
+escapes: .venv/dev ## Try every way out of a container that is known here, behind each wall that this machine can put up
+	@echo "• escapes, two at a time"
+	@ESCAPES=1 $(BIN)/pytest -n 2 tests/node/test_security.py tests/node/test_roots.py tests/node/test_attacks.py tests/node/test_walls.py tests/node/test_mounts.py tests/node/test_check_wall.py $(ARGS)
+
 .PHONY: simulate
 simulate: .venv/dev ## Play the whole cluster on a virtual clock: SEED=n, HOURS=4 cluster-hours; STORY=file plays one again
 	@$(BIN)/python -m tests.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(SEED),--seed $(SEED))) $(ARGS)

@@ -109,6 +109,7 @@ check = Stage("check", ["make", "check"], 20)
 test = Stage("test", ["make", "test"], 50, pytest=True)
 drills = Stage("test-drills", ["make", "test-drills"], 25, pytest=True)
 clusters = Stage("test-clusters", ["make", "test-clusters"], 18, pytest=True)
+escapes = Stage("escapes", ["make", "escapes"], 10, pytest=True)
 package = Stage("package", ["make", "package"], 15, pytest=True)
 programs = Stage("programs", ["make", "programs"], 20, pytest=True, obstacle=not_root)
 # The same worlds each time: what a change breaks is found in its own run. Whoever types `make simulate` gets new ones.
@@ -126,7 +127,7 @@ ALL: Lane = [
     [[environment, check], [packages], [go_programs], [big_packages]],
     [
         [simulate],
-        [test, [[drills, clusters], [kubernetes, stories, package, programs]]],
+        [test, [[drills, clusters], [kubernetes, stories, package, programs, escapes]]],
     ],
 ]
 

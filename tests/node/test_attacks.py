@@ -1,0 +1,203 @@
+"""Whatever pods do, one after the other and at once, nothing that is not theirs is read, changed, connected to or signalled."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from node.shim import control_socket, linux, users
+from node.shim.order import Bind
+from tests.node.attempts import Attempts, layers
+from tests.waiting import until
+
+VOLUMES = ("v", "w")
+NAMES = ("a", "b", "a/b")
+# Where links of a pod lead, seen from the machine: what is not the pod's, and what leads there.
+TARGETS = (
+    "{private}",
+    "{private}/file",
+    "/",
+    "..",
+    "../..",
+    "/proc/self/fd",
+    "/proc/1/root",
+    "/work",
+    "{state}/w",
+    "a",
+    "b",
+)
+POINTS = ("/data", "/data/a", "/data/a/b", "/run/x", "/etc/new/deep", "/tmp", "/usr/share/none")
+# Reads all that it finds through whatever links there are, leaves a mark in each directory, and connects to each socket.
+LOOK = """
+find -L {places} {private} -maxdepth 3 '(' -type d -o -type f -name file ')' 2>/dev/null | while read -r one; do
+  if [ -d "$one" ]; then : > "$one/mark"; continue; fi
+  line=; read -r line < "$one"
+  if [ "$line" = canary ]; then echo "READ $one"; : > "$one"; fi
+done 2>/dev/null
+kill -0 {outside} 2>/dev/null && read -r line < /proc/{outside}/cmdline && case $line in *canary*) echo SIGNALLED;; esac
+[ -e {private}/socket ] && echo CONNECTED
+echo looked
+"""
+
+
+class Attacks(RuleBasedStateMachine):
+    """Containers of one pod, its volumes, and what is not its."""
+
+    @initialize()
+    def begin(self):
+        self.root = Path(tempfile.mkdtemp(prefix="volcano-attacks-", dir="/var/tmp"))
+        self.private, self.state = self.root / "private", self.root / "state"
+        for path in (self.private, *(self.state / name for name in VOLUMES)):
+            path.mkdir(parents=True)
+        (self.private / "file").write_text("canary")
+        self.listening = socket.socket(socket.AF_UNIX)
+        self.listening.bind(str(self.private / "socket"))
+        self.listening.listen()
+        self.listening.setblocking(False)
+        self.outside = subprocess.Popen(["sh", "-c", "exec sleep 600 # canary"], stdout=subprocess.DEVNULL)
+        self.attempts = Attempts(self.root)
+        self.wall = self.attempts.spawner.probe(self.root / "probe")
+        self.before = self._private()
+        self.running, self.ended = [], []
+
+    def teardown(self):
+        if hasattr(self, "attempts"):
+            self.attempts.close()
+            self.listening.close()
+            self.outside.kill()
+            self.outside.wait()
+            shutil.rmtree(self.root)
+
+    def _private(self):
+        return {
+            path.name: (found.st_mode, found.st_uid, found.st_mtime_ns, found.st_size)
+            for path in self.private.iterdir()
+            for found in [path.lstat()]
+        }
+
+    def _script(self, binds):
+        places = " ".join(sorted({bind.target for bind in binds} | {"/proc/self/fd", "/work"}))
+        return LOOK.format(places=places, private=self.private, outside=self.outside.pid)
+
+    @rule(volume=st.sampled_from(VOLUMES), name=st.sampled_from(NAMES), leads=st.sampled_from(TARGETS))
+    def link(self, volume, name, leads):
+        """As another container of the pod may at any time."""
+        path = self.state / volume / name
+        if path.parent.is_symlink():  # the test would follow it
+            return
+        with contextlib.suppress(OSError):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+            path.symlink_to(leads.format(private=self.private, state=self.state))
+
+    @rule(
+        volume=st.sampled_from(VOLUMES),
+        name=st.sampled_from(NAMES),
+        kind=st.sampled_from(["folder", "file", "fifo"]),
+    )
+    def make(self, volume, name, kind):
+        path = self.state / volume / name
+        if path.parent.is_symlink():
+            return
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+            {"folder": path.mkdir, "file": path.touch, "fifo": lambda: os.mkfifo(path)}[kind]()
+
+    @precondition(lambda self: len(self.running) < 3)
+    @rule(
+        binds=st.lists(
+            st.tuples(st.sampled_from(VOLUMES), st.sampled_from(POINTS), st.sampled_from(["", *NAMES])),
+            min_size=1, max_size=4, unique_by=lambda each: each[1],
+        ),
+        stays=st.booleans(),
+    )  # fmt: skip
+    def start(self, binds, stays):
+        made = tuple(Bind(str(self.state / volume), point, below=below) for volume, point, below in binds)
+        own = (Bind(str(self.root / "work"), "/work"),)
+        script = self._script(made) + ("sleep 600" if stays else "")
+        directory = self.attempts.shell(
+            script, cwd="/work", binds=(*made, *own), state=str(self.state), ids=users.subordinate(0), **layers(self.wall)
+        )  # fmt: skip
+        if (directory / "started.json").exists() and stays:
+            until(lambda: b"looked" in self.attempts.log(directory) or (directory / "status.json").exists())
+            self.running.append((directory, made))
+        else:
+            self.attempts.end(directory)
+            self.ended.append(directory)
+
+    @precondition(lambda self: self.running)
+    @rule()
+    def execute(self):
+        directory, binds = self.running[-1]
+        if not (directory / control_socket.NAME).exists():
+            return
+        ours, theirs = socket.socketpair()
+        reader, writer = os.pipe()
+        with ours, theirs:
+            request = {
+                "do": "exec",
+                "argv": ["sh", "-c", self._script(binds)],
+                "streams": ["stdout"],
+                "tty": False,
+            }
+            control_socket.send(str(directory), request, [theirs.fileno(), writer])
+            os.close(writer)
+            theirs.close()
+            with os.fdopen(reader, "rb") as output:
+                said = output.read()
+        assert b"READ" not in said, said
+        assert b"SIGNALLED" not in said
+        assert b"CONNECTED" not in said
+
+    @precondition(lambda self: self.running)
+    @rule(how=st.sampled_from(["stop", "kill the shim", "kill the spawner"]))
+    def end(self, how):
+        directory, _ = self.running.pop(0)
+        if how == "kill the spawner":
+            self.attempts.spawner.close()
+        if how == "kill the shim":
+            pid = self.attempts.started(directory)["pid"]
+            self.attempts.kill_shim(directory)
+            self.attempts.until_gone(pid)
+        else:
+            self.attempts.stop(directory, grace=0.1)
+            self.attempts.end(directory)
+        self.ended.append(directory)
+
+    @invariant()
+    def nothing_is_reached(self):
+        if not hasattr(self, "before"):
+            return
+        assert self._private() == self.before
+        assert (self.private / "file").read_text() == "canary"
+        assert linux.start_ticks(self.outside.pid)
+        assert not list(self.root.glob("mark"))
+        assert not (Path("/") / "mark").exists()
+        with pytest.raises(BlockingIOError):
+            self.listening.accept()
+        for directory in (*self.ended, *(each for each, _ in self.running)):
+            said = self.attempts.log(directory)
+            for word in (b"READ", b"SIGNALLED", b"CONNECTED"):
+                assert word not in said, said
+
+
+EXAMPLES, STEPS = (120, 25) if "ESCAPES" in os.environ else (6, 12)
+Attacks.TestCase.settings = hypothesis.settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=STEPS,
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+TestAttacks = Attacks.TestCase
