@@ -1,4 +1,4 @@
-"""The tables of docs/security.md: which attempt gets through which wall. `python -m tests.node.security_table` writes them.
+"""The tables of docs/escapes.md: which attempt gets through which wall. `python -m tests.node.security_table` writes them.
 
 As root, because it also tries as a user without rights.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.node import as_nobody, breaking_out
 from tests.waiting import HANG_S
 
-PAGE = as_nobody.PROJECT / "docs" / "security.md"
+PAGE = as_nobody.PROJECT / "docs" / "escapes.md"
 USERS = ("root", "an ordinary user")
 # Not below /tmp, which containers see as it is.
 FOLDER = "/var/tmp"

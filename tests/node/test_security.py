@@ -1,4 +1,4 @@
-"""The tables of docs/security.md are what is true on this machine."""
+"""The tables of docs/escapes.md are what is true on this machine."""
 
 from __future__ import annotations
 
