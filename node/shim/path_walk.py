@@ -126,15 +126,6 @@ class Walk:
         """Return what was reached as a descriptor that is the caller's to close."""
         return os.dup(self.fd)
 
-    def again(self) -> int:
-        """Return a descriptor of what is by now where the way ends: a mount that was made there covers what was reached.
-
-        PathRefused where the way has come back to its root, which has no name to be found by.
-        """
-        if len(self._chain) == 1:
-            raise PathRefused("The path leads to the root.")
-        return os.open(self._names[-1], STEP, dir_fd=self._chain[-2])
-
     def _up(self, path: str) -> None:
         if len(self._chain) > 1:
             self._back()
