@@ -6,16 +6,19 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 
 import pytest
 
-from node.shim import linux, root, users
+from node.shim import launch, linux, root, users, wall
+from node.shim.launch import Streams
 from node.shim.order import Bind, Order
 from tests.waiting import HANG_S
 
 TOUCHED = ("part", "inner", "leaf")  # what of a volume is looked up while the root is built
-EVERY = 1 if "ESCAPES" in os.environ else 7  # th step is tried
+EVERY_STEP = "ESCAPES" in os.environ  # else each seventh
+
 KINDS = {
     "the state directory": lambda at, name, v: os.symlink(at["state"], name, dir_fd=v),
     "the root": lambda _, name, v: os.symlink("/", name, dir_fd=v),
@@ -120,7 +123,7 @@ class TestExchanges:
     @pytest.mark.parametrize("kind", KINDS)
     def test_whatever_is_exchanged_and_when(self, at, kind):
         steps = built(at)[0]
-        for when in range(0, steps, EVERY):
+        for when in range(0, steps, 1 if EVERY_STEP else 7):
             for name in TOUCHED:
                 _put_back(at["v"], name)
             _, _, mounts = built(at, kind, when)
@@ -140,3 +143,57 @@ def _put_back(volume, name):
     else:
         path.unlink(missing_ok=True)
     before.rename(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
+class TestNames:
+    """What is looked up by a name once the machine's root is gone: what a pod has put there could be found."""
+
+    def names(self, inside, given):
+        """Have a process become a command; return the names that it looked up after its root has changed, up to the program."""
+        ours, theirs = socket.socketpair()
+        shim = os.pidfd_open(os.getpid())
+        pid = os.fork()
+        if pid == 0:
+            wall.prepare()  # as the spawner does, of which shims are forks
+            self._watch(theirs)
+            launch._become(given, Streams(), launch._Child(shim, [*os.sched_getaffinity(0)], theirs, inside))
+        theirs.close()
+        os.close(shim)
+        with ours, ours.makefile("rb") as answer:
+            said = answer.read()
+        os.waitpid(pid, 0)
+        return json.loads(said)
+
+    def _watch(self, line):
+        found, is_inside = [], []
+
+        def told(event, given):
+            if event == "os.exec":
+                line.sendall(json.dumps(found).encode())
+                os._exit(0)
+            if is_inside and (event == "open" or event.startswith("os.")) and isinstance(given[0], str):
+                found.append([event, given[0]])
+
+        def entering(call):
+            def entered(*arguments):
+                call(*arguments)
+                is_inside.append(True)
+
+            return entered
+
+        sys.addaudithook(told)
+        linux.change_root, linux.setns = entering(linux.change_root), entering(linux.setns)
+
+    def test_the_first_command_enters_its_directory(self, at):
+        given = order(at)._replace(argv=["sh"], cwd="/data", env={"PATH": "/usr/bin"})
+        assert self.names(launch.Inside(), given) == [["os.chdir", "/data"]]
+
+    def test_a_command_that_joins_enters_its_directory(self, at, attempts):
+        given = order(at)._replace(argv=["sh"], cwd="/data", env={"PATH": "/usr/bin"}, pids=True)
+        shared = {name: getattr(given, name) for name in ("mounts", "binds", "state", "ids", "pids")}
+        directory = attempts.start("sleep", "600", cwd="/", **shared)
+        main = attempts.started(directory)["pid"]
+        users_of = os.open(f"/proc/{main}/ns/user", os.O_RDONLY)
+        inside = launch.Inside(users=users_of, main=main)
+        assert self.names(inside, given) == [["os.chdir", "/data"]]
