@@ -1,8 +1,7 @@
 """As whom a container runs: what its pod asks for (runAsUser and the like), and whether this machine can give it. Pure.
 
-Only root can become somebody else, and in a user namespace there is nobody but
-the user who made it. A cluster that an ordinary user started runs all
-containers as that user.
+A cluster that an ordinary user started runs all containers as that user. Where root started it, each namespace has users
+of its own, of whom all are nobody outside (`node.shim.users`).
 """
 
 from __future__ import annotations
@@ -89,10 +88,7 @@ def problem(wish: Asked, own: Own) -> str:
     if not others or (own.uid == 0 and own.mounts == "root"):
         return ""
     if own.uid == 0:
-        return (
-            f"{others[0]} cannot be had, because this machine lets root make no mounts for containers, "
-            "without which another user does not reach its files; remove it"
-        )
+        return f"{others[0]} cannot be had, because this machine lets root give containers no users of their own; remove it"
     return (
         f"{others[0]} cannot be had: user {own.uid} started this cluster, and only root can become somebody else; "
         f"remove it, or name user {own.uid} and group {own.gid}, or have root start the cluster"

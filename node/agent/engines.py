@@ -20,11 +20,14 @@ import subprocess
 import tarfile
 from typing import TYPE_CHECKING, NamedTuple
 
+from node.shim import users
 from node.shim.contained import problem
 from node.shim.order import FILES, Wall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from node.shim.order import Ids
 
 AUTO, NONE = "auto", "none"
 KNOWN = ("podman", "docker")
@@ -49,6 +52,7 @@ class Engine(NamedTuple):
     limits: bool = True  # whether it limits memory, processors and processes
     stages: bool = False  # whether it sees mounts of the process that starts it
     cdi: bool = False  # whether it gives devices by their names in vendors' specs
+    maps: bool = False  # whether its containers can have users of their own: see `node.shim.users`
 
     @property
     def shown(self) -> str:
@@ -118,8 +122,24 @@ def _tried(program: str, wall: Wall) -> Engine:
                 continue
             stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
             keeps, cdi = limits and _limits(kind, program), _knows_cdi(kind, version, program)
-            return Engine(kind, version, (program, *options), keeps, stages, cdi)
+            maps = stages and _maps((program, *options))
+            return Engine(kind, version, (program, *options), keeps, stages, cdi, maps)
     raise failed
+
+
+def users_of(ids: Iterable[Ids]) -> tuple[str, ...]:
+    """Return the options with which the users of a container are others on the machine."""
+    lines = [f"{each.inside}:{each.outside}:{each.size}" for each in ids]
+    return tuple(part for line in lines for part in ("--uidmap", line, "--gidmap", line))
+
+
+def _maps(program: tuple[str, ...]) -> bool:
+    """Tell whether an engine gives containers users of their own: it may lack the rights, or storage that shows files as theirs."""
+    try:
+        _run(program, limits=False, more=users_of(users.subordinate(0)))
+    except EngineFails:
+        return False
+    return True
 
 
 def _version(program: str) -> tuple[str, str]:
@@ -159,7 +179,7 @@ def _options(kind: str) -> Iterator[tuple[str, ...]]:
         yield "--runtime", runc
 
 
-def _run(program: tuple[str, ...], *, limits: bool) -> None:
+def _run(program: tuple[str, ...], *, limits: bool, more: tuple[str, ...] = ()) -> None:
     try:
         _asked((*program, "image", "inspect", "--format", "{{.Id}}", IMAGE))
     except EngineFails:
@@ -167,7 +187,7 @@ def _run(program: tuple[str, ...], *, limits: bool) -> None:
     bounds = ("--memory", "64m", "--cpus", "1", "--pids-limit", "100") if limits else ()
     _asked((
         *program, "run", "--rm", "--pull", "never", "--network", "host", "--log-driver", "none", "--cap-drop", "ALL",
-        "--security-opt", "no-new-privileges", *ulimits(), *bounds, IMAGE, "/true",
+        "--security-opt", "no-new-privileges", *ulimits(), *bounds, *more, IMAGE, "/true",
     ))  # fmt: skip
 
 

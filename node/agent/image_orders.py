@@ -6,9 +6,10 @@ import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from kube import amounts
-from node import attempts
+from node import attempts, users
 from node.agent import actions, engines, environment, hosts, image_containers, volumes
 from node.agent.lifecycle import grace_s
+from node.shim import users as shim_users
 from node.shim.order import Bind, Image, Order
 from node.status import container_id
 
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kube.kinds.core import Pod
+    from kube.kinds.core import Container, Pod
     from node.agent.engines import Engine
     from node.agent.images import Local
     from node.agent.lifecycle import Start
     from node.agent.prepare import Means
     from node.agent.volumes import Prepared
+    from node.shim.order import Ids
     from node.status import Place
 
 
@@ -52,6 +54,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
     if hosts_file.exists() and not hosts.is_mounted(binds):
         binds = (*binds, Bind(str(hosts_file), str(hosts.HOSTS), read_only=True))
     image_containers.check_binds(binds, staged=engine.stages)
+    ids = _ids(pod, container, means) if engine.maps and not ready.devices else ()
     hooks = container.lifecycle
     env = {**given, **ready.told}
     command = environment.command(pod, container, place, env, means.lookup, means.allocatable)
@@ -64,6 +67,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         streak=start.streak,
         binds=binds,
         state=state,
+        ids=ids,
         # Where the engine limits nothing, the shim does.
         memory_bytes=0 if engine.limits else amounts.of(container.resources.limits).get("memory", 0),
         stdin=container.stdin,
@@ -72,13 +76,28 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         grace_s=float(grace_s(pod)),
         post_start=actions.of_hook(hooks.post_start if hooks else None, container, place.pod_ip),
         pre_stop=actions.of_hook(hooks.pre_stop if hooks else None, container, place.pod_ip),
-        image=_image(pod, start, command.argv, ready, engine, state),
+        image=_image(pod, start, command.argv, ready, engine, state, engines.users_of(ids)),
     )
 
 
-def _image(pod: Pod, start: Start, argv: list[str], ready: Contained, engine: Engine, state: str) -> Image:
+def _ids(pod: Pod, container: Container, means: Means) -> tuple[Ids, ...]:
+    """Return who a container's users are on this machine. Files of devices often belong to groups that they are not in."""
+    wish = users.asked(pod, container)
+    named = [each for each in (wish.uid, wish.gid, *wish.groups) if each is not None]
+    return shim_users.subordinate(means.ranges.of(pod.metadata.namespace), named)
+
+
+def _image(
+    pod: Pod,
+    start: Start,
+    argv: list[str],
+    ready: Contained,
+    engine: Engine,
+    state: str,
+    users: tuple[str, ...],
+) -> Image:
     devices = [part for each in ready.devices for part in ("--device", each)]
-    more = ["--label", f"{image_containers.LABEL}={node_id(state)}", *engines.ulimits(), *devices]
+    more = ["--label", f"{image_containers.LABEL}={node_id(state)}", *engines.ulimits(), *devices, *users]
     return Image(
         engine=engine.program,
         kind=engine.kind,

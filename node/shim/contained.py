@@ -22,7 +22,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from node.shim import linux, tree
+from node.shim import init, linux, root, tree
 from node.shim.launch import Ending, LaunchError, Streams, program
 from node.shim.path_walk import NEW_FILE, WRITE, Walk
 from node.shim.sources import open_source
@@ -192,13 +192,16 @@ class Contained:
         if self._image.stages and binds:
             linux.unshare(linux.CLONE_NEWNS)
             linux.keep_mounts_private()
+        users = (
+            init.user_namespace(self._order.ids) if self._order.ids and self._image.stages and binds else -1
+        )
         for number, bind in enumerate(binds):
-            source = self._staged(bind, number) if self._image.stages else bind.source
+            source = self._staged(bind, number, users) if self._image.stages else bind.source
             read_only = ",readonly" if bind.read_only else ""
             yield f"--mount=type=bind,src={source},dst={bind.target}{read_only}"
 
-    def _staged(self, bind: Bind, number: int) -> str:
-        """Mount what a bind shows where only the shim and its engine look; return where."""
+    def _staged(self, bind: Bind, number: int, users: int) -> str:
+        """Mount what a bind shows where only the shim and its engine look, for users of a namespace unless that is -1; return where."""
         place = f"{self._order.directory}/mounts/{number}"
         try:
             fd = open_source(bind, self._order.state)
@@ -210,6 +213,8 @@ class Contained:
                     os.close(os.open(place, WRITE, 0o600))
                 copied = linux.copy_of_mount(fd)
                 try:
+                    if users >= 0:
+                        root.show_to(users, copied)
                     with Walk(place) as point:
                         linux.attach(copied, point.fd)
                 finally:

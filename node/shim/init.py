@@ -45,6 +45,23 @@ def begin(shim: int, ids: Sequence[Ids] = ()) -> tuple[int, int]:
         return pid, _map_users(pid, ours, ids) if ids else -1
 
 
+def user_namespace(ids: Sequence[Ids]) -> int:
+    """Return a descriptor of a user namespace of these users, in which nobody is."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            linux.unshare(linux.CLONE_NEWUSER)
+            os.write(theirs.fileno(), b"1")
+            os.read(theirs.fileno(), 1)
+        finally:
+            os._exit(0)
+    with ours, theirs:
+        found = _map_users(pid, ours, ids)
+    os.waitpid(pid, 0)
+    return found
+
+
 def _map_users(pid: int, line: socket.socket, ids: Sequence[Ids]) -> int:
     """Say who the users of a process's new namespace are on the machine; return a descriptor of the namespace."""
     line.recv(1)

@@ -12,6 +12,8 @@ from cluster.store import Create, store
 from kube.kinds.core import Pod
 from kube.resources import SECRETS
 from node import file_trees, users
+from node.agent.user_ranges import UserRanges
+from node.shim import users as subordinates
 from node.users import Asked, Own, User
 from tests.node.walled import mount, refused
 
@@ -191,3 +193,42 @@ def test_user_that_cannot_be_had_is_told_with_the_remedy(node):
     text = refused(node, "CreateContainerConfigError")
     assert f"runAsUser {NOBODY - 1} cannot be had" in text
     assert not list(Path(node.data).glob("node/pods/*/main/*/started.json"))
+
+
+@root_only
+@pytest.mark.each_runtime
+def test_root_in_a_pod_is_nobody_outside_and_owns_its_files(node):
+    node.begin(node.allowed().mounts)
+    script = "cat /proc/self/uid_map; id -u; echo x > $VOLUME_V/made"
+    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
+    uid = node.submit(containers=[main], volumes=[{"name": "v", "emptyDir": {}}])
+    node.until_phase("Succeeded")
+    log = b"".join(path.read_bytes() for path in sorted(node.directory(uid).glob("log.*"))).decode()
+    first, *_, own = [line.split(" ", 3)[3].split() for line in log.splitlines()]
+    assert (first[0], int(first[1]) >= subordinates.FIRST, own) == ("0", True, ["0"])
+    made = node.data / "node" / "pods" / uid / "_volumes" / "v" / "made"
+    assert made.stat().st_uid == 0
+
+
+def test_ranges_of_namespaces_are_apart_and_stay(tmp_path):
+    ranges = UserRanges(tmp_path / "users.json")
+    found = [ranges.of(name) for name in ("a", "b", "a")]
+    assert found == [0, 1, 0]
+    assert [UserRanges(tmp_path / "users.json").of(name) for name in ("b", "c")] == [1, 2]
+    ends = [
+        (each.outside, each.outside + each.size)
+        for n in (0, 1)
+        for each in subordinates.subordinate(n, [70000, 5])
+    ]
+    assert sorted(ends) == sorted(set(ends))
+    assert all(one[1] <= two[0] for one, two in zip(sorted(ends), sorted(ends)[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("number", "where"),
+    [(0, 0), (1000, 1000), (65535, 65535), (70000, 65536), (80000, 65537), (71000, None)],
+)
+def test_who_a_user_of_a_pod_is_outside(number, where):
+    ids = subordinates.subordinate(3, [80000, 70000, 70000, 12])
+    first = ids[0].outside
+    assert subordinates.outside(ids, number) == (number if where is None else first + where)
