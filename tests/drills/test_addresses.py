@@ -50,8 +50,9 @@ def own(tmp_path, request):
 
 
 def test_pod_never_has_the_address_while_it_is_held_and_sessions_end_where_it_was_not(own, tmp_path):
-    script = SQUAT.format(port=own.port, folder=tmp_path)
-    caught, tried = tmp_path / "caught", tmp_path / "tried"
+    folder = tmp_path / "out"
+    script = SQUAT.format(port=own.port, folder=folder)
+    caught, tried = folder / "caught", folder / "tried"
 
     def squats():
         """Wait until the pod has tried again."""
@@ -64,7 +65,7 @@ def test_pod_never_has_the_address_while_it_is_held_and_sessions_end_where_it_wa
         return httpx.get(f"{own.base}/access/", cookies=own.cookies, follow_redirects=True).url.path
 
     with own, Person(own) as person, own.store() as store:
-        text = json.dumps(job("squats", task(["python3", "-c", script])))
+        text = json.dumps(job("squats", task(["python3", "-c", script], sees=folder)))
         jobs = person.get("/jobs/").url.path  # with the cluster's name in it where there are several
         assert person.post(f"{jobs}new/", text=text, token=secrets.token_hex(8)).status_code == 302
         Watcher(store).reaches("squats", "Running")

@@ -19,8 +19,13 @@ FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
 AWAY = (httpx.TransportError, httpx.TimeoutException)
 
 
-def task(command, *, name="main", replicas=1, cpu="50m", memory="16Mi", annotations=None, **fields):
-    """Return a task of one container; `fields` are the pod's, but for minAvailable and policies."""
+def task(
+    command, *, name="main", replicas=1, cpu="50m", memory="16Mi", annotations=None, sees=None, **fields
+):
+    """Return a task of one container, which finds a directory of this machine at its own path if it `sees` one.
+
+    `fields` are the pod's, but for minAvailable and policies.
+    """
     own = {key: fields.pop(key) for key in ("minAvailable", "policies", "maxRetry") if key in fields}
     container = {
         "name": "main",
@@ -29,20 +34,18 @@ def task(command, *, name="main", replicas=1, cpu="50m", memory="16Mi", annotati
         "resources": {"requests": {"cpu": cpu, "memory": memory}},
     }
     template = {"spec": {"restartPolicy": "Never", "containers": [container], **fields}}
+    if sees is not None:
+        sees.mkdir(exist_ok=True)
+        template["spec"]["volumes"] = [{"name": "seen", "hostPath": {"path": str(sees)}}]
+        container["volumeMounts"] = [{"name": "seen", "mountPath": str(sees)}]
     if annotations:
         template["metadata"] = {"annotations": annotations}
     return {"name": name, "replicas": replicas, "template": template, **own}
 
 
-def shell(script, *, sees=None, **fields):
-    """Return a task that runs a shell script, which finds a directory of this machine at its own path."""
-    made = task(["sh", "-c", script], **fields)
-    if sees is not None:
-        sees.mkdir(exist_ok=True)
-        spec = made["template"]["spec"]
-        spec["volumes"] = [*spec.get("volumes", ()), {"name": "seen", "hostPath": {"path": str(sees)}}]
-        spec["containers"][0]["volumeMounts"] = [{"name": "seen", "mountPath": str(sees)}]
-    return made
+def shell(script, **fields):
+    """Return a task that runs a shell script."""
+    return task(["sh", "-c", script], **fields)
 
 
 def held(file, **fields):
