@@ -101,9 +101,9 @@ def test_gang_that_has_no_room_holds_nothing(person, there):
 
 
 def test_policy_restarts_a_job_whose_pod_fails(person, there, tmp_path):
-    script = f"[ -e {tmp_path}/again ] || {{ touch {tmp_path}/again; exit 3; }}"
+    script = f"cd {tmp_path}; [ -e again ] || {{ touch again; exit 3; }}"
     restart = [{"event": "PodFailed", "action": "RestartJob"}]
-    person.create(job("again", shell(script), policies=restart))
+    person.create(job("again", shell(script, sees=tmp_path), policies=restart))
     there.reaches("again", "Completed")
     assert there.job("again")["status"]["retryCount"] == 1
     assert phases(there, "again")[-1] == "Completed"
@@ -186,7 +186,7 @@ def test_flow_and_cron_job_make_their_jobs(kubectl, there):
 
 
 def test_nothing_is_lost_nor_doubled_however_often_who_works_is_killed(second, person, here, there, tmp_path):
-    ran = tmp_path / "ran"
+    ran = tmp_path / "out" / "ran"
     names = [f"killed-{number}" for number in range(KILLS)]
     for number, name in enumerate(names):
         person.create(job(name, telling(ran, 1 + number % 3)))
@@ -195,7 +195,7 @@ def test_nothing_is_lost_nor_doubled_however_often_who_works_is_killed(second, p
 
 
 def test_nothing_is_lost_nor_doubled_when_connections_are_cut(proxy, first, second, here, there, tmp_path):
-    ran = tmp_path / "ran"
+    ran = tmp_path / "out" / "ran"
     names = [f"cut-{number}" for number in range(6)]
     before = proxy.cuts
     proxy.cutting = True
@@ -212,7 +212,7 @@ def test_nothing_is_lost_nor_doubled_when_connections_are_cut(proxy, first, seco
 
 def telling(file, replicas):
     """A task whose pods write down who they are."""
-    found = shell(f'echo "$POD" >> {file}; sleep 0.2', replicas=replicas)
+    found = shell(f'echo "$POD" >> {file}; sleep 0.2', sees=file.parent, replicas=replicas)
     (container,) = found["template"]["spec"]["containers"]
     container["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]
     return found

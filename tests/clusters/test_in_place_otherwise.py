@@ -99,7 +99,7 @@ def refusals(person, namespace):
 def test_nothing_is_lost_nor_doubled_when_workers_are_killed_amid_their_plans(
     second, person, here, there, tmp_path
 ):
-    ran = tmp_path / "ran"
+    ran = tmp_path / "out" / "ran"
     names = [f"killed-{second.way}-{number}" for number in range(6)]
     if second.way == "workers":
         assert {shard_of(f"default/{name}", SHARDS) for name in names} == set(range(SHARDS))
