@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -138,7 +138,12 @@ def main(stages: Lane) -> int:
     FOLDER.mkdir(parents=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
-    results = run_lane(stages)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run_lane, stages)
+        # Python heeds a signal in its first thread, and one that another thread was sent does not wake that.
+        while wait([running], timeout=0.5).not_done:
+            pass
+    results = running.result()
     flaky = run_again(results)
     conclude(results, flaky)
     good = all(each.outcome in PASSING for each in results if each.stage.required)
