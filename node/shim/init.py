@@ -39,32 +39,46 @@ def begin(shim: int, ids: Sequence[Ids] = ()) -> tuple[int, int]:
     linux.prctl(linux.PR_SET_NAME, INIT_NAME)  # before: the command may look at once
     pid = os.fork()
     if pid == 0:
-        _be(shim, theirs.fileno() if ids else -1)
+        ours.close()
+        _be(shim, theirs if ids else None)
     linux.prctl(linux.PR_SET_NAME, SHIM_NAME)
-    with ours, theirs:
+    theirs.close()  # or nobody would hear that the init has ended
+    with ours:
         return pid, _map_users(pid, ours, ids) if ids else -1
 
 
 def user_namespace(ids: Sequence[Ids]) -> int:
-    """Return a descriptor of a user namespace of these users, in which nobody is."""
+    """Return a descriptor of a user namespace of these users, in which nobody is; OSError when it cannot be had."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         try:
-            linux.unshare(linux.CLONE_NEWUSER)
-            os.write(theirs.fileno(), b"1")
-            os.read(theirs.fileno(), 1)
+            ours.close()
+            _have_users(theirs)
         finally:
             os._exit(0)
-    with ours, theirs:
-        found = _map_users(pid, ours, ids)
-    os.waitpid(pid, 0)
-    return found
+    theirs.close()
+    try:
+        with ours:
+            return _map_users(pid, ours, ids)
+    finally:
+        os.waitpid(pid, 0)
+
+
+def _have_users(line: socket.socket) -> bool:
+    """Go into a new user namespace and wait until its users are known; tell whether they are."""
+    linux.unshare(linux.CLONE_NEWUSER)
+    line.send(b"1")
+    return bool(line.recv(1))
 
 
 def _map_users(pid: int, line: socket.socket, ids: Sequence[Ids]) -> int:
-    """Say who the users of a process's new namespace are on the machine; return a descriptor of the namespace."""
-    line.recv(1)
+    """Say who the users of a process's new namespace are on the machine; return a descriptor of the namespace.
+
+    OSError when the process has ended without one.
+    """
+    if not line.recv(1):
+        raise OSError("this machine gives root no further user namespace (sysctl user.max_user_namespaces)")
     lines = "\n".join(f"{each.inside} {each.outside} {each.size}" for each in ids)
     for name in ("uid_map", "gid_map"):
         linux.write(f"/proc/{pid}/{name}", lines)
@@ -73,7 +87,7 @@ def _map_users(pid: int, line: socket.socket, ids: Sequence[Ids]) -> int:
     return found
 
 
-def _be(shim: int, line: int) -> NoReturn:
+def _be(shim: int, line: socket.socket | None) -> NoReturn:
     """Collect what ends in the namespace, for as long as the shim lives."""
     try:
         # It sees the machine's files: nobody in the namespace looks at them by way of /proc/1.
@@ -81,10 +95,8 @@ def _be(shim: int, line: int) -> NoReturn:
         os.setsid()
         default_signals()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        if line >= 0:
-            linux.unshare(linux.CLONE_NEWUSER)
-            os.write(line, b"1")
-            if not os.read(line, 1):
+        if line is not None:
+            if not _have_users(line):
                 os._exit(1)
             users.become((0, 0, []))
             linux.prctl(linux.PR_SET_DUMPABLE, 0)  # that is forgotten with every change of credentials

@@ -212,6 +212,29 @@ class TestProcesses:
             subprocess.run(["ipcrm", "-m", number], check=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="it is about root")
+def test_root_that_may_make_no_user_namespace_has_no_wall_for_others(tmp_path):
+    """In a namespace of its own, whose limit it may set."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "open('/proc/sys/user/max_user_namespaces', 'w').write('0');"
+        "from node.shim import spawner; print(spawner._probe(sys.argv[2]))"
+    )
+    command = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        sys.executable,
+        "-c",
+        program,
+        str(as_nobody.PROJECT),
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
+    assert done.stdout.startswith("Wall(mounts='none'")
+    assert "root=True" in done.stdout
+
+
 AS_NOBODY = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
