@@ -104,8 +104,9 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         (home / WORK).chmod(0o777)
     retention.prune(layout, pod.metadata.uid, container.name)
     attempts.write_identity(home / IDENTITY, identity(pod))
-    in_memory = wall.mounts != "none"  # elsewhere every pod reaches the machine's shared memory
-    directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=in_memory).prepare()
+    mounted = wall.mounts != "none"
+    # Elsewhere every pod reaches the machine's shared memory.
+    directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=mounted).prepare()
     seen = means.devices.found.seen
     share = _devices(pod, container, means)
     own_devices, other_devices = devices.files(seen.kinds, share)
@@ -115,7 +116,6 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         handed = seen.by_engine(share) if knows_names else own_devices
         contained = image_orders.Contained(directory, directories, handed, told, image)
         return image_orders.order(pod, start, place, means, contained)
-    mounted = wall.mounts != "none"
     hosts_file = layout.hosts / hosts.group_of(pod)
     work, tmp = (WORK_SHOWN, TMP_SHOWN[0]) if mounted else (str(home / WORK), str(home / TMP))
     cwd = container.working_dir or work

@@ -106,11 +106,7 @@ class NewRoot:
         for is_new in (False, True):
             with Walk(self.top, make=Make.DIRECTORY, owner=self._owner) as way:
                 try:
-                    if kind is Make.DIRECTORY:
-                        return way.go(path).take()
-                    folder, _, name = path.rpartition("/")
-                    with Walk(way.go(folder).fd, make=kind, owner=self._owner) as last:
-                        return last.go(name).take()
+                    return go_making(way, path, kind, self._owner)
                 except OSError as error:
                     if error.errno != errno.EROFS or is_new:
                         raise
@@ -163,6 +159,15 @@ class NewRoot:
                 mount = linux.copy_of_mount(source)
                 linux.attach(mount, way.go(name).fd)
                 os.close(mount)
+
+
+def go_making(way: Walk, path: str, kind: Make, owner: int = -1) -> int:
+    """Go to a mount point on a way that makes directories, and make it where it is missing; return a descriptor of it."""
+    if kind is Make.DIRECTORY:
+        return way.go(path).take()
+    folder, _, name = path.rpartition("/")
+    with Walk(way.go(folder).fd, make=kind, owner=owner) as last:
+        return last.go(name).take()
 
 
 def kind_of(fd: int) -> Make:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from kube import mount_paths
 from kube.mount_paths import SHARED_MEMORY, lies_in
 from node.shim import landlock, linux
-from node.shim.new_root import QUIET, SHOWN, NewRoot, TooManyEntries, kind_of
+from node.shim.new_root import QUIET, SHOWN, NewRoot, TooManyEntries, go_making, kind_of
 from node.shim.path_walk import STEP, Make, PathRefused, Walk
 from node.shim.sources import open_source
 
@@ -129,12 +129,8 @@ class _Volume:
             root.make(self.at, kind_of(self.source))
             return
         holder = max(holders, key=lambda one: len(one.at))
-        folder, _, name = self.at[len(holder.at) :].rpartition("/")
-        with (
-            Walk(holder.source, make=Make.DIRECTORY) as way,
-            Walk(way.go(folder).fd, make=kind_of(self.source)) as last,
-        ):
-            last.go(name)
+        with Walk(holder.source, make=Make.DIRECTORY) as way:
+            os.close(go_making(way, self.at[len(holder.at) :], kind_of(self.source)))
 
     def copy(self, root: NewRoot, users: int) -> None:
         """Copy its mount; a pod of subordinate users sees what it writes there as its own."""
