@@ -214,7 +214,7 @@ class Contained:
                 copied = linux.copy_of_mount(fd)
                 try:
                     if users >= 0:
-                        root.show_to(users, copied)
+                        root.show_to(users, copied, self._order.ids, own=root.is_own(bind))
                     with Walk(place) as point:
                         linux.attach(copied, point.fd)
                 finally:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from kube import mount_paths
 from kube.mount_paths import SHARED_MEMORY, lies_in
 from node.shim import landlock, linux
+from node.shim import users as subordinates
 from node.shim.new_root import QUIET, SHOWN, NewRoot, TooManyEntries, go_making, kind_of
 from node.shim.path_walk import STEP, Make, PathRefused, Walk
 from node.shim.sources import open_source
@@ -29,7 +30,7 @@ from node.shim.sources import open_source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from node.shim.order import Bind, Order
+    from node.shim.order import Bind, Ids, Order
 
     Source = tuple[str, int]  # a path, and a descriptor of what is there
 
@@ -76,7 +77,7 @@ def build(order: Order, users: int = -1) -> int:
                 one.make_point(root, volumes)
         for one in volumes:
             with _explained(one.bind):
-                one.copy(root, users)
+                one.copy(root, users, order.ids)
         root.enter()
         for one in sorted(volumes, key=lambda one: one.at.count("/")):
             with _explained(one.bind):
@@ -93,10 +94,25 @@ def join(pid: int) -> None:
     os.close(fd)
 
 
-def show_to(users: int, mount: int) -> None:
-    """Show files to the users of a namespace as theirs, where a file system can; of NFS and FUSE they are theirs whose they are outside."""
-    with contextlib.suppress(OSError):
+def show_to(users: int, mount: int, ids: Sequence[Ids], *, own: bool) -> None:
+    """Show files to the users of a namespace as theirs.
+
+    Where a file system cannot (NFS, FUSE, overlayfs, tmpfs before Linux 6.3), files are theirs whose they are outside; a
+    directory of the pod's own is given to them then.
+    """
+    try:
         linux.map_mount(mount, users)
+    except OSError:
+        found = os.fstat(mount)
+        if own and stat.S_ISDIR(found.st_mode):
+            given = subordinates.outside(ids, found.st_uid), subordinates.outside(ids, found.st_gid)
+            os.chown(f"/proc/self/fd/{mount}", *given)
+            os.chmod(f"/proc/self/fd/{mount}", stat.S_IMODE(found.st_mode))  # which a change of owner may have changed
+
+
+def is_own(bind: Bind) -> bool:
+    """Whether a bind shows a directory of the pod's, in which it may write."""
+    return not bind.within and not bind.read_only
 
 
 class _Volume:
@@ -132,14 +148,11 @@ class _Volume:
         with Walk(holder.source, make=Make.DIRECTORY) as way:
             os.close(go_making(way, self.at[len(holder.at) :], kind_of(self.source)))
 
-    def copy(self, root: NewRoot, users: int) -> None:
+    def copy(self, root: NewRoot, users: int, ids: Sequence[Ids]) -> None:
         """Copy its mount; a pod of subordinate users sees what it writes there as its own."""
         self.mount = root.keep(linux.copy_of_mount(self.source))
         if users >= 0:
-            with contextlib.suppress(
-                OSError
-            ):  # NFS and FUSE cannot: there files are theirs whose they are outside
-                linux.map_mount(self.mount, users)
+            show_to(users, self.mount, ids, own=is_own(self.bind))
         linux.restrict_mount(self.mount, SHOWN if self.bind.read_only else QUIET)
 
 
