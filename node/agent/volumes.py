@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 SUPPORTED = "emptyDir, configMap, secret, downwardAPI, projected, persistentVolumeClaim and hostPath"
 PUBLISHED = ("config_map", "secret", "downward_api", "projected")
 GROUP_READS = 0o440
+ANSWER_S = 1.0
+_waiting: dict[Path, threading.Thread] = {}
 MADE = {"DirectoryOrCreate": Make.DIRECTORY, "FileOrCreate": Make.FILE}
 
 
@@ -72,6 +75,8 @@ def _host_path_problem(volume: Volume, layout: Layout) -> str:
     own = layout.root.parent.resolve()
     if not path.is_absolute() or ".." in path.parts:
         return f'"{path}" is not an absolute path without "..".'
+    if not answers(path):  # whether it is there is found out when the pod starts
+        return ""
     real = path.resolve()
     if real == own or own in real.parents or real in own.parents:
         return f'"{path}" holds files of the cluster itself; choose another directory.'
@@ -79,6 +84,21 @@ def _host_path_problem(volume: Volume, layout: Layout) -> str:
     if not real.exists() and not creates:
         return f'"{path}" does not exist on this machine.'
     return ""
+
+
+def answers(path: Path) -> bool:
+    """Whether the file system at a path of the machine answers, which one on the network may not for hours.
+
+    It is a thread that waits for it, so that pods without it go on; asked again meanwhile the answer is No at once.
+    """
+    thread = _waiting.pop(path, None)
+    if thread is None:
+        thread = threading.Thread(target=os.access, args=(path, os.F_OK), name="file system", daemon=True)
+        thread.start()
+        thread.join(ANSWER_S)
+    if thread.is_alive():
+        _waiting[path] = thread
+    return not thread.is_alive()
 
 
 def _kind(volume: Volume) -> str | None:
@@ -291,6 +311,11 @@ def binds(
             volume.within,
             volume.make.value,
         )
+        if volume.within and not answers(volume.path):
+            raise ConfigError(
+                f'volume "{mount.name}": the file system of hostPath "{volume.path}" does not answer on this node; '
+                "the pod starts when it does"
+            )
         try:
             os.close(open_source(bind, str(state)))
         except (PathRefused, OSError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from kube.mount_paths import lies_in
 from node.shim.path_walk import Links, Make, PathRefused, Walk, identity, lineage
 
 if TYPE_CHECKING:
@@ -42,12 +43,14 @@ def _host_walk(bind: Bind, state: str) -> Walk:
     """Go to a path of this machine that a pod may have: below one of the directories, and not of the state directory."""
 
     own = _lineage_of(state)
+    # Those above it by name first: another may lie on a file system that does not answer.
+    within = sorted(bind.within, key=lambda path: not lies_in(bind.source, path))
 
     def check(folder: int) -> None:
         above = set(lineage(folder))
         if own[0] in above:
             raise PathRefused(_OWN.format(bind.source))
-        if not any(_identity_of(path) in above for path in bind.within):
+        if not any(_identity_of(path) in above for path in within):
             raise PathRefused(f'"{bind.source}" does not lie below {" or ".join(bind.within)}.')
 
     walk = Walk("/", Links.SYSTEM, Make(bind.make), check)

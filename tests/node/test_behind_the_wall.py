@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
 import signal
 import socket
@@ -125,3 +127,31 @@ def test_what_proc_has_of_processes_can_be_written_and_the_kernel_s_settings_can
     """
     mounted.submit(containers=[container(script)])
     mounted.until_phase("Succeeded")
+
+
+@pytest.fixture
+def silent():
+    """A directory of a file system that answers nothing, as one on the network whose server is gone."""
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+        pytest.skip("only root mounts such a file system, by /dev/fuse")
+    folder = Path(tempfile.mkdtemp(prefix="volcano-silent-", dir="/var/tmp"))  # containers without a root of their own open all of /tmp
+    device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mount(b"silent", os.fsencode(folder), b"fuse", 0, options) == 0, os.strerror(ctypes.get_errno())
+    yield folder
+    os.close(device)  # whoever waits for it goes on
+    assert libc.umount2(os.fsencode(folder), 2) == 0
+    folder.rmdir()
+
+
+def test_a_file_system_that_does_not_answer_holds_up_its_pod_alone(node, settings, silent):
+    settings.HOST_PATHS = [str(silent)]
+    begin_walled(node)
+    volumes = [{"name": "s", "hostPath": {"path": f"{silent}/deep"}}]
+    uid = node.submit(containers=[container("true", {"name": "s", "mountPath": "/s"})], volumes=volumes)
+    assert "the pod starts when it does" in refused(node, "does not answer on this node")
+    node.shell("true", "other")
+    node.until_phase("Succeeded", "other")
+    node.delete()
+    node.until(lambda: uid not in node.agent.pods)
