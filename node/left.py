@@ -26,6 +26,11 @@ def shims(layout: Layout) -> dict[int, str]:
     return shim_claims.shims(layout.pods)
 
 
+def network_keepers(layout: Layout) -> set[int]:
+    """Return the process ids of those that keep networks of pods: they end by themselves when nobody is in these."""
+    return {pid for claim in layout.networks.glob("*/claim") if (pid := shim_claims.shim_of(claim.parent))}
+
+
 def pods(layout: Layout) -> list[str]:
     """Return the pods of which something runs, as namespace/name, in order."""
     return sorted(_name(layout, uid) for uid in set(shims(layout).values()))

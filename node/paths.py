@@ -28,6 +28,8 @@ class Layout:
         self.named_claims = self.root / "volumes"  # where earlier versions had them, by namespace and name
         self.trash = self.root / "trash"
         self.hosts = self.root / "hosts"
+        self.networks = self.root / "networks"
+        self.resolver = self.root / "resolv.conf"  # of pods in networks of their own
         self.pulls = self.root / "pulls"  # credentials, as long as an image is pulled with them
         # Volumes in memory: a name of its own for each state directory, of which there may be several on a machine.
         digest = hashlib.blake2b(str(data.absolute()).encode(), digest_size=6).hexdigest()
@@ -45,6 +47,10 @@ class Layout:
     def attempt(self, uid: str, container: str, number: int) -> Path:
         """Return one attempt's directory."""
         return self.container(uid, container) / str(number)
+
+    def network(self, namespace: str) -> Path:
+        """Return the directory of the network of a namespace's pods."""
+        return self.networks / checked(namespace)
 
     def claim(self, uid: str) -> Path:
         """Return the directory of a persistent volume claim, in which its files are in `FILES`."""

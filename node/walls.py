@@ -34,6 +34,9 @@ def describe(wall: Wall) -> str:
         layers.append(_MOUNTS[wall.mounts])
     if wall.pids and wall.mounts != "none":
         layers.append("processes of their own")
+    if wall.networks:
+        how = "without a way out" if wall.networks == "closed" else f"with a way out by {wall.networks}"
+        layers.append(f"a network for each namespace {how}")
     if wall.seccomp:
         layers.append("a filter of system calls")
     if not holds(wall):
@@ -61,6 +64,12 @@ def missing(wall: Wall) -> list[str]:
         found.append(
             "processes of their own: commands that run on the machine are seen. /proc has to be mountable,"
             " which engines prevent that cover parts of it"
+        )
+    if wall.mounts != "none" and not wall.networks:
+        found.append(
+            "a network for each namespace: pods share the addresses of this machine, and reach what listens on its loopback."
+            " Install pasta (Debian, Ubuntu: passt) or slirp4netns, with a /dev/net/tun that everybody may open;"
+            " VOLCANO_UI_POD_NETWORK=closed needs neither"
         )
     if not wall.landlock:
         found.append(

@@ -70,6 +70,8 @@ ALLOW_UNWALLED = env.flag(
 )  # pods of everybody, on a machine without a wall round them
 # By what images run on this machine: auto, none, podman, docker or a path.
 ENGINE = env.text("ENGINE", "auto")
+# Whose network pods have: their namespace's own, one without a way out, or this machine's.
+POD_NETWORK = env.one_of("POD_NETWORK", ("own", "closed", "machine")) or "own"
 DEVICES = env.devices("DEVICES")  # of this machine, which pods get to themselves, beside GPUs that are found
 HOST_PATHS = env.directories("HOST_PATHS")  # below them anybody's pods may mount directories of this machine
 NODE_LOST_S = env.number("NODE_LOST_S", 60, least=1, most=86_400)  # from NotReady to giving up a node's pods

@@ -118,8 +118,9 @@ class Up:
         )
 
     def _spared(self) -> set[int]:
-        shims = () if settings.RUNNING == AtStop.END else left.shims(self._pods)
-        return {*shims, self._ports.pid}
+        if settings.RUNNING == AtStop.END:
+            return {self._ports.pid}
+        return {self._ports.pid, *left.shims(self._pods), *left.network_keepers(self._pods)}
 
     async def run(self) -> int:
         os.umask(0o077)  # of all programs but the agent

@@ -1,8 +1,8 @@
-"""Who may mount directories of the machine into a pod.
+"""Who may mount directories of the machine into a pod, and have the pod in the machine's network.
 
 Administrators of everything may mount any that is not the cluster's own;
 everybody else those below the directories of VOLCANO_UI_HOST_PATHS, of which
-there are none unless it is set. In a cluster that decides about rights itself
+there are none unless it is set. Their network (hostNetwork) only administrators of everything may have. In a cluster that decides about rights itself
 its own admission judges paths. In the jobs of a flow several people have a
 hand, who made its templates and who made it, so an administrator's word does
 not count for them. The door refuses what it can tell from the
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from kube.meta import Object
     from kube.resources import Resource
 
+HOST_NETWORK = (
+    "hostNetwork is not allowed: only pods of administrators of all namespaces have the network of their machine, and those of "
+    "flows never; leave it out, and reach a pod by kubectl port-forward."
+)
 EVERYTHING = ("/",)
 SHARED = (JOB_TEMPLATES, JOB_FLOWS)  # what several people make jobs with
 
@@ -48,18 +52,21 @@ def remedy() -> str:
 
 
 def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
-    """Raise Forbidden for a pod, or an object with a pod template, with a path that its creator may not mount."""
+    """Raise Forbidden for a pod, or an object with a pod template, with something of the machine that its creator may not have."""
     if access.decides_elsewhere(resource):
         return
+    is_administrators = makers.is_administrator(actor) and resource not in SHARED
+    name = lenient.text(obj, "metadata", "name")
+    if not is_administrators and any(pod.get("hostNetwork") is True for pod in _pod_specs(obj)):
+        raise Forbidden.of(resource.id, name, HOST_NETWORK)
     path = next((path for path in _paths(obj) if not _lies_below(path, settings.HOST_PATHS)), "")
-    if not path or (makers.is_administrator(actor) and resource not in SHARED):
+    if not path or is_administrators:
         return
     rule = (
         "The jobs of flows may mount only directories below those of VOLCANO_UI_HOST_PATHS."
         if resource in SHARED
         else remedy()
     )
-    name = lenient.text(obj, "metadata", "name")
     raise Forbidden.of(resource.id, name, f'hostPath "{path}" is not allowed. {rule}')
 
 

@@ -353,6 +353,7 @@ class PodSpec(View):
     active_deadline_seconds: int | None = None
     hostname: str = ""
     subdomain: str = ""
+    host_network: bool = False
     volumes: list[Volume] = []
     scheduling_gates: list[AnyObject] = []
     overhead: Quantities = {}

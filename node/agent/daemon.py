@@ -22,7 +22,7 @@ from django.conf import settings
 
 from cluster import clock
 from node import sole, walls
-from node.agent import engines, reach
+from node.agent import engines, networks, reach
 from node.agent.agent import Agent
 from node.agent.cluster import AWAY, Dismissed
 from node.agent.engine_sweep import EngineSweep
@@ -30,6 +30,7 @@ from node.agent.found_devices import FoundDevices
 from node.agent.images import Images
 from node.agent.local_cluster import LocalCluster
 from node.agent.machine import LOOPBACK, Machine
+from node.agent.networks import Networks
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
 from node.agent.shims import Handle, Shims
@@ -94,9 +95,12 @@ class Daemon:
         self.spawner = Spawner()
         self.port = Port(data)
         wall = wall or self.spawner.probe(layout.root / "probe")
+        # Pods that others reach by the machine's address are in its network.
+        wall = networks.chosen(wall, settings.POD_NETWORK if address == LOOPBACK else networks.MACHINE)
         engine = engine or engines.find(settings.ENGINE, wall)
         self.sweep = EngineSweep(layout, engine.engine)
-        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep)
+        own = Networks(layout, self.spawner, self.port.key, wall.networks) if wall.networks else None
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep, own)
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
         cluster = connect(self.selector)

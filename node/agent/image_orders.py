@@ -9,6 +9,7 @@ from kube import amounts
 from node import attempts, users
 from node.agent import actions, engines, environment, hosts, image_containers, volumes
 from node.agent.lifecycle import grace_s
+from node.agent.networks import RESOLV_CONF
 from node.shim import users as shim_users
 from node.shim.order import Bind, Image, Order
 from node.status import container_id
@@ -35,6 +36,7 @@ class Contained(NamedTuple):
     devices: tuple[str, ...]  # files of /dev, or names that the engine knows (CDI)
     told: Mapping[str, str]  # variables that say which devices these are
     image: Local
+    network: str  # the namespace whose network it is in; "": the machine's
 
 
 def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) -> Order:
@@ -53,6 +55,9 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
     hosts_file = layout.hosts / hosts.group_of(pod)
     if hosts_file.exists() and not hosts.is_mounted(binds):
         binds = (*binds, Bind(str(hosts_file), str(hosts.HOSTS), read_only=True))
+    network = ready.network if engine.stages else ""
+    if network and not any(bind.target == RESOLV_CONF for bind in binds):
+        binds = (*binds, Bind(str(layout.resolver), RESOLV_CONF, read_only=True))
     image_containers.check_binds(binds, staged=engine.stages)
     ids = _ids(pod, container, means) if engine.maps and not ready.devices else ()
     hooks = container.lifecycle
@@ -66,6 +71,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means, ready: Contained) 
         node=pod.spec.node_name,
         streak=start.streak,
         binds=binds,
+        network=network,
         state=state,
         ids=ids,
         # Where the engine limits nothing, the shim does.

@@ -12,7 +12,7 @@ from django.conf import settings
 from kube import amounts
 from kube.mount_paths import lies_in
 from node import attempts, devices, probes, users, walls
-from node.agent import actions, environment, hosts, image_orders, retention, ssh_host_keys, volumes
+from node.agent import actions, environment, hosts, image_orders, networks, retention, ssh_host_keys, volumes
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import PROCESS, RUNTIME, wants_image
 from node.agent.lifecycle import Refusal, grace_s
@@ -108,13 +108,14 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     # Elsewhere every pod reaches the machine's shared memory.
     directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=mounted).prepare()
     seen = means.devices.found.seen
+    network = _network(pod, means)
     share = _devices(pod, container, means)
     own_devices, other_devices = devices.files(seen.kinds, share)
     told = devices.variables(seen.kinds, share)
     if image is not None:
         knows_names = means.engine.engine is not None and means.engine.engine.cdi
         handed = seen.by_engine(share) if knows_names else own_devices
-        contained = image_orders.Contained(directory, directories, handed, told, image)
+        contained = image_orders.Contained(directory, directories, handed, told, image, network)
         return image_orders.order(pod, start, place, means, contained)
     hosts_file = layout.hosts / hosts.group_of(pod)
     work, tmp = (WORK_SHOWN, TMP_SHOWN[0]) if mounted else (str(home / WORK), str(home / TMP))
@@ -131,6 +132,8 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     own += [Bind(path, path, read_only=True) for path in inner]
     if hosts_file.exists() and not hosts.is_mounted(binds):
         own.append(Bind(str(hosts_file), str(hosts.HOSTS) if mounted else str(hosts_file), read_only=True))
+    if network:
+        own.append(Bind(str(layout.resolver), networks.RESOLV_CONF, read_only=True))
     if mounted and ssh_host_keys.SHOWN.parent.is_dir():
         own += ssh_host_keys.bind(pod, home)
     taken = [bind.target for bind in binds]
@@ -147,6 +150,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         mounts=wall.mounts,
         pids=wall.pids and mounted,
         binds=(*binds, *own),
+        network=network,
         state=str(layout.root.parent),
         ids=_ids(pod, user, means),
         user=(user.uid, user.gid, list(user.groups)) if user is not None else None,
@@ -207,6 +211,19 @@ def _check_wall(pod: Pod, means: Means) -> None:
     raise environment.ConfigError(
         "this machine has no wall between pods and the cluster, so it runs pods of administrators of all namespaces only; "
         f"{remedy}, or allow pods of everybody with VOLCANO_UI_ALLOW_UNWALLED=1"
+    )
+
+
+def _network(pod: Pod, means: Means) -> str:
+    """Return the namespace in whose network a pod is, "" for the machine's; ConfigError where it may not have that."""
+    if not means.wall.networks:
+        return ""
+    if not pod.spec.host_network:
+        return pod.metadata.namespace
+    if means.lookup.is_administrators(pod):
+        return ""
+    raise environment.ConfigError(
+        "only pods of administrators of all namespaces have the network of their machine; leave hostNetwork out"
     )
 
 

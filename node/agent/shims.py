@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from node.agent.checks import Check, Checked
     from node.agent.engine_sweep import EngineSweep
+    from node.agent.networks import Networks
     from node.agent.spawn import Spawner
     from node.paths import Layout
     from node.shim.order import Order
@@ -56,6 +57,7 @@ class Shims:
     selector: selectors.BaseSelector
     key: str = ""  # of the node: its shims answer to nobody else
     sweep: EngineSweep | None = None
+    networks: Networks | None = None  # where containers have networks of their own
     _runs: dict[str, dict[str, Run]] = field(default_factory=dict)
     _handles: dict[tuple[str, str], Handle] = field(default_factory=dict)
     _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -111,9 +113,10 @@ class Shims:
         return self.active(uid)
 
     def start(self, uid: str, container: str, order: Order) -> None:
-        """Hand an attempt to the spawner; OSError when it cannot be had."""
+        """Hand an attempt to the spawner; OSError when it, or the network, cannot be had."""
         handle = Handle(uid, container, Path(order.directory))
-        handle.notice = self.spawner.start(order._replace(key=self.key))
+        network = self.networks.of(order.network) if self.networks and order.network else None
+        handle.notice = self.spawner.start(order._replace(key=self.key), network)
         self.selector.register(handle.notice, selectors.EVENT_READ, handle)
         self._handles[uid, container] = handle
         before = self.runs(uid).get(container, NEVER_RAN).current
@@ -190,12 +193,16 @@ class Shims:
         retention.clean(self.layout, living, running, days=settings.LOG_DAYS, most_bytes=most)
         if self.sweep:
             self.sweep.start()
+        if self.networks:
+            self.networks.tidy()
 
     def close(self) -> None:
         """Close every descriptor; what runs goes on."""
         for handle in self._handles.values():
             self._close(handle)
         self._handles.clear()
+        if self.networks:
+            self.networks.close()
         if self._checks is not None:
             self.selector.unregister(self._checks.reader)
             self._checks.close()

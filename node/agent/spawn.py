@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from node.shim.order import Wall
 from node.shim.spawner import HEADER
 
 if TYPE_CHECKING:
+    from node.shim.network import Network, Plan
     from node.shim.order import Order
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,8 +28,8 @@ class Spawner:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
-    def start(self, order: Order) -> int:
-        """Order one attempt; return a descriptor that tells "started" or "refused …" and ends with the shim.
+    def start(self, order: Order, network: Network | None = None) -> int:
+        """Order one attempt, in a network; return a descriptor that tells "started" or "refused …" and ends with the shim.
 
         OSError when no spawner can be had, for example because the machine
         has no process or memory left; the attempt has not been started then.
@@ -35,13 +37,24 @@ class Spawner:
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(writer, True)
         try:
-            self._ask(b"o", order.encode(), [writer])
+            self._ask(b"o", order.encode(), [writer, *(network or ())])
         except OSError:
             os.close(reader)
             raise
         finally:
             os.close(writer)
         return reader
+
+    def start_network(self, plan: Plan) -> socket.socket:
+        """Have a network kept as planned; return a line on which its keeper answers (see `control_socket.hear`)."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._ask(b"n", json.dumps(plan).encode(), [theirs.fileno()])
+            except OSError:
+                ours.close()
+                raise
+        return ours
 
     def probe(self, staging: Path) -> Wall:
         """Return which layers of a wall round its containers this machine allows."""

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from node.agent import reach
+from node.agent.networks import Networks
+from node.paths import Layout
 from node.shim import users
 from node.shim.order import Order
 from node.shim.shim import read_json
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 WAIT_S = 60.0
 CONTENT = "what no container may read"
+BY_NETWORK = "connect to a port of the machine"  # tried only in a network of its own
 
 
 class Attempt(NamedTuple):
@@ -75,6 +78,11 @@ def _connects_without_path(at: dict[str, Any]) -> bool:
     return True
 
 
+def _connects_by_network(at: dict[str, Any]) -> bool:
+    socket.create_connection(("127.0.0.1", at["port"]), 5).close()
+    return True
+
+
 def _signals(at: dict[str, Any]) -> bool:
     os.kill(at["outside"], 0)
     return True
@@ -105,6 +113,7 @@ ATTEMPTS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "write among the machine's programs": _writes_programs,
     "connect to a socket in a directory of the machine": _connects,
     "connect to a socket without a path": _connects_without_path,
+    BY_NETWORK: _connects_by_network,
     "signal a process outside": _signals,
     "see the command line of a process outside": _sees_commands,
     "mount something": _mounts,
@@ -144,22 +153,25 @@ def tried(spawner: Spawner, wall: Wall) -> list[Attempt]:
         with (
             closing(_listening(f"{folder}/socket")),
             closing(_listening(f"\0{folder}")),
+            closing(socket.create_server(("127.0.0.1", 0))) as server,
+            closing(Networks(Layout(place), spawner, "", wall.networks)) as own,
         ):
             at = {
                 "state": str(state), "machine": str(machine), "socket": f"{folder}/socket", "abstract": folder,
                 "outside": os.getpid(), "words": Path("/proc/self/cmdline").read_text(),
+                "port": server.getsockname()[1],
             }  # fmt: skip
             order = Order(
                 str(directory), [sys.executable, "-I", "-c", program(), json.dumps(at)], {"PATH": os.defpath}, "/",
                 mounts=wall.mounts, pids=wall.pids, landlock=wall.landlock, seccomp=wall.seccomp,
                 state=str(state), ids=users.subordinate(0), read=(sys.prefix, *reach.of_this_machine(state)),
             )  # fmt: skip
-            notice = spawner.start(order)
+            notice = spawner.start(order, own.of("check") if wall.networks else None)
             os.set_blocking(notice, True)
             while select.select([notice], [], [], WAIT_S)[0] and os.read(notice, 4096):
                 pass
             os.close(notice)
-        return _read(directory)
+        return [each for each in _read(directory) if wall.networks or each.words != BY_NETWORK]
 
 
 def _listening(address: str) -> socket.socket:

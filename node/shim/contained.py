@@ -30,6 +30,7 @@ from node.shim.sources import open_source
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from node.shim.network import Network
     from node.shim.order import Bind, Image, Order
 
 ANSWER_S = 120.0  # an engine that says nothing for so long is given up
@@ -59,8 +60,9 @@ class Answer(NamedTuple):
 class Contained:
     """A container of an engine: see `node.shim.runtime.ContainerRuntime`."""
 
-    def __init__(self, order: Order, image: Image) -> None:
+    def __init__(self, order: Order, image: Image, network: Network | None = None) -> None:
         self._order = order
+        self._network = network
         self._image = image
         self.root = 0
         self.id = ""
@@ -73,6 +75,8 @@ class Contained:
         """Create the container and start it; return the engine's program, which ends with it."""
         wanted = ("--interactive",) if self._order.stdin else ()
         try:
+            if self._network is not None:  # where the engine's own network is the container's
+                self._network.join(as_user=False)
             write_note(self._order.directory, self._image)
             self._create(list(self._mounts()))
             main = self._program(("start", "--attach", *wanted, self._image.name), streams)

@@ -71,10 +71,7 @@ def separate(order: Order) -> Inside:
     apart = linux.CLONE_NEWPID | linux.CLONE_NEWIPC if order.pids else 0
     try:
         if order.mounts == "user":
-            own = f"{os.getuid()} {os.getuid()} 1", f"{os.getgid()} {os.getgid()} 1"
-            linux.unshare(linux.CLONE_NEWUSER | apart)
-            for name, text in zip(("setgroups", "uid_map", "gid_map"), ("deny", *own), strict=True):
-                linux.write(f"/proc/self/{name}", text)
+            linux.own_users(apart)
         elif apart:
             linux.unshare(apart)
         if not order.pids:

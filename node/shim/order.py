@@ -66,6 +66,9 @@ class Wall(NamedTuple):
     seccomp: bool = False  # a filter of system calls
     pids: bool = False  # with mounts: processes of its own, and memory that they share, in namespaces
     root: bool = False  # whether root starts containers
+    networks: str = (
+        ""  # which networks of their own containers may have: "closed", "open" ones, or "" for none
+    )
 
     def encode(self) -> str:
         """Return the layers as text."""
@@ -103,6 +106,7 @@ class Order(NamedTuple):
     mounts: str = "none"  # whether it has a root directory of its own: see Wall
     pids: bool = False  # with mounts: whether it has namespaces of processes, too
     binds: tuple[Bind, ...] = ()  # without mounts: what it reaches by the sources' own paths
+    network: str = ""  # the namespace whose network it is in; "": the machine's
     state: str = ""  # the state directory, which is nothing to a container
     shared_memory: int = 0  # bytes of its own /dev/shm; 0: a little
     ids: tuple[Ids, ...] = ()  # with mounts of root: who its users are on the machine

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from node.shim.launch import Streams
+    from node.shim.network import Network
     from node.shim.order import Order
 
 
@@ -22,13 +23,16 @@ class Processes:
     root = 0
     id = ""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, network: Network | None = None) -> None:
         self._order = order
+        self._network = network
         self._inside = Inside()
         wall.confine(order)
 
     def start(self, streams: Streams) -> int:
         """Fork and exec the command."""
+        if self._network is not None:
+            self._network.join(as_user=self._order.mounts == "user")
         self._inside = separate(self._order)
         try:
             self._inside = launch(self._order, streams, self._inside)

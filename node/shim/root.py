@@ -107,7 +107,9 @@ def show_to(users: int, mount: int, ids: Sequence[Ids], *, own: bool) -> None:
         if own and stat.S_ISDIR(found.st_mode):
             given = subordinates.outside(ids, found.st_uid), subordinates.outside(ids, found.st_gid)
             os.chown(f"/proc/self/fd/{mount}", *given)
-            os.chmod(f"/proc/self/fd/{mount}", stat.S_IMODE(found.st_mode))  # which a change of owner may have changed
+            os.chmod(
+                f"/proc/self/fd/{mount}", stat.S_IMODE(found.st_mode)
+            )  # which a change of owner may have changed
 
 
 def is_own(bind: Bind) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from node.shim.launch import Ending, Streams
+    from node.shim.network import Network
     from node.shim.order import Order
 
 
@@ -49,6 +50,8 @@ class ContainerRuntime(Protocol):
         """Return the processes of a command that execute() began."""
 
 
-def of(order: Order) -> ContainerRuntime:
-    """Return the runtime that an order asks for."""
-    return Processes(order) if order.image is None else Contained(order, order.image)
+def of(order: Order, network: Network | None = None) -> ContainerRuntime:
+    """Return the runtime that an order asks for, in a network; None: the machine's."""
+    if order.image is None:
+        return Processes(order, network)
+    return Contained(order, order.image, network)

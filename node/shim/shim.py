@@ -21,6 +21,7 @@ from node.shim.launch import Ending, LaunchError, Streams
 from node.shim.path_walk import WRITE
 
 if TYPE_CHECKING:
+    from node.shim.network import Network
     from node.shim.order import Action, Order
     from node.shim.runtime import ContainerRuntime
 
@@ -40,8 +41,8 @@ class Refused(Exception):
     """The attempt was not started, and may be tried again."""
 
 
-def run(order: Order, notice: int) -> NoReturn:
-    """Live as the shim of one attempt; notice is a pipe on which the agent hears of start and end.
+def run(order: Order, notice: int, network: Network | None) -> NoReturn:
+    """Live as the shim of one attempt, in a network; notice is a pipe on which the agent hears of start and end.
 
     The agent reads "started", or "refused" with a reason, and the end of the
     pipe when the shim is gone. Everything it needs to know is on disk by then.
@@ -51,7 +52,7 @@ def run(order: Order, notice: int) -> NoReturn:
         os.setsid()
         linux.prctl(linux.PR_SET_NAME, init.SHIM_NAME)
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-        container = runtime.of(order)
+        container = runtime.of(order, network)
         _claim(order.directory)
         Shim(order, container, notice).live()
     except Refused as error:

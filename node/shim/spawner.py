@@ -10,24 +10,27 @@ from __future__ import annotations
 
 import errno
 import gc
+import json
 import os
 import signal
 import socket
 import struct
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
 
-from node.shim import landlock, linux, seccomp, shim, users, wall
+from node.shim import init, landlock, linux, network, seccomp, shim, users, wall
 from node.shim.launch import Streams
+from node.shim.network import Network, Plan
 from node.shim.order import Bind, Order, Wall
 from node.shim.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HEADER = struct.Struct(
-    "!cI"
-)  # what is asked ("o" an order, "p" a probe of the wall's layers), length of what follows
+# What is asked ("o" an order, "n" a network, "p" a probe of the wall's layers), length of what follows.
+HEADER = struct.Struct("!cI")
+MOST = 1 + len(Network._fields)  # descriptors that come with it
 
 
 def main() -> None:
@@ -45,7 +48,7 @@ def main() -> None:
 
 def _serve(agent: socket.socket) -> bool:
     try:
-        header, fds, _, _ = socket.recv_fds(agent, HEADER.size, 1)
+        header, fds, _, _ = socket.recv_fds(agent, HEADER.size, MOST)
     except OSError:
         return False
     if not header:
@@ -54,9 +57,12 @@ def _serve(agent: socket.socket) -> bool:
     body = _read(agent, size)
     if kind == b"p":
         answer = _probe(body.decode()).encode()
+    elif kind == b"n":
+        answer = str(_fork(partial(_become_keeper, Plan(*json.loads(body)), *fds)))
     else:
-        answer = str(_fork_shim(Order.decode(body), fds[0]))
-        os.close(fds[0])
+        answer = str(_fork(partial(_become_shim, Order.decode(body), fds)))
+    for fd in fds:
+        os.close(fd)
     agent.sendall(answer.encode() + b"\n")
     return True
 
@@ -72,21 +78,35 @@ def _read(agent: socket.socket, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _fork_shim(order: Order, notice: int) -> int:
+def _fork(become: Callable[[], NoReturn]) -> int:
     pid = os.fork()
     if pid == 0:
-        _become_shim(order, notice)
+        become()
     return pid
 
 
-def _become_shim(order: Order, notice: int) -> NoReturn:
+def _become_shim(order: Order, fds: list[int]) -> NoReturn:
+    notice, *held = _keep_open(fds)
+    shim.run(order, notice, Network(*held) if held else None)
+
+
+def _become_keeper(plan: Plan, line: int) -> NoReturn:
+    (kept,) = _keep_open([line])
+    network.keep(plan, socket.socket(fileno=kept))
+
+
+def _keep_open(fds: list[int]) -> list[int]:
+    """Close all descriptors of this process but those that it was given; return what these are now."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    os.dup2(notice, 3, inheritable=False)
-    os.closerange(4, 1 << 16)
+    kept = sorted(fds)
+    for before, after in pairwise((2, *kept, init.FILES)):
+        os.closerange(before + 1, after)
+    for fd in kept:
+        os.set_inheritable(fd, False)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    shim.run(order, 3)
+    return fds
 
 
 def _probe(staging: str) -> Wall:
@@ -98,10 +118,25 @@ def _probe(staging: str) -> Wall:
     ways = (Wall("root", pids=True),) if os.geteuid() == 0 else (Wall("user", pids=True), Wall("user"))
     found = next((wall for wall in ways if _works(partial(_try_root, wall, staging))), Wall())
     return found._replace(
+        networks="" if found.mounts == "none" else _says(network.possible),
         landlock=abi if abi and _works(partial(_try_landlock, abi, staging)) else 0,
         seccomp=bool(seccomp.known()) and _works(_try_seccomp),
         root=os.geteuid() == 0,
     )
+
+
+def _says(question: Callable[[], str]) -> str:
+    """Return what a child process answers; "" when it cannot."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+
+    def answer() -> bool:
+        os.write(writer, question().encode())
+        return True
+
+    _works(answer)
+    os.close(writer)
+    with open(reader) as file:
+        return file.read()
 
 
 def _works(attempt: Callable[[], bool]) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from node.agent import reach
 from node.agent.spawn import Spawner
 from node.shim import users
+from node.shim.network import Network, Plan
 from node.shim.order import Order
 from tests.node.attempts import layers
 from tests.node.breaking_out import walls
@@ -30,13 +31,15 @@ def run(rounds=ROUNDS):
         spawner = Spawner()
         try:
             tried = walls(spawner.probe(Path(folder) / "probe"))
+            network = Network.received(spawner.start_network(Plan(folder, "")))
             taken = {words: [] for words in tried}
             for count in range(rounds):
                 for place, (words, wall) in enumerate(tried.items()):
                     directory = Path(folder, "pods", f"{count}-{place}")
                     directory.mkdir(parents=True)
-                    taken[words].append(_start(spawner, Path(folder), directory, wall))
+                    taken[words].append(_start(spawner, Path(folder), directory, wall, network))
         finally:
+            network.close()
             spawner.close()
     return {
         words: {"median_ms": round(statistics.median(times), 2), "least_ms": round(min(times), 2)}
@@ -44,13 +47,13 @@ def run(rounds=ROUNDS):
     }
 
 
-def _start(spawner, folder, directory, wall):
+def _start(spawner, folder, directory, wall, network):
     order = Order(
         str(directory), ["true"], {"PATH": os.defpath}, "/", read=reach.of_this_machine(folder), state=str(folder),
         ids=users.subordinate(0), **layers(wall),
     )  # fmt: skip
     begun = time.perf_counter()
-    notice = spawner.start(order)
+    notice = spawner.start(order, network if wall.networks else None)
     os.set_blocking(notice, True)
     said = os.read(notice, 4096)
     taken = (time.perf_counter() - begun) * 1000

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from node.agent.spawn import Spawner
 from node.shim import linux, tree, users
+from node.shim.network import Network, Plan
 from node.shim.order import Bind, Order
 from tests.waiting import HANG_S, until
 
@@ -35,6 +36,7 @@ class Attempts:
         self.spawner = Spawner()
         self.layers = {}  # of the wall, for orders that say nothing of them
         self.count = 0
+        self.networks = {}
         (root / "work").mkdir()
 
     def directory(self) -> Path:
@@ -51,11 +53,19 @@ class Attempts:
             given["binds"] = (*given.get("binds", ()), Bind(where, where))
         order = Order(str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **given)
         self.said = ""
-        notice = self.spawner.start(order)
+        notice = self.spawner.start(order, self.network(order.network))
         select.select([notice], [], [], HANG_S)
         self.said = os.read(notice, 4096).decode()
         os.close(notice)
         return directory
+
+    def network(self, name) -> Network | None:
+        """Return a network without a way out, the same for the same name."""
+        if name and name not in self.networks:
+            folder = self.root / "networks" / name
+            folder.mkdir(parents=True)
+            self.networks[name] = Network.received(self.spawner.start_network(Plan(str(folder), "key")))
+        return self.networks.get(name)
 
     def shell(self, script, **fields) -> Path:
         return self.start("sh", "-c", script, **fields)
@@ -96,6 +106,8 @@ class Attempts:
         return out
 
     def close(self) -> None:
+        for network in self.networks.values():
+            network.close()
         self.spawner.close()
         for claim in self.root.glob("**/claim"):
             kill_shim_of(claim)

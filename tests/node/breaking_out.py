@@ -20,6 +20,14 @@ from node.shim.order import Bind, Wall
 from tests.node.attempts import Attempts
 from tests.waiting import until
 
+# What the other pod runs: it has something to be read, and a port.
+OTHER = """
+import socket, sys, time
+open(sys.argv[1], "w").write("private\\n")
+server = socket.create_server(("127.9.9.9", 0))
+print(server.getsockname()[1], flush=True)
+time.sleep(600)
+"""
 PROGRAM = Path(__file__).with_name("breakouts.py")
 LEAST = Wall("none", 0, False)
 
@@ -28,9 +36,16 @@ def walls(found):
     """Return the walls to try on a machine that allows what was found, by what they are called."""
     tried = {"no wall": LEAST}
     for mode in dict.fromkeys((found.mounts, "none")):
-        whole = found._replace(mounts=mode, pids=found.pids and mode != "none")
+        has_root = mode != "none"
+        whole = found._replace(
+            mounts=mode,
+            pids=found.pids and has_root,
+            networks="closed" if found.networks and has_root else "",
+        )
         # Root gives no root directory where it can give no processes of their own.
-        less = [{"landlock": 0}, {"seccomp": False}, *([{"pids": False}] if mode == "user" else [])]
+        less = [{"landlock": 0}, {"seccomp": False}]
+        if mode != "none":
+            less += [{"networks": ""}, *([{"pids": False}] if mode == "user" else [])]
         tried |= {name(wall): wall for wall in (whole, *(whole._replace(**each) for each in less))}
     return tried
 
@@ -39,8 +54,9 @@ def name(wall):
     """Return what a wall is called: its layers."""
     mounts = {"root": ["own root, subordinate users"], "user": ["own root"], "none": []}[wall.mounts]
     pids = ["processes"] * wall.pids
+    network = ["own network"] * bool(wall.networks)
     landlock, seccomp = ["Landlock"] * bool(wall.landlock), ["filter"] * bool(wall.seccomp)
-    return " + ".join(mounts + pids + landlock + seccomp) or "no wall"
+    return " + ".join(mounts + pids + network + landlock + seccomp) or "no wall"
 
 
 class Stage:
@@ -79,6 +95,12 @@ class Stage:
         self.sockets.append(self._listen(self.tmp_socket))
         self.abstract = f"volcano-{os.getpid()}-{root.name}"
         self.sockets.append(self._listen("\0" + self.abstract))
+        self.servers = [
+            socket.create_server(("127.0.0.1", 0)),
+            socket.create_server(("::1", 0), family=socket.AF_INET6),
+        ]
+        self.address = _address()
+        self.servers.append(socket.create_server((self.address, 0)))
         self.terminal = os.openpty()
         with (self.state / "secret-key").open() as secret:
             self.outside = subprocess.Popen(
@@ -98,7 +120,7 @@ class Stage:
         self.outside.kill()
         self.outside.wait()
         self.outside.stdout.close()
-        for one in self.sockets:
+        for one in (*self.sockets, *self.servers):
             one.close()
         for path in (self.tmp_socket, self.shared):
             Path(path).unlink(missing_ok=True)
@@ -114,6 +136,7 @@ class Stage:
         return {
             "mounts": wall.mounts, "pids": wall.pids, "landlock": wall.landlock, "seccomp": wall.seccomp,
             "state": str(self.state), "read": (str(self.tools), *python()), "binds": tuple(binds),
+            "network": whose.name if wall.networks else "",
         }  # fmt: skip
 
     def reached(self, wall, setuid):
@@ -124,10 +147,10 @@ class Stage:
         (self.state / "victim").write_text("whole")
         (self.machine / "file").chmod(0o644)
         other = self._start(
-            "sh", "-c", f"echo private > {self.shared}; echo up; exec sleep 600",
+            sys._base_executable, "-I", "-c", OTHER, self.shared,
             wall=wall, whose=self.other, env={"SECRET": "private"},
         )  # fmt: skip
-        until(lambda: b"up" in self.attempts.output(other))
+        until(lambda: b"\n" in self.attempts.output(other))
         other_pid = self.attempts.started(other)["pid"]
         directory = self._directory()
         at = {
@@ -136,6 +159,8 @@ class Stage:
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
             "other": str(self.other), "other_pid": other_pid,
             "shared": self.shared, "tmp_socket": self.tmp_socket, "abstract": self.abstract,
+            "other_port": int(self.attempts.output(other)), "ports": [one.getsockname()[1] for one in self.servers],
+            "address": self.address, "interfaces": [name for _, name in socket.if_nameindex()],
             "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid), "tool": str(self.tools / "tool"),
         }  # fmt: skip
         self._start(
@@ -159,6 +184,14 @@ class Stage:
         return self.attempts.start(
             *argv, directory=directory or self._directory(), env=env, cwd="/", **self.order(wall, whose=whose)
         )
+
+
+def _address():
+    """Return an address of this machine that is not on its loopback, where it has one."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.connect(("192.0.2.1", 9))
+        return asking.getsockname()[0]
+    return "127.0.0.2"
 
 
 def python():

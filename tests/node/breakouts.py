@@ -643,6 +643,47 @@ def packet(at):
         return True
 
 
+@attack("connect to a port of the machine's loopback")
+def machine_port(at):
+    socket.create_connection(("127.0.0.1", at["ports"][0]), 5).close()
+    return True
+
+
+@attack("connect to a port of the machine's loopback by IPv6")
+def machine_port_6(at):
+    socket.create_connection(("::1", at["ports"][1]), 5).close()
+    return True
+
+
+@attack("connect to a port at another address of the machine")
+def machine_address(at):
+    socket.create_connection((at["address"], at["ports"][2]), 5).close()
+    return True
+
+
+@attack("connect to a port of another pod")
+def other_port(at):
+    socket.create_connection(("127.9.9.9", at["other_port"]), 5).close()
+    return True
+
+
+@attack("see which ports the machine listens at")
+def sees_ports(at):
+    return f":{at['ports'][0]:04X} " in open("/proc/net/tcp").read()
+
+
+@attack("see the machine's interfaces")
+def sees_interfaces(at):
+    return len(socket.if_nameindex()) > 1 and [name for _, name in socket.if_nameindex()] == at["interfaces"]
+
+
+@attack("take an interface down")
+def interface_down(at):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ours:
+        fcntl.ioctl(ours, 0x8914, struct.pack("16sH", b"lo", 1))  # as it is
+    return True
+
+
 @attack("send raw packets")
 def raw(at):
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW):

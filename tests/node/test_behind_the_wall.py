@@ -134,11 +134,15 @@ def silent():
     """A directory of a file system that answers nothing, as one on the network whose server is gone."""
     if os.geteuid() != 0 or not Path("/dev/fuse").exists():
         pytest.skip("only root mounts such a file system, by /dev/fuse")
-    folder = Path(tempfile.mkdtemp(prefix="volcano-silent-", dir="/var/tmp"))  # containers without a root of their own open all of /tmp
+    folder = Path(
+        tempfile.mkdtemp(prefix="volcano-silent-", dir="/var/tmp")
+    )  # containers without a root of their own open all of /tmp
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
     libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.mount(b"silent", os.fsencode(folder), b"fuse", 0, options) == 0, os.strerror(ctypes.get_errno())
+    assert libc.mount(b"silent", os.fsencode(folder), b"fuse", 0, options) == 0, os.strerror(
+        ctypes.get_errno()
+    )
     yield folder
     os.close(device)  # whoever waits for it goes on
     assert libc.umount2(os.fsencode(folder), 2) == 0

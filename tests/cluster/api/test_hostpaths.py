@@ -56,6 +56,42 @@ def test_an_administrator_of_everything_may_name_any(admin, kind):
     create(admin, kind, "/srv/data")
 
 
+def with_network(kind):
+    """An object whose pods have the network of their machine."""
+    obj = (
+        {"metadata": {"name": "x", "namespace": "default"}, "spec": spec("/srv")}
+        if kind is resources.PODS
+        else made_later(kind, "/srv")
+    )
+    text = json.dumps(obj).replace(
+        '"volumes": [{"name": "h", "hostPath": {"path": "/srv"}}]', '"hostNetwork": true'
+    )
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("role", ["submitter", "administrator", None])
+@pytest.mark.parametrize(
+    "kind", [resources.PODS, resources.CRON_JOBS, resources.JOB_FLOWS], ids=lambda kind: kind.kind
+)
+def test_the_machine_s_network_takes_an_administrator_of_everything(person, admin, kind, role):
+    actor = person("sam", default=role) if role else admin
+    if role or kind is resources.JOB_FLOWS:
+        with pytest.raises(
+            Forbidden, match=r'"x" is forbidden: hostNetwork is not allowed: .* kubectl port-forward'
+        ):
+            api.create(actor, kind, with_network(kind))
+    else:
+        api.create(actor, kind, with_network(kind))
+
+
+def test_nobody_else_has_a_hand_in_a_pod_in_the_machine_s_network(person, admin):
+    kind = resources.CRON_JOBS
+    api.create(admin, kind, with_network(kind))
+    other = {"spec": {"jobTemplate": {"spec": {"plugins": {"ssh": []}}}}}
+    with pytest.raises(Forbidden, match="hostNetwork is not allowed"):
+        api.patch(person("olga", default="operator"), kind, "default", "x", other)
+
+
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [

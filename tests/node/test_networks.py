@@ -1,0 +1,288 @@
+"""Networks of their own: who reaches whom, who keeps them, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from kube.resources import CREATOR_ANNOTATION
+from node import left
+from node.agent import networks
+from node.agent.networks import Networks
+from node.paths import Layout
+from node.shim import linux, network, tree
+from node.shim.network import Network, Plan
+from node.shim.order import Wall
+from tests.node.attempts import layers
+from tests.node.walled import person, refused
+from tests.waiting import until
+
+SERVER = """
+import socket, sys
+server = socket.create_server((sys.argv[1], int(sys.argv[2])))
+print(server.getsockname()[1], flush=True)
+while True:
+    server.accept()[0].close()
+"""
+CLIENT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
+PYTHON = (sys._base_executable, "-I", "-c")
+ADDRESS = "127.1.2.3"
+
+
+@pytest.fixture
+def wall(attempts):
+    """The wall of this machine, with networks of their own."""
+    found = attempts.spawner.probe(attempts.root / "probe")
+    if not found.networks:
+        pytest.skip("this machine lets nobody make a network namespace")
+    attempts.layers = layers(found) | {"read": _python()}
+    return found
+
+
+def _python():
+    base = Path(sys.base_prefix).resolve()
+    return () if base == Path("/usr") else (str(base / "bin"), str(base / "lib"))
+
+
+def agent_of(attempts, key="key", kind=networks.CLOSED):
+    return Networks(Layout(attempts.root), attempts.spawner, key, kind)
+
+
+def keeper(attempts, namespace="team-a"):
+    return int((Layout(attempts.root).network(namespace) / "claim").read_text().split()[0])
+
+
+def same(one, other):
+    return os.fstat(one.net).st_ino == os.fstat(other.net).st_ino
+
+
+def server(attempts, namespace, address=ADDRESS, port=0):
+    directory = attempts.start(*PYTHON, SERVER, address, str(port), network=namespace)
+    until(lambda: b"\n" in attempts.log(directory))
+    return directory, int(attempts.output(directory))
+
+
+def connects(attempts, namespace, address, port):
+    directory = attempts.start(*PYTHON, CLIENT, address, str(port), network=namespace)
+    return attempts.end(directory)["exitCode"] == 0
+
+
+def test_pods_of_a_namespace_reach_each_other_and_nobody_else(attempts, wall):
+    _, port = server(attempts, "team-a")
+    assert connects(attempts, "team-a", ADDRESS, port)
+    assert not connects(attempts, "team-b", ADDRESS, port)
+    assert not connects(attempts, "", ADDRESS, port)
+    with socket.create_server(("127.0.0.1", 0)) as machine:
+        at = machine.getsockname()[1]
+        assert connects(attempts, "", "127.0.0.1", at)
+        assert not connects(attempts, "team-a", "127.0.0.1", at)
+
+
+def test_each_namespace_has_all_ports_also_those_below_1024(attempts, wall):
+    assert [server(attempts, each, port=80)[1] for each in ("team-a", "team-b")] == [80, 80]
+
+
+def test_a_later_agent_finds_the_network_of_the_earlier_one(attempts, wall):
+    first, later, other = agent_of(attempts), agent_of(attempts), agent_of(attempts, key="another")
+    found = first.of("team-a")
+    assert found is first.of("team-a")
+    assert same(found, later.of("team-a"))
+    assert not same(found, other.of("team-a")), "who does not know the key"
+    assert not same(found, first.of("team-b"))
+    for each in (first, later, other):
+        each.close()
+
+
+def test_a_network_stays_while_a_container_is_in_it_and_then_nothing_is_left(attempts, wall):
+    agent = agent_of(attempts)
+    attempts.networks["team-a"] = agent.of("team-a")
+    pid = keeper(attempts)
+    processes = [pid, *tree.below(pid)]
+    assert left.network_keepers(Layout(attempts.root)) == {pid}
+    directory, port = server(attempts, "team-a")
+    agent.close()
+    del attempts.networks["team-a"]
+    later = agent_of(attempts)
+    attempts.networks["team-a"] = later.of("team-a")
+    assert connects(attempts, "team-a", ADDRESS, port)
+    later.close()
+    del attempts.networks["team-a"]
+    assert linux.start_ticks(pid)
+    attempts.stop(directory)
+    until(lambda: not any(map(linux.start_ticks, processes)))
+    assert left.network_keepers(Layout(attempts.root)) == set()
+
+
+def test_what_is_not_used_is_let_go_of(attempts, wall):
+    agent = agent_of(attempts)
+    agent.of("team-a")
+    pid = keeper(attempts)
+    agent.tidy()
+    assert linux.start_ticks(pid), "used since the last time"
+    agent.tidy()
+    until(lambda: not linux.start_ticks(pid))
+
+
+def test_when_a_keeper_is_killed_containers_go_on_and_the_next_has_a_new_network(attempts, wall):
+    agent = agent_of(attempts)
+    attempts.networks["team-a"] = agent.of("team-a")
+    directory, port = server(attempts, "team-a")
+    pid = keeper(attempts)
+    processes = [pid, *tree.below(pid)]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(map(linux.start_ticks, processes)))
+    attempts.networks["team-a"] = agent.of("team-a")
+    assert not connects(attempts, "team-a", ADDRESS, port)
+    assert not (directory / "status.json").exists()
+    agent.close()
+    del attempts.networks["team-a"]
+
+
+@pytest.mark.parametrize("program", network.UPLINKS)
+def test_a_container_begins_when_there_is_a_way_out(attempts, wall, program):
+    if wall.networks != "open" or not shutil.which(program):
+        pytest.skip(f"{program} is not installed here, or /dev/net/tun is closed")
+    agent = agent_of(attempts, kind=program)
+    attempts.networks["team-a"] = agent.of("team-a")
+    directory = attempts.shell("cat /proc/net/route /proc/net/ipv6_route", network="team-a")
+    attempts.end(directory)
+    routes = [line.split() for line in attempts.output(directory).decode().splitlines()]
+    assert any(route[1] == "00000000" or route[:2] == ["0" * 32, "00"] for route in routes)
+    with socket.create_server(("127.0.0.1", 0)) as machine:
+        at = machine.getsockname()[1]
+        gateways = [socket.inet_ntoa(bytes.fromhex(one[2])[::-1]) for one in routes if len(one[1]) == 8][1:]
+        for address in ("127.0.0.1", *gateways):
+            assert not connects(attempts, "team-a", address, at), "by way of the program"
+    agent.close()
+    del attempts.networks["team-a"]
+
+
+def test_a_program_that_fails_holds_up_nobody(attempts, wall):
+    """A machine that is offline has no way out, and pods that need none run."""
+    folder = attempts.root / "network"
+    folder.mkdir()
+    line = attempts.spawner.start_network(Plan(str(folder), "key", "/bin/false"))
+    attempts.networks["team-a"] = Network.received(line)
+    assert attempts.end(attempts.shell("exit 3", network="team-a"))["exitCode"] == 3
+
+
+def test_a_network_that_cannot_be_made_is_told_in_words(attempts, wall):
+    line = attempts.spawner.start_network(Plan(str(attempts.root / "missing"), "key"))
+    with pytest.raises(OSError, match=r"the network of the namespace cannot be made: .*No such file"):
+        Network.received(line)
+
+
+OPEN = Wall("user", pids=True, networks="open")
+
+
+@pytest.mark.parametrize(
+    ("wall", "setting", "installed", "expected"),
+    [
+        pytest.param(OPEN, "own", network.UPLINKS, "pasta", id="the best of the programs"),
+        pytest.param(OPEN, "own", ("slirp4netns",), "slirp4netns", id="the other one"),
+        pytest.param(OPEN, "own", (), "", id="none installed: the machine's"),
+        pytest.param(OPEN, "closed", network.UPLINKS, "closed", id="closed needs none"),
+        pytest.param(OPEN, "machine", network.UPLINKS, "", id="the machine's where that is wished"),
+        pytest.param(OPEN._replace(networks="closed"), "own", network.UPLINKS, "", id="no /dev/net/tun"),
+        pytest.param(OPEN._replace(networks="closed"), "closed", (), "closed", id="no /dev/net/tun, closed"),
+        pytest.param(OPEN._replace(networks=""), "closed", network.UPLINKS, "", id="no namespaces"),
+        pytest.param(OPEN._replace(mounts="none"), "closed", network.UPLINKS, "", id="no root of their own"),
+    ],
+)  # fmt: skip
+def test_which_networks_pods_have(monkeypatch, tmp_path, wall, setting, installed, expected):
+    for name in installed:
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(networks, "search_path", lambda: str(tmp_path))
+    assert networks.chosen(wall, setting).networks == expected
+
+
+def route(prefix, kind=24, more=b""):
+    body = struct.pack("=BBBBBBBBI", socket.AF_INET, prefix, 0, 0, 254, 2, 0, 1, 0) + more
+    whole = struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
+    return whole + bytes(-len(whole) % 4)
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        pytest.param(route(0), True, id="default"),
+        pytest.param(route(24), False, id="connected"),
+        pytest.param(route(24, more=b"abc") + route(0), True, id="default after another of odd length"),
+        pytest.param(route(0, kind=25), False, id="taken away"),
+        pytest.param(route(0)[:17], False, id="torn"),
+        pytest.param(bytes(64), False, id="no messages"),
+        pytest.param(b"", False, id="nothing"),
+    ],
+)
+def test_a_route_to_everywhere_is_noticed(messages, expected):
+    assert network._has_default(messages) is expected
+
+
+@pytest.mark.parametrize("name", network.UPLINKS)
+def test_programs_let_nothing_in_and_nothing_to_the_machine(name):
+    words = network.command(f"/usr/bin/{name}", "/proc/7/ns/user", "/proc/7/ns/net")
+    if name == "pasta":
+        assert [words[words.index(each) + 1] for each in ("-t", "-u", "-T", "-U")] == ["none"] * 4
+        assert "--no-map-gw" in words
+    else:
+        assert "--disable-host-loopback" in words
+
+
+# Whole nodes.
+
+
+@pytest.fixture
+def closed(node, settings):
+    """A node whose pods have networks without a way out."""
+    settings.POD_NETWORK = "closed"
+    if not node.allowed().networks:
+        pytest.skip("this machine lets nobody make a network namespace")
+    return node.begin(mounts=node.allowed().mounts)
+
+
+def test_pods_of_a_job_find_each_other_by_name(closed):
+    serve = f"{PYTHON[0]} -I -c '{SERVER}' $HOSTNAME 7000"
+    closed.shell(serve, "one", owner="j", hostname="one", subdomain="ring")
+    closed.until_phase("Running", "one")
+    connect = f"until {PYTHON[0]} -I -c '{CLIENT}' one.ring 7000; do sleep 0.05; done"
+    closed.shell(connect, "two", owner="j", hostname="two", subdomain="ring")
+    assert closed.until_phase("Succeeded", "two")
+
+
+def test_they_do_so_with_the_agent_that_follows_a_killed_one(closed):
+    serve = f"{PYTHON[0]} -I -c '{SERVER}' $HOSTNAME 7000"
+    closed.shell(serve, "one", owner="j", hostname="one", subdomain="ring")
+    closed.until_phase("Running", "one")
+    closed.crash()
+    closed.again()
+    connect = f"until {PYTHON[0]} -I -c '{CLIENT}' one.ring 7000; do sleep 0.05; done"
+    closed.shell(connect, "two", owner="j", hostname="two", subdomain="ring")
+    assert closed.until_phase("Succeeded", "two")
+
+
+@pytest.mark.parametrize(
+    ("role", "phase"),
+    [
+        pytest.param("administrator", "Succeeded", id="an administrator's"),
+        pytest.param("submitter", "Pending", id="a submitter's"),
+    ],
+)
+def test_only_administrators_pods_have_the_network_of_the_machine(closed, role, phase):
+    person("pat", role, "*")
+    made = {"annotations": {CREATOR_ANNOTATION: "pat"}}
+    with socket.create_server(("127.0.0.1", 0)) as machine:
+        connect = f"{PYTHON[0]} -I -c '{CLIENT}' 127.0.0.1 {machine.getsockname()[1]}"
+        closed.shell(connect, "own", **made)
+        closed.until_phase("Failed", "own")
+        closed.shell(connect, hostNetwork=True, **made)
+        if phase == "Pending":
+            assert "leave hostNetwork out" in refused(closed, "only pods of administrators of all namespaces")
+        closed.until_phase(phase)
