@@ -93,11 +93,20 @@ class Port:
         self.socket.close()
 
     def _pass_on(self, request: dict[str, Any], fds: list[int], shims: Shims) -> None:
-        directory = shims.directory(str(request.get("uid")), str(request.get("container")))
-        if directory is None or directory.name != str(request.get("attempt")):
+        directory = _directory(request, shims)
+        if directory is None:
             _refuse(fds[0], "The container does not run any more.")
         else:
             control_socket.send(str(directory), request, fds)
+
+
+def _directory(request: dict[str, Any], shims: Shims) -> Path | None:
+    """Return the directory of the attempt that is meant, None when that does not run; the containers of a pod share its network."""
+    uid, container = str(request.get("uid")), request.get("container")
+    if request.get("do") == "connect" and not container:
+        return shims.directory_of_any(uid)
+    found = shims.directory(uid, str(container))
+    return found if found is not None and found.name == str(request.get("attempt")) else None
 
 
 def _refuse(fd: int, why: str) -> None:

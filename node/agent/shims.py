@@ -85,6 +85,10 @@ class Shims:
         handle = self._handles.get((uid, container))
         return handle.directory if handle is not None else None
 
+    def directory_of_any(self, uid: str) -> Path | None:
+        """Return the directory of a running attempt of a pod, None when none runs."""
+        return next((one.directory for one in self._handles.values() if one.uid == uid and one.shim), None)
+
     def running(self) -> list[Container]:
         """Return the containers that have a shim; other threads may ask."""
         found = []

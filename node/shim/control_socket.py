@@ -1,4 +1,4 @@
-"""The shim's control socket: how the cluster runs one more command in a running container, or reaches its input.
+"""The shim's control socket: how the cluster runs one more command in a running container, or reaches its input or its ports.
 
 It is a datagram socket, `control` in the attempt's directory. A request is
 one datagram: a JSON object, and descriptors. The first descriptor is a
@@ -10,6 +10,9 @@ which means "go on" as long as its other end is open.
   line breaks, the command and what it forked are ended.
 * `attach` answers `{"attached": true}`, with a descriptor for the container's
   input or terminal where it has one.
+* `connect` answers `{"connected": true}`, with the descriptor of a TCP connection that was made
+  from the container's network, or `{"refused": why, "timedOut": ...}` when it was tried in vain;
+  then the line ends. Without `timedOut` nothing was tried. When the line breaks, so is the attempt.
 
 A request has the node's key, without which nothing is answered: a pod that is kept from
 files may still connect to a socket whose path it knows (see `node.shim.landlock`).
@@ -30,7 +33,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from node.shim import tree
+from node.shim import connections, tree
 from node.shim.launch import LaunchError, Streams
 
 if TYPE_CHECKING:
@@ -111,11 +114,12 @@ def close(fds: list[int]) -> None:
 
 
 class Line:
-    """One client: the socket on which it is answered, and its command while that runs."""
+    """One client: the socket on which it is answered, and the process that works for it while that runs."""
 
     def __init__(self, client: socket.socket) -> None:
         self.socket = client
         self.pid = 0
+        self.connects = False  # the process is no command, but makes a connection
         self.kill_at: float | None = None
 
     def say(self, answer: dict[str, Any], fds: list[int] | None = None) -> None:
@@ -170,10 +174,19 @@ class ControlSocket:
                 tree.kill(self.container.of_command(line.pid))
                 self._forget(fd, line)
 
+    @property
+    def connecting(self) -> set[int]:
+        """The processes that make connections: the cluster's, not the container's."""
+        return {line.pid for line in self._lines.values() if line.connects}
+
     def ended(self, statuses: dict[int, int]) -> None:
         """Tell clients whose command ended how it did."""
         for fd, line in list(self._lines.items()):
-            if line.pid in statuses:
+            if line.connects and line.pid in statuses:
+                if statuses[line.pid] == signal.SIGALRM:
+                    line.say(connections.refused("no answer in time", timed_out=True))
+                self._forget(fd, line)
+            elif line.pid in statuses:
                 code = os.waitstatus_to_exitcode(statuses[line.pid])
                 line.say({"exitCode": 128 - code if code < 0 else code})
                 # Of a command whose client has gone, what it forked may have stayed: that is still to be killed.
@@ -198,6 +211,8 @@ class ControlSocket:
         try:
             if request.get("do") == "attach":
                 self._attach(line)
+            elif request.get("do") == "connect":
+                self._connect(line, request)
             else:
                 self._execute(line, request, fds)
         except (LaunchError, OSError, ValueError, TypeError, LookupError) as error:
@@ -221,6 +236,11 @@ class ControlSocket:
     def _attach(self, line: Line) -> None:
         line.say({"attached": True}, [self.input] if self.input >= 0 else [])
 
+    def _connect(self, line: Line, request: dict[str, Any]) -> None:
+        host, port, seconds = str(request["host"]), int(request["port"]), float(request["seconds"])
+        line.pid = connections.begin(line.socket, host, port, seconds)
+        line.connects = True
+
     def _hang_up(self, fd: int) -> None:
         """End the command of a client that has gone: in order at first."""
         line = self._lines[fd]
@@ -231,6 +251,9 @@ class ControlSocket:
             self._forget(fd, line)
             return
         self._poll.unregister(fd)
+        if line.connects:
+            tree.send(line.pid, signal.SIGKILL)
+            return
         for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGCONT):
             for pid in self.container.of_command(line.pid):
                 tree.send(pid, number)

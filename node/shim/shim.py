@@ -337,7 +337,7 @@ class Shim:
         """Compare the command with its limits; return the seconds until the next look."""
         self._write_started()
         if _threads_of_machine() > self.order.processes:
-            count = len(self.container.processes())
+            count = len(self._processes())
             if count > self.order.processes:
                 self._end_for(
                     "ProcessLimitExceeded", f"It ran {count} processes; {self.order.processes} are allowed."
@@ -345,9 +345,14 @@ class Shim:
                 return WATCH_S
         return self._watch_memory() if self.order.memory_bytes else WATCH_S
 
+    def _processes(self) -> list[int]:
+        """Return the processes that count towards the limits."""
+        connecting = self.control.connecting
+        return [pid for pid in self.container.processes() if pid not in connecting]
+
     def _watch_memory(self) -> float:
         limit = self.order.memory_bytes
-        pids = self.container.processes()
+        pids = self._processes()
         kept = tree.bytes_in(self.shared_memory) + tree.bytes_in_open_files(pids)
         used = tree.resident_bytes(pids) + kept
         # Pages that processes share are counted once for each of them above; look closer before killing.

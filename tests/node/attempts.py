@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import signal
+import socket
 from pathlib import Path
 
 from node.agent.spawn import Spawner
@@ -21,6 +23,16 @@ def kill_shim_of(claim):
     if linux.start_ticks(pid) == ticks:
         for each in [*reversed(tree.below(pid)), pid]:
             tree.send(each, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def deaf():
+    """A port of this machine at which a connection is neither made nor refused: the queue for them is full."""
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as full,
+        socket.create_connection(full.getsockname()),
+    ):
+        yield full.getsockname()[1]
 
 
 def layers(wall):
