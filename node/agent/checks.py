@@ -1,4 +1,6 @@
-"""Asking probes: commands through the shims' control sockets, requests and connections, each in a thread of its own.
+"""Asking probes: commands, requests and connections through the shims' control sockets, each in a thread of its own.
+
+What is connected to is looked for where the container is: only its shim is in its network, and knows the names there.
 
 The agent says what to ask and goes on. Answers are kept until it takes them,
 and a byte in a pipe tells it that there are some.
@@ -14,7 +16,7 @@ import socket
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from node.shim import asking, control_socket
 
@@ -88,33 +90,51 @@ class Checks:
             os.write(self._writer, b".")
 
     def _asked(self, check: Check, directory: Path | None) -> Checked:
-        action = check.action
-        if action.argv:
-            return self._execute(check, directory) if directory else Checked(check, None)
-        return _request(check) if action.path else _connect(check)
+        if directory is None:
+            return Checked(check, None)
+        return self._execute(check, directory) if check.action.argv else self._reach(check, directory)
 
     def _execute(self, check: Check, directory: Path) -> Checked:
-        line, theirs = socket.socketpair()
         reader, writer = os.pipe2(os.O_CLOEXEC)
-        with line, os.fdopen(reader, "rb", buffering=0) as output:
-            request = {
-                "do": "exec",
-                "uid": check.uid,
-                "container": check.container,
-                "attempt": str(check.number),
-                "argv": list(check.action.argv),
-                "streams": ["stdout", "stderr"],
-                "tty": False,
-                "key": self._key,
-            }
+        with os.fdopen(reader, "rb", buffering=0) as output:
             try:
-                control_socket.send(str(directory), request, [theirs.fileno(), writer, writer])
+                command = {"argv": list(check.action.argv), "streams": ["stdout", "stderr"], "tty": False}
+                line = self._send(check, directory, {"do": "exec", **command}, [writer, writer])
             except OSError as error:  # the container has just ended
                 return Checked(check, None, str(error))
             finally:
-                theirs.close()
                 os.close(writer)
-            return _outcome(check, line, output.fileno())
+            with line:
+                return _outcome(check, line, output.fileno())
+
+    def _reach(self, check: Check, directory: Path) -> Checked:
+        """Have the shim make a connection, over which a request is made where one is wanted."""
+        deadline = time.monotonic() + check.seconds
+        place = {"host": check.action.host, "port": check.action.port, "seconds": check.seconds}
+        try:
+            with self._send(check, directory, {"do": "connect", **place}, []) as line:
+                answer, connected = _connection(line, deadline)
+            if connected is None:
+                return _refusal(check, answer)
+            return _requested(check, connected, deadline)
+        except TimeoutError:
+            return _refusal(check, {"timedOut": True})
+        except OSError as error:  # the container has just ended
+            return Checked(check, None, str(error))
+
+    def _send(self, check: Check, directory: Path, request: dict[str, Any], fds: list[int]) -> socket.socket:
+        """Send a request to the shim; return the line on which it answers, OSError when it has ended."""
+        place = {"uid": check.uid, "container": check.container, "attempt": str(check.number)}
+        line, theirs = socket.socketpair()
+        try:
+            given = {**request, **place, "key": self._key}
+            control_socket.send(str(directory), given, [theirs.fileno(), *fds])
+        except OSError:
+            line.close()
+            raise
+        finally:
+            theirs.close()
+        return line
 
 
 def _outcome(check: Check, line: socket.socket, output: int) -> Checked:
@@ -165,32 +185,44 @@ def _words(said: bytes) -> str:
     return said[:OUTPUT_BYTES].decode(errors="replace").strip()
 
 
-def _request(check: Check) -> Checked:
-    url = check.action.url
+def _connection(line: socket.socket, deadline: float) -> tuple[dict[str, object], socket.socket | None]:
+    """Return the answer to `connect` and the connection, None when there is none; TimeoutError when no answer comes in time."""
+    heard, connected = b"", None
+    while b"\n" not in heard:
+        line.settimeout(max(0.001, deadline - time.monotonic()))
+        data, fds, _, _ = socket.recv_fds(line, 4096, 1)
+        for fd in fds:
+            os.set_inheritable(fd, False)
+            connected = socket.socket(fileno=fd)
+        if not data:
+            return {"refused": "the container has ended"}, connected
+        heard += data
+    return _answer(heard), connected
+
+
+def _requested(check: Check, connected: socket.socket, deadline: float) -> Checked:
+    """Make the request over a connection; without a path the connection is all that was wanted."""
+    if not check.action.path:
+        connected.close()
+        return Checked(check, True)
     try:
-        answer = asking.get(check.action, check.seconds)
+        answer = asking.get(check.action, connected, deadline)
     except TimeoutError:
-        return Checked(check, False, f'Get "{url}": no answer within {check.seconds:g}s')
-    except (OSError, ValueError, OverflowError) as error:
-        return Checked(check, False, f'Get "{url}": {_why(error)}')
+        return _refusal(check, {"timedOut": True})
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        return _refusal(check, {"timedOut": False, "refused": why})
     if 200 <= answer.status < 400:
         return Checked(check, True)
     return Checked(check, False, f"HTTP probe failed with statuscode: {answer.status}")
 
 
-def _connect(check: Check) -> Checked:
-    try:
-        asking.connect(check.action, check.seconds)
-    except TimeoutError:
-        return Checked(check, False, f"dial tcp {_where(check)}: no answer within {check.seconds:g}s")
-    except (OSError, ValueError, OverflowError) as error:
-        return Checked(check, False, f"dial tcp {_where(check)}: connect: {_why(error)}")
-    return Checked(check, True)
-
-
-def _where(check: Check) -> str:
-    return f"{check.action.host}:{check.action.port}"
-
-
-def _why(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
+def _refusal(check: Check, answer: dict[str, object]) -> Checked:
+    """Return what it means that there is no connection; that nothing was tried, as by shims of older versions, means nothing."""
+    action = check.action
+    if "timedOut" not in answer:
+        return Checked(check, None, str(answer.get("refused")))
+    what = f'Get "{action.url}"' if action.path else f"dial tcp {action.host}:{action.port}"
+    if answer["timedOut"]:
+        return Checked(check, False, f"{what}: no answer within {check.seconds:g}s")
+    return Checked(check, False, f"{what}: {'' if action.path else 'connect: '}{answer['refused']}")

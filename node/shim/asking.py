@@ -39,15 +39,18 @@ class _Stream:
         return self._socket.recv(16 * 1024)
 
 
-def connect(action: Action, seconds: float) -> None:
-    """Make a connection and close it; OSError says why there is none."""
-    socket.create_connection((action.host, action.port), seconds).close()
+def connect(action: Action, seconds: float) -> socket.socket:
+    """Return a connection; OSError says why there is none."""
+    return socket.create_connection((action.host, action.port), seconds)
 
 
-def get(action: Action, seconds: float) -> Answer:
-    """Make a request; OSError where no answer comes in time, ValueError where it is not HTTP."""
-    deadline = time.monotonic() + seconds
-    with socket.create_connection((action.host, action.port), seconds) as plain:
+def get(action: Action, connected: socket.socket, deadline: float) -> Answer:
+    """Make a request over a connection, which is closed then.
+
+    OSError where no answer comes before a monotonic time, ValueError where it is not HTTP.
+    """
+    with connected as plain:
+        plain.settimeout(max(0.001, deadline - time.monotonic()))
         if not action.https:
             return _ask(plain, action, deadline)
         import ssl

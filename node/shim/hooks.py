@@ -74,10 +74,10 @@ def _request(action: Action, seconds: float, writer: int, shim: int) -> NoReturn
         init.default_signals()
         signal.set_wakeup_fd(-1)
         init.end_with(shim)
+        deadline = time.monotonic() + seconds
+        connected = asking.connect(action, seconds)
         if action.path:
-            asking.get(action, seconds)  # as a kubelet: whatever is answered is an answer
-        else:
-            asking.connect(action, seconds)
+            asking.get(action, connected, deadline)  # as a kubelet: whatever is answered is an answer
     except Exception as error:
         os.write(writer, f"{_asked(action)}: {error}".encode()[:WORDS_BYTES])
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import msgspec
@@ -19,7 +20,9 @@ from node import probes
 from node.agent.checks import Check, Checks
 from node.attempt import Attempt, AttemptState
 from node.probes import Kind
+from node.shim import tree
 from node.shim.order import Action
+from tests.node.attempts import deaf
 from tests.waiting import until
 
 S = 1_000_000
@@ -173,21 +176,28 @@ def server():
     one.close()
 
 
-def asked(action, seconds=5.0):
-    checks = Checks("key")
-    try:
-        checks.ask(Check("u", "main", 0, LIVENESS, action, seconds), None)
-        (answer,) = until(checks.take)
-        return answer
-    finally:
-        checks.close()
+@pytest.fixture
+def asked(attempts):
+    """Ask a probe of a container that runs: what is connected to, its shim connects to."""
+    directory = attempts.start("sleep", "600", key="key")
+
+    def ask(action, seconds=5.0):
+        checks = Checks("key")
+        try:
+            checks.ask(Check("u", "main", 0, LIVENESS, action, seconds), directory)
+            (answer,) = until(checks.take)
+            return answer
+        finally:
+            checks.close()
+
+    return ask
 
 
 @pytest.mark.parametrize(
     ("status", "passed"),
     [(200, True), (204, True), (302, True), (399, True), (400, False), (404, False), (503, False)],
 )
-def test_request_passes_by_its_status(server, status, passed):
+def test_request_passes_by_its_status(asked, server, status, passed):
     server.status = status
     headers = (("X-Who", "me\r\nX-More: no"),)
     answer = asked(Action(host="127.0.0.1", port=server.port, path="/healthz?full=1", headers=headers))
@@ -201,14 +211,14 @@ def test_request_passes_by_its_status(server, status, passed):
     )
 
 
-def test_request_that_is_not_answered_in_time_fails(server):
+def test_request_that_is_not_answered_in_time_fails(asked, server):
     server.wait_s = 1.0
     answer = asked(Action(host="127.0.0.1", port=server.port, path="/"), seconds=0.1)
     assert answer.passed is False
     assert answer.message.endswith("no answer within 0.1s")
 
 
-def test_connection_is_enough_or_refused(server):
+def test_connection_is_enough_or_refused(asked, server):
     assert asked(Action(host="127.0.0.1", port=server.port)).passed
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -220,7 +230,7 @@ def test_connection_is_enough_or_refused(server):
         )
 
 
-def test_what_is_no_answer_fails():
+def test_what_is_no_answer_fails(asked):
     with socket.create_server(("127.0.0.1", 0)) as rude:
 
         def answer():
@@ -235,19 +245,39 @@ def test_what_is_no_answer_fails():
 
 @pytest.mark.parametrize("path", ["", "/"])
 @pytest.mark.parametrize(("host", "port"), [("a..b", 80), ("127.0.0.1", 70_000)])
-def test_what_cannot_be_asked_fails(host, port, path):
+def test_what_cannot_be_asked_fails(asked, host, port, path):
     found = asked(Action(host=host, port=port, path=path))
     assert found.passed is False
     assert found.message
 
 
-def test_probe_for_which_there_is_no_thread_is_asked_again():
+def test_probe_for_which_there_is_no_thread_is_asked_again(asked):
     before = threading.stack_size(1 << 46)  # more than any machine has
     try:
         found = asked(Action(host="127.0.0.1", port=1))
     finally:
         threading.stack_size(before)
     assert found.passed is None
+
+
+def test_connection_is_made_by_the_shim(attempts, asked):
+    (directory,) = (attempts.root / "attempts").iterdir()
+    main = attempts.started(directory)["pid"]
+    with deaf() as port, ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(asked, Action(host="127.0.0.1", port=port), 1.0)
+        until(lambda: set(tree.children(attempts.shim(directory))) - {main})
+        found = answer.result()
+    assert (found.passed, found.message) == (False, f"dial tcp 127.0.0.1:{port}: no answer within 1s")
+
+
+def test_what_was_not_tried_is_no_failure(attempts):
+    """A shim of an older version, which does not know what is wanted, must not have its container ended."""
+    checks = Checks("another key")
+    directory = attempts.start("sleep", "600", key="key")
+    checks.ask(Check("u", "main", 0, LIVENESS, Action(host="127.0.0.1", port=1), 5.0), directory)
+    (answer,) = until(checks.take)
+    checks.close()
+    assert answer.passed is None
 
 
 def probed(script, **given):
