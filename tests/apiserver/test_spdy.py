@@ -1,0 +1,244 @@
+"""The frames of SPDY/3.1 by tables, and by properties: however bytes are cut, and however grants come."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.streams import spdy
+from apiserver.streams.spdy import (
+    BadFrame,
+    Data,
+    GoneAway,
+    Granted,
+    InitialWindow,
+    Kind,
+    Opened,
+    Pinged,
+    Reset,
+)
+
+# What kubectl 1.32 sent for two connections to a port, but for their data.
+KUBECTL = (
+    "8003 0001 0000003f 00000001 00000000 00 00 78f9e3c6a7c202253a703a2b294a4dcc851625aca9a0808614cb45a024cc6a646160014aa09c459078"
+    "cc04a56f460300000000ffff 00000001 01000000 8003 0001 00000018 00000003 00000000 00 00 c2aa1b54102512a119000000ffff 00000003"
+    "00000002 4745 00000003 01000000 8003 0001 00000018 00000005 00000000 00 00 826a46153524d63100000000ffff 00000005 01000000"
+)
+
+
+def headers(part, request):
+    return {"streamtype": part, "port": "28081", "requestid": request}
+
+
+def syn_stream(writer, stream, named, flags=0):
+    return spdy.control(Kind.SYN_STREAM, struct.pack(">IIBB", stream, 0, 0, 0) + writer.block(named), flags)
+
+
+def events(*chunks):
+    reader = spdy.Reader()
+    return [event for chunk in chunks for event in reader.feed(chunk)]
+
+
+def test_what_kubectl_sends_is_read():
+    assert events(bytes.fromhex(KUBECTL.replace(" ", ""))) == [
+        Opened(1, headers("error", "0"), fin=False),
+        Data(1, b"", fin=True),
+        Opened(3, headers("data", "0"), fin=False),
+        Data(3, b"GE", fin=False),
+        Data(3, b"", fin=True),
+        Opened(5, headers("error", "1"), fin=False),
+        Data(5, b"", fin=True),
+    ]
+
+
+def test_a_reply_is_compressed_with_the_dictionary_that_all_know():
+    frame = spdy.Writer().reply(7)
+    assert frame[:12] == bytes.fromhex("80030002") + struct.pack(">II", len(frame) - 8, 7)
+    assert zlib.decompressobj(zdict=spdy.DICTIONARY).decompress(frame[12:]) == bytes(4)
+    assert frame[14:18] == bytes.fromhex("e3c6a7c2"), "by its checksum it is Chromium's"
+
+
+@pytest.mark.parametrize(
+    ("frame", "event"),
+    [
+        pytest.param(spdy.data(3, b"abc"), Data(3, b"abc", fin=False), id="data"),
+        pytest.param(spdy.data(3, b"", fin=True), Data(3, b"", fin=True), id="the last data"),
+        pytest.param(spdy.reset(3, 5), Reset(3), id="a reset"),
+        pytest.param(spdy.ping(9), Pinged(9), id="a ping"),
+        pytest.param(spdy.go_away(3, 0), GoneAway(), id="the end"),
+        pytest.param(spdy.window_update(3, 70_000), Granted(3, 70_000), id="a grant"),
+        pytest.param(spdy.control(Kind.SETTINGS, struct.pack(">III", 1, 7, 9)), InitialWindow(9), id="an initial window"),
+        pytest.param(
+            spdy.control(Kind.SETTINGS, struct.pack(">IIIII", 2, 4, 100, 0x01000007, 9)), InitialWindow(9), id="a setting with a flag"
+        ),
+        pytest.param(spdy.control(Kind.SETTINGS, struct.pack(">III", 1, 4, 100)), None, id="another setting"),
+        pytest.param(spdy.control(77, b"xyz"), None, id="what is not known"),
+    ],
+)  # fmt: skip
+def test_frames(frame, event):
+    assert events(frame) == ([] if event is None else [event])
+
+
+def bomb():
+    writer = spdy.Writer()
+    frame = syn_stream(writer, 1, {"x": "a" * 5_000_000})
+    assert len(frame) < spdy.MOST_CONTROL
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        pytest.param(b"GET / HT", "too long", id="no SPDY at all"),
+        pytest.param(bytes.fromhex("800200060000000400000001"), "version 2", id="another version"),
+        pytest.param(struct.pack(">II", 3, spdy.MOST_DATA + 1), "too long", id="too much data"),
+        pytest.param(struct.pack(">II", 0x80030001, spdy.MOST_CONTROL + 1), "too long", id="too long a head"),
+        pytest.param(spdy.control(Kind.PING, b"12"), "has not what belongs there", id="half a ping"),
+        pytest.param(spdy.control(Kind.RST_STREAM, b""), "has not what belongs there", id="an empty reset"),
+        pytest.param(spdy.control(Kind.SETTINGS, struct.pack(">II", 9, 7)), "not as many", id="settings that are missing"),
+        pytest.param(syn_stream(spdy.Writer(), 2, {}), "odd", id="a server's stream"),
+        pytest.param(syn_stream(spdy.Writer(), 0, {}), "odd", id="no stream"),
+        pytest.param(syn_stream(spdy.Writer(), 1, {}) * 2, "grow", id="the same stream twice"),
+        pytest.param(spdy.control(Kind.SYN_STREAM, bytes(10) + b"\x01" + bytes(9)), "odd", id="zeros"),
+        pytest.param(
+            spdy.control(Kind.SYN_STREAM, struct.pack(">IIBB", 1, 0, 0, 0) + b"nothing compressed"), "decompressed", id="no headers"
+        ),
+        pytest.param(bomb(), "too long", id="a bomb"),
+    ],
+)  # fmt: skip
+def test_what_breaks_the_protocol(data, problem):
+    with pytest.raises(BadFrame, match=problem):
+        events(data)
+
+
+@pytest.mark.parametrize(
+    "text", ["00000001", "0000000100000002", "00000002000000016100000001", "ffffffff", "0000000000"]
+)
+def test_headers_that_are_not_as_long_as_they_say(text):  # fmt: skip
+    deflater = zlib.compressobj(zdict=spdy.DICTIONARY)
+    block = deflater.compress(bytes.fromhex(text)) + deflater.flush(zlib.Z_SYNC_FLUSH)
+    with pytest.raises(BadFrame):
+        events(spdy.control(Kind.SYN_STREAM, struct.pack(">IIBB", 1, 0, 0, 0) + block))
+
+
+words = st.text(st.characters(min_codepoint=1, max_codepoint=255), max_size=20)
+steps = st.lists(
+    st.one_of(
+        st.dictionaries(words, words, max_size=4),
+        st.tuples(st.integers(1, 9), st.binary(max_size=300), st.booleans()),
+        st.integers(0, 2**32 - 1),
+    ),
+    max_size=12,
+)
+
+
+@given(steps, st.lists(st.integers(1, 60), min_size=1, max_size=20))
+def test_however_the_bytes_are_cut_the_events_are_the_same(made, sizes):
+    writer, frames, expected = spdy.Writer(), b"", []
+    for number, step in enumerate(made):
+        if isinstance(step, dict):
+            frames += syn_stream(writer, 2 * number + 1, step)
+            expected.append(Opened(2 * number + 1, step, fin=False))
+        elif isinstance(step, tuple):
+            frames += spdy.data(step[0], step[1], fin=step[2])
+            expected.append(Data(*step))
+        else:
+            frames += spdy.ping(step)
+            expected.append(Pinged(step))
+    chunks, at = [], 0
+    while at < len(frames):
+        size = sizes[len(chunks) % len(sizes)]
+        chunks.append(frames[at : at + size])
+        at += size
+    assert events(*chunks) == events(frames) == expected
+
+
+@given(st.binary(max_size=400), st.integers(1, 30))
+def test_whatever_comes_is_read_or_refused_wherever_it_is_cut(data, size):
+    def outcome(*chunks):
+        reader, found = spdy.Reader(), []
+        try:
+            for chunk in chunks:
+                for event in reader.feed(chunk):
+                    found.append(event)  # noqa: PERF402  those before the breach count
+        except BadFrame as error:
+            found.append(str(error))
+        return found
+
+    whole = b"\x80\x03" + data
+    pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
+    assert outcome(*pieces) == outcome(whole)
+
+
+MOVES = st.lists(
+    st.one_of(
+        st.tuples(st.just("take"), st.sampled_from([1, 3]), st.integers(1, 200_000)),
+        st.tuples(st.just("read"), st.sampled_from([1, 3]), st.integers(1, 200_000)),
+        st.tuples(st.just("begin"), st.just(0), st.integers(0, 200_000)),
+    ),
+    max_size=60,
+)
+
+
+@given(st.integers(0, 200_000), MOVES)
+def test_never_more_than_the_window_is_on_its_way(first, moves):
+    """The reader is the oracle: it grants what it has read, and no more than was sent to it."""
+    windows, initial = spdy.SendWindows(), first
+    windows.begin_with(first)
+    windows.open(1)
+    windows.open(3)
+    outstanding = {1: 0, 3: 0}
+    for move, stream, size in moves:
+        if move == "take":
+            before = dict(outstanding)
+            outstanding[stream] += windows.take(stream, size)
+            if outstanding != before:
+                assert outstanding[stream] <= initial
+                assert sum(outstanding.values()) <= spdy.WINDOW
+        elif move == "read" and (count := min(size, outstanding[stream])):
+            outstanding[stream] -= count
+            windows.grant(Granted(stream, count))
+            windows.grant(Granted(0, count))
+        elif move == "begin":
+            initial = size
+            windows.begin_with(size)
+    for stream in outstanding:  # and what is possible is sent
+        room = min(initial - outstanding[stream], spdy.WINDOW - sum(outstanding.values()))
+        taken = windows.take(stream, 1 << 20)
+        assert taken == max(0, room)
+        outstanding[stream] += taken
+
+
+def test_who_never_grants_anything_is_not_waited_for():
+    windows = spdy.SendWindows()
+    windows.open(1)
+    assert [windows.take(1, 50_000) for _ in range(3)] == [50_000] * 3
+    windows.grant(Granted(1, 50_000))
+    assert windows.take(1, 1) == 0, "from now on it counts, also what was sent before"
+
+
+@pytest.mark.parametrize("granted", [0, spdy.LARGEST_WINDOW])
+def test_a_window_that_cannot_be_is_refused(granted):
+    windows = spdy.SendWindows()
+    windows.open(1)
+    with pytest.raises(BadFrame):
+        windows.grant(Granted(1, granted))
+    windows.grant(Granted(99, 0))  # of a stream that is closed: it was on its way
+
+
+def test_an_initial_window_that_cannot_be_is_refused():
+    with pytest.raises(BadFrame):
+        spdy.SendWindows().begin_with(1 << 31)
+
+
+@given(st.lists(st.integers(0, 70_000), max_size=50))
+def test_what_was_received_is_granted_before_the_window_is_used_up(counts):
+    window, owed = spdy.ReceiveWindow(), 0
+    for count in counts:
+        owed += count
+        owed -= window.done(count)
+        assert 0 <= owed < spdy.WINDOW
