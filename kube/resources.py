@@ -110,6 +110,7 @@ PODS = _core(
         Subresource("eviction", ("create",), "Eviction", "policy", "v1"),
         Subresource("exec", ("create", "get"), "PodExecOptions"),
         Subresource("log", ("get",)),
+        Subresource("portforward", ("create", "get"), "PodPortForwardOptions"),
     ),
     categories=ALL_CATEGORY,
     has_generation=True,

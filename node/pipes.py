@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 CHUNK = 64 * 1024
 HELD_BYTES = 1 << 20  # what is kept for a reader that is slower
@@ -62,9 +62,12 @@ def _wake(future: asyncio.Future[None]) -> None:
 class Feeder:
     """Writes to a descriptor what comes in, so that whoever brings it need not wait for each piece."""
 
-    def __init__(self, fd: int, last_word: bytes = b"") -> None:
+    def __init__(
+        self, fd: int, last_word: bytes = b"", written: Callable[[int], Awaitable[None]] | None = None
+    ) -> None:
         self.fd = fd
         self.last_word = last_word  # how a terminal hears of the end
+        self._written = written  # is called with how many bytes were written
         self._parts: deque[bytes] = deque()
         self._size = 0
         self._is_closed = False
@@ -91,6 +94,8 @@ class Feeder:
         try:
             while (part := await self._next()) is not None:
                 await write(self.fd, part)
+                if self._written is not None:
+                    await self._written(len(part))
             if self.last_word:
                 await write(self.fd, self.last_word)
         except OSError:  # the reader has closed its end, which is its right

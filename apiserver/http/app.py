@@ -247,7 +247,7 @@ def _lasts(request: Request) -> bool:
     """Whether a request may last for hours, as a watch does."""
     info = request.info
     return info.verb == "watch" or (
-        info.subresource in ("log", "exec", "attach") and info.verb in ("get", "create")
+        info.subresource in ("log", "exec", "attach", "portforward") and info.verb in ("get", "create")
     )
 
 

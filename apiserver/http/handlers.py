@@ -17,4 +17,5 @@ import apiserver.openapi.answers
 import apiserver.streams.exec_attach
 import apiserver.streams.logs
 import apiserver.streams.node_link
+import apiserver.streams.port_forward
 import apiserver.telemetry

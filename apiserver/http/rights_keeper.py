@@ -1,4 +1,4 @@
-"""Whatever lasts ends with the right that opened it: one keeper for watches, followed logs, exec and attach.
+"""Whatever lasts ends with the right that opened it: one keeper for watches, followed logs, exec, attach and port-forward.
 
 Every `LOOK_S` seconds it asks once for all that was opened with the same
 credentials for the same: are they still good, and do they still carry the

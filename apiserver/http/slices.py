@@ -7,7 +7,7 @@ a WebSocket, or as many requests, each of which is some work.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from uvicorn._types import ASGIReceiveEvent
+    from websockets.datastructures import Headers
     from websockets.frames import Frame
 
 PIECE = 2048  # bytes that are taken without a look at the clock
@@ -95,6 +96,12 @@ class Sliced:
 class Socket(Sliced, WebSocketsSansIOProtocol):
     """uvicorn's WebSocket protocol, in slices; nothing is collected for fragments without content, or for pings."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # uvicorn leaves the choice of a subprotocol to the application; the library only checks that each is a token, and
+        # kubectl's `SPDY/3.1+portforward.k8s.io` is none.
+        self.conn.process_subprotocol = _no_subprotocol  # type: ignore[method-assign,assignment]
+
     def take(self, data: bytes) -> None:
         """Work on a piece."""
         WebSocketsSansIOProtocol.data_received(self, data)
@@ -129,3 +136,7 @@ class Socket(Sliced, WebSocketsSansIOProtocol):
         """End."""
         self.drop()
         super().connection_lost(exc)
+
+
+def _no_subprotocol(_: Headers) -> None:
+    """Choose none, as uvicorn has the library do."""

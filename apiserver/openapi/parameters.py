@@ -107,6 +107,9 @@ OF_PART: dict[str, tuple[Object, ...]] = {
         _query("stream", "string", "All, Stdout or Stderr."),
     ),
     "attach": _STREAMS,
+    "portforward": (
+        _query("ports", "integer", "A port that has channels of its own; may be given more than once."),
+    ),
     "exec": (
         *_STREAMS,
         {

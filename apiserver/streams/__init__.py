@@ -1,1 +1,1 @@
-"""What flows while a container runs: its log, exec and attach."""
+"""What flows while a container runs: its log, exec, attach, and connections to its ports."""

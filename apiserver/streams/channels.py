@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kube.errors import BadRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from apiserver.http.request import Request
     from kube.meta import Object
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
-NORMAL = 1000
+NORMAL, PROTOCOL_ERROR, POLICY = 1000, 1002, 1008  # why a WebSocket is closed
+LONGEST_REASON = 120  # characters of the reason, which has 123 bytes
 
 
 class Gone(Exception):
@@ -47,39 +50,71 @@ PROTOCOLS = {
 }
 
 
-class Channels:
-    """One upgraded connection."""
+def chosen(request: Request, served: Collection[str]) -> str:
+    """Return the first subprotocol of the client's that is served; BadRequest when it wants none of these."""
+    for name in request.scope.get("subprotocols") or [""]:
+        if name in served:
+            return str(name)
+    ours = ", ".join(name for name in served if name)
+    raise BadRequest(f"unable to upgrade: none of the subprotocols is served; these are: {ours}")
 
-    def __init__(self, request: Request, protocol: Protocol) -> None:
+
+class Messages:
+    """One upgraded connection. What it does raises Gone when the client has gone."""
+
+    def __init__(self, request: Request, subprotocol: str) -> None:
         self._receive = request.receive
         self._send = request.send
-        self.protocol = protocol
+        self._subprotocol = subprotocol
         self.is_finished = False
+
+    async def accept(self) -> None:
+        """Upgrade the connection."""
+        await self._receive()  # the request to connect, which comes before anything else
+        await self._say({"type": "websocket.accept", "subprotocol": self._subprotocol or None})
+
+    async def receive_message(self) -> bytes | None:
+        """Return the next message; None when the client has gone."""
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            return None
+        return message.get("bytes") or (message.get("text") or "").encode()
+
+    async def send_message(self, data: bytes) -> None:
+        """Send a message; waits while the client is slower."""
+        await self._say({"type": "websocket.send", "bytes": data})
+
+    async def close(self, code: int = NORMAL, reason: str = "") -> None:
+        """Close the connection, with a reason for a person as far as there is room for it."""
+        self.is_finished = True
+        await self._say({"type": "websocket.close", "code": code, "reason": reason[:LONGEST_REASON]})
+
+    async def _say(self, message: dict[str, Any]) -> None:
+        try:
+            await self._send(message)
+        except OSError:
+            raise Gone from None
+
+
+class Channels(Messages):
+    """One upgraded connection with channels."""
+
+    def __init__(self, request: Request, protocol: Protocol) -> None:
+        super().__init__(request, protocol.name)
+        self.protocol = protocol
 
     @classmethod
     def negotiate(cls, request: Request) -> Channels:
         """Choose the first subprotocol of the client's that is known; BadRequest when it wants none of ours."""
-        offered = request.scope.get("subprotocols") or [""]
-        for name in offered:
-            if name in PROTOCOLS:
-                return cls(request, PROTOCOLS[name])
-        ours = ", ".join(name for name in PROTOCOLS if name)
-        raise BadRequest(f"unable to upgrade: none of the subprotocols is served; these are: {ours}")
-
-    async def accept(self) -> None:
-        """Upgrade the connection; this and what follows raises Gone when the client has gone."""
-        await self._receive()  # the request to connect, which comes before anything else
-        await self._say({"type": "websocket.accept", "subprotocol": self.protocol.name or None})
+        return cls(request, PROTOCOLS[chosen(request, PROTOCOLS)])
 
     async def receive(self) -> tuple[int, bytes] | None:
         """Return the channel and content of the next message; None when the client has gone."""
-        while True:
-            message = await self._receive()
-            if message["type"] == "websocket.disconnect":
-                return None
-            found = self._read(message.get("bytes") or (message.get("text") or "").encode())
+        while (message := await self.receive_message()) is not None:
+            found = self._read(message)
             if found is not None:
                 return found
+        return None
 
     def _read(self, data: bytes) -> tuple[int, bytes] | None:
         if not data:
@@ -97,7 +132,7 @@ class Channels:
             text = f"{channel}{base64.b64encode(data).decode()}"
             await self._say({"type": "websocket.send", "text": text})
         else:
-            await self._say({"type": "websocket.send", "bytes": bytes([channel]) + data})
+            await self.send_message(bytes([channel]) + data)
 
     async def finish(self, status: Object) -> None:
         """Say how it ended, and close."""
@@ -106,10 +141,4 @@ class Channels:
             await self.send(ERROR, json.dumps(status).encode())
         elif status["status"] != "Success":
             await self.send(ERROR, status["message"].encode())
-        await self._say({"type": "websocket.close", "code": NORMAL, "reason": ""})
-
-    async def _say(self, message: dict[str, Any]) -> None:
-        try:
-            await self._send(message)
-        except OSError:
-            raise Gone from None
+        await self.close()

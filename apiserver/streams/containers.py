@@ -1,4 +1,4 @@
-"""Which container of a pod is meant, and which of its instances: one answer for log, exec and attach (§3.7)."""
+"""Which container of a pod is meant, and which of its instances: one answer for log, exec, attach and port-forward (§3.7)."""
 
 from __future__ import annotations
 
@@ -85,6 +85,21 @@ def running(pod: Object, container: str, verb: str) -> str:
             f"pod {pod_name} runs on a simulated node: nothing is executed there, so there is no process to join"
         )
     return found
+
+
+def check_running(pod: Object) -> None:
+    """Raise BadRequest when no container of a pod runs, or when they only seem to."""
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    if not pod["spec"].get("nodeName"):
+        raise BadRequest(f"pod {name} does not have a host assigned")
+    every = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
+    running = [one for one in every if (one.get("state") or {}).get("running") is not None]
+    if not running:
+        raise BadRequest(f"pod {name} is not running. Current status={status.get('phase')}")
+    if is_simulated(running[0].get("containerID") or ""):
+        raise BadRequest(
+            f"pod {name} runs on a simulated node: nothing is executed there, so nothing listens"
+        )
 
 
 def is_simulated(container_id: str) -> bool:

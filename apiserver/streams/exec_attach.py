@@ -17,20 +17,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from apiserver.http import routes, threads
-from apiserver.http.rights_keeper import keeper as rights
-from apiserver.streams import channels, containers
+from apiserver.streams import admission, channels, containers
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
 from apiserver.streams.node_connection import Asked, Attached, NodeConnection, Process, Target
-from apiserver.watch import connection
 from cluster.access import audit
 from cluster.backend import NodeAway
 from cluster.store import store
-from kube.errors import BadRequest, TooManyRequests
+from kube.errors import BadRequest
 from kube.resources import PODS
 from node import pipes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from starlette.responses import Response
 
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 MOST = 500  # at a time; each holds up to eight descriptors
 MOST_OF_ONE = 250  # of one actor: who leaks them must not keep others out
 QUIET_S = 0.5  # what a command left behind may keep its output open; after it has ended, silence is the end
-LAST_WORD_S = 0.2  # for a client that may not go on to take the reason
 LEFT_BYTES = 1 << 20  # what is still taken from it then
 END_OF_INPUT = b"\x04"  # to a terminal
 SUCCESS: Object = {"metadata": {}, "status": "Success"}
@@ -149,37 +146,13 @@ def _note(request: Request, target: Target, asked: Asked) -> None:
     )
 
 
-@contextlib.contextmanager
-def _counted(who: str) -> Iterator[None]:
-    """Be one of the connections that are open at a time; TooManyRequests when there are too many, of all or of one actor."""
-    if _open.total() >= MOST or _open[who] >= MOST_OF_ONE:
-        raise TooManyRequests(
-            "Too many commands are being run or attached to. Please end some of them and try again.",
-            retry_after_s=1,
-        )
-    _open[who] += 1
-    try:
-        yield
-    finally:
-        _open[who] -= 1
-
-
 @contextlib.asynccontextmanager
 async def _admitted(request: Request, talk: Channels) -> AsyncIterator[asyncio.Event]:
-    """Yield what is set when the right to it is gone; the block is to be left then, and the client is told why.
-
-    TooManyRequests when there are too many connections.
-    """
-    lost = asyncio.Event()
-    with _counted(request.actor.name):
-        with rights.holding(request, lost.set):
+    """Yield what is set when the right to it is gone; TooManyRequests when there are too many connections."""
+    what = "commands are being run or attached to"
+    with admission.counted(_open, request.actor.name, MOST, MOST_OF_ONE, what):
+        async with admission.permitted(request, talk) as lost:
             yield lost
-        if lost.is_set() and not talk.is_finished:
-            try:
-                async with asyncio.timeout(LAST_WORD_S):
-                    await talk.finish(_ended(request))
-            except (Gone, TimeoutError):
-                connection.abort(request.scope)
 
 
 class Copier:
@@ -333,19 +306,6 @@ def _status(code: int | None, lost: str = "") -> Object:
         "message": f"command terminated with non-zero exit code: exit status {code}",
         "reason": "NonZeroExitCode",
         "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
-    }
-
-
-def _ended(request: Request) -> Object:
-    """Return the last word to somebody who may not go on."""
-    info = request.info
-    return {
-        "metadata": {},
-        "status": "Failure",
-        "message": f"{info.subresource} of pod {info.name} was ended: the right to it was taken away, or the token"
-        " has ended. Ask an administrator for the right, or log in with another token.",
-        "reason": "Forbidden",
-        "code": 403,
     }
 
 

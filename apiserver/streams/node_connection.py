@@ -1,4 +1,4 @@
-"""What exec and attach have on the node's side: a line to the container's shim, and this end of its streams."""
+"""What exec, attach and port-forward have on the node's side: a line to a container's shim, and this end of its streams."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from apiserver.http import query
@@ -17,7 +18,6 @@ from node import port_client
 from node.port_client import AnswerLine
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncIterator
 
     from starlette.datastructures import QueryParams
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 ANSWER_S = 15.0  # for the node to start a command
+CONNECT_S = 10.0  # for a pod to take a connection
 
 
 class Asked(NamedTuple):
@@ -66,14 +67,8 @@ class Target(NamedTuple):
 
     def call(self, do: str, fds: list[int], **fields: Any) -> socket.socket:
         """Ask the node to do something with it; ServiceUnavailable when the node does not answer."""
-        request = {"do": do, "uid": self.pod["metadata"]["uid"], "container": self.container}
-        request |= {"attempt": containers.number(self.id), **fields}
-        try:
-            return backend.nodes.on(self.node).connect(request, fds)
-        except OSError as error:
-            raise ServiceUnavailable(
-                f"error dialing backend: the agent of node {self.node} does not answer: {error.strerror}"
-            ) from None
+        place = {"container": self.container, "attempt": containers.number(self.id)}
+        return _call(self.pod, {"do": do, **place, **fields}, fds)
 
     async def output(self) -> AsyncIterator[list[tuple[str, bytes]]]:
         """Return what it writes from now on, as (stream, bytes), until it ends; ServiceUnavailable when its node is away."""
@@ -83,6 +78,17 @@ class Target(NamedTuple):
             return await nodes.log_output(uid, self.container, containers.number(self.id))
         except NodeAway as error:
             raise ServiceUnavailable(str(error)) from None
+
+
+def _call(pod: Object, request: dict[str, Any], fds: list[int]) -> socket.socket:
+    """Ask a pod's node for something; ServiceUnavailable when it does not answer."""
+    node = pod["spec"].get("nodeName") or ""
+    try:
+        return backend.nodes.on(node).connect({**request, "uid": pod["metadata"]["uid"]}, fds)
+    except OSError as error:
+        raise ServiceUnavailable(
+            f"error dialing backend: the agent of node {node} does not answer: {error.strerror}"
+        ) from None
 
 
 class NodeConnection(AnswerLine):
@@ -187,3 +193,31 @@ class Attached(NodeConnection):
         if self.input >= 0:
             os.close(self.input)
             self.input = -1
+
+
+class Connected(NodeConnection):
+    """A connection to a port of a pod: the line to who makes it, and the socket when it is made."""
+
+    connected: socket.socket | None = None
+
+    @classmethod
+    def start(cls, pod: Object, port: int) -> Connected:
+        """Ask for it, of whichever container runs: they share the pod's network; whether it is made is the answer."""
+        request = {"do": "connect", "host": "localhost", "port": port, "seconds": CONNECT_S}
+        return cls(_call(pod, request, []))
+
+    async def answer(self) -> socket.socket:
+        """Wait for the connection, which is closed with this; ConnectionRefusedError says why there is none."""
+        answer, fds = await self.first()
+        if not fds:
+            raise ConnectionRefusedError(answer.get("refused"))
+        os.set_inheritable(fds[0], False)
+        self.connected = socket.socket(fileno=fds[0])
+        self.connected.setblocking(False)
+        return self.connected
+
+    def close(self) -> None:
+        """Let go of everything."""
+        super().close()
+        if self.connected is not None:
+            self.connected.close()

@@ -60,6 +60,7 @@ NAMESPACED: dict[str, Row] = {
     "pods.metrics.k8s.io":             ("r",   "",           "",        ""),
     "pods/exec":                       ("",    "c*",         "c",       ""),
     "pods/attach":                     ("",    "c*",         "c",       ""),
+    "pods/portforward":                ("",    "c*",         "c",       ""),
     "pods/eviction":                   ("",    "c*",         "c",       ""),
     "pods/binding":                    ("",    "",           "",        "c"),
     "podgroups.scheduling.volcano.sh": ("r",   "c u* d*",    "u d",     ""),

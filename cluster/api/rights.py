@@ -9,7 +9,7 @@ Rules beyond the table of `cluster.access.roles`:
 * An update of a queue that changes at most `spec.state` is opening or closing
   it, which operators may do.
 * A new pod that names its node asks for the right to bind pods.
-* Who decides what runs in a pod, by exec, attach or a change of what it is made from, has a hand in it
+* Who decides what runs in a pod, by exec, attach, port-forward or a change of what it is made from, has a hand in it
   (`cluster.access.makers`): he must be allowed to make it himself, with the paths that it mounts, and on a node
   without a wall.
 * The ConfigMap that configures the scheduler decides about everybody's jobs, so it asks for more than other
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 QUEUE_STATE = f"{resources.QUEUES.id}/state"
 BINDING = f"{resources.PODS.id}/binding"
 SCHEDULER = f"{resources.CONFIGMAPS.id}/scheduler"
-JOINING = frozenset({f"{resources.PODS.id}/exec", f"{resources.PODS.id}/attach"})
+JOINING = frozenset(f"{resources.PODS.id}/{each}" for each in ("exec", "attach", "portforward"))
 RUNNING = (resources.PODS, resources.JOBS, resources.BATCH_JOBS, resources.CRON_JOBS)
 
 
@@ -148,7 +148,7 @@ def check_change(
 
 
 def check_joining(actor: Actor, namespace: str, name: str, view: ClusterView) -> None:
-    """Raise Forbidden for exec and attach in a pod that the actor might not have made."""
+    """Raise Forbidden for exec, attach and port-forward in a pod that the actor might not have made."""
     if (pod := view.get(resources.PODS, namespace, name)) is None:
         return
     hostpaths.check_create(actor, resources.PODS, pod)

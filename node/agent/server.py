@@ -80,6 +80,8 @@ class Port:
             try:
                 if control_socket.has_key(request, self.key):
                     self._pass_on(request, fds, shims)
+            except BlockingIOError:
+                _refuse(fds[0], "Too much is being asked of the container at once. Please try again.")
             except OSError as error:
                 log.warning(
                     "a request for container %s was not passed on: %s", request.get("container"), error

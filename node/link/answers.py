@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import os
+import socket
 import struct
 from contextlib import aclosing, closing, suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -27,7 +28,6 @@ from node.local_nodes import LocalNodes
 from node.port_client import AnswerLine
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncGenerator, Callable
 
     from node.link.wire import Conversation
@@ -78,6 +78,8 @@ async def _do(conversation: Conversation, asked: Asked) -> None:
         await _exec(conversation, asked)
     elif do == "attach":
         await _attach(conversation, asked)
+    elif do == "connect":
+        await _connect(conversation, asked)
     elif do == "text":
         await _text(conversation, asked)
     elif do == "output":
@@ -234,3 +236,19 @@ async def _attach(conversation: Conversation, asked: Asked) -> None:
         finally:
             for each in inputs:
                 each.close()
+
+
+async def _connect(conversation: Conversation, asked: Asked) -> None:
+    """Reach a port of a pod, and carry both ways of the connection to their ends."""
+    with closing(AnswerLine(_call(asked, []))) as line:
+        said, fds = await line.hear()
+    ends = [each for fd in fds for each in relay.halves(socket.socket(fileno=fd))]
+    try:
+        await conversation.say(said or {"refused": "the container has ended"})
+        if ends:
+            reading, writing = ends
+            out = Outgoing(conversation, STDOUT, reading).run()
+            await asyncio.gather(out, relay.write(conversation, STDIN, writing))
+    finally:
+        for each in ends:
+            each.close()

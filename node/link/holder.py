@@ -3,8 +3,9 @@
 Behind `DATA/run/nodes/<digest>/port` (`node.link.presence`) it takes requests as the port of this machine's agent does
 (`node.agent.server`), but on a connection each: a line of JSON with the node's key and descriptors. What the node
 answers comes back on the connection, which is the line; what it reads and writes passes through the
-descriptors. So exec and attach are told no difference but one: the answer `{"started"}` or `{"attached"}` has
-`"tells": "sizes"`, as nobody hears that the size of a terminal has changed, and whoever changes it says so on the line.
+descriptors, or for a port of a pod through a pair of sockets, of which who asked gets one end. So exec, attach and port-forward
+are told no difference but one: the answer `{"started"}` or `{"attached"}` has `"tells": "sizes"`, as nobody hears that the size
+of a terminal has changed, and whoever changes it says so on the line.
 """
 
 from __future__ import annotations
@@ -149,13 +150,19 @@ class Holder:
             tty.setraw(fds[0])
             asked["size"] = port_client.size_of(fds[0])
         conversation = await self._wire.open(asked)
-        streams = _streams(asked, fds)
-        fds.clear()
+        if asked.get("do") == "connect":
+            ours, theirs = socket.socketpair()
+            fds.append(theirs.detach())  # for who asked, when there is a connection
+            reading, writing = relay.halves(ours)
+            streams: dict[str, Descriptor] = {"stdin": reading, "stdout": writing}
+        else:
+            streams = _streams(asked, fds)
+            fds.clear()
         try:
             async with relay.tasks() as begin:
                 client = begin(_client(conversation, connection))
                 outputs = _carry(conversation, streams, begin)
-                answers = begin(_answers(conversation, connection, asked, begin))
+                answers = begin(_answers(conversation, connection, asked, fds, begin))
                 await _first_of(client, answers)
                 if outputs:
                     await _first_of(client, asyncio.gather(*outputs))
@@ -174,9 +181,9 @@ async def _first_of(client: asyncio.Future[Any], other: asyncio.Future[Any]) -> 
 
 
 async def _answers(
-    conversation: Conversation, connection: socket.socket, asked: dict[str, Any], begin: Begin
+    conversation: Conversation, connection: socket.socket, asked: dict[str, Any], fds: list[int], begin: Begin
 ) -> None:
-    """Hand on what the node says: a line first, then lines or what is long, as it comes."""
+    """Hand on what the node says: a line first, then lines or what is long, as it comes; fds are given with a connection."""
     first = await conversation.hear()
     if first is None:
         return
@@ -185,6 +192,9 @@ async def _answers(
         reader, writer = os.pipe2(os.O_CLOEXEC)
         begin(relay.Outgoing(conversation, STDIN, Descriptor(reader)).run())
         given.append(writer)
+    if first.get("connected") and asked.get("do") == "connect":
+        given += fds
+        fds.clear()
     try:
         added = {"tells": "sizes"} if asked.get("do") in ("exec", "attach") else {}
         socket.send_fds(connection, [json.dumps({**first, **added}).encode() + b"\n"], given)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from contextlib import asynccontextmanager
+import socket
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from node import pipes
@@ -33,6 +34,32 @@ class Descriptor:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+class Half(Descriptor):
+    """One way of a connected socket that is used both ways; the other side hears that it is closed. Each has a descriptor of its own."""
+
+    __slots__ = ("_way",)
+
+    def __init__(self, fd: int, way: int) -> None:
+        super().__init__(fd)
+        self._way = way
+
+    def close(self) -> None:
+        """Close it, if that has not been done."""
+        if self.fd >= 0:
+            with (
+                suppress(OSError),
+                socket.socket(fileno=os.dup(self.fd)) as connected,
+            ):  # who is connected may have gone
+                connected.shutdown(self._way)
+        super().close()
+
+
+def halves(connected: socket.socket) -> tuple[Half, Half]:
+    """Return both ways of a socket, to be read and to be written, in place of the socket."""
+    reading = Half(os.dup(connected.fileno()), socket.SHUT_RD)
+    return reading, Half(connected.detach(), socket.SHUT_WR)
 
 
 class Outgoing:

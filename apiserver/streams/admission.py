@@ -1,0 +1,69 @@
+"""Who may have a connection that lasts, and how long: how many there are, of all and of one actor, and whether the right to it still stands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Protocol
+
+from apiserver.http.rights_keeper import keeper as rights
+from apiserver.streams.channels import Gone
+from apiserver.watch import connection
+from kube.errors import TooManyRequests
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import AsyncIterator, Iterator
+
+    from apiserver.http.request import Request
+    from kube.meta import Object
+
+LAST_WORD_S = 0.2  # for a client that may not go on to take the reason
+
+
+class Talk(Protocol):
+    """An upgraded connection, of which the end can be said."""
+
+    is_finished: bool
+
+    async def finish(self, status: Object) -> None:
+        """Say how it ended, and close."""
+
+
+@contextlib.contextmanager
+def counted(taken: Counter[str], who: str, most: int, most_of_one: int, what: str) -> Iterator[None]:
+    """Be one of those that are open at a time; TooManyRequests when there are too many, of all or of one actor."""
+    if taken.total() >= most or taken[who] >= most_of_one:
+        raise TooManyRequests(f"Too many {what}. Please end some of them and try again.", retry_after_s=1)
+    taken[who] += 1
+    try:
+        yield
+    finally:
+        taken[who] -= 1
+
+
+@contextlib.asynccontextmanager
+async def permitted(request: Request, talk: Talk) -> AsyncIterator[asyncio.Event]:
+    """Yield what is set when the right to it is gone; the block is to be left then, and the client is told why."""
+    lost = asyncio.Event()
+    with rights.holding(request, lost.set):
+        yield lost
+    if lost.is_set() and not talk.is_finished:
+        try:
+            async with asyncio.timeout(LAST_WORD_S):
+                await talk.finish(_ended(request))
+        except (Gone, TimeoutError):
+            connection.abort(request.scope)
+
+
+def _ended(request: Request) -> Object:
+    """Return the last word to somebody who may not go on."""
+    info = request.info
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"{info.subresource} of pod {info.name} was ended: the right to it was taken away, or the token"
+        " has ended. Ask an administrator for the right, or log in with another token.",
+        "reason": "Forbidden",
+        "code": 403,
+    }
