@@ -98,7 +98,7 @@ class ChannelForward(Channels):
     def __init__(self, request: Request, protocol: Protocol, pod: Object, ports: list[int]) -> None:
         super().__init__(request, protocol)
         self._pod, self._ports, self._who = pod, ports, request.actor.name
-        self._forwards = [Forward(partial(self.send, 2 * number)) for number in range(len(ports))]
+        self._forwards = [Forward(partial(self._deliver, number)) for number in range(len(ports))]
 
     async def run(self, lost: asyncio.Event) -> None:
         """Forward until the client goes, all connections have ended, or the right is lost."""
@@ -133,6 +133,12 @@ class ChannelForward(Channels):
             number, is_error = divmod(message[0], 2)
             if not is_error and number < len(self._forwards):
                 await self._forwards[number].feed(message[1])
+
+    async def _deliver(self, number: int, data: bytes) -> None:
+        if data:
+            await self.send(2 * number, data)
+        else:  # no message says that one way has ended, so the client is not to be waited for: it waits itself
+            await self._forwards[number].end_input()
 
     async def _forward(self, number: int) -> None:
         try:

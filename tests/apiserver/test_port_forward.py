@@ -367,6 +367,17 @@ def test_channels_end_when_all_connections_have(door, free_port):
     assert closed.value.rcvd.code == 1000
 
 
+def test_channels_end_when_the_pod_has_said_all(door):
+    """Nothing in the protocol says that one way has ended, and clients in Python wait for the end of the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as program:
+        found = door.channels(f"?ports={program.getsockname()[1]}")
+        connected, _ = during(door, program.accept)
+        connected.sendall(b"all")
+        connected.close()
+        messages = list(found)
+    assert messages[2:] == [b"\x00all"]
+
+
 @pytest.mark.parametrize(
     ("query", "message"),
     [

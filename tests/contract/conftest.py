@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+from typing import NamedTuple
 
 import pytest
+from kubernetes import client, config
 
 from tests.kubectl import Kubectl
+from tests.ports import free_port
 from tests.system.harness import System
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +42,55 @@ def system(tmp_path_factory):
 def kubeconfig(system, tmp_path_factory):
     """A kubeconfig of the administrator."""
     return system.kubeconfig(tmp_path_factory.mktemp("kubeconfig") / "config")
+
+
+class WebPod(NamedTuple):
+    """A pod that answers HTTP."""
+
+    name: str
+    port: int
+
+
+SERVES = """
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "12")
+        self.end_headers()
+        self.wfile.write(b"from the pod")
+ThreadingHTTPServer(("127.0.0.1", %d), Handler).serve_forever()
+"""
+
+
+@pytest.fixture(scope="package")
+def web_pod(kubeconfig):
+    """A pod that serves a page at its own localhost, and does so already."""
+    port = free_port()
+    probe = {
+        "exec": {
+            "command": ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"]
+        }
+    }
+    container = {
+        "name": "main", "image": "any", "command": ["python3", "-c", SERVES % port], "ports": [{"containerPort": port}],
+        "readinessProbe": {**probe, "periodSeconds": 1, "timeoutSeconds": 10},
+    }  # fmt: skip
+    settings = client.Configuration()
+    config.load_kube_config(str(kubeconfig), client_configuration=settings)
+    with client.ApiClient(settings) as api:
+        core = client.CoreV1Api(api)
+        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+        core.create_namespaced_pod("default", {"metadata": {"name": "serves"}, "spec": spec})
+
+        def ready():
+            found = core.read_namespaced_pod("serves", "default").status.conditions or ()
+            return [each for each in found if (each.type, each.status) == ("Ready", "True")]
+
+        until(ready, what="a pod that is ready")
+        api.rest_client.pool_manager.clear()  # it leaves its connections open
+    return WebPod("serves", port)
 
 
 @pytest.fixture

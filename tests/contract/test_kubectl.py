@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 
 from tests.kubectl import WAIT
+from tests.ports import free_port
 
 pytestmark = pytest.mark.system
 
@@ -356,3 +360,23 @@ def test_a_kind_of_ones_own(kubectl):
     # kubectl may still have the kind in its cache, and then the server says it.
     said = kubectl.fails("get", "widgets")
     assert "doesn't have a resource type" in said or "could not find the requested resource" in said
+
+
+def test_ports_of_a_pod_are_forwarded(kubectl, web_pod):
+    """Two connections at a time, and a port at which nobody listens: kubectl says so and, as on every cluster, ends."""
+    local, free = free_port(), free_port()
+    with kubectl.lines(
+        "port-forward", web_pod.name, f"{local}:{web_pod.port}", f"{free}:1", stderr=subprocess.STDOUT
+    ) as lines:
+        assert next(lines).startswith(f"Forwarding from 127.0.0.1:{local}")
+        with (
+            closing(HTTPConnection("127.0.0.1", local)) as one,
+            closing(HTTPConnection("127.0.0.1", local)) as other,
+        ):
+            one.request("GET", "/hello")
+            other.request("GET", "/hello")
+            assert [each.getresponse().read() for each in (other, one)] == [b"from the pod"] * 2
+        with socket.create_connection(("127.0.0.1", free)) as nobody:
+            assert nobody.recv(1) == b""
+        said = "".join(lines)
+    assert f"error forwarding port 1 to pod {web_pod.name}: connection refused" in said

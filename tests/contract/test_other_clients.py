@@ -25,8 +25,9 @@ def with_lightkube(kubeconfig):
         yield client
 
 
-def test_kr8s_creates_patches_reads_watches_and_deletes(kubeconfig):
+def test_kr8s_creates_patches_reads_watches_deletes_and_forwards(kubeconfig, web_pod):
     program = [sys.executable, "-m", "tests.contract.programs.with_kr8s", str(kubeconfig)]
+    program += [web_pod.name, str(web_pod.port)]
     done = subprocess.run(program, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 from kubernetes import client, config, watch
 from kubernetes.dynamic import DynamicClient
-from kubernetes.stream import stream
+from kubernetes.stream import portforward, stream
 
 from tests.waiting import HANG_S
 
@@ -180,3 +180,17 @@ def test_a_command_runs_in_a_container(core):
     assert shell.returncode == 3
     shell.sock.shutdown()  # close() leaves it open once the server has closed
     core.delete_namespaced_pod("patient", "default", grace_period_seconds=0)
+
+
+def test_ports_are_forwarded(core, web_pod):
+    ports = f"{web_pod.port},1"
+    forwarded = portforward(core.connect_get_namespaced_pod_portforward, web_pod.name, "default", ports=ports)
+    with contextlib.ExitStack() as stack:
+        stack.callback(forwarded.close)
+        stack.callback(forwarded.websocket.shutdown)  # which that leaves open
+        connected = forwarded.socket(web_pod.port)
+        connected.setblocking(True)
+        connected.sendall(b"GET / HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n")
+        answer = b"".join(iter(lambda: connected.recv(4096), b""))
+    assert answer.endswith(b"from the pod")
+    assert "connection refused" in forwarded.error(1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import urllib.request
 
 import kr8s
-from kr8s.objects import ConfigMap
+from kr8s.objects import ConfigMap, Pod
 
 
 def changes_are_made(api):
@@ -26,7 +27,15 @@ def volcanos_kinds_are_found(api):
     assert api.version()["gitVersion"].startswith("v1.")
 
 
+def a_port_is_forwarded(api, name, port):
+    pod = Pod.get(name, namespace="default", api=api)
+    with pod.portforward(port, local_port="auto") as local:
+        answer = urllib.request.urlopen(f"http://127.0.0.1:{local}/", timeout=120)
+        assert answer.read() == b"from the pod"
+
+
 if __name__ == "__main__":
     with_kubeconfig = kr8s.api(kubeconfig=sys.argv[1])
     changes_are_made(with_kubeconfig)
     volcanos_kinds_are_found(with_kubeconfig)
+    a_port_is_forwarded(with_kubeconfig, sys.argv[2], int(sys.argv[3]))
