@@ -203,7 +203,8 @@ class Connected(NodeConnection):
     @classmethod
     def start(cls, pod: Object, port: int) -> Connected:
         """Ask for it, of whichever container runs: they share the pod's network; whether it is made is the answer."""
-        request = {"do": "connect", "host": "localhost", "port": port, "seconds": CONNECT_S}
+        place = {"host": pod["status"].get("podIP") or "", "port": port}
+        request = {"do": "connect", **place, "local": True, "seconds": CONNECT_S}
         return cls(_call(pod, request, []))
 
     async def answer(self) -> socket.socket:

@@ -9,17 +9,22 @@ import json
 import os
 import signal
 import socket
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from node.shim import init, linux
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LONGEST_S = 30.0  # that a connection may take: nobody waits longer for one, and a child is a process
 LAST_PORT = 65535
 _LINE = 3
 
 
-def begin(line: socket.socket, host: str, port: int, seconds: float) -> int:
-    """Fork a process that connects to host:port and answers on a line; return its id. It ends with its parent.
+def begin(line: socket.socket, hosts: Sequence[str], port: int, seconds: float) -> int:
+    """Fork a process that connects to a port of the first host that takes it and answers on a line; return its id.
+
+    It ends with its parent.
 
     It answers `{"connected": true}` with the connection as a descriptor, or `refused`. SIGALRM ends it when the time is over.
     """
@@ -29,7 +34,7 @@ def begin(line: socket.socket, host: str, port: int, seconds: float) -> int:
     try:
         pid = os.fork()
         if pid == 0:
-            _connect(line, host, port, seconds, shim)
+            _connect(line, hosts, port, seconds, shim)
     finally:
         linux.prctl(linux.PR_SET_DUMPABLE, 1)
         os.close(shim)
@@ -41,7 +46,7 @@ def refused(why: str, *, timed_out: bool) -> dict[str, Any]:
     return {"refused": why, "timedOut": timed_out}
 
 
-def _connect(line: socket.socket, host: str, port: int, seconds: float, shim: int) -> NoReturn:
+def _connect(line: socket.socket, hosts: Sequence[str], port: int, seconds: float, shim: int) -> NoReturn:
     try:
         os.setsid()
         init.default_signals()
@@ -50,7 +55,10 @@ def _connect(line: socket.socket, host: str, port: int, seconds: float, shim: in
         # What the shim has open would not end before this process does: other lines, and the container's streams.
         os.dup2(line.fileno(), _LINE)
         os.closerange(_LINE + 1, init.FILES)
-        answer, fds = _answer(host, port)
+        for host in hosts:
+            answer, fds = _answer(host, port)
+            if fds:
+                break
         socket.send_fds(socket.socket(fileno=_LINE), [json.dumps(answer).encode() + b"\n"], fds)
     finally:
         os._exit(0)

@@ -12,7 +12,7 @@ which means "go on" as long as its other end is open.
   input or terminal where it has one.
 * `connect` answers `{"connected": true}`, with the descriptor of a TCP connection that was made
   from the container's network, or `{"refused": why, "timedOut": ...}` when it was tried in vain;
-  then the line ends. Without `timedOut` nothing was tried. When the line breaks, so is the attempt.
+  then the line ends. With `local` it is tried at localhost, too, where the container has a network of its own. Without `timedOut` nothing was tried. When the line breaks, so is the attempt.
 
 A request has the node's key, without which nothing is answered: a pod that is kept from
 files may still connect to a socket whose path it knows (see `node.shim.landlock`).
@@ -237,8 +237,10 @@ class ControlSocket:
         line.say({"attached": True}, [self.input] if self.input >= 0 else [])
 
     def _connect(self, line: Line, request: dict[str, Any]) -> None:
-        host, port, seconds = str(request["host"]), int(request["port"]), float(request["seconds"])
-        line.pid = connections.begin(line.socket, host, port, seconds)
+        hosts, port, seconds = [str(request["host"])], int(request["port"]), float(request["seconds"])
+        if request.get("local") and self.order.network:  # elsewhere that is the machine's own loopback
+            hosts.append("localhost")
+        line.pid = connections.begin(line.socket, hosts, port, seconds)
         line.connects = True
 
     def _hang_up(self, fd: int) -> None:

@@ -34,7 +34,7 @@ class Program:
     """A program at a port, as of a pod: it returns what it reads in capitals, and at the end says how much that was."""
 
     def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("", 0))
         self.port = self.listener.getsockname()[1]
         self.ended = 0
         threading.Thread(target=self._serve, daemon=True).start()
@@ -68,7 +68,7 @@ def program():
 def free_port():
     """A port at which nobody listens, nor begins to."""
     with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
+        bound.bind(("", 0))
         yield bound.getsockname()[1]
 
 
@@ -369,7 +369,7 @@ def test_channels_end_when_all_connections_have(door, free_port):
 
 def test_channels_end_when_the_pod_has_said_all(door):
     """Nothing in the protocol says that one way has ended, and clients in Python wait for the end of the connection."""
-    with socket.create_server(("127.0.0.1", 0)) as program:
+    with socket.create_server(("", 0)) as program:
         found = door.channels(f"?ports={program.getsockname()[1]}")
         connected, _ = during(door, program.accept)
         connected.sendall(b"all")

@@ -29,8 +29,8 @@ def kill_shim_of(claim):
 def deaf():
     """A port of this machine at which a connection is neither made nor refused: the queue for them is full."""
     with (
-        socket.create_server(("127.0.0.1", 0), backlog=0) as full,
-        socket.create_connection(full.getsockname()),
+        socket.create_server(("", 0), backlog=0) as full,
+        socket.create_connection(("127.0.0.1", full.getsockname()[1])),
     ):
         yield full.getsockname()[1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -17,12 +18,12 @@ from node import left
 from node.agent import networks
 from node.agent.networks import Networks
 from node.paths import Layout
-from node.shim import linux, network, tree
+from node.shim import control_socket, linux, network, tree
 from node.shim.network import Network, Plan
 from node.shim.order import Wall
 from tests.node.attempts import layers
 from tests.node.walled import person, refused
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 SERVER = """
 import socket, sys
@@ -83,6 +84,28 @@ def test_pods_of_a_namespace_reach_each_other_and_nobody_else(attempts, wall):
         at = machine.getsockname()[1]
         assert connects(attempts, "", "127.0.0.1", at)
         assert not connects(attempts, "team-a", "127.0.0.1", at)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "local", "expected"),
+    [
+        pytest.param("team-a", True, "connected", id="own network"),
+        pytest.param("team-a", False, "refused", id="own network, its address alone"),
+        pytest.param("", True, "refused", id="the machine's, whose loopback is not the pod's"),
+    ],
+)
+def test_a_port_at_localhost_is_forwarded_only_where_that_is_the_pod_s(
+    attempts, wall, namespace, local, expected
+):
+    directory, port = server(attempts, namespace, "127.0.0.1")
+    ours, theirs = socket.socketpair()
+    request = {"do": "connect", "host": ADDRESS, "port": port, "local": local, "seconds": HANG_S}
+    control_socket.send(str(directory), request, [theirs.fileno()])
+    theirs.close()
+    with ours:
+        said, fds, _, _ = socket.recv_fds(ours, 4096, 1)
+    control_socket.close(fds)
+    assert expected in json.loads(said)
 
 
 def test_each_namespace_has_all_ports_also_those_below_1024(attempts, wall):
@@ -266,6 +289,28 @@ def test_they_do_so_with_the_agent_that_follows_a_killed_one(closed):
     connect = f"until {PYTHON[0]} -I -c '{CLIENT}' one.ring 7000; do sleep 0.05; done"
     closed.shell(connect, "two", owner="j", hostname="two", subdomain="ring")
     assert closed.until_phase("Succeeded", "two")
+
+
+def test_probes_and_hooks_ask_in_the_pod_s_network(closed):
+    """One that asked from the machine would find nobody."""
+    serve = (
+        *PYTHON,
+        "import http.server as h, os; h.test(h.SimpleHTTPRequestHandler, port=7000, bind=os.environ['IP'])",
+    )
+    http = {"httpGet": {"port": 7000}}
+    main = {
+        "name": "main", "command": serve, "readinessProbe": {**http, "periodSeconds": 1},
+        "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+        "startupProbe": {"tcpSocket": {"port": 7000}, "periodSeconds": 1, "failureThreshold": 60},
+        "lifecycle": {"preStop": {"httpGet": {"port": 7000, "path": "/last"}}},
+    }  # fmt: skip
+    uid = closed.submit(containers=[main], terminationGracePeriodSeconds=30)
+    closed.until(lambda: closed.status().get("containerStatuses", [{}])[0].get("ready"))
+    closed.delete()
+    closed.until(lambda: uid not in closed.agent.pods)
+    log = "".join(each.read_text() for each in closed.directory(uid).glob("log.*"))
+    assert '"GET / HTTP/1.1" 200' in log
+    assert '"GET /last HTTP/1.1" 404' in log
 
 
 @pytest.mark.parametrize(
