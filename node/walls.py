@@ -42,7 +42,8 @@ def describe(wall: Wall) -> str:
     if not holds(wall):
         who = "root may" if wall.root else "the user may who runs the cluster"
         return f"{NONE}pods reach what {who}" + _list("; there is only ", layers)
-    signals = "" if wall.landlock >= SCOPES_ABI or wall.pids else "; pods may send signals to each other"
+    apart = wall.landlock >= SCOPES_ABI or wall.pids
+    signals = "" if apart else "; pods may send signals to each other and to the cluster's processes"
     return _list(f"{HOLDS}: ", layers) + signals
 
 

@@ -164,7 +164,7 @@ def tried(spawner: Spawner, wall: Wall) -> list[Attempt]:
             order = Order(
                 str(directory), [sys.executable, "-I", "-c", program(), json.dumps(at)], {"PATH": os.defpath}, "/",
                 mounts=wall.mounts, pids=wall.pids, landlock=wall.landlock, seccomp=wall.seccomp,
-                state=str(state), ids=users.subordinate(0), read=(sys.prefix, *reach.of_this_machine(state)),
+                state=str(state), ids=users.subordinate(0), read=(os.path.realpath(sys.prefix), *reach.of_this_machine(state)),
             )  # fmt: skip
             notice = spawner.start(order, own.of("check") if wall.networks else None)
             os.set_blocking(notice, True)

@@ -76,7 +76,7 @@ class Contained:
         wanted = ("--interactive",) if self._order.stdin else ()
         try:
             if self._network is not None:  # where the engine's own network is the container's
-                self._network.join(as_user=False)
+                self._network.join()
             write_note(self._order.directory, self._image)
             self._create(list(self._mounts()))
             main = self._program(("start", "--attach", *wanted, self._image.name), streams)

@@ -32,7 +32,7 @@ class Processes:
     def start(self, streams: Streams) -> int:
         """Fork and exec the command."""
         if self._network is not None:
-            self._network.join(as_user=self._order.mounts == "user")
+            self._network.join()
         self._inside = separate(self._order)
         try:
             self._inside = launch(self._order, streams, self._inside)

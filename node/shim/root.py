@@ -181,6 +181,7 @@ def _put_together(root: NewRoot, order: Order, *, of_machine: bool) -> list[tupl
     run = root.add("run", mode="755", size=RUN_BYTES)  # before a file that is shown in it
     for path, source in programs(order.read):
         if stat.S_ISLNK(os.fstat(source).st_mode):
+            root.make(os.path.dirname(path), Make.DIRECTORY)
             os.symlink(os.readlink("", dir_fd=source), path[1:], dir_fd=root.top)
         else:
             root.show(source, path)

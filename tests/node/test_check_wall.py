@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from django.core.management import call_command
 
 from node import walls
-from node.agent import wall_check
+from node.agent import networks, wall_check
 from node.shim.order import Wall
 
 
-def test_it_tries_the_wall_of_this_machine_and_tells_what_it_found(attempts):
-    wall = attempts.spawner.probe(attempts.root / "probe")
+@pytest.mark.parametrize("network", ["own", "closed", "machine"])
+def test_it_tries_the_wall_of_this_machine_and_tells_what_it_found(attempts, settings, network):
+    settings.POD_NETWORK = network
+    wall = networks.chosen(attempts.spawner.probe(attempts.root / "probe"), settings.POD_NETWORK)
     out, code = io.StringIO(), 0
     try:
         call_command("check-wall", stdout=out)
@@ -21,7 +24,9 @@ def test_it_tries_the_wall_of_this_machine_and_tells_what_it_found(attempts):
     told = {line.split(None, 1)[1]: line.split()[0] for line in lines if "held" in line}
     whole = wall.mounts != "none" and wall.pids and wall.landlock and wall.seccomp
     if whole:
-        assert told == dict.fromkeys(wall_check.ATTEMPTS, "held")
+        tried = wall_check.ATTEMPTS.keys() - ({wall_check.BY_NETWORK} if not wall.networks else set())
+        assert told == dict.fromkeys(tried, "held")
+    assert any(line.startswith("  open") for line in lines) is not bool(wall.networks)
     assert code == (0 if whole else code)
 
 
@@ -34,4 +39,4 @@ def test_without_a_wall_the_attempts_get_through(attempts):
         "mount something",
         "make a user namespace",
     }
-    assert found | kernels == set(wall_check.ATTEMPTS)
+    assert found | kernels == wall_check.ATTEMPTS.keys() - {wall_check.BY_NETWORK}

@@ -59,11 +59,11 @@ def test_link_beside_programs_is_not_followed(home, monkeypatch):
             "holds: Landlock (ABI 7), a root directory of their own, a filter of system calls", id="all",
         ),
         pytest.param(
-            Wall("none", 4, False), True, "holds: Landlock (ABI 4); pods may send signals to each other", id="old Landlock",
+            Wall("none", 4, False), True, "holds: Landlock (ABI 4); pods may send signals to each other and to the cluster's processes", id="old Landlock",
         ),
         pytest.param(
             Wall("user", 0, True), True,
-            "holds: a root directory of their own, a filter of system calls; pods may send signals to each other",
+            "holds: a root directory of their own, a filter of system calls; pods may send signals to each other and to the cluster's processes",
             id="no Landlock",
         ),
         pytest.param(
