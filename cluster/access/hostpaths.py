@@ -2,7 +2,7 @@
 
 Administrators of everything may mount any that is not the cluster's own;
 everybody else those below the directories of VOLCANO_UI_HOST_PATHS, of which
-there are none unless it is set. Their network (hostNetwork) only administrators of everything may have. In a cluster that decides about rights itself
+there are none unless it is set. The network of the machine (hostNetwork) only administrators of everything may have. In a cluster that decides about rights itself
 its own admission judges paths. In the jobs of a flow several people have a
 hand, who made its templates and who made it, so an administrator's word does
 not count for them. The door refuses what it can tell from the

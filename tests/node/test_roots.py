@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import mmap
 import os
 import signal
 import socket
@@ -11,13 +12,16 @@ import sys
 
 import pytest
 
-from node.shim import launch, linux, root, users, wall
+from node.shim import init, launch, linux, root, users, wall
 from node.shim.launch import Streams
 from node.shim.order import Bind, Order
+from node.shim.processes import Processes
 from tests.waiting import HANG_S
 
 TOUCHED = ("part", "inner", "leaf")  # what of a volume is looked up while the root is built
 EVERY_STEP = "ESCAPES" in os.environ  # else each seventh
+
+BEYOND = 256  # the descriptor by which the process of a command has its shim killed
 
 KINDS = {
     "the state directory": lambda at, name, v: os.symlink(at["state"], name, dir_fd=v),
@@ -197,3 +201,72 @@ class TestNames:
         users_of = os.open(f"/proc/{main}/ns/user", os.O_RDONLY)
         inside = launch.Inside(users=users_of, main=main)
         assert self.names(inside, given) == [["os.chdir", "/data"]]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
+class TestKills:
+    """The shim is killed at every step of its command's process: its command does not run, as nobody would end or record it."""
+
+    def killed(self, at, argv, when, *, pids):
+        """Start a container, and kill its shim before a step of its command's process; return how many steps there were."""
+        count = mmap.mmap(-1, 4)
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(int(HANG_S))
+            linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+            ours, theirs = socket.socketpair()
+            shim = os.fork()
+            if shim == 0:
+                ours.close()
+                given = order(at)._replace(argv=argv, env={"PATH": "/usr/bin"}, pids=pids)
+                self._be_shim(given, when, count, theirs)
+            theirs.close()
+            if ours.recv(1):  # in a namespace of processes nobody can kill who is outside
+                os.kill(shim, signal.SIGKILL)
+                os.waitpid(shim, 0)
+            ours.close()
+            with contextlib.suppress(ChildProcessError):
+                while True:  # whatever is left of it comes here
+                    os.wait()
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0, "something goes on"
+        return int.from_bytes(count, "little")
+
+    def _be_shim(self, given, when, count, line):
+        shim, call = os.getpid(), linux.syscall
+        init.FILES = BEYOND  # so that its command's process does not close it
+        os.dup2(line.fileno(), BEYOND, inheritable=False)
+        line.close()
+        killing = socket.socket(fileno=BEYOND)
+
+        def step():
+            if os.getpid() in (shim, 1) or os.getppid() not in (shim, 0):
+                return
+            now = int.from_bytes(count, "little")
+            count[:] = (now + 1).to_bytes(4, "little")
+            if now == when:
+                killing.send(b"1")
+                killing.recv(1)  # until it is dead
+
+        def counted(*arguments):
+            step()
+            return call(*arguments)
+
+        linux.syscall = counted
+        sys.addaudithook(lambda event, _: step() if event == "open" or event.startswith("os.") else None)
+        try:
+            os.waitpid(Processes(given).start(Streams()), 0)
+        finally:
+            os._exit(0)
+
+    @pytest.mark.parametrize("pids", [True, False], ids=["processes of its own", "the machine's processes"])
+    def test_its_command_does_not_run_and_nothing_of_it_goes_on(self, at, pids):
+        ran, argv = at["v"] / "ran", ["touch", "/data/ran"]
+        steps = self.killed(at, argv, -1, pids=pids)
+        assert ran.exists(), "nobody was killed"
+        before = linux.content("/proc/self/mountinfo")
+        for when in range(0, steps, 1 if EVERY_STEP else 7):
+            ran.unlink(missing_ok=True)
+            assert self.killed(at, argv, when, pids=pids) > when
+            assert not ran.exists(), when
+        assert linux.content("/proc/self/mountinfo") == before
