@@ -110,6 +110,11 @@ def _close(asking: asyncio.Future[Connected]) -> None:
         asking.result().close()
 
 
+def _address(pod: Object) -> str:
+    """Return the pod's address, which is tried; its localhost is too, but only where that is its own."""
+    return pod["status"].get("podIP") or "its address"
+
+
 def _problem(pod: Object, port: int, why: str) -> str:
-    remedy = ": no program of the pod listens at this port" if why == REFUSED else ""
+    remedy = f": no program of the pod listens at this port of {_address(pod)}" if why == REFUSED else ""
     return f"error forwarding port {port} to pod {pod['metadata']['name']}: {why}{remedy}"

@@ -226,8 +226,8 @@ def test_what_nobody_listens_at_is_said_and_the_others_go_on(door, program, free
     client = door.spdy()
     error, data = client.pair(free_port, "none")
     said = during(door, client.whole, error).decode()
-    assert said == (
-        f"error forwarding port {free_port} to pod p: connection refused: no program of the pod listens at this port"
+    assert said.startswith(
+        f"error forwarding port {free_port} to pod p: connection refused: no program of the pod listens at this port of 127."
     )
     assert client.whole(data) == b""
     _, data = client.pair(program.port, "some")
@@ -353,7 +353,7 @@ def test_channels_begin_with_their_port(door, program, free_port, protocol):
 
     during(door, read_until, lambda: len(received[3]) > 2)
     ports = [port.to_bytes(2, "little") for port in (program.port, free_port)]
-    assert received[3][2:].decode().endswith("no program of the pod listens at this port")
+    assert b"no program of the pod listens at this port of 127." in received[3]
     found.send(b"\x00abc")
     during(door, read_until, lambda: received[0][2:] == b"ABC")
     assert [received[number][:2] for number in range(4)] == [ports[0], ports[0], ports[1], ports[1]]

@@ -60,13 +60,13 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "12")
         self.end_headers()
         self.wfile.write(b"from the pod")
-ThreadingHTTPServer(("127.0.0.1", %d), Handler).serve_forever()
+ThreadingHTTPServer(("", %d), Handler).serve_forever()
 """
 
 
 @pytest.fixture(scope="package")
 def web_pod(kubeconfig):
-    """A pod that serves a page at its own localhost, and does so already."""
+    """A pod that serves a page, and does so already."""
     port = free_port()
     probe = {
         "exec": {
