@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from apiserver.http import routes, threads
 from apiserver.streams import admission, channels, containers
 from apiserver.streams.channels import RESIZE, STDERR, STDIN, STDOUT, Channels, Gone
-from apiserver.streams.node_connection import Asked, Attached, NodeConnection, Process, Target
+from apiserver.streams.node_connection import Asked, Attached, NodeConnection, Process, Target, begin
 from cluster.access import audit
 from cluster.backend import NodeAway
 from cluster.store import store
@@ -58,7 +58,7 @@ async def pod_exec(request: Request) -> None:
     target, asked = await _prepared(request)
     talk = Channels.negotiate(request)
     async with _admitted(request, talk) as lost:
-        process = await _in_thread(Process.start, target, asked)
+        process = await begin(Process.start, target, asked)
         try:
             answer = await process.answer()
             await talk.accept()
@@ -79,7 +79,7 @@ async def pod_attach(request: Request) -> None:
     talk = Channels.negotiate(request)
     async with _admitted(request, talk) as lost:
         output = await target.output()
-        attached = Attached(await _in_thread(target.call, "attach", []))
+        attached = Attached(await begin(target.call, "attach", []))
         try:
             await attached.answer()
             await talk.accept()
@@ -284,10 +284,6 @@ async def _tasks(feeder: pipes.Feeder | None) -> AsyncIterator[Callable[[Corouti
         await asyncio.gather(*begun, return_exceptions=True)
         if feeder is not None:
             feeder.release()
-
-
-async def _in_thread(function: Any, *arguments: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
 def _status(code: int | None, lost: str = "") -> Object:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from apiserver.streams import admission
-from apiserver.streams.node_connection import Connected
+from apiserver.streams.node_connection import Connected, begin
 from kube.errors import ApiError
 from node import pipes
 
@@ -89,25 +89,10 @@ async def _connection(pod: Object, port: int) -> AsyncIterator[socket.socket]:
     turn = _turns.setdefault((pod["metadata"]["uid"], port), asyncio.Semaphore(AT_ONCE))
     with contextlib.ExitStack() as stack:
         async with turn:
-            node = await _begun(pod, port)
+            node = await begin(Connected.start, pod, port)
             stack.callback(node.close)
             connected = await node.answer()
         yield connected
-
-
-async def _begun(pod: Object, port: int) -> Connected:
-    """Ask the pod's node for a connection, in a thread; who does not wait for that any more leaves nothing open."""
-    asking = asyncio.ensure_future(asyncio.to_thread(Connected.start, pod, port))
-    try:
-        return await asyncio.shield(asking)
-    except asyncio.CancelledError:
-        asking.add_done_callback(_close)
-        raise
-
-
-def _close(asking: asyncio.Future[Connected]) -> None:
-    if not asking.cancelled() and asking.exception() is None:
-        asking.result().close()
 
 
 def _address(pod: Object) -> str:

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import socket
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from apiserver.http import query
 from apiserver.streams import containers
@@ -18,7 +18,7 @@ from node import port_client
 from node.port_client import AnswerLine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from starlette.datastructures import QueryParams
 
@@ -89,6 +89,31 @@ def _call(pod: Object, request: dict[str, Any], fds: list[int]) -> socket.socket
         raise ServiceUnavailable(
             f"error dialing backend: the agent of node {node} does not answer: {error.strerror}"
         ) from None
+
+
+class Closable(Protocol):
+    """What is open until it is closed."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+Begun = TypeVar("Begun", bound=Closable)
+
+
+async def begin(start: Callable[..., Begun], *arguments: Any) -> Begun:
+    """Begin to talk to a node, in a thread; who does not wait for that any more leaves nothing open."""
+    starting = asyncio.ensure_future(asyncio.to_thread(start, *arguments))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_close)
+        raise
+
+
+def _close(starting: asyncio.Future[Any]) -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().close()
 
 
 class NodeConnection(AnswerLine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -15,7 +16,7 @@ import websocket
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from apiserver.streams import forward, port_forward, spdy, spdy_forward
+from apiserver.streams import forward, node_connection, port_forward, spdy, spdy_forward
 from apiserver.streams.spdy import Kind
 from cluster import access
 from cluster.access import SYSTEM
@@ -471,3 +472,26 @@ def sockets(pid):
         with contextlib.suppress(OSError):
             count += str(link.readlink()).startswith("socket:")
     return count
+
+
+def test_who_leaves_while_the_node_is_asked_leaves_nothing_open():
+    goes_on, closed = threading.Event(), threading.Event()
+
+    class Begun:
+        def close(self):
+            closed.set()
+
+    def start():
+        assert goes_on.wait(HANG_S)
+        return Begun()
+
+    async def leave():
+        beginning = asyncio.ensure_future(node_connection.begin(start))
+        await asyncio.sleep(0)
+        beginning.cancel()
+        await asyncio.gather(beginning, return_exceptions=True)
+        goes_on.set()
+        await asyncio.to_thread(closed.wait, HANG_S)
+
+    asyncio.run(leave())
+    assert closed.is_set()
