@@ -112,6 +112,10 @@ escapes: .venv/dev ## Try every way out of a container that is known here, behin
 	@echo "• escapes, two at a time"
 	@ESCAPES=1 $(BIN)/pytest -n 2 tests/node/test_security.py tests/node/test_roots.py tests/node/test_attacks.py tests/node/test_walls.py tests/node/test_mounts.py tests/node/test_check_wall.py $(ARGS)
 
+.PHONY: cgroups
+cgroups: .venv/dev ## Run the tests of control groups; KERNEL=vmlinuz MODULES=lib/modules/… does it in a virtual machine that has them
+	@$(if $(KERNEL),tests/node/in_vm "$(KERNEL)" "$(MODULES)" )$(BIN)/pytest -rs -p no:cacheprovider tests/node/test_control_groups.py $(ARGS)
+
 .PHONY: simulate
 simulate: .venv/dev ## Play the whole cluster on a virtual clock: SEED=n, HOURS=4 cluster-hours; STORY=file plays one again
 	@$(BIN)/python -m tests.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(SEED),--seed $(SEED))) $(ARGS)

@@ -34,6 +34,7 @@ class Layout:
         # Volumes in memory: a name of its own for each state directory, of which there may be several on a machine.
         digest = hashlib.blake2b(str(data.absolute()).encode(), digest_size=6).hexdigest()
         self.memory = SHARED_MEMORY / f"volcano-ui-{digest}"
+        self.groups = self.memory.name  # of the control group that holds those of its pods
         self.memory_trash = self.memory / "_trash"
 
     def pod(self, uid: str) -> Path:

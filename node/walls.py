@@ -8,6 +8,7 @@ from cluster.rules.node_walls import HOLDS, NONE
 from node.shim.landlock import SCOPES_ABI
 
 if TYPE_CHECKING:
+    from node.agent.control_groups import Groups
     from node.shim.order import Wall
 
 _MOUNTS = {
@@ -81,6 +82,15 @@ def missing(wall: Wall) -> list[str]:
     if not wall.seccomp:
         found.append("the filter of system calls: on x86-64 and ARM64, with CONFIG_SECCOMP_FILTER")
     return found
+
+
+def limits(groups: Groups) -> str:
+    """Return what keeps containers that are processes within their limits."""
+    if groups.home:
+        return _list("bound by control groups: ", list(groups.controllers))
+    return "counted, not bound: memory and processes are looked at, processors are only named to commands" + (
+        f"; {groups.why}" if groups.why else ""
+    )
 
 
 def _list(before: str, words: list[str]) -> str:

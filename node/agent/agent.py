@@ -83,6 +83,7 @@ class Agent:
             self.devices,
             UserRanges(layout.root / "users.json"),
             machine.engine,
+            machine.groups,
             images,
         )
         self.listener = cluster.listener

@@ -22,7 +22,7 @@ from django.conf import settings
 
 from cluster import clock
 from node import sole, walls
-from node.agent import engines, networks, reach
+from node.agent import control_groups, engines, networks, reach
 from node.agent.agent import Agent
 from node.agent.cluster import AWAY, Dismissed
 from node.agent.engine_sweep import EngineSweep
@@ -75,7 +75,7 @@ class Daemon:
     """`manage.py agent`.
 
     `connect` makes the cluster, whose news wake the selector that it is given; `address` is where others reach the machine.
-    What the machine allows and has is found out where `wall` and `engine` do not say it.
+    What the machine allows and has is found out where `wall`, `groups` and `engine` do not say it.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class Daemon:
         *,
         name: str = "",
         wall: Wall | None = None,
+        groups: control_groups.Groups | None = None,
         engine: engines.Found | None = None,
         connect: Callable[[selectors.BaseSelector], Cluster] = _local,
         address: str = LOOPBACK,
@@ -92,6 +93,9 @@ class Daemon:
         self.lock = _alone(data)
         self.impatient = False
         self.selector = selectors.DefaultSelector()
+        # Before there is a spawner: it may be one more process to move.
+        groups = groups or control_groups.find(layout, leaves=settings.RUNNING == AtStop.LEAVE)
+        self.groups = control_groups.ControlGroups(layout, groups)
         self.spawner = Spawner()
         self.port = Port(data)
         wall = wall or self.spawner.probe(layout.root / "probe")
@@ -100,12 +104,20 @@ class Daemon:
         engine = engine or engines.find(settings.ENGINE, wall)
         self.sweep = EngineSweep(layout, engine.engine)
         own = Networks(layout, self.spawner, self.port.key, wall.networks) if wall.networks else None
-        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep, own)
+        self.shims = Shims(layout, self.spawner, self.selector, self.port.key, self.sweep, own, self.groups)
         devices = FoundDevices(settings.DEVICES)
         hostname = name or socket.gethostname()
         cluster = connect(self.selector)
         machine = Machine(
-            ThisMachine(data), hostname, wall, reach.of_this_machine(data), cluster, devices, engine, address
+            ThisMachine(data),
+            hostname,
+            wall,
+            reach.of_this_machine(data),
+            cluster,
+            devices,
+            engine,
+            address,
+            groups,
         )
         self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
@@ -125,7 +137,10 @@ class Daemon:
             companion.start()
         self.sweep.start()
         machine = self.agent.machine
-        log.info("agent ready: node %s, wall %s", machine.name, walls.describe(machine.wall))
+        log.info(
+            "agent ready: node %s, wall %s, limits %s",
+            machine.name, walls.describe(machine.wall), walls.limits(machine.groups),
+        )  # fmt: skip
         while not self.agent.stopping:
             self.turn()
         self.shut_down(AtStop.END if self.agent.is_dismissed else settings.RUNNING)
@@ -217,6 +232,7 @@ class Daemon:
         self.port.close()
         self.shims.close()
         self.spawner.close()
+        self.groups.close()
         self.selector.close()
         self.wake.close()
         self.lock.close()

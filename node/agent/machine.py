@@ -15,6 +15,7 @@ from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
 from node import programs, walls
 from node.agent import hosts
+from node.agent.control_groups import Groups
 from node.agent.engines import Found
 from node.agent.found_devices import FoundDevices, Seen, describe
 from node.attempt import SHUTDOWN, time_text
@@ -33,6 +34,7 @@ LOOPBACK = "127.0.0.1"
 BEAT_S = 10.0
 RETRY_S = 0.5
 VOLUMES_ANNOTATION = "ui.volcano.sh/volumes"
+LIMITS_ANNOTATION = "ui.volcano.sh/limits"
 VOLUMES = {
     "none": "directories: containers find their volumes by the variables VOLUME_<NAME>",
     "user": "mounted: containers see their volumes at their mount paths",
@@ -110,10 +112,12 @@ class Machine:
         devices: FoundDevices | None = None,
         engine: Found | None = None,
         address: str = LOOPBACK,
+        groups: Groups | None = None,
     ) -> None:
         self.readings = readings
         self.cluster = cluster
         self.engine = engine or Found()
+        self.groups = groups or Groups()
         self.devices = devices or FoundDevices(finders=(), folders=())
         self.wall = wall
         self.reach = reach
@@ -141,6 +145,7 @@ class Machine:
             "labels": self._labels(),
             "annotations": {
                 VOLUMES_ANNOTATION: VOLUMES[self.wall.mounts],
+                LIMITS_ANNOTATION: walls.limits(self.groups),
                 node_walls.ANNOTATION: walls.describe(self.wall),
                 node_engines.ANNOTATION: node_engines.written(
                     self.engine.engine.shown if self.engine.engine else "", self.engine.why

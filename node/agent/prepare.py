@@ -12,7 +12,18 @@ from django.conf import settings
 from kube import amounts
 from kube.mount_paths import lies_in
 from node import attempts, devices, probes, users, walls
-from node.agent import actions, environment, hosts, image_orders, networks, retention, ssh_host_keys, volumes
+from node.agent import (
+    actions,
+    control_groups,
+    environment,
+    hosts,
+    image_orders,
+    networks,
+    retention,
+    ssh_host_keys,
+    volumes,
+)
+from node.agent.control_groups import Groups
 from node.agent.engines import INSTALL, Found
 from node.agent.image_containers import PROCESS, RUNTIME, wants_image
 from node.agent.lifecycle import Refusal, grace_s
@@ -56,6 +67,7 @@ class Means(NamedTuple):
     devices: DeviceHolders
     ranges: UserRanges
     engine: Found = Found()
+    groups: Groups = Groups()
     images: Images | None = None  # where there is an engine
 
 
@@ -162,6 +174,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
         seccomp=wall.seccomp,
         memory_bytes=_limit(container, "memory"),
         cpus=-(-_limit(container, "cpu") // 1000),
+        group=control_groups.order(means.groups, pod, container, start.number),
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,

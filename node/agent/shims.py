@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from node.agent.checks import Check, Checked
+    from node.agent.control_groups import ControlGroups
     from node.agent.engine_sweep import EngineSweep
     from node.agent.networks import Networks
     from node.agent.spawn import Spawner
@@ -58,6 +59,7 @@ class Shims:
     key: str = ""  # of the node: its shims answer to nobody else
     sweep: EngineSweep | None = None
     networks: Networks | None = None  # where containers have networks of their own
+    groups: ControlGroups | None = None
     _runs: dict[str, dict[str, Run]] = field(default_factory=dict)
     _handles: dict[tuple[str, str], Handle] = field(default_factory=dict)
     _refusals: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -190,6 +192,8 @@ class Shims:
     def forget(self, uid: str) -> None:
         """Drop what is remembered of a pod of which nothing runs."""
         self._runs.pop(uid, None)
+        if self.groups:
+            self.groups.forget(uid)
 
     def clean(self, living: Collection[str], running: Collection[str]) -> None:
         """Remove scratch directories and logs as the settings say (see `retention.clean`)."""
@@ -199,6 +203,8 @@ class Shims:
             self.sweep.start()
         if self.networks:
             self.networks.tidy()
+        if self.groups:
+            self.groups.sweep(running)
 
     def close(self) -> None:
         """Close every descriptor; what runs goes on."""
@@ -244,7 +250,8 @@ class Shims:
             self._unsettled.add((handle.uid, handle.container))
 
     def _clear_up(self, uid: str, container: str, attempt: Attempt) -> None:
-        attempts.kill_leftovers({f"process://{uid}/{container}/{attempt.number}"})
+        if not (self.groups and self.groups.end(uid, container, attempt.number)):
+            attempts.kill_leftovers({f"process://{uid}/{container}/{attempt.number}"})
         if self.sweep:
             self.sweep.remove(self.layout.attempt(uid, container, attempt.number))
 

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from node.agent.spawn import Spawner
-    from node.shim.order import Wall
+    from node.shim.network import Network
+    from node.shim.order import Group, Wall
 
 WAIT_S = 60.0
+LIMIT = 64 << 20  # bytes of memory
 CONTENT = "what no container may read"
 BY_NETWORK = "connect to a port of the machine"  # tried only in a network of its own
 
@@ -166,12 +168,24 @@ def tried(spawner: Spawner, wall: Wall) -> list[Attempt]:
                 mounts=wall.mounts, pids=wall.pids, landlock=wall.landlock, seccomp=wall.seccomp,
                 state=str(state), ids=users.subordinate(0), read=(os.path.realpath(sys.prefix), *reach.of_this_machine(state)),
             )  # fmt: skip
-            notice = spawner.start(order, own.of("check") if wall.networks else None)
-            os.set_blocking(notice, True)
-            while select.select([notice], [], [], WAIT_S)[0] and os.read(notice, 4096):
-                pass
-            os.close(notice)
+            _run(spawner, order, own.of("check") if wall.networks else None)
         return [each for each in _read(directory) if wall.networks or each.words != BY_NETWORK]
+
+
+def exceeds(spawner: Spawner, group: Group) -> bool:
+    """Run a container in a group that takes twice the memory that it may have; tell whether it got it."""
+    with tempfile.TemporaryDirectory(prefix="volcano-ui-check-", dir="/var/tmp") as folder:
+        argv = ["sh", "-c", f"head -c {2 * LIMIT} /dev/zero | tail"]
+        _run(spawner, Order(folder, argv, {"PATH": os.defpath}, "/", memory_bytes=LIMIT, group=group))
+        return read_json(f"{folder}/status.json").get("reason") != "OOMKilled"
+
+
+def _run(spawner: Spawner, order: Order, network: Network | None = None) -> None:
+    notice = spawner.start(order, network)
+    os.set_blocking(notice, True)
+    while select.select([notice], [], [], WAIT_S)[0] and os.read(notice, 4096):
+        pass
+    os.close(notice)
 
 
 def _listening(address: str) -> socket.socket:

@@ -65,6 +65,7 @@ class Contained:
         self._network = network
         self._image = image
         self.root = 0
+        self.is_bound = False  # not every engine may limit what it runs
         self.id = ""
         self._ticks = 0
         self._killed = False

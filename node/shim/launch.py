@@ -15,7 +15,7 @@ import termios
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from node.shim import absent, capabilities, init, linux, root, tree, users, wall
+from node.shim import absent, capabilities, control_group, init, linux, root, tree, users, wall
 
 if TYPE_CHECKING:
     from node.shim.order import Order
@@ -53,6 +53,7 @@ class Inside(NamedTuple):
     users: int = -1  # the user namespace that they enter last
     main: int = 0  # the first command, whose root the others join; 0 until it is there
     rules: int = -1  # what Landlock lets them reach
+    group: int = -1  # the directory of their control group
 
 
 class Ending(NamedTuple):
@@ -85,20 +86,23 @@ def separate(order: Order) -> Inside:
         raise LaunchError(str(error)) from None
 
 
-def launch(order: Order, streams: Streams, inside: Inside) -> Inside:
+def launch(order: Order, streams: Streams, inside: Inside, processors: list[int]) -> Inside:
     """Fork and exec the order's command, the first of its container or, where that has one, one more; return how it is inside.
 
-    A later one sees the same files and processes as the first and may use the same processors. Returns only when exec has
+    A later one sees the same files and processes as the first. Returns only when exec has
     succeeded: the line that would carry an error is closed by exec itself. Raises LaunchError.
     """
     this = os.pidfd_open(os.getpid())
-    processors = _processors(order, inside.main)
     ours, theirs = socket.socketpair()  # after the init is forked, which so does not hold it
     with ours:
         try:
-            pid = os.fork()
+            pid, is_inside = control_group.fork(inside.group)
             if pid == 0:
-                _become(order, streams, _Child(this, processors, theirs, inside))
+                _become(
+                    order,
+                    streams,
+                    _Child(this, processors, theirs, inside, -1 if is_inside else inside.group),
+                )
         finally:
             theirs.close()
             os.close(this)
@@ -150,6 +154,7 @@ class _Child(NamedTuple):
     processors: list[int]  # that it may use
     line: socket.socket  # on which it tells the shim what went wrong
     inside: Inside
+    group: int  # the control group that it has to enter; -1: none
 
 
 def _become(order: Order, streams: Streams, child: _Child) -> NoReturn:
@@ -174,6 +179,8 @@ def _tell(line: socket.socket, text: str) -> None:
 
 def _settle(order: Order, streams: Streams, child: _Child) -> None:
     """Do what is done in the machine's own view: streams and limits. Nothing else stays open, and nothing is imported later."""
+    if child.group >= 0:
+        control_group.enter(child.group)
     os.umask(0o022)
     os.setsid()
     _connect(streams)
@@ -229,8 +236,8 @@ def _connect(streams: Streams) -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _processors(order: Order, main: int) -> list[int]:
-    """Return the processors that the command may use: those of the one that it joins, or as many as the order says."""
+def processors(order: Order, main: int) -> list[int]:
+    """Return the processors that a command may use: those of the one that it joins, or as many as the order says."""
     allowed = sorted(os.sched_getaffinity(main))
     if not main and 0 < order.cpus < len(allowed):
         allowed = sorted(allowed, key=lambda _: os.urandom(8))[: order.cpus]  # any of them

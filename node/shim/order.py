@@ -58,6 +58,15 @@ class Ids(NamedTuple):
     size: int
 
 
+class Group(NamedTuple):
+    """The control group of a container, which binds its memory and processes, too."""
+
+    path: str  # it is made there
+    cpu_weight: int
+    cpu_quota_us: int = 0  # of each tenth of a second; 0: no limit
+    cpuset: bool = False  # whether it may be bound to processors
+
+
 class Wall(NamedTuple):
     """Which layers there are between a container and the rest of its machine, as was found by trying."""
 
@@ -124,6 +133,7 @@ class Order(NamedTuple):
     cpus: int = 0  # how many processors the command may use; 0: all
     processes: int = PROCESSES
     files: int = FILES
+    group: Group | None = None  # None: the shim counts what the container uses
     grace_s: float = 30.0
     stdin: bool = False  # its standard input stays open for those who attach ...
     stdin_once: bool = False  # ... until the first of them goes
@@ -146,6 +156,8 @@ class Order(NamedTuple):
         for name in ("read", "devices", "withheld"):
             fields[name] = tuple(fields[name])
         fields["ids"] = tuple(Ids(*each) for each in fields["ids"])
+        if fields["group"]:
+            fields["group"] = Group(*fields["group"])
         if image := fields["image"]:
             engine, kind, id_, name, options, *rest = image
             fields["image"] = Image(tuple(engine), kind, id_, name, tuple(options), *rest)

@@ -6,8 +6,8 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from node.shim import tree, wall
-from node.shim.launch import Ending, Inside, LaunchError, launch, separate
+from node.shim import control_group, tree, wall
+from node.shim.launch import Ending, Inside, LaunchError, launch, processors, separate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,15 +27,18 @@ class Processes:
         self._order = order
         self._network = network
         self._inside = Inside()
+        self.is_bound = order.group is not None
         wall.confine(order)
 
     def start(self, streams: Streams) -> int:
         """Fork and exec the command."""
         if self._network is not None:
             self._network.join()
-        self._inside = separate(self._order)
+        chosen = processors(self._order, 0)
+        group = self._make_group(chosen)
+        self._inside = separate(self._order)._replace(group=group)
         try:
-            self._inside = launch(self._order, streams, self._inside)
+            self._inside = launch(self._order, streams, self._inside, chosen)
         except LaunchError:
             # In this order: an init ends when all in its namespace have been collected.
             if self._inside.init:
@@ -43,6 +46,14 @@ class Processes:
                 os.waitpid(self._inside.init, 0)
             raise
         return self._inside.main
+
+    def _make_group(self, chosen: list[int]) -> int:
+        if self._order.group is None:
+            return -1
+        try:
+            return control_group.make(self._order.group, self._order, chosen)
+        except OSError as error:
+            raise LaunchError(f"its control group cannot be made: {error}") from None
 
     def signal(self, number: int) -> None:
         """Send a signal to the command's group."""
@@ -54,15 +65,26 @@ class Processes:
     def kill(self) -> dict[int, int]:
         """Kill everything below the shim."""
         self.signal(signal.SIGKILL)
-        return tree.end_all(os.getpid())
+        return self._end_all()
 
     def clear(self) -> dict[int, int]:
-        """Kill what is left below the shim."""
+        """Kill what is left below the shim, and remove its control group."""
+        statuses = self._end_all()
+        if self._order.group is not None:
+            control_group.remove(self._order.group.path)
+        return statuses
+
+    def _end_all(self) -> dict[int, int]:
+        if self._order.group is not None:
+            control_group.kill(self._order.group.path)
         return tree.end_all(os.getpid())
 
     def ending(self, status: int) -> Ending:
-        """Return what the wait status says."""
+        """Return what the wait status says, and of a command that was killed the kernel why."""
         code = os.waitstatus_to_exitcode(status)
+        if code == -signal.SIGKILL and (group := self._order.group):
+            problem = control_group.memory_problem(group.path, self._order.memory_bytes)
+            return Ending(128 - code, -code, "OOMKilled" if problem else "", problem)
         return Ending(128 - code if code < 0 else code, max(0, -code))
 
     def processes(self) -> list[int]:
@@ -72,7 +94,7 @@ class Processes:
     def execute(self, argv: Sequence[str], streams: Streams, env: dict[str, str]) -> int:
         """Fork and exec a command that joins the first one's namespaces."""
         order = self._order._replace(argv=list(argv), env={**self._order.env, **env})
-        return launch(order, streams, self._inside).main
+        return launch(order, streams, self._inside, processors(order, self._inside.main)).main
 
     def of_command(self, pid: int) -> list[int]:
         """Return what a command's session has below the shim."""

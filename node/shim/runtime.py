@@ -23,6 +23,7 @@ class ContainerRuntime(Protocol):
     """One container, from its start to its end. Its processes are below the shim, or known by `root`."""
 
     root: int  # the container's first process where that is not below the shim, or not alone there; else 0
+    is_bound: bool  # whether the kernel keeps its memory and processes within their limits, so that nobody has to look
     id: str  # by which its engine knows it; "" where there is none
 
     def start(self, streams: Streams) -> int:

@@ -119,7 +119,7 @@ class Shim:
         self.stopped = ""  # the agent's reason for stopping it
         self.reason = ""
         self.message = ""
-        self.watch_at = time.monotonic() + WATCH_S
+        self.watch_at: float | None = time.monotonic() + WATCH_S
         self.unwritten: dict[str, Any] | None = None  # started.json while the disk is full
         self.hook: Hook | None = None  # the one that is being carried out
         self.hook_problem = ""
@@ -169,7 +169,7 @@ class Shim:
             "streak": self.order.streak,
             **self._of_image(),
         }
-        if self.order.shared_memory and self.order.memory_bytes:
+        if self.order.shared_memory and self.order.memory_bytes and not self.container.is_bound:
             self.shared_memory = tree.open_below(self.main, "dev/shm")
 
     def _come_up(self) -> None:
@@ -231,10 +231,11 @@ class Shim:
                     self.control.on_ready(fd)
             self._on_time(time.monotonic())
 
-    def _wait_ms(self) -> float:
+    def _wait_ms(self) -> float | None:
         pause = self.hook.until if self.hook is not None else None
-        dues = [self.watch_at, self.log.hold_until(), self.kill_at, self.control.due(), pause]
-        return max(0.0, min(due for due in dues if due is not None) - time.monotonic()) * 1000
+        times = (self.watch_at, self.log.hold_until(), self.kill_at, self.control.due(), pause)
+        dues = [due for due in times if due is not None]
+        return max(0.0, min(dues) - time.monotonic()) * 1000 if dues else None
 
     def _on_signals(self, numbers: bytes) -> None:
         if signal.SIGTERM in numbers:
@@ -279,8 +280,9 @@ class Shim:
         if self.kill_at is not None and now >= self.kill_at:
             self._run_out()
         self.control.on_time(now)
-        if self.status is None and now >= self.watch_at:
-            self.watch_at = now + self._watch()
+        if self.status is None and self.watch_at is not None and now >= self.watch_at:
+            pause = self._watch()
+            self.watch_at = now + pause if pause is not None else None
 
     def _stop(self) -> None:
         """Ask the command to end, and set the time at which it is made to; a later request may only hurry."""
@@ -333,9 +335,11 @@ class Shim:
     def _kill(self) -> None:
         self._collect(self.container.kill())
 
-    def _watch(self) -> float:
-        """Compare the command with its limits; return the seconds until the next look."""
+    def _watch(self) -> float | None:
+        """Compare the command with its limits; return the seconds until the next look, None when there is nothing to look at."""
         self._write_started()
+        if self.container.is_bound:
+            return WATCH_S if self.unwritten is not None else None
         if _threads_of_machine() > self.order.processes:
             count = len(self._processes())
             if count > self.order.processes:

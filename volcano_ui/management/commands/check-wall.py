@@ -12,8 +12,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cluster.rules.node_walls import NodeWall
 from node import walls
-from node.agent import networks, wall_check
+from node.agent import control_groups, networks, wall_check
 from node.agent.spawn import Spawner
+from node.paths import Layout
+from node.shim.order import Group
 
 
 class Command(BaseCommand):
@@ -27,6 +29,7 @@ class Command(BaseCommand):
         try:
             with tempfile.TemporaryDirectory(prefix="volcano-ui-check-") as folder:
                 wall = networks.chosen(spawner.probe(Path(folder)), settings.POD_NETWORK)
+                limits = _limits(spawner, Layout(Path(folder)))
             self.stdout.write(NodeWall("", walls.describe(wall)).sentence)
             for text in walls.missing(wall):
                 self.stdout.write(f"  missing: {text}")
@@ -37,7 +40,23 @@ class Command(BaseCommand):
             spawner.close()
         for attempt in tried:
             self.stdout.write(f"  {'GOT THROUGH' if attempt.got_through else 'held       '}  {attempt.words}")
+        self.stdout.write(f"  limits       {limits}")
         if not wall.networks:
             self.stdout.write("  open         the network of this machine: pods share its addresses")
         if not walls.holds(wall) or any(attempt.got_through for attempt in tried):
             sys.exit(1)
+
+
+def _limits(spawner: Spawner, layout: Layout) -> str:
+    """Return what keeps containers within their limits; OSError where control groups are there and do not."""
+    groups = control_groups.find(layout, leaves=False)
+    kept = control_groups.ControlGroups(layout, groups)
+    try:
+        if groups.home and wall_check.exceeds(
+            spawner, Group(control_groups.of_pod(groups, "check", 0) + "/main-0", 1)
+        ):
+            raise OSError(f"a container in the control group {groups.home} got more memory than it may have")
+        return walls.limits(groups)
+    finally:
+        kept.forget("check")
+        kept.close()

@@ -1,0 +1,455 @@
+"""Control groups. The rules run everywhere; what the kernel does, wherever there may be groups: `make cgroups` has a machine for that."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kube.kinds.core import Pod
+from node import walls
+from node.agent import control_groups, reach
+from node.agent.control_groups import ControlGroups, Groups, Seen, Unavailable
+from node.paths import Layout
+from node.shim import control_group, control_socket, linux, tree
+from node.shim.order import Bind, Group, Order
+from tests.node.attempts import layers
+from tests.waiting import until
+
+MIB = 1 << 20
+V2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate"
+V1 = "31 24 0:27 / /sys/fs/cgroup/memory rw shared:10 - cgroup cgroup rw,memory"
+
+
+class TestWhere:
+    @pytest.mark.parametrize(
+        ("mounts", "groups", "found"),
+        [
+            pytest.param([V2], "0::/a.slice/b.service", "/sys/fs/cgroup/a.slice/b.service", id="a service"),
+            pytest.param([V2], "0::/", "/sys/fs/cgroup", id="the hierarchy's own"),
+            pytest.param(
+                [V1, V2.replace("/sys/fs/cgroup ", "/sys/fs/cgroup/unified ")],
+                "5:memory:/x\n0::/y", "/sys/fs/cgroup/unified/y", id="both versions",
+            ),
+            pytest.param([V2.replace(" / ", " /a ")], "0::/a/b", "/sys/fs/cgroup/b", id="a part is mounted"),
+        ],
+    )  # fmt: skip
+    def test_group_of_a_process_has_a_directory(self, mounts, groups, found):
+        assert control_groups.directory("\n".join(mounts), groups)[0] == found
+
+    @pytest.mark.parametrize(
+        ("mounts", "groups"),
+        [
+            pytest.param([V1], "5:memory:/x", id="version 1"),
+            pytest.param([], "0::/", id="nothing mounted"),
+            pytest.param([V2.replace(" / ", " /ab ")], "0::/a/b", id="another part is mounted"),
+            pytest.param([V2.replace(" / ", " /../.. ")], "0::/", id="a part above its namespace"),
+        ],
+    )
+    def test_it_may_be_out_of_sight(self, mounts, groups):
+        with pytest.raises(Unavailable, match="no control groups of version 2"):
+            control_groups.directory("\n".join(mounts), groups)
+
+    @pytest.mark.parametrize(
+        ("seen", "top", "leaves", "found"),
+        [
+            pytest.param(Seen("/u.service", True, 5, 0), "", False, "/u.service", id="a unit with Delegate="),
+            pytest.param(Seen("/u.service", True, 0, 0), "", True, "/u.service", id="with DelegateSubgroup="),
+            pytest.param(Seen("/u.service", True, 5, 0), "/", False, "/u.service", id="a unit of root's"),
+            pytest.param(Seen("/u.scope", True, 5, 0), "", True, "/u.scope", id="a delegated scope"),
+            pytest.param(Seen("/s.scope", False, 5, 2), "/", True, "/", id="root in a session"),
+            pytest.param(Seen("/s.scope", False, 5, 0), "/", True, "/", id="root alone in a scope"),
+            pytest.param(Seen("/s.scope", False, 5, 0), "", True, "/s.scope", id="alone in a scope"),
+        ],
+    )
+    def test_what_was_given_to_the_cluster_is_shared_out(self, seen, top, leaves, found):
+        assert control_groups.place(seen, top, leaves=leaves) == found
+
+    @pytest.mark.parametrize(
+        ("seen", "leaves", "why"),
+        [
+            pytest.param(Seen("/s.scope", False, 5, 2), False, "was not delegated", id="a session"),
+            pytest.param(
+                Seen("/u.service", True, 5, 0), True, "DelegateSubgroup=volcano-ui", id="an old systemd"
+            ),
+        ],
+    )
+    def test_other_groups_are_left_alone(self, seen, leaves, why):
+        with pytest.raises(Unavailable, match=why):
+            control_groups.place(seen, "", leaves=leaves)
+
+    def test_node_says_which_it_is(self):
+        bound = walls.limits(Groups("/home", ("cpu", "memory", "pids")))
+        assert bound == "bound by control groups: cpu, memory, pids"
+        assert walls.limits(Groups(why="nobody allowed it")).endswith("; nobody allowed it")
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("millicpus", "weight"), [(0, 1), (100, 4), (1000, 39), (4000, 157), (10**9, 10000)]
+    )
+    def test_weight_is_kubernetes(self, millicpus, weight):
+        assert control_groups.cpu_weight(millicpus) == weight
+
+    @pytest.mark.parametrize(
+        ("millicpus", "quota"), [(0, 0), (1, 1000), (10, 1000), (500, 50_000), (1500, 150_000)]
+    )
+    def test_quota_is_exact(self, millicpus, quota):
+        assert control_groups.cpu_quota_us(millicpus) == quota
+
+    def test_group_bounds_what_the_order_says(self):
+        group = Group("/pod/main-0", 20, 50_000, cpuset=True)
+        order = Order("/d", ["true"], {}, "/", memory_bytes=100, cpus=1, group=group)
+        assert Order.decode(order.encode()).group == group
+        assert control_group.settings(group, order, [3]) == {
+            "memory.max": "100", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "4096",
+            "cpu.max": "50000 100000", "cpu.weight": "20", "cpuset.cpus": "3",
+        }  # fmt: skip
+
+    def test_group_without_limits_still_kills_whole_containers_and_bounds_processes(self):
+        group = Group("/pod/main-0", 1)
+        assert control_group.settings(group, Order("/d", ["true"], {}, "/"), [0, 1]) == {
+            "memory.oom.group": "1", "pids.max": "4096", "cpu.weight": "1",
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("events", "limit", "says"),
+        [
+            pytest.param("oom 0\noom_kill 0\noom_group_kill 0", 100, "", id="nothing"),
+            pytest.param("oom 3\noom_kill 0", 100, "", id="an allocation that was refused"),
+            pytest.param("oom 1\noom_kill 1\noom_group_kill 1", 100, "its limit, 100 bytes", id="its limit"),
+            pytest.param("oom 0\noom_kill 1", 100, "its own limit is 100 bytes", id="the machine"),
+            pytest.param("oom 0\noom_kill 1", 0, "no limit of its own", id="the machine, without a limit"),
+        ],
+    )
+    def test_kernel_says_why_it_killed(self, tmp_path, events, limit, says):
+        (tmp_path / "memory.events").write_text(f"low 0\nhigh 0\nmax 7\n{events}\n")
+        problem = control_group.memory_problem(str(tmp_path), limit)
+        assert (says in problem) if says else problem == ""
+
+    def test_group_that_is_gone_says_nothing(self, tmp_path):
+        assert control_group.memory_problem(str(tmp_path), 100) == ""
+
+
+def test_where_nobody_can_be_born_in_a_group_he_has_yet_to_enter_it(tmp_path):
+    """What is no group is refused as a kernel or filter refuses the call."""
+    fd = os.open(tmp_path, os.O_RDONLY)
+    pid, is_inside = control_group.fork(fd)
+    if pid == 0:
+        os._exit(7)
+    os.close(fd)
+    assert not is_inside
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+def pod(uid="u", name="main", **resources):
+    container = {"name": name, "image": "any", "resources": resources}
+    spec = {"containers": [container, {**container, "name": "beside"}]}
+    return msgspec.convert({"metadata": {"name": "p", "namespace": "d", "uid": uid}, "spec": spec}, Pod)
+
+
+def exists(path):
+    return Path(path).exists()
+
+
+def pods_in(groups):
+    return [each for each in Path(groups.home).iterdir() if each.is_dir()]
+
+
+class Bound:
+    """Attempts in groups, below a layout of their own."""
+
+    def __init__(self, attempts, layout, groups):
+        self.attempts = attempts
+        self.layout = layout
+        self.groups = groups
+        self.kept = ControlGroups(layout, groups)
+
+    def order(self, uid="u", container=0, **resources):
+        """Return an attempt's directory, and the group that it is ordered with."""
+        made = pod(uid, **resources)
+        each = made.spec.containers[container]
+        directory = self.layout.attempt(uid, each.name, 0)
+        directory.mkdir(parents=True)
+        return directory, control_groups.order(self.groups, made, each, 0)
+
+    def python(self, script, uid="u", container=0, limits=None, **fields):
+        directory, group = self.order(uid, container, **({"limits": limits} if limits else {}))
+        self.attempts.start(sys.executable, "-c", script, directory=directory, group=group, **fields)
+        return directory
+
+    def is_empty(self):
+        self.kept.sweep(())
+        return not pods_in(self.groups)
+
+    def group(self, uid="u", name="main"):
+        return f"{self.groups.home}/{uid}/{name}-0"
+
+
+def groups_of(layout):
+    found = control_groups.find(layout, leaves=False)
+    if not found.home:
+        pytest.skip(f"there are no control groups for pods here: {found.why}")
+    return found
+
+
+@pytest.fixture(params=["no wall", "every layer"])
+def bound(request, attempts):
+    layout = Layout(attempts.root)
+    found = groups_of(layout)
+    if request.param == "every layer":
+        wall = attempts.spawner.probe(attempts.root / "probe")
+        read = (*reach.of_this_machine(attempts.root), sys.prefix)
+        seen = Bind(str(attempts.root), str(attempts.root))
+        attempts.layers = {**layers(wall), "read": read, "binds": (seen,)}
+    running = Bound(attempts, layout, found)
+    yield running
+    attempts.close()
+    until(running.is_empty)
+    running.kept.close()
+    assert not exists(found.home)
+
+
+HOG = """
+import os
+fd = os.memfd_create("x")
+for _ in range({mib}): os.write(fd, bytes(1 << 20))
+print("done")
+"""
+
+
+class TestMemory:
+    def test_files_in_memory_count_however_fast_they_grow(self, bound):
+        directory = bound.python(HOG.format(mib=700), memory_bytes=100 * MIB)
+        status = bound.attempts.end(directory)
+        assert (status["exitCode"], status["signal"], status["reason"]) == (137, 9, "OOMKilled")
+        assert f"its limit, {100 * MIB} bytes" in status["message"]
+        assert not exists(bound.group())
+
+    def test_shared_memory_counts(self, bound):
+        if bound.attempts.layers.get("mounts", "none") == "none":
+            pytest.skip("here it is the machine's")
+        script = "with open('/dev/shm/x', 'wb') as file:\n for _ in range(700): file.write(bytes(1 << 20))"
+        directory = bound.python(script, memory_bytes=100 * MIB, shared_memory=1 << 30)
+        assert bound.attempts.end(directory)["reason"] == "OOMKilled"
+
+    def test_below_its_limit_it_goes_on(self, bound):
+        directory = bound.python(HOG.format(mib=60), memory_bytes=100 * MIB)
+        assert bound.attempts.end(directory)["reason"] == "Completed"
+        assert bound.attempts.output(directory) == b"done\n"
+
+    def test_who_is_killed_by_somebody_else_did_not_use_too_much(self, bound):
+        directory = bound.python("import os; os.kill(os.getpid(), 9)", memory_bytes=100 * MIB)
+        assert bound.attempts.end(directory)["reason"] == "Error"
+
+    def test_all_of_a_container_ends_together(self, bound):
+        script = f"import os, time\nif os.fork(): time.sleep(1000)\n{HOG.format(mib=700)}"
+        status = bound.attempts.end(bound.python(script, memory_bytes=100 * MIB))
+        assert (status["exitCode"], status["reason"]) == (137, "OOMKilled")
+
+    def test_commands_of_exec_count(self, bound):
+        directory = bound.python("import time; time.sleep(1000)", memory_bytes=100 * MIB)
+        ours, theirs = socket.socketpair()
+        null = os.open(os.devnull, os.O_RDWR)
+        request = {
+            "do": "exec",
+            "argv": [sys.executable, "-c", HOG.format(mib=700)],
+            "streams": ["stdout"],
+            "tty": False,
+        }
+        with ours, theirs:
+            control_socket.send(str(directory), {**request, "key": ""}, [theirs.fileno(), null])
+            assert bound.attempts.end(directory)["reason"] == "OOMKilled"
+        os.close(null)
+
+    def test_containers_of_a_pod_have_limits_of_their_own(self, bound):
+        small = bound.python("import time; time.sleep(1000)", memory_bytes=50 * MIB)
+        large = bound.python(HOG.format(mib=150), container=1, memory_bytes=300 * MIB)
+        assert bound.attempts.end(large)["reason"] == "Completed"
+        assert exists(bound.group())
+        assert not exists(bound.group(name="beside"))
+        bound.attempts.stop(small, grace=0)
+        assert bound.attempts.end(small)["exitCode"] in (137, 143)
+
+
+class TestProcesses:
+    BOMB = """
+import os, time
+made = 0
+while True:
+    try:
+        pid = os.fork()
+    except BlockingIOError:
+        break
+    if not pid:
+        time.sleep(1000)
+    made += 1
+print(made)
+"""
+
+    def test_forks_beyond_the_limit_are_refused_and_the_container_goes_on(self, bound):
+        directory = bound.python(self.BOMB, processes=50)
+        assert bound.attempts.end(directory)["reason"] == "Completed"
+        assert bound.attempts.output(directory) == b"49\n"
+
+    def test_who_forks_for_ever_is_ended(self, bound):
+        """It forks in all of its processes, as fast as it can."""
+        directory = bound.python(
+            "import os\nwhile True:\n try: os.fork()\n except OSError: pass", processes=200
+        )
+        pids = f"{bound.group()}/pids.current"
+        until(lambda: int(linux.content(pids)) == 200)
+        bound.attempts.stop(directory, grace=0)
+        assert bound.attempts.end(directory)["exitCode"] in (137, 143)
+        assert not exists(bound.group())
+
+
+class TestProcessors:
+    def test_half_a_processor_is_half_a_processor(self, bound):
+        script = (
+            "import os, time; spent, begun = time.process_time(), time.monotonic(); pid = os.fork()\n"
+            "while time.monotonic() < begun + 5: pass\n"
+            "if pid: used = os.wait4(pid, 0)[2]; spent = time.process_time() - spent + used.ru_utime + used.ru_stime\n"
+            "if pid: print(spent / (time.monotonic() - begun))"
+        )
+        directory = bound.python(script, limits={"cpu": "500m"})
+        assert bound.attempts.end(directory)["reason"] == "Completed"
+        assert float(bound.attempts.output(directory)) <= 0.55
+
+    def test_processors_that_it_was_not_given_are_refused(self, bound):
+        if "cpuset" not in bound.groups.controllers or len(os.sched_getaffinity(0)) < 2:
+            pytest.skip("it takes the controller cpuset, and two processors")
+        every = sorted(os.sched_getaffinity(0))
+        script = (
+            f"import os; own = os.sched_getaffinity(0); other = set({every}) - own; print(len(own))\n"
+            "try: os.sched_setaffinity(0, other)\nexcept OSError as error: print(error.errno)\n"
+            f"os.sched_setaffinity(0, {every}); print(os.sched_getaffinity(0) == own)"
+        )
+        directory = bound.python(script, cpus=1, limits={"cpu": "1"})
+        bound.attempts.end(directory)
+        assert bound.attempts.output(directory) == b"1\n22\nTrue\n"
+
+
+class TestWhoIsInside:
+    def test_command_is_and_its_shim_is_not(self, bound):
+        directory = bound.python("print(open('/proc/self/cgroup').read()); import time; time.sleep(1000)")
+        shim, main = bound.attempts.shim(directory), bound.attempts.started(directory)["pid"]
+        inside = linux.content(f"{bound.group()}/cgroup.procs").split()
+        assert str(main).encode() in inside
+        assert not {shim, *tree.children(shim)} - {main} & set(map(int, inside))
+
+    def test_it_cannot_leave_or_change_its_limits(self, bound):
+        if bound.attempts.layers.get("mounts", "none") == "none":
+            pytest.skip("without a wall it can, as the user may who runs the cluster")
+        script = (
+            f"import os\nfor path in ('{bound.group()}', '{bound.groups.home}', '/sys/fs/cgroup'):\n"
+            " for name in ('cgroup.procs', 'memory.max'):\n"
+            "  try: open(f'{path}/{name}', 'w').write('0'); print('left')\n  except OSError: pass"
+        )
+        directory = bound.python(script)
+        assert bound.attempts.end(directory)["reason"] == "Completed"
+        assert bound.attempts.output(directory) == b""
+
+
+class TestWhatIsLeft:
+    def test_of_a_shim_that_was_killed_nothing_is(self, bound):
+        script = "import os, time\nif not os.fork(): os.setsid(); os.environ.clear()\ntime.sleep(1000)"
+        directory = bound.python(script)
+        bound.attempts.kill_shim(directory)
+        bound.attempts.until_gone(bound.attempts.shim(directory))
+        assert bound.kept.end("u", "main", 0)
+        assert not exists(bound.group())
+
+    def test_next_agent_sweeps_what_nobody_watches_over(self, bound):
+        killed = bound.python("import time; time.sleep(1000)", uid="killed")
+        lives = bound.python("import time; time.sleep(1000)", uid="lives")
+        bound.attempts.kill_shim(killed)
+        bound.attempts.until_gone(bound.attempts.shim(killed))
+        again = ControlGroups(bound.layout, bound.groups)
+        assert not exists(f"{bound.groups.home}/killed")
+        assert exists(bound.group("lives"))
+        again.forget("lives")
+        assert exists(bound.group("lives")), "something of it runs"
+        os.kill(bound.attempts.shim(lives), signal.SIGKILL)
+
+    def test_homes_of_earlier_starts_are_swept_too(self, bound):
+        directory = bound.python("import time; time.sleep(1000)")
+        bound.attempts.kill_shim(directory)
+        bound.attempts.until_gone(bound.attempts.shim(directory))
+        ControlGroups(bound.layout, Groups(why="another place"))
+        assert not exists(bound.group())
+
+    def test_command_that_cannot_start_leaves_none(self, bound):
+        directory, group = bound.order()
+        bound.attempts.start("nosuch", directory=directory, group=group)
+        assert bound.attempts.end(directory)["reason"] == "StartError"
+        assert not exists(bound.group())
+
+    def test_group_that_cannot_be_made_is_a_start_error(self, bound):
+        directory, group = bound.order()
+        bound.attempts.start("true", directory=directory, group=group._replace(cpu_weight=0))
+        status = bound.attempts.end(directory)
+        assert status["reason"] == "StartError"
+        assert "cpu.weight" in status["message"]
+        assert not exists(bound.group())
+
+
+class TestNode:
+    @pytest.fixture
+    def bounding(self, node):
+        found = groups_of(Layout(node.data))
+        node.begin(node.allowed().mounts)
+        yield node
+        home = found.home
+        node.daemon.close()
+        node.daemon = None
+        assert not exists(home)
+
+    def hog(self, node, name="p", **spec):
+        container = {
+            "name": "main", "command": ["python3", "-c", HOG.format(mib=700)],
+            "resources": {"limits": {"memory": "100Mi"}},
+        }  # fmt: skip
+        return node.submit(name, containers=[container], **spec)
+
+    def test_container_that_uses_too_much_is_killed(self, bounding):
+        self.hog(bounding)
+        bounding.until_phase("Failed")
+        ended = bounding.state()["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+        bounding.until(lambda: not pods_in(bounding.agent.means.groups))
+
+    def test_pod_goes_on_while_agents_come_and_go(self, bounding):
+        uid = bounding.held("exit 3")
+        bounding.until_phase("Running")
+        bounding.crash()
+        bounding.again()
+        group = f"{bounding.agent.means.groups.home}/{uid}/main-0"
+        assert exists(group)
+        bounding.let_go()
+        bounding.until_phase("Failed")
+        bounding.until(lambda: not exists(str(Path(group).parent)))
+
+    def test_shim_that_is_killed_leaves_no_group(self, bounding):
+        uid = bounding.shell("setsid sleep 1000 & sleep 1000")
+        bounding.until_phase("Running")
+        for shim in bounding.shims():
+            os.kill(shim, signal.SIGKILL)
+        bounding.until_phase("Failed")
+        home = bounding.agent.means.groups.home
+        bounding.until(lambda: not exists(f"{home}/{uid}"))
+
+    def test_container_that_starts_again_has_a_new_group(self, bounding):
+        self.hog(bounding, restartPolicy="OnFailure")
+        bounding.until(
+            lambda: [one["restartCount"] for one in bounding.status().get("containerStatuses", ())] == [1]
+        )
+        last = bounding.status()["containerStatuses"][0]["lastState"]["terminated"]
+        assert last["reason"] == "OOMKilled"
+        bounding.delete(grace=0)
+        bounding.until(lambda: not bounding.agent.pods)
