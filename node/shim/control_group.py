@@ -58,15 +58,11 @@ def fork(group: int) -> tuple[int, bool]:
     try:
         return linux.fork_into(group), True
     except OSError as error:
-        if error.errno in (
-            errno.EAGAIN,
-            errno.ENOMEM,
-        ):  # the group is full: who enters one is not asked for that
+        # The group is full: nobody who enters one is asked for that.
+        if error.errno in (errno.EAGAIN, errno.ENOMEM):
             raise
-        return (
-            os.fork(),
-            False,
-        )  # the filter of an engine round us refuses the call, or Linux is older than 5.7
+        # The filter of an engine round us refuses the call, or Linux is older than 5.7.
+        return os.fork(), False
 
 
 def enter(group: int) -> None:

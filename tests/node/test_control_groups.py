@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from node import walls
 from node.agent import control_groups, reach
 from node.agent.control_groups import ControlGroups, Groups, Seen, Unavailable
 from node.paths import Layout
-from node.shim import control_group, control_socket, linux, tree
+from node.shim import control_group, control_socket, linux, shim, tree
 from node.shim.order import Bind, Group, Order
 from tests.node.attempts import layers
 from tests.waiting import until
@@ -338,10 +339,11 @@ class TestProcessors:
 class TestWhoIsInside:
     def test_command_is_and_its_shim_is_not(self, bound):
         directory = bound.python("print(open('/proc/self/cgroup').read()); import time; time.sleep(1000)")
-        shim, main = bound.attempts.shim(directory), bound.attempts.started(directory)["pid"]
-        inside = linux.content(f"{bound.group()}/cgroup.procs").split()
-        assert str(main).encode() in inside
-        assert not {shim, *tree.children(shim)} - {main} & set(map(int, inside))
+        watcher, main = bound.attempts.shim(directory), bound.attempts.started(directory)["pid"]
+        inside = set(map(int, linux.content(f"{bound.group()}/cgroup.procs").split()))
+        assert inside == {main}
+        assert watcher not in inside
+        assert set(tree.children(watcher)) & inside == {main}, "the init is not"
 
     def test_it_cannot_leave_or_change_its_limits(self, bound):
         if bound.attempts.layers.get("mounts", "none") == "none":
@@ -438,8 +440,8 @@ class TestNode:
     def test_shim_that_is_killed_leaves_no_group(self, bounding):
         uid = bounding.shell("setsid sleep 1000 & sleep 1000")
         bounding.until_phase("Running")
-        for shim in bounding.shims():
-            os.kill(shim, signal.SIGKILL)
+        for pid in bounding.shims():
+            os.kill(pid, signal.SIGKILL)
         bounding.until_phase("Failed")
         home = bounding.agent.means.groups.home
         bounding.until(lambda: not exists(f"{home}/{uid}"))
@@ -453,3 +455,17 @@ class TestNode:
         assert last["reason"] == "OOMKilled"
         bounding.delete(grace=0)
         bounding.until(lambda: not bounding.agent.pods)
+
+
+def test_shim_of_a_bound_container_wakes_for_nothing_but_events(tmp_path):
+    """What is bound needs no looking at; only what could not be written is tried again."""
+    container = SimpleNamespace(is_bound=True)
+    watching = shim.Shim(Order(str(tmp_path), ["true"], {}, "/", memory_bytes=1), container, -1)
+    watching.unwritten = {"pid": 1}
+    assert watching._watch() == shim.WATCH_S
+    watching.is_up = True
+    assert watching._watch() is None
+    assert (tmp_path / "started.json").exists()
+    watching.watch_at = None
+    assert watching._wait_ms() is None
+    watching.log.close()

@@ -90,6 +90,8 @@ def test_systemd_knows_every_setting_and_calls_it_no_more_than_medium():
         ["systemd-analyze", "security", "--offline=yes", str(UNIT)],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
-    assert "Unknown" not in said.stderr
+    # systemd before 254 does not know it and ignores it, as the unit says.
+    others = re.sub(r".*Unknown key\b.*DelegateSubgroup.*", "", said.stderr)
+    assert "Unknown" not in others
     level = float(re.search(r"exposure level for \S+: ([\d.]+)", said.stdout)[1])
     assert level < 5
