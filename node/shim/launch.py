@@ -219,8 +219,9 @@ def _give_up(order: Order, child: _Child) -> None:
         users.give_streams(user, order.ids)
     if child.inside.users >= 0:
         linux.setns(child.inside.users, linux.CLONE_NEWUSER)
-    if order.mounts != "none":
-        # Counted per user namespace, hence per container; elsewhere it would count the user's other processes.
+    if order.mounts != "none" and order.group is None:
+        # Counted per user namespace, hence per container, with its init; elsewhere it would count the user's other processes.
+        # A control group counts without the init, and two limits that differ by one would bind at the lower.
         _lower(resource.RLIMIT_NPROC, order.processes)
     capabilities.drop()
     if user is not None:
