@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import socket
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from node import inotify
 from node.shim import control_socket, linux, users
 from node.shim.order import Bind
 from tests.node.attempts import Attempts, layers
@@ -50,6 +52,33 @@ echo looked
 """
 
 
+class Watch:
+    """What is done to files, by whatever process and under whatever name: the kernel tells."""
+
+    EVERYTHING = 0xFFF  # IN_ALL_EVENTS
+
+    def __init__(self, *paths):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.watched = {
+            libc.inotify_add_watch(self.fd, os.fsencode(path), self.EVERYTHING): path for path in paths
+        }
+        assert -1 not in self.watched, os.strerror(ctypes.get_errno())
+
+    def seen(self):
+        """Return what was done since the last time: which file, and the bits that say what."""
+        found, at = [], 0
+        try:
+            data = os.read(self.fd, inotify.BUFFER)
+        except BlockingIOError:
+            return []
+        while at < len(data):
+            watch, mask, _, length = inotify.EVENT.unpack_from(data, at)
+            at += inotify.EVENT.size + length
+            found.append((str(self.watched.get(watch)), hex(mask)))
+        return found
+
+
 class Attacks(RuleBasedStateMachine):
     """Containers of one pod, its volumes, and what is not its."""
 
@@ -68,11 +97,13 @@ class Attacks(RuleBasedStateMachine):
         self.attempts = Attempts(self.root)
         self.wall = self.attempts.spawner.probe(self.root / "probe")
         self.before = self._private()
+        self.watch = Watch(self.private, *self.private.iterdir())
         self.running, self.ended = [], []
 
     def teardown(self):
         if hasattr(self, "attempts"):
             self.attempts.close()
+            os.close(self.watch.fd)
             self.listening.close()
             self.outside.kill()
             self.outside.wait()
@@ -180,6 +211,7 @@ class Attacks(RuleBasedStateMachine):
     def nothing_is_reached(self):
         if not hasattr(self, "before"):
             return
+        assert self.watch.seen() == []
         assert self._private() == self.before
         assert (self.private / "file").read_text() == "canary"
         assert linux.start_ticks(self.outside.pid)
@@ -187,6 +219,7 @@ class Attacks(RuleBasedStateMachine):
         assert not (Path("/") / "mark").exists()
         with pytest.raises(BlockingIOError):
             self.listening.accept()
+        self.watch.seen()  # of this test itself
         for directory in (*self.ended, *(each for each, _ in self.running)):
             said = self.attempts.log(directory)
             for word in (b"READ", b"SIGNALLED", b"CONNECTED"):
