@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import resource
-import signal
 import socket
 import sys
 import termios
@@ -31,6 +30,8 @@ BEYOND_THE_WALL = (
 # The kernel's own out-of-memory killer takes containers before the cluster's processes.
 OOM_SCORE = "800"
 RULES = b"+"  # what a descriptor of rules is sent with
+# In which a command begins, or a file system that it needs does not answer. The shim waits for it and does nothing else.
+FIRST_S, NEXT_S = 120.0, 10.0
 
 
 class LaunchError(Exception):
@@ -90,7 +91,7 @@ def launch(order: Order, streams: Streams, inside: Inside, processors: list[int]
     """Fork and exec the order's command, the first of its container or, where that has one, one more; return how it is inside.
 
     A later one sees the same files and processes as the first. Returns only when exec has
-    succeeded: the line that would carry an error is closed by exec itself. Raises LaunchError.
+    succeeded: the line that would carry an error is closed by exec itself. Raises LaunchError, also when that takes too long.
     """
     this = os.pidfd_open(os.getpid())
     ours, theirs = socket.socketpair()  # after the init is forked, which so does not hold it
@@ -106,19 +107,22 @@ def launch(order: Order, streams: Streams, inside: Inside, processors: list[int]
         finally:
             theirs.close()
             os.close(this)
-        problem, rules = _heard(ours)
+        problem, rules = _heard(ours, NEXT_S if inside.main else FIRST_S)
     if problem:
-        tree.send(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        tree.end(pid)
         raise LaunchError(problem)
     return inside._replace(main=pid, rules=rules if rules >= 0 else inside.rules)
 
 
-def _heard(line: socket.socket) -> tuple[str, int]:
+def _heard(line: socket.socket, seconds: float) -> tuple[str, int]:
     """Return what a child says until its exec: why it failed, and Landlock's rules where it made some."""
     said, rules = b"", -1
+    line.settimeout(seconds)
     while True:
-        data, fds, _, _ = socket.recv_fds(line, 4096, 1)
+        try:
+            data, fds, _, _ = socket.recv_fds(line, 4096, 1)
+        except TimeoutError:
+            return f"it did not begin within {seconds:.0f} s; does a file system not answer?", rules
         for fd in fds:
             os.set_inheritable(fd, False)
             rules = fd

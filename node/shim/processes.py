@@ -42,8 +42,7 @@ class Processes:
         except LaunchError:
             # In this order: an init ends when all in its namespace have been collected.
             if self._inside.init:
-                tree.send(self._inside.init, signal.SIGKILL)
-                os.waitpid(self._inside.init, 0)
+                tree.end(self._inside.init)
             raise
         return self._inside.main
 

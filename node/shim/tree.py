@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from functools import cache
@@ -195,6 +196,17 @@ def end_all(root: int, seconds: float = 10.0) -> dict[int, int]:
         statuses |= reap()
         time.sleep(0.0005)
     return statuses
+
+
+def end(pid: int, seconds: float = 1.0) -> None:
+    """Kill a child of this process and collect it, unless it waits for so long for something that does not answer."""
+    fd = os.pidfd_open(pid)
+    send(pid, signal.SIGKILL)
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    if poll.poll(seconds * 1000):
+        os.waitpid(pid, 0)
+    os.close(fd)
 
 
 def kill(pids: list[int]) -> None:

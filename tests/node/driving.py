@@ -46,6 +46,7 @@ class Node:
         self.data = data
         # Containers do not see the state directory: what tests have them write goes elsewhere.
         self.out = Path(tempfile.mkdtemp(prefix="volcano-out-"))
+        self.out.chmod(0o777)  # not every file system shows it to a pod's users as theirs
         self.daemon = None
         self.began = False
         self.shows_out = None  # whether pods have the directory mounted; None: where they need it

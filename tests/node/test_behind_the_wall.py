@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from kube.resources import CREATOR_ANNOTATION
-from node.shim import control_socket
+from node.shim import control_socket, launch, tree
+from node.shim.order import Order
 from tests.node.attempts import layers
 from tests.node.walled import container, person, refused
 from tests.waiting import until
@@ -159,3 +160,12 @@ def test_a_file_system_that_does_not_answer_holds_up_its_pod_alone(node, setting
     node.until_phase("Succeeded", "other")
     node.delete()
     node.until(lambda: uid not in node.agent.pods)
+
+
+def test_command_that_waits_for_such_a_file_system_does_not_hold_up_the_shim(silent, tmp_path, monkeypatch):
+    monkeypatch.setattr(launch, "NEXT_S", 0.2)
+    order = Order(str(tmp_path), [f"{silent}/program"], {}, "/")
+    before = tree.children(os.getpid())
+    with pytest.raises(launch.LaunchError, match="does a file system not answer"):
+        launch.launch(order, launch.Streams(), launch.Inside(main=os.getpid()), [*os.sched_getaffinity(0)])
+    assert tree.children(os.getpid()) == before
