@@ -79,8 +79,10 @@ def _weighed(cluster, node, some, weights):
     total = sum(w for _, w in packed)
     packing = share / total * (100 * weights.binpack) if total else 0.0
     there = [c for c in weights.sized if whole[c]]
-    least = sum((whole[c] - after[c]) * 100 // whole[c] for c in there) // (len(there) or 1)
-    most = sum(after[c] * 100 // whole[c] for c in there) // (len(there) or 1)
+    # A node that shrank under its pods is full, not fuller than that.
+    full = {c: min(after[c], whole[c]) for c in there}
+    least = sum((whole[c] - full[c]) * 100 // whole[c] for c in there) // (len(there) or 1)
+    most = sum(full[c] * 100 // whole[c] for c in there) // (len(there) or 1)
     looked_at = [*weights.sized, *(c for c in weights.rare if some.request[c])]
     balanced = 0
     if any(some.request[c] for c in looked_at):
