@@ -14,9 +14,10 @@ from scheduler.policy.arguments import duration_of
 from scheduler.snapshot.records import TaskStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from scheduler.engine.accounts import Account
+    from scheduler.engine.cluster import Vector
     from scheduler.engine.gang import Attempt
     from scheduler.snapshot.records import Group, Pod
     from scheduler.snapshot.snapshot import Snapshot
@@ -49,6 +50,20 @@ def end_of(group: Group, assumed: int | None = None) -> int | None:
     estimate, start = duration_of(group.estimate), begun(group)
     start = assumed if start is None else start
     return None if estimate is None or start is None else start + estimate
+
+
+def held_on(
+    snapshot: Snapshot, accounts: Mapping[str, Account], nodes: Collection[int]
+) -> dict[int, list[tuple[Account, Vector]]]:
+    """Return by node, of those named, what pods of groups hold there, with the account that it is charged to."""
+    found: dict[int, list[tuple[Account, Vector]]] = {}
+    numbers = {name: node for name, node in snapshot.nodes.numbers().items() if node in nodes}
+    for key in snapshot.holding:
+        for pod in snapshot.groups[key].holders.values():
+            if (node := numbers.get(pod.node)) is not None:
+                account = accounts.get(snapshot.queue_of(pod)) or accounts[ROOT_QUEUE]
+                found.setdefault(node, []).append((account, snapshot.nodes.vector(pod.shape)))
+    return found
 
 
 class Departures:

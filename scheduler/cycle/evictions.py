@@ -13,6 +13,7 @@ what he cannot have yet is kept for him. Room that a reservation keeps for other
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,7 @@ from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.evict import find_victims
 from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.leaving import Leaving
+from scheduler.engine.overlap import Overlap
 from scheduler.engine.place import Placer
 from scheduler.engine.reclaim import Reclaim
 from scheduler.policy.policy import Action
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
     from scheduler.cycle.protection import Protected
     from scheduler.cycle.reservations import Reservations
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.cluster import Cluster, Vector
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.gone import Yields
+    from scheduler.engine.overlap import Holders
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -57,6 +60,44 @@ class Source(NamedTuple):
 
     groups: Ranked
     yields: Yields
+
+
+class _Kept:
+    """The room that is kept for a group, by its key, which waits for victims: its attempt is on the cluster.
+
+    What they leave there is not kept beside what they still hold.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        gang: Gang,
+        attempt: Attempt,
+        cluster: Cluster,
+        coming: Mapping[int, Vector],
+        holders: Holders,
+    ) -> None:
+        """Note it while it is not charged: coming is by node what of the room leaves, holders whose that is."""
+        self.key, self.gang, self.attempt = key, gang, attempt
+        self._cluster, self._coming = cluster, coming
+        self._overlap: Overlap | None = None
+        if gang.account is not None:
+            whole = np.zeros(cluster.free.shape[1], dtype=np.int64)
+            for column, amount in cluster.asked(gang):
+                whole[column] = amount
+            self._overlap = Overlap(gang.account, whole, coming, holders)
+        self._is_once = False
+
+    def count_once(self, *, on: bool) -> None:
+        """Have others use what it does not need yet, because it comes from those who are going; with on=False not."""
+        if on == self._is_once:
+            return
+        self._is_once = on
+        for node, amounts in self._coming.items():
+            self._cluster.free[node] += amounts if on else -amounts
+            self._cluster.touched.append(node)
+        if self._overlap is not None:
+            self._overlap.take_off(on=on)
 
 
 class Evictions:
@@ -84,8 +125,10 @@ class Evictions:
         self._failed: dict[tuple[object, ...], Protected] = {}
         self._waiting: dict[str, Cause] = {}
         self._starting: set[str] = set()
-        self._kept: list[tuple[str, Gang, Attempt]] = []
-        """For whom room is kept that is not his yet, by the keys of their groups."""
+        self._kept: list[_Kept] = []
+        """For whom room is kept that is not his yet."""
+        self._expected: dict[int, Vector] = {}
+        """By node, what of that comes from those who are going."""
         self.found: list[Eviction] = []
         self.wakes: list[int] = []
         """When to look again although nothing changed."""
@@ -123,12 +166,29 @@ class Evictions:
                     kept[number] = attempt
                     self._reservations.drop(key)
                 elif key in self._snapshot.nominated:
-                    with self._all_leaving().gone():
+                    with self._gone():
                         later = Placer(self._cluster, pods=self._pods).place_minimum(gang)
                     if later.short is None:
                         kept[number] = attempt
                         self._waiting[key] = Cause(Reason.WAITING_FOR_VICTIMS)
-                        self._kept.append((key, gang, later))
+                        self._kept.append(self._keep(key, gang, later))
+        return kept
+
+    def _keep(self, key: str, gang: Gang, attempt: Attempt) -> _Kept:
+        """Keep the room on which a gang is placed already, as far as those who are going do not leave it."""
+        leaving = self._all_leaving()
+        coming: dict[int, Vector] = {}
+        for node, wanted in self._cluster.taken(gang, attempt).items():
+            nothing = np.zeros_like(wanted)
+            left = sum((vector for _, vector in leaving.on(node)), nothing)
+            coming[node] = np.minimum(wanted, left - self._expected.get(node, nothing))
+            self._expected[node] = self._expected.get(node, nothing) + coming[node]
+        holders = {node: leaving.on(node) for node in coming}
+        placer, runs = Placer(self._cluster, pods=self._pods), [list(some) for some in attempt.runs]
+        placer.undo(gang, attempt)
+        kept = _Kept(key, gang, attempt, self._cluster, coming, holders)
+        placer.redo(gang, attempt, runs)
+        kept.count_once(on=True)
         return kept
 
     def keepers(self, gang: Gang) -> tuple[str, ...]:
@@ -136,13 +196,31 @@ class Evictions:
         if not self._kept:
             return ()
         placer = Placer(self._cluster, pods=self._pods)
-        placed = [(kept, [list(runs) for runs in attempt.runs]) for _, kept, attempt in self._kept]
-        for _, kept, attempt in self._kept:
-            placer.undo(kept, attempt)
-        fits = Placer(self._cluster, pods=self._pods).fits(gang)
-        for (kept, runs), (_, _, attempt) in zip(placed, self._kept, strict=True):
-            placer.redo(kept, attempt, runs)
-        return tuple(self._snapshot.groups[key].name for key, _, _ in self._kept) if fits else ()
+        placed = [[list(runs) for runs in each.attempt.runs] for each in self._kept]
+        with self._counted_twice():
+            for each in self._kept:
+                placer.undo(each.gang, each.attempt)
+            fits = Placer(self._cluster, pods=self._pods).fits(gang)
+            for each, runs in zip(self._kept, placed, strict=True):
+                placer.redo(each.gang, each.attempt, runs)
+        return tuple(self._snapshot.groups[each.key].name for each in self._kept) if fits else ()
+
+    @contextmanager
+    def _counted_twice(self) -> Iterator[None]:
+        """Keep all that is kept for those who wait for victims, beside the pods that are still there, for the length of the block."""
+        for each in self._kept:
+            each.count_once(on=False)
+        try:
+            yield
+        finally:
+            for each in self._kept:
+                each.count_once(on=True)
+
+    @contextmanager
+    def _gone(self) -> Iterator[None]:
+        """Have all that is leaving gone for the length of the block."""
+        with self._reservations.counted_twice(), self._counted_twice(), self._all_leaving().gone():
+            yield
 
     # Those who need victims
 
@@ -255,7 +333,7 @@ class Evictions:
             told = self._resting(likeness)
         if told is None:
             going: list[Going] = []
-            with self._all_leaving().gone():
+            with self._gone():
                 drawn = source(group, gang)
                 if drawn is not None and Placer(self._cluster, pods=self._pods).fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept

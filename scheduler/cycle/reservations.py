@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduler.cycle import fruitless, precedence, reserved
-from scheduler.cycle.departures import Departures
+from scheduler.cycle.departures import Departures, held_on
 from scheduler.cycle.enqueue import is_outside
 from scheduler.cycle.reserved import Reservation
 from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.gang import Attempt
+from scheduler.engine.overlap import Overlap
 from scheduler.engine.place import Placer
 from scheduler.engine.soonest import soonest
 
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from scheduler.cycle.gang_layout import Layout
     from scheduler.cycle.reserved import Places
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.cluster import Cluster, Vector
     from scheduler.engine.gang import Gang
+    from scheduler.engine.overlap import Holders
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -57,28 +59,52 @@ ALL = ("reserve",)
 
 
 class Standing:
-    """Room that is kept on the cluster: charged to its nodes and to its queue, unless it is lifted for a while."""
+    """Room that is kept on the cluster: charged to its nodes, and as far as nobody holds it to its queue, unless it is lifted for a while."""
 
     def __init__(
-        self, cluster: Cluster, key: str, level: int, account: Account, amounts: Mapping[int, np.ndarray]
+        self,
+        cluster: Cluster,
+        key: str,
+        level: int,
+        account: Account,
+        amounts: Mapping[int, Vector],
+        holders: Holders,
     ) -> None:
-        """amounts are what is kept, by node."""
+        """amounts are what is kept, by node; holders who has pods on these nodes."""
         self.key, self.level, self.account = key, level, account
         self.nodes = list(amounts)
-        self._cluster = cluster
+        self._cluster, self._holders = cluster, holders
         self._amounts = np.array(list(amounts.values()), dtype=np.int64)
-        self._total = self._amounts.sum(axis=0).tolist()
-        self.is_charged = False
+        self._total = self._amounts.sum(axis=0)
+        self._overlap: Overlap | None = None
+
+    @property
+    def is_charged(self) -> bool:
+        """Whether the room is kept at present."""
+        return self._overlap is not None
 
     def charge(self, *, on: bool) -> None:
         """Keep the room, or lift that."""
         if on == self.is_charged:
             return
         sign = 1 if on else -1
+        if self._overlap is not None:
+            self._overlap.take_off(on=False)
+            self._overlap = None
+        else:
+            free = np.maximum(self._cluster.free[self.nodes], 0)
+            taken = dict(zip(self.nodes, np.maximum(self._amounts - free, 0), strict=True))
+            self._overlap = Overlap(self.account, self._total, taken, self._holders)
         self._cluster.free[self.nodes] -= sign * self._amounts
         self._cluster.touched.extend(self.nodes)
-        self.account.charge(enumerate(self._total), sign)
-        self.is_charged = on
+        self.account.charge(enumerate(self._total.tolist()), sign)
+        if self._overlap is not None:
+            self._overlap.take_off(on=True)
+
+    def count_once(self, *, on: bool) -> None:
+        """Count on queues what pods still hold of the room once, or with on=False twice."""
+        if self._overlap is not None:
+            self._overlap.take_off(on=on)
 
     def is_free(self) -> bool:
         """Tell whether all of the room is free while it is lifted."""
@@ -241,6 +267,17 @@ class Reservations:
             for each in charged:
                 each.charge(on=self.standing.get(each.key) is each)
 
+    @contextmanager
+    def counted_twice(self) -> Iterator[None]:
+        """Have pods that may be taken for gone count beside the room that is kept where they are, for the length of the block."""
+        for each in self.standing.values():
+            each.count_once(on=False)
+        try:
+            yield
+        finally:
+            for each in self.standing.values():
+                each.count_once(on=True)
+
     def drop(self, key: str) -> None:
         """End the reservation of a group that comes to its room in another way."""
         self.kept.pop(key, None)
@@ -337,7 +374,8 @@ class Reservations:
                     amounts[node] = amounts.get(node, 0) + vector * pods
         account = self._accounts.get(group.queue)
         if amounts and account is not None:
-            standing = Standing(self._cluster, group.key, layout.gang.level, account, amounts)
+            holders = held_on(self._snapshot, self._accounts, amounts)
+            standing = Standing(self._cluster, group.key, layout.gang.level, account, amounts, holders)
             standing.charge(on=True)
             self.standing[group.key] = standing
 
@@ -425,7 +463,8 @@ class Reservations:
         if not fits_on_empty_nodes(self._cluster, gang):
             return None
         leavers = self.departures.but(group)
-        found = soonest(self._cluster, gang, [each.leaver for each in leavers], pods=self._pods)
+        with self.counted_twice():
+            found = soonest(self._cluster, gang, [each.leaver for each in leavers], pods=self._pods)
         if found is None:
             self._rest(self._likeness(gang))
             return None

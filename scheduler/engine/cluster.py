@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scheduler.engine.accounts import Account, Amount
-    from scheduler.engine.gang import Gang
+    from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.engine.relations import Relations, Ties
     from scheduler.engine.scoring import Scores, Weights
@@ -119,6 +119,15 @@ class Cluster:
             for column, amount in self.classes[some.pod_class].asked:
                 total[column] += amount * pods
         return sorted(total.items())
+
+    def taken(self, gang: Gang, attempt: Attempt) -> dict[int, Vector]:
+        """Return by node what the pods of an attempt ask for."""
+        found: dict[int, Vector] = {}
+        for number, some in enumerate(gang.bins):
+            request = self.classes[some.pod_class].request
+            for node, pods in Counter(attempt.nodes(number).tolist()).items():
+                found[node] = found.get(node, 0) + request * pods
+        return found
 
     def fill(
         self, nodes: Sequence[int], counts: Sequence[int], some: PodClass, account: Account | None

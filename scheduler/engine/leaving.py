@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from scheduler.engine.accounts import Account
-    from scheduler.engine.cluster import Cluster
+    from scheduler.engine.cluster import Cluster, Vector
     from scheduler.engine.relations import Mark, Marked
 
 
@@ -26,6 +26,7 @@ class Leaving:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._rooms: dict[int, list[int]] = {}
+        self._pods: dict[int, list[tuple[Account, Vector]]] = {}
         self._charges: dict[Account, list[int]] = {}
         self._marks: list[Marked] = []
 
@@ -40,7 +41,12 @@ class Leaving:
         if node is not None:
             self._marks += [(mark, node, 1) for mark in marks]
             _add(self._rooms.setdefault(node, [0] * len(amounts)), amounts)
+            self._pods.setdefault(node, []).append((account, np.array(amounts, dtype=np.int64)))
         _add(self._charges.setdefault(account, [0] * len(amounts)), amounts)
+
+    def on(self, node: int) -> Sequence[tuple[Account, Vector]]:
+        """Return what pods hold that are going from a node, with the accounts of their queues."""
+        return self._pods.get(node, ())
 
     @contextmanager
     def gone(self) -> Iterator[None]:

@@ -357,3 +357,31 @@ def test_costly_search_in_vain_is_not_made_again_at_once(monkeypatch):
     here.remove(resources.PODS, "fixed")
     assert here.cycle(seconds=1).evictions == []
     assert len(here.cycle(seconds=5).evictions) == 4
+
+
+@pytest.mark.parametrize(
+    "more", [(), (queue("vip", guarantee={"resource": {"cpu": "1"}}),)], ids=["", "a guarantee"]
+)
+def test_what_is_idle_while_victims_go_is_others(more):
+    """The group's room comes from its victims: it waits for the ceiling of its queue, and nothing is kept for it beside them."""
+    here = world(*low(2, queue="own"), *waiting(2, queue="own"), queue("own", {"cpu": "2"}), *more)
+    here.cycle()
+    assert here.going() == ["low-0", "low-1"]
+    here.put(group("other"), pod("other-0", "other"))
+    here.cycle()
+    assert here.where()["other-0"] == "n1"
+    here.gone()
+    here.cycle()
+    assert {"g-0", "g-1"} <= here.where().keys()
+
+
+def test_what_victims_do_not_leave_is_kept_while_they_go():
+    """The group needs four: two are free."""
+    here = world(*low(2), *waiting(4))
+    here.cycle()
+    here.put(group("other"), pod("other-0", "other"))
+    here.cycle()
+    assert "other-0" not in here.where()
+    here.gone()
+    here.cycle()
+    assert {f"g-{number}" for number in range(4)} <= here.where().keys()

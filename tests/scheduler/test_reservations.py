@@ -571,3 +571,46 @@ def test_places_that_were_sought_in_vain_are_sought_again_only_when_something_ch
     world.remove(PODS, "x")
     world.cycle()
     assert world.where()["big-0"] == "n1"
+
+
+@pytest.mark.parametrize(
+    ("more", "of_runs", "of_big", "of_small"),
+    [
+        pytest.param((queue("vip", **keeping(1)),), "default", "default", "default", id="the cluster, where something is guaranteed"),
+        pytest.param((queue("own", {"cpu": "10"}),), "own", "own", "own", id="its own queue"),
+        pytest.param(
+            (queue("team", {"cpu": "10"}), queue("a", parent="team"), queue("b", parent="team")), "a", "b", "a",
+            id="the queue above",
+        ),
+        pytest.param(
+            (queue("team", {"cpu": "11"}), queue("a", parent="team", **keeping(2)), queue("b", parent="team")), "b", "a", "b",
+            id="the queue above, with a guarantee below",
+        ),
+    ],
+)  # fmt: skip
+def test_kept_room_and_pods_that_still_run_there_count_once(more, of_runs, of_big, of_small):
+    some = world(
+        running("r", "n0", pods=4, queue=of_runs), running("s", "n1", pods=4, queue=of_runs),
+        job("big", "4", pods=2, ago=WAIT, queue=of_big), cpus=(4, 4, 3), more=(OWN, *more),
+    )  # fmt: skip
+    some.cycle()
+    assert {name for some in kept(some).places for name, _ in some} == {"n0", "n1"}
+    some.put(*job("small", queue=of_small))
+    some.cycle()
+    assert some.where()["small-0"] == "n2"
+    some.put(*job("more", pods=2, queue=of_small))
+    some.cycle()
+    assert "more-0" not in some.where(), "two do not fit beside it"
+
+
+def test_what_is_free_of_kept_room_still_counts():
+    """Of what its queue may use nobody else takes what the group will need there."""
+    some = world(
+        running("r", "n0", pods=2, queue="own"), running("s", "n1", pods=4),
+        job("big", "4", pods=2, ago=WAIT, queue="own"), cpus=(4, 4, 3), more=(OWN, queue("own", {"cpu": "10"})),
+    )  # fmt: skip
+    some.cycle()
+    some.put(*job("three", "3", queue="own"), *job("two", "2", queue="own"))
+    some.cycle()
+    assert some.where().get("two-0") == "n2"
+    assert "three-0" not in some.where()
