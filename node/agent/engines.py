@@ -18,9 +18,10 @@ import shutil
 import struct
 import subprocess
 import tarfile
+import tempfile
 from typing import TYPE_CHECKING, NamedTuple
 
-from node.shim import users
+from node.shim import seccomp, users
 from node.shim.contained import problem
 from node.shim.order import FILES, Wall
 
@@ -53,6 +54,7 @@ class Engine(NamedTuple):
     stages: bool = False  # whether it sees mounts of the process that starts it
     cdi: bool = False  # whether it gives devices by their names in vendors' specs
     maps: bool = False  # whether its containers can have users of their own: see `node.shim.users`
+    filters: bool = False  # whether it takes our filter of system calls: see `node.shim.seccomp`
 
     @property
     def shown(self) -> str:
@@ -122,8 +124,9 @@ def _tried(program: str, wall: Wall) -> Engine:
                 continue
             stages = kind == "podman" and wall.mounts == "root" and "CONTAINER_HOST" not in os.environ
             keeps, cdi = limits and _limits(kind, program), _knows_cdi(kind, version, program)
-            maps = stages and _maps((program, *options))
-            return Engine(kind, version, (program, *options), keeps, stages, cdi, maps)
+            maps = stages and _works((program, *options), users_of(users.subordinate(0)))
+            filters = bool(seccomp.known()) and _filters((program, *options))
+            return Engine(kind, version, (program, *options), keeps, stages, cdi, maps, filters)
     raise failed
 
 
@@ -133,13 +136,21 @@ def users_of(ids: Iterable[Ids]) -> tuple[str, ...]:
     return tuple(part for line in lines for part in ("--uidmap", line, "--gidmap", line))
 
 
-def _maps(program: tuple[str, ...]) -> bool:
-    """Tell whether an engine gives containers users of their own: it may lack the rights, or storage that shows files as theirs."""
+def _works(program: tuple[str, ...], more: tuple[str, ...]) -> bool:
+    """Tell whether an engine takes options: for users of their own it may lack the rights, or storage that shows files as theirs."""
     try:
-        _run(program, limits=False, more=users_of(users.subordinate(0)))
+        _run(program, limits=False, more=more)
     except EngineFails:
         return False
     return True
+
+
+def _filters(program: tuple[str, ...]) -> bool:
+    """Tell whether an engine takes a filter: one on another machine does not see its file, and some are built without."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(seccomp.profile(seccomp.known()), file)
+        file.flush()
+        return _works(program, ("--security-opt", f"seccomp={file.name}"))
 
 
 def _version(program: str) -> tuple[str, str]:

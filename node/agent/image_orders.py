@@ -113,6 +113,7 @@ def _image(
         env=engines.environment(),
         shown=ready.image.shown,
         stages=engine.stages,
+        filters=engine.filters,
     )
 
 

@@ -22,7 +22,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from node.shim import init, linux, root, tree
+from node.shim import init, linux, root, seccomp, tree
 from node.shim.launch import Ending, LaunchError, Streams, program
 from node.shim.path_walk import NEW_FILE, WRITE, Walk
 from node.shim.sources import open_source
@@ -38,6 +38,7 @@ LOOK_S = 0.03  # how often it is asked whether the container runs
 LONGEST_LINE = 60_000  # bytes that engines take from a line of a file with variables
 NOTE = "engine.json"  # in the attempt's directory: how its container is called and removed
 VARIABLES = "env"  # beside it: the container's variables, until it is created
+FILTER = "seccomp.json"  # and as long the filter of its system calls
 COMMAND_MARK = "VOLCANO_EXEC_ID"  # a variable by which what a command of exec started is known
 # Commands that have ended whose marks are kept, as what they forked may still have to be ended.
 ENDED_KEPT = 100
@@ -176,20 +177,29 @@ class Contained:
     def _create(self, mounts: list[str]) -> None:
         single = {name: value for name, value in self._order.env.items() if _fits_a_line(name, value)}
         several = [f"--env={name}={value}" for name, value in self._order.env.items() if name not in single]
-        file = f"{self._order.directory}/{VARIABLES}"
-        fd = os.open(file, NEW_FILE, 0o600)
-        try:
-            with os.fdopen(fd, "w") as stream:
-                stream.writelines(f"{name}={value}\n" for name, value in single.items())
+        lines = "".join(f"{name}={value}\n" for name, value in single.items())
+        profile = json.dumps(seccomp.profile(seccomp.known())) if self._image.filters else ""
+        with self._file(VARIABLES, lines) as variables, self._file(FILTER, profile) as calls:
+            guard = ["--security-opt", f"seccomp={calls}"] if profile else []
             answer = self._ask(
-                "create", "--name", self._image.name, "--env-file", file, *several, *mounts,
+                "create", "--name", self._image.name, "--env-file", variables, *several, *mounts, *guard,
                 *self._image.options, self._image.id, *self._order.argv,
             )  # fmt: skip
-        finally:
-            os.unlink(file)
         if answer.code:
             raise LaunchError(answer.problem)
         self.id = answer.output.split()[-1] if answer.output.split() else ""
+
+    @contextlib.contextmanager
+    def _file(self, name: str, text: str) -> Iterator[str]:
+        """Write a file that is there as long as the engine reads it; give its path."""
+        path = f"{self._order.directory}/{name}"
+        fd = os.open(path, NEW_FILE, 0o600)
+        try:
+            with os.fdopen(fd, "w") as stream:
+                stream.write(text)
+            yield path
+        finally:
+            os.unlink(path)
 
     def _mounts(self) -> Iterator[str]:
         """Yield the options that mount the order's binds, outer targets before inner ones."""

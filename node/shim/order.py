@@ -100,6 +100,7 @@ class Image(NamedTuple):
     env: dict[str, str] = {}  # of the engine's own program
     shown: str = ""  # the image in the container's status
     stages: bool = False  # whether mounts that the shim makes are seen by the engine
+    filters: bool = False  # whether it is given the filter of system calls that processes have
 
 
 class Order(NamedTuple):

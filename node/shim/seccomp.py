@@ -12,7 +12,7 @@ import ctypes
 import errno
 import os
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from node.shim import linux
 
@@ -45,7 +45,6 @@ class Machine(NamedTuple):
 
     audit: int  # its number in the kernel's audit, by which a filter knows it
     calls: dict[str, int]
-    own: tuple[int, ...] = ()  # calls that only it has: of ports and old modules
 
 
 # Since Linux 5.0 new calls have the same number on all.
@@ -76,9 +75,8 @@ MACHINES = {
             "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298,
             "fanotify_init": 300, "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310,
             "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "kexec_file_load": 320, "bpf": 321,
-            "userfaultfd": 323, "prlimit64": 302,
+            "userfaultfd": 323, "prlimit64": 302, "iopl": 172, "ioperm": 173,
         },
-        own=(172, 173),  # iopl, ioperm
     ),
     "aarch64": Machine(
         0xC00000B7,
@@ -114,7 +112,7 @@ def program(machine: str, *, tracing: bool, limiting: bool) -> bytes:
     lines += [_when(_LEAST, _X32, 0, 1), refuse]
     named = (name for name in found.calls if name not in _BY_ARGUMENT)
     refused = [found.calls[name] for name in named if not (tracing and name in TRACING)]
-    for number in (*refused, *found.own):
+    for number in refused:
         lines += [_when(_EQUAL, number, 0, 1), refuse]
     # The C libraries then use clone(), whose flags are no structure behind a pointer.
     lines += [_when(_EQUAL, found.calls["clone3"], 0, 1), _return(_ERRNO | errno.ENOSYS)]
@@ -142,6 +140,43 @@ def program(machine: str, *, tracing: bool, limiting: bool) -> bytes:
     lines += [_when(_EQUAL, found.calls["ioctl"], 0, 1 + len(_TYPING)), _load(_argument(1))]
     lines += [_when(_EQUAL, request, len(_TYPING) - at) for at, request in enumerate(_TYPING)]
     return b"".join([*lines, allow, refuse])
+
+
+def profile(machine: str) -> dict[str, Any]:
+    """Return the filter as container engines take it, for containers with processes of their own; KeyError as above."""
+    whole = [name for name in MACHINES[machine].calls if name not in (*_BY_ARGUMENT, *TRACING)]
+    spaces = [
+        _refused([name], errno.EPERM, _compared(0, "MASKED_EQ", 1 << bit, 1 << bit))
+        for name, flags in (("clone", _NAMESPACES), ("unshare", _NAMESPACES | linux.CLONE_NEWTIME))
+        for bit in range(32)
+        if flags >> bit & 1
+    ]
+    last = max(FAMILIES)
+    others = [_compared(0, "EQ", family) for family in range(last) if family not in FAMILIES]
+    others.append(_compared(0, "GT", last))
+    routes = _compared(0, "EQ", _NETLINK), _compared(2, "NE", _NETLINK_ROUTE)
+    typing = [_compared(1, "MASKED_EQ", 0xFFFFFFFF, request) for request in _TYPING]
+    sockets = ["socket", "socketpair"]
+    return {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "architectures": [f"SCMP_ARCH_{machine.upper()}"],  # programs of others are ended
+        "syscalls": [
+            _refused(whole, errno.EPERM),
+            _refused(["clone3"], errno.ENOSYS),
+            *spaces,
+            *(_refused(sockets, errno.EAFNOSUPPORT, each) for each in others),
+            _refused(sockets, errno.EPROTONOSUPPORT, *routes),
+            *(_refused(["ioctl"], errno.EPERM, each) for each in typing),
+        ],
+    }
+
+
+def _refused(names: list[str], error: int, *args: dict[str, Any]) -> dict[str, Any]:
+    return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": [*args]}
+
+
+def _compared(place: int, test: str, value: int, second: int = 0) -> dict[str, Any]:
+    return {"index": place, "op": f"SCMP_CMP_{test}", "value": value, "valueTwo": second}
 
 
 def install(code: bytes) -> None:
