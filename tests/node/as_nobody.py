@@ -40,22 +40,23 @@ def closed_above(path):
     return next((one for one in reversed(path.parents) if not one.stat().st_mode & stat.S_IXOTH), None)
 
 
-def opened(path):
-    """Let others reach a path, in this process' own view of the machine: all beside it in what is closed is gone."""
-    closed = closed_above(path)
-    if closed is not None:
+def opened(*paths):
+    """Let others reach paths, in this process' own view of the machine: all beside them in what is closed is gone."""
+    closed = {path: folder for path in paths if (folder := closed_above(path)) is not None}
+    if closed:
         linux.unshare(linux.CLONE_NEWNS)
         linux.keep_mounts_private()
-        source = os.open(path, os.O_PATH)
-        shown = linux.copy_of_mount(source)
-        linux.attach(linux.file_system("tmpfs", mode="755"), os.open(closed, os.O_PATH))
-        path.mkdir(parents=True)
-        linux.attach(shown, os.open(path, os.O_PATH))
+        shown = {path: linux.copy_of_mount(os.open(path, os.O_PATH)) for path in closed}
+        for folder in set(closed.values()):
+            linux.attach(linux.file_system("tmpfs", mode="755"), os.open(folder, os.O_PATH))
+        for path, mount in shown.items():
+            path.mkdir(parents=True)
+            linux.attach(mount, os.open(path, os.O_PATH))
 
 
-def become(user):
-    """Turn this process into another user's, who can reach the Python that the tests run with, wherever it lies."""
-    opened(Path(sys.base_prefix).resolve())
+def become(user, *paths):
+    """Turn this process into another user's, who can reach the Python that the tests run with, and paths, wherever they lie."""
+    opened(Path(sys.base_prefix).resolve(), *paths)
     os.setgroups([])
     os.setgid(user.pw_gid)
     os.setuid(user.pw_uid)

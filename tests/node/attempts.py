@@ -63,13 +63,16 @@ class Attempts:
         given = {"ids": users.subordinate(0), **self.layers, **fields}
         if given.get("mounts", "none") != "none" and not cwd and "binds" not in self.layers:
             given["binds"] = (*given.get("binds", ()), Bind(where, where))
-        order = Order(str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **given)
+        return self.begin(Order(str(directory), list(argv), {"PATH": PATH} | (env or {}), where, **given))
+
+    def begin(self, order) -> Path:
+        """Carry an order out; return its directory."""
         self.said = ""
         notice = self.spawner.start(order, self.network(order.network))
         select.select([notice], [], [], HANG_S)
         self.said = os.read(notice, 4096).decode()
         os.close(notice)
-        return directory
+        return Path(order.directory)
 
     def network(self, name) -> Network | None:
         """Return a network without a way out, the same for the same name."""

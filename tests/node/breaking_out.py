@@ -153,7 +153,8 @@ class Stage:
             wall=wall, whose=self.other, env={"SECRET": "private"},
         )  # fmt: skip
         until(lambda: b"\n" in self.attempts.output(other))
-        other_pid = self.attempts.started(other)["pid"]
+        started = self.attempts.started(other)
+        other_pid = started.get("root", started["pid"])
         directory = self._directory()
         at = {
             "state": str(self.state), "machine": str(self.machine), "own": str(self.own / "work"), "attempt": str(directory),
@@ -170,8 +171,8 @@ class Stage:
             wall=wall, whose=self.own, directory=directory,
         )  # fmt: skip
         status = self.attempts.end(directory)
-        self.attempts.kill_shim(other)
-        self.attempts.until_gone(other_pid)
+        self.attempts.stop(other, grace=0)
+        self.attempts.end(other)
         said = self.attempts.output(directory)
         assert status["exitCode"] == 0, (status, self.attempts.log(directory))
         return json.loads(said)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shutil
 import subprocess
+import sys
+import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
@@ -26,6 +29,12 @@ PROGRAMS = (
 )  # fmt: skip
 SHELL = "localhost/shell:1"  # no entry point, /bin/sh as its command
 GREETER = "localhost/greeter:1"  # an entry point, arguments, a variable, a directory and a user
+PYTHON = "localhost/python:1"  # the interpreter of this machine by which the tests run, and a setuid program
+INTERPRETER = os.path.realpath(sys._base_executable)
+SETUID = os.path.realpath(shutil.which("id"))
+UNUSED = (
+    "__pycache__", "test", "idlelib", "ensurepip", "lib2to3", "tkinter", "site-packages", "dist-packages",
+)  # fmt: skip
 VARIABLES = {
     "CONTAINERS_STORAGE_CONF": "storage.conf",
     "CONTAINERS_CONF": "containers.conf",
@@ -42,6 +51,7 @@ class Podman:
         self.folder = folder
         (folder / "storage.conf").write_text(
             f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
+            f'rootless_storage_path = "{folder}/graph"\n'
         )
         (folder / "containers.conf").write_text(
             f'[engine]\ntmp_dir = "{folder}/tmp"\nevents_logger = "file"\n'
@@ -72,9 +82,9 @@ class Podman:
         assert not check or done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 
-    def make(self, name, *changes):
-        """Make an image of busybox, with changes as in a Dockerfile."""
-        self.run("import", *(f"--change={each}" for each in changes), "-", name, given=_files())
+    def make(self, name, *changes, files=None):
+        """Make an image of busybox or of other files, with changes as in a Dockerfile."""
+        self.run("import", *(f"--change={each}" for each in changes), "-", name, given=files or _files())
         return name
 
     def names(self):
@@ -88,6 +98,8 @@ class Podman:
 
     def close(self):
         self.clear()
+        if os.geteuid() != 0:  # ends the process that keeps podman's namespaces
+            self.run("system", "migrate", check=False)
         subprocess.run(["umount", "-l", self.folder / "graph" / "overlay"], capture_output=True, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -146,6 +158,23 @@ def _files():
             folder = tarfile.TarInfo(name)
             folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
             tar.addfile(folder)
+    return packed.getvalue()
+
+
+def python():
+    """Return the files of the image with Python: its standard library, and the shared libraries that all of it needs."""
+    library = sysconfig.get_path("stdlib")
+    programs = [INTERPRETER, SETUID, *Path(library, "lib-dynload").glob("*.so")]
+    said = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in (INTERPRETER, *sorted(set(re.findall(r"(/\S+) \(0x", said)))):
+            tar.add(os.path.realpath(path), path)
+        setuid = tar.gettarinfo(SETUID)
+        setuid.mode = 0o4755
+        with Path(SETUID).open("rb") as file:
+            tar.addfile(setuid, file)
+        tar.add(library, filter=lambda one: one if one.name.rpartition("/")[2] not in UNUSED else None)
     return packed.getvalue()
 
 
