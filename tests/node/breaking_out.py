@@ -64,18 +64,20 @@ def name(wall):
 class Stage:
     """What there is to be reached, below one directory."""
 
-    def __init__(self, root, attempts):
+    def __init__(self, root, attempts, state=None):
         self.attempts = attempts
         self.home = root / "home"
-        self.state = self.home / "state"
+        self.state = state or self.home / "state"
         self.tools = root / "tools"
         self.own = self.state / "pods" / "own"
+        self.work = str(self.own / "work")
         self.other = self.state / "pods" / "other"
         self.count = 0
         self.tmp_socket = f"/tmp/volcano-{os.getpid()}-{root.name}"
         self.machine = root / "srv"  # neither a home, nor the cluster's, nor for temporary files
         self.shared = f"/dev/shm/volcano-{os.getpid()}-{root.name}"
         for path in (
+            self.home,
             self.machine / "private",
             self.tools,
             self.own,
@@ -103,6 +105,7 @@ class Stage:
         ]
         self.address = _address()
         self.servers.append(socket.create_server((self.address, 0)))
+        self.ports = [one.getsockname()[1] for one in self.servers]
         self.terminal = os.openpty()
         with (self.state / "secret-key").open() as secret:
             self.outside = subprocess.Popen(
@@ -157,16 +160,16 @@ class Stage:
         other_pid = started.get("root", started["pid"])
         directory = self._directory()
         at = {
-            "state": str(self.state), "machine": str(self.machine), "own": str(self.own / "work"), "attempt": str(directory),
+            "state": str(self.state), "machine": str(self.machine), "own": self.work, "attempt": str(directory),
             "home": str(self.home), "home_inode": self.home.stat().st_ino,
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
             "other": str(self.other), "other_pid": other_pid,
             "shared": self.shared, "tmp_socket": self.tmp_socket, "abstract": self.abstract,
-            "other_port": int(self.attempts.output(other)), "ports": [one.getsockname()[1] for one in self.servers],
+            "other_port": int(self.attempts.output(other)), "ports": self.ports,
             "address": self.address, "interfaces": [name for _, name in socket.if_nameindex()],
             "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid), "tool": str(self.tools / "tool"),
         }  # fmt: skip
-        self._start(
+        directory = self._start(
             sys._base_executable, "-I", str(self.tools / PROGRAM.name), json.dumps(at),
             wall=wall, whose=self.own, directory=directory,
         )  # fmt: skip

@@ -31,6 +31,7 @@ from node.joined import client, joining, membership
 from node.joined.joining import JoinError
 from node.joined.pod_watch import Gap, PodWatch
 from tests.apiserver.client import serving
+from tests.node import breaking_out, security_table
 from tests.node.driving import NODE
 from tests.node.joined import JoinedNode
 from tests.proxy import CuttingProxy
@@ -434,6 +435,48 @@ def _standing_in(handler):
         finally:
             server.shutdown()
             thread.join()
+
+
+class Stage(breaking_out.Stage):
+    """The stage of `breaking_out` on a joined machine: what is not to be reached is in its state directory."""
+
+    def __init__(self, root, attempts, joined):
+        super().__init__(root, attempts, joined.data)
+        self.joined, self.work = joined, "/work"
+        self.ports[0] = int(joined.wish.url.rpartition(":")[2])
+        (joined.data / "run").mkdir()
+        os.link(self.state / "secret-key", joined.data / "run" / "node-key")  # which the agent keeps
+        put(CONFIGMAPS, "tools", data={file.name: file.read_text() for file in self.tools.iterdir()})
+
+    def _directory(self):
+        return self.joined.directory("$(UID)")
+
+    def _start(self, *argv, wall, whose, directory=None, env=None):
+        main = {
+            "name": "main", "command": [*argv], "volumeMounts": [{"name": "tools", "mountPath": str(self.tools)}],
+            "env": [{"name": name, "value": value} for name, value in (env or {}).items()],
+        }  # fmt: skip
+        main["env"].append({"name": "UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
+        tools = {"name": "tools", "configMap": {"name": "tools"}}
+        directory = self.joined.directory(self.joined.submit(whose.name, containers=[main], volumes=[tools]))
+        self.joined.until((directory / "started.json").exists, lambda: self.joined.status(whose.name))
+        return directory
+
+
+def test_nothing_gets_out_of_a_pod_that_does_not_on_the_clusters_own_machine(joined, attempts):
+    mounts = joined.allowed().mounts
+    with (
+        security_table.folder() as folder,
+        contextlib.closing(Stage(folder / "stage", attempts, joined)) as stage,
+    ):
+        joined.shows_out = False
+        joined.begin(mounts)
+        (joined.data / "socket").unlink()
+        os.link(joined.data / "run" / "agent.sock", joined.data / "socket")
+        wall = joined.agent.machine.wall
+        found = stage.reached(wall, breaking_out.make_setuid(folder))
+    told = security_table.documented(security_table.USERS[bool(os.geteuid())])[breaking_out.name(wall)]
+    assert {words for words, got in found.items() if got and not told[words]} == set()
 
 
 def test_what_is_kept_is_its_owners_alone(joined):
