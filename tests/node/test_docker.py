@@ -56,6 +56,7 @@ def test_image_that_the_registry_does_not_have_is_waited_for(begun, registry):
 def test_container_is_adopted_by_the_next_agent(begun):
     uid = run(begun, command=["sh", "-c", f"echo up; {UNTIL_ASKED}"])
     begun.until_phase("Running")
+    until(lambda: printed(uid) == "up\n")
     begun.crash()
     begun.again()
     begun.delete()
