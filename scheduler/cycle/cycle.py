@@ -20,16 +20,17 @@ from scheduler.cycle.decisions import Bind, Decisions
 from scheduler.cycle.enqueue import enqueue, is_outside
 from scheduler.cycle.evictions import Evictions
 from scheduler.cycle.gang_layout import first_pods
+from scheduler.cycle.idle_room import entrants
 from scheduler.cycle.node_rules import NodeRules
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.reservations import Reservations
 from scheduler.cycle.status import NOTED_PODS, Outcome, Writer, pause_ms
-from scheduler.cycle.waits import deadline
+from scheduler.cycle.waits import deadline, made_until
 from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
 from scheduler.engine.cluster import Cluster, PodClass
-from scheduler.engine.explain import Names, explain, explain_rest
+from scheduler.engine.explain import Names, explain, explain_rest, fits_on_empty_nodes
 from scheduler.engine.explain_arranged import explain_arranged, explain_arranged_rest
 from scheduler.engine.gang import Bin, GangStep
 from scheduler.engine.place import Placer, place
@@ -63,8 +64,6 @@ HOPELESS = frozenset(
     )
 )
 """Why a group is not let in whatever becomes free on nodes."""
-GRACE_MS = 10_000
-"""How long pods of a gang may be about to be created before that is called waiting."""
 
 
 def schedule(snapshot: Snapshot, now: int) -> Decisions:
@@ -76,9 +75,12 @@ def schedule(snapshot: Snapshot, now: int) -> Decisions:
     decisions = Decisions()
     ordered = _ordered(snapshot)
     cycle = _Cycle(snapshot, ordered, now, decisions)
-    answers = enqueue(snapshot, ordered, cycle.cluster, cycle.accounts, cycle.reservations, now)
+    answers = enqueue(
+        snapshot, ordered, cycle.cluster, cycle.accounts, cycle.reservations, cycle.may_start, now
+    )
     cycle.wake_when_due(group for group in ordered if answers.get(group.key) is not None)
     cycle.allocate([group for group in ordered if answers.get(group.key) is None])
+    answers |= dict.fromkeys(cycle.entrants(ordered, answers))
     decisions.evictions = cycle.make_room(ordered) or cycle.moved(answers)
     writer = Writer(decisions, waiting=len(ordered), now=now)
     for group in ordered:
@@ -138,6 +140,27 @@ class _Cycle:
         world = snapshot, self.cluster, self.accounts, self._gangs, self._pods, now
         self.reservations = Reservations(*world)
         self._evictions = Evictions(*world, self.reservations)
+
+    def may_start(self, group: Group) -> bool:
+        """Tell whether a group that was let in may come to what it was promised: whether its minimum would fit if nothing else ran.
+
+        While its pods are being made nobody knows.
+        """
+        layout = self._snapshot.layout_of(group)
+        if not group.pending:
+            return True
+        if layout.constraint() is not None or self._snapshot.unbound_claim(group):
+            return False
+        if layout.absent:
+            return made_until(group, self._now) is not None
+        return fits_on_empty_nodes(self.cluster, self._gang(group, layout))
+
+    def entrants(self, ordered: list[Group], answers: dict[str, Cause | None]) -> list[str]:
+        """Return the keys of the groups that were kept out and are let in, as there is room left for them."""
+        if not self._allocates:
+            return []
+        world = self._snapshot, ordered, answers, self.cluster, self.accounts
+        return entrants(*world, self._pods, self._now)
 
     def allocate(self, groups: list[Group]) -> None:
         """Place the gangs of these groups, in order, if that is an action of the policy."""
@@ -211,7 +234,7 @@ class _Cycle:
         """Tell whether a group still waits for its first pods, as in the cycle before."""
         if group.pending or is_outside(group) or group.key in self._snapshot.dirty:
             return False
-        due = self._grace(group)
+        due = made_until(group, self._now)
         if due is None:
             return False
         self._decisions.wake_at(due)
@@ -308,17 +331,8 @@ class _Cycle:
             return Outcome(group, [], [])  # all have run or run still; nothing is missing (§5.2)
         return self._after_grace(group, cause)
 
-    def _grace(self, group: Group) -> int | None:
-        """Return until when pods of a group may be about to be made; None once that is over.
-
-        What changed later than now did so before the clock was set back: it
-        would be waited for until the clock shows that time again.
-        """
-        due = group.changed + GRACE_MS
-        return due if group.changed <= self._now < due else None
-
     def _after_grace(self, group: Group, cause: Cause) -> Outcome:
-        due = self._grace(group)
+        due = made_until(group, self._now)
         if due is not None:
             self._decisions.wake_at(due)
             return Outcome(group, [], [])

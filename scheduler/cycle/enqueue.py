@@ -16,8 +16,9 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   queue above it; that is a limit, not an estimate, so nothing is overcommitted.
 * What is guaranteed to other queues and not used there is given out to nobody else.
 * What a group may still take is no more than its queues admit, so that a
-  backlog behind a low ceiling takes nothing from the others. One that was let in, and whose minimum the nodes could not hold were they
-  empty, may take nothing: it was let in by another configuration, or nodes are gone since, and would keep everybody else out for ever.
+  backlog behind a low ceiling takes nothing from the others. One that was let in and could not start were the nodes
+  empty, may take nothing: its pods are too large, no node has their labels, some of them are never made, it was let in by another configuration,
+  or nodes are gone since. It would keep everybody else out for ever.
 * Pods that cannot be placed yet (scheduling gates, demands that the scheduler
   does not know, a queue that takes no pods) reserve nothing.
 * A group that was kept out for too long gets a place in line for a reservation (`scheduler.cycle.reservations`) and is let in
@@ -34,6 +35,7 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   single pods are too large enters, since only its pods show that.
 * A queue that does not exist, is Closed, or has queues below it lets nobody
   in. A Closing queue goes on with what is in it.
+* Whoever would be placed on what is left in the end is let in all the same (`scheduler.cycle.idle_room`).
 * Where the policy does not name the action, all others enter at once.
 """
 
@@ -59,7 +61,7 @@ from scheduler.shares.deserved import ceiling
 from scheduler.snapshot.nodes import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from kube.amounts import Amounts
     from scheduler.cycle.reservations import Reservations
@@ -70,7 +72,7 @@ if TYPE_CHECKING:
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
-_KEPT_OUT = frozenset(
+KEPT_OUT = frozenset(
     (
         Reason.NOT_ENOUGH_RESOURCES,
         Reason.NODES_UNAVAILABLE,
@@ -96,13 +98,14 @@ def enqueue(
     cluster: Cluster,
     accounts: Mapping[str, Account],
     reservations: Reservations,
+    may_start: Callable[[Group], bool],
     now: int,
 ) -> dict[str, Cause | None]:
     """Decide about each group that is outside: None lets it in, a cause keeps it out.
 
     Groups that were let in before get a cause as well where the queue waits for one before them.
     ordered are the groups that wait, highest priority first. The cluster and the accounts are
-    as they are before anything is placed.
+    as they are before anything is placed. may_start tells of a group that was let in whether it could if nothing else ran.
     """
     answers: dict[str, Cause | None] = {}
     asking: list[Group] = []
@@ -112,7 +115,7 @@ def enqueue(
             if cause is None:
                 asking.append(group)
     if Action.ENQUEUE in snapshot.policy.actions and any(group.min_resources for group in asking):
-        gate = _gate(snapshot, ordered, asking, cluster, accounts)
+        gate = _gate(snapshot, ordered, asking, cluster, accounts, may_start)
         giving = giving_queues(snapshot, accounts) if Action.RECLAIM in snapshot.policy.actions else set()
         quotas = QuotaRoom(snapshot.quotas, ordered, snapshot.groups)
         answers |= _ask(snapshot, gate, asking, giving, quotas, reservations, now)
@@ -142,7 +145,7 @@ def _ask(
             yield group.key, exceeded
             turns.end()
             continue
-        claim = Claim(priorities[turn.gang], group.queue, _rest(group), 1, 1)
+        claim = Claim(priorities[turn.gang], group.queue, rest_of(group), 1, 1)
         wanted = group.min_resources or ()
         cause = gate.ask(wanted, claim)
         is_promised = (giving and gate.is_deserved(group.queue, wanted)) or _is_due(
@@ -178,7 +181,7 @@ def _behind(
         account = accounts.get(group.queue)
         if account is None or not account.fifo:
             continue
-        if cause is not None and cause.reason in _KEPT_OUT:
+        if cause is not None and cause.reason in KEPT_OUT:
             first.setdefault(group.queue, group)
         elif group.queue in first and group.key not in answers and group.ready() < max(group.min_member, 1):
             yield group.key, _order_cause(first[group.queue])
@@ -201,11 +204,12 @@ def _gate(
     asking: Iterable[Group],
     cluster: Cluster,
     accounts: Mapping[str, Account],
+    may_start: Callable[[Group], bool],
 ) -> Gate:
     used = list(_used(snapshot))
     priorities = {snapshot.priority_of(group.priority_class) for group in asking}
     room = _room_of_cluster(snapshot, cluster, used)
-    return Gate(accounts, room, [*used, *_expected(snapshot, ordered, room)], priorities)
+    return Gate(accounts, room, [*used, *_expected(snapshot, ordered, room, may_start)], priorities)
 
 
 def _room_of_cluster(snapshot: Snapshot, cluster: Cluster, used: Iterable[Claim]) -> ClusterRoom:
@@ -240,8 +244,10 @@ def _used(snapshot: Snapshot) -> Iterator[Claim]:
             yield Claim(snapshot.priority_of(name), queue, _request(shape), count)
 
 
-def _expected(snapshot: Snapshot, ordered: Iterable[Group], room: ClusterRoom) -> list[Claim]:
-    """Return what groups that were let in before may still take; nothing of those that the whole cluster could not hold."""
+def _expected(
+    snapshot: Snapshot, ordered: Iterable[Group], room: ClusterRoom, may_start: Callable[[Group], bool]
+) -> list[Claim]:
+    """Return what groups that were let in before may still take; nothing of those that cannot start, were the cluster empty."""
     untouched: Counter[tuple[int, str, Minimum]] = Counter()
     claims: list[Claim] = []
     for group in ordered:
@@ -249,11 +255,11 @@ def _expected(snapshot: Snapshot, ordered: Iterable[Group], room: ClusterRoom) -
             continue
         if group.key in snapshot.reserved:
             continue
-        if not _is_held_by(room, group.min_resources):
+        if not _is_held_by(room, group.min_resources) or not may_start(group):
             continue
         priority = snapshot.priority_of(group.priority_class)
         if group.shapes or group.barred:
-            claims.append(Claim(priority, group.queue, _rest(group), 1, 1))
+            claims.append(Claim(priority, group.queue, rest_of(group), 1, 1))
         else:
             untouched[priority, group.queue, group.min_resources] += 1
     return claims + [Claim(*key[:2], dict(key[2]), times, times) for key, times in untouched.items()]
@@ -265,7 +271,7 @@ def _is_held_by(room: ClusterRoom, minimum: Minimum) -> bool:
     return all(amount <= (0 if column is None else room.size[column]) for column, amount in columns)
 
 
-def _rest(group: Group) -> Amounts:
+def rest_of(group: Group) -> Amounts:
     """Return the part of a group's minResources that its pods do not hold yet and that may be placed."""
     rest = dict(group.min_resources or ())
     if not group.shapes and not group.barred:

@@ -69,7 +69,7 @@ def evictable(
 
 def _spare_by_role(group: Group, going: Collection[str]) -> dict[str, int]:
     """Return how many pods each role with a minimum has beyond that."""
-    minima = (group.view.spec.min_task_member if group.view else None) or {}
+    minima = group.roles
     if sum(minima.values()) > group.min_member:
         return {}
     gone = [group.holders[key].role for key in going if key in group.holders]

@@ -212,7 +212,7 @@ def _rank(pod: Pod) -> tuple[int, int, str]:
 
 def _role_minima(group: Group) -> dict[str, int]:
     """Return how many more pods each role must get; empty when roles set no minimum."""
-    minima = (group.view.spec.min_task_member if group.view else None) or {}
+    minima = group.roles
     if _is_over(group) or sum(minima.values()) > group.min_member:
         return {}
     missing = {role: least - group.ready_roles[role] for role, least in minima.items()}

@@ -104,6 +104,8 @@ class Cluster:
     weights: Weights | None = None
     hyper_nodes: HyperNodes | None = None
     packed: tuple[Amount, ...] = ()
+    when_empty: dict[int, int] = field(default_factory=dict)
+    """How many pods of a class would fit if nothing else ran, of those of which it was asked (`scheduler.engine.explain`)."""
 
     def has_rules(self, gang: Gang) -> bool:
         """Tell whether some pods of a gang have rules about other pods."""

@@ -144,7 +144,9 @@ def _least(cluster: Cluster, gang: Gang, column: int) -> int:
 
 def on_empty_nodes(cluster: Cluster, number: int) -> int:
     """Return how many pods of a class would fit if nothing else ran."""
-    return int(rooms_when_empty(cluster, number).sum())
+    if (known := cluster.when_empty.get(number)) is None:
+        known = cluster.when_empty[number] = int(rooms_when_empty(cluster, number).sum())
+    return known
 
 
 def rooms_when_empty(cluster: Cluster, number: int) -> Vector:

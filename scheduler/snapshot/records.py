@@ -12,7 +12,7 @@ from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import msgspec
 
@@ -237,6 +237,11 @@ class Group:
             if value is not None:
                 return max(value, 0)
         return 0
+
+    @property
+    def roles(self) -> Mapping[str, int]:
+        """The least pods of each of its tasks, as far as it says so."""
+        return (self.view.spec.min_task_member if self.view else None) or {}
 
     @property
     def total(self) -> int:

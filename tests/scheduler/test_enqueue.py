@@ -281,8 +281,12 @@ def backlog(asked):
     ]
 
 
+GATE = configuration("actions: enqueue\ntiers: [{plugins: [{name: overcommit}]}]")
+
+
 def let_in(ceilings, groups):
-    world = World(node("n1", cpu=str(CLUSTER)), priority_class("high", 5), *queues(ceilings), *groups)
+    """Return whom the gate lets in by itself, where nothing is placed."""
+    world = World(node("n1", cpu=str(CLUSTER)), priority_class("high", 5), GATE, *queues(ceilings), *groups)
     world.cycle()
     return inside(world), world
 
@@ -354,6 +358,125 @@ def test_without_a_queue_nobody_enters_later(ceilings, asked, where):
     others = [(r, obj) for r, obj in groups if obj["spec"]["queue"] != where]
     names = {obj["metadata"]["name"] for _, obj in others}
     assert let_in(ceilings, others)[0] >= entered & names
+
+
+# Idle room
+
+HOPELESS = {
+    "a pod larger than any node": {"cpu": "17"},
+    "a label that no node has": {"nodeSelector": {"gpu": "a100"}},
+    "two pods of a port on one node": {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}], "nodeSelector": {"only": "one"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", HOPELESS.values(), ids=HOPELESS)
+def test_those_that_can_never_start_hold_up_nobody(spec):
+    """They entered, and have shown what they are: more of them than the cluster holds, and one more job elsewhere."""
+    spec = dict(spec)
+    cpu = spec.pop("cpu", "8")
+    hopeless = [
+        each
+        for number in range(15)
+        for each in (
+            group(f"h{number}", 2, minResources={"cpu": str(2 * int(cpu))}),
+            *(pod(f"h{number}-{i}", f"h{number}", "", requests={"cpu": cpu}, **spec) for i in range(2)),
+        )
+    ]
+    nodes = [node(f"n{i}", cpu="16", labels={"only": "one" if i == 0 else "no"}) for i in range(8)]
+    world = World(*nodes, queue(), queue("other"), *hopeless, asking("gang", 16, queue="other"))
+    world.cycle(seconds=11)
+    assert "gang" in inside(world)
+
+
+def test_whoever_waits_for_room_elsewhere_keeps_no_room_idle():
+    """The gang may be on two nodes alone, of which one is in use: nine others stand still unless somebody is let in for them."""
+    nodes = [node(f"n{i}", cpu="8", labels={"zone": "a" if i < 2 else "b"}) for i in range(11)]
+    patient = [pod(f"p{i}-0", f"p{i}", "8", nodeSelector={"zone": "a"}) for i in range(14)]
+    world = World(
+        *nodes, queue(), queue("other"),
+        *(group(f"p{i}", minResources={"cpu": "8"}) for i in range(14)), *patient,
+        *(asking(f"o{i:02}", 8, minimum=8, queue="other", minTaskMember={"main": 8}) for i in range(12)),
+    )  # fmt: skip
+    world.cycle(seconds=11)
+    assert {name for name in inside(world) if name.startswith("o")} == {f"o{i:02}" for i in range(9)}
+
+
+def test_room_in_which_pods_of_that_size_do_not_fit_lets_nobody_in():
+    """So no pods are made for a backlog because a little is free on each node."""
+    nodes = [node(f"n{i}", cpu="4") for i in range(8)]
+    running = [pod(f"r{i}", "r", "3", node=f"n{i}", phase="Running") for i in range(8)]
+    waits = [
+        each
+        for i in range(3)
+        for each in (group(f"w{i}", minResources={"cpu": "4"}), pod(f"w{i}-0", f"w{i}", "4"))
+    ]
+    world = World(
+        *nodes, queue(), group("r", phase="Running"), *running, *waits,
+        asking("equal", 8, minimum=4, minTaskMember={"main": 4}),
+        asking("mixed", 6, minimum=4, minTaskMember={"main": 1, "more": 3}),
+    )  # fmt: skip
+    world.cycle(seconds=11)
+    assert inside(world) == {"w0", "w1", "w2", "mixed"}
+
+
+def test_those_whose_pods_are_being_made_come_before_whoever_is_let_in_for_idle_room():
+    world = World(node("n1", cpu="10"), queue(), group("in", minResources={"cpu": "10"}), asking("out", 4))
+    world.cycle()
+    assert inside(world) == {"in"}
+    world.cycle(seconds=11)
+    assert inside(world) == {"in", "out"}, "nobody makes them"
+
+
+def test_a_quota_that_has_room_for_one_lets_one_in_for_idle_room():
+    quota = {
+        "metadata": {"name": "q", "namespace": "ns"},
+        "spec": {"hard": {"cpu": "28"}},
+        "status": {"hard": {"cpu": "28"}},
+    }
+    waits = [pod(f"w{i}-0", f"w{i}", "12", nodeSelector={"zone": "a"}) for i in range(2)]
+    world = World(
+        node("n1", cpu="12", labels={"zone": "a"}), node("n2", cpu="12"), queue(), (resources.RESOURCE_QUOTAS, quota),
+        pod("f", "", "12", node="n1", phase="Running", scheduler="other"),
+        *(group(f"w{i}", minResources={"cpu": "12"}) for i in range(2)), *waits, asking("g0", 3), asking("g1", 3),
+    )  # fmt: skip
+    world.cycle(seconds=11)
+    assert inside(world) - {"w0", "w1"} == {"g0"}
+
+
+some_jobs = st.lists(
+    st.tuples(st.sampled_from(LEAVES), st.integers(1, 9), st.sampled_from(["", "high"]), st.sampled_from(["", "", "typo", "n1"])),
+    max_size=14,
+)  # fmt: skip
+
+
+@examples(150)
+@given(limits, some_jobs)
+def test_no_room_is_idle_while_somebody_is_kept_out_for_whom_it_is_enough(ceilings, asked):
+    """Whatever those that entered wait for: none of their labels, or their own node. Asked of the nodes and the queues themselves."""
+    groups = backlog([each[:3] for each in asked])
+    nodes = [node(name, cpu=str(CLUSTER // 2), labels={"own": name}) for name in ("n1", "n2")]
+    world = World(*nodes, priority_class("high", 5), *queues(ceilings), *groups)
+    for _ in range(30):
+        for (_, obj), (_, cpu, _, place) in zip(groups, asked, strict=True):
+            name = obj["metadata"]["name"]
+            if name in inside(world) and ("pods", "ns", f"{name}-0") not in world.objects:
+                world.put(
+                    pod(f"{name}-0", name, str(cpu), **({"nodeSelector": {"own": place}} if place else {}))
+                )
+        world.cycle(seconds=1)
+        world.gone()
+    use, free = Counter(), {"n1": CLUSTER // 2, "n2": CLUSTER // 2}
+    sizes = {obj["metadata"]["name"]: of(obj) for _, obj in groups}
+    for name, at in world.where().items():
+        where, cpu, _ = sizes[name.removesuffix("-0")]
+        free[at] -= cpu
+        use.update(dict.fromkeys(ABOVE[where], cpu))
+    for name in sizes:
+        if world.status(name).get("phase") != "Pending":
+            continue
+        where, cpu, _ = sizes[name]
+        is_below = all(not ceilings.get(each) or use[each] + cpu <= ceilings[each] for each in ABOVE[where])
+        assert cpu > max(free.values()) or not is_below
 
 
 FULL = [

@@ -688,13 +688,13 @@ def group_forgotten(put):
     "after the clock was set back a gang says only when it shows the same time that pods of it are missing"
 )
 def gang_waits_for_clock(put):
-    from scheduler.cycle import cycle
+    from scheduler.cycle import cycle, waits
 
-    def grace(self, group):
-        due = group.changed + cycle.GRACE_MS
-        return due if due > self._now else None
+    def made_until(group, now):
+        due = group.changed + waits.GRACE_MS
+        return due if due > now else None
 
-    put(cycle._Cycle, "_grace", grace)
+    put(cycle, "made_until", made_until)
 
 
 @plant("after the clock was set back a queue's counters stay as they are until it shows the same time again")

@@ -1,0 +1,112 @@
+"""Who is let in although the gate keeps him out: whose minimum would be placed on what is left when all others have been placed.
+
+The gate (`scheduler.cycle.enqueue`) counts what groups that entered may still take, so that pods are made for about as much as the cluster
+holds. That must keep no room idle: those that entered may wait for something else, for long or for ever.
+
+A group that is outside has no pods, so others stand in for them: as many as must start, each with its part of minResources, on all nodes that
+take pods. Where they may be of several kinds they are cut to pieces, as large and small ones may fit together where equal ones do not. So a group
+may be let in whose own pods find no room in the end, which only they can show. Groups whose pods are being made come first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kube.kinds.scheduling import PodGroupPhase
+from scheduler.cycle.enqueue import KEPT_OUT, rest_of
+from scheduler.cycle.quotas import QuotaRoom
+from scheduler.cycle.waits import made_until
+from scheduler.engine.accounts import copied
+from scheduler.engine.cluster import Cluster, PodClass
+from scheduler.engine.gang import Bin, Gang, GangStep
+from scheduler.engine.place import Placer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scheduler.engine.accounts import Account
+    from scheduler.engine.cause import Cause
+    from scheduler.snapshot.records import Group
+    from scheduler.snapshot.snapshot import Snapshot
+
+PIECES = 8
+"""How many a pod is cut to where those of its group may differ."""
+
+
+def entrants(
+    snapshot: Snapshot,
+    ordered: Sequence[Group],
+    answers: Mapping[str, Cause | None],
+    cluster: Cluster,
+    accounts: Mapping[str, Account],
+    pods: int,
+    now: int,
+) -> list[str]:
+    """Return the keys of the groups that are let in after all; nothing is charged to the cluster and the accounts, which are as after placing.
+
+    ordered are the groups that wait, answers what the gate said of those that are outside, in its order. pods is the column of `pods`.
+    """
+    outside = [
+        snapshot.groups[key]
+        for key, cause in answers.items()
+        if cause is not None and cause.entering and not cause.never and cause.reason in KEPT_OUT
+    ]
+    if not outside:
+        return []
+    room = _Room(snapshot, cluster, accounts, pods)
+    quotas = QuotaRoom(snapshot.quotas, ordered, snapshot.groups)
+    for group in ordered:
+        if group.phase == PodGroupPhase.INQUEUE:
+            if made_until(group, now) is not None and len(group.pending) < group.min_member - group.ready():
+                room.take(group)
+        elif group.key in answers and answers[group.key] is None:
+            room.take(group)
+            quotas.admit(group)
+    found = []
+    for group in outside:
+        if quotas.refusal(group) is None and room.take(group):
+            quotas.admit(group)
+            found.append(group.key)
+    return found
+
+
+class _Room:
+    """What is idle: a copy of the nodes and of the accounts of queues, on which pods stand in for those that are not made yet."""
+
+    def __init__(
+        self, snapshot: Snapshot, cluster: Cluster, accounts: Mapping[str, Account], pods: int
+    ) -> None:
+        self._nodes, self._pods = snapshot.nodes, pods
+        self._accounts = copied(accounts, charged=True)
+        self._classes: dict[int, PodClass] = {}
+        self._cluster = Cluster(cluster.allocatable, cluster.free.copy(), self._classes)
+        self._placer = Placer(self._cluster, pods=pods)
+        self._verdicts = np.where(snapshot.nodes.taking_pods(), 0, 1).astype(np.int16)
+        self._left = np.maximum(cluster.free, 0)[self._verdicts == 0].sum(axis=0)
+        self._numbers: dict[bytes, int] = {}
+        self._failed: set[tuple[object, ...]] = set()
+
+    def take(self, group: Group) -> bool:
+        """Place pods for the minimum of a group, or for what it has not got of that; tell whether there was room for all."""
+        rest = rest_of(group)
+        missing = max(group.min_member - group.ready(), 1)
+        is_mixed = missing > 1 and len(group.roles) != 1
+        likeness = group.queue, tuple(rest.items()), missing, is_mixed
+        if likeness in self._failed or group.queue not in self._accounts:
+            return False
+        whole = self._nodes.amounts(rest)
+        pieces = missing * PIECES if is_mixed else missing
+        request = whole // pieces
+        if not is_mixed and self._pods >= 0:
+            request[self._pods] = 1
+        number = self._numbers.setdefault(request.tobytes(), len(self._numbers))
+        if number not in self._classes:
+            self._classes[number] = PodClass(request, self._verdicts)
+        gang = Gang((Bin(number, pieces),), (GangStep(pieces, (0,)),), self._accounts[group.queue])
+        if (whole > self._left).any() or self._placer.place_minimum(gang).short is not None:
+            self._failed.add(likeness)
+            return False
+        self._left -= request * pieces
+        return True
