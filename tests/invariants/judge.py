@@ -6,6 +6,7 @@ from tests.invariants import (
     commands,
     evictions,
     gangs,
+    idle,
     jobs,
     log,
     made,
@@ -33,6 +34,7 @@ MODULES = (
     ownership,
     commands,
     waiting,
+    idle,
 )
 INVARIANTS = tuple(invariant for module in MODULES for invariant in module.INVARIANTS)
 LAG_MS = 5000  # a cycle over a large cluster takes seconds, and decides by what it read when it began

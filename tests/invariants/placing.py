@@ -26,6 +26,8 @@ class WaitingSpec(View):
     node_selector: dict[str, str] = {}
     affinity: Any = None
     tolerations: list[Toleration] = []
+    topology_spread_constraints: list[Any] = []
+    containers: list[dict[str, Any]] = []
     scheduling_gates: list[Any] = []
 
 
@@ -45,6 +47,18 @@ class WaitingPod(View):
     def is_gated(self):
         """Whether a scheduling gate holds it back."""
         return bool(self.spec.scheduling_gates)
+
+    @property
+    def has_rules(self):
+        """Whether it matters to it which other pods are on a node."""
+        spec = self.spec
+        affinity = spec.affinity or {}
+        return bool(
+            spec.topology_spread_constraints
+            or affinity.get("podAffinity")
+            or affinity.get("podAntiAffinity")
+            or any(port.get("hostPort") for each in spec.containers for port in each.get("ports") or ())
+        )
 
     @property
     def told(self):

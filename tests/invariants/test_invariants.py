@@ -22,6 +22,7 @@ from tests.invariants.writing import AT, Log
 LATER = AT + 60_000
 LONG_AGO = "2027-01-15T07:00:00Z"
 SOON, LATE = "2027-01-15T09:00:00Z", "2027-01-15T10:00:00Z"
+FOR_ROOM = {"told": "Waits for room.", "reason": "NotEnoughResources"}
 NO_ROOM = "The pod does not fit yet: it needs 1 CPU, the most free on one node is 0 CPU (n)."
 
 
@@ -90,6 +91,22 @@ def evicting(*numbers, minimum=2, waits="h"):
     for n in numbers:
         log.pod(f"p{n}", group="g", deleted=SOON)
     return log.queue()
+
+
+def outside(cpu="4", queue="default"):
+    """A group that was kept out, which asks for two pods of two CPUs each, or more, beside nodes of four."""
+    log = Log().node(cpu="2").node("m", cpu="2").queue("default", pending=int(queue == "default"))
+    return log.group(
+        minimum=2, queue=queue, phase="Pending", roles={"main": 2}, asks={"cpu": cpu}, **FOR_ROOM
+    )
+
+
+def patient():
+    """A gang for which room is kept on a node where half of it is in use, beside one with three free CPUs."""
+    log = Log().node(cpu="4").node("m", cpu="3")
+    log.queue("default", inqueue=2, allocated={"cpu": "2", "pods": "1"})
+    log.pod("r", cpu="2").pod("r", cpu="2", node="n", phase="Running")
+    return log.group(kept="Kept for 1h0m0s at most; on n: 1", **FOR_ROOM).pod("p", group="g", cpu="4")
 
 
 def in_queue(capability, **pod):
@@ -581,6 +598,23 @@ UNSETTLED = [
         "no room means no room",
         "room for 4 of 1 such pods",
     ),
+    (lambda: outside(), "idle room is given out", "there is idle room for its 2 pods"),
+    (lambda: outside("2").queue("vip", guarantee={"cpu": "2"}), "idle room is given out", "idle room"),
+    (
+        lambda: patient().group("h", **FOR_ROOM).pod("h0", group="h"),
+        "idle room is given out",
+        "idle room for its 1",
+    ),
+    (
+        lambda: (
+            patient()
+            .queue("vip", guarantee={"cpu": "1"})
+            .group("h", **FOR_ROOM)
+            .pod("h0", group="h", cpu="2")
+        ),
+        "idle room is given out",
+        "idle room for its 1",
+    ),
     (
         lambda: Log().node().pod().pod(node="n", phase="Pending"),
         "bound pods begin",
@@ -717,6 +751,14 @@ SETTLED = {
     "pods beyond a minimum that runs": lambda: Log().node(cpu="1").group(phase="Running").pod("a", group="g")
     .pod("a", group="g", node="n", phase="Running")
     .pod("b", group="g", status={"conditions": [{"type": "PodScheduled", "status": "False", "message": NO_ROOM}]}),
+    "room that is guaranteed to others": lambda: outside().queue("vip", guarantee={"cpu": "3"}),
+    "room above a queue that is full": lambda: outside(queue="q").queue("above", capability={"cpu": "1"}).queue(parent="above", pending=1),
+    "room on nodes that is too little for one pod": lambda: outside(cpu="6"),
+    "room that is kept": lambda: patient().group("h", **FOR_ROOM).pod("h0", group="h", cpu="4"),
+    "room that is kept on one node and guaranteed on the other": lambda: patient().queue("vip", guarantee={"cpu": "2"})
+    .group("h", **FOR_ROOM).pod("h0", group="h", cpu="2"),
+    "room behind one that waits for others to end": lambda: outside()
+    .group("h", told="2 pods are asked to end", reason="WaitingForVictims").queue("default", pending=1, inqueue=1),
     "a pod whose container cannot be made": lambda: Log().node().pod().pod(
         node="n", phase="Pending",
         status={"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "CreateContainerConfigError"}}}]},

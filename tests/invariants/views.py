@@ -241,6 +241,9 @@ class GroupSpec(View):
     min_members: int | None = None
     num_member: int | None = None
     min_task_member: dict[str, int] = {}
+    min_resources: dict[str, Any] = {}
+    network_topology: dict[str, Any] = {}
+    sub_group_policy: list[Any] = []
     queue: str = ""
 
 
@@ -464,6 +467,8 @@ class QueueSpec(View):
     state: str = ""
     parent: str = ""
     capability: dict[str, Any] = {}
+    guarantee: dict[str, Any] = {}
+    dequeue_strategy: str = ""
 
 
 class QueueStatus(View):
@@ -489,6 +494,12 @@ class Queue(View):
     def capability(self):
         """What its pods may use at most; a resource that is not named is not limited."""
         return {name: max(amount, 0) for name, amount in readable(self.spec.capability).items()}
+
+    @property
+    def guarantee(self):
+        """What is kept for its pods, and lent to nobody."""
+        kept = self.spec.guarantee.get("resource") or {}
+        return {name: max(amount, 0) for name, amount in readable(kept).items()}
 
 
 class NamespaceNotes(View):

@@ -84,10 +84,20 @@ class Log:
         told = {**(status or {}), **({"phase": phase} if phase else {})}
         return self.put(PODS, name, meta=meta, spec=spec, **({"status": told} if told else {}))
 
-    def group(self, name="g", minimum=1, *, phase="Inqueue", queue="default", meta=None, told="", roles=None):
-        condition = {"type": "Unschedulable", "status": "True", "message": told}
-        status = {"phase": phase, "conditions": [condition] if told else []}
-        spec = {"minMember": minimum, "queue": queue, "minTaskMember": roles or {}}
+    def group(
+        self, name="g", minimum=1, *, phase="Inqueue", queue="default", meta=None, told="", reason="", kept="", roles=None, asks=None
+    ):  # fmt: skip
+        condition = {"type": "Unschedulable", "status": "True", "message": told, "reason": reason}
+        conditions = [condition] if told else []
+        if kept:
+            conditions.append({"type": "Reserved", "status": "True", "reason": "RoomKept", "message": kept})
+        status = {"phase": phase, "conditions": conditions}
+        spec = {
+            "minMember": minimum,
+            "queue": queue,
+            "minTaskMember": roles or {},
+            "minResources": asks or {},
+        }
         return self.put(GROUPS, name, meta=meta, spec=spec, status=status)
 
     def job(
@@ -109,8 +119,11 @@ class Log:
         state = {"state": {"phase": phase}} if phase else {}
         return self.put(JOBS, name, spec=spec, status={"minAvailable": minimum, **state, **status})
 
-    def queue(self, name="q", state="Open", *, wish="", parent="root", capability=None, **status):
+    def queue(
+        self, name="q", state="Open", *, wish="", parent="root", capability=None, guarantee=None, **status
+    ):
         spec = {"state": wish or state, "parent": parent, "capability": capability or {}}
+        spec["guarantee"] = {"resource": guarantee or {}}
         return self.put(QUEUES, name, spec=spec, status={"state": state, **status})
 
     def quota(self, **hard):
