@@ -16,6 +16,8 @@ _MOUNTS = {
     "root": "a root directory and users of their own",
 }
 
+_LANDLOCK = "Linux 5.19 or newer, with landlock among the kernel's lsm="
+
 
 def holds(wall: Wall) -> bool:
     """Whether pods are kept from the cluster's files and from each other.
@@ -42,10 +44,54 @@ def describe(wall: Wall) -> str:
         layers.append("a filter of system calls")
     if not holds(wall):
         who = "root may" if wall.root else "the user may who runs the cluster"
-        return f"{NONE}pods reach what {who}" + _list("; there is only ", layers)
+        return (
+            f"{NONE}pods reach what {who}"
+            + _list("; there is only ", layers)
+            + f". To have one, {remedy(wall)}"
+        )
     apart = wall.landlock >= SCOPES_ABI or wall.pids
     signals = "" if apart else "; pods may send signals to each other and to the cluster's processes"
-    return _list(f"{HOLDS}: ", layers) + signals
+    return _list(f"{HOLDS}: ", layers) + _list("; without ", _lacking(wall)) + signals
+
+
+def _lacking(wall: Wall) -> list[str]:
+    """Return the layers that a wall that holds does not have."""
+    has = {
+        "a root directory of their own": wall.mounts != "none",
+        "processes of their own": wall.pids and wall.mounts != "none",
+        "a network for each namespace": bool(wall.networks),
+        "Landlock": bool(wall.landlock),
+        "a filter of system calls": wall.seccomp,
+    }
+    return [words for words, there in has.items() if not there]
+
+
+def remedy(wall: Wall) -> str:
+    """Return what an administrator can do where there is no wall, as he is told to."""
+    ways = [_way_to_mounts(wall)]
+    if wall.root and wall.landlock:
+        ways.insert(0, "start the cluster as an ordinary user")
+    elif not wall.root and not wall.old:
+        ways.append(f"have Landlock ({_LANDLOCK})")
+    return ", or ".join(ways)
+
+
+def _way_to_mounts(wall: Wall) -> str:
+    if wall.old:
+        return "run Linux 5.15 or newer: this kernel, or the filter of an engine round the cluster, has no mount_setattr(2)"
+    who, more = (
+        ("root", "")
+        if wall.root
+        else (
+            "users",
+            " Debian: sysctl kernel.unprivileged_userns_clone=1;"
+            " Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile that allows them;",
+        )
+    )
+    return (
+        f"let {who} make user namespaces (sysctl user.max_user_namespaces;{more}"
+        " in a container: its engine's filter has to allow them)"
+    )
 
 
 def missing(wall: Wall) -> list[str]:
@@ -53,14 +99,12 @@ def missing(wall: Wall) -> list[str]:
     found = []
     if wall.mounts == "none" and wall.root:
         found.append(
-            "a root directory and users of their own: only administrators' pods run. Start the cluster as an ordinary"
-            " user, or let root make user namespaces (sysctl user.max_user_namespaces), on Linux 5.15 or newer"
+            f"a root directory and users of their own: only administrators' pods run. To change that, {remedy(wall)}"
         )
     elif wall.mounts == "none":
         found.append(
-            "a root directory of their own: sockets whose path is known, /tmp and shared memory are open. Let users make user"
-            " namespaces (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile that allows them;"
-            " in a container: its engine's filter has to allow them), on Linux 5.15 or newer"
+            "a root directory of their own: sockets whose path is known, /tmp and shared memory are open."
+            f" To have it, {_way_to_mounts(wall)}"
         )
     elif not wall.pids:
         found.append(
@@ -69,14 +113,12 @@ def missing(wall: Wall) -> list[str]:
         )
     if wall.mounts != "none" and not wall.networks:
         found.append(
-            "a network for each namespace: pods share the addresses of this machine, and reach what listens on its loopback."
-            " Install pasta (Debian, Ubuntu: passt) or slirp4netns, with a /dev/net/tun that everybody may open;"
-            " VOLCANO_UI_POD_NETWORK=closed needs neither"
+            "a network for each namespace: pods share the addresses of this machine, and reach what listens on its loopback. It takes network namespaces that ordinary users may make"
+            " (sysctl user.max_net_namespaces, and user namespaces), and pasta (Debian, Ubuntu: passt) or slirp4netns,"
+            " with a /dev/net/tun that everybody may open; VOLCANO_UI_POD_NETWORK=closed takes no such program"
         )
     if not wall.landlock:
-        found.append(
-            "Landlock, a second wall round files: Linux 5.19 or newer, with landlock among the kernel's lsm="
-        )
+        found.append(f"Landlock, a second wall round files: {_LANDLOCK}")
     elif wall.landlock < SCOPES_ABI and not wall.pids:
         found.append("signals and sockets without a path that end at the wall: Linux 6.12 or newer")
     if not wall.seccomp:

@@ -216,14 +216,9 @@ def _check_wall(pod: Pod, means: Means) -> None:
     """Refuse a pod that could do all that the user may who runs the cluster, unless it is its administrators' anyway."""
     if walls.holds(means.wall) or settings.ALLOW_UNWALLED or means.lookup.is_administrators(pod):
         return
-    remedy = (
-        "its administrator can start the cluster as an ordinary user, or allow root to make user namespaces (user.max_user_namespaces)"
-        if means.wall.root
-        else "its administrator can provide Landlock (Linux 5.19 or newer) or user namespaces"
-    )
     raise environment.ConfigError(
         "this machine has no wall between pods and the cluster, so it runs pods of administrators of all namespaces only; "
-        f"{remedy}, or allow pods of everybody with VOLCANO_UI_ALLOW_UNWALLED=1"
+        f"to change that, its administrator can {walls.remedy(means.wall)}; VOLCANO_UI_ALLOW_UNWALLED=1 allows pods of everybody"
     )
 
 

@@ -78,6 +78,7 @@ class Wall(NamedTuple):
     networks: str = (
         ""  # which networks of their own containers may have: "closed", "open" ones, or "" for none
     )
+    old: bool = False  # without mounts: whether the kernel lacks what it takes for them, whoever asks
 
     def encode(self) -> str:
         """Return the layers as text."""

@@ -122,6 +122,7 @@ def _probe(staging: str) -> Wall:
         landlock=abi if abi and _works(partial(_try_landlock, abi, staging)) else 0,
         seccomp=bool(seccomp.known()) and _works(_try_seccomp),
         root=os.geteuid() == 0,
+        old=found.mounts == "none" and not linux.can_restrict_mounts(),
     )
 
 

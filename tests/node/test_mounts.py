@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from node.shim import control_socket, tree
-from node.shim.order import Bind
+from node.shim.order import Bind, Wall
 from tests.node import as_nobody, escapes
 from tests.waiting import HANG_S, until
 
@@ -215,24 +215,26 @@ class TestProcesses:
 @pytest.mark.skipif(os.geteuid() != 0, reason="it is about root")
 def test_root_that_may_make_no_user_namespace_has_no_wall_for_others(tmp_path):
     """In a namespace of its own, whose limit it may set."""
+    unshare = ("unshare", "--user", "--map-root-user")
+    found = probed(tmp_path, "open('/proc/sys/user/max_user_namespaces', 'w').write('0')", unshare)
+    assert (found.mounts, found.root, found.old) == ("none", True, False)
+
+
+def test_kernel_without_the_calls_for_mounts_is_told_from_one_that_forbids_them(tmp_path):
+    """By a number that no kernel has, which is what the call's own is to Linux before 5.12."""
+    found = probed(tmp_path, "from node.shim import linux; linux._MOUNT_SETATTR = 9999")
+    assert (found.mounts, found.old) == ("none", True)
+
+
+def probed(folder, before, beneath=()):
+    """Return the wall that a process finds, which runs a statement before."""
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]);"
-        "open('/proc/sys/user/max_user_namespaces', 'w').write('0');"
-        "from node.shim import spawner; print(spawner._probe(sys.argv[2]))"
+        f"import sys; sys.path.insert(0, sys.argv[1]); {before};"
+        "from node.shim import spawner; print(spawner._probe(sys.argv[2]).encode())"
     )
-    command = [
-        "unshare",
-        "--user",
-        "--map-root-user",
-        sys.executable,
-        "-c",
-        program,
-        str(as_nobody.PROJECT),
-        str(tmp_path),
-    ]
+    command = [*beneath, sys.executable, "-c", program, str(as_nobody.PROJECT), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
-    assert done.stdout.startswith("Wall(mounts='none'")
-    assert "root=True" in done.stdout
+    return Wall.decode(done.stdout)
 
 
 AS_NOBODY = """

@@ -51,30 +51,62 @@ def test_link_beside_programs_is_not_followed(home, monkeypatch):
     assert read == {"tools/bin"}
 
 
+TO_ROOT = "let root make user namespaces (sysctl user.max_user_namespaces; in a container: its engine's filter has to allow them)"
+TO_USERS = (
+    "let users make user namespaces (sysctl user.max_user_namespaces; Debian: sysctl kernel.unprivileged_userns_clone=1;"
+    " Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile that allows them;"
+    " in a container: its engine's filter has to allow them)"
+)
+NEWER = "run Linux 5.15 or newer: this kernel, or the filter of an engine round the cluster, has no mount_setattr(2)"
+
+
 @pytest.mark.parametrize(
     ("wall", "holds", "says"),
     [
         pytest.param(
             Wall("user", 7, True), True,
-            "holds: Landlock (ABI 7), a root directory of their own, a filter of system calls", id="all",
+            "holds: Landlock (ABI 7), a root directory of their own, a filter of system calls; without processes of their own,"
+            " a network for each namespace", id="all",
         ),
         pytest.param(
-            Wall("none", 4, False), True, "holds: Landlock (ABI 4); pods may send signals to each other and to the cluster's processes", id="old Landlock",
+            Wall("none", 4, False), True, "holds: Landlock (ABI 4); without a root directory of their own, processes of their own, a network for each namespace,"
+            " a filter of system calls; pods may send signals to each other and to the cluster's processes", id="old Landlock",
         ),
         pytest.param(
             Wall("user", 0, True), True,
-            "holds: a root directory of their own, a filter of system calls; pods may send signals to each other and to the cluster's processes",
+            "holds: a root directory of their own, a filter of system calls; without processes of their own,"
+            " a network for each namespace, Landlock; pods may send signals to each other and to the cluster's processes",
             id="no Landlock",
         ),
         pytest.param(
             Wall("none", 7, True, root=True), False,
-            "none: pods reach what root may; there is only Landlock (ABI 7), a filter of system calls", id="root without users of their own",
+            "none: pods reach what root may; there is only Landlock (ABI 7), a filter of system calls. To have one, start the cluster as"
+            f" an ordinary user, or {TO_ROOT}", id="root without users of their own",
         ),
         pytest.param(
             Wall("root", 0, False, pids=True, root=True), True,
-            "holds: a root directory and users of their own, processes of their own", id="root",
+            "holds: a root directory and users of their own, processes of their own; without a network for each namespace,"
+            " Landlock, a filter of system calls", id="root",
         ),
-        pytest.param(Wall(), False, "none: pods reach what the user may who runs the cluster", id="none"),
+        pytest.param(
+            Wall("user", 7, True, pids=True, networks="pasta"), True,
+            "holds: Landlock (ABI 7), a root directory of their own, processes of their own,"
+            " a network for each namespace with a way out by pasta, a filter of system calls", id="whole",
+        ),
+        pytest.param(
+            Wall(), False,
+            f"none: pods reach what the user may who runs the cluster. To have one, {TO_USERS}, or have Landlock"
+            " (Linux 5.19 or newer, with landlock among the kernel's lsm=)", id="none",
+        ),
+        pytest.param(
+            Wall(seccomp=True, root=True, old=True), False,
+            f"none: pods reach what root may; there is only a filter of system calls. To have one, {NEWER}", id="root on an old kernel",
+        ),
+        pytest.param(
+            Wall(seccomp=True, old=True), False,
+            f"none: pods reach what the user may who runs the cluster; there is only a filter of system calls. To have one, {NEWER}",
+            id="old kernel",
+        ),
     ],
 )  # fmt: skip
 def test_a_wall_in_words(wall, holds, says):
