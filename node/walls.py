@@ -48,10 +48,17 @@ def describe(wall: Wall) -> str:
             f"{NONE}pods reach what {who}"
             + _list("; there is only ", layers)
             + f". To have one, {remedy(wall)}"
+            + _unconnected(wall)
         )
     apart = wall.landlock >= SCOPES_ABI or wall.pids
     signals = "" if apart else "; pods may send signals to each other and to the cluster's processes"
-    return _list(f"{HOLDS}: ", layers) + _list("; without ", _lacking(wall)) + signals
+    return _list(f"{HOLDS}: ", layers) + _list("; without ", _lacking(wall)) + signals + _unconnected(wall)
+
+
+def _unconnected(wall: Wall) -> str:
+    if wall.networks or not wall.closed:
+        return ""
+    return "; no pods run: there is no network without a way out for them, as VOLCANO_UI_POD_NETWORK=closed wants it"
 
 
 def _lacking(wall: Wall) -> list[str]:
@@ -112,8 +119,13 @@ def missing(wall: Wall) -> list[str]:
             " which engines prevent that cover parts of it"
         )
     if wall.mounts != "none" and not wall.networks:
+        cost = (
+            "they do not run"
+            if wall.closed
+            else "they share the addresses of this machine, and reach what listens on its loopback"
+        )
         found.append(
-            "a network for each namespace: pods share the addresses of this machine, and reach what listens on its loopback. It takes network namespaces that ordinary users may make"
+            f"a network for each namespace of pods: {cost}. It takes network namespaces that ordinary users may make"
             " (sysctl user.max_net_namespaces, and user namespaces), and pasta (Debian, Ubuntu: passt) or slirp4netns,"
             " with a /dev/net/tun that everybody may open; VOLCANO_UI_POD_NETWORK=closed takes no such program"
         )

@@ -100,7 +100,7 @@ class Daemon:
         self.port = Port(data)
         wall = wall or self.spawner.probe(layout.root / "probe")
         # Pods that others reach by the machine's address are in its network.
-        wall = networks.chosen(wall, settings.POD_NETWORK if address == LOOPBACK else networks.MACHINE)
+        wall = networks.chosen(wall, settings.POD_NETWORK, shared=address != LOOPBACK)
         engine = engine or engines.find(settings.ENGINE, wall)
         self.sweep = EngineSweep(layout, engine.engine)
         own = Networks(layout, self.spawner, self.port.key, wall.networks) if wall.networks else None

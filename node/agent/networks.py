@@ -24,9 +24,13 @@ OWN, CLOSED, MACHINE = "own", "closed", "machine"  # what VOLCANO_UI_POD_NETWORK
 RESOLV_CONF = "/etc/resolv.conf"
 
 
-def chosen(wall: Wall, setting: str) -> Wall:
-    """Return a wall with the networks that pods have as the setting says and the machine allows: "", "closed" or a program."""
-    if wall.mounts == "none":
+def chosen(wall: Wall, setting: str, *, shared: bool = False) -> Wall:
+    """Return a wall with the networks that pods have as the setting says and the machine allows: "", "closed" or a program.
+
+    shared: pods are reached by the machine's address, and so are in its network.
+    """
+    wall = wall._replace(closed=setting == CLOSED)
+    if shared or wall.mounts == "none":
         return wall._replace(networks="")
     uplink = next((name for name in UPLINKS if _program(name)), "") if wall.networks == "open" else ""
     found = {OWN: uplink, CLOSED: CLOSED if wall.networks else "", MACHINE: ""}[setting]

@@ -120,7 +120,7 @@ def order(pod: Pod, start: Start, place: Place, means: Means) -> Order:
     # Elsewhere every pod reaches the machine's shared memory.
     directories = volumes.Volumes(pod, place, layout, means.lookup, in_memory=mounted).prepare()
     seen = means.devices.found.seen
-    network = _network(pod, means)
+    network = _network(pod, means, of_image=image is not None)
     share = _devices(pod, container, means)
     own_devices, other_devices = devices.files(seen.kinds, share)
     told = devices.variables(seen.kinds, share)
@@ -222,17 +222,23 @@ def _check_wall(pod: Pod, means: Means) -> None:
     )
 
 
-def _network(pod: Pod, means: Means) -> str:
+def _network(pod: Pod, means: Means, *, of_image: bool) -> str:
     """Return the namespace in whose network a pod is, "" for the machine's; ConfigError where it may not have that."""
-    if not means.wall.networks:
+    wall, engine = means.wall, means.engine.engine
+    if not wall.networks and not wall.closed:
         return ""
-    if not pod.spec.host_network:
-        return pod.metadata.namespace
-    if means.lookup.is_administrators(pod):
-        return ""
-    raise environment.ConfigError(
-        "only pods of administrators of all namespaces have the network of their machine; leave hostNetwork out"
-    )
+    if pod.spec.host_network:
+        if means.lookup.is_administrators(pod):
+            return ""
+        raise environment.ConfigError(
+            "only pods of administrators of all namespaces have the network of their machine; leave hostNetwork out"
+        )
+    if wall.closed and (not wall.networks or (of_image and engine is not None and not engine.stages)):
+        raise environment.ConfigError(
+            f"pods are to have a network without a way out (VOLCANO_UI_POD_NETWORK=closed), and this {'engine' if wall.networks else 'machine'}"
+            " lets them have none; its administrator is told by manage.py check-wall what it takes, or can choose another network"
+        )
+    return pod.metadata.namespace
 
 
 def _ids(pod: Pod, user: User | None, means: Means) -> tuple[Ids, ...]:

@@ -79,6 +79,7 @@ class Wall(NamedTuple):
         ""  # which networks of their own containers may have: "closed", "open" ones, or "" for none
     )
     old: bool = False  # without mounts: whether the kernel lacks what it takes for them, whoever asks
+    closed: bool = False  # whether containers are to have a network without a way out, or not to run
 
     def encode(self) -> str:
         """Return the layers as text."""

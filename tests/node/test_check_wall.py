@@ -7,6 +7,7 @@ from django.core.management import call_command
 
 from node import walls
 from node.agent import networks, wall_check
+from node.agent.spawn import Spawner
 from node.shim.order import Wall
 
 
@@ -26,8 +27,19 @@ def test_it_tries_the_wall_of_this_machine_and_tells_what_it_found(attempts, set
     if whole:
         tried = wall_check.ATTEMPTS.keys() - ({wall_check.BY_NETWORK} if not wall.networks else set())
         assert told == dict.fromkeys(tried, "held")
-    assert any(line.startswith("  open") for line in lines) is not bool(wall.networks)
+    shares = not wall.networks and network != "closed"
+    assert any(line.startswith("  open") for line in lines) is shares
     assert code == (0 if whole else code)
+
+
+def test_it_fails_where_pods_are_to_have_a_network_that_cannot_be_had(settings, monkeypatch):
+    settings.POD_NETWORK = "closed"
+    monkeypatch.setattr(Spawner, "probe", lambda *_: Wall("none", landlock=7, seccomp=True))
+    monkeypatch.setattr(wall_check, "tried", lambda *_: [])
+    out = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("check-wall", stdout=out)
+    assert "  refused      all pods: a network without a way out cannot be had" in out.getvalue().splitlines()
 
 
 def test_without_a_wall_the_attempts_get_through(attempts):

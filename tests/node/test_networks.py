@@ -10,12 +10,14 @@ import socket
 import struct
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kube.resources import CREATOR_ANNOTATION
 from node import left
-from node.agent import networks
+from node.agent import networks, prepare
+from node.agent.environment import ConfigError
 from node.agent.networks import Networks
 from node.paths import Layout
 from node.shim import control_socket, linux, network, tree
@@ -269,6 +271,44 @@ def closed(node, settings):
     if not node.allowed().networks:
         pytest.skip("this machine lets nobody make a network namespace")
     return node.begin(mounts=node.allowed().mounts)
+
+
+@pytest.mark.parametrize(
+    ("role", "spec", "phase"),
+    [
+        pytest.param("submitter", {}, "Pending", id="a submitter's"),
+        pytest.param("submitter", {"hostNetwork": True}, "Pending", id="a submitter's that asks for the machine's"),
+        pytest.param("administrator", {}, "Pending", id="an administrator's"),
+        pytest.param("administrator", {"hostNetwork": True}, "Succeeded", id="an administrator's that asks for the machine's"),
+    ],
+)  # fmt: skip
+def test_pods_do_not_run_where_no_network_without_a_way_out_can_be_had(node, settings, role, spec, phase):
+    settings.POD_NETWORK, settings.ALLOW_UNWALLED = "closed", True
+    person("pat", role, "*")
+    node.begin("none")
+    node.shell("true", annotations={CREATOR_ANNOTATION: "pat"}, **spec)
+    if phase == "Pending":
+        word = "leave hostNetwork out" if spec else "VOLCANO_UI_POD_NETWORK=closed"
+        assert word in refused(node, "CreateContainerConfigError")
+    node.until_phase(phase)
+
+
+@pytest.mark.parametrize("stages", [True, False])
+def test_images_do_not_run_by_an_engine_that_has_them_in_the_machine_s_network(stages):
+    """Where pods are to have none with a way out: only podman that root has started goes into ours."""
+    pod = SimpleNamespace(spec=SimpleNamespace(host_network=False), metadata=SimpleNamespace(namespace="d"))
+    engine = SimpleNamespace(engine=SimpleNamespace(stages=stages))
+    means = SimpleNamespace(wall=OPEN._replace(networks="closed", closed=True), engine=engine)
+    assert prepare._network(pod, means, of_image=False) == "d"
+    if stages:
+        assert prepare._network(pod, means, of_image=True) == "d"
+    else:
+        with pytest.raises(ConfigError, match="this engine lets them have none"):
+            prepare._network(pod, means, of_image=True)
+
+
+def test_pods_of_a_machine_whose_address_they_have_cannot_be_kept_in(settings):
+    assert networks.chosen(OPEN, "closed", shared=True) == OPEN._replace(networks="", closed=True)
 
 
 def test_pods_of_a_job_find_each_other_by_name(closed):

@@ -107,6 +107,12 @@ NEWER = "run Linux 5.15 or newer: this kernel, or the filter of an engine round 
             f"none: pods reach what the user may who runs the cluster; there is only a filter of system calls. To have one, {NEWER}",
             id="old kernel",
         ),
+        pytest.param(
+            Wall("user", 7, True, pids=True, closed=True), True,
+            "holds: Landlock (ABI 7), a root directory of their own, processes of their own, a filter of system calls;"
+            " without a network for each namespace; no pods run: there is no network without a way out for them,"
+            " as VOLCANO_UI_POD_NETWORK=closed wants it", id="without the network that it is to have",
+        ),
     ],
 )  # fmt: skip
 def test_a_wall_in_words(wall, holds, says):

@@ -41,9 +41,12 @@ class Command(BaseCommand):
         for attempt in tried:
             self.stdout.write(f"  {'GOT THROUGH' if attempt.got_through else 'held       '}  {attempt.words}")
         self.stdout.write(f"  limits       {limits}")
-        if not wall.networks:
+        is_refused = wall.closed and not wall.networks
+        if is_refused:
+            self.stdout.write("  refused      all pods: a network without a way out cannot be had")
+        elif not wall.networks:
             self.stdout.write("  open         the network of this machine: pods share its addresses")
-        if not walls.holds(wall) or any(attempt.got_through for attempt in tried):
+        if is_refused or not walls.holds(wall) or any(attempt.got_through for attempt in tried):
             sys.exit(1)
 
 
