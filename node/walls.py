@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.rules.node_walls import HOLDS, NONE
+from cluster.rules.node_walls import HOLDS, NO_PODS, NONE
 from node.shim.landlock import SCOPES_ABI
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def describe(wall: Wall) -> str:
 def _unconnected(wall: Wall) -> str:
     if wall.networks or not wall.closed:
         return ""
-    return "; no pods run: there is no network without a way out for them, as VOLCANO_UI_POD_NETWORK=closed wants it"
+    return f"; {NO_PODS}there is no network without a way out for them, as VOLCANO_UI_POD_NETWORK=closed wants it"
 
 
 def _lacking(wall: Wall) -> list[str]:

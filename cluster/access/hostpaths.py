@@ -57,7 +57,7 @@ def check_create(actor: Actor, resource: Resource, obj: Object) -> None:
         return
     is_administrators = makers.is_administrator(actor) and resource not in SHARED
     name = lenient.text(obj, "metadata", "name")
-    if not is_administrators and any(pod.get("hostNetwork") is True for pod in _pod_specs(obj)):
+    if not is_administrators and any(pod.get("hostNetwork") is True for pod in pod_specs(obj)):
         raise Forbidden.of(resource.id, name, HOST_NETWORK)
     path = next((path for path in _paths(obj) if not _lies_below(path, settings.HOST_PATHS)), "")
     if not path or is_administrators:
@@ -84,10 +84,10 @@ def may_mount_some(actor: Actor) -> bool:
 
 
 def _paths(obj: Object) -> Iterator[str]:
-    return chain.from_iterable(map(_paths_of, _pod_specs(obj)))
+    return chain.from_iterable(map(_paths_of, pod_specs(obj)))
 
 
-def _pod_specs(obj: Object) -> Iterator[dict[str, Any]]:
+def pod_specs(obj: Object) -> Iterator[dict[str, Any]]:
     """Yield the specs of all pods that an object is, or describes."""
     spec = lenient.mapping(obj, "spec")
     flows = lenient.sequence(spec, "flows")

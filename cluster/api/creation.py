@@ -23,6 +23,7 @@ from cluster.api import (
     rights,
     server_fields,
     transaction,
+    walls,
 )
 from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Stored, store
@@ -212,6 +213,9 @@ def judged(
         elif manager is not None:
             new.object["metadata"].pop("managedFields", None)
     obj = told(admission.judge(new, None, view), None, view, warn)
+    if warn is not None:
+        for text in walls.warnings(actor, new.resource, obj, view):
+            warn(text)
     return Create(*custom_kinds.in_storage(new.resource, obj), uid)
 
 

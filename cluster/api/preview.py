@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.api import admission, metadata, rights
+from cluster.api import admission, metadata, rights, walls
 from cluster.api.admission import Admitted
 from cluster.api.cluster_view import ClusterView
 from kube import errors
@@ -39,7 +39,8 @@ def review(actor: Actor, resource: Resource, obj: Object, *, update: bool = Fals
     causes = list(admitted.causes)
     if old is not None and not update and shaped.object["metadata"].get("name"):
         causes.append(errors.Cause("FieldValueDuplicate", f'"{name}" already exists.', "metadata.name"))
-    return Admitted(resource, admitted.object, tuple(causes), admitted.warnings)
+    unwalled = () if old is not None else walls.warnings(actor, resource, admitted.object, view)
+    return Admitted(resource, admitted.object, tuple(causes), (*admitted.warnings, *unwalled))
 
 
 def _rights_causes(

@@ -47,7 +47,6 @@ QUEUE_STATE = f"{resources.QUEUES.id}/state"
 BINDING = f"{resources.PODS.id}/binding"
 SCHEDULER = f"{resources.CONFIGMAPS.id}/scheduler"
 JOINING = frozenset(f"{resources.PODS.id}/{each}" for each in ("exec", "attach", "portforward"))
-RUNNING = (resources.PODS, resources.JOBS, resources.BATCH_JOBS, resources.CRON_JOBS)
 
 
 def owner_of(obj: Object, view: ClusterView) -> str | None:
@@ -141,7 +140,7 @@ def check_change(
     if new is not None:
         if makers.has_a_hand(old, new):
             hostpaths.check_create(actor, resource, new)
-            if resource in RUNNING:
+            if resource in walls.RUNNING:
                 _check_walls(actor, resource, old, walls.told(), view)
         system_priorities.check_change(actor, resource, old, new)
         _check_owners(actor, new, known, view)

@@ -6,19 +6,44 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from cluster.access import hostpaths, makers
 from cluster.api.cluster_view import ClusterView
-from cluster.rules import node_walls
+from cluster.rules import node_walls, simulation
 from cluster.store import store
+from kube import resources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.access import Actor
     from cluster.rules.node_walls import NodeWall
+    from kube.meta import Object
+    from kube.resources import Resource
 
 
-def told() -> list[NodeWall]:
+# What has pods run as it is; templates and flows only have such things made.
+RUNNING = (resources.PODS, resources.JOBS, resources.BATCH_JOBS, resources.CRON_JOBS)
+
+
+def told(view: ClusterView | None = None) -> list[NodeWall]:
     """Return the walls of all nodes that tell of one; none where another cluster is behind the pages."""
     if settings.TARGET is not None:
         return []
-    return [wall for node in ClusterView(store).machines() if (wall := node_walls.read(node)) is not None]
+    machines = (view or ClusterView(store)).machines()
+    return [wall for node in machines if (wall := node_walls.read(node)) is not None]
+
+
+def warnings(actor: Actor, resource: Resource, obj: Object, view: ClusterView) -> Iterator[str]:
+    """Say of an object that may be made why its pods will wait: no machine has the wall that somebody's pods take."""
+    if resource not in RUNNING or makers.is_administrator(actor):
+        return
+    found = told(view)
+    if not found or not all(wall.runs_nothing or is_for_administrators(wall) for wall in found):
+        return
+    if not any(simulation.may_be_simulated(spec) for spec in hostpaths.pod_specs(obj)):
+        wall = found[0]
+        why = who_may(wall) if is_for_administrators(wall) else wall.sentence
+        yield f"spec: the pods wait, for want of a wall round them on the node {wall.node}. {why}"
 
 
 def is_for_administrators(wall: NodeWall) -> bool:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 ANNOTATION = "ui.volcano.sh/wall"
 HOLDS = "holds"
 NONE = "none: "
+NO_PODS = "no pods run: "
 
 
 class NodeWall(NamedTuple):
@@ -24,6 +25,11 @@ class NodeWall(NamedTuple):
     def holds(self) -> bool:
         """Whether pods are kept from the cluster and from each other."""
         return self.says.startswith(HOLDS)
+
+    @property
+    def runs_nothing(self) -> bool:
+        """Whether pods are to have what their machine cannot give them, and so do not run there."""
+        return NO_PODS in self.says
 
     @property
     def sentence(self) -> str:

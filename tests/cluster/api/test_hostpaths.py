@@ -31,14 +31,13 @@ def spec(path):
     }
 
 
-def create(actor, kind, path):
+def create(actor, kind, path, warn=None):
     if kind == POD:
         pod = {"metadata": {"name": "x", "namespace": "default"}, "spec": spec(path)}
-        return api.create(actor, resources.PODS, pod)
+        return api.create(actor, resources.PODS, pod, warn=warn)
     template = {"spec": {**spec(path), "restartPolicy": "Never"}}
-    return api.create(
-        actor, resources.JOBS, job("x", tasks=[{"name": "t", "replicas": 1, "template": template}])
-    )
+    made = job("x", tasks=[{"name": "t", "replicas": 1, "template": template}])
+    return api.create(actor, resources.JOBS, made, warn=warn)
 
 
 @pytest.mark.parametrize("kind", [POD, JOB])
@@ -263,6 +262,39 @@ def test_whoever_runs_it_by_hand_makes_the_job(person, admin):
     with pytest.raises(Forbidden, match='hostPath "/srv/data" is not allowed'):
         api.create(person("olga", default="operator"), resources.JOBS, made)
     api.create(admin, resources.JOBS, made)
+
+
+NO_NETWORK = f"holds: Landlock; {node_walls.NO_PODS}there is no network"
+
+
+@pytest.mark.parametrize("kind", [POD, JOB])
+@pytest.mark.parametrize(
+    ("says", "role", "allowed", "why"),
+    [
+        pytest.param(["none: no Landlock"], "submitter", False, "Only pods of administrators of all namespaces run there", id="no wall"),
+        pytest.param(["none: no Landlock"], "submitter", True, "", id="no wall, which is allowed"),
+        pytest.param(["none: no Landlock"], None, False, "", id="no wall for an administrator"),
+        pytest.param(["none: no Landlock", "holds: Landlock"], "submitter", False, "", id="a wall elsewhere"),
+        pytest.param(["holds: Landlock"], "submitter", False, "", id="a wall"),
+        pytest.param([NO_NETWORK], "submitter", True, "no pods run: there is no network", id="no network that pods may have"),
+    ],
+)  # fmt: skip
+def test_who_makes_what_no_machine_has_a_wall_for_is_told(
+    person, admin, settings, kind, says, role, allowed, why
+):
+    settings.ALLOW_UNWALLED, settings.HOST_PATHS = allowed, ["/srv"]
+    for number, words in enumerate(says):
+        name = f"n{number}"
+        store.write(
+            Create(
+                resources.NODES, {"metadata": {"name": name, "annotations": {node_walls.ANNOTATION: words}}}
+            ),
+            Create(resources.LEASES, {"metadata": {"name": name, "namespace": LEASE_NAMESPACE}}),
+        )
+    actor, heard = person("sam", default=role) if role else admin, []
+    create(actor, kind, "/srv/data", warn=heard.append)
+    found = [text for text in heard if "for want of a wall" in text]
+    assert [why in text for text in found] == ([True] if why else [])
 
 
 @pytest.mark.parametrize(("says", "allowed"), [("none: no Landlock", False), ("holds with Landlock", True)])
