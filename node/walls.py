@@ -18,6 +18,11 @@ _MOUNTS = {
 
 _LANDLOCK = "Linux 5.19 or newer, with landlock among the kernel's lsm="
 
+_OPEN = {
+    "signals": "send signals to each other and to the cluster's processes",
+    "sockets without a path": "connect to sockets without a path",
+}
+
 
 def holds(wall: Wall) -> bool:
     """Whether pods are kept from the cluster's files and from each other.
@@ -50,9 +55,19 @@ def describe(wall: Wall) -> str:
             + f". To have one, {remedy(wall)}"
             + _unconnected(wall)
         )
-    apart = wall.landlock >= SCOPES_ABI or wall.pids
-    signals = "" if apart else "; pods may send signals to each other and to the cluster's processes"
-    return _list(f"{HOLDS}: ", layers) + _list("; without ", _lacking(wall)) + signals + _unconnected(wall)
+    open_ways = _list("; pods may ", [_OPEN[each] for each in _unscoped(wall)])
+    return _list(f"{HOLDS}: ", layers) + _list("; without ", _lacking(wall)) + open_ways + _unconnected(wall)
+
+
+def _unscoped(wall: Wall) -> list[str]:
+    """Return what ends at the wall neither by a namespace nor by Landlock."""
+    if wall.landlock >= SCOPES_ABI:
+        return []
+    own = {
+        "signals": wall.pids and wall.mounts != "none",
+        "sockets without a path": bool(wall.networks),
+    }
+    return [what for what, there in own.items() if not there]
 
 
 def _unconnected(wall: Wall) -> str:
@@ -131,8 +146,8 @@ def missing(wall: Wall) -> list[str]:
         )
     if not wall.landlock:
         found.append(f"Landlock, a second wall round files: {_LANDLOCK}")
-    elif wall.landlock < SCOPES_ABI and not wall.pids:
-        found.append("signals and sockets without a path that end at the wall: Linux 6.12 or newer")
+    elif unscoped := _unscoped(wall):
+        found.append(f"{' and '.join(unscoped)} that end at the wall: Linux 6.12 or newer")
     if not wall.seccomp:
         found.append("the filter of system calls: on x86-64 and ARM64, with CONFIG_SECCOMP_FILTER")
     return found

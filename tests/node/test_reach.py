@@ -70,12 +70,13 @@ NEWER = "run Linux 5.15 or newer: this kernel, or the filter of an engine round 
         ),
         pytest.param(
             Wall("none", 4, False), True, "holds: Landlock (ABI 4); without a root directory of their own, processes of their own, a network for each namespace,"
-            " a filter of system calls; pods may send signals to each other and to the cluster's processes", id="old Landlock",
+            " a filter of system calls; pods may send signals to each other and to the cluster's processes, connect to sockets without a path", id="old Landlock",
         ),
         pytest.param(
             Wall("user", 0, True), True,
             "holds: a root directory of their own, a filter of system calls; without processes of their own,"
-            " a network for each namespace, Landlock; pods may send signals to each other and to the cluster's processes",
+            " a network for each namespace, Landlock; pods may send signals to each other and to the cluster's processes,"
+            " connect to sockets without a path",
             id="no Landlock",
         ),
         pytest.param(
@@ -86,7 +87,7 @@ NEWER = "run Linux 5.15 or newer: this kernel, or the filter of an engine round 
         pytest.param(
             Wall("root", 0, False, pids=True, root=True), True,
             "holds: a root directory and users of their own, processes of their own; without a network for each namespace,"
-            " Landlock, a filter of system calls", id="root",
+            " Landlock, a filter of system calls; pods may connect to sockets without a path", id="root",
         ),
         pytest.param(
             Wall("user", 7, True, pids=True, networks="pasta"), True,
