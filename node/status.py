@@ -65,7 +65,7 @@ def compose(
 
     def entries(containers: Sequence[Container], default: Waiting, *, init: bool) -> list[dict[str, Any]]:
         return [
-            _container(one, runs.get(one.name, NEVER_RAN), waiting.get(one.name, default), prefix, init=init)
+            _container(one, runs.get(one.name, NEVER_RAN), waiting.get(one.name), default, prefix, init=init)
             for one in containers
         ]
 
@@ -92,20 +92,21 @@ def compose(
 
 
 def _container(
-    container: Container, run: Run, waiting: Waiting, prefix: str, *, init: bool
+    container: Container, run: Run, why: Waiting | None, default: Waiting, prefix: str, *, init: bool
 ) -> dict[str, Any]:
+    """Return a container's entry; one that has ended and is given a reason why it waits is to start again."""
     current, last = run
     prefix = f"{prefix}/{container.name}"
     running = current is not None and current.state is AttemptState.RUNNING
     started = running and current is not None and current.started
     done = current is not None and current.state is AttemptState.ENDED and current.exit_code == 0
+    state: dict[str, Any]
     if current is None or current.state is AttemptState.ORDERED:
-        state: dict[str, Any] = {"waiting": _without_empty(reason=waiting.reason, message=waiting.message)}
+        state = {"waiting": _without_empty(**(why or default)._asdict())}
     elif running:
         state = {"running": {"startedAt": time_text(current.started_us)}}
-    elif waiting.reason == "CrashLoopBackOff":
-        state = {"waiting": {"reason": waiting.reason, "message": waiting.message}}
-        last = current
+    elif why is not None:
+        state, last = {"waiting": _without_empty(**why._asdict())}, current
     else:
         state = {"terminated": _terminated(current, prefix)}
     result: dict[str, Any] = {

@@ -106,8 +106,8 @@ def decide(
     """Return what is next for a pod.
 
     refusal ends the pod before it begins; problems tell of containers that
-    cannot be started at the moment, for example because their ConfigMap is not
-    there yet.
+    cannot be started at the moment, or not again, for example because their
+    ConfigMap is not there.
     """
     verdict = refusal or _verdict(pod, runs, place, now_us)
     lost = None if verdict else _lost(pod, runs)
@@ -115,13 +115,18 @@ def decide(
         verdict = Refusal(SHUTDOWN, MESSAGES[SHUTDOWN]) if lost == SHUTDOWN else None
         lost = None
     decision = Decision(lost=LOST[lost] if lost else "")
-    waiting = dict(problems or {})
+    waiting: dict[str, Waiting] = {}
     if verdict or lost or pod.metadata.deletion_timestamp or pod.status.phase in ENDED:
         if any(run.current is not None and run.current.active for run in runs.values()):
             decision.stop = _stop(pod, verdict or (Refusal(SHUTDOWN, "") if lost else None))
     else:
         _run_on(pod, runs, now_us, decision, waiting)
         _wake_at_deadline(pod, place, decision)
+    due = {start.container.name for start in decision.start}
+    hindered = {
+        name: why for name, why in (problems or {}).items() if name in due or not _has_ended(runs, name)
+    }
+    waiting = hindered | waiting
     _describe(pod, runs, place, now_us, decision, verdict, waiting)
     return decision
 
@@ -219,6 +224,11 @@ def _run_on(
 def _is_active(runs: Mapping[str, Run], container: Container) -> bool:
     current = runs.get(container.name, NEVER_RAN).current
     return current is not None and current.active
+
+
+def _has_ended(runs: Mapping[str, Run], name: str) -> bool:
+    current = runs.get(name, NEVER_RAN).current
+    return current is not None and not current.active
 
 
 def _lets_pass(container: Container, run: Run) -> bool:

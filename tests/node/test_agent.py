@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, connection
 
 from cluster.runtime import nudge
-from cluster.store import Create, Patch, store
+from cluster.store import Create, Delete, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
 from node import attempts
 from node.left import AtStop
@@ -336,6 +336,21 @@ class TestEnvironment:
         assert node.state()["waiting"]["message"] == 'configmap "late" not found'
         store.write(Create(CONFIGMAPS, {"metadata": {"name": "late", "namespace": "d"}, "data": {}}))
         node.until_phase("Succeeded")
+
+    @pytest.mark.each_runtime
+    def test_config_map_that_is_gone_at_a_restart_is_waited_for(self, node):
+        node.begin()
+        store.write(Create(CONFIGMAPS, {"metadata": {"name": "fleeting", "namespace": "d"}, "data": {}}))
+        node.submit(restartPolicy="Always", containers=[{
+            "name": "main", "command": ["sleep", "0.5"], "envFrom": [{"configMapRef": {"name": "fleeting"}}],
+        }])  # fmt: skip
+        node.until(lambda: '"running"' in json.dumps(node.status()))
+        store.write(Delete(CONFIGMAPS, "d", "fleeting"))
+        node.until(lambda: "CreateContainerConfigError" in json.dumps(node.status()))
+        (entry,) = node.status()["containerStatuses"]
+        assert node.status()["phase"] == "Running"
+        assert entry["state"]["waiting"]["message"] == 'configmap "fleeting" not found'
+        assert entry["lastState"]["terminated"]["exitCode"] == 0
 
 
 @pytest.fixture(params=["mounted", "directories", "podman"])

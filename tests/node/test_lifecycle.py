@@ -168,6 +168,53 @@ def test_problem_is_shown_where_it_is():
     assert waiting == {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}
 
 
+PROBLEMS = [
+    Waiting("ImagePullBackOff", 'Back-off pulling image "a"'),
+    Waiting("ErrImageNeverPull"),
+    Waiting("CreateContainerConfigError", 'configmap "c" not found'),
+    Waiting("RunContainerError", "no room"),
+    Waiting("ContainerCreating", "pulling"),
+]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda each: each.reason)
+@pytest.mark.parametrize(
+    ("given", "name", "statuses"),
+    [
+        pytest.param(pod(policy="Always"), "main", "containerStatuses", id="container"),
+        pytest.param(
+            pod(policy="OnFailure", inits=("i",)), "i", "initContainerStatuses", id="init container"
+        ),
+    ],
+)
+def test_a_container_that_cannot_start_again_waits_and_its_end_is_its_last_state(
+    given, name, statuses, problem
+):
+    runs = {name: ended(3, number=2, streak=2, ago_s=60)}
+    entry = decide(given, runs, PLACE, NOW, problems={name: problem}).status[statuses][0]
+    assert entry["state"] == {"waiting": {k: v for k, v in problem._asdict().items() if v}}
+    assert (entry["lastState"]["terminated"]["exitCode"], entry["restartCount"]) == (3, 2)
+
+
+@given(
+    problem=st.sampled_from(PROBLEMS),
+    policy=st.sampled_from(["Always", "OnFailure", "Never"]),
+    deleted=st.booleans(),
+    phase=st.sampled_from(["Running", "Failed"]),
+    refused=st.booleans(),
+    code=st.sampled_from([0, 1]),
+)
+def test_only_what_is_to_start_again_waits(problem, policy, deleted, phase, refused, code):
+    """What has ended for good stays terminated, whatever was in the way of it before."""
+    given = pod(containers=("a", "b"), policy=policy, deleted=deleted, phase=phase)
+    runs = {"a": ended(code, number=1), "b": running()}
+    refusal = Refusal("DeadlineExceeded", "") if refused else None
+    decision = decide(given, runs, PLACE, NOW, refusal=refusal, problems={"a": problem})
+    is_due = any(start.container.name == "a" for start in decision.start)
+    state = decision.status["containerStatuses"][0]["state"]
+    assert state.keys() == ({"waiting"} if is_due else {"terminated"})
+
+
 def test_wake_is_the_sooner_of_back_off_and_deadline():
     given = pod(policy="Always", activeDeadlineSeconds=60)
     decision = decide(given, {"main": ended(1, streak=1, ago_s=3)}, PLACE, NOW)
