@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kube import terms
+from kube import pod_health, terms
 from kube.kinds import core
 from kube.resource import Index
 from kube.usage import DEFAULT_QUEUE
@@ -18,7 +18,6 @@ HOLDS_LABEL = "ui.volcano.sh/holds"
 HOLDS_SWEEP = "sweep"
 _JOB_PHASES = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended")
 _USUAL = ("PodsRunning", "WaitingForPods")  # reasons of jobs that get on
-_ON_THE_WAY = ("ContainerCreating", "PodInitializing")
 LONGEST_TROUBLE = 64
 _NODE_PHASES = {"True": core.NodePhase.READY, "False": core.NodePhase.NOT_READY}
 
@@ -63,17 +62,27 @@ def pod(obj: Object) -> Index:
     owner, creator = _common(obj)
     status = _part(obj, "status")
     node = _part(obj, "spec").get("nodeName") or ""
-    return Index(status.get("phase") or "", "", node, owner, creator, _trouble(status))
+    is_ending = bool(_part(obj, "metadata").get("deletionTimestamp"))
+    phase = status.get("phase") or ""
+    return Index(phase, "", node, owner, creator, _trouble(status, phase, is_ending=is_ending))
 
 
-def _trouble(status: dict[str, Any]) -> str:
-    """Return the reason for which a container waits, but for what every start goes through."""
-    for statuses in ("containerStatuses", "initContainerStatuses"):
-        for each in status.get(statuses) or ():
-            reason = _part(_part(each, "state"), "waiting").get("reason") or ""
-            if reason and reason not in _ON_THE_WAY:
-                return str(reason)[:LONGEST_TROUBLE]
-    return ""
+def _trouble(status: dict[str, Any], phase: str, *, is_ending: bool) -> str:
+    """Return the word for why a pod does not run although it has its node."""
+    found = pod_health.trouble(
+        phase,
+        is_ending=is_ending,
+        containers=[_state(each) for each in status.get("containerStatuses") or ()],
+        inits=[_state(each) for each in status.get("initContainerStatuses") or ()],
+    )
+    return found.cause.value if found else ""
+
+
+def _state(status: dict[str, Any]) -> pod_health.State:
+    state = _part(status, "state")
+    waiting = _part(state, "waiting")
+    reason, message = waiting.get("reason") or "", waiting.get("message") or ""
+    return pod_health.State(state.get("running") is not None, str(reason), str(message))
 
 
 def job_v1(obj: Object) -> Index:

@@ -17,7 +17,7 @@ class Index(NamedTuple):
     """By what the store finds an object; empty where the kind has no such thing.
 
     `trouble` is why a pod that has its node does not get on, or why a job waits or failed, in one word such as
-    CrashLoopBackOff or QueueClosed. `terms` is what else an object is found by, as `kube.terms.join` writes it.
+    CrashLoop (`kube.pod_health`) or QueueClosed. `terms` is what else an object is found by, as `kube.terms.join` writes it.
     """
 
     phase: str = ""

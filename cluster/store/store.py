@@ -322,6 +322,15 @@ class Store:
         text = f"SELECT {column}, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY {column}"
         return dict(sql.rows(self.using, text, params))
 
+    def tally(self, resource: Resource, by: Sequence[str], **filters: Any) -> dict[tuple[str, ...], int]:
+        """Return how many objects match, grouped by several columns of the index."""
+        if not set(by) <= set(GROUPS):
+            raise ValueError(f"tally by {', '.join(by)}; use some of {', '.join(GROUPS)}")
+        where, params = Filter(**filters).where(resource.id, sql.vendor(self.using))
+        columns = ", ".join(f"o.{column} || ''" for column in by)  # as in count
+        text = f"SELECT {columns}, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY {columns}"
+        return {tuple(row[:-1]): row[-1] for row in sql.rows(self.using, text, params)}
+
     def values(self, resource: Resource, column: str) -> list[str]:
         """Return the values that a column of VALUES has among the objects of a kind, in order.
 

@@ -15,6 +15,7 @@ from dashboard.live import Parts
 from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
 from dashboard.parts import phases, sight, svg, usage_bar
+from kube import pod_health
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupStatus
@@ -51,7 +52,6 @@ HOPELESS = frozenset(
     }
 )
 FAILED = ("Failed", "Terminated")
-CRASH_LOOP = "CrashLoopBackOff"
 
 
 class _Status(View):
@@ -113,7 +113,6 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     """Return the overview's parts and the revision that they show; in one namespace or in all."""
     visible = access.namespaces(actor, JOBS)
     chosen = events.namespaces_of(namespace, visible)
-    pods = events.namespaces_of(namespace, access.namespaces(actor, PODS))
     sees_cluster = access.allowed(actor, "list", NODES, "")
     now = clock.milliseconds()
     with store.reading() as head, cluster_usage.current(head) as shown:
@@ -122,12 +121,13 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST)
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
-        patient = [each for each in waiting if each.uid not in {job.uid for job in hopeless}]
+        kept = _kept(chosen)
+        patient = [each for each in waiting if each.uid not in {*kept, *(job.uid for job in hopeless)}]
         troubles = [
             *_node_troubles(shown if sees_cluster else None),
             *_failures(failed, now),
-            *_crash_loops(chosen, pods),
-            *_waits(hopeless[:MOST]),
+            *kept.values(),
+            *_waits(each for each in hopeless[:MOST] if each.uid not in kept),
             *_waits(each for each in patient if each.created <= now - WAITS_LONG_MS),
         ]
         context = {
@@ -215,17 +215,23 @@ def _failures(failed: list[Stored], now: int) -> list[Trouble]:
     return list(found.values())[:MOST]
 
 
-def _crash_loops(jobs: str | Collection[str] | None, pods: str | Collection[str] | None) -> Iterator[Trouble]:
-    """Yield the jobs with the most pods that are crash-looping, given the namespaces of jobs and of pods that are seen."""
-    looping = store.count(PODS, by="owner", trouble=CRASH_LOOP, namespace=pods)
-    most = sorted(looping, key=lambda uid: (-looping[uid], uid))[:MOST]
+def _kept(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
+    """Return the jobs with the most pods that do not run although they have their nodes, by uid, among the namespaces seen."""
+    found: dict[str, dict[tuple[str, str], int]] = {}
+    causes = tuple(pod_health.SAID)
+    for (owner, phase, cause), number in store.tally(
+        PODS, ("owner", "phase", "trouble"), trouble=causes, namespace=jobs
+    ).items():
+        found.setdefault(owner, {})[phase, cause] = number
+    most = sorted(found, key=lambda uid: (-sum(found[uid].values()), uid))[:MOST]
+    troubles = {}
     for stored in store.find(JOBS, namespace=jobs, uid=most) if most else ():
-        number = looping[stored.uid]
         state = stored.read(_Job).status.state
-        said = "1 pod is crash-looping: it" if number == 1 else f"{number} pods are crash-looping: each"
-        sentence = f"{said} ends and is started again, later each time."
+        sentence = pod_health.why(pod_health.health(0, found[stored.uid]), state.reason, state.message)
         since = state.last_transition_time or stored.created
-        yield Trouble(state.phase or "Pending", "jobs:detail", stored.namespace, stored.name, sentence, since)
+        phase = state.phase or "Pending"
+        troubles[stored.uid] = Trouble(phase, "jobs:detail", stored.namespace, stored.name, sentence, since)
+    return troubles
 
 
 def _waits(jobs: Iterable[Stored]) -> Iterator[Trouble]:

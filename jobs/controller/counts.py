@@ -22,6 +22,7 @@ class Counts(Struct):
     failed: int = 0
     unknown: int = 0
     terminating: int = 0
+    idle: int = 0  # in phase Running, though no container of theirs does; no counter of the status
 
     def sum_up(self) -> None:
         """Bring the totals in line with the tasks."""

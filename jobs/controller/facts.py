@@ -147,6 +147,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     bad_exit_code: int | None = None  # of the first container that ended badly
     reason: str
     message: str = ""
+    kept: Failure | None = None  # what keeps it from running although it has its node
 
     @property
     def has_ended(self) -> bool:
@@ -166,6 +167,7 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
             and self.deleting == other.deleting
             and self.out_of_sync == other.out_of_sync
             and self.ready == other.ready
+            and self.kept == other.kept
         )
 
     @property
@@ -263,8 +265,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
     statuses = status.container_statuses
     first = statuses[0].state.terminated if statuses else None
     task = intern(notes.get(TASK_SPEC, ""))
-    ended = (each.state.terminated for each in (*status.init_container_statuses, *statuses))
-    failed = causes.failure(metadata.name, task, status.reason, status.message, filter(None, ended))
+    failed = causes.of_status(metadata.name, task, status)
     fact = PodFact(
         name=metadata.name,
         uid=metadata.uid,
@@ -282,6 +283,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
         bad_exit_code=failed.exit_code,
         reason=intern(failed.reason or (first.reason if first else "")),
         message=failed.message or causes.one_line(first.message if first else ""),
+        kept=causes.kept_back(metadata.name, task, status, is_ending=bool(metadata.deletion_timestamp)),
     )
     return _job_key(metadata), fact
 
@@ -386,14 +388,27 @@ class _Terminated(View):
     message: str = ""
 
 
+class _Running(View):
+    pass
+
+
+class _Waiting(View):
+    reason: str = ""
+    message: str = ""
+
+
 class _ContainerState(View):
+    running: _Running | None = None
+    waiting: _Waiting | None = None
     terminated: _Terminated | None = None
 
 
 class _ContainerStatus(View):
+    image: str = ""
     ready: bool = False
     restart_count: int = 0
     state: _ContainerState = _ContainerState()
+    last_state: _ContainerState = _ContainerState()
 
 
 class _PodStatus(View):

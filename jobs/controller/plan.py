@@ -27,7 +27,7 @@ from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.table import PLUGINS
-from kube import events
+from kube import events, pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
@@ -185,7 +185,9 @@ class _Round:
                 self._make()
             self._remove(self.diff.surplus, "they are more than the job's replicas", is_surplus=True)
         self.again = self.room == 0
-        self._write_status(self._decide(rules, self.is_admitted), runningDuration=None)
+        decision = self._decide(rules, self.is_admitted)
+        gets_on = {"keptBefore": None} if decision.phase is JobPhase.RUNNING else {}
+        self._write_status(decision, runningDuration=None, **gets_on)
 
     def _ends(self, rules: tuple[phases.PhaseRule, ...]) -> bool:
         """Finish a job whose pods say that it is over; a job without retries left makes none (§10, Q-19)."""
@@ -203,7 +205,8 @@ class _Round:
         """End the pods that are not to be retained, then decide (reference: volcano-job §2.2)."""
         changes = self._end(self._retained(step), step.why)
         decision = self._decide(step.rules, is_admitted=True)
-        self._write_status(decision, **changes, **self._took(decision), **self._retry(step))
+        changes |= self._took(decision) | self._retry(step) | self._kept_before()
+        self._write_status(decision, **changes)
 
     def kill_target(self, step: Step, requests: Sequence[Request]) -> None:
         """End the pods that are asked about and keep the pod group, then decide (reference: volcano-job §2.3).
@@ -215,7 +218,8 @@ class _Round:
         if not named and all(request.action is Action.RESTART_PARTITION for request in requests):
             return
         self._remove(self._ending(named, self._retained(step)), step.why)
-        self._write_status(self._decide(step.rules, is_admitted=True), **self._retry(step))
+        changes = self._retry(step) | self._kept_before()
+        self._write_status(self._decide(step.rules, is_admitted=True), **changes)
 
     def kill_part(self, requests: Sequence[Request]) -> bool:
         """End some of the pods that are asked about if they are more than there is room for; say whether they are.
@@ -248,6 +252,12 @@ class _Round:
 
     def _retry(self, step: Step) -> dict[str, Any]:
         return {"retryCount": self.job.retry_count + 1} if step.is_retry else {}
+
+    def _kept_before(self) -> dict[str, Any]:
+        """Return what keeps pods from running that are ended now: when they are gone nobody else knows it."""
+        if self.job.phase not in (JobPhase.PENDING, JobPhase.RUNNING):
+            return {}
+        return {"keptBefore": messages.kept(self._situation(self.is_admitted)) or None}
 
     def _took(self, decision: Decision) -> dict[str, Any]:
         """Return how long the job took when its pods are ended, from its creation to this phase (§2.2, step 9)."""
@@ -411,6 +421,9 @@ class _Round:
             admitted=is_admitted,
             waiting=group.waiting if group else "",
             failures=tuple(pod.how_failed for pod in failed),
+            kept=tuple(pod.kept for pod in self.diff.kept[:MOST_FAILURES] if pod.kept is not None),
+            kept_pods=len(self.diff.kept),
+            kept_before=str(self.job.status.get("keptBefore") or ""),
             held=tuple(self.diff.held),
             held_back=tuple(self._held_back()),
             blocked=self.blocked,
@@ -449,6 +462,10 @@ class _Round:
         codes = sorted({pod.bad_exit_code for pod in self.diff.failed if pod.bad_exit_code})
         group = self.known.group
         why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
+        if decision.reason == pod_health.TOLD:
+            why = Counter(pod.kept.kept for pod in self.diff.kept if pod.kept is not None).most_common(1)[0][
+                0
+            ]
         changes: dict[str, Any] = {"waitingReason": why or None}
         # Pods that a job which is over does without have ended all the same.
         if codes or self.job.phase not in phases.FINISHED:

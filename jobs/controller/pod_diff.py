@@ -28,6 +28,7 @@ class PodDiff(Struct):
     )  # task → how many of its names are taken by its own pods
     ready: dict[str, int] = field(default_factory=dict)  # task → pods that let other tasks start
     failed: list[PodFact] = field(default_factory=list)
+    kept: list[PodFact] = field(default_factory=list)  # that do not run although they have their nodes
     held: list[str] = field(default_factory=list)  # names that pods of somebody else have
 
 
@@ -67,6 +68,9 @@ def compare(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
         phases[pod.phase] = phases.get(pod.phase, 0) + 1
         if pod.phase == failed:
             diff.failed.append(pod)
+        if pod.kept is not None:
+            diff.kept.append(pod)
+            diff.counts.idle += pod.phase == PodPhase.RUNNING
         if has_waiting and dependencies.is_ready(pod):
             ready[task] = ready.get(task, 0) + 1
     diff.counts.sum_up()

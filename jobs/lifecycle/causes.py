@@ -6,7 +6,12 @@ status; one that has no words here stands as it is written.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from jobs.rules import image_waits
+from kube import pod_health
+from kube.kinds.core import PodPhase
+from kube.pod_health import Cause as Kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,6 +23,7 @@ LONGEST_MESSAGE = 200  # characters of a container's message that are repeated
 START_ERROR = "StartError"  # the reason of a container whose command could not be run
 _COULD_NOT_START = "could not start"
 _NO_IMAGE = "image cannot be pulled"
+_CANNOT_START = "cannot start"
 _WORDS = {
     "OOMKilled": "out of memory",
     "DeadlineExceeded": "deadline exceeded",
@@ -36,6 +42,14 @@ _WORDS = {
     "ImagePullBackOff": _NO_IMAGE,
     "ErrImageNeverPull": _NO_IMAGE,
     "InvalidImageName": _NO_IMAGE,
+    Kept.IMAGE.value: _NO_IMAGE,
+    Kept.SECRET.value: _CANNOT_START,
+    Kept.CONFIG_MAP.value: _CANNOT_START,
+    Kept.VOLUME.value: _CANNOT_START,
+    Kept.DEVICE.value: _CANNOT_START,
+    Kept.CONFIGURATION.value: _CANNOT_START,
+    Kept.COMMAND.value: _CANNOT_START,
+    Kept.STARTS_AGAIN.value: "between two starts",
 }
 _SAYS_NOTHING = ("", "Error", "Completed")  # an exit code says more than these reasons
 
@@ -44,6 +58,8 @@ class Failure(NamedTuple):
     """How a pod failed: its full name and task, the exit code of the container that ended first badly, why, and what was said of it.
 
     `exit_code` is None where no container has ended; `reason` is the pod's, else the container's; `message` has one line.
+    Of a pod that has not ended it says what keeps it from running, and `kept` is the word for that; where that is a
+    crash loop, the rest is how the container ended last.
     """
 
     pod: str
@@ -51,6 +67,7 @@ class Failure(NamedTuple):
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
+    kept: str = ""
 
     @property
     def short(self) -> str:
@@ -60,7 +77,12 @@ class Failure(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Why the pod failed: `exit 1`, `out of memory`, `Poisoned (exit 3)`."""
+        """Why the pod failed: `exit 1`, `out of memory`, `Poisoned (exit 3)`; or does not run: `crash-looping, exit 1`."""
+        if self.kept == Kept.CRASH_LOOP:
+            ended = (
+                "" if self.exit_code is None else self._replace(kept="").said if self.exit_code else "exit 0"
+            )
+            return f"crash-looping, {ended}" if ended else "crash-looping"
         if self.reason in _WORDS:
             return _WORDS[self.reason]
         code = f"exit {self.exit_code}" if self.exit_code else ""
@@ -88,6 +110,61 @@ def failure(pod: str, task: str, reason: str, message: str, ended: Iterable[Ende
     bad = next((each for each in ended if each.exit_code), None)
     code, its_reason, its_message = (bad.exit_code, bad.reason, bad.message) if bad else (None, "", "")
     return Failure(pod, task, code, reason or its_reason, one_line(message or its_message))
+
+
+class Status(Protocol):
+    """The status of a pod, as the views of pages and controllers have it."""
+
+    @property
+    def phase(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def container_statuses(self) -> Sequence[Any]: ...
+    @property
+    def init_container_statuses(self) -> Sequence[Any]: ...
+
+
+def of_status(pod: str, task: str, status: Status) -> Failure:
+    """Return how a pod failed, by its status; of one that failed before any container ran, what it waited for."""
+    ended = (each.state.terminated for each in (*status.init_container_statuses, *status.container_statuses))
+    found = failure(pod, task, status.reason, status.message, filter(None, ended))
+    if found.reason or found.exit_code or status.phase != PodPhase.FAILED:
+        return found
+    waited = _waits_for(pod, task, PodPhase.PENDING, status)
+    return waited._replace(kept="") if waited is not None and waited.exit_code is None else found
+
+
+def kept_back(pod: str, task: str, status: Status, *, is_ending: bool) -> Failure | None:
+    """Return what keeps a pod that has its node from running, None where nothing does."""
+    return None if is_ending else _waits_for(pod, task, status.phase, status)
+
+
+def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | None:
+    statuses, inits = status.container_statuses, status.init_container_statuses
+    found = pod_health.trouble(
+        phase, is_ending=False, containers=pod_health.states(statuses), inits=pod_health.states(inits)
+    )
+    if found is None:
+        return None
+    container, kept = [*statuses, *inits][found.place], found.cause.value
+    waiting, ended = container.state.waiting, container.last_state.terminated
+    if found.cause is Kept.CRASH_LOOP:
+        looping = Failure(pod, task, kept=kept)
+        if ended is None:
+            return looping
+        return looping._replace(
+            exit_code=ended.exit_code, reason=ended.reason, message=one_line(ended.message)
+        )
+    if waiting is None:
+        return Failure(pod, task, reason=kept, kept=kept)
+    message = waiting.message
+    if found.cause is Kept.IMAGE:
+        message = f"{container.image}: {image_waits.said(message)}"
+    reason = waiting.reason if found.cause is Kept.OTHER else kept
+    return Failure(pod, task, reason=reason, message=one_line(message), kept=kept)
 
 
 def one_line(text: str) -> str:

@@ -22,14 +22,14 @@ def are(number: int, total: int) -> str:
 
 def progress(s: Situation) -> str:
     """`2 of 4 pods are running, 1 succeeded; minAvailable is 4.`"""
-    parts = [f"{are(s.counts.running, s.replicas)} running", *_others(s)]
+    parts = [f"{are(s.running, s.replicas)} running", *_others(s)]
     return f"{', '.join(parts)}; minAvailable is {s.min_available}."
 
 
 def _others(s: Situation) -> list[str]:
     counts = s.counts
     numbers = {
-        "pending": counts.pending if counts.running else 0,
+        "pending": counts.pending if s.running else 0,
         "succeeded": counts.succeeded,
         "failed": counts.failed,
         "on a node that does not answer": counts.unknown,
@@ -45,7 +45,7 @@ def waiting_for_queue(s: Situation) -> str:
 
 def unschedulable(s: Situation) -> str:
     """Give the scheduler's explanation, then the numbers: where room is short, the end is cut."""
-    return f"{s.waiting} {are(s.counts.running, s.replicas)} running; minAvailable is {s.min_available}."
+    return f"{s.waiting} {are(s.running, s.replicas)} running; minAvailable is {s.min_available}."
 
 
 def refused(s: Situation) -> str:
@@ -53,6 +53,16 @@ def refused(s: Situation) -> str:
     if s.counts.pending or s.counts.started:
         return f"{progress(s)} More are not made: {s.refused}."
     return f"Waiting until the job's {pods(s.min_available)} may be made together: {s.refused}."
+
+
+def pods_kept(s: Situation) -> str:
+    """Say what keeps pods from running, then the numbers: `Crash-looping, exit 1 · a-0, a-1. 0 of 2 pods are running; …`"""
+    return f"{kept(s)} {progress(s)}"
+
+
+def kept(s: Situation) -> str:
+    """Say what keeps pods from running, and which; empty where nothing does."""
+    return causes.sentence(s.kept, s.kept_pods - len(s.kept))
 
 
 def plugin_blocked(s: Situation) -> str:
@@ -176,6 +186,6 @@ def _after_failures(s: Situation, text: str) -> str:
 
 
 def _failures(s: Situation) -> str:
-    """` Exit 1 · a-0, a-3 and 2 more.`: how pods failed; empty when none did."""
-    told = causes.sentence(s.failures, max(s.counts.failed - len(s.failures), 0))
+    """` Exit 1 · a-0, a-3 and 2 more.`: how pods failed, or where none did what kept them from running; empty when nothing did."""
+    told = causes.sentence(s.failures, max(s.counts.failed - len(s.failures), 0)) or s.kept_before
     return f" {told}" if told else ""

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.lifecycle import messages
+from kube import pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import ENDED
 
@@ -86,6 +87,7 @@ PENDING_RULES = (
     ),
     PhaseRule(lambda s: bool(s.waiting), None, UNSCHEDULABLE, messages.unschedulable),
     PhaseRule(lambda s: bool(s.held), None, "NamesTaken", messages.names_taken),
+    PhaseRule(lambda s: bool(s.kept), None, pod_health.TOLD, messages.pods_kept),
     PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "WaitingForPods", messages.progress),
 )
@@ -125,6 +127,7 @@ RUNNING_RULES = (
     ),
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
+    PhaseRule(lambda s: bool(s.kept), None, pod_health.TOLD, messages.pods_kept),
     PhaseRule(lambda s: bool(s.held_back), None, "WaitingForTasks", messages.waiting_for_tasks),
     PhaseRule(always, None, "PodsRunning", messages.progress),
 )

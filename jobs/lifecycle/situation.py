@@ -35,6 +35,11 @@ class Situation(Struct, frozen=True, kw_only=True):
     admitted: bool = True  # the scheduler has let the pod group into its queue
     waiting: str = ""  # why the pod group is not placed, in the scheduler's words
     failures: tuple[Failure, ...] = ()  # some of them, where many failed
+    kept: tuple[
+        Failure, ...
+    ] = ()  # what keeps pods from running that have their nodes; of some, where it is many
+    kept_pods: int = 0  # how many these pods are
+    kept_before: str = ""  # what kept pods from running when they were last ended, as a sentence
     refused: str = ""  # why the namespace's bounds let no more pods exist
     blocked: tuple[
         str, ...
@@ -46,6 +51,11 @@ class Situation(Struct, frozen=True, kw_only=True):
     def replicas(self) -> int:
         """How many pods the job wants."""
         return sum(task.replicas for task in self.tasks)
+
+    @property
+    def running(self) -> int:
+        """How many pods have a container that runs; for what a job does its phase counts them as Volcano does, by theirs."""
+        return self.counts.running - self.counts.idle
 
     @property
     def all_ended(self) -> bool:

@@ -44,6 +44,7 @@ from jobs.pages.chapters import Chapter
 from jobs.pages.reading import Job, PodGroup
 from jobs.pages.visible import Sees
 from jobs.sweeps.record import sweep_of
+from kube import pod_health
 from kube.errors import NotFound
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from jobs.pages.pods import Read
     from jobs.pages.why_waiting import Wait
     from kube.kinds.core import Event
+    from kube.pod_health import Health
 
 # What Volcano's own scheduler says, after the sentence for people.
 _GANG_TEXT = re.compile(r"\s+(?=\d+/\d+ tasks in gang unschedulable)")
@@ -112,6 +114,12 @@ class Detail:
     def counts(self) -> dict[str, int]:
         """How many pods there are in each phase."""
         return {} if self.deleted or not self.sees.pods else pods.counts(self.stored)
+
+    @cached_property
+    def health(self) -> Health:
+        """How many pods run, and how many do not although they have their nodes."""
+        kept = {} if self.deleted else pods.kept([self.stored]).get(self.stored.uid, {})
+        return pod_health.health(self.job.status.running, kept)
 
     @property
     def reads_all(self) -> bool:
@@ -337,8 +345,8 @@ class Detail:
             "job": self.job,
             "stored": self.stored,
             "deleted": self.deleted,
-            "looping": pods.looping(self.stored) if self.counts else 0,
-            "progress": progress.of_job(self.job),
+            "kept": self.health.words,
+            "progress": progress.of_job(self.job, self.health),
             "base": urlencode(self.query),
             "otherwise": sum(len(each.failures) for each in self._causes[causes.MOST_CAUSES :]),
             "causes": [
@@ -348,7 +356,8 @@ class Detail:
             "message": self.message,
             "why": self.reasons,
             "waiting": self.waiting,
-            "images": [] if self.deleted else image_trouble.of_pods(pod for _, pod in self.pods),
+            "images": (images := [] if self.deleted else image_trouble.of_pods(pod for _, pod in self.pods)),
+            "told_of_images": bool(images) and self.waiting.reason == pod_health.Cause.IMAGE,
             "wish": self.wish,
             "notice": self.notice,
             "steps": milestones.steps(self.chapter),
@@ -457,7 +466,7 @@ class Detail:
     def tasks(self) -> list[tuple[str, progress.Progress]]:
         """Each task's name and progress in the run that is shown."""
         if self.shows_living:
-            return progress.of_tasks(self.job)
+            return progress.of_tasks(self.job, pods.idle(self.stored) if self.health.troubled else ())
         phases: dict[str, list[str]] = {}
         for bar in self.told_bars:
             phases.setdefault(bar.pod.task, []).append(bar.phase)

@@ -17,10 +17,13 @@ from jobs.pages import progress
 from jobs.pages.reading import Job
 from jobs.rules import short_cause
 from jobs.templatetags.job_times import short_duration
+from kube import pod_health
 
 if TYPE_CHECKING:
     from cluster.store import Stored
+    from jobs.pages.pods import Kept
     from jobs.pages.progress import Progress
+    from kube.pod_health import Health
 
 UNTROUBLED = ("Running", "Completed")  # phases that need no reason in a list
 LONGEST_BRIEF = 20  # characters of a name that a column shows whole
@@ -32,24 +35,25 @@ def row_id(stored: Stored) -> str:
     return f"job-{stored.uid}"
 
 
-def row(stored: Stored, *, selectable: bool = False, deleted: int = 0, looping: int = 0) -> str:
+def row(stored: Stored, *, selectable: bool = False, deleted: int = 0, kept: Kept | None = None) -> str:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader.
 
-    `deleted` is when the job was deleted, in ms, and 0 while it lives; `looping` is how many of its pods are
-    crash-looping.
+    `deleted` is when the job was deleted, in ms, and 0 while it lives; `kept` is how many of its pods do not run
+    although they have their nodes.
     """
     job = stored.read(Job)
+    health = pod_health.health(job.status.running, kept or {})
     cells = [
         _tick(stored) if selectable else "",
         _name(stored, is_deleted=bool(deleted)),
         _brief(stored.namespace),
-        f"<td>{_phase(job.phase)}{_tags(deleted, looping)}",
-        _gang(progress.of_job(job)),
+        f"<td>{_phase(job.phase)}{_tags(deleted, health)}",
+        _gang(progress.of_job(job, health)),
         _brief(job.spec.queue, "queue"),
         _brief(job.creator, "owner"),
         f"<td>{_moment(stored.created)}",
         f"<td>{_ran(job)}",
-        _why(job),
+        _why(job, health, is_deleted=bool(deleted)),
     ]
     # HTML lets the ends of cells and rows and the quotes around a word be left out: that is a sixth of a page of many rows.
     return f'<tr id="{escape(row_id(stored))}">{"".join(cells)}'
@@ -82,8 +86,8 @@ def _phase(word: str) -> str:
     return f'<span class=phase data-hue={look.hue} data-phase="{escape(word)}">{escape(word)}</span>'
 
 
-def _tags(deleted: int, looping: int) -> str:
-    tags = f' <span class="tag" data-hue="red">{looping} crash-looping</span>' if looping else ""
+def _tags(deleted: int, health: Health) -> str:
+    tags = "".join(f' <span class="tag" data-hue="red">{words}</span>' for words in health.words)
     return tags + (f' <span class="tag">deleted {_moment(deleted)}</span>' if deleted else "")
 
 
@@ -112,8 +116,15 @@ def _ran(job: Job) -> str:
     return _moment(began).replace("<time", "<time data-mode=since")
 
 
-def _why(job: Job) -> str:
-    message = "" if job.phase in UNTROUBLED else job.status.state.message
+def _why(job: Job, health: Health, *, is_deleted: bool) -> str:
+    state = job.status.state
+    message = (
+        ""
+        if job.phase in UNTROUBLED or (state.reason == pod_health.TOLD and not is_deleted)
+        else state.message
+    )
+    if job.phase not in progress.ENDING:
+        message = pod_health.why(health, state.reason, state.message) or message
     if not message:
         return "<td>"
     cause, rest = short_cause.parted(job.metadata.name, message)

@@ -10,23 +10,21 @@ from cluster import access, clock
 from cluster.api import backend
 from cluster.store import records, store
 from dashboard.live import Watch
-from dashboard.pages import events
 from dashboard.parts import bulk, paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
-from jobs.pages import job_filters, past
+from jobs.pages import job_filters, past, pods
 from jobs.pages.job_row import row, row_id
-from jobs.pages.reading import CRASH_LOOP
 from jobs.rules import allowed_actions, reasons
 from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
-from kube.resources import CONFIGMAPS, JOBS, PODS, QUEUES
+from kube.resources import CONFIGMAPS, JOBS, QUEUES
 
 if TYPE_CHECKING:
     from cluster.access import Actor
 
 DELETED = "Deleted"  # stands among the phases for the jobs that are no more
-# A deleted job appears once it is recorded, and pods crash-loop, without a change of what the page watches.
+# A deleted job appears once it is recorded, and pods begin to crash-loop, without a change of what the page watches.
 LOOK_AGAIN_MS = 5000
 SPEC = Spec(
     name="jobs:list",
@@ -104,7 +102,7 @@ def table(actor: Actor, view: TableView) -> Table:
         view=view,
         rows=_deleted_rows(view, page, chosen)
         if is_past
-        else _rows(actor, view, page, chosen, selectable=offer is not None),
+        else _rows(view, page, chosen, selectable=offer is not None),
         page=page,
         watches=_watches(view, allowed),
         counts={**named, DELETED: gone},
@@ -117,20 +115,12 @@ def table(actor: Actor, view: TableView) -> Table:
     )
 
 
-def _rows(
-    actor: Actor, view: TableView, page: paging.Page, chosen: dict[str, Any], *, selectable: bool
-) -> dict[str, str]:
+def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any], *, selectable: bool) -> dict[str, str]:
     found = store.find(
         JOBS, order=view.order, total=page.total, limit=page.size, offset=page.offset, **chosen
     )
-    seen = events.namespaces_of("", access.namespaces(actor, PODS))
-    looping = store.count(
-        PODS, by="owner", trouble=CRASH_LOOP, namespace=seen, owner=[stored.uid for stored in found]
-    )
-    return {
-        row_id(stored): row(stored, selectable=selectable, looping=looping.get(stored.uid, 0))
-        for stored in found
-    }
+    kept = pods.kept(found)
+    return {row_id(stored): row(stored, selectable=selectable, kept=kept.get(stored.uid)) for stored in found}
 
 
 def _deleted_rows(view: TableView, page: paging.Page, chosen: dict[str, Any]) -> dict[str, str]:

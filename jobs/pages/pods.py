@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 from cluster.rules import simulation
 from cluster.store import store
 from jobs.lifecycle.causes import MOST_FAILURES
-from jobs.pages.reading import CRASH_LOOP, Pod
+from jobs.pages.reading import Pod
 from jobs.pages.timeline import IMPORTANCE, MOST_BARS
-from kube import lenient
+from kube import lenient, pod_health
 from kube.kinds.core import PodPhase
 from kube.resources import PODS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cluster.store import Stored
 
 Read = list[tuple["Stored", Pod]]
+Kept = dict[tuple[str, str], int]  # by phase and cause
+CAUSES = tuple(pod_health.SAID)
 
 
 def counts(job: Stored) -> dict[str, int]:
@@ -24,9 +28,21 @@ def counts(job: Stored) -> dict[str, int]:
     return store.count(PODS, by="phase", namespace=job.namespace, owner=job.uid)
 
 
-def looping(job: Stored) -> int:
-    """Return how many pods of a job are crash-looping."""
-    return sum(store.count(PODS, by="owner", trouble=CRASH_LOOP, owner=job.uid).values())
+def kept(jobs: Iterable[Stored]) -> dict[str, Kept]:
+    """Return how many pods of jobs do not run although they have their nodes, by the uid of the job."""
+    found: dict[str, Kept] = {}
+    owners = [job.uid for job in jobs]
+    tally = store.tally(PODS, ("owner", "phase", "trouble"), trouble=CAUSES, owner=owners) if owners else {}
+    for (owner, phase, cause), number in tally.items():
+        found.setdefault(owner, {})[phase, cause] = number
+    return found
+
+
+def idle(job: Stored) -> list[str]:
+    """Return the tasks of the pods that are in phase Running and do not run, each as often as it has some."""
+    found = store.names(PODS, namespace=job.namespace, owner=job.uid, phase=PodPhase.RUNNING, trouble=CAUSES)
+    prefix = f"{job.namespace}/{job.name}-"
+    return [key.removeprefix(prefix).rpartition("-")[0] for key in found.values()]
 
 
 def every(job: Stored) -> Read:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jobs.pages.reading import Job
+    from kube.pod_health import Health
 
 STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
 ENDING = STOPPED | {JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING}  # no pod is waited for
@@ -68,21 +69,21 @@ class Progress:
         return f", {self.failed} failed" if self.failed else ""
 
 
-def of_job(job: Job) -> Progress:
-    """Return the progress of a whole job."""
+def of_job(job: Job, health: Health | None = None) -> Progress:
+    """Return the progress of a whole job; those of its pods run of which its health says so, not all in that phase."""
     status = job.status
     return Progress(
         total=job.replicas,
         minimum=job.spec.min_available,
-        running=status.running,
+        running=status.running if health is None else health.running,
         succeeded=status.succeeded,
         failed=status.failed,
         is_finished=job.phase in ENDING,
     )
 
 
-def of_tasks(job: Job) -> list[tuple[str, Progress]]:
-    """Return each task's name and progress."""
+def of_tasks(job: Job, idle: Sequence[str] = ()) -> list[tuple[str, Progress]]:
+    """Return each task's name and progress; idle are the tasks of pods in phase Running that do not run."""
     found = []
     for index, task in enumerate(job.spec.tasks):
         name = task.name or f"default{index}"
@@ -91,7 +92,7 @@ def of_tasks(job: Job) -> list[tuple[str, Progress]]:
         progress = Progress(
             total=task.replicas,
             minimum=task.replicas if task.min_available is None else task.min_available,
-            running=phases.get("Running", 0),
+            running=max(phases.get("Running", 0) - idle.count(name), 0),
             succeeded=phases.get("Succeeded", 0),
             failed=phases.get("Failed", 0),
             is_finished=job.phase in ENDING,

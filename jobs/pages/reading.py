@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.lifecycle import causes
-from kube import meta
+from kube import meta, pod_health
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
@@ -90,6 +90,7 @@ class JobStatus(View):
     retry_count: int = 0
     version: int = 0
     task_status_count: dict[str, TaskCount] = {}
+    waiting_reason: str = ""
     conditions: list[Condition] = []
 
 
@@ -155,9 +156,6 @@ class ContainerState(View):
     waiting: Waiting | None = None
     running: Running | None = None
     terminated: Terminated | None = None
-
-
-CRASH_LOOP = "CrashLoopBackOff"  # why a container waits that ended and is to be started again
 
 
 class Device(View):
@@ -241,13 +239,15 @@ class Pod(View):
         return list(dict.fromkeys(device.resource_id for each in allocated for device in each.resources))
 
     @property
-    def is_crash_looping(self) -> bool:
-        """Whether a container has ended and waits to be started again, later each time."""
-        status = self.status
-        waiting = (
-            each.state.waiting for each in (*status.container_statuses, *status.init_container_statuses)
-        )
-        return any(each is not None and each.reason == CRASH_LOOP for each in waiting)
+    def kept(self) -> Failure | None:
+        """What keeps the pod from running although it has its node."""
+        is_ending = bool(self.metadata.deletion_timestamp)
+        return causes.kept_back(self.metadata.name, self.task, self.status, is_ending=is_ending)
+
+    @property
+    def kept_word(self) -> str:
+        """The same in a word or two, beside the phase: `crash-looping`; empty where nothing does."""
+        return pod_health.SAID[self.kept.kept] if self.kept else ""
 
     @property
     def is_ended(self) -> bool:
@@ -326,12 +326,7 @@ class Pod(View):
     @property
     def failure(self) -> Failure:
         """How the pod failed, if it did."""
-        status = self.status
-        ended = (
-            each.state.terminated for each in (*status.init_container_statuses, *status.container_statuses)
-        )
-        name = self.metadata.name
-        return causes.failure(name, self.task, status.reason, status.message, filter(None, ended))
+        return causes.of_status(self.metadata.name, self.task, self.status)
 
     def _ended(self) -> list[Terminated]:
         return [

@@ -10,6 +10,7 @@ from cluster.runtime import behind
 from jobs.pages import happenings
 from jobs.pages import place as places
 from jobs.rules import remedies
+from kube import pod_health
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
@@ -68,15 +69,27 @@ def of_job(shown: Detail) -> Wait:
     if shown.deleted:
         return Wait()
     state = shown.job.status.state
+    kept = _of_kept(shown)
     if shown.job.phase in WHOLE:
         group = shown.group
-        why = (group.why if group else "") or state.message or happenings.held_back(group)
-        reason = (group.holding.reason if group and group.why else "") or state.reason
+        said = kept.why or ("" if state.reason == pod_health.TOLD else state.message)
+        why = (group.why if group else "") or said or happenings.held_back(group)
+        reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
         place = places.of_group(shown.stored_group, shown.sees.jobs)
         return Wait(why, reason, unread=_unread(shown), place=place)
     if shown.job.phase == "Running":
-        return Wait(state.message, state.reason) if state.reason in PARTLY else _of_pods(shown)
+        return (
+            Wait(state.message, state.reason)
+            if state.reason in PARTLY
+            else (kept if kept.why else _of_pods(shown))
+        )
     return Wait()
+
+
+def _of_kept(shown: Detail) -> Wait:
+    """Return what keeps pods from running that have their nodes."""
+    state, health = shown.job.status.state, shown.health
+    return Wait(pod_health.why(health, state.reason, state.message), next(iter(health.causes), ""))
 
 
 def _of_pods(shown: Detail) -> Wait:

@@ -1,6 +1,7 @@
 """Why a job waits, failed or was ended: the closed set of words by which lists find jobs, and what people read for each.
 
-A word is the reason of the job's state or, while its pod group has no place, the reason that the scheduler gives for that.
+A word is the reason of the job's state or, while its pod group has no place, the reason that the scheduler gives for that;
+of pods that have their nodes and do not run, the cause.
 """
 
 from __future__ import annotations
@@ -53,6 +54,19 @@ WAITING: Final[dict[str, str]] = {
     "NoReplicas": "Waits: no task has replicas",
     "TooManyPending": "Waits: too many pods do not run any more",
 }
+# Of pods that have their nodes, `kube.pod_health.Cause`; the job may be Pending or Running.
+KEPT: Final[dict[str, str]] = {
+    "ImageMissing": "Does not run: an image cannot be had",
+    "SecretMissing": "Does not run: a Secret is missing",
+    "ConfigMapMissing": "Does not run: a ConfigMap is missing",
+    "VolumeMissing": "Does not run: a volume cannot be had",
+    "DeviceMissing": "Does not run: a device is missing",
+    "ConfigurationWrong": "Does not run: its containers are wrongly configured",
+    "CommandNotStarted": "Does not run: its command cannot be started",
+    "CrashLoop": "Does not run: it ends again and again",
+    "ContainersEnded": "Does not run: its containers have ended and none was started again",
+    "ContainerWaits": "Does not run: a container waits for something else",
+}
 FAILED: Final[dict[str, str]] = {
     "TooFewSucceeded": "Failed: too few pods succeeded",
     "TaskMinimumMissed": "Failed: too few pods of a task succeeded",
@@ -63,7 +77,7 @@ ENDED: Final[dict[str, str]] = {
     "Aborted": "Suspended",
     "Terminated": "Terminated",
 }
-WORDS: Final[dict[str, str]] = {**WAITING, **FAILED, **ENDED}
+WORDS: Final[dict[str, str]] = {**WAITING, **KEPT, **FAILED, **ENDED}
 # What every job goes through, or does because somebody asked it to: by phase, not by cause, such jobs are found.
 USUAL: Final = frozenset(
     {
@@ -75,6 +89,7 @@ USUAL: Final = frozenset(
         "RestartRequested",
         "Resumed",
         "WaitingForPodsToEnd",
+        "PodsKept",
         "AbortRequested",
         "TerminateRequested",
         "CompleteRequested",

@@ -20,6 +20,7 @@ class About(StrEnum):
     PARENT = "a queue above its own"
     OTHERS = "who goes first"
     GANG = "its gang"
+    CONTAINERS = "its containers"
     NODES = "the nodes"
     RULES = "rules about other pods"
     QUOTA = "bounds of the namespace"
@@ -273,6 +274,57 @@ REASONS: Final[dict[str, Waiting]] = {
         About.DEPENDENCY,
         "Every task has 0 replicas.",
         "Raise the replicas of a task, or delete the job.",
+    ),
+    "ImageMissing": Waiting(
+        About.CONTAINERS,
+        "An image cannot be pulled, and is not on the node.",
+        "Correct the image's name, or see what the registry says; it is tried again by itself.",
+    ),
+    "SecretMissing": Waiting(
+        About.CONTAINERS,
+        "A Secret that a container names, or a key of it, does not exist.",
+        "Create the Secret; the pods start by themselves.",
+    ),
+    "ConfigMapMissing": Waiting(
+        About.CONTAINERS,
+        "A ConfigMap that a container names, or a key of it, does not exist.",
+        "Create the ConfigMap; the pods start by themselves.",
+    ),
+    "VolumeMissing": Waiting(
+        About.CONTAINERS,
+        "A volume that a container mounts cannot be had on the node.",
+        "See what is said of the volume; the pods start by themselves when it is there.",
+    ),
+    "DeviceMissing": Waiting(
+        About.CONTAINERS,
+        "A device that a container asks for is not there or not free on the node.",
+        "See the node's page for its devices; the pods start by themselves when enough are free.",
+    ),
+    "ConfigurationWrong": Waiting(
+        About.CONTAINERS,
+        "The node cannot make a container as it is described.",
+        "Correct what the sentence names in a new job.",
+    ),
+    "CommandNotStarted": Waiting(
+        About.CONTAINERS,
+        "The node cannot start the command of a container.",
+        "Correct the command in a new job, or install what it needs on the node.",
+    ),
+    "CrashLoop": Waiting(
+        About.CONTAINERS,
+        "Containers end again and again, and are started again later each time.",
+        "Read the logs of the pods; the restart policy Never makes a pod fail the first time.",
+    ),
+    "ContainersEnded": Waiting(
+        About.CONTAINERS,
+        "The containers of pods have ended, and have not been started again yet.",
+        "Nothing; the node starts them again. If it lasts, look whether the node is ready.",
+        is_passing=True,
+    ),
+    "ContainerWaits": Waiting(
+        About.CONTAINERS,
+        "A container waits for something that the node names.",
+        "See its pods for why they wait.",
     ),
     "TooManyPending": Waiting(
         About.GANG,

@@ -430,3 +430,55 @@ def test_all_exit_codes_are_listed_once_and_those_of_an_earlier_run_no_more(cont
     issue(controller, "RestartJob")
     assert "exitCodes" not in state()
     assert store.find(JOBS, exit_code=137) == []
+
+
+LACKS = {"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" not found'}}
+SAID = 'Cannot start: configmap "c" not found · main-0, main-1.'
+
+
+def lack(controller, state=LACKS):
+    statuses = [{"name": "main", "state": state}]
+    for each in store.find(PODS):
+        store.write(
+            Patch(
+                PODS,
+                "default",
+                each.name,
+                {"status": {"phase": "Pending", "containerStatuses": statuses}},
+                "status",
+            )
+        )
+    controller.settle()
+
+
+@pytest.mark.parametrize(
+    ("actions", "phases_after", "rest"),
+    [
+        pytest.param(["RestartJob"], "Failed", "The job was restarted 1 times; maxRetry is 1.", id="retries used up"),
+        pytest.param(["AbortJob"], "Aborted", "Resume it to run it from the start.", id="suspended"),
+        pytest.param(["TerminateJob"], "Terminated", "when the job was terminated.", id="terminated"),
+    ],
+)  # fmt: skip
+def test_a_job_that_is_ended_says_what_kept_its_pods_from_running(controller, actions, phases_after, rest):
+    """The pods are gone by then, so nobody else knows it."""
+    submit(controller, job(replicas=2, maxRetry=1))
+    admit(controller)
+    lack(controller)
+    assert state()["state"]["message"] == f"{SAID} 0 of 2 pods are running; minAvailable is 2."
+    issue(controller, *actions)
+    assert phase() == phases_after
+    assert SAID in state()["state"]["message"]
+    assert rest in state()["state"]["message"]
+
+
+def test_what_kept_pods_from_running_in_an_earlier_run_is_forgotten(controller):
+    submit(controller, job(replicas=2))
+    admit(controller)
+    lack(controller)
+    issue(controller, "RestartJob")
+    assert state()["keptBefore"] == SAID
+    admit(controller)
+    become(controller, "Running")
+    assert "keptBefore" not in state()
+    issue(controller, "AbortJob")
+    assert "configmap" not in state()["state"]["message"]

@@ -4,6 +4,8 @@ from django.conf import settings
 
 from dashboard.pages import overview
 from jobs.rules import reasons, remedies
+from kube import pod_health
+from kube.pod_health import Cause
 from scheduler.engine.cause import Reason
 
 
@@ -12,7 +14,11 @@ def test_every_reason_of_the_scheduler_has_words():
 
 
 def test_every_reason_to_wait_has_a_remedy():
-    assert remedies.REASONS.keys() == reasons.WAITING.keys() | {remedies.BEHIND}
+    assert remedies.REASONS.keys() == reasons.WAITING.keys() | reasons.KEPT.keys() | {remedies.BEHIND}
+
+
+def test_every_cause_of_a_pod_has_words_wherever_it_is_told():
+    assert {each.value for each in Cause} == reasons.KEPT.keys() == pod_health.SAID.keys()
 
 
 def test_each_way_of_waiting_that_people_ask_about_has_a_reason():

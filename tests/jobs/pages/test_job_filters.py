@@ -8,6 +8,7 @@ from jobs.lifecycle import phases
 from jobs.models import Operation
 from jobs.pages import job_filters
 from jobs.rules import reasons
+from kube.pod_health import Cause
 from kube.resources import JOBS
 from scheduler.engine.cause import Reason
 from tests.jobs.history.lives import Recorder
@@ -20,9 +21,10 @@ HOUR = job_filters.HOUR_MS
 def test_every_reason_of_a_job_is_a_cause_or_usual():
     steps = [step for row in phases.STEPS.values() for step in row.values()]
     given = {rule.reason for step in steps for rule in step.rules} - {""}
-    assert given | set(Reason) <= reasons.WORDS.keys() | reasons.USUAL
+    given |= set(Reason) | set(Cause)
+    assert given <= reasons.WORDS.keys() | reasons.USUAL
     assert not reasons.WORDS.keys() & reasons.USUAL
-    assert reasons.WORDS.keys() | reasons.USUAL <= given | set(Reason) | {"Aborted", "Terminated"}
+    assert reasons.WORDS.keys() | reasons.USUAL <= given | {"Aborted", "Terminated"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,186 @@
+"""What list, page, overview, filter and message say of one job's health, asked together: none contradicts another."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import lxml.html
+import pytest
+from django.contrib.auth.models import User
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster.store import Delete, Patch, store
+from jobs.rules import reasons
+from kube.resources import JOBS, POD_GROUPS, PODS
+from tests.jobs import control
+
+NUMBERS = itertools.count()
+PULL = 'Back-off pulling image "a:1": ErrImagePull: failed to pull image "a:1": manifest unknown'
+WAITS = {
+    "ContainerCreating": "",
+    "CrashLoopBackOff": "back-off 10s restarting failed container=main",
+    "ImagePullBackOff": PULL,
+    "ErrImagePull": PULL,
+    "CreateContainerConfigError": 'secret "nokey" not found',
+    "RunContainerError": "exec: no such file",
+    "SomebodysOwnReason": "it says so",
+}
+RUNS = {"running": {"startedAt": "2026-11-20T08:00:00Z"}}
+ENDED = {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": "2026-11-20T08:01:00Z"}}
+states = st.one_of(
+    st.just(RUNS),
+    st.just(ENDED),
+    st.sampled_from([{"waiting": {"reason": reason, "message": said}} for reason, said in WAITS.items()]),
+)
+
+
+@st.composite
+def statuses(draw):
+    """A pod's status: each of two containers does something, and the phase is one that a node could write for it."""
+    containers = [{"name": name, "state": draw(states), "lastState": ENDED} for name in ("main", "side")]
+    phases = ["Pending", "Running"]
+    if all("terminated" in each["state"] for each in containers):
+        phases.append("Failed")
+    return {"phase": draw(st.sampled_from(phases)), "containerStatuses": containers}
+
+
+def waits_for_something(status):
+    waiting = [each["state"].get("waiting", {}).get("reason", "") for each in status["containerStatuses"]]
+    return any(reason not in ("", "ContainerCreating") for reason in waiting)
+
+
+def has_running_container(status):
+    return any("running" in each["state"] for each in status["containerStatuses"])
+
+
+class Told:
+    """One job and all that is told of it, by whoever tells it."""
+
+    def __init__(self, controller, client, pods):
+        self.client, self.name = client, f"job-{next(NUMBERS)}"
+        others = [(kind, each) for kind in (PODS, POD_GROUPS, JOBS) for each in store.find(kind)]
+        store.write(*(Delete(kind, each.namespace, each.name) for kind, each in others))
+        control.submit(controller, control.job(self.name, replicas=len(pods)))
+        control.admit(controller)
+        for number, status in enumerate(pods):
+            store.write(Patch(PODS, "default", f"{self.name}-main-{number}", {"status": status}, "status"))
+        controller.settle()
+        self.status = control.state(self.name)
+        self.message = self.status["state"]["message"]
+        (row,) = self.rows(self._get(f"/jobs/?q={self.name}"))
+        self.why, self.gang = row[-1].text or "", row[4].text_content()
+        self.row_tags = self._tags(row)
+        head = self._get(f"/jobs/default/{self.name}/").get_element_by_id("job-head")
+        self.head, self.head_tags = " ".join(head.text_content().split()), self._tags(head)
+        attention = self._get("/").get_element_by_id("overview-attention")
+        self.attention = [
+            line for line in map(str, attention.xpath(".//li/span/a[last()]/@href")) if self.name in line
+        ]
+
+    def _get(self, url):
+        return lxml.html.document_fromstring(self.client.get(url).content.decode())
+
+    def rows(self, page):
+        return page.xpath(f".//tbody[@id='table-rows']/tr[th/a='{self.name}']")
+
+    @staticmethod
+    def _tags(element):
+        return [" ".join(tag.text_content().split()) for tag in element.xpath(".//span[@class='tag']")]
+
+    def is_found_by(self, cause):
+        return bool(self.rows(self._get(f"/jobs/?q={self.name}&cause={cause}")))
+
+
+@pytest.fixture
+def told(controller, client):
+    client.force_login(User.objects.create_superuser("root"))
+    return lambda pods: Told(controller, client, pods)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pods=st.lists(statuses(), min_size=3, max_size=3))
+def test_nobody_contradicts_another(told, pods):
+    if all(status["phase"] == "Failed" for status in pods):
+        return
+    shown = told(pods)
+    running = sum(
+        status["phase"] == "Running" and has_running_container(status) and not waits_for_something(status)
+        for status in pods
+    )
+    kept = sum(
+        status["phase"] != "Failed"
+        and (
+            waits_for_something(status)
+            or (status["phase"] == "Running" and not has_running_container(status))
+        )
+        for status in pods
+    )
+    assert f"{running} of 3 pods {'is' if running == 1 else 'are'} running" in shown.message
+    assert f"{running} of 3 needed {'is' if running == 1 else 'are'} running" in shown.head
+    assert shown.gang == f"{running}/3"
+    assert shown.row_tags == shown.head_tags
+    assert sum(int(tag.split()[0]) for tag in shown.row_tags) == kept
+    cause = shown.status.get("waitingReason", "")
+    assert (cause in reasons.KEPT) == bool(kept)
+    assert bool(shown.attention) == bool(kept)
+    if kept:
+        assert shown.is_found_by(cause)
+        assert shown.why
+        assert shown.message.lower().startswith(re.split(r" · |: ", shown.why)[0].lower())
+        assert shown.message in shown.head or cause == "ImageMissing"
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "tag", "said"),
+    [
+        pytest.param({"waiting": {"reason": "ImagePullBackOff", "message": PULL}}, "ImageMissing", "3 without an image",
+                     "Image cannot be pulled: img: manifest unknown · main-0, main-1, main-2.", id="image"),
+        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "nokey" not found'}},
+                     "SecretMissing", "3 without a Secret", 'Cannot start: secret "nokey" not found · main-0,', id="Secret"),
+        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" has no key "k"'}},
+                     "ConfigMapMissing", "3 without a ConfigMap", 'Cannot start: configmap "c" has no key "k"', id="ConfigMap"),
+        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": 'persistentvolumeclaim "x" not found'}},
+                     "VolumeMissing", "3 without a volume", 'Cannot start: persistentvolumeclaim "x" not found', id="volume"),
+        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": "the device GPU-1, which the pod has, is gone"}},
+                     "DeviceMissing", "3 without a device", "Cannot start: the device GPU-1,", id="device"),
+        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": "no port named x"}},
+                     "ConfigurationWrong", "3 wrongly configured", "Cannot start: no port named x", id="configuration"),
+        pytest.param({"waiting": {"reason": "RunContainerError", "message": "no such file"}}, "CommandNotStarted",
+                     "3 not startable", "Cannot start: no such file", id="command"),
+        pytest.param({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}, "CrashLoop",
+                     "3 crash-looping", "Crash-looping, exit 3 · main-0, main-1, main-2.", id="crash loop"),
+        pytest.param(ENDED, "ContainersEnded", "3 between two starts", "Between two starts · main-0,", id="dead and said by nobody to wait"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_each_cause_is_told_everywhere(told, phase, state, cause, tag, said):
+    if (phase, cause) == ("Pending", "ContainersEnded"):
+        return
+    status = {
+        "phase": phase,
+        "containerStatuses": [{"name": "main", "image": "img", "state": state, "lastState": ENDED}],
+    }
+    shown = told([status] * 3)
+    assert shown.status["waitingReason"] == cause
+    assert shown.message.startswith(said)
+    assert shown.message.endswith("0 of 3 pods are running; minAvailable is 3.")
+    assert shown.row_tags == shown.head_tags == [tag]
+    assert shown.is_found_by(cause)
+    assert len(shown.attention) == 1
+
+
+def test_what_is_mended_is_told_no_more(told, controller):
+    shown = told(
+        [{"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}]
+        * 3
+    )
+    status = {"containerStatuses": [{"name": "main", "state": {**RUNS, "waiting": None}}]}
+    for number in range(3):
+        store.write(Patch(PODS, "default", f"{shown.name}-main-{number}", {"status": status}, "status"))
+    controller.settle()
+    now = store.get(JOBS, "default", shown.name).object["status"]
+    assert (now["state"]["reason"], now.get("waitingReason")) == ("PodsRunning", None)
+    assert now["state"]["message"] == "3 of 3 pods are running; minAvailable is 3."
+    assert not shown.is_found_by("CrashLoop")
