@@ -6,6 +6,8 @@ status; one that has no words here stands as it is written.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jobs.rules import image_waits
@@ -20,6 +22,7 @@ MOST_NAMES = 3  # pods that a cause names; the others are counted
 MOST_CAUSES = 3  # that a text tells
 MOST_FAILURES = 500  # that are looked at, where more pods failed
 LONGEST_MESSAGE = 200  # characters of a container's message that are repeated
+_CLAUSE_END = re.compile(r"[,;:.](?= )")
 START_ERROR = "StartError"  # the reason of a container whose command could not be run
 _COULD_NOT_START = "could not start"
 _NO_IMAGE = "image cannot be pulled"
@@ -168,8 +171,29 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
 
 
 def one_line(text: str) -> str:
-    """Return a message as part of a sentence; what a container wrote may be long, and of many lines."""
-    return " ".join(text.split())[:LONGEST_MESSAGE].rstrip(".")
+    """Return a message as part of a sentence; of one that is long, and maybe of many lines, the first whole clauses and "…"."""
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= LONGEST_MESSAGE else f"{_begin(line[: LONGEST_MESSAGE - 2])} …"
+
+
+def _begin(line: str) -> str:
+    """Return a line up to the last clause that ends in it, outside brackets; up to its last word where that is much more."""
+    ends = [found.start() for found in _CLAUSE_END.finditer(line)]
+    whole = [end for end in ends if line.count("(", 0, end) == line.count(")", 0, end)]
+    if whole and whole[-1] >= LONGEST_MESSAGE // 4:
+        return line[: whole[-1]]
+    return (line.rpartition(" ")[0] or line).rstrip(",;:.")
+
+
+class Named(NamedTuple):
+    """A pod that failed, as a text names it; `times` is how many pods of its name did, one after another."""
+
+    pod: str
+    short: str
+    times: int = 1
+
+    def __str__(self) -> str:
+        return self.short if self.times == 1 else f"{self.short} ({self.times} times)"
 
 
 class Cause(NamedTuple):
@@ -179,21 +203,25 @@ class Cause(NamedTuple):
     failures: Sequence[Failure]
 
     @property
-    def named(self) -> Sequence[Failure]:
-        """The failures that are named."""
-        return self.failures[:MOST_NAMES]
+    def named(self) -> Sequence[Named]:
+        """The pods that are named, each once."""
+        return self._pods[:MOST_NAMES]
 
     @property
     def more(self) -> int:
-        """How many others there are."""
-        return max(len(self.failures) - MOST_NAMES, 0)
+        """How many others there are, each name counted once."""
+        return max(len(self._pods) - MOST_NAMES, 0)
 
     @property
     def names(self) -> str:
-        """`worker-0, worker-3 and 5 more`"""
-        return (
-            f"{', '.join(each.short for each in self.named)}{f' and {self.more} more' if self.more else ''}"
-        )
+        """`worker-0, worker-3 (2 times) and 5 more`"""
+        return f"{', '.join(map(str, self.named))}{f' and {self.more} more' if self.more else ''}"
+
+    @property
+    def _pods(self) -> list[Named]:
+        times = Counter(each.pod for each in self.failures)
+        known = {each.pod: each.short for each in self.failures}
+        return [Named(pod, known[pod], number) for pod, number in times.items()]
 
 
 def causes(failures: Iterable[Failure]) -> list[Cause]:
@@ -237,7 +265,7 @@ def cause(failures: Iterable[Failure], more: int = 0) -> str:
         return ""
     if len(found) == 1:
         (only,) = found
-        names, others = ", ".join(each.short for each in only.named), only.more + more
+        names, others = ", ".join(map(str, only.named)), only.more + more
         return f"{only.said} · {names}{f' and {others} more' if others else ''}"
     told = [f"{each.said} · {each.names}" for each in found[:MOST_CAUSES]]
     others = more + sum(len(each.failures) for each in found[MOST_CAUSES:])

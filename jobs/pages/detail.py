@@ -383,7 +383,8 @@ class Detail:
         if self.job.phase in _UNDER_WAY:
             return ""
         more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
-        return causes.without(self.job.status.state.message, causes.sentence(self.failures, more))
+        message = causes.without(self.job.status.state.message, causes.sentence(self.failures, more))
+        return causes.without(message, self.job.status.kept_before) if self.failures else message
 
     def log_url(self, pod: str, run: int = 0) -> str:
         """Return the address of the log of a pod, of the run that is shown or of another."""
@@ -467,8 +468,10 @@ class Detail:
         """Each task's name and progress in the run that is shown."""
         if self.shows_living:
             return progress.of_tasks(self.job, pods.idle(self.stored) if self.health.troubled else ())
+        # Of the pods that had one name in turn, the last says how far it came.
+        last = {bar.pod.metadata.name: bar for bar in sorted(self.told_bars, key=lambda bar: bar.created)}
         phases: dict[str, list[str]] = {}
-        for bar in self.told_bars:
+        for bar in last.values():
             phases.setdefault(bar.pod.task, []).append(bar.phase)
         return progress.of_past_tasks(self.job, phases)
 

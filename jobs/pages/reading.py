@@ -90,7 +90,7 @@ class JobStatus(View):
     retry_count: int = 0
     version: int = 0
     task_status_count: dict[str, TaskCount] = {}
-    waiting_reason: str = ""
+    kept_before: str = ""
     conditions: list[Condition] = []
 
 

@@ -89,8 +89,8 @@ def _no_command(container: Container, engine: Found) -> str:
         )
     why = f" ({engine.why})" if engine.why else ""
     return (
-        f"This node runs commands and no images{why}; {INSTALL} there and start again, "
-        f"or give container {container.name} a command."
+        f"This node runs commands and no images; give container {container.name} a command, "
+        f"or {INSTALL} there and start again{why}."
     )
 
 

@@ -18,12 +18,12 @@ _NAME = re.compile(r"([^\s:'\"‘’]+)['\"’]?: (?:command )?(?:not found|No s
 
 
 def explained(problem: str, program: str, node: str) -> str:
-    """Return what was not found, with the node that does not have it and the remedy; a node without a name is not told."""
+    """Return what was not found, with the remedies, the shortest first, and the node that does not have it; a node without a name is not told."""
     if not node:
         return problem
     return (
-        f"{problem}; containers run the programs of node {node}, whatever their image: "
-        f"install {programs.to_install(program)} there or give another command"
+        f"{problem}; give another command, or install {programs.to_install(program)} on node {node}, "
+        "whose programs containers run, whatever their image"
     )
 
 

@@ -23,8 +23,7 @@ from tests.waiting import HANG_S, until
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 REMEDY = (
-    "; containers run the programs of node here, whatever their image: "
-    "install it there or give another command"
+    "; give another command, or install it on node here, whose programs containers run, whatever their image"
 )
 
 

@@ -232,6 +232,6 @@ def test_program_that_is_missing_is_named_with_its_node_and_the_remedy(person, w
                          .replace("        restartPolicy: OnFailure\n", ""))  # fmt: skip
     state = watcher.reaches(name, "Failed")["status"]["state"]
     (node,) = {pod["spec"]["nodeName"] for pod in watcher.pods(name).values()}
-    for part in ("spark-submit", f"the programs of node {node}", "install it there"):
+    for part in ("spark-submit", "give another command", f"install it on node {node}"):
         assert part in state["message"]
         assert any(part in each for each in told(watcher, name))

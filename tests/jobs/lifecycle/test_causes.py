@@ -73,6 +73,18 @@ TOLD = [
     ),
     pytest.param(failed(0, code=None), 0, "failed · worker-0", id="nothing is known"),
     pytest.param([Failure("alone", "", 1)], 0, "exit 1 · alone", id="a pod of no task"),
+    pytest.param(
+        failed(0, 0, 0, 1, code=None),
+        0,
+        "failed · worker-0 (3 times), worker-1",
+        id="pods of one name in turn",
+    ),
+    pytest.param(
+        failed(0, 1, 2, 2, 3, 3, code=None),
+        0,
+        "failed · worker-0, worker-1, worker-2 (2 times) and 1 more",
+        id="others counted by name",
+    ),
     pytest.param(failed(10, 9, 2), 0, "exit 1 · worker-2, worker-9, worker-10", id="in the order of numbers"),
 ]
 
@@ -92,13 +104,36 @@ OF_PODS = [
     pytest.param("", "", [], Failure("a-b-0", "b"), id="nothing is known"),
     pytest.param("", "", [Ended(0), Ended(3, "Error", "x\ny.")], Failure("a-b-0", "b", 3, "Error", "x y"), id="the second container"),
     pytest.param("Evicted", "Low disk.", [Ended(137)], Failure("a-b-0", "b", 137, "Evicted", "Low disk"), id="the pod's own reason"),
-    pytest.param("", "", [Ended(1, "Error", "y" * 999)], Failure("a-b-0", "b", 1, "Error", "y" * 200), id="a long message"),
+    pytest.param("", "", [Ended(1, "Error", "y" * 999)], Failure("a-b-0", "b", 1, "Error", "y" * 198 + " …"), id="a long message"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("reason", "message", "ended", "failure"), OF_PODS)
 def test_a_failure_is_of_the_container_that_ended_badly(reason, message, ended, failure):
     assert causes.failure("a-b-0", "b", reason, message, ended) == failure
+
+
+CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("one\n two. ", "one two", id="lines"),
+        pytest.param(f"{CLAUSES} (VOLCANO_UI_ENGINE, which says so, is none, {'x' * 99}).", f"{CLAUSES.partition(', or')[0]} …", id="not within brackets"),
+        pytest.param(f"{CLAUSES}; {'word ' * 50}", f"{CLAUSES} …", id="whole clauses"),
+        pytest.param(f"Error: {'word ' * 50}", f"Error: {'word ' * 38}…", id="no clause ends late enough: whole words"),
+    ],
+)  # fmt: skip
+def test_a_long_message_is_cut_where_a_clause_ends(text, line):
+    assert causes.one_line(text) == line
+
+
+@given(st.text(alphabet="ab ,;.()", max_size=400))
+def test_a_message_is_never_longer_than_it_may_be_and_says_when_it_is_cut(text):
+    line, whole = causes.one_line(text), " ".join(text.split()).rstrip(".")
+    assert len(line) <= causes.LONGEST_MESSAGE
+    assert line == whole or (line.endswith(" …") and whole.startswith(line.removesuffix(" …")))
 
 
 @pytest.mark.parametrize(
@@ -129,5 +164,7 @@ def test_a_message_is_left_without_what_is_told_apart(message, rest):
 def test_each_failure_has_one_cause(failures):
     found = causes.causes(failures)
     assert sum(len(one.failures) for one in found) == len(failures)
-    assert sum(len(one.named) + one.more for one in found) == len(failures)
+    assert all(sum(each.times for each in one.named) <= len(one.failures) for one in found)
+    assert all(len(one.named) + one.more == len({each.pod for each in one.failures}) for one in found)
+    assert all(len({str(each) for each in one.named}) == len(one.named) for one in found)
     assert len({one.said for one in found}) == len(found)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cluster.bootstrap import bootstrap
-from cluster.store import Patch, store
+from cluster.store import Delete, Patch, store
 from jobs.pages.reading import moment
 from kube.kinds.batch import Action
 from kube.resources import JOBS, PODS
@@ -267,3 +267,22 @@ def test_the_page_tells_what_policies_did_in_this_run_and_in_others(life, reader
 def test_a_job_whose_policies_did_nothing_has_no_table(life, reader, parse):
     life(policies=[{"event": "PodFailed", "action": "RestartJob"}]).admit().place().run()
     assert cells(page(parse, reader)) == []
+
+
+def test_pods_that_had_one_name_in_a_run_are_told_once_with_their_number(life, reader, parse):
+    one = life(maxRetry=9).admit().place()
+    lacks = {"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" not found'}}
+    for _ in range(3):
+        for pod in store.find(PODS):
+            one.status(pod.name, "Pending", state=lacks)
+            store.write(Delete(PODS, pod.namespace, pod.name))
+            one.status(pod.name, "Failed", state=lacks)
+        one.passes(2).bury().place()
+    for pod in store.find(PODS):
+        one.status(pod.name, "Failed", state=lacks)
+    one.record()
+    one.delete()
+    shown = page(parse, reader)
+    head = text_of(shown, ".//*[@id='job-head']")
+    assert 'cannot start: configmap "c" not found · main-0 (4 times), main-1 (4 times)' in head
+    assert "0 of 2 pods succeeded, 2 failed" in text_of(shown, ".//*[@id='job-tasks']")
