@@ -284,14 +284,17 @@ class Pod(View):
     def started(self) -> int | None:
         """When the first container began, in ms; of one that was started again, when the node took the pod on.
 
-        A pod that its node has taken on may wait for long until a container begins, such as for its image: it has not started.
+        A pod that its node has taken on may wait for long until a container begins, such as for its image, or end before:
+        it has not started.
         """
         taken_on = moment(self.status.start_time)
         if self.restarts and taken_on is not None:
             return taken_on
         times = [moment(text) for text in self._starts()]
         known = [time for time in times if time is not None]
-        if not known and self.status.phase in ("", PodPhase.PENDING):
+        statuses = self.status.container_statuses
+        has_waited = bool(statuses) and all(each.state.waiting is not None for each in statuses)
+        if not known and (has_waited or self.status.phase in ("", PodPhase.PENDING)):
             return None
         return min(known, default=None) or taken_on
 

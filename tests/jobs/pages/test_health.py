@@ -6,12 +6,14 @@ import itertools
 import re
 
 import lxml.html
+import msgspec
 import pytest
 from django.contrib.auth.models import User
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster.store import Delete, Patch, store
+from jobs.pages.reading import Pod
 from jobs.rules import reasons
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.jobs import control
@@ -184,3 +186,22 @@ def test_what_is_mended_is_told_no_more(told, controller):
     assert (now["state"]["reason"], now.get("waitingReason")) == ("PodsRunning", None)
     assert now["state"]["message"] == "3 of 3 pods are running; minAvailable is 3."
     assert not shown.is_found_by("CrashLoop")
+
+
+WAITS_STATE = {"waiting": {"reason": "ImagePullBackOff"}}
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "last", "has_started"),
+    [
+        pytest.param("Failed", WAITS_STATE, {}, False, id="ended before any container ran"),
+        pytest.param("Pending", WAITS_STATE, {}, False, id="waits"),
+        pytest.param("Running", WAITS_STATE, {"terminated": {"startedAt": "2026-11-20T08:00:01Z"}}, True, id="waits to start again"),
+        pytest.param("Failed", {"terminated": {"startedAt": "2026-11-20T08:00:01Z"}}, {}, True, id="failed"),
+        pytest.param("Running", RUNS, {}, True, id="runs"),
+    ],
+)  # fmt: skip
+def test_a_pod_has_started_when_a_container_has_run(phase, state, last, has_started):
+    statuses = [{"name": "main", "state": state, "lastState": last}]
+    status = {"phase": phase, "startTime": "2026-11-20T08:00:00Z", "containerStatuses": statuses}
+    assert (msgspec.convert({"status": status}, Pod).started is not None) == has_started
