@@ -4,6 +4,7 @@ pages ask how full a thousand nodes are far more often than pods come and go.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +20,7 @@ from kube.kinds.scheduling import Queue
 from kube.meta import parse_time
 from kube.quantity import QuantityError
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
-from kube.usage import Usage, group_queue, namespace_queue, pod_use
+from kube.usage import Usage, group_use, namespace_queue, pod_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cluster.store import Change, Stored
     from kube.amounts import Amounts
     from kube.kinds.fields import Quantities
+    from kube.usage import Holder
 
 ROOT = "root"  # the queue above all others; lists do not show it
 KINDS = (PODS, NODES, QUEUES, POD_GROUPS, NAMESPACES)
@@ -110,10 +112,29 @@ class Picture:
 
     def subtree_use(self, name: str) -> Amounts:
         """What the pods of a queue and of the queues below it take."""
-        total = dict(self.in_queue.get(name, {}))
-        for queue in self.below(name):
-            total = amounts.add(total, self.in_queue.get(queue.name, {}))
+        total: Amounts = {}
+        for each in self.subtree(name):
+            total = amounts.add(total, self.in_queue.get(each, {}))
         return total
+
+    def groups_in(self, name: str) -> Counter[str]:
+        """How many pod groups a queue and the queues below it have, by the phase as which they count."""
+        total: Counter[str] = Counter()
+        for each in self.subtree(name):
+            total.update(self._usage.groups_in.get(each) or {})
+        return total
+
+    def loose_in(self, name: str) -> int:
+        """How many pods on nodes a queue and the queues below it have that have no pod group."""
+        return sum(self._usage.loose_in[each] for each in self.subtree(name))
+
+    def holders(self, name: str) -> list[Holder]:
+        """Who besides Volcano Jobs has something in a queue or below it."""
+        return self._usage.holders(self.subtree(name))
+
+    def subtree(self, name: str) -> list[str]:
+        """A queue and every queue below it, by name."""
+        return [name, *(queue.name for queue in self.below(name))]
 
     def limits(self, name: str, capacity: Mapping[str, int]) -> Amounts:
         """The most that a queue may take: the lowest capability of it and of those above it, else the capacity."""
@@ -146,7 +167,7 @@ class Picture:
         self._usage.put_pod(stored.key, None if gone else pod_use(stored.body, backend.schedulers))
 
     def _take_group(self, stored: Stored | Change, gone: bool) -> None:
-        self._usage.put_group(stored.key, "" if gone else group_queue(stored.body))
+        self._usage.put_group(stored.key, None if gone else group_use(stored.body))
 
     def _take_namespace(self, stored: Stored | Change, gone: bool) -> None:
         self._usage.put_namespace(stored.name, "" if gone else namespace_queue(stored.body))

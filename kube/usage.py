@@ -1,4 +1,4 @@
-"""Which queue a pod uses, and what pods on nodes take, added up by node and by queue.
+"""Which queue a pod uses, what pods on nodes take, added up by node and by queue, and what is in a queue.
 
 One rule for everybody who counts pods by queue (reference: volcano-queue-podgroup
 §3.5 and §3.6):
@@ -13,13 +13,18 @@ One rule for everybody who counts pods by queue (reference: volcano-queue-podgro
   cluster: where Kubernetes' own scheduler works, `default-scheduler` is that one.
 
 A pod takes what it asks for from when it has a node until it has ended.
+
+In a queue are its pod groups, and the pods on nodes that use it without a group. A queue in which no group is
+unfinished and no such pod is left is empty. What a group's phase says is not enough: it is written by whoever
+schedules, for the pods of that moment, and of a group whose pods come one after the other all may have ended
+before the next is made (`counted_phase`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, field
@@ -27,6 +32,7 @@ from msgspec import Raw, field
 from kube import amounts
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
+from kube.kinds.scheduling import PodGroupPhase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -46,6 +52,7 @@ VOLCANO_ALONE = VOLCANO | {"default-scheduler", ""}
 """The same where there is no other scheduler: Kubernetes' default name stands for Volcano's."""
 
 NOTHING = Raw(b"")
+T = TypeVar("T")
 
 
 class Placed(Protocol):
@@ -136,8 +143,20 @@ def value_of(raw: Raw | bytes) -> Any:
     return msgspec.json.decode(data) if data else None
 
 
+class Owner(NamedTuple):
+    """What controls a pod or made a pod group."""
+
+    kind: str
+    name: str
+    is_job: bool = False
+    """Whether it is a Volcano Job."""
+
+
 class PodUse(NamedTuple):
-    """A pod on a node: what says which queue it uses, and what it takes. The amounts are shared."""
+    """A pod that has not ended: what says which queue it uses, and what it takes; nothing while it has no node.
+
+    group is the key of its pod group, "" for a pod of another scheduler. The amounts are shared.
+    """
 
     node: str
     namespace: str
@@ -145,35 +164,70 @@ class PodUse(NamedTuple):
     wish: str
     ours: bool
     amounts: Amounts
+    owner: Owner | None = None
+
+
+class GroupUse(NamedTuple):
+    """A pod group: the queue that it is in, the phase that is written, and whose it is."""
+
+    queue: str
+    phase: str = PodGroupPhase.PENDING.value
+    owner: Owner | None = None
+
+
+class Holder(NamedTuple):
+    """Who has pods or pod groups in a queue and is no Volcano Job; held is what the pods on nodes take."""
+
+    namespace: str
+    owner: Owner
+    placed: int
+    waiting: int
+    held: Amounts
 
 
 def pod_use(body: bytes, schedulers: Collection[str]) -> PodUse | None:
-    """Return what a pod takes, or None when it is on no node or has ended; schedulers are the names of ours.
+    """Return what a pod takes, or None when it has ended; schedulers are the names of ours.
 
     A request that cannot be read counts as one pod; ValidationError when the pod cannot.
     """
     pod = _pod(body)
-    if not pod.spec.node_name or pod.status.phase in ENDED:
+    if pod.status.phase in ENDED:
         return None
-    try:
-        asked = request_of(request_key(pod.spec))
-    except ValueError:
-        asked = {"pods": 1}
+    asked: Amounts = {}
+    if pod.spec.node_name:
+        try:
+            asked = request_of(request_key(pod.spec))
+        except ValueError:
+            asked = {"pods": 1}
     notes = pod.metadata.annotations or QueueAnnotations()
     namespace = pod.metadata.namespace
+    ours = (pod.spec.scheduler_name or "") in schedulers
     return PodUse(
-        pod.spec.node_name,
+        pod.spec.node_name or "",
         namespace,
-        f"{namespace}/{notes.group}" if notes.group else "",
+        f"{namespace}/{notes.group}" if ours and notes.group else "",
         notes.queue or notes.job_queue,
-        (pod.spec.scheduler_name or "") in schedulers,
+        ours,
         asked,
+        _controller(pod.metadata),
     )
 
 
-def group_queue(body: bytes) -> str:
-    """Return the queue of a pod group."""
-    return _group(body).spec.queue or DEFAULT_QUEUE
+def group_use(body: bytes) -> GroupUse:
+    """Return what there is to know of a pod group; ValidationError when it cannot be read."""
+    group = _group(body)
+    phase = group.status.phase or PodGroupPhase.PENDING.value
+    return GroupUse(group.spec.queue or DEFAULT_QUEUE, phase, _controller(group.metadata))
+
+
+def counted_phase(phase: str, placed: int, waiting: int) -> str:
+    """Return the phase as which a pod group counts; of its pods that have not ended some are on nodes and some wait for one.
+
+    One with such a pod is not Completed, whatever is written.
+    """
+    if phase != PodGroupPhase.COMPLETED or not placed + waiting:
+        return phase
+    return (PodGroupPhase.RUNNING if placed else PodGroupPhase.INQUEUE).value
 
 
 def namespace_queue(body: bytes) -> str:
@@ -183,74 +237,186 @@ def namespace_queue(body: bytes) -> str:
 
 
 class Usage:
-    """What pods take, by node and by queue, kept up to date object by object.
+    """What pods take, by node and by queue, and what is in each queue, kept up to date object by object.
 
     Each change costs the same however many pods there are, but for a group or
     namespace that changes its queue, which moves its pods. Methods return the
-    queues whose use changed.
+    queues of which something changed.
     """
 
     def __init__(self) -> None:
         self.on_node: defaultdict[str, Amounts] = defaultdict(dict)
         self.in_queue: defaultdict[str, Amounts] = defaultdict(dict)
+        self.groups_in: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """Pod groups by the phase as which they count, by queue."""
+        self.loose_in: Counter[str] = Counter()
+        """Pods on nodes that have no pod group, by queue."""
         self._pods: dict[str, tuple[PodUse, str]] = {}  # with the queue that it is counted in
-        self._groups: dict[str, str] = {}
+        self._groups: dict[str, GroupUse] = {}
+        self._queues: dict[str, str] = {}  # group → its queue
+        self._counted: dict[str, _Counted] = {}
         self._members: defaultdict[str, set[str]] = defaultdict(set)  # group → keys of its pods
+        self._placed: Counter[str] = Counter()  # group → how many of them are on nodes
         self._namespaces: dict[str, str] = {}
+        self._others: defaultdict[str, set[str]] = defaultdict(set)  # queue → pods that are of no Volcano Job
+        self._other_groups: defaultdict[str, set[str]] = defaultdict(set)  # queue → the same of pod groups
 
     def put_pod(self, key: str, use: PodUse | None) -> set[str]:
-        """Take over a pod; None when it takes nothing or is gone."""
-        before = self._pods.pop(key, None)
-        after = (use, queue_of(use, self._groups, self._namespaces)) if use else None
-        if after is not None:
-            self._pods[key] = after
+        """Take over a pod; None when it has ended or is gone."""
+        before = self._pods.get(key)
+        after = (use, self._queue_of(use)) if use else None
         if before == after:
             return set()
+        self._pods.pop(key, None)
+        changed = set()
         if before is not None:
-            self._leave(before[0].group, key)
-            self._count(*before, -1)
+            self._count(key, *before, -1)
+            changed |= {before[1], *self._count_group(before[0].group)}
         if after is not None:
-            self._members[after[0].group].add(key)
-            self._count(*after, 1)
-        return {counted[1] for counted in (before, after) if counted is not None}
+            self._pods[key] = after
+            self._count(key, *after, 1)
+            changed |= {after[1], *self._count_group(after[0].group)}
+        return changed
 
-    def put_group(self, key: str, queue: str) -> set[str]:
-        """Take over the queue of a pod group; empty when the group is gone."""
-        if self._groups.get(key, "") == queue:
+    def put_group(self, key: str, group: GroupUse | None) -> set[str]:
+        """Take over a pod group; None when it is gone."""
+        before = self._groups.get(key)
+        if before == group:
             return set()
-        _put(self._groups, key, queue)
-        return self._recount(self._members.get(key, ()))
+        is_moved = _place_of(before) != _place_of(group)
+        pods = [(each, *self._pods[each]) for each in self._members.get(key, ())] if is_moved else []
+        for pod in pods:
+            self._count(*pod, -1)
+        _put(self._groups, key, group)
+        _put(self._queues, key, group.queue if group else None)
+        changed = {queue for _, _, queue in pods}
+        for each, use, _ in pods:
+            self._pods[each] = use, self._queue_of(use)
+            self._count(each, *self._pods[each], 1)
+            changed.add(self._pods[each][1])
+        return changed | self._count_group(key)
 
     def put_namespace(self, name: str, queue: str) -> set[str]:
         """Take over the queue that a namespace names; empty when it names none or is gone."""
         if self._namespaces.get(name, "") == queue:
             return set()
-        _put(self._namespaces, name, queue)
-        return self._recount(key for key, (use, _) in self._pods.items() if use.namespace == name)
-
-    def _recount(self, keys: Iterable[str]) -> set[str]:
+        _put(self._namespaces, name, queue or None)
         changed: set[str] = set()
-        for key in list(keys):
+        for key in [key for key, (use, _) in self._pods.items() if use.namespace == name]:
             changed |= self.put_pod(key, self._pods[key][0])
         return changed
 
-    def _leave(self, group: str, key: str) -> None:
-        members = self._members[group]
-        members.discard(key)
-        if not members:
-            del self._members[group]
+    def holders(self, queues: Iterable[str]) -> list[Holder]:
+        """Return who besides Volcano Jobs has something in these queues, those who hold most CPU first."""
+        found: dict[tuple[str, Owner], Holder] = {}
+        for queue in queues:
+            for key in self._others.get(queue, ()):
+                use = self._pods[key][0]
+                group = self._groups.get(use.group)
+                owner = (
+                    (group.owner if group else None) or use.owner or _itself(use.group if group else "", key)
+                )
+                _hold(found, use.namespace, owner, use)
+            for key in self._other_groups.get(queue, ()):
+                if key not in self._members:
+                    _hold(found, key.partition("/")[0], self._groups[key].owner or _itself(key, ""), None)
+        return sorted(found.values(), key=lambda each: (-each.held.get("cpu", 0), each.namespace, each.owner))
 
-    def _count(self, use: PodUse, queue: str, sign: int) -> None:
-        _add(self.on_node, use.node, use.amounts, sign)
-        if queue:
+    def _queue_of(self, use: PodUse) -> str:
+        return queue_of(use, self._queues, self._namespaces)
+
+    def _count(self, key: str, use: PodUse, queue: str, sign: int) -> None:
+        """Count a pod where it belongs, as long as its group is what it is."""
+        if use.group:
+            _keep(self._members, use.group, key, sign)
+        if use.node:
+            _add(self.on_node, use.node, use.amounts, sign)
+            _bump(self._placed, use.group, sign)
+        if not queue:
+            return
+        if use.node:
             _add(self.in_queue, queue, use.amounts, sign)
+        group = self._groups.get(use.group)
+        if group is None and use.node:
+            _bump(self.loose_in, queue, sign)
+        if not _is_job(use.owner if group is None else group.owner):
+            _keep(self._others, queue, key, sign)
+
+    def _count_group(self, key: str) -> set[str]:
+        """Count a pod group as what it is by now."""
+        before, after = self._counted.get(key), self._standing(key)
+        if before == after:
+            return set()
+        for counted, sign in ((before, -1), (after, 1)):
+            if counted is not None:
+                _bump(self.groups_in[counted.queue], counted.phase, sign)
+                if counted.is_other:
+                    _keep(self._other_groups, counted.queue, key, sign)
+        _put(self._counted, key, after)
+        return {counted.queue for counted in (before, after) if counted is not None}
+
+    def _standing(self, key: str) -> _Counted | None:
+        group = self._groups.get(key)
+        if group is None:
+            return None
+        placed = self._placed[key]
+        phase = counted_phase(group.phase, placed, len(self._members.get(key, ())) - placed)
+        return _Counted(group.queue, phase, not _is_job(group.owner))
 
 
-def _put(known: dict[str, str], key: str, value: str) -> None:
-    if value:
-        known[key] = value
-    else:
+class _Counted(NamedTuple):
+    """Where and as what a pod group is counted, and whether it is of no Volcano Job."""
+
+    queue: str
+    phase: str
+    is_other: bool
+
+
+def _is_job(owner: Owner | None) -> bool:
+    return owner is not None and owner.is_job
+
+
+def _place_of(group: GroupUse | None) -> tuple[str, Owner | None] | None:
+    """Return what of a group decides where its pods are counted."""
+    return (group.queue, group.owner) if group else None
+
+
+def _itself(group: str, pod: str) -> Owner:
+    """Return what stands for the owner of a group or a pod that has none."""
+    return Owner("PodGroup" if group else "Pod", (group or pod).partition("/")[2])
+
+
+def _hold(found: dict[tuple[str, Owner], Holder], namespace: str, owner: Owner, use: PodUse | None) -> None:
+    """Add what a pod holds to its owner's; None for a pod group without pods."""
+    known = found.get((namespace, owner)) or Holder(namespace, owner, 0, 0, {})
+    if use is not None:
+        placed, held = int(bool(use.node)), amounts.add(known.held, use.amounts)
+        known = known._replace(placed=known.placed + placed, waiting=known.waiting + 1 - placed, held=held)
+    found[namespace, owner] = known
+
+
+def _keep(known: defaultdict[str, set[str]], where: str, key: str, sign: int) -> None:
+    """Take a key into one set or out of it; an empty set is forgotten."""
+    if sign > 0:
+        known[where].add(key)
+        return
+    known[where].discard(key)
+    if not known[where]:
+        del known[where]
+
+
+def _bump(counter: Counter[str], key: str, by: int) -> None:
+    """Add to a counter that keeps no zeros."""
+    counter[key] += by
+    if not counter[key]:
+        del counter[key]
+
+
+def _put(known: dict[str, T], key: str, value: T | None) -> None:
+    if value is None:
         known.pop(key, None)
+    else:
+        known[key] = value
 
 
 def _add(totals: defaultdict[str, Amounts], key: str, more: Mapping[str, int], sign: int) -> None:
@@ -266,9 +432,17 @@ def _add(totals: defaultdict[str, Amounts], key: str, more: Mapping[str, int], s
         del totals[key]
 
 
+class _Reference(View):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
 class _PodMetadata(View):
     namespace: str = ""
     annotations: QueueAnnotations | None = None
+    owner_references: list[_Reference] | None = None
 
 
 class _PodStatus(View):
@@ -286,7 +460,24 @@ class _GroupSpec(View):
 
 
 class _Group(View):
+    metadata: _PodMetadata = _PodMetadata()
     spec: _GroupSpec = _GroupSpec()
+    status: _PodStatus = _PodStatus()
+
+
+def _controller(metadata: _PodMetadata) -> Owner | None:
+    """Return the controller among the owners, otherwise the first of them."""
+    owners = metadata.owner_references or ()
+    found = next((each for each in owners if each.controller), owners[0] if owners else None)
+    if found is None:
+        return None
+    return _owner(found.kind, found.name, found.api_version)
+
+
+# Pods of one controller share it.
+@lru_cache(maxsize=4096)
+def _owner(kind: str, name: str, version: str) -> Owner:
+    return Owner(kind, name, is_job=kind == "Job" and version.startswith("batch.volcano.sh/"))
 
 
 class _NamespaceMetadata(View):

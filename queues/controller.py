@@ -1,6 +1,7 @@
 """The queue controller: keeps each queue's state, counters and allocated resources.
 
-Reads queues, pod groups, pods, namespaces and Commands. Thousands of changes a second may concern
+Reads queues, pod groups, pods, namespaces and Commands. All that a queue's status says is of the queue
+and of those below it. Thousands of changes a second may concern
 one queue: its status is written at most every `PAUSE_MS`, with a timer for
 the last one; a change of state is written at once.
 """
@@ -20,12 +21,11 @@ from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Change, Create, Group, Patch, Update, Write, store
 from cluster.writes import Timer
 from kube import amounts, commands, events, usage
-from kube.kinds.fields import View
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 from kube.usage import ROOT_QUEUE, Usage
-from queues import state_commands, states
+from queues import hierarchy, state_commands, states
 from queues.state_commands import QueueFact
 from queues.states import CLOSED_BY_PARENT, CLOSED_BY_PARENT_ANNOTATION
 
@@ -42,24 +42,11 @@ _FLUSH = "flush"
 log = logging.getLogger(__name__)
 
 
-class _GroupStatus(View):
-    phase: str = ""
-
-
-class _Group(View):
-    status: _GroupStatus = _GroupStatus()
-
-
-_decode_group = msgspec.json.Decoder(_Group).decode
-
-
 @dataclass(slots=True)
 class QueuesState:
     """All queues, and what each of them holds."""
 
     queues: dict[str, QueueFact] = field(default_factory=dict)
-    groups: dict[str, tuple[str, str]] = field(default_factory=dict)  # key → (queue, phase)
-    phases: dict[str, Counter[str]] = field(default_factory=dict)  # queue → pod groups by phase
     commands: dict[str, CommandFact] = field(default_factory=dict)  # key → Command to a queue, in their order
     usage: Usage = field(default_factory=Usage)
     written: dict[str, int] = field(default_factory=dict)  # queue → when its status was last written
@@ -123,20 +110,22 @@ class QueueConsumer(Consumer[QueuesState]):
 
 def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str, Any]:
     """Return the status that a queue should have, when `asked` is wished of it now; what nobody here writes is kept."""
-    name = queue.metadata.name
+    name, used = queue.metadata.name, state.usage
     parents = {other.metadata.name: _parent(other) for other in state.queues.values()}
     wishes = {other.metadata.name: other.wish for other in state.queues.values()}
-    phases = state.phases.get(name) or Counter()
+    phases: Counter[str] = Counter()
+    total, loose = Counter({"cpu": 0, "memory": 0}), 0
+    for each in hierarchy.subtree(name, parents):
+        phases.update(used.groups_in.get(each) or {})
+        total.update(used.in_queue.get(each) or {})
+        loose += used.loose_in[each]
     wish = QueueState.OPEN if name == ROOT_QUEUE else asked or queue.wish
-    standing = states.standing(wish, states.closed_above(name, parents, wishes), phases)
+    standing = states.standing(wish, states.closed_above(name, parents, wishes), phases, loose)
     status = {
         key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
     }
     status |= {"state": str(standing.state), "reason": standing.reason, "message": standing.message}
     status |= {phase.lower(): phases[phase] for phase in _COUNTED if phases[phase]}
-    total = Counter({"cpu": 0, "memory": 0})
-    for below in _subtree(name, parents):
-        total.update(state.usage.in_queue.get(below) or {})
     held = {key: amount for key, amount in total.items() if amount or key in ("cpu", "memory")}
     status["allocated"] = amounts.resource_list(held)
     return status
@@ -272,23 +261,7 @@ def _put_command(state: QueuesState, key: str, command: CommandFact | None) -> N
 
 def _put_group(state: QueuesState, key: str, body: bytes | None) -> None:
     """Count a pod group where it belongs, and no longer where it was."""
-    before = state.groups.get(key)
-    after = None if body is None else (usage.group_queue(body), _phase(body))
-    if before == after:
-        return
-    if before is not None:
-        del state.groups[key]
-        state.phases[before[0]][before[1]] -= 1
-        state.stale.add(before[0])
-    if after is not None:
-        state.groups[key] = after
-        state.phases.setdefault(after[0], Counter())[after[1]] += 1
-        state.stale.add(after[0])
-    state.stale |= state.usage.put_group(key, after[0] if after else "")
-
-
-def _phase(body: bytes) -> str:
-    return _decode_group(body).status.phase or PodGroupPhase.PENDING
+    state.stale |= state.usage.put_group(key, None if body is None else usage.group_use(body))
 
 
 def _parent(queue: QueueFact) -> str:
@@ -304,18 +277,3 @@ def _with_ancestors(state: QueuesState, names: set[str]) -> Iterator[str]:
             seen.add(current)
             yield current
             current = _parent(state.queues[current])
-
-
-def _subtree(name: str, parents: dict[str, str]) -> Iterator[str]:
-    """Yield a queue and all below it."""
-    children: dict[str, list[str]] = {}
-    for child, parent in parents.items():
-        children.setdefault(parent, []).append(child)
-    seen: set[str] = set()
-    left = [name]
-    while left:
-        current = left.pop()
-        if current not in seen:
-            seen.add(current)
-            yield current
-            left += children.get(current, [])

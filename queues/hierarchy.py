@@ -10,7 +10,7 @@ from kube.quantity import QuantityError
 from kube.usage import ROOT_QUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.rules.intake import QueuesView
     from kube.amounts import Amounts
@@ -40,6 +40,20 @@ def descendants(name: str, view: QueuesView) -> Iterator[Object]:
             seen.add(below)
             yield queue
             left += view.queue_children(below)
+
+
+def subtree(name: str, parents: Mapping[str, str]) -> list[str]:
+    """Return a queue and all below it, by the parents of all; a circle of parents ends where it began."""
+    children: dict[str, list[str]] = {}
+    for child, parent in parents.items():
+        children.setdefault(parent, []).append(child)
+    found = {name: None}
+    left = [name]
+    while left:
+        below = [each for each in children.get(left.pop(), ()) if each not in found]
+        found.update(dict.fromkeys(below))
+        left += below
+    return list(found)
 
 
 def height(name: str, view: QueuesView) -> int:

@@ -2,7 +2,9 @@
 
 `spec.state` is the wish and `status.state` the fact (seed: queue state
 management). A queue below a closed one is closed with it, whatever its own
-wish, and opens again with it.
+wish, and opens again with it. What is left in a queue is what is left in it and
+in all queues below it: pod groups that are not finished, and pods on nodes that
+have no group.
 
 Volcano's own definition of queues has no `spec.state`, and an API server drops
 what a definition does not have. Of a queue without it the wish is what the fact
@@ -98,17 +100,18 @@ def written_wish(status: Mapping[str, Any]) -> str:
     return str(state)
 
 
-def standing(wish: str, closed_above: str, groups: Mapping[str, int]) -> Standing:
+def standing(wish: str, closed_above: str, groups: Mapping[str, int], loose: int = 0) -> Standing:
     """Return the state that follows.
 
     `closed_above` names the nearest closed queue above, or is empty; `groups`
-    counts the queue's pod groups by phase. A wish that is neither Open nor
+    counts pod groups in the queue and below it by the phase as which they count
+    (`kube.usage.counted_phase`), `loose` the pods on nodes without a group. A wish that is neither Open nor
     Closed is Open (seed: an empty state means Open).
     """
     wished = QueueState.CLOSED if wish == QueueState.CLOSED else QueueState.OPEN
-    unfinished = {phase: number for phase, number in groups.items() if number and phase not in FINISHED}
-    case = _ROWS[wished, bool(closed_above), bool(unfinished)]
-    return Standing(case.state, case.reason, case.message.format(above=closed_above, left=_left(unfinished)))
+    left = what_is_left(groups, loose)
+    case = _ROWS[wished, bool(closed_above), bool(left)]
+    return Standing(case.state, case.reason, case.message.format(above=closed_above, left=left))
 
 
 def closed_above(name: str, parents: Mapping[str, str], wishes: Mapping[str, str]) -> str:
@@ -124,7 +127,15 @@ def closed_above(name: str, parents: Mapping[str, str], wishes: Mapping[str, str
     return ""
 
 
-def _left(unfinished: Mapping[str, int]) -> str:
-    number = sum(unfinished.values())
-    listed = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(unfinished.items()))
-    return f"{number} unfinished pod {'group is' if number == 1 else 'groups are'} left ({listed})"
+def what_is_left(groups: Mapping[str, int], loose: int) -> str:
+    """Say what keeps a queue from being empty; "" where nothing does."""
+    unfinished = {phase: number for phase, number in groups.items() if number and phase not in FINISHED}
+    parts = []
+    if number := sum(unfinished.values()):
+        listed = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(unfinished.items()))
+        parts.append(f"{number} unfinished pod {'group is' if number == 1 else 'groups are'} left ({listed})")
+    if loose:
+        parts.append(
+            "1 pod without a group is left" if loose == 1 else f"{loose} pods without a group are left"
+        )
+    return " and ".join(parts)

@@ -9,6 +9,7 @@ from tests.invariants.gangs import is_bound
 from tests.invariants.invariant import Invariant
 from tests.invariants.views import (
     DEFAULT_QUEUE,
+    ENDED,
     GROUPS,
     JOBS,
     PODS,
@@ -16,6 +17,7 @@ from tests.invariants.views import (
     ROOT_QUEUE,
     Group,
     Job,
+    Pod,
     Queue,
     key_of,
     readable,
@@ -54,14 +56,14 @@ def _working_in(group):
 class StatesFollow(Invariant):
     """Source: docs of queues/states.py; reference volcano-queue-podgroup-cli §2.3.
 
-    A Closed queue goes to Closing when work comes into it after all: the group
-    of a job that was admitted while it was open, or one that is moved there.
+    A Closed queue goes to Closing when work comes into it or below it after all: the group
+    of a job that was admitted while it was open, one that is moved there, or a pod.
     Who writes the state may be behind the log: a job that starts again has no
     group for a moment, and that moment may be seen later.
     """
 
     name = "queue state follows the table"
-    meaning = "A queue goes Open, Closing, Closed and back to Open, and is Closed only without unfinished pod groups."
+    meaning = "A queue goes Open, Closing, Closed and back to Open, and is Closed only without unfinished pod groups in it or below it."
     kinds = (QUEUES, GROUPS)
 
     def __init__(self, picture):
@@ -74,15 +76,22 @@ class StatesFollow(Invariant):
         elif type(step.before) is Queue and type(step.seen) is Queue:
             before, seen = step.before.status.state, step.seen.status.state
             if before != seen:
-                self._judge(step, before, seen, self._work.since.get(step.change.name, {}))
+                work = {}
+                for name in self.picture.queue_use.below(step.change.name):
+                    work |= self._work.since.get(name, {})
+                self._judge(step, before, seen, work)
 
     def _judge(self, step, before, seen, work):
-        late = before == "Closed" and seen == "Closing" and work
+        late = (
+            before == "Closed" and seen == "Closing" and (work or _has_pods(self.picture, step.change.name))
+        )
         if seen not in NEXT.get(before, ()) and not late:
             raise self.broken(key_of(step.change), f"went from {before} to {seen or 'none'}")
         known = [key for key, since in work.items() if self.picture.at - since > BEHIND_MS]
         if seen == "Closed" and known:
-            text = f"is Closed, and {len(known)} pod groups in it are unfinished, such as {known[0]}"
+            text = (
+                f"is Closed, and {len(known)} pod groups in it or below it are unfinished, such as {known[0]}"
+            )
             raise self.broken(key_of(step.change), text)
 
 
@@ -187,6 +196,28 @@ class WithinCapability(Invariant):
                     raise self.broken(key_of(step.change), f"with it queue {name} holds {told}")
 
 
+def _has_pods(picture, name):
+    """Whether pods of a queue or of one below it keep it from being empty: those of a group, and on nodes all."""
+    use, groups = picture.queue_use, picture.groups
+    below = set(use.below(name))
+    return any(
+        type(pod) is Pod
+        and pod.ours
+        and pod.phase not in ENDED
+        and (pod.node or type(groups.get(pod.group)) is Group)
+        and use.queue_of(key, pod) in below
+        for key, pod in picture.pods.items()
+    )
+
+
+def _phase(group, members):
+    """Return the phase that counts: a group with a pod that has not ended is not Completed."""
+    alive = [pod for pod in members if type(pod) is Pod and pod.ours and pod.phase not in ENDED]
+    if group.phase != "Completed" or not alive:
+        return group.phase
+    return "Running" if any(pod.node for pod in alive) else "Inqueue"
+
+
 class Settled(Invariant):
     """Source: seed, queue state management; reference volcano-queue-podgroup-cli §1.3."""
 
@@ -195,13 +226,14 @@ class Settled(Invariant):
     kinds = ()
 
     def settle(self, now):
-        counts = defaultdict(Counter)
-        for group in self.picture.groups.values():
+        own = defaultdict(Counter)
+        for key, group in self.picture.groups.items():
             if type(group) is Group:
-                counts[group.queue][group.phase] += 1
+                own[group.queue][_phase(group, self.picture.members.get(key, {}).values())] += 1
         for key, queue in self.picture.queues.items():
             if type(queue) is Queue and not queue.metadata.deletion_timestamp:
-                self._judge(key.removeprefix("/"), queue, counts[key.removeprefix("/")])
+                below = self.picture.queue_use.below(key.removeprefix("/"))
+                self._judge(key.removeprefix("/"), queue, sum((own[each] for each in below), Counter()))
 
     def _judge(self, name, queue, counts):
         status, key = queue.status, f"{QUEUES}/{name}"
@@ -224,7 +256,7 @@ class Settled(Invariant):
         if not any(type(queue) is Queue and queue.spec.state == "Closed" for queue in found):
             return "Open"
         unfinished = sum(counts.values()) - counts["Completed"]
-        return "Closing" if unfinished else "Closed"
+        return "Closing" if unfinished or _has_pods(self.picture, name) else "Closed"
 
     def _held(self, name):
         use, total = self.picture.queue_use, Counter()

@@ -340,7 +340,12 @@ WRONG = [
     (
         lambda: Log().queue().group(queue="q").wait(90_000).queue(state="Closed"),
         "queue state follows the table",
-        "1 pod groups in it are unfinished, such as d/g",
+        "1 pod groups in it or below it are unfinished, such as d/g",
+    ),
+    (
+        lambda: Log().queue().queue("r", parent="q").group(queue="r").wait(90_000).queue(state="Closed"),
+        "queue state follows the table",
+        "1 pod groups in it or below it are unfinished, such as d/g",
     ),
     (lambda: Log().queue(state="Closing").job(queue="q"), "only open queues take in", "queue q, which is Closing"),
     (lambda: Log().queue(state="Closed").group(queue="q"), "only open queues take in", "queue q, which is Closed"),
@@ -530,6 +535,16 @@ UNSETTLED = [
         "is Terminated, and secrets/d/j-ssh is left",
     ),
     (lambda: Log().queue(pending=1), "queue tells of its work", "status.pending is 1, there are 0"),
+    (
+        lambda: Log().queue("r", parent="q", inqueue=1).group(queue="r").queue(),
+        "queue tells of its work",
+        "status.inqueue is 0, there are 1",
+    ),
+    (
+        lambda: Log().group(queue="q", phase="Completed").pod(group="g").queue(state="Closed", wish="Closed"),
+        "queue tells of its work",
+        "is Closed, and should be Closing",
+    ),
     (
         lambda: Log().queue(state="Closing", wish="Closed"),
         "queue tells of its work",

@@ -64,8 +64,9 @@ def group(name, queue="default", phase="Pending"):
     )
 
 
-def pod(name, queue="default", node="n", phase="Running", cpu="1"):
-    metadata = {"name": name, "namespace": "d", "annotations": {"volcano.sh/queue-name": queue}}
+def pod(name, queue="default", node="n", phase="Running", cpu="1", group=""):
+    notes = {"volcano.sh/queue-name": queue, "scheduling.k8s.io/group-name": group}
+    metadata = {"name": name, "namespace": "d", "annotations": notes}
     resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
     spec = {"containers": [{"name": "c", "resources": resources}], **({"nodeName": node} if node else {})}
     store.write(Create(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}))
@@ -143,6 +144,38 @@ def test_closing_queue_says_how_many_are_left_and_closes_when_none_is(controller
         "Closed",
         "Opened",
     ]
+
+
+def test_group_with_a_pod_that_has_not_ended_keeps_its_queue_from_closing(controller, time):
+    """The first pod of a series has succeeded and its group says Completed, the second waits for a node."""
+    group("series", phase="Completed")
+    pod("series-0", phase="Succeeded", group="series")
+    pod("series-1", phase="Pending", node="", group="series")
+    wish("default", "Closed")
+    later(controller, time)
+    assert (status()["state"], status().get("inqueue"), status().get("completed")) == ("Closing", 1, None)
+    assert "1 unfinished pod group is left (1 inqueue)" in status()["message"]
+    store.write(Patch(PODS, "d", "series-1", {"spec": {"nodeName": "n"}}))
+    later(controller, time)
+    assert (status()["state"], status().get("running")) == ("Closing", 1)
+    store.write(Patch(PODS, "d", "series-1", {"status": {"phase": "Succeeded"}}, "status"))
+    later(controller, time)
+    assert (status()["state"], status().get("completed")) == ("Closed", 1)
+
+
+def test_queue_closes_when_none_is_left_below_it(controller, time):
+    queue("prod")
+    queue("nlp", parent="prod")
+    queue("speech", parent="prod")
+    group("runs", queue="nlp", phase="Running")
+    wish("prod", "Closed")
+    later(controller, time)
+    assert [status(n)["state"] for n in ("prod", "nlp", "speech")] == ["Closing", "Closing", "Closed"]
+    assert "1 unfinished pod group is left (1 running)" in status("prod")["message"]
+    assert (status("prod")["running"], status("root")["running"]) == (1, 1)
+    store.write(Delete(POD_GROUPS, "d", "runs"))
+    later(controller, time)
+    assert [status(n)["state"] for n in ("prod", "nlp")] == ["Closed", "Closed"]
 
 
 @pytest.mark.shows("queues 1.4/closed-by-parent", "queues 2.4/children close", "queues 2.4/children open")

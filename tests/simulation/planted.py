@@ -490,9 +490,10 @@ def closed_early(put):
 def moved_group(put):
     from kube.usage import Usage, _put
 
-    def put_group(self, key, queue):
-        _put(self._groups, key, queue)
-        return set()
+    def put_group(self, key, group):
+        _put(self._groups, key, group)
+        _put(self._queues, key, group.queue if group else None)
+        return self._count_group(key)
 
     put(Usage, "put_group", put_group)
 
@@ -504,10 +505,7 @@ def counted_group(put):
     right = controller._put_group
 
     def lenient(state, key, body):
-        if body is None:
-            state.groups.pop(key, None)
-            state.stale |= state.usage.put_group(key, "")
-        else:
+        if body is not None:
             right(state, key, body)
 
     put(controller, "_put_group", lenient)
