@@ -17,7 +17,7 @@ from queues import hierarchy, states
 from queues.states import closing_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from fractions import Fraction
 
     from kube.amounts import Amounts
@@ -35,7 +35,7 @@ class QueueRulesView(Protocol):
 
     def queue(self, name: str) -> Object | None: ...
     def queue_children(self, name: str) -> list[Object]: ...
-    def groups_in(self, queue: str) -> dict[str, int]: ...
+    def groups_in(self, queue: str) -> Mapping[str, int]: ...
     def keeps_wishes(self) -> bool: ...
 
 
@@ -88,8 +88,8 @@ def deletion(queue: Object, view: QueueRulesView) -> list[Cause]:
         return [forbidden("metadata.name", f"`{name}` queue can not be deleted: the cluster needs it.")]
     causes = []
     state = intake.queue_state(queue)
-    if states.written_wish(lenient.mapping(queue, "status")) == QueueState.CLOSED:
-        # Somebody wrote so a moment ago, and its controller has not looked yet.
+    if state == QueueState.CLOSED:
+        # Something may have come in, or somebody may have written so, since its controller looked.
         state = states.standing(QueueState.CLOSED, "", view.groups_in(name)).state
     if state != QueueState.CLOSED:
         remedy = (

@@ -11,11 +11,12 @@ from cluster.rules import node_engines
 from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import store
 from cluster.store.types import key_of
-from kube import resources
+from kube import resources, usage
+from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from cluster.rules.quota_accounts import Account
     from cluster.store import Store
@@ -65,10 +66,18 @@ class ClusterView:
                 self._children[parent].append(queue.object)
         return self._children.get(name, [])
 
-    def groups_in(self, queue: str) -> dict[str, int]:
-        """Return how many pod groups a queue has in each phase."""
-        counts = self._store.count(resources.POD_GROUPS, queue=queue)
-        return {phase or PodGroupPhase.PENDING: number for phase, number in counts.items()}
+    def groups_in(self, queue: str) -> Mapping[str, int]:
+        """Return how many pod groups a queue has in each phase, as they count."""
+        schedulers = usage.VOLCANO_ALONE if settings.TARGET is None else usage.VOLCANO
+        there, told_ended = usage.Usage(), set[str]()
+        for found in self._store.find(resources.POD_GROUPS, queue=queue):
+            group = usage.group_use(found.body)
+            there.put_group(found.key, group)
+            if group.phase == PodGroupPhase.COMPLETED:
+                told_ended.add(found.namespace)
+        for found in self._store.find(resources.PODS, namespace=told_ended, phase=UNENDED):
+            there.put_pod(found.key, usage.pod_use(found.body, schedulers))
+        return there.groups_in[queue]
 
     def priority_class(self, name: str) -> Object | None:
         """Return a priority class."""

@@ -9,7 +9,7 @@ from cluster.remote.in_place import InPlace
 from cluster.store import Create, Patch, store
 from dashboard import cluster_usage
 from dashboard.live import topics
-from kube.resources import POD_GROUPS, PRIORITY_CLASSES, QUEUES
+from kube.resources import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler import waiting_lines
 from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page  # noqa: F401
 
@@ -222,3 +222,30 @@ def test_a_count_of_some_namespaces_does_not_pass_for_one_of_all(admin, alice): 
     assert text(alice, "/queues/vision/", "queue-head").count("of yours") == 2
     assert "No job of your namespaces is in this queue" in text(alice, "/queues/default/", "table-empty")
     assert "No job is in this queue" in text(admin, "/queues/research/", "table-empty")
+
+
+def put_group(name, queue, phase, owner=None, namespace="team-a"):
+    metadata = {"name": name, "namespace": namespace, "ownerReferences": [owner] if owner else []}
+    spec, status = {"queue": queue, "minMember": 1}, {"phase": phase}
+    store.write(Create(POD_GROUPS, {"metadata": metadata, "spec": spec, "status": status}))
+
+
+def put_pod(
+    name, *, group="", queue="", node="one", phase="Running", owner=None, namespace="team-a", cpu="1"
+):
+    notes = {"scheduling.k8s.io/group-name": group, "scheduling.volcano.sh/queue-name": queue}
+    metadata = {"name": name, "namespace": namespace, "annotations": notes}
+    metadata["ownerReferences"] = [owner] if owner else []
+    spec = {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "nodeName": node}
+    store.write(Create(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}))
+
+
+def test_a_group_with_a_pod_that_has_not_ended_keeps_its_queue_from_deletion(admin):  # noqa: F811
+    """The queue was Closed before the second pod of the series was made, and its controller has not looked since."""
+    put_group("series", "old", "Completed")
+    put_pod("series-0", group="series", phase="Succeeded")
+    put_pod("series-1", group="series", phase="Pending", node="")
+    admin.post("/queues/old/delete/")
+    assert "wait until what is left in it has ended" in page(admin, "/queues/old/").text(id="toasts")
+    store.write(Patch(PODS, "team-a", "series-1", {"status": {"phase": "Failed"}}, "status"))
+    assert admin.post("/queues/old/delete/")["Location"] == "/queues/"
