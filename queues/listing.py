@@ -10,7 +10,7 @@ from cluster import access
 from cluster.api import backend
 from cluster.runtime import registry
 from cluster.store import store
-from dashboard import cluster_usage
+from dashboard import cluster_usage, live
 from dashboard.cluster_usage import ROOT
 from dashboard.pages import events
 from dashboard.parts import bulk, paging, phases, sight, usage_bar
@@ -21,7 +21,7 @@ from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
 from kube.resources import JOBS, QUEUES
-from queues import share_bars, share_table, waiting_panel
+from queues import share_bars, share_table, states, waiting_panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,7 +153,7 @@ def _line(
     shares: dict[str, FairShare],
 ) -> Line:
     limits = shown.limits(facts.name, shown.capacity())
-    names = [facts.name, *(queue.name for queue in shown.below(facts.name))]
+    names = shown.subtree(facts.name)
     run, wait = (sum(counts.get(name, 0) for name in names) for counts in (running, waiting))
     used = shown.subtree_use(facts.name)
     return Line(facts, depth, run, wait, used, limits, shares.get(facts.name))
@@ -212,8 +212,9 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
             if facts is None:
                 raise NotFound.of(QUEUES.id, name)
             line = _line(shown, facts, 0, running, waiting, _shares(shown))
-            children = shown.children(name)
+            children = shown.children("" if name == ROOT else name)
             below = [queue.name for queue in shown.below(name)]
+            left = states.what_is_left(shown.groups_in(name), shown.loose_in(name))
     spec = facts.queue.spec
     share = line.share if name != ROOT else None
     waiting_line = waiting_panel.of_queue(head, name, below, visible) if line.share else None
@@ -226,7 +227,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "node_groups": _node_groups(spec.affinity),
         "children": children,
         "below": below,
-        "left": _unfinished(facts),
+        "left": left,
         "uses": usage_bar.table(line.used, line.limits),
         "share": share,
         "share_rows": share_table.rows(share, pending, line.limits) if share else [],
@@ -257,26 +258,23 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     return facts.uid, made
 
 
-def _unfinished(facts: QueueFacts) -> int:
-    status = facts.queue.status
-    return status.pending + status.inqueue + status.running + status.unknown
-
-
 def _said(limits: Amounts) -> list[str]:
     return [amounts.show(name, amount) for name, amount in limits.items()]
 
 
 def job_table(actor: Actor, name: str, view: TableView) -> Table:
-    """Return a page of the jobs in a queue that the actor may see."""
+    """Return a page of the jobs in a queue and in those below it that the actor may see."""
     visible = access.namespaces(actor, JOBS)
-    filters: dict[str, Any] = {
-        "queue": name,
-        "namespace": events.namespaces_of("", visible),
-        "text": view.q or None,
-    }
     wanted = view.get("phase")
     phase = ("Pending", "") if wanted == "Pending" else wanted or None
     with store.reading() as head:
+        with cluster_usage.current(head) as shown:
+            queues = shown.subtree(name)
+        filters: dict[str, Any] = {
+            "queue": queues,
+            "namespace": events.namespaces_of("", visible),
+            "text": view.q or None,
+        }
         counts: dict[str, int] = {}
         for word, count in store.count(JOBS, **filters).items():
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
@@ -290,33 +288,41 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
             offset=page.offset,
             **filters,
         )
-    offer = bulk.offered(JOBS.id, actor)
+    # What many jobs are chosen by names one queue.
+    offer = bulk.offered(JOBS.id, actor) if len(queues) == 1 else None
     return Table(
         view=view,
-        rows={f"job-{stored.uid}": _job_row(stored, selectable=offer is not None) for stored in found},
+        rows={f"job-{each.uid}": _job_row(each, name, selectable=offer is not None) for each in found},
         page=page,
-        watches=events.watches(JOBS.id, "", visible),
+        watches=[live.Watch(QUEUES.id), *events.watches(JOBS.id, "", visible)],
         counts=counts,
         phases=phases.JOB_PHASES,
         revision=head,
         fixed={"name": name},
         bulk=offer,
         bulk_fixed={"queue": name},
-        empty=_empty(sight.of(visible)),
+        empty=_empty(sight.of(visible), with_below=len(queues) > 1),
     )
 
 
-def _empty(shown: sight.Sight) -> dict[str, str]:
+def _empty(shown: sight.Sight, *, with_below: bool) -> dict[str, str]:
     """Say that no job is in the queue, or none that the reader may see."""
     whose = "" if shown is sight.Sight.ALL else " of your namespaces"
     return {
         "symbol": "layers",
-        "title": f"No job{whose} is in this queue",
+        "title": f"No job{whose} is in this queue{' or below it' if with_below else ''}",
         "text": "A job names its queue when it is written; without one it goes to default.",
     }
 
 
-def _job_row(stored: Stored, *, selectable: bool) -> str:
-    state = stored.read(Job).status.state
-    context = {"stored": stored, "id": f"job-{stored.uid}", "state": state, "selectable": selectable}
+def _job_row(stored: Stored, name: str, *, selectable: bool) -> str:
+    """Return the row of a job on the page of the queue of this name."""
+    job = stored.read(Job)
+    context = {
+        "stored": stored,
+        "id": f"job-{stored.uid}",
+        "state": job.status.state,
+        "below": job.spec.queue if job.spec.queue != name else "",
+        "selectable": selectable,
+    }
     return render_to_string("queues/_job_row.html", context)

@@ -1,8 +1,7 @@
 """Figures of queues and of who waits in them for Prometheus, under Volcano's names (reference: volcano-scheduler §4.3,
 volcano-queue-podgroup-cli §2.7).
 
-They are what the pages show, at the revision of the scrape: the use is counted, the counts of pod groups are those of the queue's
-status, and what a queue deserves is shown as if every queue wanted more. Units are Volcano's: thousandths of a CPU, bytes, and
+They are what the pages show, at the revision of the scrape: use and pod groups are counted, in the queue and below it, and what a queue deserves is shown as if every queue wanted more. Units are Volcano's: thousandths of a CPU, bytes, and
 thousandths of everything else but pods.
 """
 
@@ -84,7 +83,7 @@ def _of_queue(
     queue = shown.queues[name].queue
     used = shown.subtree_use(name)
     request = used
-    for each in (name, *(below.name for below in shown.below(name))):
+    for each in shown.subtree(name):
         request = amounts.add(request, asked[each])
     found = {
         "allocated": used,
@@ -93,7 +92,8 @@ def _of_queue(
         "capacity": amounts_of(queue.spec.capability),
         "real_capacity": shown.limits(name, capacity),
     }
-    counts = {each: getattr(queue.status, each) for each in COUNTS}
+    groups = shown.groups_in(name)
+    counts = {each: groups[each.capitalize()] for each in COUNTS}
     return Figures(name, _weight(queue.spec.weight), counts, found, share)
 
 
@@ -111,7 +111,7 @@ def _of_queues(queues: Sequence[Figures]) -> Iterator[Family]:
     yield _gauge("volcano_queue_overused", "1 where it uses more than it deserves of something", over)
     for each in COUNTS:
         name = f"volcano_queue_pod_group_{each}_count"
-        text = f"Pod groups of the queue in the phase {each.capitalize()}"
+        text = f"Pod groups of the queue and of those below it in the phase {each.capitalize()}"
         yield _gauge(name, text, ((one.name, one.counts[each]) for one in queues))
 
 

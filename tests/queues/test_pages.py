@@ -221,7 +221,7 @@ def test_a_count_of_some_namespaces_does_not_pass_for_one_of_all(admin, alice): 
     assert text(alice, "/queues/", "queue-default").count("0 of yours") == 2
     assert text(alice, "/queues/vision/", "queue-head").count("of yours") == 2
     assert "No job of your namespaces is in this queue" in text(alice, "/queues/default/", "table-empty")
-    assert "No job is in this queue" in text(admin, "/queues/research/", "table-empty")
+    assert "No job is in this queue" in text(admin, "/queues/old/", "table-empty")
 
 
 def put_group(name, queue, phase, owner=None, namespace="team-a"):
@@ -240,6 +240,10 @@ def put_pod(
     store.write(Create(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}))
 
 
+REPLICAS = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9f", "uid": "w", "controller": True}
+VOLCANO_JOB = {**REPLICAS, "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "deep"}
+
+
 def test_a_group_with_a_pod_that_has_not_ended_keeps_its_queue_from_deletion(admin):  # noqa: F811
     """The queue was Closed before the second pod of the series was made, and its controller has not looked since."""
     put_group("series", "old", "Completed")
@@ -249,3 +253,33 @@ def test_a_group_with_a_pod_that_has_not_ended_keeps_its_queue_from_deletion(adm
     assert "wait until what is left in it has ended" in page(admin, "/queues/old/").text(id="toasts")
     store.write(Patch(PODS, "team-a", "series-1", {"status": {"phase": "Failed"}}, "status"))
     assert admin.post("/queues/old/delete/")["Location"] == "/queues/"
+
+
+def test_a_page_is_about_the_queue_and_those_below_it(admin):  # noqa: F811
+    put_group("deep", "vision", "Running", VOLCANO_JOB)
+    store.write(Patch(QUEUES, "", "research", {"status": {"state": "Closing"}}, "status"))
+    shown = page(admin, "/queues/research/")
+    left = "1 unfinished pod group is left (1 running) and 2 pods without a group are left"
+    assert f"{left}, with those in the queues below; then it is Closed." in shown.text(id="queue-head")
+    (row,) = shown.rows()
+    assert "team-a / train" in shown.text(id=row)
+    assert "in vision" in shown.text(id=row)
+    shown = page(admin, "/queues/vision/")
+    assert "in vision" not in shown.text(id=shown.rows()[0])
+
+
+@pytest.mark.parametrize(
+    ("state", "is_filled", "said"),
+    [
+        pytest.param("Closed", False, "takes no jobs and is empty.", id="closed and empty"),
+        pytest.param("Closed", True, "takes no jobs; 1 unfinished pod group is left (1 pending).", id="as Volcano closes"),
+        pytest.param("Closing", True, "1 unfinished pod group is left (1 pending); then it is Closed.", id="closing"),
+        pytest.param("Closing", False, "The queue takes no new jobs.", id="its controller is behind"),
+    ],
+)  # fmt: skip
+def test_what_is_left_is_counted_and_not_what_a_status_says(admin, state, is_filled, said):  # noqa: F811
+    """Today's Volcano writes no counts into the status of a queue."""
+    store.write(Patch(QUEUES, "", "old", {"status": {"state": state, "running": 7}}, "status"))
+    if is_filled:
+        wait("waits", "old", "1")
+    assert said in page(admin, "/queues/old/").text(id="queue-head")
