@@ -20,8 +20,8 @@ from dashboard.queue_room import WAITING, jobs_by_queue
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
-from kube.resources import JOBS, QUEUES
-from queues import share_bars, share_table, states, waiting_panel
+from kube.resources import JOBS, PODS, QUEUES
+from queues import holders_panel, share_bars, share_table, states, waiting_panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,6 +215,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
             children = shown.children("" if name == ROOT else name)
             below = [queue.name for queue in shown.below(name)]
             left = states.what_is_left(shown.groups_in(name), shown.loose_in(name))
+            holders = holders_panel.of_queue(shown.holders(name), access.namespaces(actor, PODS))
     spec = facts.queue.spec
     share = line.share if name != ROOT else None
     waiting_line = waiting_panel.of_queue(head, name, below, visible) if line.share else None
@@ -228,6 +229,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "children": children,
         "below": below,
         "left": left,
+        "holders": holders,
         "uses": usage_bar.table(line.used, line.limits),
         "share": share,
         "share_rows": share_table.rows(share, pending, line.limits) if share else [],
@@ -253,7 +255,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     }
     made: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
-        for part in ("actions", "head", "use", "share", "line")
+        for part in ("actions", "head", "use", "share", "line", "holders")
     }
     return facts.uid, made
 

@@ -283,3 +283,24 @@ def test_what_is_left_is_counted_and_not_what_a_status_says(admin, state, is_fil
     if is_filled:
         wait("waits", "old", "1")
     assert said in page(admin, "/queues/old/").text(id="queue-head")
+
+
+def test_a_page_says_who_holds_the_queue_besides_volcano_jobs(admin, alice):  # noqa: F811
+    assert page(admin, "/queues/old/").text(id="queue-holders") == ""
+    put_group("podgroup-w", "old", "Running", REPLICAS)
+    for number in range(3):
+        put_pod(f"web-{number}", group="podgroup-w", owner=REPLICAS, cpu="2")
+    put_pod("web-3", group="podgroup-w", owner=REPLICAS, node="", phase="Pending")
+    put_group("deep-0", "old", "Running", VOLCANO_JOB)
+    put_pod("deep-0", group="deep-0", owner=VOLCANO_JOB)
+    put_pod("alone", queue="old", namespace="default")
+    put_group("empty", "old", "Pending")
+    shown = page(admin, "/queues/old/").text(id="queue-holders")
+    assert "team-a / ReplicaSet web-7d9f 3 1 6 CPU" in shown
+    assert "default / Pod alone 1 0 1 CPU" in shown
+    assert "team-a / PodGroup empty 0 0 nothing" in shown
+    assert "deep" not in shown
+    seen = page(alice, "/queues/old/").text(id="queue-holders")
+    assert "web-7d9f" in seen
+    assert "alone" not in seen
+    assert "of namespaces that you may not see 1 0 1 CPU" in seen

@@ -1,0 +1,67 @@
+"""Who holds a queue besides Volcano Jobs, whose list stands on the same page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster import access
+from dashboard.parts import usage_bar
+from kube import amounts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kube.amounts import Amounts
+    from kube.usage import Holder
+
+MOST = 10
+
+
+class Row(NamedTuple):
+    """What an owner has in a queue; name is "" of all those together that the reader may not see."""
+
+    namespace: str
+    kind: str
+    name: str
+    placed: int
+    waiting: int
+    holds: str
+
+
+class Panel(NamedTuple):
+    """Those who hold most, of how many."""
+
+    rows: list[Row]
+    of: int
+
+    @property
+    def more(self) -> int:
+        """How many owners are not named."""
+        return self.of - len(self.rows)
+
+
+def of_queue(holders: Sequence[Holder], visible: frozenset[str] | access.Everywhere) -> Panel:
+    """Return who holds a queue, for a reader who may see the pods of some namespaces; holders come in their order."""
+
+    def may_see(each: Holder) -> bool:
+        return isinstance(visible, access.Everywhere) or each.namespace in visible
+
+    seen = [each for each in holders if may_see(each)]
+    hidden = [each for each in holders if not may_see(each)]
+    rows = [
+        Row(each.namespace, each.owner.kind, each.owner.name, each.placed, each.waiting, _said(each.held))
+        for each in seen[:MOST]
+    ]
+    if hidden:
+        held: Amounts = {}
+        for each in hidden:
+            held = amounts.add(held, each.held)
+        placed, waiting = sum(each.placed for each in hidden), sum(each.waiting for each in hidden)
+        rows.append(Row("", "", "", placed, waiting, _said(held)))
+    return Panel(rows, len(rows) + len(seen[MOST:]))
+
+
+def _said(held: Amounts) -> str:
+    """Say what pods hold; how many they are stands beside it."""
+    named = usage_bar.in_order(name for name, amount in held.items() if amount and name != "pods")
+    return ", ".join(amounts.show(name, held[name]) for name in named)
