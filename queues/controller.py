@@ -21,8 +21,10 @@ from cluster.runtime.consumer import RETRY, Consumer, Plan
 from cluster.store import Change, Create, Group, Patch, Update, Write, store
 from cluster.writes import Timer
 from kube import amounts, commands, events, usage
+from kube.intake_times import SHUT_SINCE
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import PodGroupPhase, QueueState
+from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES
 from kube.usage import ROOT_QUEUE, Usage
 from queues import hierarchy, state_commands, states
@@ -96,7 +98,8 @@ class QueueConsumer(Consumer[QueuesState]):
                 groups.append(Group(_as_written(state, queue, wished, now), name))
                 continue  # what follows for others is planned when the wish has come back
             wanted = status_of(state, queue)
-            if wanted == queue.status or _is_all_that_is_kept(state, queue, wanted):
+            is_told = wanted == queue.status or _is_all_that_is_kept(state, queue, wanted)
+            if is_told and _note_of_shutting(queue, wanted, now) is None:
                 state.stale.discard(name)
             elif _is_due(state, queue, wanted, now):
                 groups.append(Group(_writes(queue, wanted, now), name))
@@ -143,11 +146,14 @@ def _as_written(state: QueuesState, queue: QueueFact, wished: str, now: int) -> 
     about, wanted = queue.about, status_of(state, queue, wished)
     name, uid = queue.metadata.name, queue.metadata.uid
     event = events.event(about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT)
-    return [
+    written: list[Write] = [
         Patch(QUEUES, "", name, {"spec": {"state": wished}}, uid=uid),
         Update(QUEUES, {**about, "status": wanted}, "status"),
         Create(EVENTS, event),
     ]
+    if (shut := _note_of_shutting(queue, wanted, now)) is not None:
+        written.insert(0, shut)
+    return written
 
 
 def _carry_out(state: QueuesState, now: int) -> Iterator[Group]:
@@ -194,12 +200,23 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
         writes.insert(
             0 if note.patch["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION] == "true" else 1, note
         )
+    if (shut := _note_of_shutting(queue, wanted, now)) is not None:
+        writes.insert(0, shut)
     if queue.status.get("state") not in (None, "", wanted["state"]):
         event = events.event(
             about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT
         )
         writes.append(Create(EVENTS, event))
     return writes
+
+
+def _note_of_shutting(queue: QueueFact, wanted: dict[str, Any], now: int) -> Patch | None:
+    """Return what notes on a queue since when it is not Open, or takes that off it again; None where that is so."""
+    is_shut = wanted["state"] != QueueState.OPEN
+    if is_shut == bool(queue.shut_since):
+        return None
+    noted = {"metadata": {"annotations": {SHUT_SINCE: now_text(now) if is_shut else None}}}
+    return Patch(QUEUES, "", queue.metadata.name, noted, uid=queue.metadata.uid)
 
 
 def _note_of_parent(queue: QueueFact, wanted: dict[str, Any]) -> Patch | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cluster.store import Create, Delete, Patch, Write
 from kube import events
 from kube.commands import NAMESPACE_OF_QUEUES, REASON, order
+from kube.intake_times import SHUT_SINCE
 from kube.kinds.batch import Action
 from kube.kinds.fields import View
 from kube.kinds.scheduling import QueueState
@@ -59,6 +60,11 @@ class QueueFact(View):
     def is_closed_by_parent(self) -> bool:
         """Whether it is noted on the queue that it is closed with the one above it."""
         return self.metadata.annotations.get(CLOSED_BY_PARENT_ANNOTATION) == "true"
+
+    @property
+    def shut_since(self) -> str:
+        """Since when it is noted on the queue that it is not Open; "" where nothing is."""
+        return self.metadata.annotations.get(SHUT_SINCE, "")
 
     @property
     def wish(self) -> str:

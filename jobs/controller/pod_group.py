@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.controller.pods import Priorities, owner_of, priority_of
 from kube import amounts
+from kube.intake_times import JOB_MADE
 from kube.usage import ESTIMATE_ANNOTATION
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ def pod_group(job: JobFact, whole: Object, priorities: Priorities) -> Object:
         "namespace": job.namespace,
         "ownerReferences": [owner_of(job)],
     }
-    for field in ("labels", "annotations"):
-        if whole["metadata"].get(field):
-            metadata[field] = whole["metadata"][field]
-    if estimate := whole["spec"].get("runningEstimate"):
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), ESTIMATE_ANNOTATION: estimate}
+    if whole["metadata"].get("labels"):
+        metadata["labels"] = whole["metadata"]["labels"]
+    notes = {JOB_MADE: whole["metadata"].get("creationTimestamp")}
+    notes[ESTIMATE_ANNOTATION] = whole["spec"].get("runningEstimate")
+    annotations = whole["metadata"].get("annotations") or {}
+    metadata["annotations"] = {**annotations, **{name: said for name, said in notes.items() if said}}
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",

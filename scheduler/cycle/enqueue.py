@@ -34,7 +34,8 @@ Rules: reference/volcano-scheduler §2.1, §3.6 (capacity) and §3.10
   So does one that guarantees of others can never leave room for. One whose
   single pods are too large enters, since only its pods show that.
 * A queue that does not exist, is Closed, or has queues below it lets nobody
-  in. A Closing queue goes on with what is in it.
+  in. A Closing queue goes on with what is in it: it lets in whoever was made before it was shut, and of a job's
+  group the job counts, which gets another one when it begins again (`kube.intake_times`).
 * Whoever would be placed on what is left in the end is let in all the same (`scheduler.cycle.idle_room`).
 * Where the policy does not name the action, all others enter at once.
 """
@@ -46,6 +47,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kube.intake_times import is_new
 from kube.kinds.scheduling import PodGroupPhase, QueueState
 from kube.usage import ROOT_QUEUE
 from scheduler.cycle.gate import Claim, ClusterRoom, Gate, Minimum
@@ -193,7 +195,10 @@ def _order_cause(first: Group) -> Cause:
 
 
 def _closed(snapshot: Snapshot, group: Group) -> Cause | None:
-    if snapshot.queues[group.queue].state != QueueState.CLOSED:
+    """Return the cause when a group that is outside would be new work in a queue that takes none."""
+    queue = snapshot.queues[group.queue]
+    is_late = queue.state == QueueState.CLOSING and is_new(group.asked_since, queue.shut_since)
+    if queue.state != QueueState.CLOSED and not is_late:
         return None
     return Cause(Reason.QUEUE_CLOSED, queue=group.queue)
 

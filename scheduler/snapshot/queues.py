@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kube import intake_times
 from kube.kinds.scheduling import DequeueStrategy
 from scheduler.snapshot.nodes import readable
 from scheduler.snapshot.reading import NodeGroupsView
@@ -29,6 +30,9 @@ def queue_record(name: str, view: QueueView, created: int) -> Queue:
         strategy=spec.dequeue_strategy or DequeueStrategy.TRAVERSE,
         reclaimable=spec.reclaimable is not False,
         affinity=_affinity(spec.affinity),
+        shut_since=intake_times.moment(
+            view.metadata.annotations.shut_since if view.metadata.annotations else ""
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Raw, field
 
-from kube import usage
+from kube import intake_times, usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
@@ -144,6 +144,7 @@ class GroupAnnotations(Preemptable):
     least_available: str = field(default="", name="volcano.sh/jdb-min-available")
     most_unavailable: str = field(default="", name="volcano.sh/jdb-max-unavailable")
     estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
+    job_made: str = field(default="", name=intake_times.JOB_MADE)
     hyper_node: str = field(default="", name=ALLOCATED)
     near: str = field(default="", name=AFFINITY)
     apart: str = field(default="", name=ANTI_AFFINITY)
@@ -257,10 +258,17 @@ class QueueSpecView(View):
     affinity: QueueAffinityView | None = None
 
 
+class QueueNotes(View):
+    """What a queue notes of itself."""
+
+    shut_since: str = field(default="", name=intake_times.SHUT_SINCE)
+
+
 class QueueMeta(View):
     """A queue's metadata."""
 
     creation_timestamp: str = ""
+    annotations: QueueNotes | None = None
 
 
 class QueueStatusView(View):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
-from kube import task_topology
+from kube import intake_times, task_topology
 from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import DEFAULT_QUEUE
 
@@ -199,6 +199,13 @@ class Group:
         return notes.estimate if notes else ""
 
     @property
+    def asked_since(self) -> int:
+        """Since when it is asked for, in ms: when its job was made, else when it was."""
+        notes = self.view.metadata.annotations if self.view else None
+        made = intake_times.moment(notes.job_made) if notes else None
+        return self.created if made is None else made
+
+    @property
     def conditions(self) -> Sequence[GroupCondition]:
         """What its status says."""
         return (self.view.status.conditions if self.view else None) or ()
@@ -291,6 +298,7 @@ class Queue:
     it, deserved is its fair share of the resources that it names there, weight
     decides about the others. created is in epoch milliseconds. reclaimable:
     queues that have less than they deserve may take back what it has beyond that.
+    shut_since: since when it is not Open, as far as that is known.
     """
 
     name: str
@@ -305,3 +313,4 @@ class Queue:
     strategy: str = DequeueStrategy.TRAVERSE
     reclaimable: bool = True
     affinity: GroupAffinity | None = None
+    shut_since: int | None = None

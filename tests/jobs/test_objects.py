@@ -8,6 +8,7 @@ import pytest
 from cluster.writes import Create
 from jobs.controller import facts, plan, pod_group
 from jobs.controller.plan import Known, World
+from kube.intake_times import JOB_MADE
 from kube.resources import POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 
@@ -254,7 +255,8 @@ def test_field_of_the_pod_group(key, value):
 def test_the_pod_group_has_the_name_and_uid_of_its_job_and_its_labels():
     metadata = GROUP["metadata"]
     assert (metadata["name"], metadata["ownerReferences"]) == (f"demo-{UID}", [OWNER])
-    assert (metadata["labels"], metadata["annotations"]) == (OF_JOB["labels"], OF_JOB["annotations"])
+    said = {JOB_MADE: metadata["annotations"][JOB_MADE], **OF_JOB["annotations"]}
+    assert (metadata["labels"], metadata["annotations"]) == (OF_JOB["labels"], said)
 
 
 @pytest.mark.shows("1.1/runningEstimate")
@@ -262,7 +264,11 @@ def test_the_group_says_how_long_the_job_will_run():
     written = job(runningEstimate="1h30m")
     written["metadata"]["annotations"] = {"a": "b"}
     (group,) = made(written, POD_GROUPS).values()
-    assert group["metadata"]["annotations"] == {"a": "b", "ui.volcano.sh/running-estimate": "1h30m"}
+    assert group["metadata"]["annotations"] == {
+        "a": "b",
+        "ui.volcano.sh/running-estimate": "1h30m",
+        JOB_MADE: "2026-01-01T00:00:00Z",
+    }
 
 
 @pytest.mark.shows("4.4/networkTopology")

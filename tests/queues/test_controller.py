@@ -7,6 +7,7 @@ import pytest
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Group, Patch, store
+from kube.intake_times import SHUT_SINCE
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
@@ -176,6 +177,35 @@ def test_queue_closes_when_none_is_left_below_it(controller, time):
     store.write(Delete(POD_GROUPS, "d", "runs"))
     later(controller, time)
     assert [status(n)["state"] for n in ("prod", "nlp")] == ["Closed", "Closed"]
+
+
+def shut_since(name="default"):
+    return store.get(QUEUES, "", name).object["metadata"].get("annotations", {}).get(SHUT_SINCE)
+
+
+def test_queue_notes_since_when_it_is_not_open(controller, time):
+    queue("team")
+    queue("sub", parent="team")
+    group("a", queue="sub")
+    later(controller, time)
+    assert shut_since("sub") is None
+    wish("team", "Closed")
+    later(controller, time)
+    first = shut_since("sub")
+    assert (first, status("sub")["state"]) == (shut_since("team"), "Closing")
+    time.move(60)
+    wish("sub", "Closed")
+    store.write(Delete(POD_GROUPS, "d", "a"))
+    later(controller, time)
+    assert (first, status("sub")["state"]) == (shut_since("sub"), "Closed"), "it was shut before"
+    wish("sub", "Open")
+    wish("team", "Open")
+    later(controller, time)
+    assert shut_since("sub") is None
+    time.move(60)
+    wish("sub", "Closed")
+    later(controller, time)
+    assert shut_since("sub") > first
 
 
 @pytest.mark.shows("queues 1.4/closed-by-parent", "queues 2.4/children close", "queues 2.4/children open")

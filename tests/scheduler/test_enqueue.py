@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import resources
+from kube.intake_times import JOB_MADE, SHUT_SINCE
 from kube.meta import timestamp
 from scheduler.engine.message import people
 from scheduler.policy.policy import DEFAULT
@@ -648,3 +649,85 @@ def test_in_a_priority_those_with_a_time_come_first_and_among_them_the_soonest()
         order.append(first)
         world.remove(resources.POD_GROUPS, first)
     assert order == ["urgent", "sooner", "later", "old"]
+
+
+def shut(name="default", since=START, state="Closing"):
+    kind, obj = queue(name, state=state)
+    if since is not None:
+        obj["metadata"]["annotations"] = {SHUT_SINCE: timestamp(since)}
+    return kind, obj
+
+
+def made_at(name, made, job_made=None, phase="Pending"):
+    kind, obj = group(name, phase=phase, created=timestamp(made), minResources={"cpu": "1"})
+    if job_made is not None:
+        obj["metadata"]["annotations"] = {JOB_MADE: timestamp(job_made)}
+    return kind, obj
+
+
+BEFORE, AFTER = START - 60_000, START + 60_000
+
+
+@pytest.mark.shows("queue state 4/Closing", "queues 2.8/entry")
+@pytest.mark.parametrize(
+    ("its_queue", "its_group", "enters"),
+    [
+        pytest.param(shut(), made_at("g", BEFORE), True, id="it waited there before"),
+        pytest.param(shut(), made_at("g", START), True, id="made within the second"),
+        pytest.param(shut(), made_at("g", AFTER), False, id="new work"),
+        pytest.param(shut(), made_at("g", AFTER, phase=""), False, id="new work without a phase"),
+        pytest.param(shut(), made_at("g", AFTER, BEFORE), True, id="its job begins again"),
+        pytest.param(shut(), made_at("g", AFTER, AFTER), False, id="a new job"),
+        pytest.param(shut(), made_at("g", AFTER, phase="Inqueue"), True, id="it had entered"),
+        pytest.param(shut(since=None), made_at("g", AFTER), True, id="nobody knows since when"),
+        pytest.param(shut(state="Open"), made_at("g", AFTER), True, id="it is open again"),
+        pytest.param(shut(state="Closed"), made_at("g", BEFORE), False, id="it is closed"),
+    ],
+)
+@pytest.mark.parametrize("configured", ["", "actions: allocate"], ids=["gate", "without the action enqueue"])
+def test_a_closing_queue_takes_nothing_new(its_queue, its_group, enters, configured):
+    world = World(node("n"), its_queue, its_group)
+    if configured:
+        world.put(configuration(configured))
+    world.cycle()
+    world.cycle(seconds=3600)
+    assert inside(world) == ({"g"} if enters else set())
+    if not enters:
+        assert told(world, "g") == "Queue default is closed; open it or choose another."
+        world.put(queue())
+        world.cycle()
+        assert inside(world) == {"g"}
+
+
+STATES = ("Open", "Open", "Closing", "Closed")
+
+
+@given(
+    steps=st.lists(
+        st.one_of(st.sampled_from(STATES), st.sampled_from(["group", "cycle"])), min_size=4, max_size=20
+    )
+)
+@examples(500, deadline=None)
+def test_who_came_while_a_queue_was_shut_waits_and_nobody_else_does(steps):
+    """The queue notes since when it is shut, as its controller does; all would be let in for want of nothing."""
+    world = World(node("n", cpu="99"), queue())
+    state, since, may, number = "Open", None, set(), 0
+    for step in [*steps, "cycle"]:
+        world.now += 1000
+        if step == "group":
+            world.put(made_at(f"g{number}", world.now))
+            if state == "Open":
+                may.add(f"g{number}")
+            number += 1
+        elif step == "cycle":
+            world.cycle()
+            if state == "Open":
+                may |= {f"g{each}" for each in range(number)}
+            if state != "Closed":
+                assert inside(world) == may
+        else:
+            since = None if step == "Open" else since or world.now
+            state = step
+            world.put(shut(since=since, state=state))
+            if state == "Open":
+                may |= {f"g{each}" for each in range(number)}
