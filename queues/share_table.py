@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One resource, in words and as a bar; "" stands for nothing of it, `most` "" for no limit of its own."""
+    """One resource, in words and as a bar; "" stands for no guarantee, and for no limit of its own."""
 
     title: str
     bar: SafeString
@@ -58,9 +58,8 @@ def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mappin
     used, due, borrowed = share.used.get(name, 0), share.deserved.get(name, 0), share.borrowed(name)
     kept, asked = share.guaranteed.get(name, 0), pending.get(name, 0)
     title = usage_bar.TITLES.get(name, name)
-    texts = [_text(name, each) for each in (kept, due, used, borrowed, asked, limits.get(name, 0))]
-    words = ("guaranteed", "deserved", "used", "borrowed", "waited for")
-    label = ", ".join(f"{text} {word}" for text, word in zip(texts, words, strict=False) if text)
+    told = {"guaranteed": kept, "deserved": due, "used": used, "borrowed": borrowed, "waited for": asked}
+    label = ", ".join(f"{usage_bar.plain(name, each)} {word}" for word, each in told.items() if each)
     pieces = [
         svg.Share(used - borrowed, "blue", "within what it deserves"),
         svg.Share(borrowed, "amber", "borrowed"),
@@ -68,9 +67,13 @@ def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mappin
     ]
     marks = [each for each in (kept, due) if each]
     drawn = svg.stack(pieces, max(limits.get(name, 0), due), f"{title}: {label or 'nothing'}", marks=marks)
-    return Row(title, drawn, *texts)
-
-
-def _text(name: str, amount: int) -> str:
-    """Return an amount without the resource's name; "" of nothing."""
-    return usage_bar.plain(name, amount) if amount else ""
+    return Row(
+        title,
+        drawn,
+        guarantee=usage_bar.plain(name, kept) if kept else "",
+        deserved=usage_bar.plain(name, due),
+        used=usage_bar.plain(name, used),
+        borrowed=usage_bar.plain(name, borrowed),
+        pending=usage_bar.plain(name, asked),
+        most=usage_bar.plain(name, limits[name]) if name in limits else "",
+    )

@@ -50,10 +50,10 @@ def test_a_queue_shows_its_fair_share_and_what_it_borrows(admin):  # noqa: F811
     store.write(Patch(QUEUES, "", "vision", {"spec": kept}))
     shown = page(admin, "/queues/vision/").text(id="queue-share")
     assert "It uses 4 CPU, 3 CPU more than it deserves; nobody waits for more." in shown
-    assert "CPU: 1 guaranteed, 1 deserved, 4 used, 3 borrowed 1 1 4 3 – 4" in shown
+    assert "CPU: 1 guaranteed, 1 deserved, 4 used, 3 borrowed 1 1 4 3 0 4" in shown
     shown = page(admin, "/queues/default/").text(id="queue-share")
     assert "It uses 2 CPU of the 2 CPU that it deserves" in shown
-    assert "CPU: 2 deserved, 2 used – 2 2 – – 40" in shown
+    assert "CPU: 2 deserved, 2 used – 2 2 0 0 40" in shown
     assert "400%, borrows 3 CPU" in page(admin, "/queues/").text(id="queue-vision")
     assert "100%" in page(admin, "/queues/").text(id="queue-default")
 
