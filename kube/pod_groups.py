@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 _OF_JOB = re.compile(r"(?P<job>.+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OF_PODS = "podgroup"  # with the uid of a pod or its controller: what is made for pods that name no group
 
 
 def job_of(group: str) -> str:
     """Return the job to which a pod group of this name belongs, as the job controller names them: NAME-UID; "" for others."""
     found = _OF_JOB.fullmatch(group)
-    return found["job"] if found else ""
+    return found["job"] if found and found["job"] != _OF_PODS else ""

@@ -12,7 +12,8 @@ UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
     [
         pytest.param(f"train-{UID}", "train", id="of a job"),
         pytest.param(f"a.b-c-{UID}", "a.b-c", id="a name with dashes"),
-        pytest.param(f"podgroup-{UID[:-1]}", "", id="no uid"),
+        pytest.param(f"train-{UID[:-1]}", "", id="no uid"),
+        pytest.param(f"podgroup-{UID}", "", id="made for pods without one"),
         pytest.param("mine", "", id="made by hand"),
         pytest.param(f"-{UID}", "", id="no name"),
     ],
