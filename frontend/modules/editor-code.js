@@ -1,5 +1,5 @@
 // The YAML editor: CodeMirror with line numbers, search, undo, and a gutter that shows problems at their lines.
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
@@ -42,8 +42,12 @@ const look = EditorView.theme({
   },
 });
 
+// Tab moves on, as in any field (WCAG 2.1.2), so lines are indented by Mod-]; Mod-Enter is the page's, in keys.js.
+const ownKeys = defaultKeymap.filter(({ key }) => key !== "Mod-Enter");
+
 // Puts an editor into parent. changed(text) is called for what a person types, not for replace().
-export function create(parent, text, { nonce, label, changed }) {
+// hint is the id of the element that tells its keys.
+export function create(parent, text, { nonce, label, hint, changed }) {
   const view = new EditorView({
     parent,
     state: EditorState.create({
@@ -62,8 +66,8 @@ export function create(parent, text, { nonce, label, changed }) {
         lintGutter(),
         look,
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": label }),
-        keymap.of([indentWithTab, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...lintKeymap]),
+        EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": hint }),
+        keymap.of([...ownKeys, ...historyKeymap, ...searchKeymap, ...lintKeymap]),
         EditorView.updateListener.of((update) => {
           const own = update.transactions.some((each) => each.annotation(fromForm));
           if (update.docChanged && !own) changed(update.state.doc.toString());

@@ -21,6 +21,7 @@ export function mount(root) {
   const code = create(part("code"), area.value, {
     nonce: root.dataset.nonce,
     label: "Job as YAML",
+    hint: "editor-keys",
     changed: (text) => {
       area.value = text;
       form.show(read(text));

@@ -1,4 +1,4 @@
-// The keys of every page: / ? g-something j k Enter c Esc. Rows are the rows of the first data-module="rows" table.
+// The keys of every page: / ? g-something j k Enter c Ctrl-Enter Esc. Rows are the rows of the first data-module="rows" table.
 const CHORD_MS = 1500;
 const PLACES = { o: "", j: "jobs/", q: "queues/", n: "nodes/", e: "events/", a: "audit/" };
 let chord = 0;
@@ -42,9 +42,21 @@ const ACTIONS = {
   },
 };
 
+// Takes the button that Enter in a field of the form would take, from any field, a text of many lines too.
+function submit(event) {
+  const form = typing(event.target) && event.target.closest("form");
+  if (!form || event.defaultPrevented) return;
+  event.preventDefault();
+  form.requestSubmit([...form.elements].find(({ type }) => type === "submit"));
+}
+
 function pressed(event) {
   if (event.key === "Escape") {
     if (event.target instanceof HTMLElement && typing(event.target)) event.target.blur();
+    return;
+  }
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    submit(event);
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;

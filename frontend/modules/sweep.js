@@ -10,6 +10,7 @@ export function mount(form) {
   const code = create(place, area.value, {
     nonce: form.dataset.nonce,
     label: "Job as YAML, with placeholders",
+    hint: "editor-keys",
     changed: (text) => {
       area.value = text;
       area.dispatchEvent(new Event("input", { bubbles: true }));

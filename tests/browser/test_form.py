@@ -41,6 +41,57 @@ def offered(page, name):
     return page.get_by_role("listbox", name=name).get_by_role("option")
 
 
+def tab_to(page, wanted, most=90):
+    """Press Tab until an element has the focus, as somebody without a mouse does; return how often."""
+    for presses in range(1, most + 1):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("element => element === document.activeElement"):
+            return presses
+    raise AssertionError(f"{most} presses of Tab did not lead to {wanted}")
+
+
+def test_tab_leads_through_the_whole_form_and_changes_nothing(page, form):
+    says(page)
+    before = yaml_of(page)
+    tab_to(page, page.locator(".cm-content"))
+    tab_to(page, page.get_by_role("button", name="Submit the job"))
+    page.keyboard.press("Shift+Tab")
+    tab_to(page, page.get_by_role("button", name="Submit the job"))
+    assert yaml_of(page) == before
+
+
+@pytest.mark.parametrize("modifier", ["Control", "Meta"])
+def test_a_job_is_written_and_submitted_with_the_keyboard_alone(page, form, watcher, modifier):
+    says(page)
+    name = f"by-{modifier.lower()}-enter"
+    skip = page.get_by_role("link", name="Skip the form, to the YAML")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert tab_to(page, skip) <= 2
+    expect(skip).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    editor = page.get_by_role("textbox", name="Job as YAML")
+    assert tab_to(page, editor) == 1
+    expect(editor).to_have_accessible_description(re.compile("Tab leaves the text.* Enter submits the job"))
+    page.keyboard.press("Control+Home")
+    for key in ("ArrowDown",) * 3 + ("End",) + ("Backspace",) * len("my-job"):
+        page.keyboard.press(key)
+    page.keyboard.type(name)
+    until(lambda: f"name: {name}\n" in yaml_of(page))
+    says(page)
+    page.keyboard.press(f"{modifier}+Enter")
+    page.wait_for_url(f"**/jobs/default/{name}/")
+    assert watcher.job(name)["metadata"]["name"] == name
+
+
+def test_a_field_of_the_form_submits_it_too(page, form):
+    form.get_by_label("Name", exact=True).first.fill("from-a-field")
+    form.get_by_label("Shell line").fill("true")
+    says(page)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/jobs/default/from-a-field/")
+
+
 def test_gang_follows_the_tasks_until_somebody_sets_it(page, form):
     together = form.get_by_label("Pods that must start together")
     field = form.locator(".field", has=page.get_by_label("Pods that must start together"))
