@@ -36,6 +36,7 @@ from cluster.api import engines, walls
 from cluster.remote import freshness, recorder, server, standby
 from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
+from cluster.rules import node_engines
 from cluster.store import store
 from node import left, sole
 from node.left import AtStop
@@ -59,7 +60,9 @@ from volcano_ui.supervisor import Program, Supervisor
 from volcano_ui.works import Works
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cluster.rules.node_engines import NodeEngine
 
 READY_WITHIN_S = 60
 PROBE_EVERY_S = 0.1
@@ -108,6 +111,7 @@ class Up:
         self._ports = held_ports.HeldPorts(
             settings.STATE, self._data, log=logs and logs / held_ports.LOG, say=say
         )
+        self._engines: dict[str, NodeEngine] = {}  # what the nodes said of theirs when this `up` began
         self._lapsed = False  # whether pods can have been where browsers look for the pages
         self._supervisor = Supervisor(
             logs=logs,
@@ -192,6 +196,7 @@ class Up:
             await self._start_redis()
         with step("database"):
             revision = await asyncio.to_thread(_prepare_database)
+            self._engines = await asyncio.to_thread(_engines)
         await self._settle()
         if settings.TARGET is None:
             with step("certificates"):
@@ -202,7 +207,7 @@ class Up:
             await self._work(pages)
         questions = self._questions(revision, works=self._works is not None and self._works.leads)
         await asyncio.gather(*(self._ready(name, ask) for name, ask in questions.items()))
-        for line in await asyncio.to_thread(_about_walls):
+        for line in await asyncio.to_thread(_about_walls, self._engines):
             say(line)
         say(await asyncio.to_thread(_about_cluster))
         if self._works is not None:
@@ -429,21 +434,21 @@ def _claim_database() -> None:
     recorder.claim(str(mine))
 
 
-def _about_walls() -> list[str]:
-    """Say what keeps pods from this machine, whose run where nothing does, and by what images run."""
+def _engines() -> dict[str, NodeEngine]:
+    """Return what the nodes say of their engines."""
     try:
-        told = [f"{wall.sentence} {walls.who_may(wall)}".rstrip() for wall in walls.told()]
-        return [
-            *told,
-            *(
-                f"Images run with {each.says}."
-                if each.works
-                else f"Images do not run here, commands do: {each.says}."
-                for each in engines.told()
-            ),
-        ]
+        return {each.node: each for each in engines.told()}
     finally:
         connection.close()
+
+
+def _about_walls(before: Mapping[str, NodeEngine]) -> list[str]:
+    """Say what keeps pods from this machine, whose run where nothing does, and by what images run; before is what ran them."""
+    try:
+        told = [f"{wall.sentence} {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+    finally:
+        connection.close()
+    return [*told, *(node_engines.told(each, before.get(name)) for name, each in _engines().items())]
 
 
 def _about_cluster() -> str:

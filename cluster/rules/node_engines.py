@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kube import lenient
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 ANNOTATION = "ui.volcano.sh/engine"
 NONE = "none"
+RUNTIME = "ui.volcano.sh/runtime"  # an annotation of pods
+PROCESS = "process"  # its value for pods whose commands run without their images
+WAY_OUT = f"annotation {RUNTIME}: {PROCESS} on the pod, or VOLCANO_UI_ENGINE={NONE} for the whole machine"
 
 
 class NodeEngine(NamedTuple):
@@ -25,6 +28,20 @@ class NodeEngine(NamedTuple):
     def works(self) -> bool:
         """Whether images run there."""
         return not self.says.startswith(NONE)
+
+
+def wants_process(annotations: Mapping[str, Any]) -> bool:
+    """Whether a pod with these annotations runs its commands as processes where images could run as well."""
+    return annotations.get(RUNTIME) == PROCESS
+
+
+def told(now: NodeEngine, before: NodeEngine | None) -> str:
+    """Say by what images run on a node that has just started; before is what it said the last time."""
+    if not now.works:
+        return f"Images do not run here, commands do: {now.says}."
+    if before is None or before.works:
+        return f"Images run with {now.says}."
+    return f"Images run with {now.says} now, and commands ran before. What is to go on so: {WAY_OUT}."
 
 
 def written(engine: str, why: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.api import backend
 from jobs.rules import image_waits
 from jobs.rules.image_waits import ImageWait
 
@@ -34,6 +35,5 @@ def _of(status: ContainerStatus) -> ImageWait | None:
     waiting = status.state.waiting
     if waiting is None or waiting.reason not in image_waits.REASONS:
         return None
-    return ImageWait(
-        status.image, image_waits.said(waiting.message), image_waits.remedy(waiting.reason, waiting.message)
-    )
+    remedy = image_waits.remedy(waiting.reason, waiting.message, elsewhere=backend.is_mirror)
+    return ImageWait(status.image, image_waits.said(waiting.message), remedy)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from cluster.rules import node_engines
+
 NEVER, NO_NAME = "ErrImageNeverPull", "InvalidImageName"
 REASONS: Final = ("ErrImagePull", "ImagePullBackOff", NEVER, NO_NAME)
 _BY_WORDS: Final = (
@@ -36,6 +38,7 @@ _BY_WORDS: Final = (
     ),
     (re.compile(r"no space left", re.IGNORECASE), "The node's disk is full: make room for images there."),
 )
+_WITHOUT: Final = f"A command that the node has itself runs without the image: {node_engines.WAY_OUT}."
 _TRIED = "It is tried again by itself, at most every 5 minutes."
 
 
@@ -55,12 +58,17 @@ def said(message: str) -> str:
     )
 
 
-def remedy(reason: str, message: str) -> str:
-    """Return what helps a pod that waits for a reason and with a message."""
-    if reason == NEVER:
-        return "Build or pull the image on the node, or let it be pulled: imagePullPolicy IfNotPresent."
+def remedy(reason: str, message: str, *, elsewhere: bool = False) -> str:
+    """Return what helps a pod that waits for a reason and with a message; elsewhere: another cluster runs it, which needs images."""
     if reason == NO_NAME:
         return "Correct the image's name in a new job: registry/path:tag in lower case."
+    helps = _to_have_it(reason, message)
+    return helps if elsewhere else f"{helps} {_WITHOUT}"
+
+
+def _to_have_it(reason: str, message: str) -> str:
+    if reason == NEVER:
+        return "Build or pull the image on the node, or let it be pulled: imagePullPolicy IfNotPresent."
     text = said(message)
     found = next(
         (helps for words, helps in _BY_WORDS if words.search(text)), "Check the image's name and tag."

@@ -1,7 +1,7 @@
 """Programs that the plugins of a job need, and that nodes open to its pods do not have.
 
-Where an engine runs images a program comes with them; elsewhere a container runs its
-machine's. Only nodes that list their programs (`node.programs`) are spoken of.
+Where an engine runs images a program comes with them, unless the pod wants to run as processes; elsewhere a
+container runs its machine's. Only nodes that list their programs (`node.programs`) are spoken of.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ class MachinesView(Protocol):
 
 
 class Equipped(NamedTuple):
-    """A node that lists its programs."""
+    """A node that lists its programs; with `images` a program comes with these."""
 
     facts: NodeFacts
     has: frozenset[str]
+    images: bool
 
 
 def of_job(job: Object, view: MachinesView) -> Iterator[str]:
@@ -85,19 +86,27 @@ def _equipped(nodes: Iterable[Object]) -> Iterator[Equipped]:
     for node in nodes:
         has = programs.read(lenient.mapping(node, "metadata", "annotations"))
         engine = node_engines.read(node)
-        if has is not None and not (engine and engine.works):  # else a program comes with the image
+        if has is not None:
             view = msgspec.convert(node, reading.NodeView)
-            yield Equipped(node_selection.facts_of(node["metadata"]["name"], view), has)
+            facts = node_selection.facts_of(node["metadata"]["name"], view)
+            yield Equipped(facts, has, images=engine is not None and engine.works)
 
 
 def _lacking(program: str, tasks: Sequence[Object], nodes: Sequence[Equipped]) -> list[str]:
     """Return the nodes without a program that are open to pods of a task, by name."""
-    specs = [lenient.mapping(task, "template", "spec") for task in tasks]
+    templates = [lenient.mapping(task, "template") for task in tasks]
     return sorted(
         node.facts.name
         for node in nodes
-        if program not in node.has and any(_is_open(node.facts, spec) for spec in specs)
+        if program not in node.has and any(_runs_on(node, template) for template in templates)
     )
+
+
+def _runs_on(node: Equipped, template: dict[str, Any]) -> bool:
+    """Whether pods of a template may run the programs of a node."""
+    if node.images and not node_engines.wants_process(lenient.mapping(template, "metadata", "annotations")):
+        return False
+    return _is_open(node.facts, lenient.mapping(template, "spec"))
 
 
 def _is_open(node: NodeFacts, spec: dict[str, Any]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.rules import node_engines
+from cluster.rules.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from node.agent.environment import ConfigError
 from node.agent.lifecycle import grace_s
@@ -17,10 +19,6 @@ if TYPE_CHECKING:
     from node.agent.engines import Engine
     from node.shim.order import Bind
 
-RUNTIME = (
-    "ui.volcano.sh/runtime"  # an annotation of pods: "process" has their commands run without their images
-)
-PROCESS = "process"
 LABEL = "ui.volcano.sh/node"  # of containers: the state directory whose pods they belong to
 HOSTNAME_MOST = 63  # the kernel takes one more; Kubernetes cuts there, too
 _SHARES_OF_ONE, _SHARES_LEAST = 1024, 2  # of processor time, as the kernel weighs them
@@ -29,7 +27,7 @@ _SPLITS = ',"\n\r'  # in an option with several fields
 
 def wants_image(pod: Pod, container: Container) -> bool:
     """Whether a container is to run from its image, on a machine with an engine."""
-    return bool(container.image) and pod.metadata.annotations.get(RUNTIME) != PROCESS
+    return bool(container.image) and not node_engines.wants_process(pod.metadata.annotations)
 
 
 def name(pod: Pod, container: Container, number: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
+from cluster.rules.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from kube.mount_paths import lies_in
 from node import attempts, devices, probes, users, walls
@@ -25,7 +26,7 @@ from node.agent import (
 )
 from node.agent.control_groups import Groups
 from node.agent.engines import INSTALL, Found
-from node.agent.image_containers import PROCESS, RUNTIME, wants_image
+from node.agent.image_containers import wants_image
 from node.agent.lifecycle import Refusal, grace_s
 from node.paths import IDENTITY, TMP, WORK
 from node.shim import users as shim_users

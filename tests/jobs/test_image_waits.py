@@ -39,3 +39,19 @@ def test_what_helps_follows_from_what_was_said(reason, said, helps):
     remedy = image_waits.remedy(reason, PULL + said if said else "")
     assert helps in remedy
     assert ("tried again by itself" in remedy) is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("reason", "elsewhere", "is_named"),
+    [
+        ("ErrImagePull", False, True),
+        ("ImagePullBackOff", False, True),
+        ("ErrImageNeverPull", False, True),
+        ("InvalidImageName", False, False),
+        ("ErrImagePull", True, False),
+    ],
+)
+def test_the_way_out_is_named_where_commands_can_run_without_images(reason, elsewhere, is_named):
+    remedy = image_waits.remedy(reason, "connection refused", elsewhere=elsewhere)
+    assert ("ui.volcano.sh/runtime: process" in remedy) is is_named
+    assert ("VOLCANO_UI_ENGINE=none" in remedy) is is_named

@@ -28,9 +28,11 @@ class Machines(Cluster):
         return copy.deepcopy(list(self.nodes))
 
 
-def node(name="here", programs=NOTHING, labels=None, ready="True", **spec):
+def node(name="here", programs=NOTHING, labels=None, ready="True", engine="", **spec):
     """A node; None for programs: it says nothing of them."""
     annotations = {} if programs is None else {"ui.volcano.sh/programs": programs}
+    if engine:
+        annotations["ui.volcano.sh/engine"] = engine
     return {
         "metadata": {"name": name, "labels": labels or {}, "annotations": annotations},
         "spec": spec,
@@ -40,6 +42,12 @@ def node(name="here", programs=NOTHING, labels=None, ready="True", **spec):
 
 def mpi(pod=None, **plugins):
     return job(task("master", pod=pod), task("worker", 2, pod=pod), plugins={"mpi": [], **plugins})
+
+
+def as_processes(obj):
+    for each in obj["spec"]["tasks"]:
+        each["template"]["metadata"] = {"annotations": {"ui.volcano.sh/runtime": "process"}}
+    return obj
 
 
 def ray(pod=None, worker="worker"):
@@ -69,6 +77,8 @@ NO_RAY = ("ray", f"node here has no ray, {WHY} the Python package ray[default] t
         pytest.param(job(plugins={"ssh": []}), [node()], [NO_SSH, NO_SSHD], id="ssh"),
         pytest.param(job(plugins={"ssh": []}), [node(programs="ssh")], [NO_SSHD], id="ssh without a server"),
         pytest.param(mpi(), [node()], [NO_SSH, NO_SSHD, NO_MPIRUN], id="mpi brings ssh"),
+        pytest.param(mpi(), [node(engine="none: not installed")], [NO_SSH, NO_SSHD, NO_MPIRUN], id="no engine"),
+        pytest.param(as_processes(ray()), [node(engine="podman 4.3.1")], [NO_RAY], id="processes beside an engine"),
         pytest.param(mpi(), [node(programs="ssh,sshd")], [NO_MPIRUN], id="mpi"),
         pytest.param(ray(), [node()], [NO_RAY], id="ray"),
         pytest.param(ray(), [node(programs="xray,rays")], [NO_RAY], id="programs of like names"),
@@ -99,6 +109,7 @@ def test_a_program_that_a_node_lacks_is_said_with_the_node_and_the_remedy(obj, n
 LEFT_ALONE = [
     pytest.param(mpi(), [node(programs=EVERYTHING)], id="the node has them"),
     pytest.param(mpi(), [], id="no node"),
+    pytest.param(mpi(), [node(engine="podman 4.3.1")], id="a node with an engine"),
     pytest.param(mpi(), [node(programs=None)], id="a node whose containers run images"),
     pytest.param(mpi({"nodeSelector": {SIMULATED: "true"}}), [node()], id="pods for simulated nodes"),
     pytest.param(mpi(), [node(taints=[{"key": "a", "value": "b", "effect": "NoSchedule"}])], id="a taint"),
