@@ -7,6 +7,7 @@ from typing import Any
 
 from django.urls import reverse
 
+from cluster.api import backend
 from dashboard.pages import offers
 from dashboard.pages.offers import Offer
 from jobs.editor import job_text
@@ -14,13 +15,17 @@ from jobs.editor import job_text
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A job that anybody may run: its YAML, and what is to be seen when it runs."""
+    """A job that anybody may run: its YAML, and what is to be seen when it runs.
+
+    One that is `only_here` asks for what a cluster of many people may have: it is for the embedded one.
+    """
 
     slug: str
     title: str
     text: str
     yaml: str
     icon: str
+    only_here: bool = False
 
     def object(self, namespace: str) -> dict[str, Any]:
         """Return the job as an object that gets a name of its own, so that a sample can run many times."""
@@ -53,11 +58,14 @@ _WORKERS = f"""\
   - name: worker
     replicas: 4
     template:
+      metadata:
+        annotations:
+          ui.volcano.sh/runtime: process  # runs without its image
       spec:
         restartPolicy: Never
         containers:
         - name: primes
-          image: python:3
+          image: python:3-alpine
 {_PRIMES}          resources:
             requests:
               cpu: 200m
@@ -108,6 +116,9 @@ spec:
     replicas: 1
     minAvailable: 0
     template:
+      metadata:
+        annotations:
+          ui.volcano.sh/runtime: process  # runs without its image
       spec:
         restartPolicy: Never
         containers:
@@ -124,6 +135,7 @@ spec:
         title="A gang that does not fit",
         text="Four members of 64 CPUs each. The job waits, and its page says what is missing, in numbers.",
         icon="hourglass",
+        only_here=True,
         yaml="""\
 # More than one machine has: the job waits and says why. Lower the request and submit it again.
 apiVersion: batch.volcano.sh/v1alpha1
@@ -138,6 +150,9 @@ spec:
   - name: giant
     replicas: 4
     template:
+      metadata:
+        annotations:
+          ui.volcano.sh/runtime: process  # runs without its image
       spec:
         restartPolicy: Never
         containers:
@@ -170,6 +185,9 @@ spec:
     replicas: 40
     minAvailable: 10
     template:
+      metadata:
+        annotations:
+          ui.volcano.sh/runtime: process  # runs without its image
       spec:
         restartPolicy: Never
         containers:
@@ -186,9 +204,15 @@ spec:
 SAMPLES: dict[str, Sample] = {sample.slug: sample for sample in _ALL}
 
 
+def offered(*, elsewhere: bool) -> dict[str, Sample]:
+    """Return the samples by slug; elsewhere: for a cluster with an API of its own."""
+    return {slug: sample for slug, sample in SAMPLES.items() if not (elsewhere and sample.only_here)}
+
+
 @offers.source
 def sample_offers() -> list[Offer]:
     """Offer the samples on the overview."""
     return [
-        Offer(each.title, each.text, each.icon, reverse("jobs:run-sample", args=[each.slug])) for each in _ALL
+        Offer(each.title, each.text, each.icon, reverse("jobs:run-sample", args=[slug]))
+        for slug, each in offered(elsewhere=backend.is_mirror).items()
     ]

@@ -16,13 +16,13 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from cluster import access, clock
 from cluster.access import hostpaths
+from cluster.api import backend
 from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from dashboard.parts.table import Table
-from jobs.editor import choices, editor, yaml_write
+from jobs.editor import choices, editor, samples, yaml_write
 from jobs.editor.forms import JobForm
-from jobs.editor.samples import SAMPLES
 from jobs.logs import download
 from jobs.logs import tab as log_tab
 from jobs.logs.pods import Asked
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from cluster.access import Actor
     from cluster.store import Stored
+    from jobs.editor.samples import Sample
 
 EMPTY_JOB = """\
 apiVersion: batch.volcano.sh/v1alpha1
@@ -53,6 +54,9 @@ spec:
   - name: main
     replicas: 1
     template:
+      metadata:
+        annotations:
+          ui.volcano.sh/runtime: process  # runs without its image
       spec:
         restartPolicy: Never
         containers:
@@ -100,7 +104,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
 
 def _start(request: HttpRequest, home: str) -> tuple[str, str]:
     """Return the text that the editor begins with, and where it comes from; a new job lies in the namespace home."""
-    sample = SAMPLES.get(request.GET.get("sample", ""))
+    sample = _samples().get(request.GET.get("sample", ""))
     if sample:
         return _at(home, sample.yaml), f"From the sample “{sample.title}”."
     namespace, _, name = request.GET.get("kept", "").partition("/")
@@ -116,6 +120,10 @@ def _start(request: HttpRequest, home: str) -> tuple[str, str]:
     if copied is None:
         raise Http404(f"There is no job {name} in {namespace}, and no record of one.")
     return copied, f"A copy of {namespace}/{name}; nothing is created before you submit."
+
+
+def _samples() -> dict[str, Sample]:
+    return samples.offered(elsewhere=backend.is_mirror)
 
 
 def _at(home: str, text: str) -> str:
@@ -153,7 +161,7 @@ def editor_page(
         "form": form,
         "report": report,
         "source": source,
-        "samples": SAMPLES.values(),
+        "samples": _samples().values(),
         "templates": BUILTINS.values(),
         "kept_templates": choices.kept_templates(access.of(request)),
         "job_events": words.event_choices(of_task=False),
@@ -182,18 +190,19 @@ def job_validate(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
-    if sample not in SAMPLES:
+    chosen = _samples().get(sample)
+    if chosen is None:
         raise Http404(f"There is no sample {sample}.")
     token = request.POST.get("token", "")[:32] or _moment_token(request, sample)
     actor = access.of(request)
     place = request.POST.get("namespace") or allowed_actions.home(actor) or allowed_actions.DEFAULT
-    job = SAMPLES[sample].object(place)
+    job = chosen.object(place)
     try:
         created = editor.create_once(actor, job, token)
     except ApiError as error:
         responses.refuse(request, error)
         return responses.back(request, "jobs:list")
-    responses.say(request, f"{SAMPLES[sample].title}: job {created.name} was submitted.")
+    responses.say(request, f"{chosen.title}: job {created.name} was submitted.")
     return redirect("jobs:detail", created.namespace, created.name)
 
 

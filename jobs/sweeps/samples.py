@@ -20,11 +20,14 @@ spec:
   - name: main
     replicas: 1
     template:
+      metadata:
+        annotations:
+          ui.volcano.sh/runtime: process  # runs without its image
       spec:
         restartPolicy: Never
         containers:
         - name: main
-          image: python:3
+          image: python:3-alpine
           command:
           - python3
           - "-c"

@@ -7,7 +7,8 @@ from typing import Any
 
 from django import template
 
-from jobs.editor.samples import SAMPLES
+from cluster.api import backend
+from jobs.editor import samples
 
 register = template.Library()
 
@@ -15,5 +16,7 @@ register = template.Library()
 @register.inclusion_tag("jobs/_samples.html", takes_context=True)
 def sample_cards(context: dict[str, Any]) -> dict[str, Any]:
     """Draw a card for each sample. Each button has a token, so that a double click runs it once."""
-    cards = [(sample, secrets.token_hex(8)) for sample in SAMPLES.values()]
+    cards = [
+        (sample, secrets.token_hex(8)) for sample in samples.offered(elsewhere=backend.is_mirror).values()
+    ]
     return {"cards": cards, "request": context.get("request"), "csrf_token": context.get("csrf_token", "")}

@@ -6,6 +6,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.api import backend
 from cluster.store import Create, store
 from jobs.editor import editor, job_text, yaml_write
 from jobs.editor.samples import SAMPLES
@@ -249,6 +250,14 @@ def test_every_sample_runs_with_one_click_and_never_twice(client, alice, sample)
     answers = [client.post(f"/jobs/samples/{sample}/run/", {"token": TOKEN}) for _ in range(2)]
     assert answers[0]["Location"] == answers[1]["Location"]
     assert [name.startswith(f"{sample}-") for name in names()] == [True]
+
+
+def test_a_sample_that_another_cluster_is_not_offered_does_not_run_there_either(client, alice, monkeypatch):
+    monkeypatch.setattr(backend, "is_mirror", True)
+    assert client.post("/jobs/samples/too-large/run/", {"token": TOKEN}).status_code == 404
+    assert "/jobs/samples/too-large/run/" not in client.get("/jobs/").content.decode()
+    assert "?sample=too-large" not in client.get("/jobs/new/").content.decode()
+    assert names() == []
 
 
 def test_a_sample_that_may_not_run_says_why(cluster, person, client):
