@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from cluster.rules import mentions as naming
 from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE
 from cluster.rules.simulation import SIMULATED
 from kube import lenient
 from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from kube.meta import Object
 
@@ -61,16 +62,6 @@ ITS_OWN_LABELS = frozenset(
     }
 )
 SYSTEMS_DOMAINS = ("kubernetes.io", "k8s.io", "volcano.sh")
-_REFERENCES = MappingProxyType(
-    {
-        "configMap": (CONFIGMAPS.id, "name"),
-        "configMapRef": (CONFIGMAPS.id, "name"),
-        "configMapKeyRef": (CONFIGMAPS.id, "name"),
-        "secretRef": (SECRETS.id, "name"),
-        "secretKeyRef": (SECRETS.id, "name"),
-        "persistentVolumeClaim": (CLAIMS.id, "claimName"),
-    }
-)
 
 
 def condition(verb: str, target: str) -> If | None:
@@ -96,25 +87,9 @@ def is_bound(node: str, pod: Object) -> bool:
 
 def mentions(pod: Object) -> frozenset[tuple[str, str]]:
     """Return what a pod mentions, as (kind's id, name): ConfigMaps, Secrets and claims in its own namespace."""
-    return frozenset(_mentioned(lenient.mapping(pod, "spec")))
-
-
-def _mentioned(part: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(part, list):
-        for each in part:
-            yield from _mentioned(each)
-    if not isinstance(part, dict):
-        return
-    for key, value in part.items():
-        if key in _REFERENCES:
-            kind, field = _REFERENCES[key]
-            yield kind, lenient.text(value, field)
-        elif key == "secret":  # a volume of its own, or a source of a projected one
-            yield SECRETS.id, lenient.text(value, "secretName") or lenient.text(value, "name")
-        elif key == "imagePullSecrets":
-            for each in value if isinstance(value, list) else ():
-                yield SECRETS.id, lenient.text(each, "name")
-        yield from _mentioned(value)
+    return frozenset(
+        (each.resource.id, each.name) for each in naming.of(lenient.mapping(pod, "spec"), "spec")
+    )
 
 
 def about(event: Object) -> tuple[str, str, str]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import templates
+from cluster.rules import mentions, templates
 from jobs.controller import dependencies
 from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
+from jobs.plugins import table
 from jobs.rules import network_warnings, policy_warnings, task_topology_warnings
 from kube import lenient
 from kube.kinds.batch import Action
+from kube.resources import CONFIGMAPS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,17 +25,19 @@ if TYPE_CHECKING:
     from kube.resource import Resource
 
 
-class ClaimsView(Protocol):
-    """What may be asked about claims and about HyperNodes."""
+class ThingsView(Protocol):
+    """What may be asked about what jobs name."""
 
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
     def claim(self, namespace: str, name: str) -> Object | None: ...
+    def runs_images(self) -> bool: ...
     def listed(self, resource: Resource, namespace: str) -> list[Object]: ...
 
 
 ITERATIONS = ("any", "all")
 
 
-def of_job(job: Object, view: ClaimsView) -> Iterator[str]:
+def of_job(job: Object, view: ThingsView) -> Iterator[str]:
     """Yield what is odd about a job that has its defaults."""
     spec = lenient.mapping(job, "spec")
     for rule in RULES:
@@ -41,6 +45,8 @@ def of_job(job: Object, view: ClaimsView) -> Iterator[str]:
     namespace = lenient.text(job, "metadata", "namespace")
     yield from _missing_claims(spec, namespace, view)
     yield from _missing_claims_of_pods(spec, namespace, view)
+    if not view.runs_images():  # of another cluster's Secrets and ConfigMaps not all are known here
+        yield from _missing_sources(job, namespace, view)
     yield from network_warnings.of_job(spec, view)
     yield from task_topology_warnings.of_job(job)
     yield from policy_warnings.of_job(spec)
@@ -140,7 +146,7 @@ RULES: tuple[Callable[[dict[str, Any]], Iterator[str]], ...] = (
 )
 
 
-def _missing_claims(spec: dict[str, Any], namespace: str, view: ClaimsView) -> Iterator[str]:
+def _missing_claims(spec: dict[str, Any], namespace: str, view: ThingsView) -> Iterator[str]:
     for number, volume in enumerate(lenient.sequence(spec, "volumes")):
         if not isinstance(volume, dict) or "volumeClaimName" not in volume or volume.get("volumeClaim"):
             continue
@@ -155,7 +161,29 @@ def _missing_claims(spec: dict[str, Any], namespace: str, view: ClaimsView) -> I
             )
 
 
-def _missing_claims_of_pods(spec: dict[str, Any], namespace: str, view: ClaimsView) -> Iterator[str]:
+def _missing_sources(job: Object, namespace: str, view: ThingsView) -> Iterator[str]:
+    """Name the Secrets and ConfigMaps without which containers do not start; those that plugins make come with the job."""
+    known = {
+        (product.resource, f"{context.job}{product.suffix}")
+        for plugin, context in table.of_job(job)
+        for product in plugin.products
+    }
+    for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
+        for each in mentions.of(
+            lenient.mapping(task, "template", "spec"), f"spec.tasks[{number}].template.spec"
+        ):
+            thing = each.resource, each.name
+            if each.resource not in (CONFIGMAPS, SECRETS) or each.optional or not each.name or thing in known:
+                continue
+            known.add(thing)
+            if view.get(each.resource, namespace, each.name) is None:
+                yield (
+                    f"{each.path}: there is no {each.resource.kind} {each.name} in namespace {namespace}, so the "
+                    "containers do not start until there is one. Create it first, or say that it is optional."
+                )
+
+
+def _missing_claims_of_pods(spec: dict[str, Any], namespace: str, view: ThingsView) -> Iterator[str]:
     for number, task in enumerate(lenient.sequence(spec, "tasks")):
         for at, volume in enumerate(lenient.sequence(task, "template", "spec", "volumes")):
             name = lenient.text(volume, "persistentVolumeClaim", "claimName")

@@ -9,7 +9,7 @@ from kube.resources import HYPER_NODES
 
 
 class Cluster:
-    """What admission sees: queues by name, priority classes, HyperNodes, no claims, no machines."""
+    """What admission sees: queues by name, priority classes, HyperNodes, no claims, Secrets or ConfigMaps, no machines."""
 
     hyper_nodes = ()
 
@@ -34,6 +34,9 @@ class Cluster:
 
     def priority_class(self, name):
         return {"metadata": {"name": name}} if name == "master-pri" else None
+
+    def get(self, resource, namespace, name):
+        return None
 
     def claim(self, namespace, name):
         return None

@@ -13,6 +13,7 @@ from jobs.controller import dependencies
 from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.rules import admission, warnings
+from kube.resources import SECRETS
 from tests.campaign import examples
 from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, refusals, task
 from tests.scheduler import world
@@ -150,6 +151,22 @@ ODD = [
         "no claim lost in namespace default", id="missing claim of the pods",
     ),
     pytest.param(
+        job(task(pod={"containers": [container(envFrom=[{"prefix": "A"}, {"secretRef": {"name": "lost"}}])]})),
+        "spec.tasks[0].template.spec.containers[0].envFrom[1].secretRef.name", "no Secret lost in namespace default", id="missing Secret",
+    ),
+    pytest.param(
+        job(task(pod={"containers": [container(env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "lost", "key": "a"}}}])]})),
+        "spec.tasks[0].template.spec.containers[0].env[0].valueFrom.configMapKeyRef.name", "no ConfigMap lost", id="missing ConfigMap",
+    ),
+    pytest.param(
+        job(task(pod={"volumes": [{"name": "a", "secret": {"secretName": "lost"}}]})),
+        "spec.tasks[0].template.spec.volumes[0].secret.secretName", "Create it first", id="missing Secret of a volume",
+    ),
+    pytest.param(
+        job(task(pod={"volumes": [{"name": "a", "projected": {"sources": [{"configMap": {"name": "lost"}}]}}]})),
+        "spec.tasks[0].template.spec.volumes[0].projected.sources[0].configMap.name", "no ConfigMap lost", id="missing source",
+    ),
+    pytest.param(
         job(networkTopology={"highestTierAllowed": 1}), "spec.networkTopology.highestTierAllowed", "tier 1 or a lower one", id="no HyperNode",
     ),
     pytest.param(
@@ -245,6 +262,14 @@ FINE = [
     pytest.param(
         job(task("a"), task("b", 2, minAvailable=0, dependsOn={"name": ["a"]})), id="the second task is no part of the gang"
     ),
+    pytest.param(
+        job(task(pod={"containers": [container(envFrom=[{"secretRef": {"name": "lost", "optional": True}}])]})), id="optional Secret"
+    ),
+    pytest.param(job(task(pod={"imagePullSecrets": [{"name": "lost"}]})), id="credentials that are not there"),
+    pytest.param(
+        job(task(pod={"volumes": [{"name": "a", "configMap": {"name": "demo-svc"}}, {"name": "b", "secret": {"secretName": "demo-ssh"}}]}),
+            plugins={"svc": [], "ssh": []}), id="what plugins make",
+    ),
     pytest.param(job(volumes=[{"mountPath": "/data"}]), id="volume that names no claim"),
     pytest.param(job(volumes=[{"mountPath": "/d", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}]), id="claim that is made"),
 ]  # fmt: skip
@@ -261,6 +286,26 @@ def test_a_claim_that_exists_is_left_alone():
             return {"metadata": {"name": name, "namespace": namespace}}
 
     assert told(job(volumes=[{"mountPath": "/data", "volumeClaimName": "known"}]), WithClaims()) == {}
+
+
+NAMING = job(task(pod={"containers": [container(envFrom=[{"secretRef": {"name": "a"}}])]}))
+
+
+class Elsewhere(Cluster):
+    """A cluster with an API of its own, whose Secrets are not known here."""
+
+    def runs_images(self):
+        return True
+
+
+class WithSecrets(Cluster):
+    def get(self, resource, namespace, name):
+        return {"metadata": {"name": name}} if (resource, namespace) == (SECRETS, "default") else None
+
+
+@pytest.mark.parametrize("cluster", [Elsewhere(), WithSecrets()], ids=["another cluster's", "exists"])
+def test_a_secret_that_may_be_there_is_left_alone(cluster):
+    assert told(NAMING, cluster) == {}
 
 
 def test_a_change_is_told_what_it_brings_and_nothing_else():
