@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cluster import api
 from cluster.rules import simulation
 from cluster.store import Stored, store
-from jobs.editor import job_text, yaml_write
+from jobs.editor import foreseen, job_text, yaml_write
 from jobs.editor.job_text import API_VERSION, KIND
 from jobs.pages import past
 from jobs.sweeps import placeholders
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kube.errors import ApiError
 
 SUBMISSION = "ui.volcano.sh/submission"
+COULD_NOT_START = "This job would be accepted, and could not start on the cluster as it is."
 _UNKNOWN = "unknown field "  # how a warning of a field begins that is refused here
 _PATH = re.compile(r"[a-z]\w*(?:\.[\w-]+|\[[^\]\s]*\])*")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -111,9 +112,11 @@ def check(actor: Actor, text: str) -> Report:
     warnings = noted(found.warnings, document)
     if causes:
         return Report(False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended)
+    hopeless = noted(foreseen.warnings(found.object), document)
+    warnings = (*hopeless, *warnings)
     return Report(
         True,
-        _accepted(len(warnings)),
+        COULD_NOT_START if hopeless else _accepted(len(warnings)),
         summary=summary(found.object),
         notes=notes,
         warnings=warnings,

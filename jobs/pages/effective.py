@@ -80,7 +80,7 @@ def author(job: Stored) -> Author:
 def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
     """Return what a pod of each task gets, from the real pod where there is one."""
     fact, whole = facts.read_job(job.body), job.object
-    world = _priorities(), _claims(job.namespace), _ranges(job.namespace)
+    world = priorities(), _claims(job.namespace), ranges(job.namespace)
     tasks = lenient.sequence(whole, "spec", "tasks")
     names = [f"{job.name}-{task.name}-0" for task in fact.tasks[:MOST_TASKS]]
     found = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
@@ -126,7 +126,8 @@ def _bounded(fields: Sequence[Addition]) -> Added:
     return Added(fields[:MOST_FIELDS], max(len(fields) - MOST_FIELDS, 0))
 
 
-def _priorities() -> dict[str, int]:
+def priorities() -> dict[str, int]:
+    """Return the values of priority classes by name, that of the default one also under ""."""
     found: dict[str, int] = {}
     for stored in store.find(PRIORITY_CLASSES):
         name, value, is_default = facts.read_priority(stored.body)
@@ -138,5 +139,6 @@ def _claims(namespace: str) -> set[str]:
     return {key.partition("/")[2] for key in store.names(CLAIMS, namespace=namespace).values()}
 
 
-def _ranges(namespace: str) -> list[Object]:
+def ranges(namespace: str) -> list[Object]:
+    """Return the limit ranges of a namespace."""
     return [stored.object for stored in store.find(LIMIT_RANGES, namespace=namespace)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.bootstrap import bootstrap
+from scheduler import rehearsal, waiting_lines
 from tests.jobs.control import Controller
 
 
@@ -12,3 +13,13 @@ from tests.jobs.control import Controller
 def controller(db):
     bootstrap()
     return Controller()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known():
+    """What a process has read of the store is forgotten, which becomes empty behind its back."""
+    for each in (waiting_lines, rehearsal):
+        each.forget()
+    yield
+    for each in (waiting_lines, rehearsal):
+        each.forget()

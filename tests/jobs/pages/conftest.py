@@ -5,7 +5,6 @@ import pytest
 from django.contrib.auth.models import User
 
 from cluster.models import RoleBinding
-from scheduler import waiting_lines
 from tests.jobs.pages import world
 
 
@@ -41,10 +40,3 @@ def parse():
         return lxml.html.document_fromstring(response.content.decode())
 
     return parse_page
-
-
-@pytest.fixture(autouse=True)
-def _no_lines():
-    waiting_lines.forget()
-    yield
-    waiting_lines.forget()

@@ -138,7 +138,8 @@ def test_the_headline_says_what_stands_below_it(client, alice, change, verdict, 
 
 
 def test_a_program_that_this_machine_lacks_is_said_before_the_job_is_submitted(client, alice):
-    name, ready = "here", {"conditions": [{"type": "Ready", "status": "True"}]}
+    name, room = "here", {"cpu": "4", "memory": "8Gi", "pods": "9"}
+    ready = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
     node = {"metadata": {"name": name, "annotations": {"ui.volcano.sh/programs": "ssh"}}, "status": ready}
     lease = {"metadata": {"name": name, "namespace": "kube-node-lease"}}
     store.write(Create(NAMESPACES, {"metadata": {"name": "kube-node-lease"}}))

@@ -1,0 +1,125 @@
+"""What the scheduler would say of a gang that is not stored, were nothing else on the nodes: for people, in the process that shows pages.
+
+The cycle that places gangs is asked, so the reason and its numbers are those of a job that waits. Of the world
+it is told all but pods and their groups: what a gang waits for that others leave is no matter of this. The world is
+read once and follows the log (`cluster.runtime.picture`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from cluster.api import backend
+from cluster.runtime.picture import Kept
+from cluster.store import store
+from cluster.store.types import Single
+from kube import scheduler_configuration
+from kube.resources import (
+    CONFIGMAPS,
+    HYPER_NODES,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+)
+from scheduler.cycle.cycle import schedule
+from scheduler.engine.cause import Reason
+from scheduler.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kube.meta import Object
+    from kube.resources import Resource
+    from scheduler.snapshot.snapshot import Changed
+
+CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
+OBJECTS = (NODES, HYPER_NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES)
+HOPELESS = (
+    Reason.NO_MATCHING_NODE,
+    Reason.UNTOLERATED_TAINT,
+    Reason.NODE_GROUP,
+    Reason.NEVER_FITS,
+    Reason.QUEUE_TOO_SMALL,
+    Reason.PARENT_TOO_SMALL,
+)
+"""Why a gang cannot start before somebody changes it, the nodes or its queue."""
+_encode = msgspec.json.Encoder().encode
+
+
+class Verdict(NamedTuple):
+    """Why a gang could not start: the reason, and the sentence that its job would have."""
+
+    reason: Reason
+    sentence: str
+
+
+class _Imagined(NamedTuple):
+    """A change that nobody made."""
+
+    resource: str
+    namespace: str
+    name: str
+    verb: str
+    at: int
+    body: bytes
+
+
+class World:
+    """Nodes, queues and the configuration at one revision."""
+
+    def __init__(self, revision: int = -1) -> None:
+        self.revision = revision
+        self._snapshot = Snapshot(backend.schedulers)
+
+    @classmethod
+    def loaded(cls, head: int) -> World:
+        """Return the world as it is stored."""
+        world = cls(head)
+        for resource in OBJECTS:
+            for each in store.find(resource):
+                world._apply(resource, each.namespace, each.name, each.body)
+        for change in reversed(store.history(CONFIGMAPS, CONFIGURATION.namespace, CONFIGURATION.name)):
+            world.take(change)
+        return world
+
+    def take(self, change: Changed) -> None:
+        """Take over one change."""
+        self._snapshot.apply(change)
+
+    def rehearse(self, group: Object, pods: Sequence[Object], now: int) -> Verdict | None:
+        """Return why a gang could not start even if nothing else ran; the world stays as it is.
+
+        None if it could, or where there is no node yet, which is no matter of the gang.
+        """
+        if not self._snapshot.nodes.names():
+            return None
+        objects = [(POD_GROUPS, group), *((PODS, pod) for pod in pods)]
+        for resource, obj in objects:
+            place = obj["metadata"]
+            self._apply(resource, place["namespace"], place["name"], _encode(obj), now)
+        try:
+            decisions = schedule(self._snapshot, now)
+        finally:
+            for resource, obj in reversed(objects):
+                place = obj["metadata"]
+                self._apply(resource, place["namespace"], place["name"], b"", now, "DELETED")
+        found = next(
+            (each.refusal for each in decisions.groups if each.name == group["metadata"]["name"]), None
+        )
+        if found is None or found[0] not in HOPELESS:
+            return None
+        return Verdict(Reason(found[0]), found[1])
+
+    def _apply(
+        self, resource: Resource, namespace: str, name: str, body: bytes, at: int = 0, verb: str = "ADDED"
+    ) -> None:
+        self._snapshot.apply(_Imagined(resource.id, namespace, name, verb, at, body))
+
+
+_kept = Kept((*OBJECTS, CONFIGURATION), World.loaded)
+current, forget = _kept.current, _kept.forget

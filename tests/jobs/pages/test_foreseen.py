@@ -1,0 +1,112 @@
+"""What the check before submitting says of a job that would be accepted and could not start on the cluster as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import access
+from cluster.store import Create, Delete, store
+from jobs.editor import editor, foreseen, yaml_write
+from kube.resources import LIMIT_RANGES, NODES, QUEUES
+from tests.jobs.builders import container, defaulted, job, task
+from tests.scheduler import world as scheduling
+
+NEVER = "This can never start: "
+BIG_GANG = f"{NEVER}its minimum needs 1998 CPU, the whole cluster has 12 CPU."
+BIG_POD = f"{NEVER}a pod needs 9 CPU, the largest node that it may use has 8 CPU (large)."
+SELECTED = {"nodeSelector": {"gpu": "a100"}}
+
+
+@pytest.fixture(autouse=True)
+def nodes(alice):
+    store.write(
+        Create(NODES, node("large", 8)),
+        Create(NODES, node("small", 4, gpu="t4")),
+        Create(QUEUES, queue("narrow", cpu="2")),
+    )
+
+
+def node(name, cpu, **labels):
+    _, made = scheduling.node(name, cpu=str(cpu), labels=labels)
+    return {"apiVersion": "v1", "kind": "Node", **made}
+
+
+def queue(name, **capability):
+    _, made = scheduling.queue(name, capability)
+    return {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, **made}
+
+
+def asking(cpu, replicas=1, pod=None, **spec):
+    requests = {"resources": {"requests": {"cpu": str(cpu)}}}
+    return job(task(replicas=replicas, pod={"containers": [container(**requests)], **(pod or {})}), **spec)
+
+
+def report(user, obj):
+    return editor.check(access.for_user(user), yaml_write.dump(obj))
+
+
+@pytest.mark.parametrize(
+    ("obj", "field", "said", "remedy"),
+    [
+        pytest.param(asking(999, 2), "spec.tasks", BIG_GANG, "lower minAvailable", id="2 x 999 CPU"),
+        pytest.param(asking(9), "spec.tasks", BIG_POD, "Ask for less in each pod", id="larger than each node"),
+        pytest.param(
+            asking(3, 4, minAvailable=4), "spec.tasks",
+            f"{NEVER}of the 4 pods that must start together only 3 fit, even on empty nodes.", "add nodes",
+            id="as much as all nodes have, and they do not add up",
+        ),
+        pytest.param(
+            asking(1, pod=SELECTED), "spec.tasks", "No node has the labels that the pods select (2 nodes looked at).",
+            "Correct nodeSelector", id="no node with the labels",
+        ),
+        pytest.param(
+            asking(3, queue="narrow"), "spec.queue",
+            f"{NEVER[:-2]} in queue narrow: it needs more than the queue's limit of 2 CPU.", "choose a larger queue",
+            id="more than the queue may have",
+        ),
+        pytest.param(
+            asking(1, 9000), "spec.tasks", f"{NEVER}its minimum needs 9000 CPU, the whole cluster has 12 CPU.",
+            "Ask for less", id="more pods than are rehearsed",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_start_is_told_with_the_number_and_the_remedy(alice, obj, field, said, remedy):
+    found = report(alice, obj)
+    assert (found.accepted, found.verdict) == (True, editor.COULD_NOT_START)
+    told = next(each for each in found.warnings if each.field == field)
+    assert told.message.startswith(said)
+    assert remedy in told.message
+    assert told.line > 0
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(asking(8), id="the whole of a node"),
+        pytest.param(asking(3, 9, minAvailable=3), id="a minimum that fits"),
+        pytest.param(asking(1, pod={"nodeSelector": {"gpu": "t4"}}), id="a node has the labels"),
+        pytest.param(asking(2, queue="narrow"), id="what the queue may have"),
+        pytest.param(
+            job(task(pod={"schedulerName": "another"}), schedulerName="another"), id="another scheduler's"
+        ),
+    ],
+)
+def test_what_could_start_is_not_spoken_of(alice, obj):
+    assert report(alice, obj).verdict != editor.COULD_NOT_START
+
+
+def test_a_limit_range_counts_as_it_will_for_the_pods(alice):
+    limits = [{"type": "Container", "defaultRequest": {"cpu": "9"}, "default": {"cpu": "9"}}]
+    kind = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a", "namespace": "default"}}
+    store.write(Create(LIMIT_RANGES, {**kind, "spec": {"limits": limits}}))
+    assert report(alice, job(task())).verdict == editor.COULD_NOT_START
+
+
+def test_the_world_is_as_before_and_follows_what_changes(alice):
+    large = defaulted(asking(9))
+    assert foreseen.warnings(large) == foreseen.warnings(large) != []
+    assert foreseen.warnings(defaulted(asking(8))) == []
+    store.write(Create(NODES, node("larger", 16)))
+    assert foreseen.warnings(large) == []
+    store.write(*(Delete(NODES, "", name) for name in ("larger", "large", "small")))
+    assert foreseen.warnings(large) == []  # that there is no node yet is no matter of the job
