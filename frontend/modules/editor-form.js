@@ -4,6 +4,7 @@ import { combobox } from "./editor-combobox.js";
 import { fill, place, why } from "./editor-field.js";
 import { inWords, useAll } from "./editor-gang.js";
 import { orderGraph } from "./editor-graph.js";
+import { hold as holdAt } from "./editor-held.js";
 import { jobVolumes } from "./editor-job-volumes.js";
 import { pluginList } from "./editor-plugins.js";
 import { policyList } from "./editor-policies.js";
@@ -11,7 +12,7 @@ import { taskForm } from "./editor-task.js";
 import { addTask } from "./editor-tasks.js";
 import { write } from "./editor-write.js";
 
-// page offers text(), the YAML at present, and write(text). Returns show(view), blame(causes) and offer(choices).
+// page offers text(), the YAML at present, and write(text). Returns show(view), blame(causes, warnings), hold(held) and offer(choices).
 export function form(panel, root, page) {
   const tasks = panel.querySelector("[data-part=tasks]");
   const template = (name) =>
@@ -87,12 +88,20 @@ export function form(panel, root, page) {
     for (const { field, message } of warnings) tell(nearest(inputs, field), message, "warning");
   }
 
+  // Shows the values that hold where the YAML has none, by path.
+  function hold(held) {
+    const known = new Map(Object.entries(held).map(([path, value]) => [normal(path), value]));
+    for (const input of panel.querySelectorAll(":is(input, select)[data-path]"))
+      holdAt(input, known.get(normal(input.dataset.path)));
+    for (const [, box] of comboboxes) box.show();
+  }
+
   // Hears what may be chosen, by the paths of fields.
   function offer(choices) {
     for (const [path, box] of comboboxes) box.offer(choices[path]);
   }
 
-  return { show, blame, offer };
+  return { show, blame, hold, offer };
 }
 
 // Writes spec.tasks[0].requests[cpu], and the older taskSpecs, as one spelling in which a dot leads to every part.

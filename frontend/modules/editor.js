@@ -47,6 +47,7 @@ export function mount(root) {
     if (report.choices) form.offer(report.choices);
     if (text !== code.text()) return;
     form.blame(report.causes, report.warnings);
+    form.hold(report.held);
     code.mark([
       ...report.causes.map((cause) => ({ ...cause, severity: "error" })),
       ...report.warnings.map((warning) => ({ ...warning, severity: "warning" })),

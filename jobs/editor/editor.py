@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cluster import api
+from cluster.api.cluster_view import ClusterView
 from cluster.rules import simulation
 from cluster.store import Stored, store
-from jobs.editor import foreseen, job_text, yaml_write
+from jobs.editor import foreseen, held, job_text, yaml_write
 from jobs.editor.job_text import API_VERSION, KIND
 from jobs.pages import past
 from jobs.sweeps import placeholders
@@ -45,7 +46,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What would happen to a text: accepted says whether it would become a job, verdict says it in words."""
+    """What would happen to a text: accepted says whether it would become a job, verdict says it in words.
+
+    held are the values that hold where the text has none or another, by path.
+    """
 
     accepted: bool
     verdict: str
@@ -54,6 +58,7 @@ class Report:
     notes: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     text: str = ""
+    held: dict[str, str] = field(default_factory=dict)
 
     def json(self) -> dict[str, Any]:
         """Return the report as the editor in the browser reads it."""
@@ -110,8 +115,17 @@ def check(actor: Actor, text: str) -> Report:
     found = api.review(actor, JOBS, document.object)
     causes = findings([*found.causes, *misspelled(document.object)], document)
     warnings = noted(found.warnings, document)
+    holding = held.of(document.object, found.object, ClusterView())
     if causes:
-        return Report(False, _count(len(causes)), causes=causes, notes=notes, warnings=warnings, text=mended)
+        return Report(
+            False,
+            _count(len(causes)),
+            causes=causes,
+            notes=notes,
+            warnings=warnings,
+            text=mended,
+            held=holding,
+        )
     hopeless = noted(foreseen.warnings(found.object), document)
     warnings = (*hopeless, *warnings)
     return Report(
@@ -121,6 +135,7 @@ def check(actor: Actor, text: str) -> Report:
         notes=notes,
         warnings=warnings,
         text=mended,
+        held=holding,
     )
 
 

@@ -161,6 +161,46 @@ def test_several_containers_of_a_task_share_a_volume(page, form, watcher):
     assert spec["containers"][1]["ports"] == [{"containerPort": 9090}]
 
 
+BARE = """\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: bare
+spec:
+  minAvailable: 0
+  networkTopology: {}
+  tasks:
+  - replicas: 3
+    minAvailable: 2
+    template:
+      spec:
+        containers:
+        - name: main
+          image: busybox
+          command: ["true"]
+"""
+
+
+def test_what_the_yaml_leaves_out_is_shown_as_it_will_hold(page, form):
+    write(page, BARE)
+    says(page)
+    form.get_by_text("Priority, restarts").click()
+    for label, value in (("Namespace", "default"), ("Queue", "default"), ("Restarts until it fails", "3")):
+        shown = form.get_by_label(label, exact=True).first
+        expect(shown).to_have_value("")
+        expect(shown).to_have_attribute("placeholder", value)
+    topology = form.get_by_label("Network topology")
+    expect(topology.locator("option:checked")).to_have_text("must be kept (hard) (default)")
+    together = form.locator(".field", has=page.get_by_label("Pods that must start together"))
+    expect(together).to_contain_text("Counts as 2.")
+    expect(form.locator(".task-form").get_by_label("Name", exact=True)).to_have_attribute(
+        "placeholder", "default0"
+    )
+    page.get_by_label("Pods that must start together").fill("3")
+    says(page)
+    expect(together).not_to_contain_text("Counts as")
+
+
 def test_a_container_goes_and_takes_nothing_with_it(page, form):
     before = yaml_of(page)
     form.get_by_role("button", name="Add a container", exact=True).click()
