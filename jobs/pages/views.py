@@ -21,7 +21,7 @@ from cluster.store import store
 from dashboard.pages.errors import explained, logged_out
 from dashboard.parts import responses
 from dashboard.parts.table import Table
-from jobs.editor import choices, editor, samples, yaml_write
+from jobs.editor import choices, converted, editor, samples, yaml_write
 from jobs.editor.forms import JobForm
 from jobs.logs import download
 from jobs.logs import tab as log_tab
@@ -31,7 +31,7 @@ from jobs.pages.detail import Detail
 from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions, words
 from kube.errors import ApiError, NotFound
-from kube.resources import JOB_TEMPLATES, JOBS
+from kube.resources import BATCH_JOBS, JOB_TEMPLATES, JOBS
 from kube.yaml.problem import YamlError
 
 if TYPE_CHECKING:
@@ -112,6 +112,11 @@ def _start(request: HttpRequest, home: str) -> tuple[str, str]:
         access.require(access.of(request), "get", JOB_TEMPLATES, namespace, name)
         text = editor.template_text(store.get(JOB_TEMPLATES, namespace, name))
         return text, f"From the template {name}, which is kept in {namespace}."
+    namespace, _, name = request.GET.get("batch", "").partition("/")
+    if name:
+        access.require(access.of(request), "get", BATCH_JOBS, namespace, name)
+        text = converted.text(store.get(BATCH_JOBS, namespace, name).object)
+        return text, f"The Job {namespace}/{name} of batch/v1, which stays as it is stored."
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
         return _at(home, EMPTY_JOB), ""
@@ -225,13 +230,29 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
             context = {**_parts(request, actor, shown, tab), "tab": tab, "tabs": TABS, "revision": revision}
             context["actions_html"] = buttons.html(shown, actor)
     except NotFound:
-        context = {"namespace": namespace, "name": name}
-        return render(request, "jobs/gone.html", context, status=404)
+        return _of_kubernetes(request, actor, namespace, name) or render(
+            request, "jobs/gone.html", {"namespace": namespace, "name": name}, status=404
+        )
     table = context.pop("table", None)
     if isinstance(table, Table):
         table.revision = revision
         return responses.listing(request, "jobs/detail.html", table, **context)
     return render(request, "jobs/detail.html", context)
+
+
+def _of_kubernetes(request: HttpRequest, actor: Actor, namespace: str, name: str) -> HttpResponse | None:
+    """Return the page of the Job of batch/v1 that has the name, None where there is none or the actor may not see it."""
+    if not access.allowed(actor, "get", BATCH_JOBS, namespace):
+        return None
+    found = store.find(BATCH_JOBS, namespace=namespace, name=name, limit=1)
+    if not found:
+        return None
+    context = {
+        "stored": found[0],
+        "yaml": yaml_write.dump(found[0].object),
+        "may_submit": access.allowed(actor, "create", JOBS, namespace),
+    }
+    return render(request, "jobs/kubernetes.html", context)
 
 
 def _shown(request: HttpRequest, actor: Actor, namespace: str, name: str) -> Detail:
