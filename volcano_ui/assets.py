@@ -96,7 +96,9 @@ def _install(say: Say, *, dev: bool) -> None:
 
 def _node(*arguments: str) -> None:
     program = node()
-    environment = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    path = f"{program.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    # Node trusts its own list of authorities, and pip the system's: a company's proxy is in that one alone.
+    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
     done = subprocess.run(  # noqa: S603
         [program, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
