@@ -27,6 +27,7 @@ class Word(StrEnum):
     PARTLY = "partly live"
     LOADING = "loading"
     AWAY = "away"
+    REFUSED = "may not be read"  # it answers, and lets these pages see nothing
     UNKNOWN = "not followed"
     STOPPED = "not running"  # of one of several clusters, as the others see it
 
@@ -72,7 +73,9 @@ def judge(
     if troubled:
         worst = min(troubled.values(), key=lambda each: each.since)
         if troubled.keys() == standings.keys() - _in_phase(standings, Phase.ABSENT).keys():
-            return Freshness(name, Word.AWAY, worst.since, worst.reason)
+            refused = _in_phase(troubled, Phase.REFUSED)
+            worst = min(refused.values(), key=lambda each: each.since, default=worst)
+            return Freshness(name, Word.REFUSED if refused else Word.AWAY, worst.since, worst.reason)
         return Freshness(name, Word.PARTLY, worst.since, f"{_plurals(troubled)}: {worst.reason}")
     loading = _in_phase(standings, Phase.LOADING)
     if loading or not standings:

@@ -30,6 +30,7 @@ LOOKS = {
     Word.PARTLY: Look("triangle-alert", "amber"),
     Word.LOADING: Look("loader-circle", "blue"),
     Word.AWAY: Look("unplug", "red"),
+    Word.REFUSED: Look("ban", "red"),
     Word.UNKNOWN: Look("circle-help", "red"),
     Word.STOPPED: Look("unplug", "grey"),
 }

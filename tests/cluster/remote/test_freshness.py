@@ -56,12 +56,27 @@ def cluster(heard=NOW, away=0, reason=""):
         pytest.param(
             cluster(),
             {
-                PODS.id: Standing(phase=Phase.AWAY, since=6, reason="Unauthorized"),
-                NODES.id: Standing(phase=Phase.REFUSED, since=5, reason="no"),
+                PODS.id: Standing(phase=Phase.REFUSED, since=6, reason="pods is forbidden"),
+                NODES.id: Standing(phase=Phase.REFUSED, since=5, reason="nodes is forbidden"),
                 JOBS.id: Standing(phase=Phase.ABSENT),
             },
-            Freshness("dev", Word.AWAY, 5, "no"),
+            Freshness("dev", Word.REFUSED, 5, "nodes is forbidden"),
             id="nothing may be read",
+        ),
+        pytest.param(
+            cluster(),
+            {
+                PODS.id: Standing(phase=Phase.AWAY, since=4, reason="timed out"),
+                NODES.id: Standing(phase=Phase.REFUSED, since=5, reason="nodes is forbidden"),
+            },
+            Freshness("dev", Word.REFUSED, 5, "nodes is forbidden"),
+            id="who refuses is there",
+        ),
+        pytest.param(
+            cluster(),
+            {PODS.id: Standing(phase=Phase.AWAY, since=6, reason="timed out")},
+            Freshness("dev", Word.AWAY, 6, "timed out"),
+            id="no kind answers",
         ),
         pytest.param(
             cluster(),
