@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kube import lenient
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from kube.meta import Object
 
@@ -33,6 +33,15 @@ class NodeEngine(NamedTuple):
 def wants_process(annotations: Mapping[str, Any]) -> bool:
     """Whether a pod with these annotations runs its commands as processes where images could run as well."""
     return annotations.get(RUNTIME) == PROCESS
+
+
+def has_command(command: Sequence[str], args: Sequence[str]) -> bool:
+    """Whether a container has something to run without its image: a command, or arguments that are one.
+
+    They are to an image without an entrypoint, such as busybox, and `kubectl run NAME --image=… -- sh -c …` writes them.
+    Options alone are meant for the program of the image.
+    """
+    return bool(command) or (bool(args) and not args[0].startswith("-"))
 
 
 def told(now: NodeEngine, before: NodeEngine | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import disruption_annotations, probes, ranges, simulation, templates
+from cluster.rules import disruption_annotations, node_engines, probes, ranges, simulation, templates
 from cluster.rules.checks import amount
 from kube import lenient
 from kube.errors import Cause, Forbidden
@@ -115,7 +115,7 @@ def _missing_commands(containers: list[tuple[str, str, Any]], given: Collection[
         f"{where}.command: this machine runs commands and uses no image, so the pod fails without one; "
         f"give container {lenient.text(container, 'name')} a command, or have podman or docker installed there."
         for where, kind, container in containers
-        if not lenient.sequence(container, "command")
+        if not node_engines.has_command(lenient.texts(container, "command"), lenient.texts(container, "args"))
         and not (kind == "containers" and lenient.text(container, "name") in given)
     ]
 

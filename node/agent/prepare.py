@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 
+from cluster.rules import node_engines
 from cluster.rules.node_engines import PROCESS, RUNTIME
 from kube import amounts
 from kube.mount_paths import lies_in
@@ -77,7 +78,8 @@ def refusal(pod: Pod, layout: Layout, engine: Found) -> Refusal | None:
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         if any(probe.grpc is not None for probe in probes.of(container).values()):
             return Refusal("UnsupportedProbe", actions.GRPC.format(container.name))
-        if not container.command and (engine.engine is None or not wants_image(pod, container)):
+        without_image = engine.engine is None or not wants_image(pod, container)
+        if without_image and not node_engines.has_command(container.command, container.args):
             return Refusal("NoCommand", _no_command(container, engine))
     return volumes.refusal(pod, layout)
 

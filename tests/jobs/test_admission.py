@@ -562,7 +562,8 @@ SIMULATED = "ui.volcano.sh/simulated"
     [
         pytest.param({}, {}, ["containers[0]"], id="a container"),
         pytest.param({"initContainers": [BARE]}, {}, ["initContainers[0]", "containers[0]"], id="an init container"),
-        pytest.param({"containers": [{**BARE, "args": ["-v"]}]}, {}, ["containers[0]"], id="arguments are no command"),
+        pytest.param({"containers": [{**BARE, "args": ["-v"]}]}, {}, ["containers[0]"], id="options are no command"),
+        pytest.param({"containers": [{**BARE, "args": ["sh", "-c", "true"]}]}, {}, [], id="arguments that are one"),
         pytest.param({"nodeSelector": {SIMULATED: "true"}}, {}, [], id="of a pod to be simulated"),
         pytest.param({"tolerations": [{"key": SIMULATED, "operator": "Exists"}]}, {}, [], id="of a pod that may be simulated"),
         pytest.param({}, {"ray": []}, [], id="whose command a plugin gives"),

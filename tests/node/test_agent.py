@@ -101,6 +101,12 @@ class TestOnePod:
         assert status["reason"] == "NoCommand"
         assert "give container web a command" in status["message"]
 
+    def test_arguments_alone_are_run_as_busybox_runs_them(self, node):
+        node.begin()
+        node.submit(containers=[{"name": "web", "image": "busybox", "args": ["sh", "-c", "exit 7"]}])
+        status = node.until_phase("Failed")
+        assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+
     @pytest.mark.each_runtime
     def test_volume_that_cannot_be_had_is_refused(self, node):
         node.begin()

@@ -27,3 +27,17 @@ BOTH = (
 def test_a_start_says_what_runs_and_what_is_new_about_it(now, before, said):
     known = before and node_engines.of("here", {node_engines.ANNOTATION: before})
     assert node_engines.told(node_engines.of("here", {node_engines.ANNOTATION: now}), known) == said
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "has"),
+    [
+        pytest.param(["sh"], [], True, id="a command"),
+        pytest.param([], ["sh", "-c", "echo hello"], True, id="kubectl run busybox -- sh -c …"),
+        pytest.param(["python3"], ["-c", "1"], True, id="a command and options"),
+        pytest.param([], ["-c", "1"], False, id="options of the image's own program"),
+        pytest.param([], [], False, id="nothing"),
+    ],
+)
+def test_arguments_alone_are_a_command_without_an_image(command, args, has):
+    assert node_engines.has_command(command, args) is has
