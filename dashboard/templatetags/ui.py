@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.templatetags.static import static
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
@@ -173,6 +174,16 @@ def lists(context: dict[str, Any], resource: str) -> bool:
         return access.somewhere(access.of(request), "list", resource)
     except ServiceUnavailable:  # what he may do there is not known; the page itself says so
         return False
+
+
+@register.simple_tag(takes_context=True)
+def own_origin(context: dict[str, Any]) -> str:
+    """The origin that the request for the page had, as `dashboard.live.origins` judges sockets; "" where it names no host of ours."""
+    request: HttpRequest | None = context.get("request")
+    try:
+        return f"{request.scheme}://{request.get_host()}" if request is not None else ""
+    except DisallowedHost:
+        return ""
 
 
 @register.simple_tag

@@ -14,6 +14,7 @@ const LOOKS = {
   stale: ["red", "wifi-off", "stale since"],
   loaded: ["grey", "clock", "as of"],
   denied: ["red", "ban", "not allowed"],
+  refused: ["red", "ban", "refused:"],
   ended: ["red", "log-out", "logged out"],
 };
 
@@ -22,7 +23,7 @@ function chip() {
   let shown = "";
   return (state, detail) => {
     const [hue, symbol, words] = LOOKS[state];
-    const text = ["stale", "loaded"].includes(state) ? `${words} ${detail}` : words;
+    const text = ["stale", "loaded", "refused"].includes(state) ? `${words} ${detail}` : words;
     if (!place || shown === text) return;
     shown = text;
     place.hidden = false;
@@ -34,6 +35,14 @@ function chip() {
   };
 }
 
+// A socket is refused whose page has another origin than its request (dashboard/live/origins.py). No browser tells why a
+// socket was not opened; but the page knows which origin its own request had.
+function changed() {
+  const { origin } = document.body.dataset;
+  if (!origin || origin === location.origin) return "";
+  return `the proxy changes ${new URL(origin).host === location.host ? "the scheme" : "Host"}`;
+}
+
 export function connect(path, { opened, received }) {
   const address = new URL(path, location.href);
   address.protocol = address.protocol.replace("http", "ws");
@@ -43,6 +52,7 @@ export function connect(path, { opened, received }) {
   let web = null;
   const began = now();
   let failures = 0;
+  let refused = changed(); // until a socket was opened all the same, as that of an origin that is trusted
   let heard = now(); // when the server last spoke
   let ticked = Date.now();
   let retry = 0;
@@ -59,6 +69,7 @@ export function connect(path, { opened, received }) {
     const stale = clockTime(heard);
     if (ended) display("ended", "Log in again to go on.");
     else if (state.idle) display("loaded", clockTime(began));
+    else if (!self.ready && failures > 0 && refused) display("refused", refused);
     else if (!self.ready) display(failures > 0 || web === null ? "stale" : "catching", stale);
     else if (state.waiting) display("catching", "");
     else if (state.denied) display("denied", state.denied);
@@ -99,6 +110,7 @@ export function connect(path, { opened, received }) {
 
   function joined() {
     self.ready = true;
+    refused = "";
     heard = now();
     opened();
     report();
