@@ -49,7 +49,7 @@ def to_pods(
             if (event, pod.task) in seen:
                 continue
             seen.add((event, pod.task))
-        policy = job.policy_for(event, pod.task, pod.exit_code)
+        policy = job.policy_for(event, pod.task, pod.exit_codes)
         if policy is None or -1 < pod.version < job.version:
             continue
         if event in OF_TASKS and not pod_events.happened_to_task(happening, job, pods):
@@ -136,7 +136,7 @@ def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int
 def _what(event: JobEvent, pod: PodFact, policy: Policy) -> str:
     match event:
         case JobEvent.POD_FAILED:
-            return pod.failure
+            return pod.failed_with(policy.exit_code)
         case JobEvent.POD_EVICTED:
             return f"{pod.name} was deleted, and not by the job controller"
         case JobEvent.POD_PENDING:

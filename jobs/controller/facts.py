@@ -27,6 +27,8 @@ from kube.resources import JOBS
 from scheduler.engine.message import people
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kube.meta import Object
 
 JOB_NAME = "volcano.sh/job-name"
@@ -107,10 +109,10 @@ class JobFact(Struct, frozen=True, kw_only=True):
         return frozenset().union(*(policy.answers for one in lists for policy in one))
 
     def policy_for(
-        self, event: JobEvent, task: str = "", exit_code: int | None = None
+        self, event: JobEvent, task: str = "", exit_codes: Collection[int] = ()
     ) -> policies.Policy | None:
         """Return the policy that answers what happened to a task's pod, or to the job where no task is named."""
-        return policies.choose(self.task_policies.get(task, ()), self.job_policies, event, exit_code)
+        return policies.choose(self.task_policies.get(task, ()), self.job_policies, event, exit_codes)
 
     @property
     def group_name(self) -> str:
@@ -143,8 +145,9 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     created: str = ""  # when, as it is written
     ready: bool
     restarts: int
-    exit_code: int | None  # of the first container, which policies look at
-    bad_exit_code: int | None = None  # of the first container that ended badly
+    exit_codes: tuple[
+        int, ...
+    ] = ()  # of the containers that ended badly: what policies answer, and what is told
     reason: str
     message: str = ""
     kept: Failure | None = None  # what keeps it from running although it has its node
@@ -173,17 +176,23 @@ class PodFact(Struct, gc=False, frozen=True, kw_only=True):
     @property
     def how_failed(self) -> Failure:
         """How the pod failed, to be told with others."""
-        return Failure(self.name, self.task, self.bad_exit_code, self.reason, self.message)
+        return Failure(self.name, self.task, self.exit_codes, self.reason, self.message)
 
-    @property
-    def failure(self) -> str:
-        """Say how the pod failed: `tf-job-ps-0 exited with code 3`, `… could not start: no such file or directory`."""
+    def failed_with(self, exit_code: int | None = None) -> str:
+        """Say how the pod failed: `tf-job-ps-0 exited with code 3`, `… could not start: no such file or directory`.
+
+        `exit_code` is the one that matters, where only that does. Reason and message are the first one's.
+        """
+        if exit_code is not None and exit_code not in self.exit_codes[:1]:
+            return f"{self.name} exited with code {exit_code}"
         reason = f" ({self.reason})" if self.reason not in ("", "Error") else ""
         said = f": {self.message}" if self.message else ""
         if self.reason == START_ERROR:
             return f"{self.name} could not start{said}"
-        if self.exit_code:
-            return f"{self.name} exited with code {self.exit_code}{reason}{said}"
+        codes = self.exit_codes if exit_code is None else (exit_code,)
+        if codes:
+            many = "code" if len(codes) == 1 else "codes"
+            return f"{self.name} exited with {many} {causes.listed(codes)}{reason}{said}"
         return f"{self.name} failed{reason}{said}"
 
 
@@ -279,8 +288,7 @@ def read_pod(body: bytes) -> tuple[str, PodFact]:
         created=intern(metadata.creation_timestamp),
         ready=bool(statuses) and all(each.ready for each in statuses),
         restarts=sum(each.restart_count for each in (*statuses, *status.init_container_statuses)),
-        exit_code=first.exit_code if first else None,
-        bad_exit_code=failed.exit_code,
+        exit_codes=failed.exit_codes,
         reason=intern(failed.reason or (first.reason if first else "")),
         message=failed.message or causes.one_line(first.message if first else ""),
         kept=causes.kept_back(metadata.name, task, status, is_ending=bool(metadata.deletion_timestamp)),

@@ -459,7 +459,7 @@ class _Round:
 
     def _causes(self, decision: Decision) -> dict[str, Any]:
         """Say in words and numbers that can be searched why the job waits, and how its pods ended."""
-        codes = sorted({pod.bad_exit_code for pod in self.diff.failed if pod.bad_exit_code})
+        codes = sorted({code for pod in self.diff.failed for code in pod.exit_codes})
         group = self.known.group
         why = group.waiting_reason if group and decision.reason == phases.UNSCHEDULABLE else ""
         if decision.reason == pod_health.TOLD:

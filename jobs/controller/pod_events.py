@@ -108,7 +108,7 @@ def happened_to_task(happening: Happening, job: JobFact, pods: Iterable[PodFact]
 
 def told(event: JobEvent, pods: Sequence[PodFact]) -> str:
     """Say in a sentence which pods it happened to and how; some are named, the others counted."""
-    named = [pod.failure if event is JobEvent.POD_FAILED else pod.name for pod in pods[:SHOWN]]
+    named = [pod.failed_with() if event is JobEvent.POD_FAILED else pod.name for pod in pods[:SHOWN]]
     more = f" and {len(pods) - SHOWN} more" if len(pods) > SHOWN else ""
     return f"{messages.pods(len(pods))} {_verb(event, len(pods))}: {', '.join(named)}{more}."
 

@@ -58,16 +58,16 @@ _SAYS_NOTHING = ("", "Error", "Completed")  # an exit code says more than these 
 
 
 class Failure(NamedTuple):
-    """How a pod failed: its full name and task, the exit code of the container that ended first badly, why, and what was said of it.
+    """How a pod failed: its full name and task, the exit codes of the containers that ended badly, why, and what was said of it.
 
-    `exit_code` is None where no container has ended; `reason` is the pod's, else the container's; `message` has one line.
+    `reason` is the pod's, else that of the first of these containers; `message` has one line.
     Of a pod that has not ended it says what keeps it from running, and `kept` is the word for that; where that is a
-    crash loop, the rest is how the container ended last.
+    crash loop, the rest is how the container ended last, with its code also when that is 0.
     """
 
     pod: str
     task: str = ""
-    exit_code: int | None = None
+    exit_codes: tuple[int, ...] = ()
     reason: str = ""
     message: str = ""
     kept: str = ""
@@ -80,15 +80,13 @@ class Failure(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Why the pod failed: `exit 1`, `out of memory`, `Poisoned (exit 3)`; or does not run: `crash-looping, exit 1`."""
+        """Why the pod failed: `exit 1`, `exit 1 and 42`, `out of memory`, `Poisoned (exit 3)`; or does not run: `crash-looping, exit 1`."""
         if self.kept == Kept.CRASH_LOOP:
-            ended = (
-                "" if self.exit_code is None else self._replace(kept="").said if self.exit_code else "exit 0"
-            )
+            ended = self._replace(kept="").said if self.exit_codes else ""
             return f"crash-looping, {ended}" if ended else "crash-looping"
         if self.reason in _WORDS:
             return _WORDS[self.reason]
-        code = f"exit {self.exit_code}" if self.exit_code else ""
+        code = f"exit {listed(self.exit_codes)}" if self.exit_codes else ""
         if self.reason in _SAYS_NOTHING:
             return code or "failed"
         return f"{self.reason} ({code})" if code else self.reason
@@ -105,14 +103,24 @@ class Ended(Protocol):
     def message(self) -> str: ...
 
 
-def failure(pod: str, task: str, reason: str, message: str, ended: Iterable[Ended]) -> Failure:
-    """Return how a pod failed, by its own reason and message and the containers of it that have ended, in their order.
+def failure(
+    pod: str, task: str, reason: str, message: str, containers: Iterable[Ended], init: Iterable[Ended]
+) -> Failure:
+    """Return how a pod failed, by its own reason and message and the containers and init containers of it that have ended.
 
-    What the pod does not say is that of its first container that ended badly.
+    What the pod does not say is that of its first container that ended badly. Init containers come last: where one
+    failed no container has run, and a sidecar is ended because the containers are over.
     """
-    bad = next((each for each in ended if each.exit_code), None)
-    code, its_reason, its_message = (bad.exit_code, bad.reason, bad.message) if bad else (None, "", "")
-    return Failure(pod, task, code, reason or its_reason, one_line(message or its_message))
+    bad = [each for each in (*containers, *init) if each.exit_code]
+    its_reason, its_message = (bad[0].reason, bad[0].message) if bad else ("", "")
+    codes = tuple(dict.fromkeys(each.exit_code for each in bad))
+    return Failure(pod, task, codes, reason or its_reason, one_line(message or its_message))
+
+
+def listed(exit_codes: Sequence[int]) -> str:
+    """Return exit codes in words: `1`, `1 and 42`, `1, 2 and 42`."""
+    *first, last = map(str, exit_codes)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 class Status(Protocol):
@@ -132,12 +140,15 @@ class Status(Protocol):
 
 def of_status(pod: str, task: str, status: Status) -> Failure:
     """Return how a pod failed, by its status; of one that failed before any container ran, what it waited for."""
-    ended = (each.state.terminated for each in (*status.init_container_statuses, *status.container_statuses))
-    found = failure(pod, task, status.reason, status.message, filter(None, ended))
-    if found.reason or found.exit_code or status.phase != PodPhase.FAILED:
+    containers, inits = (
+        [each.state.terminated for each in statuses if each.state.terminated]
+        for statuses in (status.container_statuses, status.init_container_statuses)
+    )
+    found = failure(pod, task, status.reason, status.message, containers, inits)
+    if found.reason or found.exit_codes or status.phase != PodPhase.FAILED:
         return found
     waited = _waits_for(pod, task, PodPhase.PENDING, status)
-    return waited._replace(kept="") if waited is not None and waited.exit_code is None else found
+    return waited._replace(kept="") if waited is not None and not waited.exit_codes else found
 
 
 def kept_back(pod: str, task: str, status: Status, *, is_ending: bool) -> Failure | None:
@@ -159,7 +170,7 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
         if ended is None:
             return looping
         return looping._replace(
-            exit_code=ended.exit_code, reason=ended.reason, message=one_line(ended.message)
+            exit_codes=(ended.exit_code,), reason=ended.reason, message=one_line(ended.message)
         )
     if waiting is None:
         return Failure(pod, task, reason=kept, kept=kept)

@@ -15,7 +15,7 @@ _SENTENCE = re.compile(
     r"(?P<event>\w+): (?P<what>.*)\. The policy for it is (?P<action>\w+)(?: after (?P<after>\S+))?\.",
     re.DOTALL,
 )
-_EXIT_CODE = re.compile(r"\S+ exited with code (\d+)")
+_EXIT_CODE = re.compile(r"\S+ exited with codes? (\d+)")
 
 
 class Fired(NamedTuple):
@@ -36,7 +36,7 @@ class Fired(NamedTuple):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the pod that failed; None where none is told."""
+        """The exit code that is told of the pod that failed, the first of several; None where none is."""
         found = _EXIT_CODE.match(self.what) if self.event == JobEvent.POD_FAILED else None
         return int(found[1]) if found else None
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from kube.kinds.batch import Action, JobEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 # What `*` stands for, and all that a policy may answer (reference: volcano-job §3.1).
 ANSWERED = frozenset(
@@ -50,13 +50,16 @@ class Policy(Struct, frozen=True):
         found = ANSWERED if JobEvent.ANY in self.events else self.events & ANSWERED
         return found if self.delay_ms else found - {JobEvent.POD_PENDING}
 
-    def fits(self, event: JobEvent, exit_code: int | None) -> bool:
-        """Say whether the policy answers an event, with the exit code of the pod that it happened to."""
-        return event in self.answers and self.exit_code in (None, exit_code)
+    def fits(self, event: JobEvent, exit_codes: Collection[int]) -> bool:
+        """Say whether the policy answers an event, with the exit codes of the pod that it happened to.
+
+        Any container's code counts, those of init containers too, as for Kubernetes' podFailurePolicy.
+        """
+        return event in self.answers and (self.exit_code is None or self.exit_code in exit_codes)
 
 
 def choose(
-    of_task: Sequence[Policy], of_job: Sequence[Policy], event: JobEvent, exit_code: int | None = None
+    of_task: Sequence[Policy], of_job: Sequence[Policy], event: JobEvent, exit_codes: Collection[int] = ()
 ) -> Policy | None:
     """Return the policy that answers an event, None where nothing does."""
-    return next((policy for policy in (*of_task, *of_job) if policy.fits(event, exit_code)), None)
+    return next((policy for policy in (*of_task, *of_job) if policy.fits(event, exit_codes)), None)

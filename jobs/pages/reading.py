@@ -11,6 +11,8 @@ from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobs.lifecycle.causes import Failure
 
 CREATOR = "ui.volcano.sh/created-by"
@@ -308,16 +310,17 @@ class Pod(View):
 
     @property
     def exit_code(self) -> int | None:
-        """The first exit code that is not nought, else nought; None while nothing has ended."""
-        codes = [each.exit_code for each in self._ended()]
-        return next((code for code in codes if code), codes[0] if codes else None)
+        """The first exit code that is not nought, else nought; None while nothing has ended but init containers that did well."""
+        containers = self._ended()
+        failed = causes.failure("", "", "", "", containers, self._ended(self.status.init_container_statuses))
+        return failed.exit_codes[0] if failed.exit_codes else 0 if containers else None
 
     @property
     def why(self) -> str:
         """Why the pod is as it is, in the words of its node, scheduler or container."""
         if self.status.message:
             return self.status.message
-        for status in self.status.container_statuses:
+        for status in (*self.status.container_statuses, *self.status.init_container_statuses):
             state = status.state.waiting or status.state.terminated
             if state and (state.message or state.reason not in ("", "Completed", "Error")):
                 return state.message or state.reason
@@ -331,10 +334,10 @@ class Pod(View):
         """How the pod failed, if it did."""
         return causes.of_status(self.metadata.name, self.task, self.status)
 
-    def _ended(self) -> list[Terminated]:
+    def _ended(self, statuses: Sequence[ContainerStatus] | None = None) -> list[Terminated]:
         return [
             each
-            for status in self.status.container_statuses
+            for status in (self.status.container_statuses if statuses is None else statuses)
             if (each := status.state.terminated or status.last_state.terminated)
         ]
 

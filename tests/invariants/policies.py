@@ -17,21 +17,21 @@ ANY = ("PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "TaskFailed")  # w
 def policy_for(job, pod, event):
     """Return the policy that answers what happened to a pod, None where none does (reference: volcano-job §3.4)."""
     task = next((task for task in job.spec.tasks if task.name == pod.role), None)
-    code = _exit_code(pod) if event == "PodFailed" else None
+    codes = _exit_codes(pod) if event == "PodFailed" else set()
     for policy in [*(task.policies if task else ()), *job.spec.policies]:
         named = policy.answers
         if event in named or ("*" in named and event in ANY):
             return policy
-        if policy.exit_code is not None and policy.exit_code == code:
+        if policy.exit_code in codes:
             return policy
     return None
 
 
-def _exit_code(pod):
-    """Return the exit code of the first container (§10, Q-17)."""
-    statuses = pod.status.container_statuses
-    ended = statuses[0].state.terminated if statuses else None
-    return ended.exit_code if ended else None
+def _exit_codes(pod):
+    """Return the exit codes of the containers that ended badly, init containers too (docs/differences.md)."""
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    ended = (each.state.terminated for each in statuses)
+    return {each.exit_code for each in ended if each and each.exit_code}
 
 
 def _happened(step):

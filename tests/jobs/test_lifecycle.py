@@ -164,7 +164,7 @@ MESSAGES = [
     pytest.param(P.RUNNING, main(0, 0, 4), "All 4 pods succeeded.", id="all"),
     pytest.param(P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded.", id="the only one"),
     pytest.param(
-        P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=(Failure("x-a-1", "a", 3),)),
+        P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=(Failure("x-a-1", "a", (3,)),)),
         "Exit 3 · a-1 and 1 more. 2 of 4 pods succeeded and 2 failed; minAvailable is 3.", id="failures",
     ),
     pytest.param(
@@ -176,7 +176,7 @@ MESSAGES = [
     pytest.param(P.RESTARTING, main(1, terminating=3), "3 pods have to end before the job starts again.", id="pods of two runs"),
     pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
     pytest.param(
-        P.ABORTING, main(0, 0, 1, 1, failures=(Failure("x-a-1", "a", 3),)),
+        P.ABORTING, main(0, 0, 1, 1, failures=(Failure("x-a-1", "a", (3,)),)),
         "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. Exit 3 · a-1.",
         id="aborted",
     ),
@@ -186,7 +186,7 @@ MESSAGES = [
 
 
 def test_pods_that_failed_alike_are_told_once():
-    failures = (Failure("x-a-0", "a", 3), Failure("x-a-1", "a", 1), Failure("x-a-2", "a", 3))
+    failures = (Failure("x-a-0", "a", (3,)), Failure("x-a-1", "a", (1,)), Failure("x-a-2", "a", (3,)))
     found = situation(("a", 4, 0), least=3, counted={"a": (0, 0, 1, 3)}, failures=failures)
     message = phases.decide(P.RUNNING, phases.step_for(P.RUNNING).rules, found).message
     assert message.startswith("Exit 3 · a-0, a-2; exit 1 · a-1. 1 of 4 pods")

@@ -237,7 +237,9 @@ CHOICES = [
 @pytest.mark.shows("3.4/5")
 @pytest.mark.parametrize(("of_task", "of_job", "event", "code", "action"), CHOICES)
 def test_policy_that_answers(of_task, of_job, event, code, action):
-    found = read(*of_job, of_task=of_task).policy_for(event, "" if event is UNKNOWN else "main", code)
+    found = read(*of_job, of_task=of_task).policy_for(
+        event, "" if event is UNKNOWN else "main", [] if code is None else [code]
+    )
     assert (found and found.action) == action
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import dependencies, facts
+from jobs.lifecycle import fired
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
-from tests.jobs.control import CLAIM, Controller, admit, become, job, pods, state, submit, task
+from tests.jobs.control import CLAIM, Controller, admit, become, job, messages, pods, state, submit, task
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
@@ -265,15 +266,33 @@ def test_unknown_is_answered_in_every_run(controller):
         become(controller, "Running")
 
 
+ENDED = [
+    # exit codes of containers and init containers; those that are told, and the one that the event names
+    pytest.param((3,), (), [3], 3, id="the only container"),
+    pytest.param((0, 3), (), [3], 3, id="the second of two"),
+    pytest.param((1, 3), (), [1, 3], 3, id="the second of two that failed"),
+    pytest.param((), (3,), [3], 3, id="an init container"),
+    pytest.param((3,), (0, 143), [3, 143], 3, id="beside a sidecar that was ended"),
+    pytest.param((1, 0), (0,), [1], None, id="another code"),
+    pytest.param((0,), (), [], None, id="none"),
+]
+
+
 @pytest.mark.shows("10/Q-17", "3.3/pod failed")
-@pytest.mark.parametrize(("codes", "is_answered"), [((3, 1), True), ((1, 3), False)], ids=["first", "second"])
-def test_the_exit_code_of_a_pod_is_that_of_its_first_container(controller, codes, is_answered):
+@pytest.mark.parametrize(("codes", "init", "told", "answered"), ENDED)
+def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, init, told, answered):
     started(controller, replicas=2, minAvailable=1, policies=[{"exitCode": 3, "action": "AbortJob"}])
-    ended = [{"name": str(n), "state": {"terminated": {"exitCode": code}}} for n, code in enumerate(codes)]
-    status = {"phase": "Failed", "containerStatuses": ended}
+
+    def ended(codes):
+        return [{"name": str(n), "state": {"terminated": {"exitCode": code}}} for n, code in enumerate(codes)]
+
+    status = {"phase": "Failed", "containerStatuses": ended(codes), "initContainerStatuses": ended(init)}
     store.write(Patch(PODS, "default", "demo-main-0", {"status": status}, "status"))
     controller.settle()
-    assert (phase() == "Aborted") is is_answered
+    assert (phase() == "Aborted") is (answered is not None)
+    assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == told
+    fired_ = [fired.read(each) for each in messages()]
+    assert [each.exit_code for each in fired_ if each] == ([] if answered is None else [answered])
 
 
 @pytest.mark.shows("10/Q-17", "3.1/PodEvicted", "3.3/pod deleted")

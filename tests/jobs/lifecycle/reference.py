@@ -101,7 +101,7 @@ def _is_short_of_a_task(spec, status, least):
     )
 
 
-def answer(spec, event, task="", code=None):
+def answer(spec, event, task="", codes=()):
     """Return the policy that answers an event: those of the task first, then the job's, in their order (§3.4)."""
     for policy in (*task_of(spec, task).get("policies", ()), *spec.get("policies", ())):
         named = {policy.get("event"), *policy.get("events", ())}
@@ -109,7 +109,7 @@ def answer(spec, event, task="", code=None):
             continue
         if event in named or ("*" in named and event in WILD):
             return policy
-        if event == "PodFailed" and code is not None and policy.get("exitCode") == code:
+        if event == "PodFailed" and policy.get("exitCode") in codes:
             return policy
     return None
 
@@ -156,10 +156,14 @@ def restarts(pod):
     )
 
 
-def exit_code(pod):
-    """Return the exit code of the first container, None while it has not ended (§10, Q-17)."""
-    statuses = pod["status"].get("containerStatuses") or [{}]
-    return (statuses[0].get("state", {}).get("terminated") or {}).get("exitCode")
+def exit_codes(pod):
+    """Return the exit codes of the containers that ended badly, init containers too (docs/differences.md)."""
+    told = pod["status"]
+    ended = [
+        each.get("state", {}).get("terminated") or {}
+        for each in (*told.get("containerStatuses", ()), *told.get("initContainerStatuses", ()))
+    ]
+    return {each["exitCode"] for each in ended if each.get("exitCode")}
 
 
 def is_held_back(spec, task, ready):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.controller import facts
 from jobs.lifecycle import causes
 from jobs.lifecycle.causes import Failure
+from jobs.pages.reading import Pod
 
 
 def failed(*indexes, code=1, task="worker", **how):
-    return [Failure(f"job-{task}-{index}", task, code, **how) for index in indexes]
+    return [Failure(f"job-{task}-{index}", task, (code,) if code else (), **how) for index in indexes]
 
 
 TOLD = [
@@ -72,7 +75,13 @@ TOLD = [
         failed(0, code=3, reason="Poisoned"), 0, "Poisoned (exit 3) · worker-0", id="unknown reason"
     ),
     pytest.param(failed(0, code=None), 0, "failed · worker-0", id="nothing is known"),
-    pytest.param([Failure("alone", "", 1)], 0, "exit 1 · alone", id="a pod of no task"),
+    pytest.param(
+        [Failure("x-a-0", "a", (1, 42)), Failure("x-a-1", "a", (1, 2, 42))],
+        0,
+        "exit 1 and 42 · a-0; exit 1, 2 and 42 · a-1",
+        id="several codes of a pod",
+    ),
+    pytest.param([Failure("alone", "", (1,))], 0, "exit 1 · alone", id="a pod of no task"),
     pytest.param(
         failed(0, 0, 0, 1, code=None),
         0,
@@ -101,16 +110,20 @@ class Ended(NamedTuple):
 
 
 OF_PODS = [
-    pytest.param("", "", [], Failure("a-b-0", "b"), id="nothing is known"),
-    pytest.param("", "", [Ended(0), Ended(3, "Error", "x\ny.")], Failure("a-b-0", "b", 3, "Error", "x y"), id="the second container"),
-    pytest.param("Evicted", "Low disk.", [Ended(137)], Failure("a-b-0", "b", 137, "Evicted", "Low disk"), id="the pod's own reason"),
-    pytest.param("", "", [Ended(1, "Error", "y" * 999)], Failure("a-b-0", "b", 1, "Error", "y" * 198 + " …"), id="a long message"),
+    pytest.param("", "", [], [], Failure("a-b-0", "b"), id="nothing is known"),
+    pytest.param("", "", [Ended(1), Ended(42, "Error", "no")], [Ended(0)], Failure("a-b-0", "b", (1, 42)), id="two containers"),
+    pytest.param("", "", [], [Ended(0), Ended(42, "Error", "no")], Failure("a-b-0", "b", (42,), "Error", "no"), id="an init container"),
+    pytest.param("", "", [Ended(3, "Error", "no")], [Ended(143)], Failure("a-b-0", "b", (3, 143), "Error", "no"), id="a sidecar"),
+    pytest.param("", "", [Ended(1), Ended(1)], [], Failure("a-b-0", "b", (1,)), id="one code twice"),
+    pytest.param("", "", [Ended(0), Ended(3, "Error", "x\ny.")], [], Failure("a-b-0", "b", (3,), "Error", "x y"), id="the second container"),
+    pytest.param("Evicted", "Low disk.", [Ended(137)], [], Failure("a-b-0", "b", (137,), "Evicted", "Low disk"), id="the pod's own reason"),
+    pytest.param("", "", [Ended(1, "Error", "y" * 999)], [], Failure("a-b-0", "b", (1,), "Error", "y" * 198 + " …"), id="a long message"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("reason", "message", "ended", "failure"), OF_PODS)
-def test_a_failure_is_of_the_container_that_ended_badly(reason, message, ended, failure):
-    assert causes.failure("a-b-0", "b", reason, message, ended) == failure
+@pytest.mark.parametrize(("reason", "message", "ended", "init", "failure"), OF_PODS)
+def test_a_failure_is_of_the_container_that_ended_badly(reason, message, ended, init, failure):
+    assert causes.failure("a-b-0", "b", reason, message, ended, init) == failure
 
 
 CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
@@ -154,7 +167,7 @@ def test_a_message_is_left_without_what_is_told_apart(message, rest):
             Failure,
             st.from_regex(r"job-(a|b-c)-[0-9]", fullmatch=True),
             st.sampled_from(["a", "b-c", ""]),
-            st.none() | st.integers(0, 255),
+            st.lists(st.integers(1, 255), max_size=3, unique=True).map(tuple),
             st.sampled_from(["", "Error", "OOMKilled", "Odd"]),
             st.sampled_from(["", "one", "two"]),
         ),
@@ -168,3 +181,23 @@ def test_each_failure_has_one_cause(failures):
     assert all(len(one.named) + one.more == len({each.pod for each in one.failures}) for one in found)
     assert all(len({str(each) for each in one.named}) == len(one.named) for one in found)
     assert len({one.said for one in found}) == len(found)
+
+
+STATES = st.just({}) | st.builds(
+    lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143])
+)
+
+
+@given(st.lists(STATES, max_size=3), st.lists(STATES, max_size=3))
+def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
+    status = {
+        "phase": "Failed",
+        "containerStatuses": [{"name": f"c{n}", "state": each} for n, each in enumerate(states)],
+        "initContainerStatuses": [{"name": f"i{n}", "state": each} for n, each in enumerate(init)],
+    }
+    body = msgspec.json.encode({"metadata": {"name": "a-b-0"}, "status": status})
+    fact, shown = facts.read_pod(body)[1], msgspec.json.decode(body, type=Pod)
+    codes = {each["terminated"]["exitCode"] for each in (*states, *init) if each} - {0}
+    assert set(fact.exit_codes) == codes
+    assert shown.failure.exit_codes == fact.exit_codes
+    assert (shown.exit_code or None) == (fact.exit_codes[0] if codes else None)

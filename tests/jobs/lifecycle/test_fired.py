@@ -12,6 +12,7 @@ from kube.kinds.batch import Action, JobEvent
 
 READ = [
     pytest.param("PodFailed: a-0 exited with code 3 (Error): x. y. The policy for it is RestartJob.", "a-0", 3, id="failed"),
+    pytest.param("PodFailed: a-0 exited with codes 3 and 42. The policy for it is RestartJob.", "a-0", 3, id="failed twice"),
     pytest.param("PodFailed: a-0 could not start. The policy for it is RestartTask.", "a-0", None, id="did not start"),
     pytest.param(
         "PodEvicted: a-0 was deleted, and not by the job controller. The policy for it is RestartPod after 1m0s.", "a-0", None, id="evicted"

@@ -143,7 +143,7 @@ class Witness:
     def _ask(self, life, revision, event, pod):
         notes = pod["metadata"].get("annotations", {})
         task, version = notes.get("volcano.sh/task-spec", ""), int(notes["volcano.sh/job-version"])
-        policy = reference.answer(life.spec, event, task, reference.exit_code(pod))
+        policy = reference.answer(life.spec, event, task, reference.exit_codes(pod))
         if policy is None or version < life.version:
             return
         certain = event not in OF_TASKS or self._happened_to_task(life, event, task)

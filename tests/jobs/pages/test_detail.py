@@ -185,7 +185,9 @@ def test_a_failed_job_leads_with_the_cause(client, alice, parse, codes, told):
         for i, code in enumerate(codes)
     ]
     rest = f"{4 - len(codes)} of 4 pods succeeded."
-    sentence = causes.sentence([Failure(f"bad-worker-{i}", "worker", code) for i, code in enumerate(codes)])
+    sentence = causes.sentence(
+        [Failure(f"bad-worker-{i}", "worker", (code,)) for i, code in enumerate(codes)]
+    )
     counts = {"failed": len(codes)}
     world.make("bad", "Failed", pods=pods, began=T - 40_000, message=f"{sentence} {rest}", counts=counts)
     page = parse(client.get("/jobs/default/bad/"))

@@ -50,7 +50,10 @@ SECTIONS = (
             "pods of others": "Pods that no job of this kind controls are passed over",
             "pod added": differs("PodPending, whatever its phase", "PodPending"),
             "pod marked": "What the controller ends itself is no event",
-            "pod failed": "PodFailed, with the exit code of the first container",
+            "pod failed": differs(
+                "PodFailed, with the exit code of the first container",
+                "Exit codes of a pod with several containers",
+            ),
             "pod succeeded": "TaskCompleted with the last one of its task",
             "pod runs": "PodRunning, which no policy answers",
             "pod restarted": "TaskFailed when the restarts of the task's living pods reach `maxRetry`; 0 is 3, -1 is never",

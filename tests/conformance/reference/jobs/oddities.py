@@ -36,7 +36,10 @@ SECTIONS = (
             "Q-16": differs(
                 "Actions of exit codes are not checked", "Exit-code policy without a valid action"
             ),
-            "Q-17": "Only the first container's exit code counts; a pod that had succeeded may be evicted",
+            "Q-17": differs(
+                "Only the first container's exit code counts; a pod that had succeeded may be evicted",
+                "Exit codes of a pod with several containers",
+            ),
             "Q-18": "A pod that fails and is then deleted has done both; each is answered",
             "Q-19": differs(
                 "A job without retries makes pods before it fails", "A job whose retries are used up"
