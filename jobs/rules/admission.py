@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cluster.rules import disruption_annotations, intake, pods, simulation, templates
 from jobs.controller import dependencies
 from jobs.plugins import arguments, table
-from jobs.rules import policies, program_warnings, updates, warnings
+from jobs.rules import overwritten, policies, program_warnings, updates, warnings
 from kube import definitions, lenient, mount_paths, names, resources, schema
 from kube.errors import Cause, duplicate, forbidden, invalid, required
 from kube.usage import DEFAULT_QUEUE
@@ -124,7 +124,12 @@ def warn(job: Object, old: Object | None, view: JobRulesView) -> list[str]:
 
 def _warnings(job: Object, view: JobRulesView) -> list[str]:
     spec = lenient.mapping(job, "spec")
-    found = [*_plugin_warnings(job), *program_warnings.of_job(job, view), *warnings.of_job(job, view)]
+    found = [
+        *_plugin_warnings(job),
+        *overwritten.of_job(_with_likely_name(job)),
+        *program_warnings.of_job(job, view),
+        *warnings.of_job(job, view),
+    ]
     commanded = [place for plugin, context in table.of_job(job) for place in plugin.commands(context)]
     classes = {lenient.text(spec, "priorityClassName"): "spec.priorityClassName"}
     for number, task in enumerate(lenient.sequence(spec, "tasks")):

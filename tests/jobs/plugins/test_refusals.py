@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.plugins.contract import Draft, Place
+from jobs.plugins.table import PLUGINS, of_job
 from jobs.rules import admission
 from tests.jobs.builders import CLUSTER, container, defaulted, job, refusals, task
 
@@ -79,3 +81,85 @@ def test_what_is_likely_not_meant_is_said(obj, message):
 )  # fmt: skip
 def test_of_what_works_nothing_is_said(obj):
     assert (refusals(obj), warnings(obj)) == ({}, [])
+
+
+def _with(name="main", kind="containers", **fields):
+    """A task whose container is written with fields of its own."""
+    own = container("c", **fields)
+    return task(name, pod={kind: [own], **({} if kind == "containers" else {"containers": [container()]})})
+
+
+def _env(name):
+    return [{"name": "MINE", "value": "1"}, {"name": name, "value": "9"}]
+
+
+def _mount(path):
+    return {"volumeMounts": [{"name": "v", "mountPath": path}]}
+
+
+POD = "spec.tasks[0].template.spec"
+OVERWRITTEN = [
+    pytest.param([_with(env=_env("VC_TASK_INDEX"))], {"env": []}, {f"{POD}.containers[0].env[1]": "env"}, id="env"),
+    pytest.param([_with(env=_env("VK_TASK_INDEX"), kind="initContainers")], {"env": []}, {f"{POD}.initContainers[0].env[1]": "env"}, id="env, init"),
+    pytest.param([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": []}, {f"{POD}.containers[0].env[1]": "svc"}, id="svc's variables"),
+    pytest.param([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": ["--inject-hosts-env=false"]}, {}, id="svc without variables"),
+    pytest.param([_with(**_mount("/etc/volcano/"))], {"svc": []}, {f"{POD}.containers[0].volumeMounts[0].mountPath": "svc"}, id="svc's files"),
+    pytest.param([_with(**_mount("/root/.ssh"))], {"ssh": []}, {f"{POD}.containers[0].volumeMounts[0].mountPath": "ssh"}, id="ssh's files"),
+    pytest.param([_with(**_mount("/root/.ssh"))], {"ssh": ["--ssh-key-file-path=/k"]}, {}, id="ssh's files elsewhere"),
+    pytest.param([_with("master", env=_env("RANK"))], {"pytorch": [], "svc": []}, {f"{POD}.containers[0].env[1]": "pytorch"}, id="pytorch"),
+    pytest.param([_with("master", env=_env("RANK"))], {"hcclrank": []}, {}, id="hcclrank takes what is written"),
+    pytest.param([_with("ps", env=_env("TF_CONFIG")), task("worker")], {"tensorflow": []}, {f"{POD}.containers[0].env[1]": "tensorflow"}, id="tensorflow"),
+    pytest.param([_with("master", env=_env("MPI_HOST")), task("worker")], {"mpi": []}, {f"{POD}.containers[0].env[1]": "mpi"}, id="mpi"),
+    pytest.param([task("worker"), _with("master", env=_env("MPI_HOST"))], {"mpi": []}, {"spec.tasks[1].template.spec.containers[0].env[1]": "mpi"}, id="mpi, second task"),
+    pytest.param(
+        [task("head", pod={"containers": [container("head", args=["x"], env=_env("POD_IP"))]})], {"ray": []},
+        {f"{POD}.containers[0].{field}": "ray" for field in ("command", "args", "env[1]")}, id="ray",
+    ),
+    pytest.param([task(pod={"volumes": [{"name": "demo-ssh", "emptyDir": {}}]})], {"ssh": []}, {f"{POD}.volumes[0].name": "ssh"}, id="a volume's name"),
+    pytest.param([_with(env=_env("OTHER"), **_mount("/root"))], {"env": [], "svc": [], "ssh": []}, {}, id="nothing"),
+]  # fmt: skip
+
+
+def overwritten(obj):
+    """The fields that a plugin overwrites, each with the plugin's name."""
+    found = (text.partition(": the plugin ") for text in admission.warn(defaulted(obj), None, CLUSTER))
+    return {path: rest.split()[0] for path, mark, rest in found if mark}
+
+
+@pytest.mark.parametrize(("tasks", "wanted", "fields"), OVERWRITTEN)
+def test_what_a_plugin_overwrites_is_said_at_its_field(tasks, wanted, fields):
+    for each in tasks:  # the mounts' volume, which is none of the plugin's
+        each["template"]["spec"].setdefault("volumes", [{"name": "v", "emptyDir": {}}])
+    assert overwritten(job(*tasks, plugins=wanted)) == fields
+
+
+def test_a_volume_of_the_job_that_a_plugin_hides_is_named():
+    obj = job(plugins={"ssh": []}, volumes=[{"mountPath": "/data"}, {"mountPath": "/root/.ssh"}])
+    assert overwritten(obj) == {"spec.volumes[1].mountPath": "ssh"}
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_whatever_a_plugin_gives_a_container_is_said_where_it_is_written(name):
+    """Write what the plugin made of a job into the job itself: each variable and each mount of it is then written twice."""
+    tasks = [
+        task(each, pod={"containers": [container("head"), container("worker")]})
+        for each in ("head", "master", "worker")
+    ]
+    made = defaulted(job(*tasks, plugins={name: []}))
+    ((_, context),) = [each for each in of_job(made) if each[0].name == name]
+    hook = PLUGINS[name].pods(context)
+    wanted = set()
+    for number, each in enumerate(made["spec"]["tasks"]):
+        spec = hook(
+            Draft(each["template"]["spec"], {}), Place(each["name"], 0, f"demo-{each['name']}-0")
+        ).spec
+        each["template"]["spec"]["containers"] = [{**one, "command": ["true"]} for one in spec["containers"]]
+        for at, one in enumerate(spec["containers"]):
+            path = f"spec.tasks[{number}].template.spec.containers[{at}]"
+            wanted |= {f"{path}.env[{n}]" for n, _ in enumerate(one.get("env", ()))}
+            wanted |= {
+                f"{path}.volumeMounts[{n}].mountPath" for n, _ in enumerate(one.get("volumeMounts", ()))
+            }
+            wanted |= {f"{path}.command"} if one["command"] != ["true"] else set()
+    own = {path for path, plugin in overwritten(made).items() if plugin == name}
+    assert own == wanted

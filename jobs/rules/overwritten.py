@@ -1,0 +1,129 @@
+"""What a plugin overwrites of what somebody wrote: found by letting it make a pod, so it holds for every plugin.
+
+A plugin adds variables and mounts behind those of a container, and the last one of a name or a place counts; a command
+it puts in the place of the container's.
+"""
+
+from __future__ import annotations
+
+from posixpath import normpath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobs.plugins import table
+from jobs.plugins.containers import EVERY
+from jobs.plugins.contract import Draft, Place
+from kube import lenient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import Object
+
+_LISTS = {"env": "name", "volumeMounts": "mountPath", "volumes": "name"}
+_KEPT = ("ports", *_LISTS)  # what plugins only add to
+
+
+class _Made(NamedTuple):
+    """What a plugin has made of a list or a container: its name, what was there before, and what is after it."""
+
+    plugin: str
+    before: Object
+    after: Object
+
+
+def of_job(job: Object) -> Iterator[str]:
+    """Yield what of a job with its defaults a plugin overwrites, as `path: sentence`."""
+    name = lenient.text(job, "metadata", "name")
+    hooks = [(plugin.name, plugin.pods(context)) for plugin, context in table.of_job(_small(job))]
+    for number, task in enumerate(lenient.sequence(job, "spec", "tasks")):
+        task_name = lenient.text(task, "name")
+        written = _readable(lenient.mapping(task, "template", "spec"))
+        draft, place = Draft(written, {}), Place(task_name, 0, f"{name}-{task_name}-0")
+        for plugin, hook in hooks:
+            before, draft = draft, hook(draft, place)
+            made = _Made(plugin, before.spec, draft.spec)
+            yield from _of_pod(made, written, f"spec.tasks[{number}].template.spec")
+            for at, volume in enumerate(lenient.sequence(job, "spec", "volumes")):
+                where = lenient.text(volume, "mountPath")
+                if any(
+                    _place(where) in _added(one, "volumeMounts") for one in _containers(made, "containers")
+                ):
+                    yield _hides(f"spec.volumes[{at}].mountPath", plugin, where)
+
+
+def _small(job: Object) -> Object:
+    """Return a job with few pods: what a plugin sets has the same names, and nobody waits for 100,000 addresses."""
+    tasks = lenient.sequence(job, "spec", "tasks")
+    few = [
+        {**each, "replicas": min(lenient.whole(each, "replicas") or 0, 2)}
+        for each in tasks
+        if isinstance(each, dict)
+    ]
+    return {**job, "spec": {**lenient.mapping(job, "spec"), "tasks": few}}
+
+
+def _readable(spec: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod spec without items of a shape that plugins are never given."""
+    kinds = {
+        kind: [_listed(each) for each in lenient.sequence(spec, kind) if isinstance(each, dict)]
+        for kind in EVERY
+    }
+    return {**_listed(spec), **{kind: found for kind, found in kinds.items() if found}}
+
+
+def _listed(owner: dict[str, Any]) -> dict[str, Any]:
+    lists = {
+        key: [each for each in lenient.sequence(owner, key) if isinstance(each, dict)]
+        for key in _KEPT
+        if key in owner
+    }
+    return {**owner, **lists}
+
+
+def _of_pod(made: _Made, written: dict[str, Any], path: str) -> Iterator[str]:
+    names = _added(made, "volumes")
+    for number, volume in enumerate(written.get("volumes", ())):
+        if lenient.text(volume, "name") in names:
+            yield f"{path}.volumes[{number}].name: the plugin {made.plugin} adds a volume of this name; give yours another."
+    for kind in EVERY:
+        for number, one in enumerate(_containers(made, kind)):
+            if number < len(written.get(kind, ())):
+                yield from _of_container(one, written[kind][number], f"{path}.{kind}[{number}]")
+
+
+def _containers(made: _Made, kind: str) -> list[_Made]:
+    pairs = zip(made.before.get(kind, ()), made.after.get(kind, ()), strict=False)
+    return [_Made(made.plugin, before, after) for before, after in pairs]
+
+
+def _of_container(made: _Made, written: Object, path: str) -> Iterator[str]:
+    variables, places = _added(made, "env"), _added(made, "volumeMounts")
+    for number, each in enumerate(written.get("env", ())):
+        if (name := lenient.text(each, "name")) in variables:
+            yield (
+                f"{path}.env[{number}]: the plugin {made.plugin} sets {name} as well, and what it sets counts; "
+                "rename this variable or remove it."
+            )
+    for number, each in enumerate(written.get("volumeMounts", ())):
+        if _place(where := lenient.text(each, "mountPath")) in places:
+            yield _hides(f"{path}.volumeMounts[{number}].mountPath", made.plugin, where)
+    for field in written.keys() - set(_KEPT):
+        if made.after.get(field) != made.before.get(field):
+            yield f"{path}.{field}: the plugin {made.plugin} puts its own in its place; remove yours, or name the container otherwise."
+    if written.get("args") and made.after.get("command") != made.before.get("command"):
+        yield f"{path}.args: the plugin {made.plugin} gives the container a command that reads no arguments; remove them."
+
+
+def _added(made: _Made, field: str) -> set[str]:
+    """Return what names the items that a plugin has added to a list."""
+    before, after = (one.get(field) or () for one in (made.before, made.after))
+    return {_place(lenient.text(each, _LISTS[field])) for each in after[len(before) :]}
+
+
+def _place(name: str) -> str:
+    """Return a name or a path as those that are the same are written alike."""
+    return normpath(name) if name.startswith("/") else name
+
+
+def _hides(path: str, plugin: str, where: str) -> str:
+    return f"{path}: the plugin {plugin} mounts its files at {where} as well, which hides this; mount it elsewhere."
