@@ -82,8 +82,12 @@ class CriLog:
         *pieces, rest = _cut(rest)
         for part in pieces:
             out += (piece, part, b"\n")
+        # What comes to an unfinished line leaves its time as it is: a bar that is always being redrawn is seen as well.
+        goes_on = self.held[stream] and not lines
+        self.held[stream] = b""
+        if rest and not goes_on and not any(self.held.values()):
+            self.held_since = time.monotonic()
         self.held[stream] = rest
-        self.held_since = time.monotonic() if rest else self.held_since
         self._write(b"".join(out))
 
     def hold_until(self) -> float | None:

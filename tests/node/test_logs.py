@@ -307,3 +307,17 @@ def test_a_tail_before_a_line_is_what_stands_before_it(directory, number):
         found = logs.tail(UID, "main", lines=number, before=before)
         assert found.lines == lines[max(0, place - number) : place]
         assert found.next == before
+
+
+def test_a_line_that_is_always_being_redrawn_is_written_before_it_ends(directory):
+    log = CriLog(str(directory))
+    log.feed("stderr", b"\r1%")
+    due = log.hold_until()
+    time.sleep(0.01)
+    log.feed("stderr", b"\r2%")
+    log.feed("stdout", b"one\nhalf")
+    assert log.hold_until() == due
+    log.flush()
+    log.feed("stderr", b"\r3%")
+    assert log.hold_until() > due
+    log.close()
