@@ -31,9 +31,47 @@ export function append(block, entry) {
   block.element.style.setProperty("--lines", block.rows.size);
 }
 
+// Draws what has come of a line behind the first of its runs.
+export function redraw(block, entry, keep) {
+  const row = block.rows.get(entry);
+  if (!block.isRich || block.isStale) block.isStale = true;
+  else if (row) fill(row, block, entry, keep);
+}
+
+// Puts a line's runs into its row, behind those that are kept: each is one node.
+function fill(row, block, entry, keep = 0) {
+  const words = row.querySelector("[data-words]");
+  while (words.childNodes.length > keep) words.lastChild.remove();
+  words.append(...entry.runs.slice(keep).map(nodeOf));
+  row.querySelector(".log-states")?.remove();
+  if (entry.states) row.append(statesOf(block, entry));
+}
+
+// Nothing that was printed is markup here: texts are texts, classes are the server's, links are of http and https.
+function nodeOf([text, classes, link]) {
+  if (!classes && !link) return document.createTextNode(text);
+  const made = document.createElement(link ? "a" : "span");
+  if (link)
+    Object.assign(made, { href: link, target: "_blank", rel: "noopener noreferrer", title: link === text ? "" : link });
+  if (classes) made.className = classes;
+  made.textContent = text;
+  return made;
+}
+
+function statesOf(block, { log, offset, states }) {
+  const made = document.createElement("a");
+  const href = `${block.element.parentElement.dataset.states}&line=${encodeURIComponent(`${log.key}.${offset}`)}`;
+  Object.assign(made, { className: "log-states", href, target: "_blank", rel: "noopener noreferrer", tabIndex: -1 });
+  made.textContent = states === 1 ? "1 earlier state" : `${states.toLocaleString()} earlier states`;
+  return made;
+}
+
 function rowOf(block, entry) {
   const row = entry.log.key ? lineRow(entry) : document.createElement("div");
-  row.append(document.createTextNode(entry.text));
+  const words = document.createElement("span");
+  words.dataset.words = "";
+  row.append(words);
+  fill(row, block, entry);
   if (!entry.log.key) row.className = "log-says";
   if (entry.isMarked) row.setAttribute("aria-current", "location");
   block.rows.set(entry, row);
@@ -58,15 +96,27 @@ function lineRow({ log, time }) {
 
 // Returns where words stand in a line that has an element, for the browser to mark.
 export function ranges(block, entry, words) {
-  const node = block.rows.get(entry)?.lastChild;
   const found = [];
   const small = entry.text.toLowerCase();
-  for (let from = small.indexOf(words); node && from >= 0; from = small.indexOf(words, from + words.length)) {
-    const [startOffset, endOffset] = [from, from + words.length];
-    if (endOffset > node.length) break; // a letter whose small form is longer
-    found.push(new StaticRange({ startContainer: node, startOffset, endContainer: node, endOffset }));
+  const row = block.rows.get(entry);
+  if (!row || small.length !== entry.text.length) return found; // a letter whose small form is longer
+  const place = placesIn(row.querySelector("[data-words]"));
+  for (let from = small.indexOf(words); from >= 0; from = small.indexOf(words, from + words.length)) {
+    const [start, end] = [place(from), place(from + words.length - 1)];
+    const [startContainer, endContainer] = [start.node, end.node];
+    found.push(new StaticRange({ startContainer, startOffset: start.at, endContainer, endOffset: end.at + 1 }));
   }
   return found;
+}
+
+// Returns what says in which text of an element a letter is; it is asked for letters in their order.
+function placesIn(element) {
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  let [node, begin] = [texts.nextNode(), 0];
+  return (at) => {
+    while (at >= begin + node.length) [begin, node] = [begin + node.length, texts.nextNode()];
+    return { node, at: at - begin };
+  };
 }
 
 // The clock's time in the reader's zone. Most lines were printed in the second of the line before.

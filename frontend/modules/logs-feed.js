@@ -3,14 +3,15 @@
 import { stream } from "./live.js";
 
 // Returns open(line) and close. place() is what the subscription asks for; line is where it begins: a line's key,
-// "start", or nothing for the end. told hears begin, line, lost, news, end and denied.
+// "start", or nothing for the end. told hears begin, line, lost, news, end and denied,
+// and says underWay(): the keys of the lines that have not ended, with commas between.
 export function feed(place, told) {
-  const reached = new Map(); // log's key -> offset of its last line
+  const reached = new Map(); // log's key and stream -> offset of its last piece
   let logs = {}; // the server's numbers -> { key, pod, uid, container, attempt, isOne, rank }
   let [from, since, stop] = ["", "", () => {}];
 
   function params() {
-    return { ...place(), ...(since ? { since } : { line: from }) };
+    return { ...place(), ...(since ? { since, open: told.underWay() } : { line: from }) };
   }
 
   function receive(message) {
@@ -22,6 +23,7 @@ export function feed(place, told) {
     }
     for (const [number, each] of Object.entries(message.logs ?? {})) logs[number] = named(each);
     for (const line of message.lines ?? []) take(line);
+    if (message.until > since) since = message.until;
     if (!message.first && message.lost) told.lost(message.lost);
     told.news(message);
     if (message.end) close();
@@ -29,12 +31,13 @@ export function feed(place, told) {
     return undefined;
   }
 
-  function take([number, time, kind, text, isWhole, offset]) {
+  function take([number, time, kind, shown, isWhole, offset, last, keep, states]) {
     const log = logs[number];
-    if (reached.has(log.key) && offset <= reached.get(log.key)) return;
-    reached.set(log.key, offset);
-    if (time > since) since = time;
-    told.line(log, time, kind, text, isWhole, offset);
+    const stream = `${log.key} ${kind}`;
+    if (reached.has(stream) && last <= reached.get(stream)) return;
+    reached.set(stream, last);
+    const runs = typeof shown === "string" ? [[shown]] : shown; // [text, classes, link]
+    told.line(log, { time, stream, runs, isWhole, offset, keep, states });
   }
 
   function open(line) {

@@ -1,13 +1,14 @@
 // The lines of logs on the page, in the order of their times. Lines that are older than the newest MOST leave the page,
 // so its memory is bounded.
 
-import { append, draw, makeBlock, ranges } from "./logs-block.js";
+import { append, draw, makeBlock, ranges, redraw } from "./logs-block.js";
 
 const BLOCK = 200;
 const MOST = 30000;
 const NEAR = "600px"; // how far from what is seen lines have elements
 const NOBODY = { uid: "", key: "" };
 
+const textOf = (runs) => runs.map(([text]) => text).join("");
 export const keyOf = ({ log, offset }) => `${log.key}.${offset}`;
 
 // Returns what adds, hides, finds and marks lines inside box. What was added or chosen is seen after show().
@@ -49,29 +50,37 @@ export function lines(box, isRead) {
     hits -= left.filter(({ isHit }) => isHit).length;
   }
 
-  // Adds a line, or a piece of one, where its time belongs, behind what its pod has printed before.
-  function add(log, time, stream, text, isWhole, offset) {
-    const piece = `${log.key} ${stream}`;
-    let entry = open.get(piece);
-    if (entry) {
-      entry.text += text;
-      entry.block.isStale = true;
-      judge(entry);
-    } else {
-      entry = { log, time, text, offset, block: null };
+  // Adds a line where its time belongs, behind what its pod has printed before; one that goes on keeps its place and the
+  // first of its runs.
+  function add(log, { time, stream, runs, isWhole, offset, keep, states }) {
+    let entry = open.get(stream);
+    if (entry) goOn(entry, keep, runs, states);
+    else {
+      entry = { log, time, runs, text: textOf(runs), states, offset, block: null };
       judge(entry);
       insert(entry);
       count += 1;
     }
-    if (isWhole) open.delete(piece);
-    else open.set(piece, entry);
+    if (isWhole) open.delete(stream);
+    else open.set(stream, entry);
     if (count > MOST + BLOCK) forget();
   }
+
+  function goOn(entry, keep, runs, states) {
+    const { isShown } = entry;
+    entry.runs = [...entry.runs.slice(0, keep), ...runs];
+    Object.assign(entry, { text: textOf(entry.runs), states });
+    judge(entry);
+    if (entry.isShown !== isShown) entry.block.isStale = true;
+    else redraw(entry.block, entry, keep);
+  }
+
+  const underWay = () => [...open.values()].map(keyOf).join();
 
   // Says something between the lines, at the end or where a moment belongs.
   function say(text, time = "") {
     const moment = time || (blocks.at(-1)?.entries.at(-1).time ?? "");
-    insert({ log: NOBODY, time: moment, text, offset: 0, isShown: true, block: null });
+    insert({ log: NOBODY, time: moment, text, runs: [[text]], offset: 0, isShown: true, block: null });
   }
 
   function insert(entry) {
@@ -209,6 +218,7 @@ export function lines(box, isRead) {
   const numbers = () => ({ count, dropped, hits });
   return {
     add,
+    underWay,
     say,
     show,
     clear,

@@ -36,6 +36,7 @@ export function mount(root) {
     line,
     lost: (bytes) => shown.say(`— ${amount(bytes)} were dropped by rotation —`),
     news: heard,
+    underWay: () => shown.underWay(),
     end: () => {},
     denied: (words) => note(words),
   });
@@ -53,6 +54,7 @@ export function mount(root) {
   let isLinked = aim !== "";
   let about = { before: 0, more: false, note: "", absent: [], pods: [0, 0] };
 
+  box.dataset.states = root.querySelector("a[download]")?.href ?? "";
   part("first").remove();
   part("tools").hidden = false;
   if (isTogether) box.dataset.times = "";
@@ -64,15 +66,15 @@ export function mount(root) {
     if (isAgain && message.cut) shown.say("— lines between are not shown; the download has them —");
   }
 
-  function line(log, time, kind, text, isWhole, offset) {
+  function line(log, piece) {
     if (!log.label && isTogether) name(log);
     const whose = `${log.uid} ${log.container}`;
     const last = seen.get(whose);
     if (last !== undefined && last < log.attempt) {
-      shown.say(`— ${isTogether ? `${log.label}: ` : ""}attempt ${log.attempt} —`, time);
+      shown.say(`— ${isTogether ? `${log.label}: ` : ""}attempt ${log.attempt} —`, piece.time);
     }
     seen.set(whose, Math.max(last ?? 0, log.attempt));
-    shown.add(log, time, kind, text, isWhole, offset);
+    shown.add(log, piece);
   }
 
   function name(log) {

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from jobs.logs.text import of_lines
 from jobs.rules import image_waits
 from kube import pod_health
 from kube.kinds.core import PodPhase
@@ -183,7 +184,7 @@ def _waits_for(pod: str, task: str, phase: str, status: Status) -> Failure | Non
 
 def one_line(text: str) -> str:
     """Return a message as part of a sentence; of one that is long, and maybe of many lines, the first whole clauses and "…"."""
-    line = " ".join(text.split()).rstrip(".")
+    line = " ".join(of_lines(text).split()).rstrip(".")
     return line if len(line) <= LONGEST_MESSAGE else f"{_begin(line[: LONGEST_MESSAGE - 2])} …"
 
 

@@ -7,12 +7,12 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from channels.db import database_sync_to_async
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 
 from cluster import clock
 from cluster.api import backend
 from cluster.backend import NodeAway, NoLog
-from jobs.logs import pods
+from jobs.logs import pods, text
 from kube.errors import NotFound
 
 if TYPE_CHECKING:
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from cluster.access import Actor
     from cluster.backend import LogExtent, Nodes
     from jobs.logs.pods import Absent, Asked, LogPod
+    from jobs.logs.window import Mark
 
 PIECE = 256 * 1024  # of an archive is sent at once
+STATES_BYTES = 1024 * 1024  # of a line are read for its states
 MISSING = "missing.txt"
 
 
@@ -50,6 +52,27 @@ def respond(actor: Actor, asked: Asked, *, times: bool) -> StreamingHttpResponse
     missing = pods.absent(actor, asked, found, {each.uid for each in extents})
     body = _archive(nodes, {pod.uid: pod for pod in found}, extents, missing, times=times)
     return _file(body, "application/zip", f"{'-'.join(filter(None, whose))}-logs.zip")
+
+
+def states(actor: Actor, asked: Asked, mark: Mark) -> HttpResponse:
+    """Return what one line has said before it was overwritten, each state on a line of its own; NotFound without such a line."""
+    found = pods.chosen(actor, asked)
+    try:
+        if mark.log.uid not in {pod.uid for pod in found}:
+            raise NotFound("The line of the link is of another pod.")
+        lines = (
+            backend.nodes_for(actor).read_log(*mark.log, since_offset=mark.offset, most=STATES_BYTES).lines
+        )
+    except NoLog:
+        lines = ()
+    if not lines or lines[0].offset != mark.offset:
+        raise NotFound("The line of the link is not kept any more.")
+    own = [line for line in lines if line.stream == lines[0].stream]
+    last = next((at for at, line in enumerate(own) if line.whole), len(own))
+    said = text.states(b"".join(line.data for line in own[: last + 1]))
+    response = HttpResponse("".join(f"{each}\n" for each in said), content_type="text/plain; charset=utf-8")
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
 
 
 def _file(body: Iterator[bytes], content_type: str, name: str) -> StreamingHttpResponse:

@@ -15,14 +15,14 @@ from dashboard import live
 from jobs.logs import merge, pods, window
 from jobs.logs.merge import Entry, Log
 from jobs.logs.pods import Absent, Asked, LogPod
-from jobs.logs.text import safe
+from jobs.logs.text import Run, ShownLine, written
 from jobs.logs.window import Limits, Mark, Window, log_of
 from jobs.pages.reading import Pod
 from kube.meta import now_text, parse_time
 from kube.resources import PODS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from cluster.access import Actor
     from cluster.backend import Line, LogExtent
@@ -38,6 +38,7 @@ AT_REST_S = 3.0  # when all pods have ended, and another may be made
 PODS_AGAIN_S = 1.0  # how often the pods themselves are looked up
 LOOK_BYTES = 2 * 1024 * 1024  # of all logs, at a look
 LEAST_BYTES = 32 * 1024  # of one log
+MOST_UNDER_WAY = 2 * MOST_PODS  # lines that a reader who comes back may name
 LATE_MS = 5000  # what is printed reaches the disk within that time
 
 
@@ -112,6 +113,31 @@ def _order(pod: LogPod) -> tuple[str, int, str]:
     return pod.pod.task, pod.pod.index, pod.name
 
 
+class UnderWay:
+    """A line that is printed: what is shown of it, and what of that was sent."""
+
+    def __init__(self, number: int, first: Line) -> None:
+        self._line = ShownLine()
+        self._head = number, first.time, first.stream
+        self._sent: list[Run] = []
+        self._offset = self._last = first.offset
+        self._is_whole = False
+
+    def feed(self, piece: Line) -> None:
+        """Take what has come of the line."""
+        self._line.feed(piece.data, whole=piece.whole)
+        self._last, self._is_whole = piece.offset, piece.whole
+
+    def news(self) -> list[Any]:
+        """Return the line for a message: the runs that are new, behind those that stay of what was sent."""
+        runs = self._line.runs()
+        pairs = enumerate(zip(runs, self._sent, strict=False))
+        keep = next((at for at, (one, other) in pairs if one != other), min(len(runs), len(self._sent)))
+        self._sent = runs
+        shown = runs[keep:] if keep else written(runs)
+        return [*self._head, shown, self._is_whole, self._offset, self._last, keep, self._line.states]
+
+
 class Reader:
     """Where one reader is in the logs that he follows."""
 
@@ -122,12 +148,15 @@ class Reader:
         self.line = params.get("line") or ""
         self.mark = Mark.read("" if self.line == START else self.line)
         self.since = _moment(params.get("since") or "")
+        open_ = (params.get("open") or "").split(",")[:MOST_UNDER_WAY] if self.since else []
+        self.open = [mark for text in open_ if (mark := Mark.read(text))]
         self.followed = Followed(actor, self.asked)
         self.places: dict[Log, int] = {}
         self.has_begun = False
         self.is_done = False
         self.is_behind = False  # whether a look left something for the next
         self._numbers: dict[Log, int] = {}
+        self._under_way: dict[tuple[Log, str], UnderWay] = {}
         self._state: object = None  # what `absent` was made of
         self._absent: list[Absent] = []
         self._total = -1
@@ -158,6 +187,7 @@ class Reader:
     def _first(self, extents: list[LogExtent]) -> dict[str, Any]:
         found, note = self._begin(extents)
         self.has_begun, self.places = True, found.places
+        again = self._again(extents)
         self.is_done = found.has_more
         return {
             "first": True,
@@ -166,7 +196,7 @@ class Reader:
             "cut": found.is_cut,
             "more": found.has_more,
             "note": note,
-            **self._lines(found.entries),
+            **self._lines([*again, *_without(found.entries, again)]),
         }
 
     def _begin(self, extents: list[LogExtent]) -> tuple[Window, str]:
@@ -180,6 +210,24 @@ class Reader:
         return window.tail(
             self._nodes, extents, TAIL
         ), "The line of the link is not kept any more. These are the last lines."
+
+    def _again(self, extents: Sequence[LogExtent]) -> list[Entry[Line]]:
+        """Return the lines that were under way when a reader lost his connection, from where they began."""
+        theirs = {log_of(each) for each in extents}
+        return [entry for mark in self.open if mark.log in theirs for entry in self._pieces(mark)]
+
+    def _pieces(self, mark: Mark) -> Iterator[Entry[Line]]:
+        try:
+            chunk = self._nodes.read_log(*mark.log, since_offset=mark.offset, most=LOOK_BYTES)
+        except NoLog:  # removed meanwhile
+            return
+        if not chunk.lines or chunk.lines[0].offset != mark.offset:
+            return
+        for piece in chunk.lines:
+            if piece.stream == chunk.lines[0].stream and piece.offset < self.places.get(mark.log, 0):
+                yield Entry(mark.log, piece)
+                if piece.whole:
+                    return
 
     def _more(self, extents: list[LogExtent]) -> dict[str, Any]:
         grown = [each for each in extents if each.end > self.places.get(log_of(each), 0)]
@@ -208,15 +256,26 @@ class Reader:
 
     def _lines(self, entries: list[Entry[Line]]) -> dict[str, Any]:
         logs: dict[int, list[Any]] = {}
-        lines = []
+        lines: list[UnderWay] = []
+        told: set[tuple[Log, str]] = set()
         for log, line in entries:
             number = self._numbers.get(log)
             if number is None:
                 number = self._numbers[log] = len(self._numbers)
                 pod = self.followed.by_uid[log.uid]
                 logs[number] = [pod.name, *log, len(pod.containers) == 1, self.followed.ranks[log.uid]]
-            lines.append([number, line.time, line.stream, safe(line.data), line.whole, line.offset])
-        return {"lines": lines, **({"logs": logs} if logs else {})}
+            key = log, line.stream
+            if key not in self._under_way:
+                self._under_way[key] = UnderWay(number, line)
+            if key not in told:  # pieces of a line that come together are told once
+                told.add(key)
+                lines.append(self._under_way[key])
+            self._under_way[key].feed(line)
+            if line.whole:
+                told.discard(key)
+                del self._under_way[key]
+        until = {"until": max(entry.line.time for entry in entries)} if entries else {}
+        return {"lines": [each.news() for each in lines], **until, **({"logs": logs} if logs else {})}
 
     def _about(self, extents: list[LogExtent]) -> dict[str, Any]:
         """Return how many pods there are and which have no log, where that is news."""
@@ -232,6 +291,11 @@ class Reader:
             self._total = followed.total
             news["pods"] = [len(followed.by_uid), followed.total]
         return news
+
+
+def _without(entries: Sequence[Entry[Line]], others: Sequence[Entry[Line]]) -> list[Entry[Line]]:
+    known = {(log, line.offset) for log, line in others}
+    return [entry for entry in entries if (entry.log, entry.line.offset) not in known]
 
 
 def _moment(text: str) -> str:
@@ -254,10 +318,14 @@ async def logs(request: StreamRequest) -> AsyncIterator[Mapping[str, Any]]:
 
     Parameters: namespace, job, of (the job's uid), run, pod (a name, `task/NAME` for all pods of a task, `*` for all),
     uid (of a single pod), container (none: all), attempt (none: all that are kept), line (`UID.CONTAINER.ATTEMPT.OFFSET`:
-    begin around it, or `start`) and since (the time of the last line that a reader has who comes back; he gets some lines twice).
+    begin around it, or `start`) and since (the time of the last line that a reader has who comes back; he gets some lines twice)
+    with open (the lines that had not ended then, as `line` names them, with commas between; they are sent from their beginning).
 
-    Each message: lines [[log, time, stream, text, whole, offset]], logs {log: [pod, uid, container,
+    Each message: lines [[log, time, stream, shown, whole, offset, last, keep, states]], until (their last time), logs {log: [pod, uid, container,
     attempt, whether it is the only container, rank of the pod among them]} that are new.
+    Of a line, shown is its text, or a list of runs [text, classes, link] of which the last may be left out; one that goes on is sent
+    again under the same log and stream, with what stands behind the first `keep` of its runs. offset is where the line begins, last where
+    its last piece does, states how often it was overwritten.
     The first one also: before (bytes that are not shown, null for some that nobody has counted), lost (bytes that were
     dropped by rotation), cut (not all since `since` is sent), more (later lines are not sent). Where it changes: pods
     [followed, all], absent [[reason, [pod]]].

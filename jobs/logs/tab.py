@@ -15,7 +15,7 @@ from cluster.store import store
 from jobs.logs import pods, window
 from jobs.logs.follow import MOST_PODS
 from jobs.logs.pods import EVERY, TASK, Absent, Asked, LogPod
-from jobs.logs.text import safe
+from jobs.logs.text import Run, ShownLine
 from jobs.logs.window import Limits, Mark, Window
 from kube.errors import Forbidden, NotFound
 from kube.resources import PODS
@@ -42,8 +42,10 @@ class Option(NamedTuple):
 class Row(NamedTuple):
     """A line as the page shows it without JavaScript, and whether it is the one that the address names."""
 
-    text: str
+    lead: str
     is_marked: bool
+    runs: Sequence[Run] = ()
+    overwritten: str = ""  # how links name it, if there was something else in it before
 
 
 @dataclass(frozen=True)
@@ -149,18 +151,23 @@ def _window(nodes: Nodes, extents: Sequence[LogExtent], line: str) -> Window:
 
 def _rows(found: Sequence[LogPod], shown: Window, line: str, *, together: bool) -> list[Row]:
     names = {pod.uid: pod.name for pod in found}
-    rows: list[Row] = []
-    unfinished: dict[tuple[Log, str], int] = {}
+    rows: list[tuple[str, str, ShownLine]] = []
+    unfinished: dict[tuple[Log, str], ShownLine] = {}
     for log, entry in shown.entries:
-        at = unfinished.pop((log, entry.stream), None)
-        if at is None:
-            at = len(rows)
-            lead = f"{names[log.uid]}  " if together else ""
-            rows.append(Row(lead, f"{'.'.join(map(str, log))}.{entry.offset}" == line))
-        rows[at] = rows[at]._replace(text=rows[at].text + safe(entry.data))
+        drawn = unfinished.pop((log, entry.stream), None)
+        if drawn is None:
+            drawn = ShownLine()
+            rows.append(
+                (
+                    f"{names[log.uid]}  " if together else "",
+                    f"{'.'.join(map(str, log))}.{entry.offset}",
+                    drawn,
+                )
+            )
+        drawn.feed(entry.data, whole=entry.whole)
         if not entry.whole:
-            unfinished[log, entry.stream] = at
-    return rows
+            unfinished[log, entry.stream] = drawn
+    return [Row(lead, key == line, drawn.runs(), key if drawn.states else "") for lead, key, drawn in rows]
 
 
 def _why(absent: Absent, found: Sequence[LogPod]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobs.lifecycle import causes
+from jobs.logs.text import of_lines
 from kube import meta, pod_health
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
@@ -323,7 +324,7 @@ class Pod(View):
         for status in (*self.status.container_statuses, *self.status.init_container_statuses):
             state = status.state.waiting or status.state.terminated
             if state and (state.message or state.reason not in ("", "Completed", "Error")):
-                return state.message or state.reason
+                return of_lines(state.message) or state.reason
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return condition.message

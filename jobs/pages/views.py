@@ -26,6 +26,7 @@ from jobs.editor.forms import JobForm
 from jobs.logs import download
 from jobs.logs import tab as log_tab
 from jobs.logs.pods import Asked
+from jobs.logs.window import Mark
 from jobs.pages import buttons, listing, live, pod_table
 from jobs.pages.detail import Detail
 from jobs.parameterized.builtin import BUILTINS
@@ -306,6 +307,8 @@ def job_yaml(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
 @explained  # type: ignore[arg-type]  # a streamed answer is no HttpResponse
 def job_log(request: HttpRequest, namespace: str, name: str) -> HttpResponseBase:
     asked = Asked.read(namespace, name, request.GET)
+    if line := Mark.read(request.GET.get("line", "")):
+        return download.states(access.of(request), asked, line)
     return download.respond(access.of(request), asked, times=request.GET.get("times") == "1")
 
 

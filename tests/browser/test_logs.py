@@ -209,3 +209,59 @@ def test_after_a_broken_connection_no_line_is_missing_and_none_is_there_twice(pa
     for number in range(3):
         ticks = list(map(int, re.findall(rf"tick (\d+) of {number}", texts(page))))
         assert ticks == list(range(1, len(ticks) + 1))
+
+
+# A bar on stderr, then colours, an address that is set in two looks, and what is no link.
+TERMINAL = r"""
+printf 'start\n'
+i=0; while [ ! -e {go} ]; do i=$((i+1)); printf '\r\033[32mepoch 1:\033[0m %d of many' $i >&2; sleep 0.1; done
+printf '\r\033[Kepoch 1: \033[1;31mover\033[0m\n' >&2
+printf '\033]0;title\007see https://example.com/\033[1mdocs\033[0m. <b>javascript:alert(1)</b>\n'
+sleep 3600
+"""
+
+
+def test_a_bar_is_one_line_that_changes_with_colours_links_and_what_it_said_before(
+    page, person, watcher, tmp_path
+):
+    go = tmp_path / "out" / "go"
+    person.create(talkers("bar", 1, TERMINAL.format(go=go), sees=go.parent))
+    watcher.reaches("bar", "Running")
+    page.goto("/jobs/default/bar/?tab=logs")
+    bar = lines(page).nth(1)
+    expect(bar).to_contain_text("epoch 1:")
+    for _ in range(2):
+        before = bar.inner_text()
+        expect(bar).not_to_have_text(before)
+    expect(lines(page)).to_have_count(2)
+    assert bar.locator("[data-words]").inner_text().count("epoch") == 1
+    assert bar.locator(".log-ink-green").inner_text() == "epoch 1:"
+    # A row is as high as a line of a block without elements, and the sign before it stands apart.
+    assert {each.bounding_box()["height"] for each in lines(page).all()} == {18}
+    assert (
+        page.locator(".log-at").first.evaluate("each => parseFloat(getComputedStyle(each).paddingRight)") > 6
+    )
+    page.get_by_label("Find in the log").fill("1: 1")  # over two looks
+    expect(page.locator("[data-part=found]")).to_have_text("1 found")
+    assert page.evaluate("String([...CSS.highlights.get('log-found')].map((each) => each.endOffset))") == "2"
+    page.get_by_label("Find in the log").fill("")
+
+    go.touch()
+    expect(bar).to_contain_text("epoch 1: over")
+    expect(lines(page)).to_have_count(3)
+    assert bar.locator(".log-ink-red.log-bold").inner_text() == "over"
+    last = lines(page).nth(2)
+    assert (
+        last.locator("[data-words]").inner_text()
+        == "see https://example.com/docs. <b>javascript:alert(1)</b>"
+    )
+    links = last.get_by_role("link").all()
+    assert {(each.get_attribute("href"), each.get_attribute("rel")) for each in links} == {
+        ("https://example.com/docs", "noopener noreferrer")
+    }
+    key = re.compile(r"^\d+ earlier states$")
+    with page.context.expect_page() as opened:
+        bar.get_by_role("link", name=key).click()
+    said = opened.value.locator("body").inner_text().splitlines()
+    assert said[0] == "epoch 1: 1 of many"
+    assert said[-1] == "epoch 1: over"

@@ -114,6 +114,7 @@ OF_PODS = [
     pytest.param("", "", [Ended(1), Ended(42, "Error", "no")], [Ended(0)], Failure("a-b-0", "b", (1, 42)), id="two containers"),
     pytest.param("", "", [], [Ended(0), Ended(42, "Error", "no")], Failure("a-b-0", "b", (42,), "Error", "no"), id="an init container"),
     pytest.param("", "", [Ended(3, "Error", "no")], [Ended(143)], Failure("a-b-0", "b", (3, 143), "Error", "no"), id="a sidecar"),
+    pytest.param("", "", [Ended(1, "Error", "1%\r\x1b[K\x1b[31mno\x1b[0m\nroom")], [], Failure("a-b-0", "b", (1,), "Error", "no room"), id="last words in colours"),
     pytest.param("", "", [Ended(1), Ended(1)], [], Failure("a-b-0", "b", (1,)), id="one code twice"),
     pytest.param("", "", [Ended(0), Ended(3, "Error", "x\ny.")], [], Failure("a-b-0", "b", (3,), "Error", "x y"), id="the second container"),
     pytest.param("Evicted", "Low disk.", [Ended(137)], [], Failure("a-b-0", "b", (137,), "Evicted", "Low disk"), id="the pod's own reason"),

@@ -7,13 +7,14 @@ import asyncio
 import pytest
 from django.http import QueryDict
 
-from cluster import access
+from cluster import access, clock
 from cluster.store import Delete, Patch, store
 from dashboard.live import StreamRequest, streams
 from jobs.logs import follow
 from jobs.logs.follow import Reader
-from jobs.logs.text import safe
+from jobs.logs.text import RUN_LENGTH
 from kube.errors import Forbidden, NotFound
+from kube.meta import now_text
 from kube.resources import PODS
 from node.shim.crilog import CriLog
 from tests.jobs.logs.written import body, log_of, texts
@@ -142,20 +143,121 @@ def test_a_download_is_whole_and_has_times_when_asked(alice, pod, client):
     assert all(line[:2] == b"20" and line[4:5] == b"-" for line in lines)
 
 
+class Page:
+    """What a page has of the lines that are sent to it, by the rules of the protocol."""
+
+    def __init__(self):
+        self.rows, self.open, self.reached = {}, {}, {}
+
+    def take(self, message):
+        for number, _, stream, shown, whole, offset, last, keep, states in message["lines"]:
+            key = (number, stream)
+            if self.reached.get(key, -1) >= last:
+                continue
+            self.reached[key] = last
+            name = self.open.pop(key, offset)
+            before = self.rows.get(name, ([], 0))[0]
+            assert keep <= len(before)
+            self.rows[name] = (
+                before[:keep] + ([[shown]] if isinstance(shown, str) else [list(run) for run in shown]),
+                states,
+            )
+            if not whole:
+                self.open[key] = name
+
+    @property
+    def lines(self):
+        return ["".join(run[0] for run in runs) for runs, _ in self.rows.values()]
+
+
+def test_a_bar_that_is_redrawn_is_one_line_that_changes(alice, pod):
+    _, log = log_of(pod.uid)
+    reader, page = follower(alice, pod), Page()
+    log.feed("stdout", b"start\n")
+    page.take(reader.look())
+    for step in range(4):
+        log.feed("stderr", f"\repoch 1: {step}/3".encode())
+        log.flush()
+        page.take(reader.look())
+        assert page.lines == ["start", f"epoch 1: {step}/3"]
+    log.feed("stdout", b"between\n")
+    log.feed("stderr", b"\r\x1b[Kdone\nnext\n")
+    page.take(reader.look())
+    assert page.lines == ["start", "done", "between", "next"]
+    assert [states for _, states in page.rows.values()] == [0, 4, 0, 0]
+    again = Page()
+    again.take(follower(alice, pod).look())
+    assert sorted(again.rows.items()) == sorted(page.rows.items())
+
+
+def test_of_a_line_that_grows_only_what_is_new_is_sent(alice, pod):
+    _, log = log_of(pod.uid)
+    reader, page, sent = follower(alice, pod), Page(), []
+    for _ in range(10):
+        log.feed("stdout", b"." * 5000)
+        log.flush()
+        message = reader.look()
+        sent.append(sum(map(len, texts(message))))
+        page.take(message)
+    assert page.lines == ["." * 50_000]
+    assert max(sent) <= 5000 + RUN_LENGTH
+
+
+def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginning(alice, pod):
+    _, log = log_of(pod.uid)
+    reader, page = follower(alice, pod), Page()
+    log.feed("stdout", b"one")
+    log.flush()
+    page.take(reader.look())
+    (offset,) = page.open.values()
+    log.feed("stdout", b" two")
+    log.flush()
+    since = now_text(clock.milliseconds() + 60_000)  # long after the line began
+    message = follower(alice, pod, since=since, open=f"{pod.uid}.main.0.{offset}").look()
+    page.take(message)
+    log.feed("stdout", b" three\n")
+    assert page.lines == ["one two"]
+
+
 @pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        pytest.param(b"plain \xf0\x9f\x8c\x8b", "plain 🌋", id="text"),
-        pytest.param(b"\x1b[31mred\x1b[0m", "red", id="colours"),
-        pytest.param(b"\x1b]0;title\x07", "␛]0;title␇", id="a terminal's title"),
-        pytest.param(b"a\rb\x00\x08", "a␍b␀␈", id="control characters"),
-        pytest.param(b"\xff\xfe", "��", id="not UTF-8"),
-        pytest.param(b"tab\there", "tab\there", id="tab"),
-        pytest.param(b"<script>", "<script>", id="markup stays text"),
-    ],
+    "key", ["{}.main.0.0", "{}.other.7.0", "00000000-0000-4000-8000-000000000000.main.0.0"]
 )
-def test_output_is_shown_as_text_that_does_nothing(written, shown):
-    assert safe(written) == shown
+def test_lines_that_are_not_ones_own_are_not_sent_again(alice, pod, key):
+    _, log = log_of(pod.uid, entries=[(1, "long ago")])
+    log.feed("stdout", b"x")
+    found = follower(
+        alice, pod, since=now_text(clock.milliseconds() + 60_000), open=key.format(pod.uid)
+    ).look()
+    assert texts(found) == (["long ago"] if key.startswith("{}.main") else [])
+
+
+def test_what_a_line_has_said_is_listed_on_demand(alice, pod, client):
+    _, log = log_of(pod.uid)
+    for piece in (b"\r1%", b"\r\x1b[32m2%\x1b[0m", b"\rdone <b>\nnext\n"):
+        log.feed("stderr", piece)
+        log.flush()
+    row = follower(alice, pod).look()["lines"][0]
+    assert (row[3], row[-1]) == ("done <b>", 2)
+    url = f"/jobs/default/train/log/?pod={pod.name}&uid={pod.uid}&line={pod.uid}.main.0.{row[5]}"
+    answer = client.get(url)
+    assert (answer.content.decode(), answer["Content-Type"]) == (
+        "1%\n2%\ndone <b>\n",
+        "text/plain; charset=utf-8",
+    )
+    assert client.get(url + "9").status_code == 404
+    assert client.get(url.replace(f"line={pod.uid}", "line=other")).status_code == 404
+
+
+def test_without_scripts_the_page_has_colours_links_and_earlier_states(alice, pod, client, parse):
+    _, log = log_of(pod.uid)
+    log.feed("stdout", b"1%\r\x1b[1;31mno\x1b[0m <b> https://e.x/a\n")
+    page = parse(client.get("/jobs/default/train/?tab=logs"))
+    first = page.find(".//*[@data-part='first']")
+    assert "".join(first.itertext()).strip() == "no <b> https://e.x/a earlier states"
+    assert first.find("span").get("class") == "log-ink-red log-bold"
+    link, earlier = first.findall("a")
+    assert (link.get("href"), link.get("rel")) == ("https://e.x/a", "noopener noreferrer")
+    assert client.get(earlier.get("href")).content == b"1%\nno <b> https://e.x/a\n"
 
 
 def test_a_log_is_refused_where_one_may_not_read(alice, tmp_path, settings):

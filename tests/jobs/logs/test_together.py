@@ -173,7 +173,7 @@ def test_a_reader_who_comes_back_after_long_gets_the_end_and_hears_of_the_gap(al
 
 def line_of(message, text):
     """Return how links name a line."""
-    number, *_, offset = next(line for line in message["lines"] if line[3] == text)
+    number, _, _, _, _, offset, *_ = next(line for line in message["lines"] if line[3] == text)
     _, uid, container, attempt, *_ = message["logs"][number]
     return f"{uid}.{container}.{attempt}.{offset}"
 
