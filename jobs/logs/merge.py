@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 
+MOST_PIECES = 10  # times as many as lines are read
+
+
 class Printed(Protocol):
-    """A line as the order needs it: its time as logs write it, and what was printed."""
+    """A line, or a piece of one, as the order needs it: its time as logs write it, what was printed, and whether the line ends with it."""
 
     @property
     def time(self) -> str: ...
 
     @property
     def data(self) -> bytes: ...
+
+    @property
+    def whole(self) -> bool: ...
 
 
 L = TypeVar("L", bound=Printed)
@@ -57,14 +63,17 @@ def newest(backwards: Sequence[Iterable[Entry[L]]], *, lines: int, size: int, si
     """Return the last lines of logs, each of which is read backwards and only as far as it is needed.
 
     At most so many lines of at most `size` bytes, and none before the time `since`; one is returned however long it is.
+    The pieces of a line count as one, so that an hour of a progress bar does not fill the page.
     """
     found: list[Entry[L]] = []
+    number = 0
     # Of lines of one moment, those of the first log come first in the end.
     for entry in merge(*reversed(backwards), key=_time, reverse=True):
         if entry.line.time < since:
             break
         size -= len(entry.line.data)
-        if found and (len(found) == lines or size < 0):
+        number += entry.line.whole
+        if found and (number > lines or size < 0 or len(found) == lines * MOST_PIECES):
             return Newest(found[::-1], is_cut=True)
         found.append(entry)
     return Newest(found[::-1], is_cut=False)

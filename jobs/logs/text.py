@@ -67,6 +67,8 @@ class ShownLine:
     def __init__(self) -> None:
         self.states = 0  # how often what was shown was overwritten from the beginning of the line
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._has_begun = False
+        self._only: str | None = None  # the text of a line that needs no drawing, as most
         self._rest = ""  # of a sequence that has begun
         self._string: str | None = None  # what has come of a string sequence
         self._cells: list[str] = []
@@ -78,6 +80,10 @@ class ShownLine:
     def feed(self, data: bytes, *, whole: bool = False) -> None:
         """Take a piece; with `whole` it is the last."""
         text = self._rest + self._decoder.decode(data, final=whole)
+        if whole and not self._has_begun and _is_text(text):
+            self._only = text
+            return
+        self._has_begun = True
         self._rest = ""
         at = 0
         while at < len(text):
@@ -86,10 +92,12 @@ class ShownLine:
     @property
     def text(self) -> str:
         """What is shown."""
-        return "".join(self._cells)
+        return "".join(self._cells) if self._only is None else self._only
 
     def runs(self) -> list[Run]:
         """Return what is shown as runs."""
+        if self._only is not None:
+            return [Run(self._only)]
         text, drawn = self.text, self._pens
         edges = [
             at for at, (one, other) in enumerate(pairwise(drawn), 1) if one is not other and one != other
@@ -217,6 +225,11 @@ class ShownLine:
         """Count what is about to be overwritten."""
         self.states += self._has_returned and bool(self._cells)
         self._has_returned = False
+
+
+def _is_text(text: str) -> bool:
+    """Say whether a line is one run of text, whatever it is drawn with."""
+    return len(text) <= RUN_LENGTH and _CLEAN.fullmatch(text) is not None and "://" not in text
 
 
 def plain(data: bytes) -> str:

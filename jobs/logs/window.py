@@ -183,12 +183,14 @@ def _forwards(nodes: Nodes, attempts: Sequence[LogExtent], places: dict[Log, int
 def _first_of(sequences: Sequence[Iterator[Entry[Line]]], limits: Limits) -> tuple[list[Entry[Line]], bool]:
     """Return the first entries of all, and whether there are more."""
     found: list[Entry[Line]] = []
-    size = limits.size
+    number, size = 0, limits.size
     for entry in merge.oldest_first(sequences):
         size -= len(entry.line.data)
-        if found and (len(found) == limits.lines or size < 0):
+        is_full = number == limits.lines or len(found) == limits.lines * merge.MOST_PIECES
+        if found and (is_full or size < 0):
             return found, True
         found.append(entry)
+        number += entry.line.whole
     return found, False
 
 

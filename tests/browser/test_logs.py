@@ -222,7 +222,7 @@ sleep 3600
 
 
 def test_a_bar_is_one_line_that_changes_with_colours_links_and_what_it_said_before(
-    page, person, watcher, tmp_path
+    page, person, watcher, system, tmp_path
 ):
     go = tmp_path / "out" / "go"
     person.create(talkers("bar", 1, TERMINAL.format(go=go), sees=go.parent))
@@ -246,6 +246,13 @@ def test_a_bar_is_one_line_that_changes_with_colours_links_and_what_it_said_befo
     assert page.evaluate("String([...CSS.highlights.get('log-found')].map((each) => each.endOffset))") == "2"
     page.get_by_label("Find in the log").fill("")
 
+    (web,) = [pid for pid, line in system.processes().items() if "volcano_ui.web" in line]
+    with page.expect_websocket(lambda socket: "/live/" in socket.url):
+        os.kill(web, signal.SIGKILL)
+    expect(page.locator("#live")).to_have_attribute("data-state", "live")
+    before = bar.inner_text()
+    expect(bar).not_to_have_text(before)
+    expect(lines(page)).to_have_count(2)
     go.touch()
     expect(bar).to_contain_text("epoch 1: over")
     expect(lines(page)).to_have_count(3)

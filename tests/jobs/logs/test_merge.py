@@ -90,3 +90,11 @@ def test_a_log_is_read_only_as_far_as_it_is_needed():
     logs = sequences([range(100), range(100, 200)])
     assert len(merge.newest([noted(log) for log in logs], lines=5, size=LARGE).entries) == 5
     assert len(read) <= 8
+
+
+def test_the_pieces_of_a_line_count_as_one():
+    """A bar that is drawn again and again, with a line before it and behind it."""
+    pieces = [Line(f"{at:03}", "stderr", b"\r%d" % at, at in (0, 14, 15), at) for at in range(16)]
+    log = [Entry(Log("pod", "main", 0), each) for each in pieces]
+    assert merge.newest([reversed(log)], lines=2, size=LARGE) == (log[1:], True)
+    assert merge.newest([reversed(log)], lines=3, size=LARGE) == (log, False)

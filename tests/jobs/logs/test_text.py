@@ -157,7 +157,10 @@ TEXTS = st.lists(PARTS, max_size=25).map("".join)
 def test_no_control_character_is_shown_and_runs_are_the_text(text):
     shown = plain(text.encode(errors="replace"))
     assert [each for each in shown if unicodedata.category(each) == "Cc" and each != "\t"] == []
-    made = runs([text.encode(errors="replace")])
+    line = ShownLine()
+    line.feed(text.encode(errors="replace"), whole=True)
+    made = line.runs()
+    assert made == (runs([text.encode(errors="replace")]))
     assert "".join(run.text for run in made) == shown
     assert all(run.link.startswith(("http://", "https://")) for run in made if run.link)
     assert all(run.text for run in made)
