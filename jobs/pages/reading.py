@@ -310,11 +310,16 @@ class Pod(View):
         return max((end for end in ends if end is not None), default=None)
 
     @property
+    def bad_exit_codes(self) -> tuple[int, ...]:
+        """The exit codes that are not 0 of the containers that have ended: what policies answer, and jobs are found by."""
+        init = self._ended(self.status.init_container_statuses)
+        return causes.failure("", "", "", "", self._ended(), init).exit_codes
+
+    @property
     def exit_code(self) -> int | None:
-        """The first exit code that is not nought, else nought; None while nothing has ended but init containers that did well."""
-        containers = self._ended()
-        failed = causes.failure("", "", "", "", containers, self._ended(self.status.init_container_statuses))
-        return failed.exit_codes[0] if failed.exit_codes else 0 if containers else None
+        """The first exit code that is not 0, else 0; None while nothing has ended but init containers that did well."""
+        codes = self.bad_exit_codes
+        return codes[0] if codes else 0 if self._ended() else None
 
     @property
     def why(self) -> str:

@@ -201,4 +201,5 @@ def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
     codes = {each["terminated"]["exitCode"] for each in (*states, *init) if each} - {0}
     assert set(fact.exit_codes) == codes
     assert shown.failure.exit_codes == fact.exit_codes
+    assert shown.bad_exit_codes == fact.exit_codes
     assert (shown.exit_code or None) == (fact.exit_codes[0] if codes else None)
