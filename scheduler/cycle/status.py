@@ -7,6 +7,8 @@ Phases: reference/volcano-scheduler §5.1, with §11.16 mended:
 * A group that was let in stays let in while it has pods: it falls back to
   Inqueue, not to Pending. Without any pod left a group that ran goes to
   Pending and must enter again; a Completed one stays Completed.
+* A group of which some run and that was told that it lacks others stays Unknown until it has them, or
+  none runs: its own write is no news by which its pods could be about to be made.
 
 Conditions: Unschedulable and Scheduled, and for some Reserved (scheduler.cycle.reserved). One of the first two is True, the other, once
 written, False. The reason of Unschedulable is a word of
@@ -297,7 +299,10 @@ def phase_of(group: Group, counts: Counter[TaskStatus], *, waits: bool, entered:
     completed = counts[TaskStatus.FAILED] + counts[TaskStatus.SUCCEEDED]
     scheduled = total - counts[TaskStatus.PENDING] - counts[TaskStatus.UNKNOWN]
     inside = entered or group.phase not in ("", PodGroupPhase.PENDING)
-    if counts[TaskStatus.RUNNING] and waits:
+    ready = sum(counts[status] for status in READY)
+    lacks = ready < group.min_member and (counts[TaskStatus.PENDING] or scheduled < group.min_member)
+    # While pods may be about to be made nothing is said of them, but what was said stands.
+    if counts[TaskStatus.RUNNING] and (waits or (lacks and group.phase == PodGroupPhase.UNKNOWN)):
         return PodGroupPhase.UNKNOWN
     if scheduled and scheduled >= group.min_member:
         return PodGroupPhase.COMPLETED if scheduled == completed else PodGroupPhase.RUNNING

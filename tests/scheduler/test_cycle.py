@@ -578,6 +578,45 @@ def test_a_gang_that_lost_a_pod_and_cannot_place_another_is_unknown():
     assert world.status()["phase"] == "Running"
 
 
+@pytest.mark.shows("scheduler 5.1/Unknown")
+@pytest.mark.parametrize(
+    ("minimum", "others"),
+    [
+        pytest.param(2, [], id="its pod was not made again"),
+        pytest.param(2, [pod("g-1", cpu="9")], id="no room"),
+        pytest.param(2, [pod("g-1", schedulingGates=[{"name": "x"}])], id="a gate"),
+        pytest.param(3, [pod("g-1", phase="Failed", node="n1")], id="one has failed"),
+        pytest.param(
+            2,
+            [pod("g-1", phase="Failed", node="n1"), pod("g-2", schedulingGates=[{"name": "x"}])],
+            id="one has failed, and the next has a gate",
+        ),
+    ],
+)
+def test_what_is_unknown_stays_so_and_is_written_once(minimum, others):
+    world = World(node("n1"), queue(), group(minimum=minimum, phase="Running"))
+    world.put(pod("g-0", phase="Running", node="n1"), *others)
+    world.cycle()
+    world.cycle(seconds=11)
+    written = world.writes
+    for _ in range(40):
+        assert world.status()["phase"] == "Unknown"
+        world.cycle(seconds=3)
+    assert world.writes == written
+
+
+def test_what_is_unknown_is_over_when_nobody_runs():
+    world = World(
+        node("n1"), queue(), group(minimum=2, phase="Running"), pod("g-0", phase="Running", node="n1")
+    )
+    world.cycle()
+    world.cycle(seconds=11)
+    assert world.status()["phase"] == "Unknown"
+    world.put(pod("g-0", phase="Failed", node="n1"))
+    world.cycle(seconds=3)
+    assert world.status()["phase"] == "Inqueue"
+
+
 @pytest.mark.shows(
     "scheduler 2.1/Inqueue", "scheduler 5.1/back to Pending", "coscheduling 3/some run", "scheduler 11/16"
 )
