@@ -4,7 +4,7 @@ Rules: reference/volcano-scheduler §1.4 (sub-jobs), §2.2 (allocateForJob), §3
 
 * A gang with a topology is tried in one HyperNode after the other, of the lowest tier first. In a tier the one comes first that
   is fullest with it, then the one that has more of its pods, then the first by name. One without room for each step by itself
-  is not tried. Where the topology is a wish, or names no highest tier, all nodes together come last.
+  is not tried. Where the topology is a wish, or names no highest tier or one above all HyperNodes, all nodes together come last.
 * Pods that have nodes already bind the choice: only HyperNodes that have all of these nodes are tried.
 * A part is tried in the same way, among the nodes that are left to its gang. It gets all that it needs or nothing.
 * Parts that must start are first, then the steps of the minimum: a pod of a part that does not run brings its part along.
@@ -118,7 +118,7 @@ def places(
         for domain in _in_order(placer, attempt, hyper_nodes, tier, standing, needs, bins, root):
             mask = hyper_nodes.mask(domain)
             yield mask if root is None else mask & root
-    if not topology.is_bound:
+    if not hyper_nodes.binds(topology):
         yield root
 
 

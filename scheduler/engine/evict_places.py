@@ -73,7 +73,7 @@ class Places:
                 nodes = mask if root is None else mask & root
                 found.append(Place(int(levels[place]), int(short[place]), height, tier.first + place, nodes))
         found.sort(key=lambda each: each[:4])
-        if not topology.is_bound:
+        if not hyper_nodes.binds(topology):
             found.append(Place(LEVELS + 1, 0, len(hyper_nodes.tiers), len(hyper_nodes.named), root))
         return found
 

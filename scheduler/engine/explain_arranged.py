@@ -40,7 +40,7 @@ def explain_arranged(placer: Placer, gang: Gang, names: Names, *, needed: int) -
     placer.undo(plain, attempt)
     nodes = len(names.nodes)
     topology, hyper_nodes = gang.topology, placer.cluster.hyper_nodes
-    if topology is None or not topology.is_bound or hyper_nodes is None:
+    if topology is None or hyper_nodes is None or not hyper_nodes.binds(topology):
         return _of_parts(placer, gang, None, needed, nodes)
     about = _asked(topology, hyper_nodes)
     best = _best(placer, gang, topology, hyper_nodes)
@@ -76,7 +76,7 @@ def explain_arranged_rest(
     part = None if number is None else gang.parts[number]
     hyper_nodes = placer.cluster.hyper_nodes
     topology = gang.topology
-    if part is not None and (topology is None or not topology.is_bound):
+    if part is not None and (topology is None or hyper_nodes is None or not hyper_nodes.binds(topology)):
         topology = part.topology
     found = {
         "started": True,
@@ -166,7 +166,7 @@ def _of_parts(placer: Placer, gang: Gang, root: NodeSet | None, needed: int, nod
     topology = next((part.topology for part in parts if part.topology is not None), None)
     about = (
         _asked(topology, hyper_nodes)
-        if topology is not None and topology.is_bound and hyper_nodes is not None
+        if topology is not None and hyper_nodes is not None and hyper_nodes.binds(topology)
         else Arrangement()
     )
     return Cause(

@@ -37,14 +37,9 @@ class Topology:
     name: str = ""
     on: tuple[str, ...] = ()
 
-    @property
-    def is_bound(self) -> bool:
-        """Whether pods wait rather than span more than some tier; without a highest one all nodes together will do."""
-        return self.is_hard and (self.highest is not None or bool(self.name))
-
 
 class Named(NamedTuple):
-    """A HyperNode with the indices of its nodes, ascending; there is at least one."""
+    """A HyperNode with the indices of its nodes, ascending."""
 
     name: str
     tier: int
@@ -68,17 +63,27 @@ class Tier:
 
 
 class HyperNodes:
-    """All domains, of a cluster with nodes of these names."""
+    """All domains, of a cluster with nodes of these names. The whole cluster is one tier above the highest one that is written."""
 
     def __init__(self, named: Iterable[Named], nodes: Sequence[str]) -> None:
-        self.named = sorted(named, key=lambda each: (each.tier, each.name))
+        """Of HyperNodes without nodes only the tier counts."""
+        written = sorted(named, key=lambda each: (each.tier, each.name))
+        self.named = [each for each in written if each.nodes]
+        self._whole = written[-1].tier + 1 if written else 1
         self._names, self.size = nodes, len(nodes)
         self._index: Mapping[str, int] | None = None
         self.tiers = [self._tier(tier) for tier in sorted({each.tier for each in self.named})]
 
+    def binds(self, topology: Topology) -> bool:
+        """Tell whether pods wait rather than be on any nodes: where a highest tier is named below that of the whole cluster."""
+        if not topology.is_hard or (topology.highest is None and not topology.name):
+            return False
+        highest = self.highest(topology)
+        return highest is None or highest < self._whole
+
     def up_to(self, topology: Topology) -> list[Tier]:
-        """Return the tiers that pods may span, the lowest first; all where it is but a wish."""
-        if not topology.is_bound:
+        """Return the tiers that pods may span, the lowest first; all where any nodes will do."""
+        if not self.binds(topology):
             return self.tiers
         highest = self.highest(topology)
         return [tier for tier in self.tiers if highest is not None and tier.tier <= highest]

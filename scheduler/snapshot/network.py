@@ -20,7 +20,6 @@ def hyper_nodes_of(written: Mapping[str, HyperNode], nodes: Mapping[str, Mapping
         (
             Named(each.name, each.tier, each.tier_name, sorted(numbers[name] for name in each.nodes))
             for each in topology.domains(written, nodes)
-            if each.nodes
         ),
         list(nodes),
     )

@@ -130,7 +130,8 @@ class Slow:
         if topology.name:
             tiers = [tier for tier, _, tier_name, _ in self.hyper_nodes if tier_name == topology.name]
             highest = max(tiers, default=-1)
-        bound = topology.is_hard and highest is not None
+        whole = max((tier for tier, *_ in self.hyper_nodes), default=0) + 1
+        bound = topology.is_hard and highest is not None and highest < whole
         there = {self.names.index(name) for name in topology.on if name in self.names}
         there |= {node for some in bins for node in self.nodes[some]}
         found = [

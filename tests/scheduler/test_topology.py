@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kube import resources
 from kube.topology import ALLOCATED
-from tests.scheduler.world import World, configuration, group, node, pod, queue
+from tests.scheduler.world import World, configuration, group, node, pod, priority_class, queue
 
 
 def hyper_node(name, tier, *members, tier_name=""):
@@ -171,6 +171,66 @@ def test_pods_that_run_say_where_the_others_go():
     assert len(placed(world)) == 4
 
 
+def without_the_row():
+    return [each for each in cluster() if each[1]["metadata"]["name"] != "row"]
+
+
+def without_hyper_nodes():
+    return [each for each in cluster() if each[0] is not resources.HYPER_NODES]
+
+
+@pytest.mark.shows("scheduler 3.12/hard", "scheduler 2.2/hard topology")
+@pytest.mark.parametrize(
+    ("objects", "highest", "size", "found"),
+    [
+        pytest.param(without_the_row(), 2, 18, {"a", "b", "z"}, id="one tier above the highest"),
+        pytest.param(without_the_row(), 7, 18, {"a", "b", "z"}, id="far above it"),
+        pytest.param(without_the_row(), 2, 8, {"a"}, id="one HyperNode will do"),
+        pytest.param(cluster(), 3, 18, {"a", "b", "z"}, id="with a row"),
+        pytest.param(cluster(), 2, 18, set(), id="no higher than the row"),
+        pytest.param(without_hyper_nodes(), 1, 18, {"a", "b", "z"}, id="no HyperNode at all"),
+        pytest.param(without_hyper_nodes(), 0, 1, set(), id="below the whole cluster"),
+    ],
+)
+def test_a_tier_above_all_hyper_nodes_is_the_whole_cluster(objects, highest, size, found):
+    world = World(*objects, group(minimum=size, **close(highestTierAllowed=highest)), *pods(size))
+    world.cycle()
+    assert racks(world) == found
+
+
+@pytest.mark.parametrize("policy", ["group", "sub-group"])
+def test_a_missing_pod_comes_to_the_others_wherever_they_are_where_the_whole_cluster_will_do(policy):
+    topology = close(highestTierAllowed=2)
+    parts = [{"name": "all", "subGroupSize": 3, "labelSelector": {"matchLabels": {"part": "x"}}, **topology}]
+    asked = topology if policy == "group" else {"subGroupPolicy": parts}
+    world = World(
+        *without_the_row(),
+        group(minimum=3, phase="Running", **asked),
+        pod("g-0", node="a0", phase="Running", labels={"part": "x"}),
+        pod("g-1", node="b0", phase="Running", labels={"part": "x"}),
+        *pods(1, first=2, labels={"part": "x"}),
+    )
+    world.cycle()
+    assert len(placed(world)) == 3
+    assert world.status()["phase"] == "Running"
+
+
+def test_others_are_evicted_wherever_they_are_where_the_whole_cluster_will_do():
+    low = [
+        pod(f"low-{name}", "low", "4", node=name, phase="Running") for name in ("a0", "a1", "b0", "b1", "z0")
+    ]
+    world = World(
+        *without_the_row(),
+        priority_class("high", 9),
+        group("low", 1, phase="Running"),
+        *low,
+        group(minimum=3, priorityClassName="high", **close(highestTierAllowed=2)),
+        *pods(3, cpu="4"),
+    )
+    world.cycle()
+    assert len(world.going()) == 3
+
+
 def test_pods_that_are_too_far_apart_already_keep_the_others_waiting():
     world = World(
         *cluster(),
@@ -202,8 +262,11 @@ def test_pods_beyond_the_minimum_go_up_a_tier_when_theirs_is_full_and_stay_withi
 
 
 def test_hyper_nodes_that_come_let_in_who_waits_for_them():
+    """Also one without nodes says that there are racks, so that the whole cluster is none."""
     bare = [each for each in cluster() if each[0] is not resources.HYPER_NODES]
-    world = World(*bare, group(minimum=2, **close(highestTierAllowed=1)), *pods(2))
+    world = World(
+        *bare, hyper_node("rack-c", 1, rack("c")), group(minimum=2, **close(highestTierAllowed=1)), *pods(2)
+    )
     world.cycle()
     assert placed(world) == {}
     world.put(hyper_node("rack-b", 1, rack("b")))
