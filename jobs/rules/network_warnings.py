@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from kube.topology import HyperNode
 
 
+WHOLE = 1
+"""The tier of the whole cluster where there is no HyperNode (`scheduler.engine.hyper_nodes`)."""
+
+
 class HyperNodesView(Protocol):
     """What may be asked about HyperNodes."""
 
@@ -44,8 +48,7 @@ def _missing(asked: dict[str, Any], hyper_nodes: list[HyperNode]) -> str:
         known = sorted({each.tier_name for each in hyper_nodes if each.tier_name})
         remedy = f"choose {' or '.join(known)}" if known else "give highestTierAllowed, or leave both out"
         return f"highestTierName: no HyperNode has the tier {name}, {wait}; {remedy}."
-    if highest is not None and all(each.tier > highest for each in hyper_nodes):
-        lowest = min((each.tier for each in hyper_nodes), default=None)
-        remedy = "leave it out" if lowest is None else f"set it to {lowest} or more"
-        return f"highestTierAllowed: no HyperNode has tier {highest} or a lower one, {wait}; {remedy}."
+    lowest = min((each.tier for each in hyper_nodes), default=WHOLE)
+    if highest is not None and highest < lowest:
+        return f"highestTierAllowed: no HyperNode has tier {highest} or a lower one, {wait}; set it to {lowest} or more."
     return ""

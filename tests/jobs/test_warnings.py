@@ -167,7 +167,7 @@ ODD = [
         "spec.tasks[0].template.spec.volumes[0].projected.sources[0].configMap.name", "no ConfigMap lost", id="missing source",
     ),
     pytest.param(
-        job(networkTopology={"highestTierAllowed": 1}), "spec.networkTopology.highestTierAllowed", "tier 1 or a lower one", id="no HyperNode",
+        job(networkTopology={"highestTierAllowed": 0}), "spec.networkTopology.highestTierAllowed", "tier 0 or a lower one, so the pods wait until there is one; set it to 1", id="no HyperNode",
     ),
     pytest.param(
         job(task(replicas=2, partitionPolicy={**PARTITIONS, "networkTopology": {"highestTierName": "rack"}})),
@@ -224,6 +224,7 @@ FINE = [
     pytest.param(noted("a", "b", near="a,b", apart="b", order="b,a"), id="tasks on one node"),
     pytest.param(job(networkTopology={"mode": "soft", "highestTierAllowed": 1}), id="a wish of the network"),
     pytest.param(job(networkTopology={"mode": "hard"}), id="any tier of the network"),
+    pytest.param(job(networkTopology={"highestTierAllowed": 1}), id="the whole cluster where there is no HyperNode"),
     pytest.param(policies(on("PodPending", timeout="10m")), id="PodPending with timeout"),
     pytest.param(policies(code(3), on("PodFailed")), id="exit code first"),
     pytest.param(
