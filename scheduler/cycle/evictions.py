@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.gone import Yields
     from scheduler.engine.overlap import Holders
+    from scheduler.engine.relations import NodeSet
     from scheduler.snapshot.records import Group
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -285,7 +286,9 @@ class Evictions:
         """
         if gang.account is None:
             return None
-        reclaim = Reclaim(gang.account, self._cluster.asked(gang), self._pods)
+        free = self._cluster.free[self._open_nodes(gang)]
+        idle = np.maximum(free, 0).sum(axis=0).tolist()
+        reclaim = Reclaim(gang.account, self._cluster.asked(gang), self._pods, idle)
         if not reclaim:
             return None
         queues = self._snapshot.queues
@@ -361,11 +364,15 @@ class Evictions:
         )
         if is_above or cluster.has_rules(gang):
             return None
-        is_open = np.zeros(len(cluster.free), dtype=bool)
-        for number in {some.pod_class for some in gang.bins}:
-            is_open |= cluster.classes[number].verdicts == 0
         names = self._snapshot.nodes.names()
-        return frozenset(names[node] for node in np.flatnonzero(is_open).tolist())
+        return frozenset(names[node] for node in np.flatnonzero(self._open_nodes(gang)).tolist())
+
+    def _open_nodes(self, gang: Gang) -> NodeSet:
+        """Return the nodes that some pods of a gang may use."""
+        is_open = np.zeros(len(self._cluster.free), dtype=bool)
+        for number in {some.pod_class for some in gang.bins}:
+            is_open |= self._cluster.classes[number].verdicts == 0
+        return is_open
 
     def _victims(
         self, action: Action, drawn: Source | None, gang: Gang, going: list[Going], kept: KeptBack

@@ -48,7 +48,10 @@ class History(World):
         if job.is_close:
             spec["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
         self.put(group(job.name, job.minimum, **spec))
-        self.put(*(pod(name, job.name, str(job.cpu)) for name in job.pods))
+        self.put(*(self.made(name, job) for name in job.pods))
+
+    def made(self, name, job):
+        return pod(name, job.name, str(job.cpu))
 
     def step(self):
         """A cycle; what is due to be gone goes, and is made again."""
@@ -66,7 +69,7 @@ class History(World):
             del self.due[name]
             job = self.jobs[name.rpartition("-")[0]]
             self.gone(name)
-            self.put(pod(name, job.name, str(job.cpu)))
+            self.put(self.made(name, job))
 
     def running(self):
         """Return how many pods of each job run that were not asked to end."""
@@ -114,13 +117,13 @@ class History(World):
             if self.deserved:
                 asked = beneficiary.minimum * beneficiary.cpu
                 assert self.used(beneficiary.where) + asked <= self.deserved[beneficiary.where]
-                self.judge_part(victim.where, beneficiary.where)
+                self.judge_part(victim.where)
             return
         assert victim.where == beneficiary.where
         assert PRIORITIES.index(victim.priority) < PRIORITIES.index(beneficiary.priority)
 
-    def judge_part(self, giving, taking):
-        """A queue gives of what it deserves at most with the last pod or gang, and is left less short than the other one is."""
+    def judge_part(self, giving):
+        """A queue gives of what it deserves at most with the last pod or gang."""
         part, left = self.deserved[giving], self.used(giving) + self.kept(giving)
         if left < part:
             gone = Counter(each.pod.group.partition("/")[2] for each in self.evicted)
@@ -128,7 +131,6 @@ class History(World):
                 self.jobs[name].cpu * pods for name, pods in gone.items() if self.jobs[name].where == giving
             )
             assert left + largest > part
-            assert (part - left) / part < 1 - self.used(taking) / self.deserved[taking]
 
     def settle(self):
         """Go on until nothing moves; who had others evicted runs then, unless somebody more urgent took the room.

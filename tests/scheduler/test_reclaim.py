@@ -60,20 +60,19 @@ HALVES = (queue("a"), queue("b"))
         pytest.param(
             [queue("a", reclaimable=False), queue("b"), *runs("a", 8), *asks("b", 4)], 0, id="not reclaimable"
         ),
-        pytest.param(
-            [*HALVES, *runs("a", 8, minimum=8), *asks("b", 4)], 0, id="a gang would leave too little"
-        ),
-        pytest.param(
-            [*HALVES, *runs("a", 2, cpu="3"), *asks("b", 4)],
-            1,
-            id="the last one leaves it less short than the other is",
-        ),
+        pytest.param([*HALVES, *runs("a", 8, minimum=8), *asks("b", 4)], 8, id="a gang that is all it has"),
+        pytest.param([*HALVES, *runs("a", 2, cpu="3"), *asks("b", 4)], 1, id="its last one"),
         pytest.param(
             [*HALVES, *runs("a", 2, cpu="3"), *runs("b", 2), *asks("b", 1)],
-            0,
-            id="it would be as short as the other is",
+            1,
+            id="its last one, though it is shorter than the other one then",
         ),
-        pytest.param([*HALVES, *runs("a", 1, cpu="8"), *asks("b", 4)], 0, id="it would be left with nothing"),
+        pytest.param([*HALVES, *runs("a", 1, cpu="8"), *asks("b", 4)], 1, id="a pod that is all it has"),
+        pytest.param(
+            [*HALVES, *runs("a", 1, cpu="4"), *runs("b", 1, cpu="1"), *asks("b", 4, name="more")],
+            0,
+            id="nothing of what it deserves",
+        ),
         pytest.param(
             [
                 *HALVES,
@@ -225,6 +224,53 @@ def test_reclaim_comes_before_preempt():
     )
     here.cycle()
     assert [name.split("-")[1] for name in here.going()] == ["a"]
+
+
+GPU = "nvidia.com/gpu"
+
+
+def deserves(name, cpu, gpus):
+    return queue(name, deserved={"cpu": str(cpu), GPU: str(gpus)})
+
+
+def with_gpu(where, cpu, *, runs_on=""):
+    """A group of one pod that has a GPU, or waits for one."""
+    name = f"{'run' if runs_on else 'ask'}-{where}-gpu"
+    spec = {"phase": "Running", "node": runs_on} if runs_on else {}
+    return [
+        group(name, queue=where, phase="Running" if runs_on else "Inqueue"),
+        pod(f"{name}-0", name, str(cpu), requests={GPU: "1"}, **spec),
+    ]
+
+
+@pytest.mark.shows("scheduler 2.5/for whom")
+@pytest.mark.parametrize(
+    ("objects", "going"),
+    [
+        pytest.param([*with_gpu("a", 1, runs_on="n1")], ["run-a-gpu-0"], id="what it goes beyond lies idle"),
+        pytest.param(
+            [*with_gpu("a", 1, runs_on="n1"), *runs("a", 3)],
+            ["run-a-gpu-0"],
+            id="nobody goes for it who has no GPU",
+        ),
+        pytest.param([*with_gpu("a", 1, runs_on="n1"), *runs("a", 4)], [], id="it would have to be taken"),
+        pytest.param(
+            [*with_gpu("a", 6, runs_on="n1")], [], id="only who has the GPU has it, and he deserves it"
+        ),
+        pytest.param([*with_gpu("b", 1, runs_on="n1")], [], id="it has its GPU"),
+    ],
+)
+def test_what_lies_idle_needs_nobodys_leave(objects, going):
+    """The queue deserves the one GPU and a CPU, and asks for it with 4 of 8."""
+    here = World(
+        node("n1", cpu="8", pods=99, **{GPU: "1"}),
+        deserves("a", 7, 0),
+        deserves("b", 1, 1),
+        *objects,
+        *with_gpu("b", 4),
+    )
+    here.cycle()
+    assert here.going() == going
 
 
 @pytest.mark.shows("scheduler 2.5/not listed")
