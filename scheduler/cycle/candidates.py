@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Going = tuple[Group, tuple[Pod, ...]]
     """A group, and pods of it that go together."""
 
-    Ranked = Iterable[tuple[tuple[int, ...], Group]]
+    Ranked = Iterable[tuple[tuple[float, ...], Group]]
     """Groups, each with what decides whose pods go first: the least."""
 
 

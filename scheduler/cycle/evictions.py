@@ -282,7 +282,8 @@ class Evictions:
     def _reclaim(self, group: Group, gang: Gang) -> Source | None:
         """Return the groups of queues that have more than they deserve; None where the queue may take nothing from any.
 
-        Queues that share most with its own come first, then those of lower priority, then those that have most of what they deserve.
+        Queues that share most with its own come first, then those of lower priority, then those that have most of what they deserve;
+        of equal ones the groups of lower priority.
         """
         if gang.account is None:
             return None
@@ -292,16 +293,15 @@ class Evictions:
         if not reclaim:
             return None
         queues = self._snapshot.queues
-        givers = sorted(
-            (-reclaim.nearness(account), queues[name].priority, -account.share(), name)
+        ranks = {
+            name: (-reclaim.nearness(account), queues[name].priority, -account.share())
             for name, account in self._accounts.items()
             if name in self._giving and reclaim.may_have_to_give(account)
-        )
-        if not givers:
+        }
+        if not ranks:
             return None
-        ranks = {giver[-1]: number for number, giver in enumerate(givers)}
         others = (
-            ((ranks[other.queue], self._snapshot.priority_of(other.priority_class)), other)
+            ((*ranks[other.queue], self._snapshot.priority_of(other.priority_class)), other)
             for other in self._holding()
             if other.queue in ranks
         )

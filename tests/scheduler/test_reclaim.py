@@ -273,6 +273,37 @@ def test_what_lies_idle_needs_nobodys_leave(objects, going):
     assert here.going() == going
 
 
+@pytest.mark.shows("scheduler 1.10/victims", "scheduler 3.6/victims' order")
+@pytest.mark.parametrize(
+    ("first", "second", "going"),
+    [
+        pytest.param(
+            {}, {"priorityClassName": "low"}, ["run-b-0"], id="of lower priority, the second by name"
+        ),
+        pytest.param(
+            {"priorityClassName": "low"}, {}, ["run-a-0"], id="of lower priority, the first by name"
+        ),
+        pytest.param({"created": OLD}, {"created": NEW}, ["run-b-0"], id="younger, the second by name"),
+        pytest.param({"created": NEW}, {"created": OLD}, ["run-a-0"], id="younger, the first by name"),
+    ],
+)
+def test_of_equal_queues_that_one_gives_where_least_is_lost(first, second, going):
+    queues = (queue(name, deserved={"cpu": "2"}) for name in "abc")
+    low = priority_class("low", -1)
+    here = world(
+        *queues, low, *runs("a", 1, cpu="4", **first), *runs("b", 1, cpu="4", **second), *asks("c", 2)
+    )
+    here.cycle()
+    assert here.going() == going
+
+
+def test_of_equal_queues_that_one_gives_of_which_fewer_pods_go():
+    queues = (queue(name, deserved={"cpu": "2"}) for name in "abc")
+    here = world(*queues, *runs("a", 4, minimum=4), *runs("b", 1, cpu="4"), *asks("c", 2))
+    here.cycle()
+    assert here.going() == ["run-b-0"]
+
+
 @pytest.mark.shows("scheduler 2.5/not listed")
 @pytest.mark.parametrize("action", [Action.RECLAIM, Action.PREEMPT])
 def test_action_that_is_not_configured_is_not_taken(action):
