@@ -81,12 +81,15 @@ volcano-programs: ## Build Volcano's own programs of the checkout VOLCANO=path, 
 # Waits of three minutes and more are cut to one: a spec that cannot pass here would wait for ten.
 VOLCANO_SUITES := vcctl jobp jobseq schedulingbase schedulingaction schedulinggates cronjob admission
 VOLCANO_WAITS := test/e2e/util/util.go
+VOLCANO_CONFIGURES := test/e2e/util/configmap.go
 
 .PHONY: volcano-e2e
 volcano-e2e: .venv/dev $(KUBERNETES) volcano-programs ## Run Volcano's own end-to-end suites of the checkout VOLCANO=path against this system (an hour)
 	@mkdir -p .cache/volcano-e2e
 	@sed -E 's/(Three|Five|Ten)Minute( *)= [0-9]+ \* time.Minute/\1Minute\2= time.Minute/' "$(VOLCANO)/$(VOLCANO_WAITS)" > .cache/volcano-e2e/util.go
-	@printf '{"Replace": {"%s": "%s"}}' "$$(cd "$(VOLCANO)" && pwd)/$(VOLCANO_WAITS)" "$(CURDIR)/.cache/volcano-e2e/util.go" > .cache/volcano-e2e/overlay.json
+	@sed -E 's/(Name: *)name,/\1"volcano-scheduler-configmap",/; s/volcano-scheduler-ci\.conf/volcano-scheduler.conf/' "$(VOLCANO)/$(VOLCANO_CONFIGURES)" > .cache/volcano-e2e/configmap.go
+	@cp "$(VOLCANO)/installer/helm/chart/volcano/config/volcano-scheduler-ci.conf" .cache/volcano-e2e/
+	@printf '{"Replace": {"%s": "%s", "%s": "%s"}}' "$$(cd "$(VOLCANO)" && pwd)/$(VOLCANO_WAITS)" "$(CURDIR)/.cache/volcano-e2e/util.go" "$$(cd "$(VOLCANO)" && pwd)/$(VOLCANO_CONFIGURES)" "$(CURDIR)/.cache/volcano-e2e/configmap.go" > .cache/volcano-e2e/overlay.json
 	@for suite in $(VOLCANO_SUITES); do echo "• building $$suite (the first time some minutes)"; \
 	  (cd "$(VOLCANO)" && CGO_ENABLED=0 nice go test -c -trimpath -ldflags "-s -w" -overlay "$(CURDIR)/.cache/volcano-e2e/overlay.json" -o "$(CURDIR)/.cache/volcano-e2e/$$suite.test" ./test/e2e/$$suite) || exit 1; done
 	@git -C "$(VOLCANO)" rev-parse --short=12 HEAD > .cache/volcano-e2e/commit

@@ -6,11 +6,11 @@ import contextlib
 from pathlib import Path
 
 from cluster.remote.webhooks import hooks
+from kube import scheduler_configuration
 from tests.kubernetes import world
 from tests.kubernetes.harness import DEPLOY, Kubernetes
 from tests.kubernetes.test_deploy import ACCOUNT, NAMESPACE
-from tests.kubernetes.volcano import NAMESPACE as VOLCANO_NAMESPACE
-from tests.kubernetes.volcano import Volcano, installed
+from tests.kubernetes.volcano import Volcano
 from tests.kubernetes.webhooks import CONFIGURATIONS
 from tests.ports import free_port
 from tests.waiting import until
@@ -20,11 +20,11 @@ NODES, AMOUNTS = 4, {"cpu": "4", "memory": "16Gi"}
 
 
 @contextlib.contextmanager
-def ready(folder):
-    """Have a cluster on which a system of ours works and is asked as webhook, with the rights that deploy/kubernetes gives it."""
+def ready(folder, configuration):
+    """Have a cluster on which a system of ours works, configured so, and is asked as webhook, with the rights that deploy/kubernetes gives it."""
     with Kubernetes(folder / "kubernetes", nodes=NODES, amounts=AMOUNTS, stages=STAGES) as cluster:
         Volcano(cluster).install()
-        cluster.apply(_configuration())
+        cluster.apply(_configuration(configuration))
         cluster.kubectl("apply", "-k", DEPLOY / "in-place")
         cluster.kubectl("delete", "deployment", ACCOUNT, "-n", NAMESPACE)
         config = cluster.account_kubeconfig(NAMESPACE, ACCOUNT)
@@ -41,16 +41,13 @@ def ready(folder):
     cluster.assert_gone()
 
 
-def _configuration():
-    """Return the configuration that specs change before they try a plugin or an action; nothing here reads it."""
-    (text,) = next(each for each in installed() if each["metadata"]["name"] == "volcano-scheduler-configmap")[
-        "data"
-    ].values()
+def _configuration(text):
+    """Return the configuration with which Volcano's suites run, under the name that the scheduler reads; the suites are built to change that one."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "integration-scheduler-configmap", "namespace": VOLCANO_NAMESPACE},
-        "data": {"volcano-scheduler-ci.conf": text},
+        "metadata": {"name": scheduler_configuration.NAME, "namespace": scheduler_configuration.NAMESPACE},
+        "data": {scheduler_configuration.KEY: text},
     }
 
 
