@@ -96,14 +96,18 @@ class Gate:
         self._all.take(claim)
 
     def is_deserved(self, queue: str, wanted: Minimum) -> bool:
-        """Tell whether a queue deserves a minimum beside all that is held or may still be taken in it."""
+        """Tell whether a queue deserves a minimum beside all that is held or may still be taken in it, but for what lies idle."""
         account = self.account(queue)
+        root, size = account.line[-1], self._cluster.size
+
+        def has(column: int, amount: int) -> bool:
+            is_within = account.used[column] + amount <= min(
+                account.deserved[column], account.ceiling[column]
+            )
+            return is_within or amount <= min(account.room(column), size[column] - root.held[column])
+
         columns = [(self._cluster.columns.get(name), amount) for name, amount in wanted]
-        return all(
-            column is not None
-            and account.used[column] + amount <= min(account.deserved[column], account.ceiling[column])
-            for column, amount in columns
-        )
+        return all(column is not None and has(column, amount) for column, amount in columns)
 
 
 class _Level:

@@ -364,6 +364,34 @@ def test_who_may_reclaim_is_let_in_though_the_cluster_is_full(objects, enters):
     assert (here.status("new")["phase"] == "Inqueue") == enters
 
 
+@pytest.mark.shows("scheduler 2.5/entry")
+@pytest.mark.parametrize(
+    ("cpu", "others", "enters"),
+    [
+        pytest.param(1, [], True, id="what its queue deserves"),
+        pytest.param(7, [], True, id="more of what lies idle"),
+        pytest.param(8, [], False, id="more than lies idle"),
+        pytest.param(4, [*runs("a", 4)], False, id="others have it"),
+    ],
+)
+def test_who_may_reclaim_is_let_in_with_more_of_what_lies_idle(cpu, others, enters):
+    """Its queue deserves the one GPU, which another has with a CPU, and one of 8 CPUs."""
+    here = World(
+        node("n1", cpu="8", pods=99, **{GPU: "1"}),
+        deserves("a", 7, 0),
+        deserves("b", 1, 1),
+        *with_gpu("a", 1, runs_on="n1"),
+        *others,
+        group("new", 1, queue="b", phase="Pending", minResources={"cpu": str(cpu), GPU: "1"}),
+    )
+    here.cycle()
+    assert (here.status("new")["phase"] == "Inqueue") == enters
+    if enters:
+        here.put(pod("new-0", "new", str(cpu), requests={GPU: "1"}))
+        here.cycle()
+        assert here.going() == ["run-a-gpu-0"]
+
+
 @pytest.mark.shows("scheduler 2.5/not listed")
 def test_without_reclaim_a_full_cluster_lets_nobody_in():
     here = world(*HALVES, *runs("a", 8), outside("b", 4))
