@@ -767,7 +767,7 @@ SETTLED = {
     .pod("a", group="g", node="n", phase="Running")
     .pod("b", group="g", status={"conditions": [{"type": "PodScheduled", "status": "False", "message": NO_ROOM}]}),
     "room that is guaranteed to others": lambda: outside().queue("vip", guarantee={"cpu": "3"}),
-    "room above a queue that is full": lambda: outside(queue="q").queue("above", capability={"cpu": "1"}).queue(parent="above", pending=1),
+    "room above a queue that is full": lambda: outside(queue="q").queue("above", capability={"cpu": "1"}, pending=1).queue(parent="above", pending=1),
     "room on nodes that is too little for one pod": lambda: outside(cpu="6"),
     "room that is kept": lambda: patient().group("h", **FOR_ROOM).pod("h0", group="h", cpu="4"),
     "room that is kept on one node and guaranteed on the other": lambda: patient().queue("vip", guarantee={"cpu": "2"})
