@@ -157,7 +157,11 @@ class _Draft:
             span = PodSpan(pod=pod, created=created)
         removed = change.at if change.verb == "DELETED" else None
         pods[change.uid] = replace(
-            span, pod=_slim(pod), removed=removed, stretches=stretches_after(span.stretches, pod)
+            span,
+            pod=_slim(pod),
+            asked=_asked(pods.get(change.uid), pod, change),
+            removed=removed,
+            stretches=stretches_after(span.stretches, pod),
         )
 
     def _run_at(self, revision: int) -> int:
@@ -206,6 +210,16 @@ def _shown(status: ContainerStatus) -> list[Stretch]:
         elif state.running and (started := moment(state.running.started_at)) is not None:
             found.append(Stretch(container=status.name, started=started))
     return found
+
+
+def _asked(before: PodSpan | None, pod: Pod, change: Change) -> int | None:
+    """Return when a pod was asked to end before it had; one that had ended by itself is only tidied away."""
+    if before is None:
+        return change.at if pod.is_stopped else None
+    is_asked = bool(pod.metadata.deletion_timestamp) or change.verb == "DELETED"
+    if before.asked is not None or not is_asked or before.pod.is_ended:
+        return before.asked
+    return change.at
 
 
 def _slim(pod: Pod) -> Pod:

@@ -33,11 +33,12 @@ class Stretch(View):
 class PodSpan(View):
     """A pod as it last was, when it was made and removed (ms; None while it is there), and what its containers ran.
 
-    `stretches` are in the order of their starts: the first, and the newest of the others.
+    `asked` is when somebody asked it to end while it had not (ms): how it ended then says nothing of it. `stretches` are in the order of their starts: the first, and the newest of the others.
     """
 
     pod: Pod
     created: int
+    asked: int | None = None
     removed: int | None = None
     stretches: list[Stretch] = []
 
@@ -61,6 +62,11 @@ class Run(View):
     reason: str = ""
     message: str = ""
     pods: dict[str, PodSpan] = {}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all of its pods have ended or are gone."""
+        return all(span.removed is not None or span.pod.is_ended for span in self.pods.values())
 
 
 class Told(View):
@@ -86,8 +92,12 @@ class History(View):
     @property
     def is_settled(self) -> bool:
         """Whether all pods have ended or are gone, so that nothing more can be told."""
-        spans = (span for run in self.runs for span in run.pods.values())
-        return all(span.removed is not None or span.pod.is_ended for span in spans)
+        return all(run.is_settled for run in self.runs)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all pods of the runs that something ended have ended or are gone."""
+        return all(run.is_settled for run in self.runs if run.phase)
 
 
 def events(history: History) -> dict[str, Event]:

@@ -32,6 +32,7 @@ class Metadata(View):
     uid: str = ""
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
@@ -258,6 +259,11 @@ class Pod(View):
         return self.status.phase in ENDED
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether the pod was asked to end before it had: only then is it given time for that (reference: api §2.4)."""
+        return bool(self.metadata.deletion_timestamp and self.metadata.deletion_grace_period_seconds)
+
+    @property
     def evicted(self) -> int | None:
         """When the pod was asked to end so that others get its room, or its node is left, in ms."""
         for condition in self.status.conditions:
@@ -297,17 +303,23 @@ class Pod(View):
         known = [time for time in times if time is not None]
         statuses = self.status.container_statuses
         has_waited = bool(statuses) and all(each.state.waiting is not None for each in statuses)
-        if not known and (has_waited or self.status.phase in ("", PodPhase.PENDING)):
+        if not known and (has_waited or self.status.phase not in (PodPhase.RUNNING, PodPhase.UNKNOWN)):
             return None
-        return min(known, default=None) or taken_on
+        return min(known, default=taken_on)
 
     @property
     def finished(self) -> int | None:
-        """When the last container ended, in ms; None while one may go on."""
+        """When the last container ended, in ms; None while one may go on.
+
+        Where that is not told, as of a pod that failed before a container began or with its node, it is the last change of its conditions.
+        """
         if not self.is_ended:
             return None
-        ends = [moment(each.finished_at) for each in self._ended()]
-        return max((end for end in ends if end is not None), default=None)
+        ends = [each.finished_at for each in self._ended()]
+        if not any(ends) or any(each.state.running for each in self.status.container_statuses):
+            ends += [each.last_transition_time for each in self.status.conditions]
+        known = [end for text in ends if (end := moment(text)) is not None]
+        return max(known, default=moment(self.status.start_time) or moment(self.metadata.creation_timestamp))
 
     @property
     def bad_exit_codes(self) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jobs.pages.reading import Job, Pod
     from kube.kinds.core import Event
 
-STOPPED = "Stopped"  # stands among the phases for pods that were removed before they had ended
+STOPPED = "Stopped"  # stands among the phases for pods that were asked to end, or removed, before they had
 EVICTED = "Evicted"  # and for those that were asked to end for others' sake
 MOST_BARS = 500
 # What is shown first where not all pods can be.
@@ -52,15 +52,18 @@ class Bar:
     started: int | None
     finished: int | None
     stretches: Sequence[Stretch] = ()  # what its containers ran, where some were started again
+    is_stopped: bool = False  # it was asked to end, and ended by that
 
     @property
     def state(self) -> str:
-        """waiting, starting, running, succeeded, failed, evicted, stopped (removed before it had ended) or unknown.
+        """waiting, starting, running, succeeded, failed, evicted, stopped (by us, before it had ended) or unknown.
 
-        How an evicted pod ended says nothing of it: it was told to.
+        How a pod ended that was evicted or stopped says nothing of it: it was told to.
         """
         if self.finished is not None and self.pod.evicted is not None:
             return "evicted"
+        if self.finished is not None and self.is_stopped:
+            return "stopped"
         if self.pod.is_ended:
             return self.pod.status.phase.lower()
         if self.finished is not None:
@@ -73,7 +76,7 @@ class Bar:
 
     @property
     def phase(self) -> str:
-        """The pod's phase; Evicted or Stopped when it was removed before it had ended."""
+        """The pod's phase; Evicted or Stopped of one that was asked to end before it had."""
         return {"stopped": STOPPED, "evicted": EVICTED}.get(self.state, self.pod.status.phase)
 
     @property
@@ -83,8 +86,9 @@ class Bar:
 
     @property
     def waited(self) -> int | None:
-        """How long the pod waited for its node, in ms."""
-        return None if self.scheduled is None else max(self.scheduled - self.created, 0)
+        """How long the pod waited for its node, which may never have come, in ms; None while it waits."""
+        until = self.scheduled if self.scheduled is not None else self.finished
+        return None if until is None else max(until - self.created, 0)
 
     @property
     def ran(self) -> int | None:
@@ -121,7 +125,14 @@ def marks_of(events: Sequence[Event]) -> list[Mark]:
     return sorted(found, key=lambda mark: mark.at)
 
 
-def bar_of(pod: Pod, created: int, stretches: Sequence[Stretch] = (), removed: int | None = None) -> Bar:
+def bar_of(
+    pod: Pod,
+    created: int,
+    stretches: Sequence[Stretch] = (),
+    removed: int | None = None,
+    *,
+    is_stopped: bool = False,
+) -> Bar:
     """Return the bar of a pod; times that run backwards are straightened.
 
     A pod that was removed has ended by then, whatever its status says.
@@ -137,12 +148,14 @@ def bar_of(pod: Pod, created: int, stretches: Sequence[Stretch] = (), removed: i
         scheduled = started if scheduled is None else scheduled
     if finished is not None:
         finished = max(finished, started or created)
-    return Bar(pod, created, scheduled, started, finished, stretches if len(stretches) > 1 else ())
+    several = stretches if len(stretches) > 1 else ()
+    return Bar(pod, created, scheduled, started, finished, several, is_stopped or pod.is_stopped)
 
 
 def bar_of_span(span: PodSpan) -> Bar:
     """Return the bar of a pod as a record tells of it."""
-    return bar_of(span.pod, span.created, span.stretches, span.removed)
+    is_stopped = span.asked is not None
+    return bar_of(span.pod, span.created, span.stretches, span.removed, is_stopped=is_stopped)
 
 
 def gang_met(job: Job, bars: Sequence[Bar]) -> int | None:

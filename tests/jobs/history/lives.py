@@ -86,10 +86,12 @@ class Life:
     def resume(self):
         return self.ask(Action.RESUME_JOB)
 
-    def bury(self):
-        """Let nodes end the pods that are to go."""
+    def bury(self, code=None):
+        """Let nodes end the pods that are to go; with a code they say first how their containers ended."""
         for pod in store.find(PODS):
             if pod.object["metadata"].get("deletionTimestamp"):
+                if code is not None and pod.object["status"]["phase"] == "Running":
+                    self.end(pod.name, code, began=self.now())
                 store.write(Delete(PODS, pod.namespace, pod.name, grace=0))
         self.jobs.settle()
         return self

@@ -123,6 +123,28 @@ def test_what_ended_a_run_is_said(life):
     assert [entry.phase for entry in found.phases] == ["Pending", "Running", "Failed"]
 
 
+@pytest.mark.parametrize(
+    ("happens", "is_asked"),
+    [
+        pytest.param(lambda one, began: one.suspend(), True, id="removed before it had ended"),
+        pytest.param(lambda one, began: one.ask(Action.ABORT_JOB).bury(143), True, id="ended by the signal"),
+        pytest.param(lambda one, began: one.ask(Action.ABORT_JOB).bury(0), True, id="ended well when asked"),
+        pytest.param(
+            lambda one, began: one.end("demo-main-0", 143, began=began).ask(Action.RESTART_JOB).bury(),
+            False,
+            id="failed by itself, then tidied away",
+        ),
+        pytest.param(lambda one, began: one.end("demo-main-0", 1, began=began), False, id="failed and stays"),
+    ],
+)
+def test_who_was_asked_to_end_is_told_from_who_ended(life, happens, is_asked):
+    one = ordinary(life).passes(5)
+    happens(one, one.now())
+    (run,) = fold(History(), told(one)).runs[:1]
+    (span,) = (span for span in run.pods.values() if span.pod.metadata.name == "demo-main-0")
+    assert (span.asked is not None) == is_asked
+
+
 LIVES = (completes, is_resumed, restarts, restarts_a_task, is_deleted)
 
 
