@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cluster.store import Stored
-    from jobs.history.record import History
+    from jobs.history.record import History, Phase
     from kube.resources import Resource
 
 
@@ -114,6 +114,16 @@ def up_to(revision: int, refs: Sequence[Ref]) -> dict[str, Record]:
     _tell_of_events(found)
     made = {uid: each.record(revision) for uid, each in found.items()}
     return {uid: record for uid, record in made.items() if record is not None}
+
+
+def phases(refs: Sequence[Ref]) -> dict[str, list[Phase]]:
+    """Return the phases that jobs came to, by uid; what else belongs to them is not looked at."""
+    old = records.by_uid(JOBS, [ref.uid for ref in refs])
+    found = {ref.uid: _Gathered(ref, old.get(ref.uid)) for ref in refs}
+    for change in _named(JOBS, found, lambda each: {each.ref.name}):
+        if change.uid in found:
+            found[change.uid].tell([change])
+    return {uid: each.history.phases for uid, each in found.items()}
 
 
 def _tell_of_jobs(found: dict[str, _Gathered]) -> None:

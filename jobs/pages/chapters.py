@@ -21,6 +21,8 @@ WAITS = {
 }
 CREATED, RESUMED, RESTARTED = "Created", "Resumed", "Restarted"
 DELETED = "Deleted"  # what ends the run of a job that is deleted while it runs
+# The phase of a run that is over although the job goes on; other phases are their own.
+_OVER: dict[str, str] = {JobPhase.RESTARTING: RESTARTED, JobPhase.ABORTING: JobPhase.ABORTED}
 # What ended a run, as people say it; other phases are their own word.
 _ENDS: dict[str, str] = {
     JobPhase.RESTARTING: "restarted",
@@ -73,6 +75,11 @@ class Chapter:
     def end(self) -> str:
         """What became of the run, as one word."""
         return _ENDS.get(self.phase, self.phase.lower()) if self.phase else "goes on"
+
+    @property
+    def over(self) -> str:
+        """The phase to show of the run once another goes on."""
+        return _OVER.get(self.phase, self.phase)
 
     @property
     def lasted(self) -> int | None:

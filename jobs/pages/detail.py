@@ -174,9 +174,53 @@ class Detail:
         return chosen[0] if chosen else self.chapters[-1]
 
     @property
+    def is_past(self) -> bool:
+        """Whether another run came after the one that is shown."""
+        return self.chapter is not self.chapters[-1]
+
+    @property
+    def phase(self) -> str:
+        """The phase of the job, or of the run that is shown once it is over."""
+        return self.chapter.over if self.is_past else progress.shown_phase(self.job, self.deleted)
+
+    @property
+    def gang(self) -> progress.Progress | None:
+        """How far the pods of the run that is shown have come; None where the reader may not see how far they had."""
+        if not self.is_past:
+            return progress.of_job(self.job, self.deleted, self.health)
+        return progress.of_past(self.tasks, self.job.spec.min_available) if self.sees.pods else None
+
+    @property
+    def ran(self) -> progress.Ran:
+        """How long the run that is shown has run."""
+        phases, times = self._phases, self.chapter.times
+        if not phases:
+            return progress.last_ran(progress.phases_of(self.job), self.deleted)
+        return progress.ran(phases, times.begun, times.ended)
+
+    @property
+    def _phases(self) -> list[tuple[str, int]]:
+        """What the job came to, and when (ms), where its status keeps the last of each alone."""
+        if self.deleted:
+            return [(each.phase, each.at) for each in self.told.phases]
+        if len(self.chapters) < 2 and not self.times_evicted and self.job.since(JobPhase.RESTARTING) is None:
+            return []
+        return past.phases([self.stored]).get(self.stored.uid, [])
+
+    @property
+    def times_evicted(self) -> int:
+        """How often pods were evicted from the run that is shown."""
+        here = self.chapters.index(self.chapter)
+        cycles = {each.at for each in self.evictions}
+        return sum(chapters.index_at(self.chapters, at) == here for at in cycles)
+
+    @property
     def shows_living(self) -> bool:
         """Whether the pods that are shown are those that there are."""
-        return self.chapter is self.chapters[-1] and (bool(self.counts) or not self.chapter.spans)
+        if self.is_past or not self.chapter.spans:
+            return not self.is_past
+        is_over = self.job.phase in progress.STOPPED
+        return bool(self.counts) and not (is_over and sum(self.counts.values()) < len(self.chapter.spans))
 
     @cached_property
     def told_bars(self) -> list[timeline.Bar]:
@@ -248,12 +292,13 @@ class Detail:
     def failures(self) -> list[Failure]:
         """How pods of the run that is shown failed."""
         if not self.shows_living:
-            found = [span.pod for span in self._spans]
-        elif self.reads_all:
-            found = [pod for _, pod in self.pods]
+            return [bar.pod.failure for bar in self.told_bars if bar.state == "failed"]
+        if self.reads_all:
+            found = self.pods
         else:
-            found = [pod for _, pod in pods.failed(self.stored)] if PodPhase.FAILED in self.counts else []
-        return [pod.failure for pod in found if pod.status.phase == PodPhase.FAILED and pod.evicted is None]
+            found = pods.failed(self.stored) if PodPhase.FAILED in self.counts else []
+        bars = (timeline.bar_of(pod, stored.created) for stored, pod in found)
+        return [bar.pod.failure for bar in bars if bar.state == "failed"]
 
     @property
     def simulated(self) -> int:
@@ -340,13 +385,14 @@ class Detail:
 
     def head_parts(self) -> dict[str, str]:
         """Return the phase with its gang, why pods failed or wait and the steps, and the runs."""
-        began, ended = progress.duration(self.job)
         context = {
             "job": self.job,
             "stored": self.stored,
             "deleted": self.deleted,
-            "kept": self.health.words,
-            "progress": progress.of_job(self.job, self.health),
+            "kept": () if self.is_past else self.health.words,
+            "phase": self.phase,
+            "now": self.job.phase if self.is_past else "",
+            "progress": self.gang,
             "base": urlencode(self.query),
             "otherwise": sum(len(each.failures) for each in self._causes[causes.MOST_CAUSES :]),
             "causes": [
@@ -365,8 +411,8 @@ class Detail:
             "chapter": self.chapter,
             "of": self.stored.uid if self.deleted else "",
             "kept_days": settings.JOB_HISTORY_DAYS,
-            "began": began,
-            "ran": None if began is None or ended is None else max(ended - began, 0),
+            "ran": self.ran,
+            "evicted": self.times_evicted,
             "simulated": self.simulated,
             "pods": self.total,
             "sweep": sweep_of(self.stored.object),
@@ -380,7 +426,7 @@ class Detail:
     @property
     def message(self) -> str:
         """What the controller says of a job that is over or about to be, without what stands beside it as causes."""
-        if self.job.phase in _UNDER_WAY:
+        if self.is_past or self.job.phase in _UNDER_WAY:
             return ""
         more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
         message = causes.without(self.job.status.state.message, causes.sentence(self.failures, more))

@@ -22,7 +22,7 @@ from kube import pod_health
 if TYPE_CHECKING:
     from cluster.store import Stored
     from jobs.pages.pods import Kept
-    from jobs.pages.progress import Progress
+    from jobs.pages.progress import Progress, Ran
     from kube.pod_health import Health
 
 UNTROUBLED = ("Running", "Completed")  # phases that need no reason in a list
@@ -35,11 +35,18 @@ def row_id(stored: Stored) -> str:
     return f"job-{stored.uid}"
 
 
-def row(stored: Stored, *, selectable: bool = False, deleted: int = 0, kept: Kept | None = None) -> str:
+def row(
+    stored: Stored,
+    *,
+    selectable: bool = False,
+    deleted: int = 0,
+    kept: Kept | None = None,
+    ran: Ran | None = None,
+) -> str:
     """Return a job's row; it depends on the job alone, so that it is the same for every reader.
 
     `deleted` is when the job was deleted, in ms, and 0 while it lives; `kept` is how many of its pods do not run
-    although they have their nodes.
+    although they have their nodes; `ran` how long its run has run, where the job's status does not say all of that.
     """
     job = stored.read(Job)
     health = pod_health.health(job.status.running, kept or {})
@@ -47,12 +54,12 @@ def row(stored: Stored, *, selectable: bool = False, deleted: int = 0, kept: Kep
         _tick(stored) if selectable else "",
         _name(stored, is_deleted=bool(deleted)),
         _brief(stored.namespace),
-        f"<td>{_phase(job.phase)}{_tags(deleted, health)}",
-        _gang(progress.of_job(job, health)),
+        f"<td>{_phase(progress.shown_phase(job, deleted))}{_tags(deleted, health)}",
+        _gang(progress.of_job(job, deleted, health)),
         _brief(job.spec.queue, "queue"),
         _brief(job.creator, "owner"),
         f"<td>{_moment(stored.created)}",
-        f"<td>{_ran(job)}",
+        f"<td>{_ran(ran or progress.last_ran(progress.phases_of(job), deleted))}",
         _why(job, health, is_deleted=bool(deleted)),
     ]
     # HTML lets the ends of cells and rows and the quotes around a word be left out: that is a sixth of a page of many rows.
@@ -107,13 +114,10 @@ def _moment(milliseconds: int) -> str:
     return f"<time>{datetime.fromtimestamp(milliseconds // 1000, UTC):%Y-%m-%d %H:%M:%SZ}</time>"
 
 
-def _ran(job: Job) -> str:
-    began, ended = progress.duration(job)
-    if began is None:
-        return "–"
-    if ended is not None:
-        return short_duration(max(ended - began, 0))
-    return _moment(began).replace("<time", "<time data-mode=since")
+def _ran(ran: Ran) -> str:
+    if ran.since is None:
+        return short_duration(ran.before)
+    return _moment(ran.since).replace("<time", "<time data-mode=since")
 
 
 def _why(job: Job, health: Health, *, is_deleted: bool) -> str:

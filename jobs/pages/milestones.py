@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MOST_CHANGES = 500  # of a pod group that are looked at: the scheduler counts its pods into it each second
 LAST = 5  # the index of the step that ends a run
-_NO_FAILURES = (JobPhase.COMPLETED, chapters.DELETED)
+# How a run ended by itself; whatever else ended it was asked for by a person or a policy, which is no failure.
+_ENDS: dict[str, str] = {JobPhase.COMPLETED: "done", JobPhase.FAILED: "failed"}
 _OPENINGS = {
     chapters.CREATED: "The job was accepted.",
     chapters.RESUMED: "The job was resumed after it had been suspended; it runs from the start.",
@@ -36,7 +37,7 @@ class Milestone:
     title: str
     at: int | None
     wait: int | None
-    state: str  # done, failed, current, todo
+    state: str  # done, failed, stopped, current, todo
     hint: str = ""
 
 
@@ -62,7 +63,7 @@ def steps(chapter: Chapter) -> list[Milestone]:
 
 def _state(index: int, reached: int, chapter: Chapter) -> str:
     if index <= reached:
-        return "failed" if index == LAST and chapter.phase not in _NO_FAILURES else "done"
+        return _ENDS.get(chapter.phase, "stopped") if index == LAST else "done"
     # Steps that were left out on the way to the end are not waited for.
     return "current" if index == reached + 1 and not chapter.phase else "todo"
 

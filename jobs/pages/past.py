@@ -8,6 +8,7 @@ from cluster.store import Stored, log, records, store
 from jobs.history import fold, gather, record
 from jobs.history.gather import Ref
 from jobs.history.record import History, PodSpan
+from jobs.pages.progress import STOPPED
 from jobs.pages.reading import Pod, moment
 from kube import meta
 from kube.kinds.batch import JobPhase
@@ -28,19 +29,33 @@ MOST_RESTARTED = 500  # pods of which the page looks up what ran before
 
 
 def of_living(stored: Stored, job: Job) -> History:
-    """Return what is told of the runs of a living job; nothing of one that has had a single run.
+    """Return what is told of the runs of a living job; nothing of one that has had a single run whose pods are all there.
 
     What the record lacks is read from the log, so a page never waits for the recorder.
     """
-    if job.since(*_TURNS) is None:
+    if job.since(*_TURNS) is None and not _lacks_pods(job):
         return History()
     kept = records.by_uid(JOBS, [stored.uid]).get(stored.uid)
     history = record.read(kept.history) if kept else History()
-    if history.version == job.status.version:
+    if history.version == job.status.version and history.is_over:
         return history
     with store.reading() as revision:
         found = gather.up_to(revision, [Ref(stored.namespace, stored.name, stored.uid)])
     return record.read(found[stored.uid].history) if stored.uid in found else history
+
+
+def _lacks_pods(job: Job) -> bool:
+    """Tell whether a job is over whose last pods were stopped: they are gone, where those that ended by themselves stay."""
+    return job.phase in STOPPED and job.status.succeeded + job.status.failed < job.replicas
+
+
+def phases(jobs: Sequence[Stored]) -> dict[str, list[tuple[str, int]]]:
+    """Return the phases that jobs came to, each with when (ms), by the jobs' uids."""
+    if not jobs:
+        return {}
+    with store.reading():
+        found = gather.phases([Ref(each.namespace, each.name, each.uid) for each in jobs])
+    return {uid: [(each.phase, each.at) for each in told] for uid, told in found.items()}
 
 
 def of_deleted(namespace: str, name: str, uid: str = "") -> Record | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.lifecycle.phases import FINISHED
+from jobs.pages.chapters import DELETED
+from jobs.pages.reading import moment
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be resumed, a finished one not
 ENDING = STOPPED | {JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING}  # no pod is waited for
+# What a job that ran comes to when it does no more.
+_LEFT = STOPPED | {JobPhase.PENDING, JobPhase.RESTARTING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +73,19 @@ class Progress:
         return f", {self.failed} failed" if self.failed else ""
 
 
-def of_job(job: Job, health: Health | None = None) -> Progress:
-    """Return the progress of a whole job; those of its pods run of which its health says so, not all in that phase."""
+def of_job(job: Job, deleted: int = 0, health: Health | None = None) -> Progress:
+    """Return the progress of a whole job: those of its pods run of which its health says so, not all in that phase.
+
+    Of one that was deleted (at `deleted`, in ms) nothing runs.
+    """
     status = job.status
     return Progress(
         total=job.replicas,
         minimum=job.spec.min_available,
-        running=status.running if health is None else health.running,
+        running=0 if deleted else status.running if health is None else health.running,
         succeeded=status.succeeded,
         failed=status.failed,
-        is_finished=job.phase in ENDING,
+        is_finished=bool(deleted) or job.phase in ENDING,
     )
 
 
@@ -102,7 +109,7 @@ def of_tasks(job: Job, idle: Sequence[str] = ()) -> list[tuple[str, Progress]]:
 
 
 def of_past_tasks(job: Job, phases: Mapping[str, Sequence[str]]) -> list[tuple[str, Progress]]:
-    """Return each task's name and progress in a run that is over; `phases` are those of its pods, by task."""
+    """Return each task's name and progress in a run that is over; `phases` are those that its pods came to, by task."""
     found = []
     for name, now in of_tasks(job):
         own = phases.get(name, ())
@@ -111,16 +118,60 @@ def of_past_tasks(job: Job, phases: Mapping[str, Sequence[str]]) -> list[tuple[s
     return found
 
 
-def duration(job: Job) -> tuple[int | None, int | None]:
-    """Return when the job began to run and when that ended, in ms; None for what has not happened.
+def of_past(tasks: Sequence[tuple[str, Progress]], minimum: int) -> Progress:
+    """Return the progress of a whole job in a run that is over, by that of its tasks."""
+    every = [each for _, each in tasks]
+    return Progress(
+        total=sum(each.total for each in every),
+        minimum=minimum,
+        running=0,
+        succeeded=sum(each.succeeded for each in every),
+        failed=sum(each.failed for each in every),
+        is_finished=True,
+    )
 
-    One whose pods were evicted runs no more while it waits for room.
+
+def shown_phase(job: Job, deleted: int = 0) -> str:
+    """Return the phase to show; a deleted job (at `deleted`, in ms) goes on with nothing."""
+    return job.phase if not deleted or job.phase in STOPPED else DELETED
+
+
+class Ran(NamedTuple):
+    """How long a run has run: what is over, in ms, and since when it does now; None for what has not happened."""
+
+    before: int | None = None
+    since: int | None = None
+
+
+def ran(phases: Sequence[tuple[str, int]], begun: int = 0, ended: int | None = None) -> Ran:
+    """Return how long a run has run that began and ended at these times (ms), by the phases that its job came to.
+
+    A job whose pods were evicted keeps what it ran before; one whose pods are being ended runs until they have.
     """
-    if job.phase == JobPhase.PENDING:
-        return None, None
-    began = job.since("Running")
-    ended = job.since(*STOPPED) if job.phase in STOPPED else None
-    return began, ended
+    total, since = None, None
+    for phase, at in phases:
+        if at < begun or (ended is not None and at > ended):
+            continue
+        if phase == JobPhase.RUNNING:
+            since = at if since is None else since
+        elif phase in _LEFT and since is not None:
+            total, since = (total or 0) + at - since, None
+    if since is not None and ended is not None:
+        total, since = (total or 0) + max(ended - since, 0), None
+    return Ran(total, since)
+
+
+def phases_of(job: Job) -> list[tuple[str, int]]:
+    """Return the phases that a job came to by its status, which keeps the last time of each."""
+    told = ((each.status, moment(each.last_transition_time)) for each in job.status.conditions)
+    return [(phase, at) for phase, at in told if at is not None]
+
+
+def last_ran(phases: Sequence[tuple[str, int]], deleted: int = 0) -> Ran:
+    """Return how long the newest run of a job has run; one that began and waits only has not run."""
+    waited = max((at for phase, at in phases if phase == JobPhase.PENDING), default=0)
+    restarted = max((at for phase, at in phases if phase == JobPhase.RESTARTING), default=0)
+    return ran(phases, restarted if restarted <= waited else 0, deleted or None)
 
 
 def _pods(number: int) -> str:

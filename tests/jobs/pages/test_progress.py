@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobs.pages import progress
-from jobs.pages.progress import Progress
+from jobs.pages.progress import Progress, Ran
 from jobs.pages.reading import Job
 from jobs.templatetags.gang import gang_bar
+from kube.kinds.batch import JobPhase
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,53 @@ def test_the_gang_in_words(numbers, finished, said, short):
 def test_the_bar_says_its_numbers():
     bar = gang_bar(Progress(5, 4, 2, 1, 1))
     assert "1 succeeded, 2 running, 1 failed, 1 waiting" in bar
+
+
+P, R, X, A, F = "Pending", "Running", "Restarting", "Aborted", "Failed"
+
+
+@pytest.mark.parametrize(
+    ("phases", "deleted", "found"),
+    [
+        pytest.param([(P, 1)], 0, Ran(None, None), id="never ran"),
+        pytest.param([(P, 1)], 9, Ran(None, None), id="never ran, deleted"),
+        pytest.param([(P, 1), (R, 2)], 0, Ran(None, 2), id="runs"),
+        pytest.param([(P, 1), (R, 2)], 9, Ran(7, None), id="was deleted while it ran"),
+        pytest.param([(P, 1), (R, 2), (A, 5)], 9, Ran(3, None), id="had ended when it was deleted"),
+        pytest.param(
+            [(P, 1), (R, 2), ("Aborting", 4), (A, 5)], 0, Ran(3, None), id="pods run until they have ended"
+        ),
+        pytest.param([(R, 2), (P, 5)], 0, Ran(3, None), id="waits again: what it ran stays"),
+        pytest.param([(P, 1), (R, 2), (P, 5), (R, 6), (P, 8)], 0, Ran(5, None), id="evicted twice"),
+        pytest.param([(P, 1), (R, 2), (P, 5), (R, 6)], 0, Ran(3, 6), id="runs again after an eviction"),
+        pytest.param([(R, 2), (P, 5), (A, 7)], 0, Ran(3, None), id="was suspended while it waited again"),
+        pytest.param([(P, 1), (R, 2), (X, 4)], 0, Ran(2, None), id="restarts"),
+        pytest.param([(P, 1), (R, 2), (X, 4), (F, 5)], 0, Ran(2, None), id="failed instead of a restart"),
+        pytest.param([(R, 2), (X, 4), (P, 5)], 0, Ran(None, None), id="the new run has not run"),
+        pytest.param([(R, 2), (X, 4), (P, 5), (A, 6)], 0, Ran(None, None), id="the new run never ran"),
+        pytest.param([(X, 4), (P, 5), (R, 6), (F, 9)], 0, Ran(3, None), id="the new run ran"),
+    ],
+)
+def test_how_long_the_newest_run_ran(phases, deleted, found):
+    assert progress.last_ran(phases, deleted) == found
+
+
+HISTORIES = st.lists(st.sampled_from([str(phase) for phase in JobPhase]), max_size=12)
+
+
+@given(HISTORIES, st.integers(1, 5))
+def test_nothing_grows_once_a_job_is_deleted(phases, later):
+    """However a history went, its end does not depend on when one looks."""
+    ran = progress.last_ran([(phase, at) for at, phase in enumerate(phases)], len(phases) + later)
+    assert ran.since is None
+    assert (ran.before is None) or ran.before <= len(phases) + later
+
+
+@given(HISTORIES)
+def test_only_a_job_that_runs_or_ends_its_pods_runs(phases):
+    ran = progress.last_ran([(phase, at) for at, phase in enumerate(phases)])
+    if ran.since is not None:
+        assert not {*phases[ran.since :]} & {P, X, A, F, "Completed", "Terminated"}
 
 
 @pytest.mark.parametrize(

@@ -227,9 +227,9 @@ def many(number, *, begin=0, now=START):
             owner=("alice", "bob")[index % 2],
             namespace=("default", "other")[index % 3 == 0],
         )
-        job["status"] = status(
-            phases[index % 5], now=now + index, began=now + index - 5000, running=index % 5
-        )
+        phase = phases[index % 5]
+        began = None if phase == "Pending" else now + index - 5000
+        job["status"] = status(phase, now=now + index, began=began, running=index % 5)
         groups.append(Group([Create(resources.JOBS, job)]))
     for start in range(0, number, 1000):
         store.commit(groups[start : start + 1000], now=now + start)

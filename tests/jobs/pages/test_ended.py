@@ -1,0 +1,276 @@
+"""What has ended says so at whatever time one looks, and what we stopped is not called failed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cluster.bootstrap import bootstrap
+from cluster.store import store
+from jobs.pages.reading import Pod
+from jobs.pages.timeline import bar_of, bar_of_span
+from kube.kinds.batch import Action
+from kube.resources import PODS
+from tests.jobs.history.lives import Life
+from tests.jobs.pages.test_detail import text_of
+from tests.jobs.pages.test_history import drawn, page, pods, steps
+from tests.jobs.pages.test_preempted import evict
+
+
+@pytest.fixture
+def life(db, moved_clock):
+    bootstrap()
+    return lambda name="demo", **spec: Life(moved_clock, name, **spec)
+
+
+@pytest.fixture
+def reader(life, person, client):
+    client.force_login(person("alice"))
+    return client
+
+
+def running(life, **spec):
+    return life(**spec).admit().place().run()
+
+
+def ran(found):
+    return text_of(found, ".//*[@class='job-facts']").partition("Ran")[2].partition("Restarts")[0].strip()
+
+
+def listed(parse, reader, query=""):
+    """The cells of the first job in the list."""
+    (row,) = parse(reader.get(f"/jobs/{query}")).findall(".//tbody[@id='table-rows']/tr")
+    return [" ".join("".join(cell.itertext()).split()) for cell in row]
+
+
+def deleted_while_it_runs(life):
+    one = running(life).passes(39).delete()
+    one.record()
+    return one
+
+
+def test_a_job_that_is_deleted_while_it_runs_has_run_until_then(life, reader, parse):
+    one = deleted_while_it_runs(life)
+    first = page(parse, reader), listed(parse, reader, "?phase=Deleted")
+    one.passes(300)
+    for found, row in (first, (page(parse, reader), listed(parse, reader, "?phase=Deleted"))):
+        head = text_of(found, ".//*[@id='job-head']")
+        assert head.startswith("Deleted")
+        assert "needed" not in head
+        assert ran(found) == "39 s"
+        assert [row[-7].split(" ")[0], row[-2]] == ["Deleted", "39 s"]
+        assert "0/2" in row[-6]
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        pytest.param(lambda one: one.ask(Action.ABORT_JOB).bury(143), id="suspended"),
+        pytest.param(lambda one: one.ask(Action.TERMINATE_JOB).bury(143), id="terminated"),
+        pytest.param(lambda one: one.ask(Action.COMPLETE_JOB).bury(143), id="completed"),
+        pytest.param(lambda one: one.ask(Action.ABORT_JOB), id="still ending"),
+    ],
+)
+def test_pods_that_were_asked_to_end_have_not_failed(life, reader, parse, stop):
+    stop(running(life).passes(60))
+    found = page(parse, reader)
+    assert "Failed" not in pods(found).values()
+    assert not found.findall(".//*[@class='bad']")
+    assert found.find(".//*[@class='job-causes']") is None
+    assert "failed" not in {bar[6] for bar in drawn(found)["bars"]}
+    assert not found.findall(".//*[@id='job-steps']/li[@data-state='failed']")
+
+
+def test_a_pod_that_had_failed_before_it_was_told_to_go_has_failed(life, reader, parse):
+    one = running(life, maxRetry=3).passes(5)
+    one.end("demo-main-0", 3, began=one.now()).ask(Action.RESTART_JOB).bury(143).admit()
+    found = page(parse, reader, "?run=1")
+    assert pods(found) == {"demo-main-0": "Failed", "demo-main-1": "Stopped"}
+    assert "exit 3 · main-0" in text_of(found, ".//*[@class='job-causes']")
+
+
+def test_an_earlier_run_is_told_without_the_state_of_the_job_now(life, reader, parse):
+    running(life).passes(60).ask(Action.ABORT_JOB).bury(143).passes(600).resume().admit().place().run()
+    found = page(parse, reader, "?run=1")
+    head = text_of(found, ".//*[@id='job-head']")
+    assert head.startswith("Aborted 0 of 2 pods succeeded")
+    assert "Run 1 of 2 is over. The job is now Running" in head
+    assert "exit 143" not in head
+    assert ran(found) == "1 min"
+    assert steps(found)[-1].startswith("Abort")
+    newest = text_of(page(parse, reader), ".//*[@id='job-head']")
+    assert newest.startswith("Running 2 of 2 needed are running")
+
+
+def test_an_evicted_job_keeps_what_it_ran(life, reader, parse):
+    one = running(life, minAvailable=2)
+    for _ in range(3):
+        evict(one.passes(520), "demo-main-0", "demo-main-1")
+        one.jobs.settle()
+        waits = page(parse, reader), listed(parse, reader)
+        one.passes(30).admit().place().run()
+    found, row = waits
+    assert ran(found) == "26 min 3 s, evicted 3 ×"
+    assert row[-2] == "26 min 3 s"
+    assert "26 min 3 s before" in ran(page(parse, reader))
+
+
+def pod(phase, *containers, conditions=(), taken_on=""):
+    """A pod made at 0 s."""
+    times = [{"type": "Ready", "status": "False", "lastTransitionTime": at} for at in conditions]
+    body = {
+        "metadata": {"name": "a", "creationTimestamp": second(0)},
+        "spec": {"nodeName": "n"},
+        "status": {
+            "phase": phase,
+            "startTime": taken_on,
+            "conditions": times,
+            "containerStatuses": [{"name": "c", "state": state} for state in containers],
+        },
+    }
+    return msgspec.convert(body, Pod)
+
+
+def second(number):
+    return f"1970-01-01T00:00:{number:02}Z"
+
+
+WAITING = {"waiting": {"reason": "CreateContainerConfigError"}}
+RUNS = {"running": {"startedAt": second(3)}}
+ENDED = {"terminated": {"exitCode": 1, "startedAt": second(3), "finishedAt": second(8)}}
+
+
+@pytest.mark.parametrize(
+    ("shown", "removed", "state", "waited", "ran"),
+    [
+        pytest.param(pod("Failed", ENDED), None, "failed", 3, 5, id="failed"),
+        pytest.param(
+            pod("Failed", WAITING, conditions=[second(9)], taken_on=second(2)),
+            None,
+            "failed",
+            9,
+            None,
+            id="failed before a container began",
+        ),
+        pytest.param(
+            pod("Failed", RUNS, conditions=[second(9)], taken_on=second(2)),
+            None,
+            "failed",
+            3,
+            6,
+            id="its node was lost",
+        ),
+        pytest.param(pod("Failed", taken_on=second(2)), None, "failed", 2, None, id="nothing else is told"),
+        pytest.param(
+            pod("Pending", WAITING, taken_on=second(2)),
+            7,
+            "stopped",
+            7,
+            None,
+            id="stopped before a container began",
+        ),
+        pytest.param(pod("Pending"), 7, "stopped", 7, None, id="stopped before it had a node"),
+        pytest.param(pod("Running", RUNS), 7, "stopped", 3, 4, id="stopped while it ran"),
+        pytest.param(pod("Unknown", RUNS), 7, "stopped", 3, 4, id="removed with a node that does not answer"),
+    ],
+)
+def test_what_a_pod_waited_and_ran_has_an_end(shown, removed, state, waited, ran):
+    bar = bar_of(shown, 0, removed=removed and removed * 1000)
+    assert (bar.state, bar.waited, bar.ran) == (state, waited * 1000, ran and ran * 1000)
+
+
+STEPS = st.sampled_from(
+    [
+        "admit",
+        "place",
+        "run",
+        "fail",
+        "succeed",
+        "suspend",
+        "resume",
+        "restart",
+        "stop",
+        "evict",
+        "bury",
+        "wait",
+    ]
+)
+
+
+def play(one, step):
+    """Do one thing to a job, as far as it is there to be done."""
+    names = [each.name for each in store.find(PODS) if phase(each) == "Running"]
+    placed = [each.name for each in store.find(PODS) if each.object["spec"].get("nodeName")]
+    if step in ("admit", "place"):
+        getattr(one, step)()
+    elif step == "run":
+        for name in placed:
+            one.status(name, "Running", state={"running": {"startedAt": one.now()}})
+    elif step in ("fail", "succeed"):
+        for name in names[:1]:
+            one.end(name, int(step == "fail"), began=one.now())
+    elif step == "evict":
+        if names:
+            evict(one, *names[:1], grace=0)
+    elif step == "bury":
+        one.bury(143)
+    elif step != "wait":
+        asked = {
+            "suspend": "ABORT_JOB",
+            "resume": "RESUME_JOB",
+            "restart": "RESTART_JOB",
+            "stop": "TERMINATE_JOB",
+        }
+        one.ask(Action[asked[step]])
+    one.passes(3)
+
+
+@pytest.mark.usefixtures("reader")
+def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, reader, parse, moved_clock):
+    """Also its list, and each of its runs: no time goes on, and no pod that had not failed is called failed."""
+    number = iter(range(1000))
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(STEPS, max_size=14))
+    def of(steps):
+        name = f"job-{next(number)}"
+        one = life(name, maxRetry=4)
+        failed = set()
+        for step in steps:
+            play(one, step)
+            failed |= {each.uid for each in store.find(PODS) if is_own_failure(each)}
+        one.delete()
+        one.record()
+        seen = look(parse, reader, name)
+        moved_clock.move(3600)
+        one.record()
+        assert look(parse, reader, name) == seen
+        assert called_failed(one) <= failed
+
+    of()
+
+
+def phase(stored):
+    return stored.object.get("status", {}).get("phase", "")
+
+
+def is_own_failure(stored):
+    return phase(stored) == "Failed" and not stored.object["metadata"].get("deletionTimestamp")
+
+
+def called_failed(one):
+    bars = [bar_of_span(span) for run in one.history().runs for span in run.pods.values()]
+    return {bar.pod.metadata.uid for bar in bars if bar.state == "failed"}
+
+
+def look(parse, reader, name):
+    """Return all that the pages say of a deleted job; nothing of it goes on."""
+    first = page(parse, reader, name=name)
+    runs = range(1, len(first.findall(".//*[@id='job-runs']//a")) + 1)
+    every = [first, *(page(parse, reader, f"?run={number}", name=name) for number in runs)]
+    every.append(parse(reader.get(f"/jobs/?phase=Deleted&q={name}")))
+    for found in every:
+        assert not found.findall(".//time[@data-mode='since']")
+    return [text_of(found, ".//main") for found in every]
