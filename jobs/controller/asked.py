@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from cluster.writes import Timer
 from jobs.controller.requests import Request, Target
+from jobs.lifecycle.asking import by_policy
 from kube.kinds.batch import Action, JobEvent
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def request(self) -> Request:
         """Return what is asked of the job."""
-        return Request(action=self.action, why=self.why, target=self.target)
+        by = by_policy(self.event, self.action, self.task)
+        return Request(action=self.action, why=self.why, by=by, target=self.target)
 
 
 def add(known: Sequence[Asked], new: Asked) -> tuple[Asked, ...]:

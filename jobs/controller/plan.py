@@ -22,7 +22,7 @@ from jobs.controller.facts import GroupFact, JobFact, PodFact
 from jobs.controller.pods import Blueprint, Priorities, claim_name
 from jobs.controller.products import Id, ProductFact
 from jobs.controller.requests import Request, pods_named, together
-from jobs.lifecycle import messages, phases
+from jobs.lifecycle import asking, messages, phases
 from jobs.lifecycle.causes import MOST_FAILURES
 from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
@@ -143,6 +143,7 @@ class _Round:
         self.in_step = known.in_step
         self.refusal = ""
         self.told: set[tuple[str, str]] = set()
+        self.by = ""
         self.is_admitted = known.group is not None and known.group.is_admitted
         self.blocked = products.blocking(self.job, known.products)
         self.diff = pod_diff.compare(self.job, known.pods.values())
@@ -163,6 +164,7 @@ class _Round:
     def act(self, requests: Sequence[Request]) -> None:
         """Do what is asked for, or what a job does that nothing is asked of."""
         step = self._step(requests)
+        self.by = self._asked_by(requests)
         if step.procedure is Procedure.SYNC:
             self.sync(step.rules)
         elif step.procedure is Procedure.KILL:
@@ -173,6 +175,14 @@ class _Round:
     def _step(self, requests: Sequence[Request]) -> Step:
         action = requests[0].action if requests else None
         return phases.step_for(self.job.phase, action or Action.SYNC_JOB)
+
+    def _asked_by(self, requests: Sequence[Request]) -> str:
+        """Return who asked for what the job does: now, or when it began to end its pods, which its message says."""
+        phase = self.job.phase
+        if requests and phase is not JobPhase.RESTARTING and requests[0].action in phases.STEPS[phase]:
+            return requests[0].by
+        is_ending = phase in phases.STOPPING
+        return asking.read((self.job.status.get("state") or {}).get("message") or "") if is_ending else ""
 
     def sync(self, rules: tuple[phases.PhaseRule, ...]) -> None:
         """Bring group, products and pods in line with the spec, then decide (reference: volcano-job §2.4)."""
@@ -416,6 +426,7 @@ class _Round:
             counts=self.counts,
             min_available=self.job.min_available,
             min_success=self.job.min_success,
+            by=self.by,
             retry_count=self.job.retry_count,
             max_retry=self.job.max_retry,
             admitted=is_admitted,

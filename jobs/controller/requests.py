@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from jobs.lifecycle.asking import ON_REQUEST
 from jobs.lifecycle.phases import TARGETED
 from kube.commands import REASON, CommandFact
 from kube.kinds.batch import Action
@@ -40,6 +41,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     action: Action | None  # None: what was asked for is no action of a job
     why: str  # who asked, or what happened, in a sentence for people
+    by: str = ON_REQUEST  # who asked, as the job's message says it
     target: Target = Target()
     source: CommandFact | None = None  # deleted together with what it asks for
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobs.lifecycle import causes
+from jobs.lifecycle import causes, retries
+from jobs.lifecycle.asking import ON_REQUEST, is_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jobs.lifecycle.situation import Situation
 
 
@@ -122,22 +125,40 @@ def outcome(s: Situation) -> str:
 
 def retries_used_up(s: Situation) -> str:
     """Say that the job is not tried again."""
-    return _after_failures(s, f"The job was restarted {s.retry_count} times; maxRetry is {s.max_retry}.")
+    restarted = f"The job was restarted {retries.times(s.retry_count, s.max_retry)}"
+    return _after_failures(
+        s, f"{restarted}; instead of restart {s.retry_count} it failed, as maxRetry is {s.max_retry}."
+    )
 
 
 def restarted(s: Situation) -> str:
-    """Say that another run starts, and how many there may be."""
-    return f"Starting again; {s.retry_count} of {s.max_retry} retries {'is' if s.retry_count == 1 else 'are'} used up."
+    """Say that another run starts, who asked for it, and how many there may be."""
+    used = retries.used(s.retry_count, s.max_retry)
+    return f"{_restarted(s)}: {used}." if s.by else f"Starting again; {used}."
 
 
-def waiting_for_pods_to_end(s: Situation) -> str:
-    """Say what is left to end."""
-    left = s.counts.terminating + s.counts.pending + s.counts.running
-    return f"Waiting for {pods(left)} to end." if left else "No pod is left to end."
+def _restarted(s: Situation) -> str:
+    """`Restarted on request, which counts as a retry`"""
+    return f"Restarted {s.by}{', which counts as a retry' if s.by == ON_REQUEST else ''}"
+
+
+def ending(what: str) -> Callable[[Situation], str]:
+    """Return what says that the pods of a job end, what is done to it (`Suspended`), and who asked for that."""
+
+    def said(s: Situation) -> str:
+        left = s.counts.terminating + s.counts.pending + s.counts.running
+        waiting = f"Waiting for {pods(left)} to end." if left else "No pod is left to end."
+        return f"{what} {s.by}. {waiting}" if s.by else waiting
+
+    return said
 
 
 def restarting(s: Situation) -> str:
     """Say that the pods end to be made again."""
+    return f"{_restarted(s)}. {_before_the_next(s)}" if s.by else _before_the_next(s)
+
+
+def _before_the_next(s: Situation) -> str:
     number = s.counts.terminating
     return f"{pods(number)} {'has' if number == 1 else 'have'} to end before the job starts again."
 
@@ -146,22 +167,26 @@ def resuming(s: Situation) -> str:
     """Say that a suspended job goes on."""
     if not s.counts.terminating:
         return "The job was resumed and starts again."
-    return f"The job was resumed. {restarting(s)}"
+    return f"The job was resumed. {_before_the_next(s)}"
 
 
 def aborted(s: Situation) -> str:
     """Say what a suspended job had done, and how it goes on."""
-    return f"{_so_far(s)} when the job was suspended. Resume it to run it from the start.{_failures(s)}"
+    return f"{_so_far(s)} when the job was suspended{_by_policy(s)}. Resume it to run it from the start.{_failures(s)}"
 
 
-def completed_on_request(s: Situation) -> str:
-    """Say what a job had done that was called complete."""
-    return f"{_so_far(s)} when the job was completed on request.{_failures(s)}"
+def completed(s: Situation) -> str:
+    """Say what a job had done that was called complete, and by whom."""
+    return f"{_so_far(s)} when the job was completed{f' {s.by}' if s.by else ''}.{_failures(s)}"
 
 
 def terminated(s: Situation) -> str:
     """Say what a job had done that was ended for good."""
-    return f"{_so_far(s)} when the job was terminated.{_failures(s)}"
+    return f"{_so_far(s)} when the job was terminated{_by_policy(s)}.{_failures(s)}"
+
+
+def _by_policy(s: Situation) -> str:
+    return f" {s.by}" if is_policy(s.by) else ""
 
 
 def _so_far(s: Situation) -> str:

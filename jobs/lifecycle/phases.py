@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.lifecycle import messages
+from jobs.lifecycle.asking import is_policy
 from kube import pod_health
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import ENDED
@@ -148,17 +149,13 @@ RESTARTING_RULES = (
 UNCHANGED = (PhaseRule(always, None, "", lambda _: ""),)
 
 
-def _once_ended(phase: JobPhase, reason: str, message: Callable[[Situation], str]) -> tuple[PhaseRule, ...]:
-    """Rules of a phase that only waits for its pods to end (AliveEval)."""
-    return (
-        PhaseRule(
-            lambda s: not (s.counts.terminating or s.counts.pending or s.counts.running),
-            phase,
-            reason,
-            message,
-        ),
-        PhaseRule(always, None, "WaitingForPodsToEnd", messages.waiting_for_pods_to_end),
-    )
+def _is_over(s: Situation) -> bool:
+    return not (s.counts.terminating or s.counts.pending or s.counts.running)
+
+
+def _until_ended(what: str, *ended: PhaseRule) -> tuple[PhaseRule, ...]:
+    """Rules of a phase that only waits for its pods to end (AliveEval); what is done to the job is one word."""
+    return (*ended, PhaseRule(always, None, "WaitingForPodsToEnd", messages.ending(what)))
 
 
 def _kill(
@@ -188,14 +185,12 @@ _ALIVE = {
     Action.RESTART_TASK: RESTART_TARGET,
     Action.RESTART_POD: RESTART_TARGET,
     Action.RESTART_PARTITION: RESTART_TARGET,
-    Action.ABORT_JOB: _kill(
-        JobPhase.ABORTING, "AbortRequested", messages.waiting_for_pods_to_end, _SUSPENDED
-    ),
+    Action.ABORT_JOB: _kill(JobPhase.ABORTING, "AbortRequested", messages.ending("Suspended"), _SUSPENDED),
     Action.TERMINATE_JOB: _kill(
-        JobPhase.TERMINATING, "TerminateRequested", messages.waiting_for_pods_to_end, "the job is terminated"
+        JobPhase.TERMINATING, "TerminateRequested", messages.ending("Terminated"), "the job is terminated"
     ),
     Action.COMPLETE_JOB: _kill(
-        JobPhase.COMPLETING, "CompleteRequested", messages.waiting_for_pods_to_end, "the job is completed"
+        JobPhase.COMPLETING, "CompleteRequested", messages.ending("Completed"), "the job is completed"
     ),
 }
 _WHOLE = (
@@ -218,7 +213,10 @@ STEPS: dict[JobPhase, dict[Action, Step]] = {
     },
     JobPhase.ABORTING: {
         Action.SYNC_JOB: Step(
-            Procedure.KILL, _once_ended(JobPhase.ABORTED, "Aborted", messages.aborted), SOFT, _SUSPENDED
+            Procedure.KILL,
+            _until_ended("Suspended", PhaseRule(_is_over, JobPhase.ABORTED, "Aborted", messages.aborted)),
+            SOFT,
+            _SUSPENDED,
         ),
         Action.RESUME_JOB: RESUME,
     },
@@ -229,24 +227,37 @@ STEPS: dict[JobPhase, dict[Action, Step]] = {
     JobPhase.COMPLETING: {
         Action.SYNC_JOB: Step(
             Procedure.KILL,
-            _once_ended(JobPhase.COMPLETED, "CompletedOnRequest", messages.completed_on_request),
+            _until_ended(
+                "Completed",
+                PhaseRule(
+                    lambda s: _is_over(s) and is_policy(s.by),
+                    JobPhase.COMPLETED,
+                    "CompletedByPolicy",
+                    messages.completed,
+                ),
+                PhaseRule(_is_over, JobPhase.COMPLETED, "CompletedOnRequest", messages.completed),
+            ),
             SOFT,
         ),
     },
     JobPhase.COMPLETED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
     JobPhase.TERMINATING: {
         Action.SYNC_JOB: Step(
-            Procedure.KILL, _once_ended(JobPhase.TERMINATED, "Terminated", messages.terminated), SOFT
+            Procedure.KILL,
+            _until_ended(
+                "Terminated", PhaseRule(_is_over, JobPhase.TERMINATED, "Terminated", messages.terminated)
+            ),
+            SOFT,
         ),
     },
     JobPhase.TERMINATED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
     JobPhase.FAILED: {Action.SYNC_JOB: Step(Procedure.KILL, UNCHANGED, SOFT)},
 }
 
-_STOPPING = {JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING}
+STOPPING = {JobPhase.RESTARTING, JobPhase.ABORTING, JobPhase.COMPLETING, JobPhase.TERMINATING}
 TRANSITIONS: dict[JobPhase, frozenset[JobPhase]] = {
-    JobPhase.PENDING: frozenset({JobPhase.RUNNING, *_STOPPING}),
-    JobPhase.RUNNING: frozenset({JobPhase.PENDING, JobPhase.COMPLETED, JobPhase.FAILED, *_STOPPING}),
+    JobPhase.PENDING: frozenset({JobPhase.RUNNING, *STOPPING}),
+    JobPhase.RUNNING: frozenset({JobPhase.PENDING, JobPhase.COMPLETED, JobPhase.FAILED, *STOPPING}),
     JobPhase.RESTARTING: frozenset({JobPhase.PENDING, JobPhase.FAILED}),
     JobPhase.ABORTING: frozenset({JobPhase.ABORTED, JobPhase.RESTARTING}),
     JobPhase.ABORTED: frozenset({JobPhase.RESTARTING}),

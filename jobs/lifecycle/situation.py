@@ -30,6 +30,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     counts: Counts
     min_available: int
     min_success: int | None = None
+    by: str = ""  # who asked for what the job does to itself (jobs.lifecycle.asking)
     retry_count: int = 0
     max_retry: int = 3
     admitted: bool = True  # the scheduler has let the pod group into its queue

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobs.lifecycle import retries
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
@@ -29,6 +30,21 @@ _ENDS: dict[str, str] = {
     JobPhase.ABORTING: "suspended",
     JobPhase.ABORTED: "suspended",
 }
+
+
+class Restarts(NamedTuple):
+    """How many restarts a job made, how many it may, and how many of them were of some of its pods and began no run."""
+
+    made: int
+    allowed: int
+    parts: int
+
+
+def restarts(retry_count: int, max_retry: int, runs: Iterable[Chapter]) -> Restarts:
+    """Return a job's restarts, by its status and its runs."""
+    made = retries.made(retry_count, max_retry)
+    whole = sum(run.phase == JobPhase.RESTARTING for run in runs)
+    return Restarts(made, retries.allowed(max_retry), max(made - whole, 0))
 
 
 class Times(NamedTuple):

@@ -412,6 +412,9 @@ class Detail:
             "of": self.stored.uid if self.deleted else "",
             "kept_days": settings.JOB_HISTORY_DAYS,
             "ran": self.ran,
+            "restarts": chapters.restarts(
+                self.job.status.retry_count, self.job.spec.max_retry, self.chapters
+            ),
             "evicted": self.times_evicted,
             "simulated": self.simulated,
             "pods": self.total,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jobs.lifecycle import retries
 from jobs.rules import policies, policy_warnings, words
 from kube import lenient
 from kube.kinds.batch import JobEvent
@@ -49,8 +50,9 @@ def restarts(job: Object) -> str:
     used, most = lenient.whole(job, "status", "retryCount") or 0, lenient.whole(spec, "maxRetry") or 0
     if not used and not any(policy_warnings.asks(spec, action) for action in policy_warnings.RESTARTS):
         return ""
-    are = "is" if used == 1 else "are"
-    return f"{used} of {most} restarts {are} used up; with restart {most} the job fails instead."
+    if used and used >= most:
+        return f"{retries.used(used, most)}; instead of restart {used} the job failed."
+    return f"{retries.used(used, most)}; with restart {most} the job fails instead."
 
 
 def _policies(spec: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], Any]]:

@@ -94,5 +94,6 @@ USUAL: Final = frozenset(
         "TerminateRequested",
         "CompleteRequested",
         "CompletedOnRequest",
+        "CompletedByPolicy",
     }
 )

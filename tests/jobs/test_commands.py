@@ -79,7 +79,7 @@ def test_suspended_job_ends_its_pods_and_keeps_what_ended_already(controller):
     become(controller, "Succeeded", "demo-main-0", code=0)
     issue(controller, "AbortJob")
     assert phase() == "Aborting"
-    assert state()["state"]["message"] == "Waiting for 1 pod to end."
+    assert state()["state"]["message"] == "Suspended on request. Waiting for 1 pod to end."
     ended(controller)
     assert phase() == "Aborted"
     assert state()["state"]["message"] == (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.controller.counts import Counts
-from jobs.lifecycle import phases
+from jobs.lifecycle import asking, phases
 from jobs.lifecycle.causes import Failure
 from jobs.lifecycle.phases import FINISHED, STEPS, TRANSITIONS, Procedure
 from jobs.lifecycle.situation import Situation, Task
@@ -37,6 +37,7 @@ def main(*numbers, **fields):
     return situation(counted={"main": numbers}, **fields)
 
 
+POLICY = "by its policy TaskCompleted → CompleteJob (ps)"
 TWO = [("a", 2, 1), ("b", 2, 2)]
 DECISIONS = [
     pytest.param(P.PENDING, main(4), P.PENDING, "WaitingForPods", id="Pending: nothing runs"),
@@ -172,7 +173,16 @@ MESSAGES = [
     ),
     pytest.param(P.PENDING, main(2, 1, held=("j-main-0",)), "1 of 4 pods is running, 2 pending; minAvailable is 4. "
                  "Pod j-main-0 has the name of a pod of this job and belongs to something else; delete it.", id="name taken"),
-    pytest.param(P.RESTARTING, main(), "Starting again; 0 of 3 retries are used up.", id="restarted"),
+    pytest.param(P.RESTARTING, main(), "Starting again; 0 of 2 restarts are used up.", id="resumed"),
+    pytest.param(P.RESTARTING, main(retry_count=1, by=POLICY), f"Restarted {POLICY}: 1 of 2 restarts is used up.", id="restarted by a policy"),
+    pytest.param(P.RESTARTING, main(retry_count=1, by="on request"), "Restarted on request, which counts as a retry: 1 of 2 restarts is used up.", id="restarted by a person"),
+    pytest.param(P.RESTARTING, main(retry_count=1, max_retry=1), "The job was restarted 0 times; instead of restart 1 it failed, as maxRetry is 1.", id="no restart left"),
+    pytest.param(P.RESTARTING, main(1, terminating=3, by=POLICY), f"Restarted {POLICY}. 3 pods have to end before the job starts again.", id="pods of two runs, by a policy"),
+    pytest.param(P.COMPLETING, main(1, by=POLICY), f"Completed {POLICY}. Waiting for 1 pod to end.", id="completes by a policy"),
+    pytest.param(P.COMPLETING, main(0, 0, 1, by=POLICY), f"1 of 4 pods had succeeded when the job was completed {POLICY}.", id="completed by a policy"),
+    pytest.param(P.TERMINATING, main(0, 0, 1, by=POLICY), f"1 of 4 pods had succeeded when the job was terminated {POLICY}.", id="terminated by a policy"),
+    pytest.param(P.ABORTING, main(by=POLICY), f"None of 4 pods had ended when the job was suspended {POLICY}. Resume it to run it from the start.", id="suspended by a policy"),
+    pytest.param(P.ABORTING, main(1, by="on request"), "Suspended on request. Waiting for 1 pod to end.", id="suspends on request"),
     pytest.param(P.RESTARTING, main(1, terminating=3), "3 pods have to end before the job starts again.", id="pods of two runs"),
     pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
     pytest.param(
@@ -180,7 +190,7 @@ MESSAGES = [
         "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. Exit 3 · a-1.",
         id="aborted",
     ),
-    pytest.param(P.COMPLETING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was completed on request.", id="completed on request"),
+    pytest.param(P.COMPLETING, main(0, 0, 1, by="on request"), "1 of 4 pods had succeeded when the job was completed on request.", id="completed on request"),
     pytest.param(P.TERMINATING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was terminated.", id="terminated"),
 ]  # fmt: skip
 
@@ -195,6 +205,18 @@ def test_pods_that_failed_alike_are_told_once():
 @pytest.mark.parametrize(("phase", "found", "message"), MESSAGES)
 def test_message_has_the_numbers(phase, found, message):
     assert phases.decide(phase, phases.step_for(phase).rules, found).message == message
+
+
+@pytest.mark.parametrize("phase", sorted(phases.STOPPING))
+@pytest.mark.parametrize("by", ["", "on request", POLICY, "by its policy Unknown → RestartJob"])
+def test_who_asked_is_read_from_what_was_said_of_it(phase, by):
+    """In each round until the last pod has ended."""
+    found = main(2, terminating=2, by=by)
+    asks = [(P.RUNNING, action) for action in phases.STEPS[P.RUNNING]]
+    for before, action in [(phase, Action.SYNC_JOB), *asks]:
+        said = phases.decide(before, phases.step_for(before, action).rules, found)
+        if said.phase == phase:
+            assert asking.read(said.message) == by
 
 
 numbers = st.integers(0, 5)

@@ -251,7 +251,7 @@ def test_the_page_says_what_policies_will_do_and_what_plugins_gave(client, alice
     page = parse(client.get("/jobs/default/train/"))
     policies, plugins = (text_of(page, f".//*[@id='job-{part}']") for part in ("policies", "plugins"))
     assert "When a pod fails: restart the whole job.PodFailed → RestartJob" in policies
-    assert "1 of 3 restarts is used up" in policies
+    assert "1 of 2 restarts is used up" in policies
     assert "svc --inject-hosts-env=false" in plugins
     assert "found as train-worker-0.train to train-worker-3.train" in plugins
 

@@ -65,10 +65,11 @@ def test_a_policy_that_cannot_act_says_why():
 @pytest.mark.parametrize(
     ("action", "used", "expected"),
     [
-        ("RestartJob", 1, "1 of 3 restarts is used up; with restart 3 the job fails instead."),
-        ("RestartPod", 0, "0 of 3 restarts are used up; with restart 3 the job fails instead."),
+        ("RestartJob", 1, "1 of 2 restarts is used up; with restart 3 the job fails instead."),
+        ("RestartPod", 0, "0 of 2 restarts are used up; with restart 3 the job fails instead."),
         ("AbortJob", 0, ""),
-        ("AbortJob", 2, "2 of 3 restarts are used up; with restart 3 the job fails instead."),
+        ("AbortJob", 2, "2 of 2 restarts are used up; with restart 3 the job fails instead."),
+        ("RestartJob", 3, "2 of 2 restarts are used up; instead of restart 3 the job failed."),
     ],
 )
 def test_restarts_are_counted_where_there_may_be_any(action, used, expected):
