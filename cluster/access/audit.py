@@ -89,6 +89,13 @@ def entries(filters: Filters, page: int = 1, size: int = 50) -> AuditPage:
     )
 
 
+def names(filters: Filters) -> dict[str, list[str]]:
+    """Return who did something and the namespaces in which, among the rows that the filters let through, in order."""
+    found = _filtered(filters).order_by()
+    columns = {column: found.values_list(column, flat=True).distinct() for column in ("actor", "namespace")}
+    return {column: sorted({*some} - {""}) for column, some in columns.items()}
+
+
 def _filtered(filters: Filters) -> QuerySet[AuditEntry]:
     found = AuditEntry.objects.all()
     if not isinstance(filters.namespaces, Everywhere):

@@ -124,6 +124,12 @@ def count(filters: Filters, *, using: str = "default") -> dict[str, int]:
     return dict(sql.rows(using, text, params))
 
 
+def values(column: str, filters: Filters, *, using: str = "default") -> list[str]:
+    """Return the namespaces or the queues of the decisions that match, in order."""
+    where, params = filters.where(sql.vendor(using))
+    return [each for each in sql.values(using, "cluster_decision", column, where, params) if each]
+
+
 def expire(until: float, *, now: int, using: str = "default") -> int:
     """Remove what is older than is kept, or too much, in small transactions; return how many rows.
 

@@ -112,6 +112,15 @@ def count(resource: Resource, *, using: str = "default", **filters: Any) -> int:
     return int(sql.rows(using, text, params)[0][0])
 
 
+def values(resource: Resource, *, using: str = "default", **filters: Any) -> dict[str, list[str]]:
+    """Return the namespaces, queues and creators of the deleted objects that match, by these names and in order."""
+    where, params = Filter(**filters).where(resource.id, sql.vendor(using))
+    text = f"SELECT DISTINCT o.namespace, o.queue, o.creator FROM cluster_record o WHERE {where} AND o.deleted > 0"
+    columns = zip(*sql.rows(using, text, params), strict=True)
+    found = dict(zip(("namespace", "queue", "creator"), columns, strict=False))
+    return {name: sorted({*found.get(name, ())} - {""}) for name in ("namespace", "queue", "creator")}
+
+
 def behind(
     resource: Resource,
     *,

@@ -338,12 +338,7 @@ class Store:
         """
         if column not in VALUES:
             raise ValueError(f"values of {column!r}; use one of {', '.join(VALUES)}")
-        first = f"SELECT MIN(o.{column}) FROM cluster_object o WHERE o.resource = %s"
-        text = (
-            f"WITH RECURSIVE found(value) AS ({first} UNION ALL SELECT ({first} AND o.{column} > found.value)"
-            " FROM found WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL"
-        )
-        return [value for (value,) in sql.rows(self.using, text, [resource.id, resource.id])]
+        return sql.values(self.using, "cluster_object", column, "o.resource = %s", [resource.id])
 
     def count_owned(self, resource: Resource, owners: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return how many objects of a kind each controller has, by its uid and their phase."""

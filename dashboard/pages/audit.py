@@ -71,12 +71,11 @@ def audit_table(actor: Actor, view: TableView) -> Table:
         f"audit-{entry.pk}": render_to_string("dashboard/_audit_row.html", {"entry": entry})
         for entry in found.entries
     }
-    return Table(view=view, rows=rows, page=page, choices=_choices(found), empty=EMPTY, live=False)
-
-
-def _choices(found: audit.AuditPage) -> dict[str, list[str]]:
-    """Offer the names on this page: a list of everybody would be a query of its own."""
-    return {
-        "actor": sorted({entry.actor for entry in found.entries}),
-        "namespace": sorted({entry.namespace for entry in found.entries if entry.namespace}),
-    }
+    return Table(
+        view=view,
+        rows=rows,
+        page=page,
+        choices=audit.names(audit.Filters(namespaces=visible)),
+        empty=EMPTY,
+        live=False,
+    )

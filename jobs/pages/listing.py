@@ -115,7 +115,7 @@ def table(actor: Actor, view: TableView) -> Table:
         phases=phases.JOB_PHASES,
         apart=(DELETED,),
         again=clock.milliseconds() + LOOK_AGAIN_MS,
-        choices={**_choices(actor, allowed), "owner": [actor.name]},
+        choices=_choices_of_deleted(actor, allowed) if is_past else _choices(actor, allowed),
         empty=_empty(actor),
         bulk=offer,
     )
@@ -210,7 +210,14 @@ def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[
         queues = store.values(JOBS, "queue")
     else:
         queues = sorted(store.count(JOBS, by="queue", namespace=namespaces))
-    return {"namespace": namespaces, "queue": [name for name in queues if name]}
+    return {"namespace": namespaces, "queue": [name for name in queues if name], "owner": [actor.name]}
+
+
+def _choices_of_deleted(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
+    """Offer what the deleted jobs have that the reader may see: living ones may have nothing of it."""
+    found = records.values(JOBS, namespace=events.namespaces_of("", allowed))
+    owners = sorted({actor.name, *found["creator"]})
+    return {"namespace": found["namespace"], "queue": found["queue"], "owner": owners}
 
 
 def _watches(view: TableView, allowed: frozenset[str] | access.Everywhere) -> list[Watch]:

@@ -152,11 +152,20 @@ def _table(
         page=page,
         counts=counts,
         phases=POD_PHASES,
-        choices={"task": [name for name, _ in progress.of_tasks(detail.job)]},
+        choices={
+            "task": [name for name, _ in progress.of_tasks(detail.job)]
+            if detail.shows_living
+            else _tasks(detail)
+        },
         empty=_empty(detail),
     )
     made.detail = detail
     return made
+
+
+def _tasks(detail: Detail) -> list[str]:
+    """Return the tasks of the pods of a run that is over, which the job may have lost since."""
+    return list(dict.fromkeys(bar.pod.task for bar in sorted(detail.told_bars, key=_ORDERS["name"])))
 
 
 def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[Stored]:

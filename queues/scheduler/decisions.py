@@ -66,7 +66,9 @@ def table(actor: Actor, view: TableView) -> Table:
         total = counts.get(wanted.kind, 0) if wanted.kind else sum(counts.values())
         page = paging.Page(view.page, view.per, total)
         found = decisions.find(wanted, limit=page.size, offset=page.offset)
-        queues = [stored.name for stored in store.find(QUEUES)] if _sees_queues(actor) else []
+        seen = Filters(namespaces=events.namespaces_of("", visible))
+        choices = {"namespace": decisions.values("namespace", seen)}
+        choices["queue"] = decisions.values("queue", seen) if _sees_queues(actor) else []
     return Table(
         view=view,
         rows=shown.rows(found, names_group=True),
@@ -75,7 +77,7 @@ def table(actor: Actor, view: TableView) -> Table:
         counts={word: counts.get(kind, 0) for kind, word in shown.WORDS.items()},
         phases=tuple(shown.KINDS),
         by="kind",
-        choices={"namespace": sorted({each.decision.namespace for each in found}), "queue": queues},
+        choices=choices,
         revision=head,
         empty=EMPTY,
     )

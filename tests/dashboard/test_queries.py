@@ -33,7 +33,7 @@ PAGES = {
     "/nodes/": 9,
     "/nodes/node-03/": 14,
     "/events/": 7,
-    "/audit/": 5,
+    "/audit/": 7,
     "/access/": 12,
     "/password/": 3,
 }
@@ -99,9 +99,11 @@ def job(number):
         "message": "Created 1 pod.",
         "type": "Normal",
     }
-    state = {
-        "status": {"state": {"phase": phase, "reason": "Told", "message": "As told."}, "minAvailable": 1}
-    }
+    told = {"phase": phase, "reason": "Told", "message": "As told."}
+    counts = {"Running": {"running": 1}, "Completed": {"succeeded": 1}, "Failed": {"failed": 1}}.get(
+        phase, {}
+    )
+    state = {"status": {"state": told, "minAvailable": 1, **counts}}
     return [
         Create(JOBS, obj),
         Patch(JOBS, "default", name, state, "status"),

@@ -133,7 +133,9 @@ def test_job_that_is_restarted_for_whatever_happens_fails_with_its_retries_and_t
         go_on(world)
     state = status()["state"]
     assert (state["phase"], state["reason"]) == ("Failed", "RetriesUsedUp")
-    assert state["message"] == ("Exit 7 · main-0. The job was restarted once; instead of restart 2 it failed, as maxRetry is 2.")
+    assert state["message"] == (
+        "Exit 7 · main-0. The job was restarted once; instead of restart 2 it failed, as maxRetry is 2."
+    )
     assert [each["status"] for each in status()["conditions"]] == [
         "Pending",
         "Running",

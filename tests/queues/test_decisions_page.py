@@ -66,6 +66,13 @@ def test_they_are_found(admin, query, found):  # noqa: F811
     assert reasons(admin, query) == found
 
 
+def test_filters_offer_what_all_decisions_have_and_not_what_the_page_shows(admin):  # noqa: F811
+    shown = page(admin, f"{PAGE}?per=25&q=loose")
+    for name, some in (("namespace", ["default", "team-a"]), ("queue", ["research", "vision"])):
+        (field,) = shown.all(tag="select", name=name)
+        assert [each.get("value") for each in field.findall(".//option")][1:] == some
+
+
 def test_a_reader_sees_those_of_his_namespaces(alice):  # noqa: F811
     assert reasons(alice) == ["preempt"]
 

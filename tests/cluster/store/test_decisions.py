@@ -68,6 +68,19 @@ def test_pages_follow_each_other(kept):
     assert [each.decision for page in pages for each in page] == ALL
 
 
+@pytest.mark.parametrize(
+    ("namespaces", "found"),
+    [
+        pytest.param(None, (["ns", "team"], ["other", "q"]), id="all"),
+        pytest.param({"ns"}, (["ns"], ["other", "q"]), id="of a namespace"),
+        pytest.param(frozenset(), ([], []), id="of none"),
+    ],
+)
+def test_filters_have_the_values_that_decisions_have(kept, namespaces, found):
+    about = Filters(namespaces=namespaces)
+    assert tuple(decisions.values(each, about, using=kept.using) for each in ("namespace", "queue")) == found
+
+
 def test_old_ones_go(kept):
     day = settings.DECISION_DAYS * decisions.DAY_MS
     assert decisions.expire(1e12, now=NOW + 1 + day, using=kept.using) == 1

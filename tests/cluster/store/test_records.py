@@ -84,6 +84,25 @@ def test_deleted_objects_are_found_in_the_orders_of_a_list(kept, database, order
     assert {first[0].name, second[0].name} == {"a", "b"}
 
 
+@pytest.mark.parametrize(
+    ("filters", "namespaces", "queues", "creators"),
+    [
+        pytest.param({}, ["default", "team"], ["q", "r"], ["alice", "bob"], id="all that are deleted"),
+        pytest.param({"namespace": {"team"}}, ["team"], ["r"], ["bob"], id="of a namespace"),
+        pytest.param({"namespace": frozenset()}, [], [], [], id="of no namespace"),
+    ],
+)
+def test_filters_of_deleted_objects_have_their_values(kept, database, filters, namespaces, queues, creators):
+    kept(
+        record("a"),
+        record("b", queue="", creator=""),
+        record("c", namespace="team", queue="r", creator="bob"),
+        record("d", namespace="living", queue="s", creator="carol", deleted=0),
+    )
+    found = records.values(JOBS, using=database, **filters)
+    assert found == {"namespace": namespaces, "queue": queues, "creator": creators}
+
+
 def test_the_last_of_a_name_is_found(kept, database):
     kept(record("a", "u-1"), record("a", "u-2", created=3000))
     assert records.newest(JOBS, "default", "a", using=database).uid == "u-2"

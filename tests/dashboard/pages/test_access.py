@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from cluster import access
-from cluster.access import tokens
+from cluster.access import audit, tokens
 from cluster.models import AuditEntry, RoleBinding
 from cluster.store import Create, Group, store
 from kube.resources import LEASES, NAMESPACES, NODES
@@ -124,6 +124,22 @@ def test_the_audit_shows_who_did_what_and_not_the_secret(admin):
     assert "admin create bob" in shown
     assert "correct horse" not in shown
     assert AuditEntry.objects.filter(name="bob").exists()
+
+
+def test_the_audits_filters_offer_everybody_who_did_something(admin):
+    """Not only who stands on the page that is shown, and only as far as the reader may see."""
+    deeds = [audit.Deed("early", "create", "queues", "team-a", "old")]
+    audit.record_many([*deeds, *(audit.Deed("late", "create", "queues", "", "new") for _ in range(60))])
+    shown = page(admin, "/audit/?actor=late")
+    assert {"early", "late"} <= set(offered(shown, "actor"))
+    assert offered(shown, "namespace") == ["team-a"]
+    assert offered(page(reader("olga-b", "operator", "team-a"), "/audit/"), "actor") == ["early"]
+
+
+def offered(shown, name):
+    """The values of a filter but for that of all."""
+    options = next(iter(shown.all(tag="select", name=name))).findall(".//option")
+    return [each.get("value") for each in options][1:]
 
 
 def test_the_audit_of_a_namespace_is_for_its_operators(admin):

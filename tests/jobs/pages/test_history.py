@@ -7,10 +7,11 @@ import json
 import pytest
 
 from cluster.bootstrap import bootstrap
-from cluster.store import Delete, Patch, store
+from cluster.store import Create, Delete, Patch, store
 from jobs.pages.reading import moment
 from kube.kinds.batch import Action
-from kube.resources import JOBS, PODS
+from kube.resources import JOBS, PODS, QUEUES
+from tests.jobs.control import task
 from tests.jobs.history.lives import Life
 from tests.jobs.pages.test_detail import text_of
 
@@ -152,6 +153,36 @@ def test_deleted_jobs_are_listed_behind_a_chip(life, reader, parse):
         200,
         404,
     )
+
+
+def offered(page, name):
+    return [each.get("value") for each in page.findall(f".//select[@name='{name}']/option")][1:]
+
+
+def test_filters_of_deleted_jobs_offer_what_these_have(life, reader, parse):
+    queue = {"metadata": {"name": "research"}, "spec": {"weight": 1}, "status": {"state": "Open"}}
+    store.write(Create(QUEUES, queue))
+    gone = life("gone", queue="research")
+    note = {"metadata": {"annotations": {"ui.volcano.sh/created-by": "bob"}}}
+    store.write(Patch(JOBS, "default", "gone", note))
+    life("there")
+    gone.delete()
+    gone.record()
+    living, deleted = parse(reader.get("/jobs/")), parse(reader.get("/jobs/?phase=Deleted"))
+    assert (offered(living, "queue"), offered(deleted, "queue")) == (["default"], ["research"])
+    assert (offered(living, "owner"), offered(deleted, "owner")) == (["alice"], ["alice", "bob"])
+    assert offered(deleted, "namespace") == ["default"]
+
+
+def test_filters_of_an_earlier_runs_pods_offer_the_tasks_that_it_had(life, reader, parse):
+    one = life(tasks=[task("early", 1), task("late", 0)]).admit().place().run().suspend()
+    tasks = [{"name": "early", "replicas": 0}, {"name": "late", "replicas": 1}]
+    spec = store.get(JOBS, "default", "demo").object["spec"]
+    changed = [{**old, **new} for old, new in zip(spec["tasks"], tasks, strict=True)]
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": changed}}))
+    one.resume().admit().place().run()
+    assert offered(page(parse, reader, "?run=1"), "task") == ["early"]
+    assert offered(page(parse, reader), "task") == ["early", "late"]
 
 
 def test_a_deleted_job_is_found_beside_a_living_one_of_its_name(life, reader, parse):
