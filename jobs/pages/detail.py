@@ -383,9 +383,15 @@ class Detail:
         of = {"of": self.stored.uid} if self.deleted else {}
         return {**of, **({"run": str(self.run)} if self.run else {})}
 
-    def head_parts(self) -> dict[str, str]:
-        """Return the phase with its gang, why pods failed or wait and the steps, and the runs."""
+    def head_parts(self, *, is_seen: bool = False) -> dict[str, str]:
+        """Return the phase with its gang, why pods failed or wait and the steps, and the runs.
+
+        Somebody has seen the job alive, and is told that it is gone.
+        """
         context = {
+            "gone": is_seen,
+            "namespace": self.stored.namespace,
+            "name": self.stored.name,
             "job": self.job,
             "stored": self.stored,
             "deleted": self.deleted,

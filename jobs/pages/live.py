@@ -41,11 +41,22 @@ def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicReq
             run = run_of(request.params)
             return show(Detail.of(request.actor, namespace, name, run), request)
         except NotFound:
-            html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
-            return Parts({"job-why": html}, watches=[Watch(JOBS.id, namespace=namespace, name=name)])
+            return Parts(
+                _gone(request, namespace, name), watches=[Watch(JOBS.id, namespace=namespace, name=name)]
+            )
 
     render.__module__ = __name__
     return render
+
+
+def _gone(request: TopicRequest, namespace: str, name: str) -> dict[str, str]:
+    """Return the head of a job that was deleted meanwhile: nothing of it goes on; of one that is not known, that it is gone."""
+    try:
+        shown = Detail.of_deleted(request.actor, namespace, name, run=run_of(request.params))
+    except NotFound:
+        html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
+        return {"job-why": html}
+    return shown.head_parts(is_seen=True)
 
 
 @live.topic("jobs:detail")

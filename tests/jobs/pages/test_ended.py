@@ -7,8 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster import access
 from cluster.bootstrap import bootstrap
 from cluster.store import store
+from dashboard.live.topics import TopicRequest
+from jobs.pages import live
 from jobs.pages.reading import Pod
 from jobs.pages.timeline import bar_of, bar_of_span
 from kube.kinds.batch import Action
@@ -62,6 +65,16 @@ def test_a_job_that_is_deleted_while_it_runs_has_run_until_then(life, reader, pa
         assert ran(found) == "39 s"
         assert [row[-7].split(" ")[0], row[-2]] == ["Deleted", "39 s"]
         assert "0/2" in row[-6]
+
+
+def test_a_page_that_is_open_ends_with_its_job(life):
+    """Its times would go on in the browser for as long as somebody looks."""
+    running(life).passes(39).delete()
+    parts = live.job_head(TopicRequest(access.SYSTEM, {"namespace": "default", "name": "demo"})).parts
+    head = parts["job-head"]
+    assert 'data-phase="Deleted"' in head
+    assert "This job was deleted." in head
+    assert 'data-mode="since"' not in head
 
 
 @pytest.mark.parametrize(
