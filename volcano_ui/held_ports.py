@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from node import port_holder, sole
+from cluster import sole
+from node import port_holder
 from node.agent import server
 from node.shim import control_socket
 from volcano_ui import env, web

@@ -30,6 +30,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 
+from cluster import sole
 from cluster.access import certificates
 from cluster.access.accounts import login_link
 from cluster.api import engines, walls
@@ -38,7 +39,7 @@ from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
 from cluster.rules import node_engines
 from cluster.store import store
-from node import left, sole
+from node import left
 from node.left import AtStop
 from node.paths import Layout
 from volcano_ui import (

@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from cluster import sole
 from kube import amounts
-from node import shim_claims, sole
+from node import shim_claims
 from node.paths import checked
 from node.shim import control_group, linux, tree
 from node.shim.order import Group

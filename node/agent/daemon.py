@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from django.conf import settings
 
-from cluster import clock
-from node import sole, walls
+from cluster import clock, sole
+from node import walls
 from node.agent import control_groups, engines, networks, reach
 from node.agent.agent import Agent
 from node.agent.cluster import AWAY, Dismissed

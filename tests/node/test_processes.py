@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster import sole
 from cluster.runtime import nudge
 from cluster.store import Create, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
-from node import sole
 from node.agent.daemon import SHUTDOWN_S
 from tests.cluster.store.conftest import database_opened
 from tests.halting import halt

@@ -667,7 +667,7 @@ def agent_forgets(put):
 
 @plant("a second agent does not wait for the end of the first")
 def two_agents(put):
-    from node import sole
+    from cluster import sole
 
     put(sole, "take", lambda path: path.open("a+"))
 

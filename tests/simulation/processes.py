@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from django.db import DatabaseError, connection
 
-from cluster import clock
+from cluster import clock, sole
 from cluster.runtime import nudge, registry
 from cluster.runtime.backlog import Backlog
 from cluster.runtime.consumer import Runner
 from cluster.store import sql
-from node import sole
 from node.agent import daemon
 from node.simulator.fleet import Size
 from node.simulator.simulator import Simulator

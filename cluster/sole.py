@@ -27,6 +27,18 @@ def wait(path: Path) -> TextIO:
     return _locked(path, 0)
 
 
+def is_held(path: Path) -> bool:
+    """Say whether somebody has the file. Whoever tries to take it in the moment of the question is refused."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 def _locked(path: Path, how: int) -> TextIO:
     held = path.open("a+")
     try:
