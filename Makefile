@@ -33,8 +33,12 @@ help: ## Show this list
 up: .venv/runtime ## Start everything; Ctrl-C stops it, and running pods go on unless RUNNING says wait or end
 	@exec $(BIN)/python manage.py up
 
+.PHONY: loginlink
+loginlink: .venv/runtime ## Print a one-time link that logs the administrator in, or USER=name; DATA as of `make up`
+	@$(BIN)/python manage.py loginlink $(if $(filter command line,$(origin USER)),"$(USER)") $(ARGS)
+
 .PHONY: kubeconfig
-kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; PORT and DATA as of `make up`
+kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; DATA as of `make up`
 	@$(BIN)/python manage.py kubeconfig --file "$(or $(FILE),kubeconfig)" $(ARGS)
 	@echo "export KUBECONFIG=$(abspath $(or $(FILE),kubeconfig))"
 

@@ -115,6 +115,11 @@ def up_command(**options: object) -> str:
     return " ".join(["volcano-ui up", *flags])
 
 
+def command(name: str) -> str:
+    """Return what a person types to run a command that has a recipe: `make loginlink`, or `volcano-ui loginlink`."""
+    return f"{'make' if IS_CLONE else 'volcano-ui'} {name}"
+
+
 def file(name: str) -> Path | None:
     """Read the path of a file, None when it is not set."""
     value = text(name)

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import connection
 
 from cluster import clock
-from cluster.access import certificates
+from cluster.access import certificates, site
 from cluster.remote import freshness, recorder
 from cluster.runtime import registry
 from cluster.store import store
@@ -22,7 +22,7 @@ from volcano_ui import celery_app, health, sockets
 
 def ask_web() -> None:
     """Raise OSError unless the web server says that it can do its work."""
-    with urllib.request.urlopen(f"{local_address()}/{settings.PREFIX}healthz", timeout=5):  # noqa: S310
+    with urllib.request.urlopen(f"{site.local_pages()}/{settings.PREFIX}healthz", timeout=5):  # noqa: S310
         pass
 
 
@@ -43,22 +43,8 @@ def ask_api() -> None:
     context = ssl.create_default_context(cafile=certificates.current().ca)
     # An administrator's own certificate need not be for the address that is asked here.
     context.check_hostname = False
-    with urllib.request.urlopen(f"{local_api()}/readyz", timeout=5, context=context):  # noqa: S310
+    with urllib.request.urlopen(f"{site.local_api()}/readyz", timeout=5, context=context):  # noqa: S310
         pass
-
-
-def _local_host() -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.LISTEN, settings.LISTEN)  # noqa: S104
-
-
-def local_address() -> str:
-    """Return where this machine reaches the pages."""
-    return f"http://{_local_host()}:{settings.PORT}"
-
-
-def local_api() -> str:
-    """Return where this machine reaches the API."""
-    return f"https://{_local_host()}:{settings.API_PORT}"
 
 
 def ask_workers() -> None:

@@ -42,7 +42,9 @@ IMPERSONATE_USER_PREFIX = env.prefix("IMPERSONATE_USER_PREFIX")  # before the na
 IMPERSONATE_GROUP_PREFIX = env.prefix("IMPERSONATE_GROUP_PREFIX")
 # What people type, as messages name it.
 UP_COMMAND = env.up_command()
-MANAGE_COMMAND = "manage.py" if env.IS_CLONE else "volcano-ui"
+LOGIN_COMMAND = env.command("loginlink")
+KUBECONFIG_COMMAND = env.command("kubeconfig")
+MANAGE_COMMAND = ".venv/bin/python manage.py" if env.IS_CLONE else "volcano-ui"
 ONLY = env.part("ONLY", has_several=bool(CLUSTERS))  # which of the programs `up` starts; empty: all
 # The name of this `up` among others on one database; the same when it starts again.
 INSTANCE = env.instance(DATA)

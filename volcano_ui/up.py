@@ -31,7 +31,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 
 from cluster import sole
-from cluster.access import certificates
+from cluster.access import certificates, site
 from cluster.access.accounts import login_link
 from cluster.api import engines, walls
 from cluster.remote import freshness, recorder, server, standby
@@ -202,6 +202,7 @@ class Up:
         if settings.TARGET is None:
             with step("certificates"):
                 _take_certificates()
+        site.write()
         lasting = programs.lasting(pages, api, self._take_webhook_port())
         await asyncio.gather(*(self._supervisor.start(program) for program in lasting))
         if settings.TARGET is not None and settings.ONLY != "web":
@@ -216,7 +217,7 @@ class Up:
         if settings.CLUSTER is not None:
             self._reporting = asyncio.create_task(reporting.go_on())
         if settings.ONLY == "works":
-            say(f"Its health is told at {probes.local_address()}/healthz")
+            say(f"Its health is told at {site.local_pages()}/healthz")
         elif not self._is_behind_front:
             say(f"Open {await asyncio.to_thread(login_address)}")
 
@@ -234,7 +235,7 @@ class Up:
             (self._data / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         # Certificates of a kubeconfig, written for processes that are gone.
         shutil.rmtree(self._data / "run" / "kubeconfig", ignore_errors=True)
-        path = self._data / "run" / "up.lock"
+        path = self._data / site.LOCK
         lock = sole.take(path)
         if lock is None:
             pid = sole.holder(path)
@@ -460,8 +461,8 @@ def _about_cluster() -> str:
         connection.close()
     if shown is None:
         return (
-            f"The Kubernetes API is at {probes.local_api()};"
-            f" the page Connect and `{settings.MANAGE_COMMAND} kubeconfig` say how to use it."
+            f"The Kubernetes API is at {site.local_api()};"
+            f" the page Connect and `{settings.KUBECONFIG_COMMAND}` say how to use it."
         )
     why = f" ({shown.why})" if shown.why else ""
     return f"The cluster {shown.name} at {server.target().server} is {shown.word}{why}."
@@ -469,13 +470,8 @@ def _about_cluster() -> str:
 
 def login_address() -> str:
     """Return a one-time login link, on the host by which people reach this machine."""
-    base = (
-        f"{'https' if settings.HTTPS else 'http'}://{settings.HOSTS[0]}"
-        if settings.HOSTS
-        else probes.local_address()
-    )
     try:
-        return login_link(base)
+        return login_link(site.of_settings().pages)
     finally:
         connections.close_all()
 

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 
 from cluster import access, clock, fingerprint
-from cluster.access import certificates, tokens
+from cluster.access import tokens
 from cluster.models import Token
 from cluster.store import sql, store
 from kube import names
@@ -61,9 +61,9 @@ def invite(actor: Actor, node: str, lifetime_s: int, *, now: int | None = None) 
     return tokens.issued(actor, row, min(lifetime_s, MOST_S), now)
 
 
-def command(server: str, token: str, node: str = ANY) -> str:
-    """Return what is typed on a machine that is to join at an address, whole."""
-    authority = fingerprint.of(certificates.current().ca_text())
+def command(server: str, authority: str, token: str, node: str = ANY) -> str:
+    """Return what is typed on a machine that is to join at an address, whole; authority is the API's, in PEM."""
+    authority = fingerprint.of(authority)
     words = [settings.MANAGE_COMMAND, "agent", "--server", server, "--token", token]
     words += ["--ca", authority] if authority else []
     words += ["--name", node] if node != ANY else []

@@ -6,33 +6,32 @@ import base64
 import re
 import socket
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import yaml
-from django.conf import settings
 
+from cluster import issuing
+from cluster.store import store
+from kube.errors import NotFound
 from kube.meta import timestamp
+from kube.resources import NAMESPACES
 
 if TYPE_CHECKING:
     from kube.meta import Object
 
-NAME = "volcano-ui"  # of cluster and context
+KUBE_SYSTEM = "kube-system"  # by the uid of this namespace a cluster is told from others, as everywhere
 
 
-def server_address() -> str:
-    """Return where clients reach the API: by the first of VOLCANO_UI_HOSTS that is a name, otherwise on this machine."""
-    hosts = [host for host in settings.HOSTS if host != "*" and not host.startswith(".")]
-    return _address(hosts[0]) if hosts else local_address()
-
-
-def local_address() -> str:
-    """Return where this machine reaches the API."""
-    return _address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.LISTEN, settings.LISTEN))  # noqa: S104
-
-
-def _address(host: str) -> str:
-    if ":" in host and not host.startswith("["):
-        host = f"[{host}]"
-    return f"https://{host}:{settings.API_PORT}"
+def name(server: str) -> str:
+    """Return by which name a kubeconfig has the cluster at an address: another one than those of other installations."""
+    host = urlsplit(server).hostname or ""
+    if host == "localhost" or ((found := issuing.address(host)) and found.is_loopback):
+        host = socket.gethostname()
+    try:
+        uid = store.get(NAMESPACES, "", KUBE_SYSTEM).uid
+    except NotFound:  # taken away by an administrator
+        uid = ""
+    return "-".join(filter(None, ("volcano-ui", host, uid[:8])))
 
 
 def token_name(now: int) -> str:
@@ -40,18 +39,23 @@ def token_name(now: int) -> str:
     return f"{socket.gethostname()[:80]} {timestamp(now)[:10]}"
 
 
-def text(server: str, authority: str, user: str, token: str, *, namespace: str = "default") -> str:
-    """Return a kubeconfig with the authority's certificate inlined; authority "" stands for those that clients know."""
+def text(
+    server: str, authority: str, user: str, token: str, *, called: str, namespace: str = "default"
+) -> str:
+    """Return a kubeconfig with the authority's certificate inlined; authority "" stands for those that clients know.
+
+    `called` is the name of cluster and context, and part of the user's.
+    """
     cluster: Object = {"server": server}
     if authority:
         cluster["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
-    login = f"{re.sub(r'[^A-Za-z0-9@._-]+', '-', user)}@{NAME}"
+    login = f"{re.sub(r'[^A-Za-z0-9@._-]+', '-', user)}@{called}"
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": NAME, "cluster": cluster}],
+        "clusters": [{"name": called, "cluster": cluster}],
         "users": [{"name": login, "user": {"token": token}}],
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": login, "namespace": namespace}}],
-        "current-context": NAME,
+        "contexts": [{"name": called, "context": {"cluster": called, "user": login, "namespace": namespace}}],
+        "current-context": called,
     }
     return yaml.safe_dump(config, sort_keys=False, width=1_000_000)

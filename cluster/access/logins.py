@@ -41,7 +41,7 @@ WINDOW_MS = 15 * MINUTE_MS
 MOST_FOR_NAME = 5
 MOST_FOR_ADDRESS = 50
 GONE = "The user of this login link is deactivated; ask an administrator."
-REMEDY = f"Start “{settings.UP_COMMAND}” again, or run “{settings.MANAGE_COMMAND} loginlink”; each prints a new one."
+REMEDY = f"Start “{settings.UP_COMMAND}” again, or run “{settings.LOGIN_COMMAND}”; each prints a new one."
 
 
 def login_link(base_url: str, user: User | None = None, *, now: int | None = None) -> str:
@@ -169,7 +169,7 @@ def attempt(name: str, address: str, cookies: Mapping[str, str], *, now: int | N
         minutes = -(-wait // MINUTE_MS)
         raise TooManyRequests(
             f"Too many failed logins. Try again in {minutes} minute{'s' if minutes > 1 else ''}, "
-            f"or ask whoever runs this server for a one-time link ({settings.MANAGE_COMMAND} loginlink).",
+            f"or ask whoever runs this server for a one-time link ({settings.LOGIN_COMMAND}).",
             retry_after_s=-(-wait // 1000),
         )
     return Attempt(name, source, address)

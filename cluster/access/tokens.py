@@ -83,9 +83,7 @@ class Bound(NamedTuple):
 def issue(actor: Actor, user: User, name: str, lifetime_s: int, *, now: int | None = None) -> Issued:
     """Make a token of a user, for himself or at the console."""
     if actor.user_id != user.pk and not access.is_system(actor):
-        raise Forbidden(
-            f"A token of a user is made by that user, or with {settings.MANAGE_COMMAND} kubeconfig."
-        )
+        raise Forbidden(f"A token of a user is made by that user, or with {settings.KUBECONFIG_COMMAND}.")
     if not user.is_active:
         raise Conflict(f'The user "{user.username}" is deactivated; an administrator can change that.')
     now = clock.milliseconds() if now is None else now

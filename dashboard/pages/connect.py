@@ -21,7 +21,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cluster import access
-from cluster.access import certificates, kubeconfig, tokens
+from cluster.access import certificates, kubeconfig, site, tokens
 from dashboard.pages.errors import explained
 from dashboard.pages.snippets import snippets
 from dashboard.parts import responses
@@ -88,7 +88,9 @@ def _page(
         "tokens": tokens.of_user(_user(request)),
     }
     if issued is not None:
-        text = kubeconfig.text(server, authority, request.user.get_username(), issued.secret)
+        text = kubeconfig.text(
+            server, authority, request.user.get_username(), issued.secret, called=kubeconfig.name(server)
+        )
         until = timestamp(issued.expires)[:10]
         context |= {"issued": issued, "until": until, "kubeconfig": text, "kubeconfig_data": _data(text)}
     return render(request, "dashboard/connect.html", context, status=status)
@@ -115,7 +117,7 @@ def _answers(authority: str) -> bool:
     context.check_hostname = False
     try:
         with urllib.request.urlopen(  # noqa: S310  the address is ours
-            f"{kubeconfig.local_address()}/readyz", timeout=ASKED_WITHIN_S, context=context
+            f"{site.local_api()}/readyz", timeout=ASKED_WITHIN_S, context=context
         ) as answer:
             return bool(answer.status == 200)
     except OSError:

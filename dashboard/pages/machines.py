@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from cluster import access
-from cluster.access import joining, tokens
+from cluster.access import certificates, joining, tokens
 from dashboard.pages.connect import server_address
 from dashboard.pages.errors import explained
 from dashboard.parts import responses
@@ -66,7 +66,9 @@ def _page(
         context["issued"] = issued
         context["until"] = timestamp(issued.expires)
         try:
-            context["command"] = joining.command(server, issued.secret, issued.row.node)
+            context["command"] = joining.command(
+                server, certificates.current().ca_text(), issued.secret, issued.row.node
+            )
         except (ImproperlyConfigured, OSError) as error:
             context["problem"] = str(error)
     return render(request, "dashboard/add_machine.html", context, status=status)

@@ -49,8 +49,10 @@ def icon(name: str, label: str = "") -> SafeString:
 
 @register.simple_tag
 def command(name: str) -> str:
-    """Name a command as people type it on the server: `manage.py loginlink`, of a wheel `volcano-ui loginlink`."""
-    return settings.UP_COMMAND if name == "up" else f"{settings.MANAGE_COMMAND} {name}"
+    """Name a command as people type it on the server: `make loginlink`, of a wheel `volcano-ui loginlink`."""
+    return {"up": settings.UP_COMMAND, "loginlink": settings.LOGIN_COMMAND}.get(
+        name, f"{settings.MANAGE_COMMAND} {name}"
+    )
 
 
 @register.simple_tag

@@ -40,7 +40,7 @@ class Machine:
 
     def invited(self, *options):
         """Return the words to type, as `manage.py jointoken` prints them."""
-        return shlex.split(manage(self.system, "jointoken", "--server", self.system.api, *options))[1:]
+        return shlex.split(manage(self.system, "jointoken", "--server", self.system.api, *options))[2:]
 
     def start(self, *words):
         """Run the agent with these words behind `manage.py`; without any as it is started again."""

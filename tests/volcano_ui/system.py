@@ -25,7 +25,7 @@ class System:
 
     def __init__(self, data, *, port=None, **environment):
         self.data, self.port = Path(data), port or free_port()
-        ours = {
+        self.environment = ours = {
             "VOLCANO_UI_DATA": str(data),
             "VOLCANO_UI_PORT": str(self.port),
             # The one that follows from the other may be somebody else's.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 
 import pytest
+from django.conf import settings
 
 from cluster.remote.target import Target
 from cluster.store import Create, Patch, store
@@ -92,6 +94,22 @@ def test_second_up_on_one_state_directory_names_the_first(system):
     second = System(system.data)
     assert second.ended() == 1
     assert second.said(r"pid (\d+)").group(1) == str(system.process.pid)
+
+
+@pytest.mark.parametrize("recipe", ["loginlink", "kubeconfig"])
+def test_commands_know_the_ports_of_what_runs(system, tmp_path, recipe):
+    file = tmp_path / "kubeconfig"
+    # What is installed here stays as it is.
+    command = ["make", "-o", ".venv/runtime", recipe, f"DATA={system.data}", f"FILE={file}"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))}
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "No “make up” runs" not in done.stderr
+    api = system.environment["VOLCANO_UI_API_PORT"]
+    wanted = (
+        f"http://127.0.0.1:{system.port}/login/" if recipe == "loginlink" else f"https://127.0.0.1:{api}\n"
+    )
+    assert wanted in (done.stdout if recipe == "loginlink" else file.read_text())
 
 
 def test_taken_port_is_refused_with_another(system, start):

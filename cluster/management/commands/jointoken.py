@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from cluster.access import CONSOLE, joining, kubeconfig
-from cluster.management.commands.kubeconfig import explained, seconds
+from cluster.access import CONSOLE, joining, site
+from cluster.management.commands.kubeconfig import api, explained, seconds
 from cluster.management.embedded import only_embedded
 from kube.meta import timestamp
 
@@ -35,12 +34,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         only_embedded("its nodes are its own business")
-        server = options["server"] or kubeconfig.server_address()
-        if not re.fullmatch(r"https://[^\s/@]+/?", server):
-            raise CommandError(f"--server is {server!r}; give it as https://host:port.")
         with explained():
+            server, known = api(self, options["server"])
             issued = joining.invite(CONSOLE, options["node"], seconds(options["expires"], MOST))
-            self.stdout.write(joining.command(server.rstrip("/"), issued.secret, options["node"]))
+            self.stdout.write(joining.command(server, site.authority(known), issued.secret, options["node"]))
         self.stderr.write(
             f"For one machine, until {timestamp(issued.expires)}. It can be revoked on the page “Access”."
         )

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from cluster import clock
-from cluster.access import CONSOLE, accounts, certificates, kubeconfig, tokens
+from cluster.access import CONSOLE, accounts, kubeconfig, site, tokens
 from cluster.management.embedded import only_embedded
 from kube.errors import ApiError
 from kube.meta import timestamp
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Iterator
 
+    from cluster.access.site import Site
     from cluster.access.tokens import Issued
 
 UNITS = {"m": tokens.MINUTE_S, "h": 3600, "d": tokens.DAY_S}
@@ -49,22 +50,25 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         only_embedded("it gives kubeconfigs itself")
-        server = options["server"] or kubeconfig.server_address()
-        if not re.fullmatch(r"https://[^\s/@]+/?", server):
-            raise CommandError(f"--server is {server!r}; give it as https://host:port.")
         lifetime_s = seconds(options["expires"])
         with explained():
+            server, known = api(self, options["server"])
             issue, name, namespace = _holder(options)
-            authority = certificates.current().ca_text()
+            authority, called = site.authority(known), kubeconfig.name(server)
             # The token comes last: one that could not be handed over would stay valid.
             with self._target(options["file"]) as stream:
                 issued = issue(lifetime_s)
                 text = kubeconfig.text(
-                    server.rstrip("/"), authority, name, issued.secret, namespace=namespace
+                    server, authority, name, issued.secret, called=called, namespace=namespace
                 )
                 stream.write(text)
+        whose = (
+            "by administrators"
+            if options["service_account"]
+            else "on the page “Connect”, or by administrators"
+        )
         self.stderr.write(
-            f"A token of {name} until {timestamp(issued.expires)}, for {server}. It can be revoked on the page “Access”."
+            f"A token of {name} until {timestamp(issued.expires)}, for {server}. It can be revoked {whose} on “Access”."
         )
 
     @contextmanager
@@ -82,6 +86,17 @@ class Command(BaseCommand):
         with os.fdopen(descriptor, "w") as stream:
             os.fchmod(descriptor, 0o600)
             yield stream
+
+
+def api(command: BaseCommand, given: str) -> tuple[str, Site]:
+    """Return the API's address, as it was given or as the site has it, and the site; a site that does not run is said so."""
+    known = site.current()
+    if known.said:
+        command.stderr.write(known.said)
+    server = given or known.site.api
+    if not re.fullmatch(r"https://[^\s/@]+/?", server):
+        raise CommandError(f"--server is {server!r}; give it as https://host:port.")
+    return server.rstrip("/"), known.site
 
 
 def _holder(options: dict[str, Any]) -> tuple[Callable[[int], Issued], str, str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from cluster.access import accounts, logins
-from kube.errors import NotFound
+from cluster.access import accounts, logins, site
+from cluster.management.commands.kubeconfig import explained
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -24,13 +23,14 @@ class Command(BaseCommand):
         parser.add_argument("--url", default="", help="the address of the site")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        url = options["url"] or f"http://127.0.0.1:{settings.PORT}"
-        try:
+        with explained():
+            known = site.current()
             user = accounts.find_user(options["user"]) if options["user"] else None
-        except NotFound as error:
-            raise CommandError(error.message) from None
-        if user is not None and not user.is_active:
-            raise CommandError(
-                f'The user "{user.username}" is deactivated; an administrator can change that.'
-            )
-        self.stdout.write(logins.login_link(url, user))
+            if user is not None and not user.is_active:
+                raise CommandError(
+                    f'The user "{user.username}" is deactivated; an administrator can change that.'
+                )
+            link = logins.login_link(options["url"] or known.site.pages, user)
+        if known.said:
+            self.stderr.write(known.said)
+        self.stdout.write(link)

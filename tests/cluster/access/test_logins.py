@@ -29,7 +29,7 @@ def test_a_link_works_once():
     token = token_of(logins.login_link("http://h", user, now=NOW))
     assert logins.check_link(token, now=NOW) == user
     assert logins.claim(token, "::1", now=NOW) == user
-    with pytest.raises(NotFound, match=r"has been used.*manage\.py loginlink"):
+    with pytest.raises(NotFound, match=r"has been used.*make loginlink"):
         logins.claim(token, "::1", now=NOW)
     assert AuditEntry.objects.get().message == "Logged in by a one-time link from ::1."
 

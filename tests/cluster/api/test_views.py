@@ -183,7 +183,7 @@ def test_a_used_link_says_so_and_names_the_remedy(client, alice):
     for answer in (client.get(path), client.get(path, **PERSON), client.post(path)):
         assert answer.status_code == 404
         assert b"has been used" in answer.content
-        assert b"manage.py loginlink" in answer.content
+        assert b"make loginlink" in answer.content
 
 
 def test_who_follows_his_own_link_twice_goes_on(client, alice):

@@ -29,7 +29,7 @@ def test_the_command_is_whole_and_shown_once(admin, caplog):
     shown = make(admin)
     typed = words(shown)
     secret = typed[typed.index("--token") + 1]
-    assert typed[:4] == ["manage.py", "agent", "--server", "https://testserver:8443"]
+    assert typed[:5] == [".venv/bin/python", "manage.py", "agent", "--server", "https://testserver:8443"]
     assert typed[typed.index("--ca") + 1].startswith("sha256:")
     assert "--name" not in typed
     assert tokens.find(secret).joins

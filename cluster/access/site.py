@@ -1,0 +1,131 @@
+"""Where people and programs reach the system, as the `up` that runs has written it down for every other command.
+
+A command is typed in another shell than `up` was, perhaps without the ports and names that this was given: what the
+settings of the command say is asked only where no `up` has run yet.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.conf import settings
+
+from cluster import issuing, sole
+from cluster.access import certificates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILE = "site.json"
+LOCK = "run/up.lock"  # which an `up` has locked for as long as it runs
+
+
+class Site(NamedTuple):
+    """The addresses of the pages and of the API, and the file with the API's authority ("" for one that clients know)."""
+
+    pages: str
+    api: str
+    authority: str
+
+
+class Known(NamedTuple):
+    """A site, and what is to be said of it where no `up` runs there."""
+
+    site: Site
+    said: str
+
+
+def of_settings() -> Site:
+    """Return what the settings of this process say; the certificates are made where there are none."""
+    authority = certificates.current().ca if settings.TARGET is None else None
+    return Site(
+        pages_address(
+            settings.HOSTS,
+            settings.LISTEN,
+            settings.PORT,
+            https=settings.HTTPS,
+            proxied=bool(settings.TRUSTED_PROXIES),
+        ),
+        api_address(settings.HOSTS, settings.LISTEN, settings.API_PORT),
+        str(authority or ""),
+    )
+
+
+def write() -> None:
+    """Write down what the settings say; for an `up`, which has the state directory to itself."""
+    draft = settings.DATA / f"{FILE}.new"
+    draft.write_text(json.dumps(of_settings()._asdict()))
+    draft.replace(settings.DATA / FILE)
+
+
+def current() -> Known:
+    """Return where the system is that runs, or where it ran last."""
+    written = _written()
+    if sole.is_held(settings.DATA / LOCK) and written:
+        return Known(written, "")
+    how = "that it had last" if written else "of the settings"
+    return Known(
+        written or of_settings(),
+        f"No “{settings.UP_COMMAND}” runs on the state directory {settings.DATA}; this is for the addresses {how}.",
+    )
+
+
+def _written() -> Site | None:
+    try:
+        return Site(**json.loads((settings.DATA / FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def authority(site: Site) -> str:
+    """Return the certificate of the API's authority as kubeconfigs carry it, "" for one that clients know."""
+    return Path(site.authority).read_text() if site.authority else ""
+
+
+def api_address(hosts: Sequence[str], listen: str, port: int) -> str:
+    """Return where clients reach the API: by the first of the hosts that is a name, otherwise on this machine."""
+    return f"https://{_bracketed(name_of(hosts) or local(listen))}:{port}"
+
+
+def pages_address(hosts: Sequence[str], listen: str, port: int, *, https: bool, proxied: bool) -> str:
+    """Return where people reach the pages, by the same name.
+
+    A proxy that stands in front, as it must where there is TLS or nobody else can come, is at the port of its scheme.
+    """
+    name = name_of(hosts)
+    if not name:
+        return f"http://{_bracketed(local(listen))}:{port}"
+    if https:
+        return f"https://{_bracketed(name)}"
+    return f"http://{_bracketed(name)}" + ("" if proxied or _is_loopback(listen) else f":{port}")
+
+
+def _is_loopback(listen: str) -> bool:
+    found = issuing.address(listen)
+    return listen == "localhost" if found is None else found.is_loopback
+
+
+def local_pages() -> str:
+    """Return where this machine reaches the pages of this process's settings."""
+    return f"http://{_bracketed(local(settings.LISTEN))}:{settings.PORT}"
+
+
+def local_api() -> str:
+    """Return where this machine reaches the API of this process's settings."""
+    return f"https://{_bracketed(local(settings.LISTEN))}:{settings.API_PORT}"
+
+
+def name_of(hosts: Sequence[str]) -> str:
+    """Return the first of the hosts that is a name, and not a pattern of names; "" where none is."""
+    return next((host for host in hosts if host != "*" and not host.startswith(".")), "")
+
+
+def local(listen: str) -> str:
+    """Return by which address this machine reaches what listens at one."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen, listen)  # noqa: S104
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
