@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from kube import lenient
+from kube.meta import parse_time
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+
 LEASE_S = 40  # without a renewal for so long a node counts as silent
 LEASE_NAMESPACE = "kube-node-lease"
 # Names the lease of a node that shares one with others; a node without it has the lease of its own name.
+# Of a node's lease: the state directory of the agent that renews it, as HOST:DIRECTORY, "" once it has stopped in order.
+PLACE_ANNOTATION = "ui.volcano.sh/state-directory"
 LEASE_ANNOTATION = "ui.volcano.sh/lease"
+
+
+def other_place(lease: Object, place: str, now_ms: int) -> str:
+    """Return where another agent lives that renews a node's lease, "" when nobody but the one at a place does."""
+    found = str(lenient.mapping(lease, "metadata", "annotations").get(PLACE_ANNOTATION) or "")
+    if not found or found == place:
+        return ""
+    try:
+        renewed = parse_time(lenient.text(lease, "spec", "renewTime"))
+    except ValueError:
+        return ""
+    return found if now_ms - renewed < LEASE_S * 1000 else ""

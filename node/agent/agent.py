@@ -99,8 +99,9 @@ class Agent:
         self.clean_at = clock.monotonic() + CLEAN_S / 10
 
     def begin(self) -> None:
-        """Announce the machine and take on its pods; to be called again when the cluster does not answer."""
+        """Announce the machine and take on its pods; to be called again when the cluster does not answer, or after Occupied."""
         claims.begin(self.layout)
+        self.machine.stand_back()
         self.machine.announce()
         self.load()
 

@@ -29,7 +29,7 @@ from node.agent.engine_sweep import EngineSweep
 from node.agent.found_devices import FoundDevices
 from node.agent.images import Images
 from node.agent.local_cluster import LocalCluster
-from node.agent.machine import LOOPBACK, Machine
+from node.agent.machine import LOOPBACK, Machine, Occupied
 from node.agent.networks import Networks
 from node.agent.readings import ThisMachine
 from node.agent.server import Port
@@ -118,6 +118,7 @@ class Daemon:
             engine,
             address,
             groups,
+            f"{socket.gethostname()}:{data}",
         )
         self.sampler = Sampler(layout, machine.name, self.shims.running, devices.figures)
         self.selector.register(self.port.socket, selectors.EVENT_READ, self.port)
@@ -172,6 +173,9 @@ class Daemon:
                 return
             except AWAY as error:
                 refused(self.agent.outage, "the cluster does not answer", error)
+                time.sleep(RETRY_S)
+            except Occupied as error:
+                refused(self.agent.outage, "this agent waits", error)
                 time.sleep(RETRY_S)
             except Dismissed as error:
                 self.agent.leave_cluster(error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster import clock
 from cluster.rules import node_devices, node_engines, node_rights, node_walls
-from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S
+from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S, PLACE_ANNOTATION, other_place
 from cluster.store import Create, Group, Patch
 from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.kinds.core import Node
@@ -49,10 +49,14 @@ def valid_name(hostname: str) -> str:
     return ".".join(label for label in labels if label) or "this-machine"
 
 
-def lease(name: str, now_us: int, transitions: int = 0) -> Object:
-    """Return a lease that says its holder was alive at a time."""
+class Occupied(Exception):
+    """Another agent, on another state directory, is the node of this name; the message says where."""
+
+
+def lease(name: str, now_us: int, transitions: int = 0, place: str | None = None) -> Object:
+    """Return a lease that says its holder was alive at a time, and perhaps where its state directory is."""
     return {
-        "metadata": {"namespace": LEASE_NAMESPACE, "name": name},
+        "metadata": {"namespace": LEASE_NAMESPACE, "name": name, **_placed(place)},
         "spec": {
             "holderIdentity": name,
             "leaseDurationSeconds": LEASE_S,
@@ -60,6 +64,10 @@ def lease(name: str, now_us: int, transitions: int = 0) -> Object:
             "leaseTransitions": transitions,
         },
     }
+
+
+def _placed(place: str | None) -> Object:
+    return {} if place is None else {"annotations": {PLACE_ANNOTATION: place}}
 
 
 class Writer(Protocol):
@@ -72,14 +80,14 @@ class Writer(Protocol):
         """Do groups of writes."""
 
 
-def renew(cluster: Writer, name: str, now_us: int) -> None:
+def renew(cluster: Writer, name: str, now_us: int, place: str | None = None) -> None:
     """Say that the holder of a lease is alive, making the lease when it is not there."""
-    patch = {"spec": {"renewTime": time_text(now_us)}}
+    patch = {"metadata": _placed(place), "spec": {"renewTime": time_text(now_us)}}
     try:
         cluster.write(Patch(LEASES, LEASE_NAMESPACE, name, patch))
     except NotFound:
         cluster.commit([Group([Create(NAMESPACES, {"metadata": {"name": LEASE_NAMESPACE}})])])
-        cluster.commit([Group([Create(LEASES, lease(name, now_us))])])
+        cluster.commit([Group([Create(LEASES, lease(name, now_us, place=place))])])
 
 
 def condition(
@@ -113,7 +121,9 @@ class Machine:
         engine: Found | None = None,
         address: str = LOOPBACK,
         groups: Groups | None = None,
+        place: str = "",
     ) -> None:
+        self.place = place or None
         self.readings = readings
         self.cluster = cluster
         self.engine = engine or Found()
@@ -138,7 +148,7 @@ class Machine:
 
     def announce(self) -> None:
         """Make the Node object, or bring it up to date; then it is ready for pods, unless it departs."""
-        renew(self.cluster, self.name, clock.microseconds())
+        renew(self.cluster, self.name, clock.microseconds(), self.place)
         now_us, listed = clock.microseconds(), self._lists()
         metadata = {
             "name": self.name,
@@ -170,7 +180,7 @@ class Machine:
             return False
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
-        renew(self.cluster, self.name, now_us)
+        renew(self.cluster, self.name, now_us, self.place)
         if self._said != self._problems() or self._is_ready() == self.departs:
             self._write_status(now_us)
         self._write_lists()
@@ -181,6 +191,15 @@ class Machine:
         """Say that this node stops in order, so that nothing is placed on it from now on."""
         self.departs = True
         self._write_status(clock.microseconds())
+        # Whoever comes next need not wait for the lease's end.
+        renew(self.cluster, self.name, clock.microseconds(), self.place and "")
+
+    def stand_back(self) -> None:
+        """Raise Occupied while another agent is this node: of two on one cluster each would run every pod."""
+        with contextlib.suppress(NotFound):
+            found = self.cluster.get(LEASES, LEASE_NAMESPACE, self.name).object
+            if place := other_place(found, self.place or "", clock.milliseconds()):
+                raise Occupied(f"the node {self.name} is the agent's in {place}")
 
     def _lists(self) -> dict[str, str]:
         """Return the annotations that list the programs and devices of the machine."""

@@ -4,20 +4,23 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 from pathlib import Path
 
 import pytest
 from django.db import OperationalError, connection
 
+from cluster.rules.leases import LEASE_NAMESPACE, PLACE_ANNOTATION
 from cluster.runtime import nudge
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
 from node import attempts
+from node.agent.machine import Occupied
 from node.left import AtStop
 from node.shim import linux, tree
 from tests.cluster.store.forgetting import ASLEEP, forget
-from tests.node.driving import UNTIL_ASKED
+from tests.node.driving import NODE, UNTIL_ASKED, Node
 from tests.waiting import HANG_S, until
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -29,6 +32,45 @@ REMEDY = (
 
 def conditions(status):
     return {one["type"]: one["status"] for one in status["conditions"]}
+
+
+class TestOneAgent:
+    @pytest.fixture
+    def other(self, node, tmp_path):
+        """Another agent for the same node, on another state directory."""
+        found = Node(tmp_path / "other")
+        yield found
+        found.close()
+
+    def test_lease_names_the_state_directory(self, node):
+        node.begin()
+        lease = store.get(LEASES, LEASE_NAMESPACE, NODE).object
+        assert lease["metadata"]["annotations"] == {PLACE_ANNOTATION: f"{socket.gethostname()}:{node.data}"}
+
+    def test_second_agent_stands_back_while_the_first_lives(self, node, other):
+        node.begin()
+        with pytest.raises(
+            Occupied, match=f"the node {NODE} is the agent's in {socket.gethostname()}:{node.data}$"
+        ):
+            other.begin()
+
+    def test_second_agent_follows_at_once_when_the_first_stops_in_order(self, node, other):
+        node.begin()
+        node.agent.depart()
+        other.begin()
+
+    def test_second_agent_follows_a_crash_when_the_lease_has_ended(self, node, other):
+        node.begin()
+        node.crash()
+        store.write(
+            Patch(LEASES, LEASE_NAMESPACE, NODE, {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
+        )
+        other.begin()
+
+    def test_same_agent_follows_its_own_crash_at_once(self, node):
+        node.begin()
+        node.crash()
+        node.again()
 
 
 class TestOnePod:
