@@ -376,6 +376,16 @@ def database(
     return _postgresql(url, instance) if url else _sqlite(file, synchronous)
 
 
+def shown_database(database: dict[str, Any]) -> str:
+    """Return which database one is, of which Django has the description: host and name, nothing secret."""
+    if database["ENGINE"] != "django.db.backends.postgresql":
+        return str(database["NAME"])
+    host, port, name = (str(database[part]) for part in ("HOST", "PORT", "NAME"))
+    if host.startswith("/"):
+        return f"postgresql:///{name}?host={host}" + (f"&port={port}" if port else "")
+    return f"postgresql://{host}{f':{port}' if port else ''}/{name}"
+
+
 def redis_url(name: str, cluster: str = "") -> str:
     """Return the address of a Redis, or an empty text; cluster as in `database`."""
     url = for_cluster(PREFIX + name, text(name), cluster)

@@ -20,7 +20,7 @@ import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import redis
 from django.conf import settings
@@ -44,6 +44,7 @@ from node.left import AtStop
 from node.paths import Layout
 from volcano_ui import (
     assets,
+    database_claim,
     env,
     health,
     heartbeat,
@@ -108,6 +109,8 @@ class Up:
         self._works: Works | None = None
         self._held: list[TextIO | socket.socket] = []
         self._reporting: asyncio.Task[None] | None = None
+        self._claim = database_claim.Claim()
+        self._claiming: asyncio.Task[None] | None = None
         logs = self._data / "logs" if settings.LOG_FILES else None
         self._ports = held_ports.HeldPorts(
             settings.STATE, self._data, log=logs and logs / held_ports.LOG, say=say
@@ -150,13 +153,14 @@ class Up:
         return 0
 
     async def _wait_for_end(self, stopped: asyncio.Task[bool]) -> None:
-        if self._works is None:
-            await stopped
-            return
-        ended = asyncio.create_task(self._works.ended())
-        await asyncio.wait({stopped, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if ended.done():
-            ended.result()
+        ends: set[asyncio.Task[Any]] = {stopped}
+        if self._works is not None:
+            ends.add(asyncio.create_task(self._works.ended()))
+        if self._claiming is not None:
+            ends.add(self._claiming)
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
 
     def _interrupt(self) -> None:
         if self._stop.is_set():
@@ -171,11 +175,12 @@ class Up:
         begun = time.monotonic()
         if self._works is not None:
             self._works.stop()
-        if self._reporting is not None:
-            self._reporting.cancel()
+        for task in filter(None, (self._reporting, self._claiming)):
+            task.cancel()
         await self._supervisor.stop()
         if self._works is not None:
             await self._works.leave()
+        self._claim.release()
         pods = left.pods(self._pods)
         holder = self._ports.end(has_pods=bool(pods))
         for held in self._held:
@@ -195,13 +200,14 @@ class Up:
                 await self._build_assets()
         with step("Redis"):
             await self._start_redis()
-        with step("database"):
-            revision = await asyncio.to_thread(_prepare_database)
+        with step(f"database {env.shown_database(settings.DATABASES['default'])}"):
+            revision = await asyncio.to_thread(_prepare_database, self._claim)
             self._engines = await asyncio.to_thread(_engines)
         await self._settle()
         if settings.TARGET is None:
             with step("certificates"):
                 _take_certificates()
+            self._claiming = asyncio.create_task(self._keep_database())
         site.write()
         lasting = programs.lasting(pages, api, self._take_webhook_port())
         await asyncio.gather(*(self._supervisor.start(program) for program in lasting))
@@ -220,6 +226,15 @@ class Up:
             say(f"Its health is told at {site.local_pages()}/healthz")
         elif not self._is_behind_front:
             say(f"Open {await asyncio.to_thread(login_address)}")
+
+    async def _keep_database(self) -> None:
+        """Keep other `up`s from the database; StartError where one has come while its server was away."""
+        while True:
+            await asyncio.sleep(database_claim.RENEWED_EVERY_S)
+            try:
+                await asyncio.to_thread(self._claim.renew)
+            except database_claim.Taken as error:
+                raise StartError(str(error)) from None
 
     async def _work(self, listener: socket.socket) -> None:
         """Run mirror, workers and beat whenever it is this `up`'s turn, and tell of their health where no web server does."""
@@ -387,15 +402,21 @@ def _take_certificates() -> None:
         raise StartError(str(error)) from None
 
 
-def _prepare_database() -> int:
+def _prepare_database(claim: database_claim.Claim) -> int:
     """Migrate, make the first objects, and return the revision before any node reports."""
+    is_ours_alone = settings.TARGET is None
     try:
+        if is_ours_alone:
+            claim.take()
         with migration.alone():
             migration.migrate()
             _claim_database()
-            if settings.TARGET is None:
+            if is_ours_alone:
+                claim.write()
                 call_command("bootstrap", verbosity=0, stdout=io.StringIO())
         return store.revision()
+    except database_claim.Taken as error:
+        raise StartError(str(error)) from None
     except DatabaseError as error:
         said = str(error).strip().partition("\n")[0]
         remedy = (
@@ -430,7 +451,7 @@ def _claim_database() -> None:
     if theirs is not None or store.revision():
         whose = f"the cluster at {theirs}" if theirs else "an embedded cluster"
         raise StartError(
-            f"The database {settings.DATABASES['default']['NAME']} holds {whose}. Give this cluster a database of"
+            f"The database {env.shown_database(settings.DATABASES['default'])} holds {whose}. Give this cluster a database of"
             " its own: another DATABASE_URL, or none for SQLite in its state directory."
         )
     recorder.claim(str(mine))

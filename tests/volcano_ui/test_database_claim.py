@@ -1,0 +1,214 @@
+"""One `up` at a time on a database of PostgreSQL, by its lock, its row, and whole systems."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from cluster.models import ProgramsLease
+from node.paths import Layout
+from node.shim import linux
+from tests import services
+from tests.cluster.api.test_rivals import default_database, execute, settings_of
+from tests.volcano_ui.system import System
+from tests.waiting import HANG_S, until
+from volcano_ui import database_claim, env
+from volcano_ui.database_claim import Claim, Place, Taken
+
+LOOK_S = 0.1
+
+
+@pytest.fixture
+def database(postgres_url, transactional_db, monkeypatch):
+    """A schema of PostgreSQL of its own as the default database."""
+    monkeypatch.setenv("DATABASE_URL", postgres_url)
+    monkeypatch.setattr(database_claim, "LOOK_EVERY_S", LOOK_S)
+    with default_database(settings_of(search_path="public")):
+        execute("CREATE SCHEMA claimed")
+    try:
+        with default_database(settings_of(search_path="claimed")):
+            call_command("migrate", verbosity=0)
+            yield
+    finally:
+        with default_database(settings_of(search_path="public")):
+            execute("DROP SCHEMA claimed CASCADE")
+
+
+@pytest.fixture
+def claims(database):
+    made = []
+
+    def claim():
+        made.append(Claim())
+        return made[-1]
+
+    yield claim
+    for each in made:
+        each.release()
+
+
+def lose(claim):
+    """End the session of a claim as a server does that starts again."""
+    pid = claim._session.connection.info.backend_pid
+    execute(f"SELECT pg_terminate_backend({pid})")
+    until(lambda: not sessions(pid), what="the end of the session")
+
+
+def sessions(pid):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid])
+        return cursor.fetchall()
+
+
+def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(claims, settings):
+    first, second, lives = claims(), claims(), threading.Event()
+    first.take()
+    first.write()
+
+    def live():
+        while not lives.wait(LOOK_S):
+            first.renew()
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    try:
+        with pytest.raises(Taken) as refused:
+            second.take(within_s=HANG_S)
+    finally:
+        lives.set()
+        thread.join()
+    said = str(refused.value)
+    assert (
+        f"in use by another `up` on {socket.gethostname()} with the state directory {settings.DATA}." in said
+    )
+    assert "another DATABASE_URL" in said
+    first.release()
+    second.take()
+
+
+def test_session_that_ends_without_a_word_is_waited_for(claims):
+    first, second = claims(), claims()
+    first.take()
+    first.write()
+    with pytest.raises(Taken, match="in use by another"):
+        second.take(within_s=3 * LOOK_S)
+    lose(first)
+    second.take(within_s=3 * LOOK_S)
+
+
+def test_lost_session_is_begun_anew(claims):
+    first, second = claims(), claims()
+    first.take()
+    first.write()
+    lose(first)
+    first.renew()  # which finds it lost
+    first.renew()
+    with pytest.raises(Taken):
+        second.take(within_s=0)
+
+
+def test_whoever_lost_it_to_another_is_told(claims):
+    first, second = claims(), claims()
+    first.take()
+    first.write()
+    lose(first)
+    second.take()
+    second.write()
+    first.renew()
+    with pytest.raises(Taken, match="in use by another"):
+        first.renew()
+
+
+def test_other_schemas_are_other_databases(claims):
+    claims().take()
+    with default_database(settings_of(search_path="public")):
+        claims().take(within_s=0)
+
+
+@pytest.mark.parametrize("vendor", ["sqlite", "postgresql"])
+@pytest.mark.parametrize(
+    ("before", "goes_on", "refused"),
+    [
+        pytest.param("{host}:{other}", True, True, id="pods go on elsewhere"),
+        pytest.param("{host}:{other}", False, False, id="none go on"),
+        pytest.param("{host}:{own}", True, False, id="pods of our own"),
+        pytest.param("far:{other}", True, False, id="another machine's directory of that name"),
+        pytest.param("", True, False, id="nobody was before"),
+    ],
+)
+def test_whose_pods_go_on_elsewhere_is_not_followed(
+    request, settings, tmp_path, vendor, before, goes_on, refused
+):
+    request.getfixturevalue("claims" if vendor == "postgresql" else "transactional_db")
+    settings.DATA = tmp_path / "own"
+    names = {"host": socket.gethostname(), "own": settings.DATA, "other": tmp_path / "other"}
+    ProgramsLease.objects.create(id=1, holder=before.format(**names))
+    if goes_on:  # this very process, as a shim
+        for data in (names["own"], names["other"]):
+            folder = Layout(data).container("uid", "main") / "0"
+            folder.mkdir(parents=True)
+            (folder / "claim").write_text(f"{os.getpid()} {linux.start_ticks(os.getpid())}")
+    if not refused:
+        Claim().write()
+        return
+    with pytest.raises(
+        Taken,
+        match=rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end",
+    ):
+        Claim().write()
+    assert ProgramsLease.objects.get().holder == before.format(**names)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("host:/a:b", Place("host", "/a:b")),
+        ("host-ab12", Place("host-ab12", "")),
+        ("", Place("", "")),
+    ],
+)
+def test_places_are_read(text, place):
+    assert Place.read(text) == place
+
+
+@pytest.fixture
+def both(postgres_url, tmp_path):
+    """Start systems on one database of their own."""
+    started = []
+    with services.postgres_database(postgres_url, "volcano_ui_both") as url:
+
+        def start(name, **variables):
+            started.append(System(tmp_path / name, DATABASE_URL=url, VOLCANO_UI_ENGINE="none", **variables))
+            return started[-1]
+
+        yield start
+        for system in started:
+            system.stop()
+        for system in started:
+            until(lambda system=system: not system.pids(), what="an end without processes")
+
+
+def test_second_system_on_one_database_names_the_first_and_may_follow_it(both, tmp_path):
+    first = both("first")
+    first.said("^Open ")
+    shown = (
+        env.shown_database(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"
+    )
+    first.said(rf"✓ database {shown}")
+    second = both("second")
+    directory = tmp_path / "first"
+    second.said(
+        rf"^✗ The database {shown} is in use by another `up` on \S+ with the state directory {directory}\."
+    )
+    assert second.ended() == 1
+    assert not [line for line in second.lines if line.startswith("✓ database")]
+    os.kill(first.process.pid, signal.SIGKILL)  # which ends its programs too
+    first.process.wait()
+    third = both("second")
+    third.said("^Open ")
