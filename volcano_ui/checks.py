@@ -17,7 +17,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connection
 
-from volcano_ui import env, health, valkey
+from volcano_ui import env, health, migration, valkey
 
 LEAST_FREE_BYTES = 100 * 1024**2
 ENOUGH_FREE_BYTES = 1024**3
@@ -74,6 +74,19 @@ def sqlite_version(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
             id="volcano_ui.E003",
         )
     ]
+
+
+@register("state")
+def whose_file(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """E008: the state directory's database is another program's, or a newer version's; before anything is done there."""
+    if connection.vendor != "sqlite":
+        return []
+    try:
+        migration.check()
+    except migration.Refused as refused:
+        message, hint = refused.args
+        return [Error(message, hint=hint, id="volcano_ui.E008")]
+    return []
 
 
 @register("state")

@@ -383,6 +383,7 @@ def shown_database(database: dict[str, Any]) -> str:
     host, port, name = (str(database[part]) for part in ("HOST", "PORT", "NAME"))
     if host.startswith("/"):
         return f"postgresql:///{name}?host={host}" + (f"&port={port}" if port else "")
+    host = f"[{host}]" if ":" in host else host
     return f"postgresql://{host}{f':{port}' if port else ''}/{name}"
 
 

@@ -409,13 +409,15 @@ def _prepare_database(claim: database_claim.Claim) -> int:
         if is_ours_alone:
             claim.take()
         with migration.alone():
+            # Parts of one installation may be of two versions while these change.
+            migration.check(may_be_newer=bool(settings.ONLY))
             migration.migrate()
             _claim_database()
             if is_ours_alone:
                 claim.write()
                 call_command("bootstrap", verbosity=0, stdout=io.StringIO())
         return store.revision()
-    except database_claim.Taken as error:
+    except (database_claim.Taken, migration.Refused) as error:
         raise StartError(str(error)) from None
     except DatabaseError as error:
         said = str(error).strip().partition("\n")[0]

@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import sqlite3
 import stat
+from pathlib import Path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -320,3 +321,22 @@ def test_each_commit_waits_for_the_disk_where_that_is_asked_for(value, level, mo
     with contextlib.closing(sqlite3.connect(tmp_path / "db")) as opened:
         opened.executescript(env.database(tmp_path / "db", synchronous=value)["OPTIONS"]["init_command"])
         assert opened.execute("PRAGMA synchronous").fetchone() == (level,)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:hunter2@db.example.org:5433/batch", "postgresql://db.example.org:5433/batch"),
+        ("postgresql://db/batch?password=hunter2&user=u", "postgresql://db/batch"),
+        (
+            "postgresql:///batch?host=/run/postgresql&port=5433",
+            "postgresql:///batch?host=/run/postgresql&port=5433",
+        ),
+        ("postgresql://u:hunter2@[::1]/batch", "postgresql://[::1]/batch"),
+        ("postgresql:///batch", "postgresql:///batch"),
+        ("", "/data/db.sqlite3"),
+    ],
+)
+def test_a_database_is_shown_by_host_and_name_and_never_by_password(monkeypatch, url, shown):
+    monkeypatch.setenv("DATABASE_URL", url)
+    assert env.shown_database(env.database(Path("/data/db.sqlite3"))) == shown

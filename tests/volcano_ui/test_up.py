@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 
+import psycopg
 import pytest
 from django.conf import settings
 
 from cluster.remote.target import Target
 from cluster.store import Create, Patch, store
 from kube.resources import NODES
+from tests import services
 from tests.cluster.store.forgetting import forget
 from tests.volcano_ui.system import System
 from tests.waiting import until
@@ -124,6 +128,34 @@ def test_file_that_is_no_database_is_refused(start, tmp_path):
     refused = start()
     refused.said("The database cannot be used: file is not a database. Move .*db.sqlite3 away")
     assert refused.ended() == 1
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_somebody_elses_database_is_refused_before_it_is_touched(start, tmp_path, request, kind):
+    (tmp_path / "data").mkdir()
+    with contextlib.ExitStack() as stack:
+        if kind == "file":
+            file = tmp_path / "data" / "db.sqlite3"
+            database, variables = stack.enter_context(contextlib.closing(sqlite3.connect(file))), {}
+        else:
+            server = request.getfixturevalue("postgres_url")
+            url = stack.enter_context(services.postgres_database(server, "volcano_ui_shop"))
+            database = stack.enter_context(psycopg.connect(server, dbname="volcano_ui_shop", autocommit=True))
+            variables = {"DATABASE_URL": url}
+        database.execute("CREATE TABLE auth_user (id integer)")
+        refused = start(**variables)
+        refused.said(r"^✗ The database \S+ is somebody else's: it has tables \(auth_user\)")
+        assert refused.ended() == 1
+        listed = (
+            "sqlite_master WHERE type = 'table'"
+            if kind == "file"
+            else "pg_tables WHERE schemaname = 'public'"
+        )
+        assert database.execute(f"SELECT count(*) FROM {listed}").fetchone() == (1,)
+    if kind == "file":
+        assert file.stat().st_mode & 0o077
+        made = {path.name for path in file.parent.iterdir()}
+        assert made <= {"db.sqlite3", "secret-key", "redis-password"}
 
 
 @pytest.mark.parametrize(
