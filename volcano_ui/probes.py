@@ -69,13 +69,13 @@ def ask_nodes(revision: int) -> None:
         raise TimeoutError(f"{nodes} of {settings.NODES + 1} have reported")
 
 
-def ask_mirror() -> None:
-    """Raise TimeoutError unless the mirror hears from its cluster, or misses it."""
+def ask_mirror(begun: int = 0) -> None:
+    """Raise TimeoutError unless the mirror hears from its cluster, or misses it; one that began at a time must have done so."""
     try:
         known = recorder.cluster()
     finally:
         connection.close()
-    if known is None or not (known.away or clock.milliseconds() - known.heard <= freshness.SILENT_MS):
+    if known is None or not freshness.is_followed(known, begun, clock.milliseconds()):
         raise TimeoutError("it has not asked the cluster of late")
 
 

@@ -30,7 +30,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 
-from cluster import sole
+from cluster import clock, sole
 from cluster.access import certificates, site
 from cluster.access.accounts import login_link
 from cluster.api import engines, walls
@@ -211,9 +211,10 @@ class Up:
         site.write()
         lasting = programs.lasting(pages, api, self._take_webhook_port())
         await asyncio.gather(*(self._supervisor.start(program) for program in lasting))
+        begun = clock.milliseconds()
         if settings.TARGET is not None and settings.ONLY != "web":
             await self._work(pages)
-        questions = self._questions(revision, works=self._works is not None and self._works.leads)
+        questions = self._questions(revision, begun, works=self._works is not None and self._works.leads)
         await asyncio.gather(*(self._ready(name, ask) for name, ask in questions.items()))
         for line in await asyncio.to_thread(_about_walls, self._engines):
             say(line)
@@ -336,14 +337,17 @@ class Up:
         except redis.RedisError:
             _refuse(run_checks(tags=["redis"], include_deployment_checks=True))
 
-    def _questions(self, revision: int, *, works: bool) -> dict[str, Callable[[], None]]:
-        """Return what must have answered before people are let in, by its name; revision is that before any node reports."""
+    def _questions(self, revision: int, begun: int, *, works: bool) -> dict[str, Callable[[], None]]:
+        """Return what must have answered before people are let in, by its name.
+
+        revision is that before any node reports, begun the time before the mirror does.
+        """
         web = {"web server": probes.ask_web_behind_front if self._is_behind_front else probes.ask_web}
         workers = {"Celery workers": probes.ask_workers}
         if settings.TARGET is None:
             nodes = {"nodes": lambda: probes.ask_nodes(revision)}
             return {**web, "API server": probes.ask_api, **workers, **nodes}
-        working = {**workers, "mirror": probes.ask_mirror} if works else {}
+        working = {**workers, "mirror": lambda: probes.ask_mirror(begun)} if works else {}
         return working if settings.ONLY == "works" else web | working
 
     async def _ready(self, name: str, ask: Callable[[], None]) -> None:
@@ -470,10 +474,12 @@ def _engines() -> dict[str, NodeEngine]:
 def _about_walls(before: Mapping[str, NodeEngine]) -> list[str]:
     """Say what keeps pods from this machine, whose run where nothing does, and by what images run; before is what ran them."""
     try:
-        told = [f"{wall.sentence} {walls.who_may(wall)}".rstrip() for wall in walls.told()]
+        told = [(wall.node, f"{wall.sentence} {walls.who_may(wall)}".rstrip()) for wall in walls.told()]
     finally:
         connection.close()
-    return [*told, *(node_engines.told(each, before.get(name)) for name, each in _engines().items())]
+    told += [(name, node_engines.told(each, before.get(name))) for name, each in _engines().items()]
+    are_several = len({node for node, _ in told}) > 1
+    return [f"{node}: {sentence}" if are_several else sentence for node, sentence in told]
 
 
 def _about_cluster() -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cluster.models import MirroredCluster
     from cluster.remote.reflection import Standing
 
+ASKED_WITHIN_MS = 5_000  # a mirror that begins has asked the cluster, and missed it if it is away
 SILENT_MS = 20_000  # the program hears from the cluster, or misses it, every few seconds
 
 
@@ -84,6 +85,16 @@ def judge(
             name, Word.LOADING, why=f"{_plurals(loading)}, {read:,} objects so far" if loading else ""
         )
     return Freshness(name, Word.LIVE)
+
+
+def is_followed(cluster: MirroredCluster, begun: int, now: int) -> bool:
+    """Whether a mirror that began at a time has heard from the cluster, or missed it; what one before it wrote is no report of this one.
+
+    That a cluster is still away is not written again.
+    """
+    if cluster.away:
+        return cluster.away >= begun or now - begun >= ASKED_WITHIN_MS
+    return cluster.heard >= begun and now - cluster.heard <= SILENT_MS
 
 
 def _in_phase(standings: Mapping[str, Standing], *phases: Phase) -> dict[str, Standing]:

@@ -29,6 +29,18 @@ class NodeEngine(NamedTuple):
         """Whether images run there."""
         return not self.says.startswith(NONE)
 
+    @property
+    def why(self) -> str:
+        """Why images do not run there, as far as that is known."""
+        return "" if self.works else self.says.removeprefix(NONE).removeprefix(": ")
+
+    @property
+    def sentence(self) -> str:
+        """What the node says, as a sentence."""
+        if self.works:
+            return f"Images run with {self.says}."
+        return f"Images do not run, commands do{f': {self.why}' if self.why else ''}."
+
 
 def wants_process(annotations: Mapping[str, Any]) -> bool:
     """Whether a pod with these annotations runs its commands as processes where images could run as well."""

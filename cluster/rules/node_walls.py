@@ -36,7 +36,12 @@ class NodeWall(NamedTuple):
         """What the node says, as a sentence."""
         if self.holds:
             return f"The wall round pods {self.says}."
-        return f"There is no wall round pods: {self.says.removeprefix(NONE)}."
+        return f"There is no wall round pods: {self.why}."
+
+    @property
+    def why(self) -> str:
+        """What is so where no wall holds."""
+        return self.says.removeprefix(NONE)
 
 
 def read(node: Object) -> NodeWall | None:

@@ -13,8 +13,10 @@ import pytest
 from django.conf import settings
 
 from cluster.remote.target import Target
+from cluster.rules import node_engines, node_walls
 from cluster.store import Create, Patch, store
 from kube.resources import NODES
+from node.agent import machine
 from tests import services
 from tests.cluster.store.forgetting import forget
 from tests.volcano_ui.system import System
@@ -257,6 +259,25 @@ def test_nodes_have_reported_also_when_history_is_forgotten_at_once(transactiona
     probes.ask_nodes(before)
     with pytest.raises(TimeoutError):
         probes.ask_nodes(store.revision())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "begins"),
+    [
+        (["first"], ["There is no wall", "Images do not run, commands do: off."]),
+        (["first", "second"], ["first: There", "second: There", "first: Images", "second: Images"]),
+    ],
+    ids=["one", "several"],
+)
+def test_sentences_about_nodes_name_them_where_there_are_several(transactional_db, settings, nodes, begins):
+    settings.TARGET = None
+    said = {node_walls.ANNOTATION: "none: pods reach all", node_engines.ANNOTATION: "none: off"}
+    for name in nodes:
+        machine.renew(store, name, 0)  # as nodes with an agent of their own do
+        store.write(Create(NODES, {"metadata": {"name": name, "annotations": said}}))
+    found = up._about_walls()
+    assert len(found) == len(begins)
+    assert all(line.startswith(words) for line, words in zip(found, begins, strict=True)), found
 
 
 @pytest.mark.parametrize(

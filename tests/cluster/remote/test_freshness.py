@@ -114,3 +114,21 @@ def test_what_keeps_the_webhooks_from_being_asked_is_said(settings):
     assert freshness.leading().endswith("webhooks of these pages cannot be kept up: secrets is forbidden.")
     keeper.note("")
     assert freshness.leading().endswith("of these pages work there.")
+
+
+@pytest.mark.parametrize(
+    ("heard", "away", "begun", "followed"),
+    [
+        pytest.param(-1_000, 0, 0, True, id="of late, whoever heard it"),
+        pytest.param(-1_000, 0, -2_000, True, id="since it began"),
+        pytest.param(-3_000, 0, -2_000, False, id="by the one before"),
+        pytest.param(-30_000, 0, 0, False, id="long ago"),
+        pytest.param(-60_000, -1_000, -2_000, True, id="missed since it began"),
+        pytest.param(-60_000, -50_000, -2_000, False, id="missed by the one before"),
+        pytest.param(-60_000, -50_000, -5_000, True, id="still missed when it has asked"),
+    ],
+)
+def test_a_mirror_has_reported_only_what_it_has_found_itself(heard, away, begun, followed):
+    now = 1_800_000_000_000
+    cluster = MirroredCluster(heard=now + heard, away=now + away if away else 0)
+    assert freshness.is_followed(cluster, now + begun if begun else 0, now) == followed
