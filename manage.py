@@ -12,6 +12,11 @@ def main() -> None:
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
+    if sys.argv[1:2] == ["--version"]:  # ours, and not Django's
+        from cluster.version import VERSION
+
+        print(f"volcano-ui {VERSION}")  # noqa: T201
+        return
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as error:

@@ -20,6 +20,7 @@ from apiserver.http import routes, threads
 from cluster.runtime import nudge
 from cluster.runtime.outage import Outage
 from cluster.store import store
+from cluster.version import VERSION as OURS
 from kube.errors import NotFound
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 _outages: dict[str, Outage] = {}
 
 MAJOR, MINOR = "1", "34"  # the Kubernetes API that clients may expect
-VERSION = f"v{MAJOR}.{MINOR}.0+volcano-ui"
+VERSION = f"v{MAJOR}.{MINOR}.0+volcano-ui.{OURS}"  # which is semantic versioning's metadata
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _HEADERS = {"Cache-Control": "no-cache, private", "X-Content-Type-Options": "nosniff"}

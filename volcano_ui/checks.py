@@ -17,7 +17,8 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 from django.db import connection
 
-from volcano_ui import env, health, migration, valkey
+from cluster.version import VERSION
+from volcano_ui import env, health, kept_version, migration, valkey
 
 LEAST_FREE_BYTES = 100 * 1024**2
 ENOUGH_FREE_BYTES = 1024**3
@@ -87,6 +88,21 @@ def whose_file(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
         message, hint = refused.args
         return [Error(message, hint=hint, id="volcano_ui.E008")]
     return []
+
+
+@register("state")
+def version(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """E009: a newer version has used the state directory."""
+    if not kept_version.refuses(settings.DATA):
+        return []
+    return [
+        Error(
+            f"The state directory {settings.DATA} is of version {kept_version.read(settings.DATA)}, and this is {VERSION}."
+            " Nothing was written there.",
+            hint=f"Start that version again, or restore a backup from before it: {migration.UPGRADE}.",
+            id="volcano_ui.E009",
+        )
+    ]
 
 
 @register("state")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.metadata import version
+
+from cluster.version import VERSION
 
 # They are no commands of Django's: that would load what they have no use for.
 SERVERS = {"web": "volcano_ui.web", "apiserver": "volcano_ui.apiserver", "webhooks": "volcano_ui.webhooks"}
@@ -29,7 +30,7 @@ def main() -> None:
     """Tell about the program, or run one of Django's commands."""
     asked = sys.argv[1:2]
     if asked == ["--version"]:
-        print(f"volcano-ui {version('volcano-ui')}")  # noqa: T201
+        print(f"volcano-ui {VERSION}")  # noqa: T201
     elif asked in ([], ["-h"], ["--help"]):
         print(HELP)  # noqa: T201
     elif asked and asked[0] in SERVERS:

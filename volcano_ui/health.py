@@ -11,6 +11,8 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
 
+from cluster.version import VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,10 +22,10 @@ PROBE_BYTES = 64 * 1024  # what the database's own files grow by at a write is l
 
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Answer 200 when the database and Redis answer and the disk takes writes, otherwise 503 with what does not."""
+    """Answer 200 when the database and Redis answer and the disk takes writes, otherwise 503 with what does not; and by which version."""
     parts = servers()
     healthy = all(answer == "ok" for answer in parts.values())
-    return JsonResponse(parts, status=200 if healthy else 503)
+    return JsonResponse({"version": VERSION, **parts}, status=200 if healthy else 503)
 
 
 def servers() -> dict[str, str]:

@@ -8,6 +8,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
+from cluster.version import VERSION
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
@@ -36,7 +38,7 @@ def _handler(ask: Callable[[], Mapping[str, str]]) -> type[BaseHTTPRequestHandle
                 return
             parts = ask()
             healthy = all(answer == "ok" for answer in parts.values())
-            body = json.dumps(dict(parts)).encode()
+            body = json.dumps({"version": VERSION, **parts}).encode()
             self.send_response(HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

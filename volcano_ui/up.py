@@ -39,6 +39,7 @@ from cluster.remote.target import IN_CLUSTER
 from cluster.remote.webhooks import hooks
 from cluster.rules import node_engines
 from cluster.store import store
+from cluster.version import VERSION, is_newer
 from node import left
 from node.left import AtStop
 from node.paths import Layout
@@ -49,6 +50,7 @@ from volcano_ui import (
     health,
     heartbeat,
     held_ports,
+    kept_version,
     migration,
     probes,
     programs,
@@ -271,7 +273,9 @@ class Up:
         return settings.TARGET is None
 
     async def _settle(self) -> None:
-        """End the sessions of everybody where a pod may have been sent their cookies; the ports are held from here on."""
+        """Note whose version the directory is from here on; end the sessions of everybody where a pod may have been sent their cookies; the ports are held from here on."""
+        if before := _taken_on():
+            say(before)
         if self._lapsed and await asyncio.to_thread(_end_sessions) > 0:
             say(
                 "Everybody has to log in again: pods went on while nobody held the port of the pages,"
@@ -433,6 +437,15 @@ def _prepare_database(claim: database_claim.Claim) -> int:
         raise StartError(f"The database cannot be used: {said}. {remedy}") from None
     finally:
         connection.close()
+
+
+def _taken_on() -> str:
+    """Note that this version has the state directory; return what is to be said where an older one had it."""
+    before = kept_version.read(settings.DATA)
+    kept_version.write(settings.DATA)
+    return (
+        f"What version {before} left goes on with {VERSION}." if is_newer(VERSION, before) and before else ""
+    )
 
 
 def _end_sessions() -> int:

@@ -15,6 +15,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from cluster import access
+from cluster.version import VERSION
 from dashboard.parts import cluster_strip as strip
 from dashboard.parts import cluster_switch as switch
 from dashboard.parts import drafts, phases, svg
@@ -53,6 +54,12 @@ def command(name: str) -> str:
     return {"up": settings.UP_COMMAND, "loginlink": settings.LOGIN_COMMAND}.get(
         name, f"{settings.MANAGE_COMMAND} {name}"
     )
+
+
+@register.simple_tag
+def version() -> str:
+    """Return the version of this program."""
+    return VERSION
 
 
 @register.simple_tag

@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from volcano_ui import checks, valkey
+from cluster.version import VERSION
+from volcano_ui import checks, up, valkey
 
 
 def ids(messages):
@@ -43,6 +44,31 @@ def test_disk_that_is_full_or_nearly_so(free, expected, monkeypatch):
     # The only way to a full disk without filling one.
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": free}))
     assert ids(checks.free_space()) == [f"volcano_ui.{code}" for code in expected]
+
+
+@pytest.mark.parametrize(
+    ("kept", "refused"),
+    [
+        pytest.param(None, False, id="a new one"),
+        pytest.param(VERSION, False, id="of this version"),
+        pytest.param("0.0.9", False, id="of an older one"),
+        pytest.param("99.0.0", True, id="of a newer one"),
+    ],
+)
+def test_state_directory_of_a_newer_version_is_refused(settings, tmp_path, kept, refused):
+    settings.DATA = tmp_path
+    if kept is not None:
+        (tmp_path / "version").write_text(f"{kept}\n")
+    found = checks.version()
+    assert ids(found) == ["volcano_ui.E009"] * refused
+    if refused:
+        assert f"is of version 99.0.0, and this is {VERSION}. Nothing was written" in found[0].msg
+        assert "restore a backup from before it: docs/how-to/upgrade.md" in found[0].hint
+    else:
+        assert up._taken_on() == (
+            "" if kept != "0.0.9" else f"What version 0.0.9 left goes on with {VERSION}."
+        )
+        assert (tmp_path / "version").read_text() == f"{VERSION}\n"
 
 
 def test_sqlite_that_is_too_old(monkeypatch):

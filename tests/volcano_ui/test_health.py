@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster.version import VERSION
+
 pytestmark = pytest.mark.django_db
 
 
@@ -15,7 +17,10 @@ def _data(settings, tmp_path):
 def test_healthy(client, settings, redis_url):
     settings.REDIS_URL = redis_url
     answer = client.get("/healthz")
-    assert (answer.status_code, answer.json()) == (200, {"database": "ok", "disk": "ok", "redis": "ok"})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"version": VERSION, "database": "ok", "disk": "ok", "redis": "ok"},
+    )
 
 
 def test_without_redis_it_says_so(client, settings):

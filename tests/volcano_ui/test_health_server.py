@@ -7,6 +7,7 @@ import socket
 import httpx
 import pytest
 
+from cluster.version import VERSION
 from tests.waiting import HANG_S
 from volcano_ui import web
 from volcano_ui.health_server import HealthServer
@@ -34,7 +35,7 @@ def serve():
 )
 def test_status_is_that_of_the_worst_part(serve, parts, status):
     answer = httpx.get(f"{serve(lambda: parts)}/healthz", timeout=HANG_S)
-    assert (answer.status_code, answer.json()) == (status, parts)
+    assert (answer.status_code, answer.json()) == (status, {"version": VERSION, **parts})
     assert answer.headers["content-type"] == "application/json"
 
 

@@ -1,0 +1,20 @@
+"""The version of this program: the one place where it stands, which the build reads as well."""
+
+from __future__ import annotations
+
+import re
+
+VERSION = "0.1.0"
+
+
+def is_newer(one: str, other: str) -> bool:
+    """Say whether one version comes after another; what comes behind the numbers, as in 1.2.0rc1, counts for nothing."""
+    return _numbers(one) > _numbers(other)
+
+
+def _numbers(version: str) -> list[int]:
+    found = re.match(r"\d+(\.\d+)*", version)
+    numbers = [int(each) for each in found[0].split(".")] if found else []
+    while numbers and not numbers[-1]:  # 1.2 is 1.2.0
+        numbers.pop()
+    return numbers

@@ -1,0 +1,32 @@
+"""Which version a state directory is of: the newest that has used it, as a file says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.version import VERSION, is_newer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "version"
+
+
+def read(data: Path) -> str:
+    """Return what is kept, "" in a new directory and in one from before this was kept."""
+    try:
+        return (data / FILE).read_text().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def refuses(data: Path) -> bool:
+    """Say whether a newer version than this one has used the state directory."""
+    return is_newer(read(data), VERSION)
+
+
+def write(data: Path) -> None:
+    """Note that this version uses it."""
+    draft = data / f"{FILE}.new"
+    draft.write_text(f"{VERSION}\n")
+    draft.replace(data / FILE)
