@@ -74,9 +74,11 @@ def current() -> Known:
 
 def _written() -> Site | None:
     try:
-        return Site(**json.loads((settings.DATA / FILE).read_text()))
+        site = Site(**json.loads((settings.DATA / FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None
+    # Of a state directory that was moved here, or restored, the authority is elsewhere.
+    return site if not site.authority or Path(site.authority).exists() else None
 
 
 def authority(site: Site) -> str:

@@ -88,6 +88,14 @@ def test_without_any_before_the_settings_count(place, left):
     assert "addresses of the settings" in found.said
 
 
+def test_a_directory_that_was_moved_has_no_addresses_yet(ran, settings, tmp_path_factory):
+    moved = tmp_path_factory.mktemp("moved") / "data"
+    settings.DATA = settings.DATA.rename(moved)
+    found = site.current()
+    assert "addresses of the settings" in found.said
+    assert site.authority(found.site) == (moved / "pki" / "ca.crt").read_text()
+
+
 def test_commands_make_no_other_certificate_than_the_running_system(place, ran):
     before = (place / "pki" / "server.crt").read_bytes()
     assert "BEGIN CERTIFICATE" in site.authority(site.current().site)

@@ -1,0 +1,141 @@
+"""docs/how-to/upgrade.md: its commands are run as they stand there, on the state directory of a system."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.conf import settings
+
+from cluster.version import VERSION
+from tests import services
+from tests.volcano_ui.system import System
+
+PAGE = (settings.BASE_DIR / "docs" / "how-to" / "upgrade.md").read_text()
+
+
+def blocks(heading):
+    """Return the commands below a heading, a text for each block."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```sh\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+
+
+STOPPED, RUNNING = blocks("Back up")
+ALL, COPIED = blocks("Restore")
+(REMOVE,) = blocks("Uninstall")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Where a clone is, as far as the page's commands need one."""
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    return tmp_path
+
+
+@pytest.fixture
+def typed(folder):
+    def run(commands):
+        subprocess.run(["bash", "-ec", commands], cwd=folder, check=True, timeout=60)
+
+    return run
+
+
+@pytest.fixture
+def start(folder):
+    started = []
+
+    def begin(name, **variables):
+        started.append(System(folder / name, VOLCANO_UI_ENGINE="none", VOLCANO_UI_RUNNING="end", **variables))
+        return started[-1]
+
+    yield begin
+    for system in started:
+        system.stop()
+
+
+def manage(system, *words):
+    """Return what a command says on the system's state directory."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))}
+    environment |= {k: v for k, v in system.environment.items() if k in ("VOLCANO_UI_DATA", "DATABASE_URL")}
+    command = [sys.executable, "manage.py", *words]
+    return subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environment, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def known(system):
+    """Return by what clients know an installation: the authority and the name of its kubeconfig."""
+    config = manage(system, "kubeconfig")
+    return re.findall(r"authority-data: (\S+)", config), re.findall(r"current-context: (\S+)", config)
+
+
+def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, typed, folder):
+    first = start("data")
+    first.said("^Open ")
+    before, key = known(first), (folder / "data" / "secret-key").read_text()
+    typed(RUNNING)
+    assert first.stop() == 0
+    typed(STOPPED)
+    (folder / "data" / "version").write_text("99.0.0\n")  # a newer version has been here
+    refused = start("data")
+    refused.said(
+        rf"^✗ The state directory \S+ is of version 99\.0\.0, and this is {VERSION}\. Nothing was written"
+    )
+    assert refused.ended() == 1
+    for commands in (ALL, COPIED):
+        typed(commands)
+        second = start("restored")
+        second.said("^Open ")
+        assert (known(second), (folder / "restored" / "secret-key").read_text()) == (before, key)
+        assert second.stop() == 0
+        shutil.rmtree(folder / "restored")
+    typed(REMOVE)
+    assert not (folder / "data").exists()
+
+
+def test_state_of_an_older_version_is_gone_on_with(start, folder):
+    (folder / "data").mkdir()
+    (folder / "data" / "version").write_text("0.0.1\n")
+    system = start("data")
+    system.said(rf"^What version 0\.0\.1 left goes on with {re.escape(VERSION)}\.")
+    system.said("^Open ")
+    assert (folder / "data" / "version").read_text() == f"{VERSION}\n"
+
+
+def test_a_backup_of_postgresql_is_restored(postgres_url, monkeypatch, folder, typed):
+    binaries = services.postgres_binaries()
+    if not (binaries / "pg_dump").exists():
+        pytest.skip("no pg_dump")
+    (dump,) = re.findall(r"`(pg_dump [^`]*)`", PAGE)
+    (restore,) = re.findall(r"`(pg_restore [^`]*)`", PAGE)
+    monkeypatch.setenv("PATH", f"{binaries}:{os.environ['PATH']}")
+    with (
+        services.postgres_database(postgres_url, "dumped"),
+        services.postgres_database(postgres_url, "restored"),
+    ):
+        for name, command in (("dumped", dump), ("restored", restore)):
+            monkeypatch.setenv("DATABASE_URL", address(postgres_url, name))
+            if name == "dumped":
+                with psycopg.connect(address(postgres_url, name), autocommit=True) as database:
+                    database.execute("CREATE TABLE kept (id integer); INSERT INTO kept VALUES (7)")
+            typed(command)
+        with psycopg.connect(address(postgres_url, "restored")) as database:
+            assert database.execute("SELECT id FROM kept").fetchall() == [(7,)]
+
+
+def address(server, name):
+    return f"postgresql:///{name}?{urlsplit(server).query}"
+
+
+def test_what_the_page_says_is_refused_is_said_so():
+    shown = re.search(r"^✗ The state directory .*$", PAGE, re.MULTILINE)
+    assert shown
+    assert Path(re.search(r"before it: (\S+)\.$", shown[0])[1]).name == "upgrade.md"
