@@ -145,5 +145,7 @@ def test_a_job_runs_and_nothing_is_left(system, watcher, tmp_path):
 
 
 def test_a_command_finds_the_state_that_up_left(system):
-    link = run(system.command[0], "loginlink", env=system.environment)
+    told_nothing = {name: system.environment[name] for name in ("HOME", "PATH")}  # of ports
+    link = run(system.command[0], "loginlink", env=told_nothing)
     assert link.startswith(f"http://127.0.0.1:{system.port}/login/")
+    assert f"server: {system.api}\n" in run(system.command[0], "kubeconfig", env=told_nothing)
