@@ -13,10 +13,10 @@ FILE = "version"
 
 
 def read(data: Path) -> str:
-    """Return what is kept, "" in a new directory and in one from before this was kept."""
+    """Return what is kept, "" in a new directory, in one from before this was kept, and in one that cannot be read."""
     try:
         return (data / FILE).read_text().strip()
-    except FileNotFoundError:
+    except OSError:
         return ""
 
 
