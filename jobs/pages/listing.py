@@ -10,6 +10,7 @@ from cluster import access, clock
 from cluster.api import backend
 from cluster.store import records, store
 from dashboard.live import Watch
+from dashboard.pages import events
 from dashboard.parts import bulk, paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
