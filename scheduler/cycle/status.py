@@ -305,7 +305,10 @@ def phase_of(group: Group, counts: Counter[TaskStatus], *, waits: bool, entered:
     if counts[TaskStatus.RUNNING] and (waits or (lacks and group.phase == PodGroupPhase.UNKNOWN)):
         return PodGroupPhase.UNKNOWN
     if scheduled and scheduled >= group.min_member:
-        return PodGroupPhase.COMPLETED if scheduled == completed else PodGroupPhase.RUNNING
+        if completed == total:
+            return PodGroupPhase.COMPLETED
+        is_placed = scheduled > completed or counts[TaskStatus.UNKNOWN]
+        return PodGroupPhase.RUNNING if is_placed else PodGroupPhase.INQUEUE
     if not inside:
         return PodGroupPhase.PENDING
     if not total and not entered and group.phase != PodGroupPhase.INQUEUE:

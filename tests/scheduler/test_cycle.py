@@ -869,3 +869,19 @@ def test_pods_beyond_the_minimum_are_told_at_once_that_the_gang_started_without_
     world.cycle(seconds=1)
     told = world.get(resources.PODS, "g-1")["status"]["conditions"][0]["message"]
     assert told.startswith("1 of 2 pods have a node; each of the others needs 1 CPU")
+
+
+@pytest.mark.parametrize(
+    ("others", "phase"),
+    [
+        pytest.param([], "Completed", id="all have ended"),
+        pytest.param([pod("b", cpu="99")], "Inqueue", id="one waits"),
+        pytest.param([pod("b", node="n1", phase="Running")], "Running", id="one runs"),
+    ],
+)
+def test_group_whose_pods_come_one_after_the_other_is_completed_when_all_have_ended(others, phase):
+    world = World(
+        node("n1"), queue(), group(phase="Running"), pod("a", node="n1", phase="Succeeded"), *others
+    )
+    world.cycle(seconds=11)
+    assert world.status()["phase"] == phase
