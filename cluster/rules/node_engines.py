@@ -58,10 +58,8 @@ def has_command(command: Sequence[str], args: Sequence[str]) -> bool:
 
 def told(now: NodeEngine, before: NodeEngine | None) -> str:
     """Say by what images run on a node that has just started; before is what it said the last time."""
-    if not now.works:
-        return f"Images do not run here, commands do: {now.says}."
-    if before is None or before.works:
-        return f"Images run with {now.says}."
+    if not now.works or before is None or before.works:
+        return now.sentence
     return f"Images run with {now.says} now, and commands ran before. What is to go on so: {WAY_OUT}."
 
 

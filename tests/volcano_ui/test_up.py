@@ -107,7 +107,10 @@ def test_commands_know_the_ports_of_what_runs(system, tmp_path, recipe):
     file = tmp_path / "kubeconfig"
     # What is installed here stays as it is.
     command = ["make", "-o", ".venv/runtime", recipe, f"DATA={system.data}", f"FILE={file}"]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))}
+    # Nor has it what the make was told that runs the tests.
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_", "MAKE", "MFLAGS"))
+    }
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "No “make up” runs" not in done.stderr
@@ -275,7 +278,7 @@ def test_sentences_about_nodes_name_them_where_there_are_several(transactional_d
     for name in nodes:
         machine.renew(store, name, 0)  # as nodes with an agent of their own do
         store.write(Create(NODES, {"metadata": {"name": name, "annotations": said}}))
-    found = up._about_walls()
+    found = up._about_walls({})
     assert len(found) == len(begins)
     assert all(line.startswith(words) for line, words in zip(found, begins, strict=True)), found
 
