@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -111,14 +112,21 @@ class Detail:
         return self.stored.read(Job)
 
     @cached_property
+    def _counts(self) -> pods.Kept:
+        return {} if self.deleted else pods.counts(self.stored)
+
+    @cached_property
     def counts(self) -> dict[str, int]:
         """How many pods there are in each phase."""
-        return {} if self.deleted or not self.sees.pods else pods.counts(self.stored)
+        found: Counter[str] = Counter()
+        for (phase, _), number in self._counts.items() if self.sees.pods else ():
+            found[phase] += number
+        return dict(found)
 
     @cached_property
     def health(self) -> Health:
         """How many pods run, and how many do not although they have their nodes."""
-        kept = {} if self.deleted else pods.kept([self.stored]).get(self.stored.uid, {})
+        kept = {key: number for key, number in self._counts.items() if key[1] in pods.CAUSES}
         return pod_health.health(self.job.status.running, kept)
 
     @property

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from cluster.store import Stored
 
 Read = list[tuple["Stored", Pod]]
-Kept = dict[tuple[str, str], int]  # by phase and cause
+Kept = dict[tuple[str, str], int]  # by phase and cause, or another trouble
 CAUSES = tuple(pod_health.SAID)
 
 
-def counts(job: Stored) -> dict[str, int]:
-    """Return how many pods a job has in each phase; one that no node has told of has the phase ""."""
-    return store.count(PODS, by="phase", namespace=job.namespace, owner=job.uid)
+def counts(job: Stored) -> Kept:
+    """Return how many pods a job has in each phase and with each trouble, "" for none; one of which no node has told has the phase ""."""
+    found = store.tally(PODS, ("phase", "trouble"), namespace=job.namespace, owner=job.uid)
+    return {(phase, trouble): number for (phase, trouble), number in found.items()}
 
 
 def kept(jobs: Iterable[Stored]) -> dict[str, Kept]:

@@ -306,8 +306,8 @@ def test_pods_that_had_one_name_in_a_run_are_told_once_with_their_number(life, r
     for _ in range(3):
         for pod in store.find(PODS):
             one.status(pod.name, "Pending", state=lacks)
-            store.write(Delete(PODS, pod.namespace, pod.name))
             one.status(pod.name, "Failed", state=lacks)
+            store.write(Delete(PODS, pod.namespace, pod.name))
         one.passes(2).bury().place()
     for pod in store.find(PODS):
         one.status(pod.name, "Failed", state=lacks)
