@@ -454,7 +454,7 @@ def lack(controller, state=LACKS):
 @pytest.mark.parametrize(
     ("actions", "phases_after", "rest"),
     [
-        pytest.param(["RestartJob"], "Failed", "The job was restarted 1 times; maxRetry is 1.", id="retries used up"),
+        pytest.param(["RestartJob"], "Failed", "The job was restarted 0 times; instead of restart 1 it failed, as maxRetry is 1.", id="retries used up"),
         pytest.param(["AbortJob"], "Aborted", "Resume it to run it from the start.", id="suspended"),
         pytest.param(["TerminateJob"], "Terminated", "when the job was terminated.", id="terminated"),
     ],

@@ -38,7 +38,7 @@ MOST_QUERIES = {
     "/nodes/one/": 6,  # one of them asks since when it has been joined over the API
     "/network/": 3,
     "/events/": 5,
-    "/audit/": 3,
+    "/audit/": 5,
     "/access/": 7,
     "/connect/": 2,
     "/queues/": 4,
