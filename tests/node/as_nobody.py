@@ -49,8 +49,8 @@ def opened(*paths):
         shown = {path: linux.copy_of_mount(os.open(path, os.O_PATH)) for path in closed}
         for folder in set(closed.values()):
             linux.attach(linux.file_system("tmpfs", mode="755"), os.open(folder, os.O_PATH))
-        for path, mount in shown.items():
-            path.mkdir(parents=True)
+        for path, mount in sorted(shown.items()):  # one may lie in another
+            path.mkdir(parents=True, exist_ok=True)
             linux.attach(mount, os.open(path, os.O_PATH))
 
 

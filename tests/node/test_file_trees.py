@@ -69,7 +69,7 @@ def open_in(tree):
     found = []
     for each in Path("/proc/self/fd").iterdir():
         try:
-            where = os.readlink(each)
+            where = str(each.readlink())
         except FileNotFoundError:  # it was that of the listing
             continue
         except OSError:  # too long a name
