@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 LEASE_S = 40  # without a renewal for so long a node counts as silent
 LEASE_NAMESPACE = "kube-node-lease"
 # Names the lease of a node that shares one with others; a node without it has the lease of its own name.
+LEASE_ANNOTATION = "ui.volcano.sh/lease"
 # Of a node's lease: the state directory of the agent that renews it, as HOST:DIRECTORY, "" once it has stopped in order.
 PLACE_ANNOTATION = "ui.volcano.sh/state-directory"
-LEASE_ANNOTATION = "ui.volcano.sh/lease"
 
 
 def other_place(lease: Object, place: str, now_ms: int) -> str:
