@@ -152,7 +152,7 @@ def _as_written(state: QueuesState, queue: QueueFact, wished: str, now: int) -> 
         Create(EVENTS, event),
     ]
     if (shut := _note_of_shutting(queue, wanted, now)) is not None:
-        written.insert(0, shut)
+        written.append(shut)
     return written
 
 
@@ -201,7 +201,7 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
             0 if note.patch["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION] == "true" else 1, note
         )
     if (shut := _note_of_shutting(queue, wanted, now)) is not None:
-        writes.insert(0, shut)
+        writes.append(shut)
     if queue.status.get("state") not in (None, "", wanted["state"]):
         event = events.event(
             about, wanted["reason"], wanted["message"], now, component=state_commands.COMPONENT

@@ -35,7 +35,7 @@ def test_strip_follows_the_cluster_and_fits_the_window(page, axe, pair):
     first, _ = pair
     page.goto("/queues/")
     strip = page.get_by_label("Cluster", exact=True)
-    expect(strip).to_have_text(re.compile(r"^volcano-ui-\S+ live$"), use_inner_text=True)
+    expect(strip).to_have_text(re.compile(r"^volcano-ui-\S+\s+live\s*$"), use_inner_text=True)
     first.stop()
     expect(strip).to_contain_text("away")
     expect(strip).to_contain_text("connection refused")
