@@ -109,7 +109,9 @@ def test_commands_know_the_ports_of_what_runs(system, tmp_path, recipe):
     command = ["make", "-o", ".venv/runtime", recipe, f"DATA={system.data}", f"FILE={file}"]
     # Nor has it what the make was told that runs the tests.
     environment = {
-        k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_", "MAKE", "MFLAGS"))
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("VOLCANO_UI_", "DJANGO_", "MAKE", "MFLAGS", "ARGS"))
     }
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
