@@ -16,6 +16,7 @@ urlpatterns = [
     path("validate/", views.job_validate, name="validate"),
     path("samples/<slug:sample>/run/", views.run_sample, name="run-sample"),
     # No namespace is called "-": the word stands where one would.
+    path("-/kubernetes/", views.kubernetes_list, name="kubernetes"),
     path("-/operations/", operations.operations, name="operations"),
     path("-/operations/<int:number>/", operations.operation, name="operation"),
     path("-/operations/<int:number>/confirm/", operations.confirm, name="operation-confirm"),

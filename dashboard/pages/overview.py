@@ -14,7 +14,7 @@ from dashboard import cluster_usage, live
 from dashboard.live import Parts
 from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
-from dashboard.parts import phases, sight, svg, usage_bar
+from dashboard.parts import not_run, phases, sight, svg, usage_bar
 from kube import pod_health
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
@@ -134,6 +134,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
             "troubles": troubles,
             "counts": _legend(counts),
             "stack": _stack(counts),
+            "not_run": not_run.line(actor, "overview-not-run", namespace=namespace),
             "total": sum(counts.values()),
             "namespace": namespace,
             "sees_cluster": sees_cluster,
@@ -149,7 +150,11 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         f"overview-{part}": render_to_string(f"dashboard/_overview_{part}.html", context)
         for part in ("start", "attention", "tiles", "jobs", "queues", "nodes")
     }
-    watches = [*events.watches(JOBS.id, namespace, visible), *cluster_usage.WATCHES]
+    watches = [
+        *events.watches(JOBS.id, namespace, visible),
+        *not_run.watches(actor, namespace),
+        *cluster_usage.WATCHES,
+    ]
     return head, Parts(parts, watches=watches, again=_next_long_wait(waiting, now))
 
 

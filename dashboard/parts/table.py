@@ -195,7 +195,7 @@ class Table:
     rows maps each row's element id to its HTML (`<tr id=…>`), in order; counts
     is by phase, obeying every filter but the phase; choices gives the options
     of filters that have none of their own. fixed are parameters of the topic that the page's
-    path holds, extra are further parts of the page. A table that is not live has no topic. bulk is what
+    path holds, extra are further parts of the page, above those that stand over the rows and obey their filters. A table that is not live has no topic. bulk is what
     is offered to do with many rows, each of which then has a box to tick; bulk_fixed are filters that hold beside the view's.
     apart are words that are counted but no part of all; again is when (epoch ms) the rows may be others although
     nothing that is watched has changed.
@@ -213,6 +213,7 @@ class Table:
     by: str = "phase"
     fixed: Mapping[str, str] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
+    above: Mapping[str, str] = field(default_factory=dict)
     live: bool = True
     bulk: Bulk | None = None
     bulk_fixed: Mapping[str, str] = field(default_factory=dict)
@@ -309,6 +310,10 @@ class Table:
     def extra_html(self) -> SafeString:
         return mark_safe("".join(self.extra.values()))  # noqa: S308  rendered templates
 
+    @property
+    def above_html(self) -> SafeString:
+        return mark_safe("".join(self.above.values()))  # noqa: S308  rendered templates
+
     def parts(self) -> Parts:
         """The rows and what stands around them, as the parts of a topic."""
         around = {
@@ -316,7 +321,7 @@ class Table:
             for piece in ("chips", "empty", "pager", *(["total"] if self.bulk else []))
         }
         return Parts(
-            parts={**self.rows, **around, **self.extra},
+            parts={**self.rows, **around, **self.above, **self.extra},
             order=list(self.rows),
             watches=list(self.watches),
             again=self.again,

@@ -1,4 +1,4 @@
-"""The list of jobs: one page of it costs seven queries, and three more where jobs of it wait that had run, however many there are."""
+"""The list of jobs: one page of it costs eight queries, and three more where jobs of it wait that had run, however many there are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.api import backend
 from cluster.store import records, store
 from dashboard.live import Watch
 from dashboard.pages import events
-from dashboard.parts import bulk, paging, phases
+from dashboard.parts import bulk, not_run, paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table, TableView
 from jobs.pages import job_filters, past, pods, progress
@@ -111,7 +111,7 @@ def table(actor: Actor, view: TableView) -> Table:
         if is_past
         else _rows(view, page, chosen, selectable=offer is not None),
         page=page,
-        watches=_watches(view, allowed),
+        watches=[*_watches(view, allowed), *not_run.watches(actor, view.get("namespace"))],
         counts={**named, DELETED: gone},
         phases=phases.JOB_PHASES,
         apart=(DELETED,),
@@ -119,6 +119,7 @@ def table(actor: Actor, view: TableView) -> Table:
         choices=_choices_of_deleted(actor, allowed) if is_past else _choices(actor, allowed),
         empty=_empty(actor),
         bulk=offer,
+        above={"jobs-not-run": not_run.line(actor, "jobs-not-run", **view.values)},
     )
 
 

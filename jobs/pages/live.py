@@ -12,7 +12,7 @@ from dashboard.live import Parts, Watch
 from dashboard.parts import decisions
 from jobs.editor import yaml_write
 from jobs.logs import tab
-from jobs.pages import buttons, effective, listing, pod_table
+from jobs.pages import buttons, effective, kubernetes_jobs, listing, pod_table
 from jobs.pages.detail import Detail
 from kube.errors import NotFound
 from kube.resources import EVENTS, JOBS
@@ -30,6 +30,12 @@ SOON_MS = 1000  # after a delay is over, what it was for has been done
 def job_list(request: TopicRequest) -> Parts:
     """The list of jobs."""
     return listing.table(request.actor, listing.SPEC.read(request.params)).parts()
+
+
+@live.topic("jobs:kubernetes")
+def kubernetes_list(request: TopicRequest) -> Parts:
+    """The list of Jobs of `batch/v1`."""
+    return kubernetes_jobs.table(request.actor, kubernetes_jobs.SPEC.read(request.params)).parts()
 
 
 def _of_job(show: Callable[[Detail, TopicRequest], Parts]) -> Callable[[TopicRequest], Parts]:

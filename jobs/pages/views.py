@@ -27,7 +27,7 @@ from jobs.logs import download
 from jobs.logs import tab as log_tab
 from jobs.logs.pods import Asked
 from jobs.logs.window import Mark
-from jobs.pages import buttons, listing, live, pod_table
+from jobs.pages import buttons, kubernetes_jobs, listing, live, pod_table
 from jobs.pages.detail import Detail
 from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions, words
@@ -239,6 +239,14 @@ def job_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse:
         table.revision = revision
         return responses.listing(request, "jobs/detail.html", table, **context)
     return render(request, "jobs/detail.html", context)
+
+
+@require_GET
+@login_required
+@explained
+def kubernetes_list(request: HttpRequest) -> HttpResponse:
+    table = kubernetes_jobs.table(access.of(request), kubernetes_jobs.SPEC.read(request.GET))
+    return responses.listing(request, "jobs/kubernetes_list.html", table)
 
 
 def _of_kubernetes(request: HttpRequest, actor: Actor, namespace: str, name: str) -> HttpResponse | None:

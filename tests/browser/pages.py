@@ -11,6 +11,8 @@ PAGES = {
     "overview": "/",
     "jobs": "/jobs/",
     "jobs, none found": "/jobs/?q=nothing-has-this-name",
+    "Jobs of batch v1": "/jobs/-/kubernetes/",
+    "Job of batch v1": "/jobs/default/pi/",
     "new job": "/jobs/new/",
     "form with policies": "/jobs/new/?from=default/restarted",
     "running job": "/jobs/default/running/",

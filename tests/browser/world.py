@@ -6,6 +6,7 @@ from collections import Counter
 
 from cluster.writes import Create, Patch
 from kube.resources import (
+    BATCH_JOBS,
     CRON_JOBS,
     HYPER_NODES,
     JOB_FLOWS,
@@ -28,6 +29,12 @@ PASTE = """
   box.dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: true, cancelable: true}));
 }
 """
+OF_KUBERNETES = {
+    "metadata": {"name": "pi", "namespace": "default"},
+    "spec": {
+        "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
+    },
+}
 GUARDED = """\
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
@@ -219,7 +226,7 @@ def furnish(system):
         again = [{"event": "PodFailed", "action": "RestartJob"}]
         person.create(job("restarted", shell("sleep 0.5; exit 2", replicas=2), policies=again, maxRetry=2))
         person.create(job("gone", shell("echo the last words; exit 4"), maxRetry=0))
-        store.write(*(Create(*each) for each in makers()))
+        store.write(*(Create(*each) for each in makers()), Create(BATCH_JOBS, OF_KUBERNETES))
         # The next configuration packs pods: forty that come under it would fill a node that another job is to miss by its rack alone.
         until(
             lambda: places(watcher, "sweep").total() == 40,

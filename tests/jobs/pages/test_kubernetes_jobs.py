@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import lxml.html
 import pytest
 
 from cluster import access, api
 from cluster.bootstrap import bootstrap
 from cluster.store import store
+from dashboard.live import TopicRequest, topics
 from jobs.editor import converted, editor
 from kube.resources import BATCH_JOBS, JOBS
 
@@ -91,3 +93,88 @@ def test_the_volcano_job_does_the_same_work(stored, admin_user, spec, replicas, 
     assert note in " ".join(converted.notes(obj))
     job = editor.submit(access.for_user(admin_user), converted.text(obj), "")
     assert store.get(JOBS, "default", job.name).object["spec"]["schedulerName"] == "volcano"
+
+
+def line(client, address, part="jobs-not-run"):
+    """Return what the page says of Jobs of batch/v1, and where that leads."""
+    (element,) = lxml.html.document_fromstring(client.get(address).content).xpath(f"//*[@id='{part}']")
+    return " ".join(element.text_content().split()), "".join(element.xpath(".//a/@href"))
+
+
+@pytest.mark.parametrize(
+    ("query", "said", "way"),
+    [
+        pytest.param("", "3 Jobs of batch/v1 are stored and not run here.", "", id="all"),
+        pytest.param(
+            "q=pi",
+            "2 Jobs of batch/v1 with “pi” in their names are stored and not run here.",
+            "?q=pi",
+            id="a text",
+        ),
+        pytest.param(
+            "q=tau&namespace=default",
+            "1 Job of batch/v1 in default with “tau” in its name is stored and not run here.",
+            "?q=tau&namespace=default",
+            id="a text in a namespace",
+        ),
+        pytest.param(
+            "owner=admin",
+            "3 Jobs of batch/v1 of admin are stored and not run here.",
+            "?owner=admin",
+            id="an owner",
+        ),
+        pytest.param("namespace=elsewhere", "", None, id="another namespace"),
+        pytest.param("q=rho", "", None, id="a text that none has"),
+        pytest.param("phase=Failed", "", None, id="what only Volcano's have"),
+    ],
+)
+def test_the_list_of_jobs_says_how_many_match_and_leads_to_them(admin_client, stored, query, said, way):
+    for name in ("pi", "pi-again", "tau"):
+        stored(name)
+    assert line(admin_client, f"/jobs/?{query}") == (
+        said,
+        "" if way is None else f"/jobs/-/kubernetes/{way}",
+    )
+
+
+def test_the_line_follows_the_filters_where_only_the_table_is_asked_for(admin_client, stored):
+    stored()
+    answer = admin_client.get("/jobs/?q=pi", headers={"HX-Request": "true"}).content.decode()
+    assert "with “pi” in its name" in answer
+
+
+def test_an_open_list_learns_of_one_that_is_stored(admin_client, admin_user, stored):
+    request = TopicRequest(access.for_user(admin_user), {})
+    before = topics.find("jobs:list")(request)
+    stored()
+    after = topics.find("jobs:list")(request)
+    assert "1 Job of" not in before.parts["jobs-not-run"]
+    assert "1 Job of" in after.parts["jobs-not-run"]
+    assert any(each.resource == BATCH_JOBS.id for each in before.watches)
+
+
+def test_the_overview_counts_them_beside_the_jobs(admin_client, stored):
+    stored()
+    assert line(admin_client, "/?namespace=default", "overview-not-run") == (
+        "1 Job of batch/v1 in default is stored and not run here.",
+        "/jobs/-/kubernetes/?namespace=default",
+    )
+
+
+def test_their_list_has_the_state_of_each_and_leads_to_its_page(admin_client, stored):
+    stored("pi")
+    stored("tau")
+    page = lxml.html.document_fromstring(admin_client.get("/jobs/-/kubernetes/?q=pi").content)
+    (row,) = page.xpath("//tbody[@id='table-rows']/tr")
+    assert "not run here" in row.text_content()
+    assert row.xpath("./th/a/@href") == ["/jobs/default/pi/"]
+
+
+def test_who_may_not_list_them_is_told_no_number(stored, person, client):
+    stored()
+    client.force_login(person("nora", namespace="other"))
+    assert line(client, "/jobs/") == ("", "")
+    assert (
+        b"pi"
+        not in client.get("/jobs/-/kubernetes/").content.split(b'id="table-rows"')[1].split(b"</tbody>")[0]
+    )

@@ -1,0 +1,53 @@
+"""Jobs of `batch/v1`, which are stored and not run here: how many there are, wherever jobs are counted.
+
+Lists and figures of jobs are of Volcano's; without a word of these whoever applied one would look for it in vain.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.template.loader import render_to_string
+
+from cluster import access
+from cluster.api import backend
+from cluster.store import store
+from dashboard.pages import events
+from kube.resources import BATCH_JOBS
+
+if TYPE_CHECKING:
+    from cluster.access import Actor
+    from dashboard.live import Watch
+
+OBEYED = ("q", "namespace", "owner")
+"""The filters that these jobs can match: they have no queue, phase or cause of Volcano's."""
+
+
+def line(actor: Actor, part: str, **values: str) -> str:
+    """Return the part of a page that says how many match the filters, with the way to them; empty where none does.
+
+    The filters are those of the list of jobs, by their names there. A mirrored cluster runs such jobs itself.
+    """
+    chosen = {name: value for name, value in values.items() if value}
+    number = _count(actor, chosen) if chosen.keys() <= {*OBEYED} and not backend.is_mirror else 0
+    context = {"part": part, "number": number, "query": urlencode(chosen), **chosen}
+    return render_to_string("partials/_not_run.html", context)
+
+
+def _count(actor: Actor, chosen: dict[str, str]) -> int:
+    visible = access.namespaces(actor, BATCH_JOBS)
+    found = store.count(
+        BATCH_JOBS,
+        namespace=events.namespaces_of(chosen.get("namespace", ""), visible),
+        text=chosen.get("q"),
+        creator=chosen.get("owner"),
+    )
+    return sum(found.values())
+
+
+def watches(actor: Actor, namespace: str) -> list[Watch]:
+    """Return what makes the line stale."""
+    if backend.is_mirror:
+        return []
+    return events.watches(BATCH_JOBS.id, namespace, access.namespaces(actor, BATCH_JOBS))
