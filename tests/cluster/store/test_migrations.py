@@ -11,13 +11,14 @@ from django.db import connection, connections
 from cluster.models import Timer
 from cluster.store import Create, records, store
 from cluster.writes import Record
-from kube.resources import JOBS
+from kube.resources import JOBS, PODS
 from kube.selector import parse_labels
 from tests.cluster.store.conftest import database_opened
 from volcano_ui import env
 
 timer_kind = import_module("cluster.migrations.0007_timer_kind")
 terms = import_module("cluster.migrations.0011_terms")
+causes = import_module("cluster.migrations.0021_pod_causes")
 
 
 @pytest.mark.django_db
@@ -62,6 +63,47 @@ def test_jobs_and_records_from_before_are_found_by_label_and_cause():
     assert [each.name for each in store.find(JOBS, **asked)] == ["old"]
     assert [each.name for each in records.find(JOBS, limit=9, **asked)] == ["gone"]
     assert [each.terms for each in records.find(JOBS, limit=9)] == [JOBS.index(job.object).terms]
+
+
+def waits(reason):
+    return [{"name": "main", "state": {"waiting": {"reason": reason}}}]
+
+
+@pytest.mark.django_db
+def test_pods_from_before_are_found_by_the_cause_that_their_page_shows(monkeypatch):
+    monkeypatch.setattr(causes, "BATCH", 2)
+    ended = [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]
+    statuses = {
+        "starts": {"phase": "Pending", "containerStatuses": waits("ContainerCreating")},
+        "pulls": {"phase": "Pending", "containerStatuses": waits("ErrImagePull")},
+        "loops": {"phase": "Running", "containerStatuses": waits("CrashLoopBackOff")},
+        "dead": {"phase": "Running", "containerStatuses": ended},
+        "failed": {"phase": "Failed", "containerStatuses": waits("CrashLoopBackOff")},
+        "done": {"phase": "Succeeded"},
+    }
+    pods = [
+        Create(PODS, {"metadata": {"name": name, "namespace": "default"}, "status": status})
+        for name, status in statuses.items()
+    ]
+    store.write(*pods)
+    expected = troubles()
+    connection.cursor().execute("UPDATE cluster_object SET trouble = ''")
+    raw = {"pulls": "ErrImagePull", "loops": "CrashLoopBackOff", "failed": "CrashLoopBackOff"}
+    for name, reason in raw.items():
+        connection.cursor().execute(
+            "UPDATE cluster_object SET trouble = %s WHERE key = %s", [reason, f"pods/default/{name}"]
+        )
+    for _ in range(2):  # once more changes nothing
+        causes.index(apps, connection.schema_editor())
+        assert troubles() == expected
+    assert expected["dead"] == "ContainersEnded"
+    assert [each.name for each in store.find(PODS, trouble="ImageMissing")] == ["pulls"]
+
+
+def troubles():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, trouble FROM cluster_object WHERE resource = %s", [PODS.id])
+        return dict(cursor.fetchall())
 
 
 def test_a_database_is_migrated_by_itself_whatever_the_default_one_holds(
