@@ -417,7 +417,9 @@ class Detail:
             "why": self.reasons,
             "waiting": self.waiting,
             "images": (images := [] if self.deleted else image_trouble.of_pods(pod for _, pod in self.pods)),
-            "told_of_images": bool(images) and self.waiting.reason == pod_health.Cause.IMAGE,
+            "told_of_images": bool(images)
+            and self.waiting.reason == pod_health.Cause.IMAGE
+            and len(self.health.troubled) < 2,
             "wish": self.wish,
             "notice": self.notice,
             "steps": milestones.steps(self.chapter),

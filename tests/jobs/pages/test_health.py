@@ -9,7 +9,7 @@ import lxml.html
 import msgspec
 import pytest
 from django.contrib.auth.models import User
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster.store import Delete, Patch, store
@@ -46,6 +46,12 @@ def statuses(draw):
     if all("terminated" in each["state"] for each in containers):
         phases.append("Failed")
     return {"phase": draw(st.sampled_from(phases)), "containerStatuses": containers}
+
+
+def waits(reason):
+    """A pod's status in which one container waits for a reason."""
+    state = {"waiting": {"reason": reason, "message": WAITS[reason]}}
+    return {"phase": "Pending", "containerStatuses": [{"name": "main", "state": state, "lastState": ENDED}]}
 
 
 def waits_for_something(status):
@@ -103,6 +109,7 @@ def told(controller, client):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pods=st.lists(statuses(), min_size=3, max_size=3))
+@example(pods=[waits(each) for each in ("ContainerCreating", "CreateContainerConfigError", "ErrImagePull")])
 def test_nobody_contradicts_another(told, pods):
     if all(status["phase"] == "Failed" for status in pods):
         return
