@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kube import terms
+from kube import resources, terms
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -89,6 +89,7 @@ class Filter:
 
     `since` and `until` bound when an object was made, in ms; the second is left out. `labels` are conditions with
     `LABEL_OPERATORS`, and `exit_code` is one with which a container ended: only kinds whose index has terms have these.
+    `cause` is the trouble of an object or of a living pod that it controls.
     """
 
     namespace: str | Collection[str] | None = None
@@ -105,6 +106,7 @@ class Filter:
     until: int | None = None
     labels: Collection[Requirement] = ()
     exit_code: int | None = None
+    cause: str | None = None
 
     def where(self, resource: str, vendor: str) -> tuple[str, list[Any]]:
         """Return the condition (without WHERE) and its parameters, for a database of Django's vendor name."""
@@ -134,8 +136,17 @@ class Filter:
             yield "o.created < %s", [self.until]
         for each in self.labels:
             yield _labelled(each, vendor)
+        if self.cause:
+            yield _CAUSED, [self.cause, resources.PODS.id, self.cause]
         if self.exit_code is not None:
             yield _has_term([terms.exit_code(self.exit_code)], vendor)
+
+
+# The pods are looked up once, by the index that has those with a trouble alone.
+_CAUSED = (
+    "((o.trouble = %s AND NOT (o.trouble = '')) OR o.uid IN (SELECT p.owner FROM cluster_object p"
+    " WHERE p.resource = %s AND p.trouble = %s AND NOT (p.trouble = '')))"
+)
 
 
 def _named(text: str, vendor: str) -> tuple[str, list[Any]]:

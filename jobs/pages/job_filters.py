@@ -46,6 +46,6 @@ def searched(values: Mapping[str, str], now: int) -> dict[str, Any]:
         "labels": parse_labels(values.get("label", "")).requirements,
         "since": max(starts, default=None),
         "until": moment(values["to"]) if values.get("to") else None,
-        "trouble": values.get("cause") or None,
+        "cause": values.get("cause") or None,
         "exit_code": int(values["exit"]) if values.get("exit") else None,
     }

@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster.store import Delete, Patch, store
+from cluster.writes import Mirror
 from jobs.pages.reading import Pod
 from jobs.rules import reasons
+from kube import pod_health
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.jobs import control
 
@@ -134,11 +136,15 @@ def test_nobody_contradicts_another(told, pods):
     cause = shown.status.get("waitingReason", "")
     assert (cause in reasons.KEPT) == bool(kept)
     assert bool(shown.attention) == bool(kept)
+    of_tag = {said: each for each, said in pod_health.SAID.items()}
+    causes = {of_tag[tag.split(maxsplit=1)[1]] for tag in shown.row_tags}
+    assert {each for each in reasons.KEPT if store.count(JOBS, cause=each)} == causes
     if kept:
+        assert cause in causes
         assert shown.is_found_by(cause)
         assert shown.why
         assert shown.message.lower().startswith(re.split(r" · |: ", shown.why)[0].lower())
-        assert shown.message in shown.head or cause == "ImageMissing"
+        assert shown.message in shown.head or causes == {"ImageMissing"}
 
 
 @pytest.mark.parametrize(
@@ -178,6 +184,45 @@ def test_each_cause_is_told_everywhere(told, phase, state, cause, tag, said):
     assert shown.row_tags == shown.head_tags == [tag]
     assert shown.is_found_by(cause)
     assert len(shown.attention) == 1
+
+
+@pytest.mark.parametrize("cause", [*pod_health.Cause])
+def test_a_mirrored_job_is_found_by_what_keeps_its_pods_whoever_writes_its_status(
+    cluster, alice, client, cause
+):
+    def mirrored(kind, name, status, **metadata):
+        identity = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "7"}
+        store.write(Mirror(kind, {"metadata": identity | metadata, "status": status}))
+
+    for name in ("kept", "well"):
+        mirrored(JOBS, name, {"state": {"phase": "Running"}, "running": 1})
+        owner = [{"controller": True, "kind": "Job", "name": name, "uid": f"uid-{name}"}]
+        state = RUNS if name == "well" else STATES[cause]
+        told = {"phase": "Running", "containerStatuses": [{"name": "main", "state": state}]}
+        mirrored(PODS, f"{name}-main-0", told, ownerReferences=owner)
+    page = lxml.html.document_fromstring(client.get(f"/jobs/?cause={cause}").content)
+    (row,) = page.xpath("//tbody[@id='table-rows']/tr")
+    assert row.xpath("./th/a/text()") == ["kept"]
+    assert Told._tags(row) == [f"1 {pod_health.SAID[cause]}"]
+    assert "Running 1" in " ".join(page.get_element_by_id("table-chips").text_content().split())
+
+
+def waiting(reason, message=""):
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+STATES = {
+    "ImageMissing": waiting("ErrImagePull"),
+    "SecretMissing": waiting("CreateContainerConfigError", 'secret "s" not found'),
+    "ConfigMapMissing": waiting("CreateContainerConfigError", 'configmap "c" not found'),
+    "VolumeMissing": waiting("CreateContainerConfigError", "failed to prepare subPath for volumeMount"),
+    "DeviceMissing": waiting("CreateContainerConfigError", "the device is gone"),
+    "ConfigurationWrong": waiting("CreateContainerConfigError", "no port named x"),
+    "CommandNotStarted": waiting("RunContainerError"),
+    "CrashLoop": waiting("CrashLoopBackOff"),
+    "ContainersEnded": ENDED,
+    "ContainerWaits": waiting("SomebodysOwnReason"),
+}
 
 
 def test_what_is_mended_is_told_no_more(told, controller):
