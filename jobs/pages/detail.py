@@ -487,7 +487,7 @@ class Detail:
             "base": urlencode(self.query),
             "shown": len(bars),
             "pods": total,
-            "evicted": any(bar.state == "evicted" for bar in bars),
+            "legend": timeline.legend(bars),
             "fired": [(row, self._logs(row)) for row in fired if row.run == chapter.number],
             "elsewhere": [(row, self._logs(row)) for row in fired if row.run != chapter.number],
             "of": self.stored.uid if self.deleted else "",

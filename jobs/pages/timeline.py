@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jobs.pages.reading import moment
 from kube.kinds.core import PodPhase
@@ -25,6 +25,18 @@ if TYPE_CHECKING:
 
 STOPPED = "Stopped"  # stands among the phases for pods that were asked to end, or removed, before they had
 EVICTED = "Evicted"  # and for those that were asked to end for others' sake
+# The states of bars, in the order of the legend, and their hues.
+HUES: Final = {
+    "waiting": "amber",
+    "starting": "yellow",
+    "running": "blue",
+    "succeeded": "green",
+    "failed": "red",
+    "evicted": "pink",
+    "stopped": "grey",
+    "unknown": "grey",
+}
+USUAL: Final = ("waiting", "starting", "running", "succeeded", "failed")  # what most bars have or come to
 MOST_BARS = 500
 # What is shown first where not all pods can be.
 IMPORTANCE = {
@@ -56,7 +68,7 @@ class Bar:
 
     @property
     def state(self) -> str:
-        """waiting, starting, running, succeeded, failed, evicted, stopped (by us, before it had ended) or unknown.
+        """One of HUES; stopped is what was asked to end, or removed, before it had.
 
         How a pod ended that was evicted or stopped says nothing of it: it was told to.
         """
@@ -199,6 +211,12 @@ def data(
         "waits": [[each.kind, each.begun - zero, _since(each.ended, zero)] for each in waits],
     }
     return json.dumps(drawn, separators=(",", ":"))
+
+
+def legend(bars: Sequence[Bar]) -> list[tuple[str, str]]:
+    """Return the states that the legend names, with their hues: the usual ones, and the others that a bar has."""
+    shown = {bar.state for bar in bars}
+    return [(state, hue) for state, hue in HUES.items() if state in USUAL or state in shown]
 
 
 def _lane(bar: Bar, tasks: list[str]) -> int:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from django.conf import settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from cluster import access
 from cluster.bootstrap import bootstrap
 from cluster.store import store
 from dashboard.live.topics import TopicRequest
-from jobs.pages import live
+from dashboard.parts import phases
+from jobs.pages import live, timeline
 from jobs.pages.reading import Pod
 from jobs.pages.timeline import bar_of, bar_of_span
 from kube.kinds.batch import Action
@@ -20,6 +25,8 @@ from tests.jobs.history.lives import Life
 from tests.jobs.pages.test_detail import text_of
 from tests.jobs.pages.test_history import drawn, page, pods, steps
 from tests.jobs.pages.test_preempted import evict
+
+STYLES = settings.BASE_DIR / "frontend" / "styles"
 
 
 @pytest.fixture
@@ -194,6 +201,50 @@ def test_what_a_pod_waited_and_ran_has_an_end(shown, removed, state, waited, ran
     assert (bar.state, bar.waited, bar.ran) == (state, waited * 1000, ran and ran * 1000)
 
 
+def told(parse, reader, query=""):
+    """The words of the legend."""
+    items = page(parse, reader, query).findall(".//*[@id='job-timeline']//ul[@class='legend small']/li")
+    return [" ".join(item.text_content().split()) for item in items]
+
+
+@pytest.mark.parametrize(
+    ("play", "words"),
+    [
+        pytest.param(lambda one: one, [], id="none but the usual"),
+        pytest.param(lambda one: one.ask(Action.COMPLETE_JOB).bury(143), ["stopped"], id="stopped"),
+        pytest.param(lambda one: evict(one, "demo-main-0"), ["evicted"], id="evicted"),
+    ],
+)
+def test_the_legend_names_what_the_bars_are(life, reader, parse, play, words):
+    play(running(life).passes(60))
+    found = told(parse, reader)
+    assert found == [*timeline.USUAL, *words]
+    assert {bar[6] for bar in drawn(page(parse, reader))["bars"]} <= {*found}
+
+
+def every_bar():
+    """Bars of pods in each phase: placed or not, evicted or not, asked to end or not, gone or not."""
+    for phase, *rest in itertools.product(["", *phases.POD_PHASES], *[(False, True)] * 4):
+        is_placed, is_evicted, is_stopped, is_gone = rest
+        target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": second(4)}
+        status = {"phase": phase, "conditions": [target] if is_evicted else []}
+        body = {"metadata": {"name": "a"}, "spec": {"nodeName": "n" * is_placed}, "status": status}
+        removed = 9000 if is_gone else None
+        yield timeline.bar_of(msgspec.convert(body, Pod), 0, removed=removed, is_stopped=is_stopped)
+
+
+def test_every_state_of_a_bar_has_a_word_in_the_legend_and_a_colour():
+    sheets = [STYLES / name for name in ("tokens.css", "components/timeline.css")]
+    tokens, drawn_as = (sheet.read_text() for sheet in sheets)
+    found = set()
+    for bar in every_bar():
+        found.add(bar.state)
+        (hue,) = [hue for state, hue in timeline.legend([bar]) if state == bar.state]
+        assert f'[data-hue="{hue}"]' in tokens
+        assert f".t-{bar.state} {{" in drawn_as
+    assert found == {*timeline.HUES}
+
+
 STEPS = st.sampled_from(
     [
         "admit",
@@ -245,7 +296,7 @@ def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, reader, parse,
     """Also its list, and each of its runs: no time goes on, and no pod that had not failed is called failed."""
     number = iter(range(1000))
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.lists(STEPS, max_size=14))
     def of(steps):
         name = f"job-{next(number)}"
