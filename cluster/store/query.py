@@ -32,7 +32,8 @@ ORDERS: dict[str, tuple[str, ...]] = {
 }
 PARTIAL = ("node", "owner", "trouble")  # columns whose index leaves out what is empty
 GROUPS = ("phase", "queue", "namespace", "node", "creator", "owner", "trouble")
-VALUES = ("namespace", "queue")  # columns of which an index of every kind has the values in order
+# Columns of which an index has the values in order: of every kind, but for the creators, of jobs alone.
+VALUES = ("namespace", "queue", "creator")
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")  # of a selector that `Filter.labels` takes
 _LIKE = {"sqlite": "LIKE", "postgresql": "ILIKE"}  # in which capitals are small letters
 _PLACE_IN = {"sqlite": "INSTR", "postgresql": "STRPOS"}

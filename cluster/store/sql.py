@@ -154,8 +154,10 @@ def reading(using: str) -> Iterator[int]:
             connection.snapshot_log_row = None  # type: ignore[attr-defined]
 
 
-def values(using: str, table: str, column: str, where: str, params: Sequence[Any]) -> list[str]:
-    """Return the values that a column has in the rows that match, in order; the table is `o` in the condition.
+def values(
+    using: str, table: str, column: str, where: str, params: Sequence[Any], limit: int | None = None
+) -> list[str]:
+    """Return the values that a column has in the rows that match, in order, all or the first; the table is `o` in the condition.
 
     Each value is one look into an index that begins with what the condition names and the column, however many rows have it.
     """
@@ -163,5 +165,6 @@ def values(using: str, table: str, column: str, where: str, params: Sequence[Any
     text = (
         f"WITH RECURSIVE found(value) AS ({first} UNION ALL SELECT ({first} AND o.{column} > found.value)"
         " FROM found WHERE found.value IS NOT NULL) SELECT value FROM found WHERE value IS NOT NULL"
+        f"{'' if limit is None else f' LIMIT {int(limit)}'}"
     )
     return [value for (value,) in rows(using, text, [*params, *params])]

@@ -331,14 +331,14 @@ class Store:
         text = f"SELECT {columns}, COUNT(*) FROM cluster_object o WHERE {where} GROUP BY {columns}"
         return {tuple(row[:-1]): row[-1] for row in sql.rows(self.using, text, params)}
 
-    def values(self, resource: Resource, column: str) -> list[str]:
-        """Return the values that a column of VALUES has among the objects of a kind, in order.
+    def values(self, resource: Resource, column: str, *, limit: int | None = None) -> list[str]:
+        """Return the values that a column of VALUES has among the objects of a kind, in order, the first `limit` of them.
 
         Each value is one look into an index, however many objects have it.
         """
         if column not in VALUES:
             raise ValueError(f"values of {column!r}; use one of {', '.join(VALUES)}")
-        return sql.values(self.using, "cluster_object", column, "o.resource = %s", [resource.id])
+        return sql.values(self.using, "cluster_object", column, "o.resource = %s", [resource.id], limit)
 
     def count_owned(self, resource: Resource, owners: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return how many objects of a kind each controller has, by its uid and their phase."""

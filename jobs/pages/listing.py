@@ -1,4 +1,4 @@
-"""The list of jobs: one page of it costs eight queries, and three more where jobs of it wait that had run, however many there are."""
+"""The list of jobs: one page of it costs nine queries, and three more where jobs of it wait that had run, however many there are."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cluster.store import Stored
     from jobs.pages.progress import Ran
 
+MOST_OWNERS = 200  # that are offered; any other may be asked for in the address, and by a click on it
 DELETED = "Deleted"  # stands among the phases for the jobs that are no more
 # A deleted job appears once it is recorded, and pods begin to crash-loop, without a change of what the page watches.
 LOOK_AGAIN_MS = 5000
@@ -205,21 +206,37 @@ def _sweeps(name: str, namespace: str | list[str] | None) -> list[str] | None:
 
 
 def _choices(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
+    """Offer what the living jobs have that the reader may see, and the queues that he may list."""
     namespaces = store.values(JOBS, "namespace")
-    if not isinstance(allowed, access.Everywhere):
+    if isinstance(allowed, access.Everywhere):
+        owners = store.values(JOBS, "creator", limit=MOST_OWNERS + 1)  # jobs without one come first
+    else:
         namespaces = [name for name in namespaces if name in allowed]
+        owners = [*store.count(JOBS, by="creator", namespace=namespaces)]
     if access.allowed(actor, "list", QUEUES, ""):
         queues = store.values(JOBS, "queue")
     else:
         queues = sorted(store.count(JOBS, by="queue", namespace=namespaces))
-    return {"namespace": namespaces, "queue": [name for name in queues if name], "owner": [actor.name]}
+    return {
+        "namespace": namespaces,
+        "queue": [name for name in queues if name],
+        "owner": _owners(actor, owners),
+    }
 
 
 def _choices_of_deleted(actor: Actor, allowed: frozenset[str] | access.Everywhere) -> dict[str, list[str]]:
     """Offer what the deleted jobs have that the reader may see: living ones may have nothing of it."""
     found = records.values(JOBS, namespace=events.namespaces_of("", allowed))
-    owners = sorted({actor.name, *found["creator"]})
-    return {"namespace": found["namespace"], "queue": found["queue"], "owner": owners}
+    return {
+        "namespace": found["namespace"],
+        "queue": found["queue"],
+        "owner": _owners(actor, found["creator"]),
+    }
+
+
+def _owners(actor: Actor, found: Sequence[str]) -> list[str]:
+    """Return the owners to offer, the reader among them; of very many the first."""
+    return sorted({actor.name, *sorted({*found} - {""})[:MOST_OWNERS]})
 
 
 def _watches(view: TableView, allowed: frozenset[str] | access.Everywhere) -> list[Watch]:
