@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster import api
 from cluster.backend import OwnedRefused
 from cluster.store import Stored, store
-from jobs.editor import editor, yaml_write
+from jobs.editor import editor, foreseen, yaml_write
 from jobs.editor.editor import SUBMISSION, Finding
 from jobs.sweeps import placeholders, record
 from jobs.sweeps.plan import Plan, plan
@@ -117,35 +117,45 @@ def _refusals(error: ApiError) -> Iterator[str]:
 
 
 def _reviewed(actor: Actor, made: Plan, text: str) -> Preview:
-    """Judge the first jobs of a sweep as if they were submitted."""
-    causes, notes = _Judged(made), _Judged(made)
+    """Judge the first jobs of a sweep as if they were submitted, and rehearse of these as many as have few pods together."""
+    causes, notes, hopeless = _Judged(made), _Judged(made), _Judged(made)
+    pods = 0
     for index in range(min(len(made.jobs), MOST_REVIEWED)):
         found = api.review(actor, JOBS, made.job(index))
         wrong = [*found.causes, *editor.misspelled(made.job(index))]
         causes.add(index, editor.findings(wrong, made.template.document))
         notes.add(index, editor.noted(found.warnings, made.template.document))
+        if not wrong and pods < foreseen.MOST_PODS:
+            hopeless.add(index, editor.noted(foreseen.warnings(found.object), made.template.document))
+            pods += sum(task["replicas"] for task in found.object["spec"]["tasks"])
     common, by_row = causes.told()
     problems = [*_holder_problems(actor, made, text), *by_row]
     known, some = notes.told()
     unused = (f"The YAML has no placeholder {{{{{name}}}}} for the column {name}." for name in made.unused)
     number = len(made.jobs)
     accepted = not common and not problems
+    never, some_never = hopeless.told() if accepted else ([], [])
     return Preview(
-        _verdict(number, accepted=accepted),
+        _verdict(number, hopeless.rows, accepted=accepted),
         accepted,
         made.template.names,
         tuple(common),
         tuple(problems),
-        (*_understood(made), *known, *(Finding(each) for each in (*some, *unused))),
+        (*never, *_understood(made), *known, *(Finding(each) for each in (*some_never, *some, *unused))),
         tuple(_shown(made, index) for index in range(min(number, SHOWN))) if accepted else (),
         number,
     )
 
 
-def _verdict(number: int, *, accepted: bool) -> str:
+def _verdict(number: int, hopeless: int, *, accepted: bool) -> str:
+    """Say what would become of the jobs, of which these at least could not start."""
     if not accepted:
         return "Some of these jobs would be refused, so none would be made."
-    return f"{number:,} {'job' if number == 1 else 'jobs'} would be made."
+    said = f"{number:,} {'job' if number == 1 else 'jobs'} would be made"
+    if hopeless:
+        those = "" if hopeless == number else f" at least {hopeless} of them"
+        said = f"{said}, and{those} could not start on the cluster as it is"
+    return f"{said}."
 
 
 def _holder_problems(actor: Actor, made: Plan, text: str) -> Iterator[str]:
@@ -170,20 +180,25 @@ class _Judged:
 
     def __init__(self, made: Plan) -> None:
         self._made = made
-        self._rows: dict[Finding, list[int]] = {}
+        self._found: dict[Finding, list[int]] = {}
         self._judged = 0
 
     def add(self, index: int, found: Sequence[Finding]) -> None:
         self._judged += 1
         for each in dict.fromkeys(found):
-            self._rows.setdefault(each, []).append(index)
+            self._found.setdefault(each, []).append(index)
+
+    @property
+    def rows(self) -> int:
+        """How many jobs anything was found of."""
+        return len({row for rows in self._found.values() for row in rows})
 
     def told(self) -> tuple[list[Finding], list[str]]:
         """Return what goes for every job, and what is told with its row."""
-        common = [found for found, rows in self._rows.items() if len(rows) == self._judged]
+        common = [found for found, rows in self._found.items() if len(rows) == self._judged]
         by_row = [
             f"Row {row + 1}: {found.field}{': ' if found.field else ''}{found.message}"
-            for found, rows in self._rows.items()
+            for found, rows in self._found.items()
             if len(rows) < self._judged
             for row in rows
         ]

@@ -9,11 +9,12 @@ import pytest
 from django.test import Client
 
 from cluster.models import AuditEntry
-from cluster.store import Delete, store
-from kube.resources import CONFIGMAPS, JOBS
+from cluster.store import Create, Delete, store
+from kube.resources import CONFIGMAPS, JOBS, NODES
 from tests.dashboard.pages.conftest import Page, page
 from tests.jobs.sweeps.conftest import kept, made
 from tests.jobs.sweeps.texts import TRAIN, job
+from tests.scheduler import world as scheduling
 
 LIST, NEW, DETAIL = "/sweeps/", "/sweeps/-/new/", "/sweeps/default/train/"
 PAGES = (LIST, NEW, DETAIL)
@@ -170,6 +171,37 @@ def test_a_job_of_that_name_refuses_the_whole_sweep(sam):
 def test_the_same_thing_wrong_with_every_row_is_told_once(sam):
     text = said(send(sam, TRAIN.replace("queue: default", "queue: none"), do="check"))
     assert "Row" not in text
+
+
+ASKING = TRAIN.replace(
+    "          env:", "          resources: {requests: {cpu: '{{batch}}'}}\n          env:"
+).replace("replicas: 1", "replicas: {{lr}}")
+BIG = "This can never start: a pod needs 9 CPU, the largest node that it may use has 8 CPU (large)."
+
+
+@pytest.mark.parametrize(
+    ("csv", "verdict", "told"),
+    [
+        pytest.param("1,9\n1,9\n", "2 jobs would be made, and could not start on the cluster as it is. Line 9", [BIG], id="all"),
+        pytest.param(
+            "1,1\n1,9\n", "2 jobs would be made, and at least 1 of them could not start on the cluster as it is.",
+            [f"Row 2: spec.tasks: {BIG} Ask for less in each pod"], id="one of them",
+        ),
+        pytest.param("1,1\n2,8\n", "2 jobs would be made.", [], id="none"),
+        pytest.param("1,9\n" * 21, "21 jobs would be made, and at least 20 of them could not start", [BIG], id="more than are judged"),
+        pytest.param("300,1\n1,9\n", "2 jobs would be made.", [], id="more pods than are rehearsed"),
+        pytest.param("1,9\n0.5,9\n", "Some of these jobs would be refused, so none would be made.", [], id="what is refused is told first"),
+    ],
+)  # fmt: skip
+def test_jobs_that_could_not_start_are_told_before_they_are_made(sam, csv, verdict, told):
+    _, node = scheduling.node("large", cpu="8")
+    store.write(Create(NODES, {"apiVersion": "v1", "kind": "Node", **node}))
+    fields = {"source": "csv", "csv": f"lr,batch\n{csv}"}
+    text = said(send(sam, ASKING, do="check", **fields))
+    assert text.removeprefix("What would be made ").startswith(verdict)
+    assert text.count("can never start") == len(told)
+    for each in told:
+        assert each in text
 
 
 def test_a_column_without_a_placeholder_is_told_and_harmless(sam):
