@@ -1,18 +1,26 @@
-"""Who is believed to ask: the login limit and audit rows go by it."""
+"""Who is believed to ask, and by which scheme: the login limit and audit rows go by it, forms and the socket of a page over TLS."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import socket
 
 import httpx
 import pytest
 import uvicorn
+from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from django.core.asgi import get_asgi_application
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from cluster.access import logins
 from cluster.models import AuditEntry
+from cluster.runtime import nudge
+from dashboard import cluster_usage
+from tests.serving import in_thread
 from tests.waiting import HANG_S
 from volcano_ui import web
 
@@ -71,3 +79,89 @@ async def test_a_forged_address_evades_no_limit(site, proxies, let_try):
     said = [row.message async for row in AuditEntry.objects.filter(verb="login")]
     assert len(said) == let_try
     assert all("198.51.100" in message for message in said) is (let_try == GUESSES)
+
+
+NAME = "volcano.example"
+SNIPPET = re.findall(
+    r"^ +proxy_set_header (\S+) (\S+);",
+    (django_settings.BASE_DIR / "deploy/README.md").read_text(),
+    re.MULTILINE,
+)
+UPGRADE = ("Upgrade", "Connection")  # which a client of the socket says itself, and of a request are empty
+
+
+def forwarded(scheme, port):
+    """Return what nginx sends of a request to the name, by the snippet of deploy/README.md."""
+    host = NAME if port == {"https": 443, "http": 80}[scheme] else f"{NAME}:{port}"
+    variables = {"$http_host": host, "$scheme": scheme, "$proxy_add_x_forwarded_for": "198.51.100.7"}
+    return f"{scheme}://{host}", {name: variables[value] for name, value in SNIPPET if name not in UPGRADE}
+
+
+@pytest.fixture
+def proxied(transactional_db, redis_url, settings):
+    """Serve the application that the product serves, where these proxies are trusted; return the port."""
+    with contextlib.ExitStack() as running:
+
+        def start(proxies):
+            settings.TRUSTED_PROXIES = proxies
+            settings.ALLOWED_HOSTS = [NAME]
+            settings.REDIS_URL = redis_url
+            listener = web.listen("127.0.0.1", 0)
+            running.enter_context(in_thread(web.config(), listener))
+            return listener.getsockname()[1]
+
+        nudge.client.cache_clear()
+        yield start
+    cluster_usage.forget()
+    nudge.client.cache_clear()
+
+
+def log_in(client, origin):
+    """Log alice in by the form of the page."""
+    client.get("/login/")
+    token = next(value for name, value in client.cookies.items() if "csrf" in name)
+    form = {"username": "alice", "password": "right", "csrfmiddlewaretoken": token}
+    return client.post("/login/", data=form, headers={"Origin": origin})
+
+
+def socket_status(client, port, origin, headers):
+    """Return what a page of the origin is answered that opens the live socket: 101, or why not."""
+    said = {**headers, "Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
+    # The handshake names the host of the address; the connection is to where the server is.
+    address, server = f"ws://{said.pop('Host')}/live/", ("127.0.0.1", port)
+    try:
+        with connect(
+            address, sock=socket.create_connection(server, HANG_S), origin=origin, additional_headers=said
+        ):
+            return 101
+    except InvalidStatus as refusal:
+        return refusal.response.status_code
+
+
+@pytest.mark.parametrize(
+    ("proxies", "scheme", "port", "is_ours"),
+    [
+        pytest.param(["127.0.0.1"], "https", 443, True, id="TLS at the proxy"),
+        pytest.param(["127.0.0.1"], "https", 8443, True, id="TLS at another port"),
+        pytest.param(["127.0.0.1"], "http", 8080, True, id="without TLS"),
+        pytest.param(
+            ["192.0.2.1"], "https", 8443, False, id="a scheme that somebody says who is not trusted"
+        ),
+    ],
+)
+def test_pages_forms_and_the_socket_work_with_the_headers_of_the_documented_snippet(
+    proxied, proxies, scheme, port, is_ours
+):
+    User.objects.create_superuser("alice", password="right")
+    origin, headers = forwarded(scheme, port)
+    at = proxied(proxies)
+    with httpx.Client(base_url=f"http://127.0.0.1:{at}", headers=headers, timeout=HANG_S) as client:
+        assert log_in(client, origin).status_code == (302 if is_ours else 403)
+        if not is_ours:
+            assert log_in(client, origin.replace("https", "http")).status_code == 302
+        page = client.get("/queues/").text
+        assert (f'data-origin="{origin}"' in page) is is_ours
+        assert socket_status(client, at, origin, headers) == (101 if is_ours else 403)
+        assert socket_status(client, at, f"{scheme}://{NAME}:9", headers) == 403
+    said = [row.message for row in AuditEntry.objects.filter(verb="login")]
+    assert [("198.51.100.7" in message) is is_ours for message in said] == [True]
