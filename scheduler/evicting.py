@@ -1,5 +1,7 @@
 """Evictions as writes: what is said on a pod that has to go, and its deletion (reference/volcano-scheduler §1.9).
 
+Of a group that is evicted for others for the first time it is noted when that was (`kube.evictions`).
+
 The controller of its job sees that somebody else deleted it: it is evicted, and the job's policies for that hold.
 """
 
@@ -9,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from cluster.store import Create, Delete, Patch
 from kube import events
+from kube.evictions import FIRST_EVICTED
 from kube.kinds.core import EventType
 from kube.meta import now_text
-from kube.resources import EVENTS, PODS
+from kube.resources import EVENTS, POD_GROUPS, PODS
 from kube.usage import value_of
 from scheduler.cycle.decisions import MOVED
 from scheduler.policy.policy import Action
@@ -30,12 +33,19 @@ _OWN_REASONS = {None: "RevocableZoneClosed", Action.SHUFFLE: MOVED}
 
 
 def writes_of(evictions: Sequence[Eviction], now: int) -> list[Write]:
-    """Return the writes of evictions: the event on each pod, its condition, and then that it ends."""
+    """Return the writes of evictions: what is noted on groups, the event on each pod, its condition, and then that it ends."""
+    noted = dict.fromkeys((each.pod.group, each.noted_on) for each in evictions if each.noted_on)
     return [
+        *(_noted(group, uid, now_text(now)) for group, uid in noted),
         *(Create(EVENTS, _event(each, now)) for each in evictions),
         *(_marked(each, now_text(now)) for each in evictions),
         *(Delete(PODS, each.pod.namespace, each.pod.name, uid=each.pod.uid) for each in evictions),
     ]
+
+
+def _noted(group: str, uid: str, time: str) -> Patch:
+    namespace, _, name = group.partition("/")
+    return Patch(POD_GROUPS, namespace, name, {"metadata": {"annotations": {FIRST_EVICTED: time}}}, uid=uid)
 
 
 def _event(eviction: Eviction, now: int) -> dict[str, object]:

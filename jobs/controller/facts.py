@@ -19,6 +19,7 @@ from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
 from jobs.plugins.table import PLUGINS
 from kube import meta
+from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
@@ -207,6 +208,7 @@ class GroupFact(Struct, frozen=True, kw_only=True):
     deleting: bool
     waiting: str
     waiting_reason: str
+    first_evicted: str  # when pods of it were first evicted for others, as it is written (`kube.evictions`)
     spec: dict[str, Any]
 
     @property
@@ -309,6 +311,7 @@ def read_group(body: bytes) -> GroupFact:
         deleting=bool(group.metadata.deletion_timestamp),
         waiting=people(holding.message) if holding else "",
         waiting_reason=holding.reason if holding else "",
+        first_evicted=group.metadata.annotations.get(FIRST_EVICTED, ""),
         spec=group.spec,
     )
 

@@ -28,6 +28,7 @@ from jobs.lifecycle.phases import Decision, Procedure, Step
 from jobs.lifecycle.situation import Situation
 from jobs.plugins.table import PLUGINS
 from kube import events, pod_health
+from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action, JobPhase
 from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import CLAIMS, COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
@@ -287,9 +288,16 @@ class _Round:
         group = self.known.group
         if group is not None:
             self.writes.append(Delete(POD_GROUPS, self.job.namespace, group.name, uid=group.uid))
+            self._keep_first_evicted(group.first_evicted)
         if not ending and group is None:
             return {}
         return {"version": self.job.version + 1}
+
+    def _keep_first_evicted(self, time: str) -> None:
+        """Have the job know when its pods were first evicted for others, as the group goes that says it."""
+        if time and (self.whole["metadata"].get("annotations") or {}).get(FIRST_EVICTED) != time:
+            patch = {"metadata": {"annotations": {FIRST_EVICTED: time}}}
+            self.writes.append(Patch(JOBS, self.job.namespace, self.job.name, patch, uid=self.job.uid))
 
     def _keep_in_step(self) -> None:
         group = self.known.group

@@ -7,11 +7,12 @@ from typing import Any
 
 import yaml
 
+from kube.evictions import FIRST_EVICTED
 from kube.meta import SERVER_METADATA
 from kube.yaml import scalar
 
 _SYSTEM_METADATA = (*SERVER_METADATA, "ownerReferences", "finalizers", "managedFields")
-_OURS = ("ui.volcano.sh/created-by", "ui.volcano.sh/submission")
+_OURS = ("ui.volcano.sh/created-by", "ui.volcano.sh/submission", FIRST_EVICTED)
 _NUMBERED = re.compile(r"(.*?)-(\d{1,6})\Z")
 
 

@@ -54,6 +54,7 @@ def said(policy: Policy, *, measures_load: bool) -> list[Said]:
             "allocate",
         ),
         Said("Running pods are evicted", _evictions(policy), "preempt, reclaim"),
+        Said("Pods that were evicted before", _again(policy), "reclaim: minRuntime"),
         Said("Running pods are moved", _moves(policy), "shuffle, rescheduling"),
         Said("Pods with a disruption budget", _budgets(policy), "pdb"),
         Said("Pods that have just started", _cooldown(policy), "cdp"),
@@ -88,6 +89,13 @@ def _evictions(policy: Policy) -> str:
     }
     found = [words for action, words in for_whom.items() if action in policy.actions]
     return ", and ".join(found) or "for nobody"
+
+
+def _again(policy: Policy) -> str:
+    if not policy.min_runtime_ms or Action.RECLAIM not in policy.actions:
+        return "are evicted like others"
+    least = duration_words(policy.min_runtime_ms)
+    return f"run for at least {least} before they are evicted again for another queue"
 
 
 def _moves(policy: Policy) -> str:

@@ -65,7 +65,10 @@ class Candidates:
                 going.append((group, (pod,)))
                 yield self._unit(group, (pod,), tier, uses=kept.heeded(uses))
             for group in groups if gangs else ():
-                if pods := self._evictable(group, kept).core:
+                whole = self._evictable(group, kept, whole=True)
+                if whole.core:
+                    alone = {pod.key for number in before.get(group.key, ()) for pod in going[number][1]}
+                    pods = tuple(pod for pod in (*whole.loose, *whole.core) if pod.key not in alone)
                     uses = kept.heeded(self._protection.uses(group, pods))
                     going.append((group, pods))
                     yield self._unit(group, pods, tier, before.get(group.key, ()), uses)
@@ -74,11 +77,12 @@ class Candidates:
         """Tell, without looking at its pods, whether not all of a group goes together."""
         return group.ready() - len(self._going.get(group.key, ())) != group.min_member
 
-    def _evictable(self, group: Group, kept: KeptBack) -> Evictable:
+    def _evictable(self, group: Group, kept: KeptBack, *, whole: bool = False) -> Evictable:
+        """Return what of a group may be evicted. whole: it is asked whether all of it may go."""
         going = self._going.get(group.key, ())
-        if self._protection.concerns(group):
+        if kept.concerns(group):
             pods = (pod for pod in group.holders.values() if pod.key not in going)
-            protected = kept.protected(group, pods, together=not self._has_loose(group))
+            protected = kept.protected(group, pods, together=not self._has_loose(group), whole=whole)
             return evictable(group, self._snapshot.priority_of, going, protected)
         if going:
             return evictable(group, self._snapshot.priority_of, going)

@@ -97,7 +97,7 @@ class Eviction:
     """A pod has to go, so that a waiting pod group may have its room.
 
     action is preempt or reclaim, beneficiary the key of the group, message what people read on the pod that goes, queue that
-    of the group that loses it. Where the time of its node is over, action is None and beneficiary the key of its own group; so is
+    of the group that loses it. noted_on is the uid of that group where it has to be noted there that it was evicted, "" otherwise. Where the time of its node is over, action is None and beneficiary the key of its own group; so is
     it for shuffle, by which the pod goes to be made again and get another node.
     """
 
@@ -106,6 +106,7 @@ class Eviction:
     beneficiary: str
     message: str
     queue: str = ""
+    noted_on: str = ""
 
 
 @dataclass(slots=True)

@@ -341,10 +341,12 @@ class Evictions:
                 if drawn is not None and Placer(self._cluster, pods=self._pods).fits(gang):
                     return True  # without victims: nobody has to go, and nothing is kept
                 nodes = partial(self._helping_nodes, gang)
-                kept = KeptBack(self.protection, nodes, heeds_budgets=True)
+                heeds_runtime = action is Action.RECLAIM
+                kept = KeptBack(self.protection, nodes, heeds_budgets=True, heeds_runtime=heeds_runtime)
                 victims = self._victims(action, drawn, gang, going, kept)
                 if victims is None and kept.has_budgets() and not self._snapshot.policy.budgets:
-                    kept, going = KeptBack(self.protection, nodes, heeds_budgets=False), []
+                    kept = KeptBack(self.protection, nodes, heeds_budgets=False, heeds_runtime=heeds_runtime)
+                    going = []
                     victims = self._victims(action, source(group, gang), gang, going, kept)
                 if victims is not None:
                     kept.note_gone(victims)
@@ -389,7 +391,7 @@ class Evictions:
         return None if found is None else [going[number] for number in found[0]]
 
     def _rest(self, likeness: tuple[object, ...], looked_at: int, kept: KeptBack) -> None:
-        """Let those rest for whom a costly search was in vain, and look again when the first pod may go that has just started."""
+        """Let those rest for whom a costly search was in vain, and look again when the first pod may go that has just started, or started again."""
         if (until := kept.until()) is not None:
             self.wakes.append(until)
         if looked_at <= COSTLY:
@@ -412,9 +414,10 @@ class Evictions:
         text = f"Pod is evicted, because of {action}: pod group {group.key} gets its room."
         for other, pods in victims:
             counts[other.name] += len(pods)
+            noted_on = other.uid if other.first_evicted is None else ""
             self._candidates.note_going(other, pods)
             for pod in pods:
-                self.found.append(Eviction(pod, action, group.key, text, other.queue))
+                self.found.append(Eviction(pod, action, group.key, text, other.queue, noted_on))
                 leaving.add(
                     self._candidates.node(pod),
                     self._candidates.vector(pod.shape),

@@ -1,4 +1,4 @@
-"""What keeps pods from being evicted in one cycle beside their own word: budgets for disruptions, and that they have just started.
+"""What keeps pods from being evicted in one cycle beside their own word: budgets, and that they have just started, or started again.
 
 Rules: reference/volcano-scheduler §3.11 (pdb, cdp), kubernetes-api §4.7.
 
@@ -8,8 +8,9 @@ Rules: reference/volcano-scheduler §3.11 (pdb, cdp), kubernetes-api §4.7.
 * Only running pods count: one that waits for its start, or is going already, may always go. So may one that is not ready, where
   the budget says so or has enough others.
 * A pod that asks for time to cool down (`volcano.sh/cooldown-time`) stays for as long after it got its node.
+* Reclaim leaves alone what was evicted before and has started again, for a while (`scheduler.cycle.min_runtime`).
 
-Nothing is computed where nobody has a budget and nobody asks for time.
+Nothing is computed where nobody has a budget, nobody asks for time and nobody was evicted before.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cluster.rules.disruption import says_ready
-from kube.meta import parse_time
+from kube.meta import duration_words, parse_time
 from kube.usage import value_of
 from scheduler.cycle.evictable import could_go
+from scheduler.cycle.min_runtime import stays_until, whole_until
+from scheduler.engine.sentence import clock
 from scheduler.engine.units import Allowance
 from scheduler.snapshot.budgets import allowed_by_group
 from scheduler.snapshot.demands import labels_of
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     Nodes = Callable[[], Collection[str] | None]
 
 COOLING = "the time to cool down that they ask for"
+STARTED_AGAIN = "the minimum run time after an eviction (minRuntime {}), until {}"
 _ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
 
 
@@ -54,6 +58,7 @@ class Protection:
         self._allowances: dict[str, Allowance] = {}
         self._of_labels: dict[tuple[str, bytes], tuple[Budget, ...]] = {}
         self._by_namespace: dict[str, list[Pod]] | None = None
+        self._started_again: dict[str, dict[str, int]] = {}
         self._cooling = self._find_cooling() if snapshot.policy.cooldown and snapshot.cooling else {}
 
     def concerns(self, group: Group) -> bool:
@@ -74,6 +79,26 @@ class Protection:
     def cooling(self, group: Group) -> Mapping[str, int]:
         """Return the keys of pods of a group that have just started, and until when each stays, in ms."""
         return self._cooling.get(group.key, {})
+
+    def started_again(self, group: Group) -> Mapping[str, int]:
+        """Return until when reclaim leaves pods of a group alone that was evicted before, in ms, by their keys; empty for any other."""
+        found = self._started_again.get(group.key)
+        if found is None:
+            first, least = group.first_evicted, self.min_runtime_ms
+            pods = group.holders.values() if first is not None and least else ()
+            found = {pod.key: stays_until(_got_its_node(pod), first or 0, least) for pod in pods}
+            self._started_again[group.key] = found
+        return found
+
+    @property
+    def min_runtime_ms(self) -> int:
+        """For how long pods run at least that were evicted before."""
+        return self._snapshot.policy.min_runtime_ms
+
+    @property
+    def now(self) -> int:
+        """When the cycle is, in ms."""
+        return self._now
 
     def uses(self, group: Group, pods: Iterable[Pod]) -> Uses:
         """Return for which budgets pods of a group count, and how many of them."""
@@ -161,23 +186,35 @@ class KeptBack:
     Where budgets are not heeded, they protect nobody, and nothing is noted about them. Told are those whose going could help.
     """
 
-    def __init__(self, protection: Protection, nodes: Nodes, *, heeds_budgets: bool) -> None:
+    def __init__(
+        self, protection: Protection, nodes: Nodes, *, heeds_budgets: bool, heeds_runtime: bool
+    ) -> None:
         """nodes gives those where it could help that pods go, None where it could on all."""
-        self._protection, self._find_nodes, self._heeds_budgets = protection, nodes, heeds_budgets
+        self._protection, self._find_nodes = protection, nodes
+        self._heeds_budgets, self._heeds_runtime = heeds_budgets, heeds_runtime
         self._counted: dict[Allowance, set[str]] = {}
         self._cooling: dict[str, int] = {}
+        self._started_again: dict[str, int] = {}
         self._told: set[str] = set()
 
     @cached_property
     def _nodes(self) -> Collection[str] | None:
         return self._find_nodes()
 
+    def concerns(self, group: Group) -> bool:
+        """Tell whether anything may protect pods of a group from this search."""
+        is_again = self._heeds_runtime and group.first_evicted is not None
+        return is_again or self._protection.concerns(group)
+
     def heeded(self, uses: Uses) -> Uses:
         """Return what of these budgets this search goes by."""
         return uses if self._heeds_budgets else ()
 
-    def protected(self, group: Group, pods: Iterable[Pod], *, together: bool) -> set[str]:
-        """Return the keys of those pods of a group that may not go at all now. together: all of them go, or none does."""
+    def protected(self, group: Group, pods: Iterable[Pod], *, together: bool, whole: bool) -> set[str]:
+        """Return the keys of those pods of a group that may not go at all now. together: all of them go, or none does.
+
+        whole: it is asked whether all go, also where some could go alone.
+        """
         found: set[str] = set()
         cooling = self._protection.cooling(group)
         going = [pod for pod in pods if could_go(pod, group)]
@@ -191,15 +228,29 @@ class KeptBack:
                 self._counted.setdefault(budget, set()).add(pod.key)
                 if budget.left < count:
                     found.add(pod.key)
-        return found
+        return found | self._run_too_short(group, going, whole=whole)
+
+    def _run_too_short(self, group: Group, going: Iterable[Pod], *, whole: bool) -> set[str]:
+        """Return the keys of those pods that were evicted before and have not run for long enough since they started again."""
+        known = self._protection.started_again(group) if self._heeds_runtime else {}
+        stays = {pod.key: until for pod in going if (until := known.get(pod.key, 0))}
+        if whole:
+            stays = dict.fromkeys(stays, whole_until(stays.values()))
+        found = {key: until for key, until in stays.items() if until > self._protection.now}
+        for key, until in found.items():
+            self._started_again[key] = min(until, self._started_again.get(key, until))
+        return set(found)
 
     def told(self) -> Protected:
-        """Return how many pods each budget protects, those that protect most first, and how many have just started."""
+        """Return how many pods each budget protects, those that protect most first, and how many have just started, or started again."""
         told = self._told
         counts = [
             (budget.name, len(keys & told) - max(budget.left, 0)) for budget, keys in self._counted.items()
         ]
         counts.append((COOLING, len(self._cooling.keys() & told)))
+        if again := self._started_again.keys() & told:
+            least, until = self._protection.min_runtime_ms, max(self._started_again[key] for key in again)
+            counts.append((STARTED_AGAIN.format(duration_words(least), clock(until)), len(again)))
         return tuple(sorted((each for each in counts if each[1] > 0), key=lambda each: (-each[1], each[0])))
 
     def has_budgets(self) -> bool:
@@ -214,8 +265,8 @@ class KeptBack:
                     budget.left -= count
 
     def until(self) -> int | None:
-        """Return when the first of the pods that have just started may go, in ms; None where there are none."""
-        return min(self._cooling.values(), default=None)
+        """Return when the first of the pods that have just started, or started again, may go, in ms; None where there are none."""
+        return min((*self._cooling.values(), *self._started_again.values()), default=None)
 
 
 def _has_annotations(group: Group) -> bool:

@@ -306,13 +306,14 @@ def _reserved(cause: Cause) -> str:
     if more := len(cause.places) - len(nodes):
         nodes.append(f"{_nodes(more)} more")
     where = nodes[0] if len(nodes) == 1 else f"{', '.join(nodes[:-1])} and {nodes[-1]}"
-    kept = f"Room is kept for this since {_clock(cause.since)} on {where}"
+    kept = f"Room is kept for this since {clock(cause.since)} on {where}"
     if cause.expected is None:
         return f"{kept}; it starts when enough of what runs there has ended."
-    return f"{kept}; by what the jobs there say of themselves it can start at {_clock(cause.expected)}."
+    return f"{kept}; by what the jobs there say of themselves it can start at {clock(cause.expected)}."
 
 
-def _clock(time: int) -> str:
+def clock(time: int) -> str:
+    """Return a moment (ms) for people: `2026-01-01 12:40:00 UTC`."""
     return f"{moment_of(time):%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -151,6 +151,17 @@ class Arguments:
             self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {used} is used.")
         return duration or default
 
+    def wait_or_zero(self, name: str, default: int) -> int:
+        """Return a duration in ms; 0 for none."""
+        value = self.values.get(name, default)
+        if name not in self.values or value is None:
+            return default
+        duration = 0 if _is_zero(value) else duration_of(value)
+        if duration is None:
+            rule, used = "a duration such as 5m or 1h30m, or 0", duration_text(default)
+            self.warn(child(self.path, name), f"{name} is {rule}, not {shown(value)}; {used} is used.")
+        return default if duration is None else duration
+
     def names(self, name: str) -> tuple[str, ...]:
         """Return the names that a text lists, separated by commas, each once."""
         stated = self.values.get(name, "")
@@ -182,6 +193,14 @@ def duration_of(value: object) -> int | None:
     except ValueError:
         return None
     return min(duration, LONGEST_MS) if duration > 0 else None
+
+
+def _is_zero(value: object) -> bool:
+    """Tell whether a value is the number 0, or a duration of nothing."""
+    try:
+        return (value == 0 and not isinstance(value, bool)) or parse_duration(_text(value)) == 0
+    except ValueError:
+        return False
 
 
 def _number(value: Any) -> float:

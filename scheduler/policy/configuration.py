@@ -92,6 +92,7 @@ class _Reader:
     parts_off: set[tuple[str, str]] = field(default_factory=set)
     hierarchical: set[str] = field(default_factory=set)
     taking: dict[Action, Taking] = field(default_factory=dict)
+    min_runtime_ms: int = DEFAULT.min_runtime_ms
 
     def read(self, *, is_alone: bool) -> Reading:
         """Return what the document says."""
@@ -132,6 +133,7 @@ class _Reader:
             zones=self.zones(),
             tasks=self.task_topologies(),
             reserves_ms=self.reserves(),
+            min_runtime_ms=self.min_runtime_ms,
             packed=self.packed(),
             rescheduling=self.rescheduling(actions, fills=scoring is None),
             preempt=self.taking.get(Action.PREEMPT, DEFAULT.preempt),
@@ -351,14 +353,16 @@ class _Reader:
 
     def of_action(self, name: str, arguments: Arguments) -> None:
         """Take over the arguments of one action."""
-        heeded = known.ACTION_ARGUMENTS if name in known.SAME else frozenset[str]()
+        heeded = known.arguments_of(name)
         for each in (each for each in arguments.values if each not in heeded):
             where, hint = child(arguments.path, each), nearest(each, known.IDLE_ARGUMENTS | heeded)
             if each in known.IDLE_ARGUMENTS or each in known.ACTION_ARGUMENTS:
                 self.warn(where, f"{each} of {name} has no effect here.")
             else:
                 self.warn(where, f"There is no argument {shown(each)}, so this is left out.{hint}")
-        if heeded:
+        if known.MIN_RUNTIME in heeded:
+            self.min_runtime_ms = arguments.wait_or_zero(known.MIN_RUNTIME, self.min_runtime_ms)
+        if name in known.SAME:
             domains = arguments.weight("maxDomains", MOST_DOMAINS) or MOST_DOMAINS
             self.taking[known.SAME[name]] = Taking(domains, arguments.truth("allowWholeBundle", default=True))
 

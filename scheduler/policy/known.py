@@ -26,6 +26,16 @@ ACTIONS = frozenset({*ORDER, *SAME})
 ACTION_ARGUMENTS = frozenset({"maxDomains", "allowWholeBundle"})
 """Arguments of gangpreempt and gangreclaim."""
 
+MIN_RUNTIME = "minRuntime"
+"""The argument of reclaim and gangreclaim that Volcano does not have."""
+
+
+def arguments_of(action: str) -> frozenset[str]:
+    """Return the arguments of an action that are heeded."""
+    found = ACTION_ARGUMENTS if action in SAME else frozenset[str]()
+    return found | {MIN_RUNTIME} if SAME.get(action, action) == Action.RECLAIM else found
+
+
 IDLE_ARGUMENTS = frozenset(
     {
         "predicateErrorCacheEnable",

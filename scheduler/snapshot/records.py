@@ -206,6 +206,12 @@ class Group:
         return self.created if made is None else made
 
     @property
+    def first_evicted(self) -> int | None:
+        """Since when pods of it have been evicted for others, in ms; None where none was."""
+        notes = self.view.metadata.annotations if self.view else None
+        return intake_times.moment(notes.first_evicted) if notes else None
+
+    @property
     def conditions(self) -> Sequence[GroupCondition]:
         """What its status says."""
         return (self.view.status.conditions if self.view else None) or ()

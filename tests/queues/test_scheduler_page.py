@@ -113,6 +113,27 @@ def test_it_says_for_whom_running_pods_are_evicted(admin, actions, words):  # no
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        pytest.param("actions: allocate, reclaim", "run for at least 5 min before they are evicted again", id="by default"),
+        pytest.param(
+            "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 1h}}]",
+            "run for at least 1 h before they are evicted again for another queue",
+            id="for longer",
+        ),
+        pytest.param(
+            "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 0}}]",
+            "are evicted like others",
+            id="switched off",
+        ),
+    ],
+)  # fmt: skip
+def test_it_says_how_long_what_was_evicted_runs_at_least(admin, text, words):  # noqa: F811
+    save(admin, text)
+    assert words in page(admin, ADDRESS).text(id="in-force")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
         pytest.param("actions: allocate", "waited 5 min; nobody uses it meanwhile", id="by default"),
         pytest.param("actions: allocate, backfill", "jobs that end in time may use it meanwhile", id="backfill"),
         pytest.param(

@@ -375,6 +375,26 @@ def test_how_others_end(action, arguments, expected):
 
 
 @pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("1h30m", 5_400_000),
+        ("0", 0),
+        ("0s", 0),
+        ("'0'", 0),
+        ("true", 300_000),
+        ("", 300_000),
+        ("soon", 300_000),
+    ],
+)
+@pytest.mark.parametrize("action", ["reclaim", "gangreclaim"])
+def test_how_long_what_was_evicted_runs_at_least(action, value, expected):
+    text = f"actions: allocate, {action}\nconfigurations:\n- {{name: {action}, arguments: {{minRuntime: {value}}}}}"
+    reading = read(text)
+    assert reading.policy.min_runtime_ms == expected
+    assert reading.policy.reclaim == Taking()
+
+
+@pytest.mark.parametrize(
     ("text", "line", "message"),
     [
         pytest.param("", 0, "The configuration is empty; it needs at least actions.", id="nothing"),
@@ -494,6 +514,26 @@ def test_what_cannot_be_used(text, line, message):
             conf("- name: sla", "  arguments: {sla-waiting-time: 30}"), 5,
             "sla-waiting-time is a duration such as 30m or 1h30m, not 30; none is used.",
             id="a time without a unit",
+        ),
+        pytest.param(
+            "actions: reclaim, allocate\nconfigurations:\n- name: reclaim\n  arguments: {minRuntime: 5}", 4,
+            "minRuntime is a duration such as 5m or 1h30m, or 0, not 5; 5m0s is used.",
+            id="a run time without a unit",
+        ),
+        pytest.param(
+            "actions: reclaim, allocate\nconfigurations:\n- name: reclaim\n  arguments: {minRuntime: -5m}", 4,
+            "minRuntime is a duration such as 5m or 1h30m, or 0, not -5m; 5m0s is used.",
+            id="a run time below nothing",
+        ),
+        pytest.param(
+            "actions: preempt, allocate\nconfigurations:\n- name: preempt\n  arguments: {minRuntime: 5m}", 4,
+            "There is no argument minRuntime, so this is left out.",
+            id="a run time of another action",
+        ),
+        pytest.param(
+            "actions: reclaim, allocate\nconfigurations:\n- name: reclaim\n  arguments: {minRuntme: 5m}", 4,
+            "There is no argument minRuntme, so this is left out. Did you mean minRuntime?",
+            id="a slip in an argument of an action",
         ),
         pytest.param(
             conf("- name: gang", "  arguments: {reservation-wait: 5}"), 5,

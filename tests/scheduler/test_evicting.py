@@ -8,6 +8,7 @@ from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller.job_controller import JobConsumer
 from jobs.rules import admission
+from kube.evictions import FIRST_EVICTED
 from kube.resources import DISRUPTION_BUDGETS, EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
 from scheduler.consumer import SchedulerConsumer
 from tests.modes.mode import Runner
@@ -138,6 +139,13 @@ def test_whole_gang_goes_and_its_job_begins_anew(settle):
     settle()
     assert on_node() == ["high-t-0"]
     assert status(JOBS, "low")["state"]["phase"] in ("Restarting", "Pending")
+    noted = [
+        each.object["metadata"].get("annotations", {}).get(FIRST_EVICTED) for each in store.find(POD_GROUPS)
+    ]
+    job = store.get(JOBS, "ns", "low").object
+    assert sorted(noted, key=str) == sorted([None, job["metadata"]["annotations"][FIRST_EVICTED]], key=str), (
+        "its next pod group has been evicted as well"
+    )
     assert status(JOBS, "low")["retryCount"] == 1
 
 

@@ -111,6 +111,7 @@ SECTIONS = (
                 "A new group is let in as far as 1.2 times the cluster goes", "`reclaim` on a full cluster"
             ),
             "order": differs("reclaim and preempt as they are listed", "Order of `preempt` and `reclaim`"),
+            "again": differs("Who was evicted may be evicted again at once", "Evicted again by `reclaim`"),
             "not listed": "Where reclaim is not an action nobody goes",
         },
     ),
