@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +30,7 @@ class Job:
 class History(World):
     """A cluster with jobs that never end by themselves, and the rules that must hold after each cycle."""
 
-    def __init__(self, cpus, queues, going):
+    def __init__(self, cpus, queues, going, min_runtime=300):
         nodes = [node(f"n{number}", cpu=str(cpu), pods=99) for number, cpu in enumerate(cpus)]
         classes = [priority_class(name, number) for number, name in enumerate(PRIORITIES)]
         super().__init__(*nodes, *queues, *classes)
@@ -40,6 +41,12 @@ class History(World):
         self.count = 0
         self.evicted = []  # of the last cycle
         self.deserved = {}  # queue → CPUs, where they are stated
+        self.min_runtime = (
+            min_runtime  # seconds for which reclaim leaves alone what was evicted and has started again
+        )
+        self.snapshot.policy = replace(self.snapshot.policy, min_runtime_ms=min_runtime * 1000)
+        self.started = {}  # pod → when it got its node
+        self.first_evicted = {}  # job → when a pod of it was evicted for the first time
 
     def submit(self, job):
         self.jobs[job.name] = job
@@ -59,11 +66,13 @@ class History(World):
         before = self.running()
         decisions = self.cycle(seconds=1)
         self.evicted = decisions.evictions
+        self.started |= {bind.pod.name: self.now for each in decisions.groups for bind in each.binds}
         for bound in self.where().keys() - set(self.going()):
             kind, obj = PODS, self.get(PODS, bound)
             self.put((kind, {**obj, "status": {**obj["status"], "phase": "Running"}}))
         self.judge(before)
         for each in self.evicted:
+            self.first_evicted.setdefault(each.pod.group.partition("/")[2], self.now)
             self.due[each.pod.name] = self.count + self.lasts[len(self.due) % len(self.lasts)]
         for name in [name for name, at in self.due.items() if at <= self.count]:
             del self.due[name]
@@ -90,6 +99,29 @@ class History(World):
             beneficiary = self.jobs[each.beneficiary.partition("/")[2]]
             assert before[beneficiary.name] < beneficiary.minimum
             self.judge_right(victim, beneficiary, each)
+        self.judge_churn()
+
+    def judge_churn(self):
+        """Nobody whose pods have started again is reclaimed too soon: no pod by itself, and no job of which less than half has run long."""
+        reclaimed = [each.pod for each in self.evicted if each.action == "reclaim"]
+        names = {
+            name: [pod.name for pod in reclaimed if pod.group.endswith(f"/{name}")] for name in self.jobs
+        }
+        running = self.running()
+        for name, pods in names.items():
+            again = [pod for pod in self.jobs[name].pods if self.has_started_again(pod, name)]
+            young = [pod for pod in again if self.now - self.started[pod] < self.min_runtime * 1000]
+            if pods and not running[name]:
+                gone = [pod for pod in young if pod in pods]
+                assert len(gone) <= len([pod for pod in again if pod in pods]) // 2, (
+                    f"{name} goes again too soon"
+                )
+            else:
+                assert not set(young) & set(pods), f"{name} loses pods again too soon"
+
+    def has_started_again(self, pod, name):
+        """Tell whether a pod has had its node since later than the first eviction of its job, in whole seconds."""
+        return pod in self.started and self.started[pod] >= self.first_evicted.get(name, self.now + 1)
 
     def used(self, where):
         """Return how many CPUs pods of a queue hold that were not asked to end."""
@@ -137,13 +169,18 @@ class History(World):
 
         Who was bound in one cycle can be evicted in the next one, so that is over only with a cycle in which nobody was bound either.
         """
-        helped = set()
+        helped, is_quiet = set(), False
         for _ in range(STEPS):
             before = self.where()
             self.step()
             helped |= {each.beneficiary.partition("/")[2] for each in self.evicted}
-            if not self.evicted and not self.due and self.where() == before:
+            if self.evicted or self.due or self.where() != before:
+                is_quiet = False
+            elif is_quiet:
                 break
+            else:
+                is_quiet = True
+                self.now += self.min_runtime * 1000  # whoever was left alone has run for long enough by then
         else:
             raise AssertionError(f"not at rest after {STEPS} cycles")
         assert not self.going()

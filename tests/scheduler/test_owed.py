@@ -9,6 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from scheduler.cycle import protection
+from scheduler.cycle.evictions import Evictions
+from scheduler.engine.victim_search import Search
+
 from .test_evictions import History, Job
 from .world import node, pod, queue
 
@@ -31,9 +35,11 @@ class Work(Job):
 class Owing(History):
     """A history of queues with stated parts; it knows for whom others had to end."""
 
-    def __init__(self, cpus, gpus, parts, going):
+    def __init__(self, cpus, gpus, parts, going, min_runtime=300):
         deserved = {name: {"cpu": str(cpu), GPU: str(gpu)} for name, (cpu, gpu) in parts.items()}
-        super().__init__(cpus, [queue(name, deserved=each) for name, each in deserved.items()], going)
+        super().__init__(
+            cpus, [queue(name, deserved=each) for name, each in deserved.items()], going, min_runtime
+        )
         self.put(
             *(
                 node(f"n{n}", cpu=str(cpu), pods=99, **{GPU: str(gpu)})
@@ -59,6 +65,27 @@ class Owing(History):
 
     def judge_right(self, victim, beneficiary, eviction):
         assert victim.where != beneficiary.where
+        if {each.beneficiary for each in self.evicted} == {eviction.beneficiary}:
+            others = (job for job in self.jobs.values() if job is not beneficiary)
+            if not any(self.waits_for_victims(job) for job in others):
+                self.judge_need(victim, beneficiary, eviction)
+
+    def judge_need(self, victim, beneficiary, eviction):
+        """The minimum of who is the only one to get room fits when all are gone, and would not if a pod, or a job that goes whole, stayed."""
+        pods = [each.pod.name for each in self.evicted if each.pod.group == eviction.pod.group]
+        staying = [eviction.pod.name] if self.running()[victim.name] else pods
+        assert self.fits(beneficiary, self.left_without(self.going())), "all go in vain"
+        needed = set(self.going()) - set(staying)
+        assert not self.fits(beneficiary, self.left_without(needed)), f"{eviction.pod.name} goes in vain"
+
+    def left_without(self, gone):
+        """Return what is free on each node when some pods are gone."""
+        free = self.left()
+        for name, at in self.where().items():
+            if name in gone:
+                for column, amount in self.jobs[name.rpartition("-")[0]].asks.items():
+                    free[at][column] += amount
+        return free
 
     def left(self):
         """Return what is free on each node."""
@@ -72,12 +99,13 @@ class Owing(History):
         running = self.running()
         return sum(job.asks[column] * running[job.name] for job in self.jobs.values() if job.where == where)
 
-    def play(self, works):
+    def play(self, works, *, rests=True):
         """Submit one after the other, and go on until nothing moves."""
         for work in works:
             self.submit(work)
             self.step()
-        self.settle()
+        if rests:
+            self.settle()
 
     def owed(self, work):
         """Return the columns in which a queue has no more than it deserves with the minimum of a job.
@@ -140,6 +168,7 @@ class Owing(History):
 
 some_cpus = st.lists(st.integers(2, 6), min_size=1, max_size=3)
 some_times = st.lists(st.integers(0, 3), min_size=1, max_size=4)
+some_runtimes = st.sampled_from([0, 3, 300])
 
 
 @st.composite
@@ -176,25 +205,35 @@ def works(draw, queues=QUEUES, *, gpus=False, most=5):
 @pytest.mark.shows("scheduler 2.5/from whom", "scheduler 2.6/gangreclaim", "scheduler 3.6/reclaim")
 @relaxed
 @example(
-    ([4, 4, 4, 4], [0] * 4, {"a": (4, 0), "b": (0, 0), "c": (12, 0)}), [Work("j0", "a", 4, 4, 4)], [1], 12
+    ([4, 4, 4, 4], [0] * 4, {"a": (4, 0), "b": (0, 0), "c": (12, 0)}),
+    [Work("j0", "a", 4, 4, 4)],
+    [1],
+    12,
+    300,
+    True,
 )
 @example(
     ([6], [0], {"a": (2, 0), "b": (2, 0), "c": (2, 0)}),
     [Work("j0", "a", 1, 1, 3), Work("j1", "b", 1, 1, 3)],
     [1],
     1,
+    300,
+    True,
 )
-@given(clusters(), works("ab"), some_times, st.integers(1, 12))
+@given(clusters(), works("ab"), some_times, st.integers(1, 12), some_runtimes, st.booleans())
 def test_what_a_queue_deserves_comes_back_whatever_shape_the_gangs_of_others_have(
-    cluster, others, going, size
+    cluster, others, going, size, min_runtime, rests
 ):
-    """Pods of one CPU fit wherever others leave any, so all that is deserved can be had."""
-    history = Owing(*cluster, going)
-    history.play(others)
+    """Pods of one CPU fit wherever others leave any, so all that is deserved can be had: at rest at once, otherwise when all have run for so long."""
+    history = Owing(*cluster, going, min_runtime)
+    history.play(others, rests=rests)
     size = min(size, history.parts["c"]["cpu"])
     if not size:
         return
     history.submit(Work("mine", "c", size, size, 1))
+    if not rests:
+        history.step()
+        history.now += min_runtime * 1000
     for _ in range(max(going) + 4):
         history.step()
     assert history.running()["mine"] == size
@@ -224,4 +263,93 @@ def test_nobody_who_is_owed_waits_where_his_work_would_fit(cluster, asked, going
 def test_nobody_goes_in_vain_and_nothing_goes_to_and_fro(cluster, asked, going):
     history = Owing(*cluster, going)
     history.play(asked)
-    assert not history.promised
+    assert not history.promised, "somebody has others evicted and does not start"
+
+
+def one_more_than_needed(put):
+    """Everybody goes who may, not only who has to."""
+    put(Search, "_spare", lambda self: None)
+    put(Search, "_spare_with_other_places", lambda self: None)
+    put(Search, "settle", Search.settle_at_any_cost)
+
+
+def for_a_gang_that_does_not_fit(put):
+    """All who may go do, whether or not the gang has room then."""
+
+    def victims(self, action, drawn, gang, going, kept):
+        if drawn is None:
+            return None
+        list(self._candidates.units(drawn.groups, going, kept, gangs=True))
+        return going or None
+
+    put(Evictions, "_victims", victims)
+
+
+ONE_NODE = ([6], [0], {"a": (2, 0), "b": (4, 0), "c": (0, 0)})
+
+
+@pytest.mark.parametrize(
+    ("plant", "cluster", "asked"),
+    [
+        (one_more_than_needed, ONE_NODE, [Work("j0", "a", 1, 4, 1), Work("j1", "b", 3, 3, 1)]),
+        (
+            one_more_than_needed,
+            ([6], [0], {"a": (0, 0), "b": (4, 0), "c": (0, 0)}),
+            [Work("j0", "a", 2, 2, 1), Work("j1", "a", 2, 2, 1), Work("j2", "b", 4, 4, 1)],
+        ),
+        (
+            for_a_gang_that_does_not_fit,
+            ([2, 2], [0, 0], {"a": (0, 0), "b": (3, 0), "c": (0, 0)}),
+            [Work("j0", "a", 1, 4, 1), Work("j1", "b", 1, 1, 3)],
+        ),
+    ],
+    ids=lambda each: each.__name__ if callable(each) else "",
+)
+def test_it_finds_those_who_go_in_vain(plant, cluster, asked, monkeypatch):
+    ask = test_nobody_goes_in_vain_and_nothing_goes_to_and_fro.hypothesis.inner_test
+    ask(cluster, asked, [1])
+    plant(monkeypatch.setattr)
+    with pytest.raises(AssertionError, match="in vain"):
+        ask(cluster, asked, [1])
+
+
+some_swaps = st.lists(st.integers(1, 6), min_size=1, max_size=8)
+
+
+def swap(history, swaps):
+    """Play on while two queues deserve what the other one did, again and again: who is owed something is a matter of when one looks."""
+    for steps in swaps:
+        parts = history.parts
+        parts["a"], parts["b"] = parts["b"], parts["a"]
+        for name in "ab":
+            cpu, gpu = parts[name]["cpu"], parts[name][GPU]
+            history.put(queue(name, deserved={"cpu": str(cpu), GPU: str(gpu)}))
+        for _ in range(steps):
+            history.step()
+
+
+@pytest.mark.shows("scheduler 2.5/again")
+@relaxed
+@given(clusters(), works("ab"), some_times, some_swaps, some_runtimes)
+def test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time(
+    cluster, asked, going, swaps, min_runtime
+):
+    """After each step `judge_churn` looks at who goes; and at rest nobody waits whose work would fit."""
+    history = Owing(*cluster, going, min_runtime)
+    history.play(asked)
+    swap(history, swaps)
+    history.settle()
+    running = history.running()
+    for work in asked:
+        if running[work.name] < work.minimum and history.owed(work):
+            assert not history.would_fit(work)
+
+
+def test_it_finds_who_is_not_left_alone(monkeypatch):
+    ask = test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time.hypothesis.inner_test
+    cluster = [2], [0], {"a": (0, 0), "b": (2, 0), "c": (0, 0)}
+    case = cluster, [Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)], [0], [4, 4, 4, 4], 300
+    ask(*case)
+    monkeypatch.setattr(protection, "stays_until", lambda started, first_evicted, least: 0)
+    with pytest.raises(AssertionError, match="again too soon"):
+        ask(*case)
