@@ -13,7 +13,7 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from cluster import access
+from cluster import access, clock
 from cluster.api import backend
 from cluster.rules import simulation
 from cluster.runtime import registry
@@ -45,11 +45,14 @@ from jobs.pages.chapters import Chapter
 from jobs.pages.reading import Job, PodGroup
 from jobs.pages.visible import Sees
 from jobs.sweeps.record import sweep_of
-from kube import pod_health
+from kube import intake_times, lenient, pod_health
 from kube.errors import NotFound
+from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import JobPhase
 from kube.kinds.core import PodPhase
+from kube.kinds.pod import ENDED
 from kube.resources import JOBS, POD_GROUPS, PODS
+from scheduler import in_force
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -281,6 +284,20 @@ class Detail:
         fired = [row for row in fired_policies.rows(self.all_marks, self.chapters) if row.run == here]
         return evictions.notice(self.job, self.evictions, fired, misses=self._misses_evicted)
 
+    @cached_property
+    def left_alone_until(self) -> int | None:
+        """Until when reclaim leaves the job alone, as it was evicted before and has started again (ms); None where it does not."""
+        group = self.stored_group if self.evictions and not self.is_past else None
+        noted = {} if group is None else lenient.mapping(group.object, "metadata", "annotations")
+        first = intake_times.moment(str(noted.get(FIRST_EVICTED) or ""))
+        if first is None:
+            return None
+        holders = [pod for _, pod in self.pods if pod.evicted is None and pod.status.phase not in ENDED]
+        started = [pod.scheduled for pod in holders if pod.scheduled is not None]
+        needed = self.job.spec.min_available
+        until = evictions.left_alone_until(first, started, in_force.policy(), needed=needed)
+        return until if until is not None and until > clock.milliseconds() else None
+
     @property
     def _misses_evicted(self) -> bool:
         """Whether pods of the job that were evicted still end, or wait for a node again."""
@@ -422,6 +439,7 @@ class Detail:
             and len(self.health.troubled) < 2,
             "wish": self.wish,
             "notice": self.notice,
+            "evictions": None if self.is_past else evictions.summary(self.evictions, self.left_alone_until),
             "steps": milestones.steps(self.chapter),
             "chapters": self.chapters,
             "chapter": self.chapter,

@@ -6,6 +6,7 @@ with it or with the log, and does not name who got the room. Which pods it were,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.store import decisions
@@ -13,6 +14,7 @@ from jobs.pages.progress import ENDING, STOPPED
 from jobs.pages.timeline import Mark
 from kube.kinds.batch import JobEvent, JobPhase
 from kube.pod_groups import job_of
+from scheduler.cycle.min_runtime import stays_until, whole_until
 from scheduler.decided import ZONE_CLOSED, Kind
 from scheduler.policy.policy import Action
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from cluster.writes import Decision
     from jobs.pages.fired_policies import Row
     from jobs.pages.reading import Job, Pod
+    from scheduler.policy.policy import Policy
 
+MOST_NAMED = 3
 MOST = 50  # of a job that are read, the newest
 SECOND_MS = 1000
 REASON = "Evict"
@@ -103,6 +107,81 @@ class Notice(NamedTuple):
     at: int
     pods: int
     evictions: Sequence[Eviction]
+
+
+class Share(NamedTuple):
+    """How often pods of a job were evicted for one other group, or for one reason for nobody; `eviction` is the last of these times.
+
+    queue is that of the group, "" where nothing tells of it any more.
+    """
+
+    times: int
+    eviction: Eviction
+    queue: str
+
+    @property
+    def often(self) -> str:
+        """`twice`."""
+        return often(self.times)
+
+
+class Summary(NamedTuple):
+    """How often pods of a job were evicted, for whom mostly, how often for others, and until when reclaim leaves it alone (ms)."""
+
+    times: int
+    shares: Sequence[Share]
+    others: int
+    until: int | None
+
+    @property
+    def often(self) -> str:
+        """`3 times`; of very many at least so many."""
+        return often(self.times)
+
+
+def often(times: int) -> str:
+    """Return `once`, `twice` or `3 times`."""
+    return {1: "once", 2: "twice"}.get(times, f"{times} times")
+
+
+def summary(found: Sequence[Eviction], until: int | None) -> Summary | None:
+    """Return how often pods of a job were evicted and for whom, those most often first; None where none was."""
+    if not found:
+        return None
+    by_other: dict[tuple[str, str], list[Eviction]] = defaultdict(list)
+    for each in found:
+        by_other[each.reason, each.other].append(each)
+    groups = sorted(by_other.values(), key=lambda some: (-_times(some), -some[-1].at))
+    shares = [Share(_times(some), some[-1], _queue_of(some[-1])) for some in groups[:MOST_NAMED]]
+    others = _times([each for some in groups[MOST_NAMED:] for each in some])
+    return Summary(_times(found), shares, others, until)
+
+
+def left_alone_until(first: int | None, started: Iterable[int], policy: Policy, *, needed: int) -> int | None:
+    """Return until when reclaim leaves pods alone that have nodes since `started`, in ms; None where it does not.
+
+    first is when the job's group was first evicted; needed are the pods that go together, if at all.
+    """
+    least = policy.min_runtime_ms if Action.RECLAIM in policy.actions else 0
+    if first is None or not least:
+        return None
+    every = [stays_until(each, first, least) for each in started]
+    stays = [each for each in every if each]
+    return (whole_until(stays) if len(every) <= needed else max(stays)) if stays else None
+
+
+def _times(found: Sequence[Eviction]) -> int:
+    """Return in how many cycles pods were evicted."""
+    return len({each.at for each in found})
+
+
+def _queue_of(eviction: Eviction) -> str:
+    """Return the queue of who got the room, as the last decision about it says."""
+    if not eviction.other:
+        return ""
+    namespace, _, name = eviction.other.partition("/")
+    kept = decisions.find(decisions.Filters(namespaces=namespace, name=name), limit=1)
+    return kept[0].decision.queue if kept else ""
 
 
 def of_job(job: Stored) -> list[Eviction]:

@@ -71,7 +71,9 @@ def job_head(shown: Detail, request: TopicRequest) -> Parts:
     """Phase, gang, why the job waits, its steps, what may be done with it and what became of that."""
     asked, again = shown.asked_part(clock.milliseconds())
     more = {"job-actions": buttons.html(shown, request.actor), "job-asked": asked}
-    again = min((due for due in (again, shown.waiting.again) if due is not None), default=None)
+    again = min(
+        (due for due in (again, shown.waiting.again, shown.left_alone_until) if due is not None), default=None
+    )
     return Parts({**shown.head_parts(), **more}, watches=[*shown.watches, *_of_group(shown)], again=again)
 
 

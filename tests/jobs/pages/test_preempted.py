@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.bootstrap import bootstrap
-from cluster.store import Delete, Patch, decisions, store
+from cluster.store import Create, Delete, Patch, decisions, store
 from cluster.writes import Decision
 from jobs.pages import chapters, evictions
 from jobs.pages.chapters import Times
+from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action
-from kube.resources import JOBS, PODS
+from kube.meta import moment_of, now_text
+from kube.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS
 from scheduler.decided import ZONE_CLOSED
 from scheduler.policy.policy import Action as SchedulerAction
 from tests.jobs.history.lives import Life
@@ -215,6 +217,80 @@ def test_an_earlier_eviction_says_nothing_of_a_job_that_was_suspended_later(life
     gang = evict(started(life), "demo-main-0", "demo-main-1")
     gang.passes(10).place().passes(1).run().passes(60).suspend()
     assert "evicted" not in head(reader, parse)
+
+
+def told(reader, parse, query=""):
+    return words(reader.get(f"/jobs/default/demo/{query}"), parse, "job-evictions")
+
+
+def known_by_the_scheduler(life, other, queue):
+    """Have the scheduler decided something about another group."""
+    namespace, _, name = other.partition("/")
+    at = life.clock.microseconds() // 1000
+    decisions.put([Decision(at, "bind", "MinimumFits", namespace, name, queue, 1, "", "")])
+
+
+def begin_again(life):
+    return life.passes(10).place().passes(1).run().passes(60)
+
+
+def test_the_head_says_how_often_and_for_whom(life, reader, parse):
+    gang = evict(started(life), "demo-main-0", "demo-main-1", reason="reclaim")
+    known_by_the_scheduler(life=gang, other=WINNER, queue="prod")
+    assert told(reader, parse) == "Evicted once: for job default/urgent of queue prod (reclaim)."
+    evict(begin_again(gang), "demo-main-0", "demo-main-1", reason="preempt", other="other/bare")
+    evict(begin_again(gang), "demo-main-0", "demo-main-1", reason="reclaim")
+    begin_again(gang)
+    assert told(reader, parse) == (
+        "Evicted 3 times: twice for job default/urgent of queue prod (reclaim), once for pod group other/bare (preempt)."
+    )
+
+
+def test_it_names_those_for_whom_it_went_most_often(life, reader, parse):
+    gang = started(life)
+    for other in ("a/one", "a/two", "a/three", "a/four", "a/two"):
+        evict(gang, "demo-main-0", other=other)
+        begin_again(gang)
+    assert told(reader, parse) == (
+        "Evicted 5 times: twice for pod group a/two (preempt), once for pod group a/four (preempt), "
+        "once for pod group a/three (preempt), 1 more for others."
+    )
+
+
+def test_pods_that_go_for_nobody_are_told_with_why(life, reader, parse):
+    evict(started(life), "demo-main-0", reason="shuffle", other="")
+    assert told(reader, parse) == "Evicted once: to be moved."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seconds"),
+    [("", 300), ("{minRuntime: 1h}", 3600), ("{minRuntime: 30s}", 0), ("{minRuntime: 0}", 0)],
+)
+def test_the_head_says_until_when_reclaim_leaves_it_alone(life, reader, parse, arguments, seconds):
+    gang = evict(started(life), "demo-main-0", "demo-main-1", reason="reclaim")
+    at = gang.clock.microseconds() // 1000
+    name = f"demo-{gang.job.uid}"
+    noted = {"metadata": {"annotations": {FIRST_EVICTED: now_text(at)}}}
+    store.write(Patch(POD_GROUPS, "default", name, noted))
+    if arguments:
+        text = f"actions: allocate, reclaim\nconfigurations:\n- {{name: reclaim, arguments: {arguments}}}"
+        namespace, config_map = "volcano-system", "volcano-scheduler-configmap"
+        metadata = {"name": config_map, "namespace": namespace}
+        store.write(Create(CONFIGMAPS, {"metadata": metadata, "data": {"volcano-scheduler.conf": text}}))
+    gang.passes(10)
+    assert "leaves it alone" not in told(reader, parse), "it waits"
+    placed = gang.clock.microseconds() // 1000
+    gang.place().passes(1).run().passes(60)
+    until = f"Reclaim leaves it alone until {moment_of(placed + seconds * 1000):%Y-%m-%d %H:%M:%S} UTC."
+    assert told(reader, parse).endswith(until) == bool(seconds)
+    assert ("leaves it alone" in told(reader, parse)) == bool(seconds)
+    gang.passes(seconds)
+    assert "leaves it alone" not in told(reader, parse), "it has run for long enough"
+
+
+def test_nothing_is_told_of_a_job_that_was_never_evicted(life, reader):
+    started(life)
+    assert b"job-evictions" not in reader.get("/jobs/default/demo/").content
 
 
 spans = st.tuples(st.integers(0, 20), st.one_of(st.none(), st.integers(1, 10))).map(

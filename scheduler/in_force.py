@@ -1,0 +1,26 @@
+"""The scheduler's configuration in force, for whoever is no scheduler: the newest version that can be used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.store import store
+from kube import scheduler_configuration
+from kube.resources import CONFIGMAPS
+from scheduler.policy.kept import reading_of
+from scheduler.policy.policy import DEFAULT
+
+if TYPE_CHECKING:
+    from scheduler.policy.policy import Policy
+
+
+def policy() -> Policy:
+    """Return what holds, in one query; what holds without a configuration where there is none."""
+    place = scheduler_configuration.NAMESPACE, scheduler_configuration.NAME
+    for version in store.history(CONFIGMAPS, *place):
+        if version.verb == "DELETED":
+            break
+        reading = reading_of(version.object)
+        if reading.policy is not None:
+            return reading.policy
+    return DEFAULT
