@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from jobs.history.record import PodSpan
     from jobs.lifecycle.causes import Cause, Failure
     from jobs.pages.chapters import Wait as Stretch
-    from jobs.pages.evictions import Eviction, Notice
+    from jobs.pages.evictions import Eviction, Notice, Summary
     from jobs.pages.pods import Read
     from jobs.pages.why_waiting import Wait
     from kube.kinds.core import Event
@@ -284,6 +284,14 @@ class Detail:
         fired = [row for row in fired_policies.rows(self.all_marks, self.chapters) if row.run == here]
         return evictions.notice(self.job, self.evictions, fired, misses=self._misses_evicted)
 
+    @property
+    def told_evictions(self) -> Summary | None:
+        """How often the job was evicted in all of its runs, and for whom; None where that was once, which the notice tells."""
+        if self.is_past:
+            return None
+        found = evictions.summary(self.evictions, self.left_alone_until)
+        return None if found is not None and found.times == 1 and self.notice else found
+
     @cached_property
     def left_alone_until(self) -> int | None:
         """Until when reclaim leaves the job alone, as it was evicted before and has started again (ms); None where it does not."""
@@ -439,7 +447,7 @@ class Detail:
             and len(self.health.troubled) < 2,
             "wish": self.wish,
             "notice": self.notice,
-            "evictions": None if self.is_past else evictions.summary(self.evictions, self.left_alone_until),
+            "evictions": self.told_evictions,
             "steps": milestones.steps(self.chapter),
             "chapters": self.chapters,
             "chapter": self.chapter,

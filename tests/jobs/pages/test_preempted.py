@@ -237,8 +237,10 @@ def begin_again(life):
 def test_the_head_says_how_often_and_for_whom(life, reader, parse):
     gang = evict(started(life), "demo-main-0", "demo-main-1", reason="reclaim")
     known_by_the_scheduler(life=gang, other=WINNER, queue="prod")
+    assert b"job-evictions" not in reader.get("/jobs/default/demo/").content, "the notice says it"
+    begin_again(gang)
     assert told(reader, parse) == "Evicted once: for job default/urgent of queue prod (reclaim)."
-    evict(begin_again(gang), "demo-main-0", "demo-main-1", reason="preempt", other="other/bare")
+    evict(gang, "demo-main-0", "demo-main-1", reason="preempt", other="other/bare")
     evict(begin_again(gang), "demo-main-0", "demo-main-1", reason="reclaim")
     begin_again(gang)
     assert told(reader, parse) == (
@@ -258,7 +260,7 @@ def test_it_names_those_for_whom_it_went_most_often(life, reader, parse):
 
 
 def test_pods_that_go_for_nobody_are_told_with_why(life, reader, parse):
-    evict(started(life), "demo-main-0", reason="shuffle", other="")
+    begin_again(evict(started(life), "demo-main-0", reason="shuffle", other=""))
     assert told(reader, parse) == "Evicted once: to be moved."
 
 
@@ -278,7 +280,7 @@ def test_the_head_says_until_when_reclaim_leaves_it_alone(life, reader, parse, a
         metadata = {"name": config_map, "namespace": namespace}
         store.write(Create(CONFIGMAPS, {"metadata": metadata, "data": {"volcano-scheduler.conf": text}}))
     gang.passes(10)
-    assert "leaves it alone" not in told(reader, parse), "it waits"
+    assert b"leaves it alone" not in reader.get("/jobs/default/demo/").content, "it waits"
     placed = gang.clock.microseconds() // 1000
     gang.place().passes(1).run().passes(60)
     until = f"Reclaim leaves it alone until {moment_of(placed + seconds * 1000):%Y-%m-%d %H:%M:%S} UTC."
