@@ -6,19 +6,32 @@ deletion follows in the same transaction.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import msgspec
+from msgspec import field
 
 from kube.kinds.fields import View
+from kube.meta import parse_time
 from tests.invariants.invariant import Invariant
-from tests.invariants.views import GROUPS, PODS, Condition, Group, Pod, key_of
+from tests.invariants.views import EVENTS, GROUPS, PODS, Condition, Event, Group, Pod, key_of
 
 WAITING = "WaitingForVictims"
+CONFIGMAPS, CONFIGURATION = "configmaps", "volcano-scheduler-configmap"
+LEAST_MS = 300_000
+RECLAIMED = "Pod is evicted, because of reclaim"
+
+
+class Timed(Condition):
+    """A condition with its time."""
+
+    last_transition_time: str = ""
 
 
 class MarkedStatus(View):
     """What is reported of a pod that goes."""
 
-    conditions: list[Condition] = []
+    conditions: list[Timed] = []
 
 
 class MarkedPod(View):
@@ -26,8 +39,43 @@ class MarkedPod(View):
 
     status: MarkedStatus = MarkedStatus()
 
+    def time_of(self, kind):
+        """Return when a condition became true, in whole seconds as ms; None where it is not, or does not say."""
+        told = [
+            each.last_transition_time
+            for each in self.status.conditions
+            if (each.type, each.status) == (kind, "True")
+        ]
+        return _seconds(told[0]) if told else None
+
+
+class Notes(View):
+    """What is noted on a pod group."""
+
+    first_evicted: str = field(default="", name="ui.volcano.sh/first-evicted")
+
+
+class NotedMeta(View):
+    """The metadata of a pod group."""
+
+    annotations: Notes | None = None
+
+
+class NotedGroup(View):
+    """A pod group that may have been evicted before."""
+
+    metadata: NotedMeta = NotedMeta()
+
 
 _decode = msgspec.json.Decoder(MarkedPod).decode
+_decode_noted = msgspec.json.Decoder(NotedGroup).decode
+
+
+def _seconds(text):
+    try:
+        return parse_time(text) // 1000 * 1000
+    except ValueError:
+        return None
 
 
 def is_evicted(step):
@@ -121,4 +169,66 @@ class LeavesWhole(Invariant):
         return [pod for pod in self.picture.members.get(key, {}).values() if pod.ready]
 
 
-INVARIANTS = (ForSomebody, LeavesWhole)
+class RunsAgain(Invariant):
+    """Source: docs/design/evictions.md, "No churn": reclaim leaves alone for a while what was evicted before and has started again.
+
+    Each pod by itself; a gang goes whole when half of those that have started again have run for so long. Where the scheduler is
+    configured the time may be another one, and nothing is judged.
+    """
+
+    name = "runs before it is reclaimed again"
+    meaning = "Whoever was evicted before and has started again runs for five minutes before reclaim evicts him again."
+    kinds = None
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._is_configured = False
+        self._noted = {}  # key of a group → its first eviction
+        self._reclaimed = (
+            set()
+        )  # uids of pods of which the scheduler says that they are evicted for another queue
+        self._gone = defaultdict(
+            list
+        )  # key of a group → by how many ms its pods have run too short, and the last step
+
+    def take(self, step):
+        if is_evicted(step):
+            self._evicted(step)
+            return
+        if self._gone:
+            self.finish()
+        change, after = step.change, step.after
+        if change.resource == CONFIGMAPS:
+            self._is_configured |= change.name == CONFIGURATION
+        elif change.resource == EVENTS and type(after) is Event and after.message.startswith(RECLAIMED):
+            self._reclaimed.add(after.involved_object.uid)
+        elif change.resource == GROUPS:
+            notes = _decode_noted(change.body).metadata.annotations if type(after) is Group else None
+            self._noted[step.key] = _seconds(notes.first_evicted) if notes else None
+
+    def _evicted(self, step):
+        first, uid = self._noted.get(step.after.group), step.change.uid
+        if uid not in self._reclaimed:
+            return
+        self._reclaimed.discard(uid)
+        if self._is_configured:
+            return
+        if first is None:
+            raise self.broken(key_of(step.change), f"is reclaimed, and nothing says so on {step.after.group}")
+        pod = _decode(step.change.body)
+        started, now = pod.time_of("PodScheduled"), pod.time_of("DisruptionTarget")
+        if started is not None and now is not None and started >= first:
+            self._gone[step.after.group].append((now - started, step.change))
+
+    def finish(self):
+        gone, self._gone = self._gone, defaultdict(list)
+        for key, pods in gone.items():
+            young = [change for ran, change in pods if ran + 1000 < LEAST_MS]
+            stay = any(pod.holds and not pod.deleting for pod in self.picture.members.get(key, {}).values())
+            if len(young) > (0 if stay else len(pods) // 2):
+                change = young[0]
+                text = f"is reclaimed, as {len(pods)} pods of {key} that have started again, {len(young)} of them too soon"
+                raise self.broken(key_of(change), text, revision=change.revision)
+
+
+INVARIANTS = (ForSomebody, LeavesWhole, RunsAgain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kube.meta import parse_time, timestamp
 from tests.invariants import INVARIANTS, Broken, Judge, check
 from tests.invariants.views import (
     COMMANDS,
@@ -89,6 +90,24 @@ def evicting(*numbers, minimum=2, waits="h"):
     for n in numbers:
         log.pod(f"p{n}", group="g", status={"conditions": VICTIM})
     for n in numbers:
+        log.pod(f"p{n}", group="g", deleted=SOON)
+    return log.queue()
+
+
+def reclaimed(after, *, first="2027-01-15T08:00:00Z", says=True):
+    """A gang of two that is reclaimed so many seconds after its pods have started, whose group was evicted before."""
+    started = parse_time("2027-01-15T08:00:00Z")
+    log = gang(2, meta={"annotations": {"ui.volcano.sh/first-evicted": first} if says else {}}).wait(9000)
+    log.group("h").put(GROUPS, "h", status={"conditions": [WAITS]})
+    for n in range(len(after)):
+        about = {"kind": "Pod", "name": f"p{n}", "uid": f"uid-pods-p{n}"}
+        told = "Pod is evicted, because of reclaim: pod group d/h gets its room."
+        log.put(EVENTS, f"e{n}", involvedObject=about, reason="Evict", message=told)
+    for n, ran in enumerate(after):
+        scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp(started)}
+        victim = {**VICTIM[0], "lastTransitionTime": timestamp(started + ran * 1000)}
+        log.pod(f"p{n}", group="g", status={"conditions": [scheduled, victim]})
+    for n in range(len(after)):
         log.pod(f"p{n}", group="g", deleted=SOON)
     return log.queue()
 
@@ -310,6 +329,8 @@ WRONG = [
     # evictions
     (lambda: evicting(0, waits="g"), "evicted for somebody", "no other pod group waits"),
     (lambda: evicting(0), "gang is evicted whole", "leaves d/g with 1 of 2, 1 of them on nodes"),
+    (lambda: reclaimed([60, 60]), "runs before it is reclaimed again", "2 of them too soon"),
+    (lambda: reclaimed([400, 400], says=False), "runs before it is reclaimed again", "nothing says so on d/g"),
     # jobs
     (lambda: Log().job(phase="Pending").job(phase="Completed"), "job phase follows the table", "to Completed"),
     (lambda: Log().job(phase="Failed").job(phase="Restarting"), "job phase follows the table", "from Failed"),
@@ -669,6 +690,9 @@ UNSETTLED = [
 RIGHT = {
     "a gang that is evicted whole": lambda: evicting(0, 1),
     "a pod beyond a minimum that is evicted": lambda: evicting(0, minimum=1),
+    "a gang that has run for long since it was evicted": lambda: reclaimed([300, 300]),
+    "a gang half of which has run for long since it was evicted": lambda: reclaimed([400, 60]),
+    "a gang that was evicted for the first time": lambda: reclaimed([60, 60], first="2027-01-15T08:01:00Z"),
     "jobs of a flow, one after the other, and one that is made again before it ended": lambda: made(
         ran_through(made(flow(), "f-a", "Pending", uid="first").gone(JOBS, "f-a"), "f-a"), "f-b"
     ),
