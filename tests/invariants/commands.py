@@ -44,6 +44,8 @@ class CarriedOut(Invariant):
     who deletes a Command by hand before it is taken breaks this, too. A job or
     queue is told of a Command only if that was for it, by its uid: not for
     another one that had the name before. Of several Commands with the same words that are taken together it is told once.
+    A Command to a queue that already has the wish does nothing, also where somebody changes the wish
+    between its being read and its going: so the wish must have held at some moment while the Command was there.
     """
 
     name = "command is carried out once"
@@ -57,6 +59,8 @@ class CarriedOut(Invariant):
         self._resumed = set()  # keys of the jobs for which a ResumeJob was taken at this time
         self._served = set()  # uids of the targets of the Commands that were taken at this time
         self._told = defaultdict(list)  # uid of a job → what it was told of Commands at this time
+        self._made = {}  # key of a Command → the revision that made it
+        self._left = {}  # (uid of a queue, a wish) → the last revision that changed it to another
 
     def take(self, step):
         change = step.change
@@ -69,6 +73,8 @@ class CarriedOut(Invariant):
             self._told.clear()
         kind = change.resource
         if kind == COMMANDS:
+            if step.before is None:
+                self._made[step.key] = change.revision
             if step.after is None and type(step.before) is Command:
                 self._served.add(self._target(step))
                 self._gone(step)
@@ -76,8 +82,8 @@ class CarriedOut(Invariant):
             self._job(step)
         elif kind == EVENTS:
             self._event(step)
-        elif self._wanted:
-            self._see(step)
+        elif kind == QUEUES:
+            self._queue(step)
 
     def finish(self):
         wanted, self._wanted = self._wanted, {}
@@ -125,7 +131,8 @@ class CarriedOut(Invariant):
             return
         self._want(step, ("event", queue.metadata.uid), f"{command.action} was taken, and no event says so")
         wish = WISHES.get(command.action)
-        if wish and queue.spec.state != wish and not (name == ROOT_QUEUE and wish == "Closed"):
+        had = self._left.get((queue.metadata.uid, wish), -1) > self._made.get(step.key, -1)
+        if wish and queue.spec.state != wish and not had and not (name == ROOT_QUEUE and wish == "Closed"):
             self._want(step, (QUEUES, f"/{name}", wish), f"{command.action} was taken, and the wish stayed")
 
     def _want(self, step, what, text):
@@ -149,9 +156,13 @@ class CarriedOut(Invariant):
             text = f"{about.kind} {about.name} is told of a Command, and none was for it"
             raise self.broken(key_of(step.change), text)
 
-    def _see(self, step):
-        if step.change.resource == QUEUES and type(step.seen) is Queue:
-            self._wanted.pop((QUEUES, step.key, step.seen.spec.state), None)
+    def _queue(self, step):
+        if type(step.seen) is not Queue:
+            return
+        wish = step.seen.spec.state
+        self._wanted.pop((QUEUES, step.key, wish), None)
+        if type(step.before) is Queue and step.before.spec.state != wish:
+            self._left[step.before.metadata.uid, step.before.spec.state] = step.change.revision
 
 
 def _is_for(command, target):

@@ -415,6 +415,12 @@ WRONG = [
         "command is carried out once",
         "the wish stayed",
     ),
+    (
+        lambda: Log().queue(wish="Closed").queue(wish="Open").command("CloseQueue", "q", "Queue").gone(COMMANDS, "q-CloseQueue")
+        .event(1, "CommandIssued", name="q", kind=QUEUES),
+        "command is carried out once",
+        "the wish stayed",
+    ),
     (lambda: Log().command("AbortJob"), "command has a target", "AbortJob of Job j, which is not there"),
     (
         lambda: Log().put(QUEUES, "q", uid="another").command("OpenQueue", "q", "Queue"),
@@ -748,6 +754,8 @@ RIGHT = {
     .gone(COMMANDS, "j-AbortJob").wait(1).node(),
     "a Command that comes too late": lambda: Log().job(phase="Completed").command("AbortJob")
     .gone(COMMANDS, "j-AbortJob").event(1, "CommandIssued").wait(1).node(),
+    "a queue that is opened while it is ordered once more to close": lambda: Log().queue(wish="Closed").command("CloseQueue", "q", "Queue")
+    .queue(wish="Open").gone(COMMANDS, "q-CloseQueue").event(1, "CommandIssued", name="q", kind=QUEUES).wait(1).node(),
     "a queue closes and opens": lambda: Log().queue().queue(state="Closing").queue(state="Closed").queue(),
     "work comes late into a closed queue": lambda: Log().queue(state="Closed").job(queue="default")
     .group(queue="q", meta=owned(f"uid-{JOBS}-j", controller=True)).queue(state="Closing", wish="Closed"),
