@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kube.meta import parse_time, timestamp
+from scheduler.engine.cause import Reason
+from scheduler.idle import judge
 from tests.invariants import INVARIANTS, Broken, Judge, check
 from tests.invariants.views import (
     COMMANDS,
@@ -897,3 +899,7 @@ def test_report_that_is_known_to_be_untrue_is_not_judged_but_what_is_made_of_it(
     _judged(log.pod(phase="Succeeded", status=ended), untrue=2)
     with pytest.raises(Broken, match="c ended as"):
         _judged(log.pod(phase="Succeeded", status=ran(0, "8:00", "9:30")), untrue=2)
+
+
+def test_the_checker_of_idle_room_knows_the_scheduler_s_words():
+    assert {str(reason) for reason in Reason} >= {*judge.OF_ROOM, judge.OF_ORDER, judge.OF_VICTIMS}

@@ -16,6 +16,7 @@ from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
 from kube.quantity import QuantityError
+from scheduler.idle import facts
 from tests.invariants.asks import ask_of
 
 PODS, NODES, NAMESPACES, EVENTS, QUOTAS = "pods", "nodes", "namespaces", "events", "resourcequotas"
@@ -232,6 +233,12 @@ class Node(View):
     def is_ready(self):
         """Whether it says so."""
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+
+    @property
+    def facts(self):
+        """What the checker of idle room is told of it."""
+        spec = self.spec
+        return facts.Node(self.offers, self.metadata.labels, spec.taints, self.is_ready, spec.unschedulable)
 
 
 class GroupSpec(View):

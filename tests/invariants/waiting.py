@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kube.meta import parse_time
-from tests.invariants import placing
+from scheduler.idle import placing
 from tests.invariants.invariant import Invariant
 from tests.invariants.views import GROUPS, NODES, PODS, Group, Node, Pod
 
@@ -100,7 +100,9 @@ class SaysTrue(Invariant):
         if any(_is_kept_room(group) for group in self.picture.groups.values()):
             return
         nodes = {
-            key.removeprefix("/"): node for key, node in self.picture.nodes.items() if type(node) is Node
+            key.removeprefix("/"): node.facts
+            for key, node in self.picture.nodes.items()
+            if type(node) is Node
         }
         for key, group in self.picture.groups.items():
             if type(group) is Group:
@@ -110,7 +112,10 @@ class SaysTrue(Invariant):
 
     def _judge(self, key, waiting, nodes):
         pods = list(waiting.pods.values())
-        if len({placing.likeness(*each) for each in pods}) > 1 or len(pods) < waiting.needed:
+        if (
+            len({placing.likeness(pod.ask.request, waiting) for pod, waiting in pods}) > 1
+            or len(pods) < waiting.needed
+        ):
             return
         pod, first = pods[0]
         fitting = placing.room(pod.ask.request, first, nodes, self.picture.used)
@@ -134,7 +139,7 @@ def waiting_of(picture, key, group):
     pods = {}
     for name, pod in members.items():
         if pod.phase == "Pending" and not pod.node and not pod.deleting and pod.ours:
-            waiting = placing.read(pod)
+            waiting = placing.read(pod.waiting)
             if waiting is not None and not waiting.is_gated:
                 pods[name] = pod, waiting
     return Waiting(group, pods, members)

@@ -6,7 +6,7 @@ NodeUnschedulable, NodeAffinity and TaintToleration), written down once more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,10 +14,21 @@ from kube import selector
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.kinds.pod import Toleration
-from tests.invariants.views import Condition
+from kube.meta import Condition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kube.amounts import Amounts
+    from scheduler.idle.facts import Node
 
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-NAME = "metadata.name"
+
+
+class WaitingContainer(View):
+    """As much of a container as that."""
+
+    ports: list[dict[str, Any]] | None = None
 
 
 class WaitingSpec(View):
@@ -27,8 +38,10 @@ class WaitingSpec(View):
     affinity: Any = None
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[Any] = []
-    containers: list[dict[str, Any]] = []
+    containers: list[WaitingContainer] = []
     scheduling_gates: list[Any] = []
+    resource_claims: list[Any] = []
+    volumes: list[dict[str, Any]] = []
 
 
 class WaitingStatus(View):
@@ -44,24 +57,30 @@ class WaitingPod(View):
     status: WaitingStatus = WaitingStatus()
 
     @property
-    def is_gated(self):
+    def is_gated(self) -> bool:
         """Whether a scheduling gate holds it back."""
         return bool(self.spec.scheduling_gates)
 
     @property
-    def has_rules(self):
-        """Whether it matters to it which other pods are on a node."""
+    def has_rules(self) -> bool:
+        """Whether more than labels and taints decides where it may be: other pods on a node, devices that it claims."""
         spec = self.spec
         affinity = spec.affinity or {}
         return bool(
             spec.topology_spread_constraints
+            or spec.resource_claims
             or affinity.get("podAffinity")
             or affinity.get("podAntiAffinity")
-            or any(port.get("hostPort") for each in spec.containers for port in each.get("ports") or ())
+            or any(port.get("hostPort") for each in spec.containers for port in each.ports or ())
         )
 
     @property
-    def told(self):
+    def has_claims(self) -> bool:
+        """Whether it uses volumes that may be on some nodes only."""
+        return any(each.get("persistentVolumeClaim") or each.get("ephemeral") for each in self.spec.volumes)
+
+    @property
+    def told(self) -> str:
         """What its condition PodScheduled says."""
         conditions = self.status.conditions
         return next((each.message for each in conditions if each.type == "PodScheduled"), "")
@@ -70,50 +89,58 @@ class WaitingPod(View):
 _decode = msgspec.json.Decoder(WaitingPod).decode
 
 
-def read(pod):
-    """Return what a pod of the picture waits for; None for what cannot be read."""
+def read(body: bytes) -> WaitingPod | None:
+    """Return what a pod waits for, from its JSON; None for what cannot be read."""
     try:
-        return _decode(pod.waiting)
+        return _decode(body)
     except msgspec.ValidationError:
         return None
 
 
-def room(request, waiting, nodes, used):
-    """Return for how many pods that ask for the same there is room on nodes that they may use."""
-    return sum(
-        _times(request, node.offers, used.get(name, {}))
-        for name, node in nodes.items()
-        if may_use(waiting.spec, name, node)
-    )
-
-
-def _times(request, offers, used):
+def room(
+    request: Amounts,
+    waiting: WaitingPod,
+    nodes: Mapping[str, Node],
+    used: Mapping[str, Mapping[str, int]],
+    most: int | None = None,
+) -> int:
+    """Return for how many pods that ask for the same there is room on nodes that they may use; it stops counting at `most`."""
     asked = {name: amount for name, amount in request.items() if amount > 0}
+    total = 0
+    for name, node in nodes.items():
+        if (times := _times(asked, node.offers, used.get(name, {}))) and may_use(waiting.spec, name, node):
+            total += times
+            if most is not None and total >= most:
+                break
+    return total
+
+
+def _times(asked: Amounts, offers: Amounts, used: Mapping[str, int]) -> int:
     return max(min((offers.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items()), 0)
 
 
-def may_use(spec, name, node):
+def may_use(spec: WaitingSpec, name: str, node: Node) -> bool:
     """Say whether a node is open to a pod."""
-    labels = node.metadata.labels
+    labels = node.labels
     if not node.is_ready or any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
-    taints = [taint for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute")]
-    taints += [UNSCHEDULABLE] if node.spec.unschedulable else []
+    taints = [taint for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute")]
+    taints += [UNSCHEDULABLE] if node.unschedulable else []
     if not all(any(_tolerates(each, taint) for each in spec.tolerations) for taint in taints):
         return False
     return _is_near(spec.affinity or {}, name, labels)
 
 
-def _tolerates(toleration, taint):
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator == "Exists":
         return True
     # A comparison of numbers is not done here: such a node counts as closed, which accuses nobody.
-    return toleration.operator in ("", "Equal") and toleration.key and toleration.value == taint.value
+    return toleration.operator in ("", "Equal") and bool(toleration.key) and toleration.value == taint.value
 
 
-def _is_near(affinity, name, labels):
+def _is_near(affinity: dict[str, Any], name: str, labels: Mapping[str, str]) -> bool:
     required = (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return True
@@ -121,7 +148,7 @@ def _is_near(affinity, name, labels):
     return any(_matches(term, name, labels) for term in terms)
 
 
-def _matches(term, name, labels):
+def _matches(term: dict[str, Any], name: str, labels: Mapping[str, str]) -> bool:
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:
         return False
@@ -133,9 +160,7 @@ def _matches(term, name, labels):
         return False
 
 
-def likeness(pod, waiting):
+def likeness(request: Amounts, waiting: WaitingPod) -> bytes:
     """Return something that is the same for pods that are the same to every node."""
     spec = waiting.spec
-    return msgspec.json.encode(
-        [pod.ask.request, spec.node_selector, spec.affinity, spec.tolerations], order="sorted"
-    )
+    return msgspec.json.encode([request, spec.node_selector, spec.affinity, spec.tolerations], order="sorted")

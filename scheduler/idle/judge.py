@@ -1,0 +1,120 @@
+"""Which pod groups could start on idle room although they wait.
+
+Source: design §4, "the KEP's backfill", and what users expect: whoever could start on what nobody uses does.
+
+A group is judged only where a naive count is exact: its pods are alike and have no rules about others, or it is outside and its task says how
+many equal pods it will have. And only if it is told that room is missing, or nothing at all; who waits for something else is told so. Room that
+is kept by a reservation is what its condition says. While somebody waits for victims that have not gone, nobody is judged.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from scheduler.idle import placing
+from scheduler.idle.placing import WaitingPod
+from scheduler.idle.room import Kept, Room
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from kube.amounts import Amounts
+    from scheduler.idle.facts import Group, World
+
+# Reasons by which somebody is told that room is missing: on nodes, under a queue's ceiling, or because it is kept for others.
+OF_ROOM = frozenset(
+    {
+        "NotEnoughResources",
+        "QueueLimit",
+        "ParentQueueLimit",
+        "QueueGuarantees",
+        "QueueOverDeserved",
+        "RoomKept",
+        "Reserved",
+    }
+)
+OF_ORDER = "QueueOrder"  # somebody before it in its queue comes first; a reason where the queue is first in, first out
+OF_VICTIMS = "WaitingForVictims"
+NOT_LET_IN = ("", "Pending")
+PLACES = re.compile(r"Kept for \S+ at most.*; on (?P<places>.+)")
+
+
+class Asked(NamedTuple):
+    """What each pod of a group asks for, how many must start, and what says where they may be."""
+
+    request: Amounts
+    pods: int
+    waiting: WaitingPod
+
+
+def is_about_room(world: World, group: Group) -> bool:
+    """Say whether a group is told that room is missing, in whichever words."""
+    queue = world.queues.get(group.queue)
+    return group.reason in OF_ROOM or (group.reason == OF_ORDER and not (queue and queue.is_fifo))
+
+
+def startable(world: World, groups: Iterable[Group]) -> Iterator[tuple[Group, int]]:
+    """Yield those of some groups that could start on idle room, each with how many pods; the world's groups say for whom room is kept."""
+    every = world.groups.values()
+    if any(group.reason == OF_VICTIMS for group in every):
+        return
+    kept = {group.key: _kept(world, group) for group in every if group.kept}
+    known = {key: each for key, each in kept.items() if each is not None and each.places}
+    if None in kept.values():
+        return
+    shared = Room(world, known.values())
+    answers: dict[tuple[str, bytes, int], bool] = {}
+    for group in groups:
+        asked = _asked(world, group)
+        if asked is None:
+            continue
+        if group.key in known:
+            room = Room(world, (each for key, each in known.items() if key != group.key))
+            could = room.holds(group.queue, *asked)
+        else:
+            likeness = group.queue, placing.likeness(asked.request, asked.waiting), asked.pods
+            if likeness not in answers:
+                answers[likeness] = shared.holds(group.queue, *asked)
+            could = answers[likeness]
+        if could:
+            yield group, asked.pods
+
+
+def _kept(world: World, group: Group) -> Kept | None:
+    """Return what a reservation keeps; None where that is unknown."""
+    found = PLACES.fullmatch(group.kept)
+    if found is None:
+        return Kept(group.queue, {}, {})  # a place in line
+    asked = _asked(world, group)
+    if asked is None or " / " in found["places"]:
+        return None
+    pairs = (each.rpartition(": ") for each in found["places"].split(", "))
+    return Kept(group.queue, asked.request, {node: int(pods) for node, _, pods in pairs})
+
+
+def _asked(world: World, group: Group) -> Asked | None:
+    """Return what a group asks for; None where its pods differ, or other pods matter to them."""
+    if group.is_arranged:
+        return None
+    if not group.pods:
+        return _asked_outside(world, group)
+    if len(group.pods) < group.needed:
+        return None
+    if len({placing.likeness(*each) for each in group.pods}) > 1:
+        return None
+    request, waiting = group.pods[0]
+    return None if waiting.has_rules else Asked(request, group.needed, waiting)
+
+
+def _asked_outside(world: World, group: Group) -> Asked | None:
+    """Return what a group will ask for that has no pods yet, where its only task says it."""
+    whole = group.min_resources
+    if group.phase not in NOT_LET_IN or len(group.roles) != 1 or not whole or group.minimum < 1:
+        return None
+    if any(amount % group.minimum for amount in whole.values()):
+        return None
+    if group.key.partition("/")[0] in world.limited:
+        return None
+    request = {name: amount // group.minimum for name, amount in whole.items()}
+    return Asked({**request, "pods": 1}, group.minimum, WaitingPod())

@@ -1,0 +1,131 @@
+"""What nobody uses: on nodes, and under the ceilings of queues. A naive count over the objects themselves."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from scheduler.idle import placing
+from scheduler.idle.facts import ROOT_QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kube.amounts import Amounts
+    from scheduler.idle.facts import World
+    from scheduler.idle.placing import WaitingPod
+
+
+class Kept(NamedTuple):
+    """What a reservation keeps: for which queue, what each pod asks for, and how many are to be on which node."""
+
+    queue: str
+    request: Amounts
+    places: Mapping[str, int]
+
+
+class Room:
+    """What is idle beside what is kept for some."""
+
+    def __init__(self, world: World, kept: Iterable[Kept]) -> None:
+        self._world = world
+        self._used = {name: Counter(world.used.get(name, {})) for name in world.nodes}
+        self._more: defaultdict[str, Counter[str]] = defaultdict(Counter)  # queue → what is kept for it
+        self._kept: Counter[str] = Counter()  # that of what is kept which nobody uses
+        self._lines: dict[str, list[str]] = {}
+        self._below: defaultdict[str, list[str]] = defaultdict(list)
+        for name in world.queues:
+            for above in self._line(name):
+                self._below[above].append(name)
+        self._limits = cache(self._limits_of)
+        for each in kept:
+            self._keep(*each)
+
+    def holds(self, name: str, request: Amounts, pods: int, waiting: WaitingPod) -> bool:
+        """Say whether there is room for so many pods of a queue: on nodes that are open to them, and under each ceiling."""
+        line = self._line(name)
+        if self._parent(line[-1]):
+            return False  # a circle of parents is refused; of one that is stored all the same nothing is said
+        asked = {resource: amount * pods for resource, amount in request.items() if amount > 0}
+        return all(self._is_below(above, name, asked) for above in line) and (
+            placing.room(request, waiting, self._world.nodes, self._used, pods) >= pods
+        )
+
+    def _keep(self, name: str, request: Amounts, places: Mapping[str, int]) -> None:
+        for node, pods in places.items():
+            if node not in self._world.nodes:
+                continue
+            free, used = self._world.nodes[node].offers, self._used[node]
+            for resource, amount in request.items():
+                idle = max(free.get(resource, 0) - used[resource], 0)
+                self._kept[resource] += min(amount * pods, idle)
+                self._more[name][resource] += amount * pods
+                used[resource] += amount * pods
+
+    def _is_below(self, above: str, name: str, asked: Amounts) -> bool:
+        limits = self._limits(above)
+        return all(
+            self._held(above, resource, name, amount) <= limits[resource]
+            for resource, amount in asked.items()
+            if resource in limits
+        )
+
+    def _limits_of(self, name: str) -> Amounts:
+        queue = self._world.queues.get(name)
+        limits = dict(queue.capability) if queue else {}
+        if name == ROOT_QUEUE:
+            for resource in {resource for node in self._world.nodes.values() for resource in node.offers}:
+                limits[resource] = min(limits.get(resource, self._whole(resource)), self._whole(resource))
+        return limits
+
+    def _whole(self, resource: str) -> int:
+        """Return what is of a resource on nodes that take pods, and what pods use on the others."""
+        whole = 0
+        for name, node in self._world.nodes.items():
+            used = self._world.used.get(name, {}).get(resource, 0)
+            takes = node.is_ready and not node.unschedulable
+            whole += max(node.offers.get(resource, 0), used) if takes else used
+        return whole
+
+    def _held(self, name: str, resource: str, taker: str, amount: int) -> int:
+        """Return what a queue holds with what is guaranteed below it and not used there, if another one takes more."""
+        held = self._own(name, resource)
+        held += amount if name == taker else 0
+        if name == ROOT_QUEUE:
+            held += self._foreign(resource) + self._kept[resource]
+        else:
+            held += self._more[name][resource]
+        for each in self._below[name]:
+            if each == name or self._world.queues[each].parent != name:
+                continue
+            inner = self._held(each, resource, taker, amount)
+            inner -= self._kept_below(each, resource) if name == ROOT_QUEUE else 0
+            held += max(inner, self._world.queues[each].guarantee.get(resource, 0))
+        return held
+
+    def _own(self, name: str, resource: str) -> int:
+        queue = self._world.queues.get(name)
+        return queue.own.get(resource, 0) if queue else 0
+
+    def _kept_below(self, name: str, resource: str) -> int:
+        return sum(self._more[each][resource] for each in self._below[name])
+
+    def _foreign(self, resource: str) -> int:
+        """Return what pods use on nodes that are in no queue."""
+        on_nodes = sum(used.get(resource, 0) for used in self._world.used.values())
+        return max(on_nodes - sum(each.own.get(resource, 0) for each in self._world.queues.values()), 0)
+
+    def _line(self, name: str) -> list[str]:
+        """Return a queue and those above it; a circle of parents ends where it began."""
+        if name not in self._lines:
+            line, above = [], name
+            while above and above not in line:
+                line.append(above)
+                above = self._parent(above)
+            self._lines[name] = line
+        return self._lines[name]
+
+    def _parent(self, name: str) -> str:
+        queue = self._world.queues.get(name)
+        return queue.parent if queue else ""
