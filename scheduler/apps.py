@@ -9,10 +9,12 @@ class SchedulerConfig(AppConfig):
     name = "scheduler"
 
     def ready(self) -> None:
+        from cluster import exposition
         from cluster.api import admission as chain
         from cluster.runtime import registry
         from cluster.store.types import Single
         from kube import resources, scheduler_configuration
+        from scheduler import metrics
         from scheduler.policy import admission
 
         registry.register(
@@ -38,3 +40,4 @@ class SchedulerConfig(AppConfig):
             )
         )
         chain.register(resources.CONFIGMAPS, validate=admission.validate, warn=admission.warn)
+        exposition.register(metrics.families)

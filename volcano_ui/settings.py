@@ -224,6 +224,7 @@ CELERY_TASK_DEFAULT_QUEUE = "controllers"
 CELERY_BEAT_SCHEDULE = {
     "clean": {"task": "cluster.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
     "clean operations": {"task": "jobs.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},
+    "idle room": {"task": "scheduler.tasks.check_idle_room", "schedule": 10.0, "options": {"expires": 10.0}},
     "operations": {"task": "jobs.tasks.advance", "schedule": 1.0, "options": {"expires": 1.0}},
 }
 

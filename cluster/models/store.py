@@ -158,6 +158,15 @@ class Refusal(models.Model):
         return f"{self.consumer} {self.key}: {self.error}"
 
 
+class IdleRoomCheck(models.Model):
+    """The last check of jobs that wait for room that nobody uses, as JSON (`cluster.runtime.idle_room`): one row."""
+
+    found = models.TextField()
+
+    def __str__(self) -> str:
+        return self.found
+
+
 class Record(models.Model):
     """What is kept of an object beyond its life: its last JSON and its history, which its own package folds.
 

@@ -9,13 +9,14 @@ from django.utils.http import urlencode
 
 from cluster import access, clock
 from cluster.api import backend
+from cluster.runtime import idle_room
 from cluster.store import store
 from dashboard import cluster_usage, live
 from dashboard.live import Parts
 from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
 from dashboard.parts import not_run, phases, sight, svg, usage_bar
-from kube import pod_health
+from kube import pod_groups, pod_health
 from kube.kinds.batch import JobState
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupStatus
@@ -122,12 +123,14 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
         kept = _kept(chosen)
-        patient = [each for each in waiting if each.uid not in {*kept, *(job.uid for job in hopeless)}]
+        idle = _passed_over(chosen)
+        patient = [each for each in waiting if each.uid not in {*kept, *idle, *(job.uid for job in hopeless)}]
         troubles = [
             *_node_troubles(shown if sees_cluster else None),
+            *idle.values(),
             *_failures(failed, now),
             *kept.values(),
-            *_waits(each for each in hopeless[:MOST] if each.uid not in kept),
+            *_waits(each for each in hopeless[:MOST] if each.uid not in {*kept, *idle}),
             *_waits(each for each in patient if each.created <= now - WAITS_LONG_MS),
         ]
         context = {
@@ -155,7 +158,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         *not_run.watches(actor, namespace),
         *cluster_usage.WATCHES,
     ]
-    return head, Parts(parts, watches=watches, again=_next_long_wait(waiting, now))
+    return head, Parts(parts, watches=watches, again=_next_look(waiting, now))
 
 
 def may_submit(actor: Actor, namespace: str) -> bool:
@@ -239,6 +242,32 @@ def _kept(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
     return troubles
 
 
+def _passed_over(jobs: str | Collection[str] | None) -> dict[str, Trouble]:
+    """Return the jobs that wait for room that nobody uses, by uid, the longest first, among the namespaces seen."""
+    check = idle_room.last()
+    waits = check.waits({jobs} if isinstance(jobs, str) else jobs) if check else []
+    groups = {f"{namespace}/{job}": each for each in waits for namespace, job in [_job_of(each.group)] if job}
+    troubles = {}
+    for key, stored in store.by_keys(JOBS, list(groups)[:MOST]).items():
+        wait = groups[key]
+        pods = f"its {wait.pods} pods" if wait.pods != 1 else "its pod"
+        sentence = (
+            f"There is room for {pods} that nobody uses, and the scheduler does not start it. That is a fault: its log,"
+            " logs/scheduler.log in the state directory, says more; ending the program “scheduler”, which is started again at"
+            " once, lets it look at everything anew."
+        )
+        troubles[stored.uid] = Trouble(
+            "Pending", "jobs:detail", stored.namespace, stored.name, sentence, wait.since
+        )
+    return troubles
+
+
+def _job_of(group: str) -> tuple[str, str]:
+    """Return the namespace and the name of the job to which a pod group belongs; no name for others."""
+    namespace, _, name = group.partition("/")
+    return namespace, pod_groups.job_of(name)
+
+
 def _waits(jobs: Iterable[Stored]) -> Iterator[Trouble]:
     for stored in jobs:
         state = stored.read(_Job).status.state
@@ -260,10 +289,10 @@ def _not_ready_since(node: cluster_usage.NodeFacts) -> str:
     return ready.last_transition_time if ready else ""
 
 
-def _next_long_wait(waiting: list[Stored], now: int) -> int | None:
-    """When the next job will have waited for long."""
+def _next_look(waiting: list[Stored], now: int) -> int | None:
+    """When the next job will have waited for long, or while some wait another check may have found that there is room for them."""
     young = [each.created + WAITS_LONG_MS for each in waiting if each.created > now - WAITS_LONG_MS]
-    return min(young, default=None)
+    return min([*young, now + idle_room.EVERY_MS]) if waiting else None
 
 
 def _legend(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:

@@ -1,4 +1,4 @@
-"""Random clusters at rest: whatever people ask for, nobody waits for what nobody uses (`tests.invariants.idle`)."""
+"""Random clusters at rest: whatever people ask for, nobody waits for what nobody uses (`scheduler.idle`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from cluster.store import Change
 from kube.meta import timestamp
 from kube.resources import POD_GROUPS, PODS
+from kube.usage import VOLCANO_ALONE
 from scheduler.cycle import cycle, idle_room
 from scheduler.cycle.cycle import _Cycle
 from scheduler.cycle.reservations import Reservations
 from scheduler.engine.accounts import Account
 from scheduler.engine.overlap import Overlap
 from scheduler.engine.place import Placer
+from scheduler.idle import judge
+from scheduler.idle.known import KINDS, WAITING, Known
 from scheduler.snapshot.snapshot import Snapshot
 from tests.invariants import idle
 from tests.invariants.invariant import Broken
@@ -79,12 +82,13 @@ class Cluster(World):
         for _ in range(40):
             quiet = 0 if self.turn(100 if quiet else 11) else quiet + 1
             if quiet:
-                self.judge()
+                picture = self.judge()
             if quiet == QUIET:
+                self.judge_by_the_watch(idle.world_of(picture))
                 return
 
     def judge(self):
-        """Ask the naive checker."""
+        """Ask the naive checker; return what it was told from."""
         picture = Picture()
         for revision, ((kind, namespace, name), obj) in enumerate(self.objects.items(), 1):
             known = {"uid": name, "resourceVersion": str(revision), **obj["metadata"]}
@@ -92,6 +96,24 @@ class Cluster(World):
             picture.take(Change(revision, kind, namespace, name, name, "ADDED", self.now, body))
         for invariant in idle.INVARIANTS:
             invariant(picture).settle(self.now)
+        return picture
+
+    def judge_by_the_watch(self, read):
+        """Ask the checker what it says of the same cluster as the product reads it."""
+        known = Known(1, VOLCANO_ALONE, heeds_claims=False)
+        for (kind, namespace, name), obj in self.objects.items():
+            if kind in {each.id for each in KINDS}:
+                body = json.dumps(obj).encode()
+                known.take(Change(1, kind, namespace, name, name, "ADDED", self.now, body), gone=False)
+        world = known.world()
+        assert world.nodes == read.nodes
+        assert {key: group._replace(ready=(), pods=()) for key, group in world.groups.items()} == {
+            key: group._replace(ready=(), pods=())
+            for key, group in read.groups.items()
+            if group.phase in WAITING
+        }
+        told = [group for group in world.groups.values() if judge.is_about_room(world, group)]
+        assert [*judge.startable(world, told)] == []
 
 
 def zoned(cpu, zone):

@@ -17,13 +17,15 @@ from django.db import connection
 from cluster import access, bootstrap, clock
 from cluster.access import accounts, authorizer
 from cluster.api import custom_kinds, quota_room
-from cluster.runtime import nudge, registry
+from cluster.runtime import idle_room, nudge, registry
 from cluster.store import sql, store
 from jobs.controller import ssh_keys
 from jobs.made.maker import AGAIN
 from jobs.plugins.contract import KeyPair
 from kube.errors import ApiError
-from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, PODS
+from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, LEASES, POD_GROUPS, PODS
+from scheduler.idle_watch import IdleWatch
+from tests.invariants.invariant import Broken
 from tests.simulation import database, past, story, tight
 from tests.simulation.asking import INSTALLED
 from tests.simulation.broker import Broker
@@ -419,10 +421,20 @@ class World:
                 self.judge.settle(clock.milliseconds())
                 self._compare_pictures()
                 self.doers.settle()
+                self._check_idle_room()
                 is_judged = True
             if is_judged and is_latest and not self._work_due():
                 return True
         return False
+
+    def _check_idle_room(self) -> None:
+        """Have the scheduler's own check look, which must find what the invariant finds: nothing."""
+        with self.installation.place if self.installation is not None else nullcontext():
+            IdleWatch().check(clock.milliseconds())
+            check = idle_room.last()
+        for wait in check.found if check else ():
+            text = f"waits, and there is idle room for its {wait.pods} pods"
+            raise Broken("the check for idle room", self.revision, f"{POD_GROUPS.id}/{wait.group}", text)
 
     def _waits_for_clock(self) -> bool:
         """Whether a timer is left that was set before the wall clock was set back: it is due late."""

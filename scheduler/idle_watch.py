@@ -1,0 +1,202 @@
+"""Looks now and then for jobs that wait although nobody uses the room that they need (`scheduler.idle`), and tells of them.
+
+A state is judged when the scheduler has read all of it and has left it so, or has not read it for so long that this is a fault by itself.
+What of it is still on its way, as on a busy cluster most of the time, says nothing of anybody. Where nodes are closed to some jobs or at
+some times by the scheduler's configuration, nobody is judged.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from cluster import clock
+from cluster.api import backend
+from cluster.runtime import division, idle_room, registry
+from cluster.runtime.consumer import RETRY, timers_of
+from cluster.runtime.idle_room import EVERY_MS, Check, Wait
+from cluster.runtime.picture import Kept
+from cluster.store import sql, store
+from cluster.store.types import Single
+from kube import scheduler_configuration
+from kube.errors import Expired
+from kube.kinds.pod import UNENDED
+from kube.meta import parse_time
+from kube.resources import CONFIGMAPS, POD_GROUPS, PODS
+from scheduler.idle import judge
+from scheduler.idle.known import KINDS, WAITING, Known
+from scheduler.policy.kept import Configuration
+from scheduler.policy.policy import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.store import Change
+    from scheduler.idle.facts import Group, World
+
+BUDGET_S = 0.5
+"""Of one check for judging groups: the worker has controllers to run as well. The next one goes on where it ended."""
+STUCK_MS = 30_000
+"""A cycle over a large cluster takes seconds; what has not been read for longer is not on its way."""
+CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
+SCHEDULER = "scheduler"
+log = logging.getLogger(__name__)
+
+
+class _Picture:
+    """What is known of the cluster at one revision, with the scheduler's configuration."""
+
+    def __init__(self, head: int) -> None:
+        self.known = Known(head, backend.schedulers, heeds_claims=backend.is_mirror)
+        self.configuration = Configuration()
+        self.revision = head
+
+    @classmethod
+    def loaded(cls, head: int) -> _Picture:
+        """Return the picture of what is stored."""
+        picture = cls(head)
+        for kind in KINDS:
+            for found in store.find(kind, phase=UNENDED if kind == PODS else None):
+                picture.known.take(found, gone=False)
+        for change in reversed(store.history(CONFIGMAPS, CONFIGURATION.namespace, CONFIGURATION.name)):
+            picture.take(change)
+        return picture
+
+    def take(self, change: Change) -> None:
+        """Take over one change."""
+        gone = change.verb == "DELETED"
+        if change.resource == CONFIGMAPS.id:
+            self.configuration.take(None if gone else change.body)
+        else:
+            self.known.take(change, gone=gone)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a naive count is right: everything could be read, and every node is open to every job at any time."""
+        policy = self.configuration.policy
+        closes = policy.node_groups or policy.usage or policy.zones or policy.kept
+        return self.known.is_whole and not closes and Action.ALLOCATE in policy.actions
+
+
+class IdleWatch:
+    """Checks again and again; it keeps what it knows of the cluster between checks."""
+
+    def __init__(self) -> None:
+        self._pictures = Kept((*KINDS, CONFIGURATION), _Picture.loaded)
+        self._due = 0
+        self._last = ""  # the key of the group with which the last check ended
+
+    def check(self, now: int) -> None:
+        """Check unless that was done lately, and keep what is found; now is in epoch ms."""
+        if now < self._due <= now + EVERY_MS or not backend.runs(registry.get(SCHEDULER)):
+            return
+        before = idle_room.last() or Check(0)
+        check = self._check(before, now)
+        if check is None:
+            self._forget_gone(before)
+            return
+        self._due = now + EVERY_MS
+        self._tell(before, check)
+        idle_room.save(check)
+
+    def _check(self, before: Check, now: int) -> Check | None:
+        """Return what is found; None while something is on its way."""
+        with store.reading() as head:
+            waiting = sum(store.count(POD_GROUPS, phase=list(WAITING)).values())
+            if not waiting:
+                return Check(now)
+            since = _standing_since(head, now)
+            if since is None:
+                return None
+            with self._pictures.current(head) as picture:
+                if not picture.is_exact:
+                    return Check(now, waiting)
+                return self._judged(picture.known, before, since, Check(now, waiting))
+
+    def _judged(self, known: Known, before: Check, since: int, check: Check) -> Check:
+        world = known.world()
+        earlier = {each.group: each for each in before.found}
+        resting = {timer.key for timer in timers_of(SCHEDULER, 0, RETRY)}
+        groups = [
+            group
+            for group in self._in_turn(world, earlier)
+            if group.key not in resting and _is_judged(known, world, group)
+        ]
+        deadline = clock.monotonic() + BUDGET_S
+        judged: list[Group] = []
+
+        def in_time(group: Group) -> bool:
+            if judged and clock.monotonic() > deadline:
+                return False
+            judged.append(group)
+            return True
+
+        found = []
+        for group, pods in judge.startable(world, takewhile(in_time, groups)):
+            begun = max(since, _created(known.created(group.key)))
+            found.append(earlier.get(group.key) or Wait(group.key, begun, pods))
+        self._last = judged[-1].key if judged else ""
+        return Check(check.at, check.waiting, len(judged), tuple(found))
+
+    def _in_turn(self, world: World, earlier: dict[str, Wait]) -> Iterator[Group]:
+        """Yield the groups that wait: first those that were found before, then from where the last check ended."""
+        keys = sorted(world.groups)
+        for key in sorted(keys, key=lambda key: (key not in earlier, key <= self._last)):
+            yield world.groups[key]
+
+    def _tell(self, before: Check, check: Check) -> None:
+        told = {each.group for each in before.waits()}
+        for wait in check.waits():
+            if wait.group not in told:
+                log.warning(
+                    "pod group %s could have started %.0f s ago: there is room for its %d pods that nobody uses."
+                    " The scheduler does not see that, or does not run: see its log; a new start of its worker lets it look at"
+                    " everything anew. Please report it as a fault.",
+                    wait.group,
+                    (check.at - wait.since) / 1000,
+                    wait.pods,
+                )
+
+    def _forget_gone(self, before: Check) -> None:
+        """Take out of the last check who waits no longer, while nothing new can be said."""
+        if not before.found:
+            return
+        stored = store.by_keys(POD_GROUPS, [each.group for each in before.found])
+        left = store.names(
+            POD_GROUPS, uid=[each.uid for each in stored.values()], phase=list(WAITING)
+        ).values()
+        found = tuple(each for each in before.found if each.group in left)
+        if found != before.found:
+            idle_room.save(Check(before.at, before.waiting, before.judged, found))
+
+
+def _standing_since(head: int, now: int) -> int | None:
+    """Return since when, in epoch ms, what is stored at a revision has been the scheduler's to act on; None while it is on its way."""
+    registration = registry.get(SCHEDULER)
+    if backend.owes(registration, 0, store) or not backend.may_plan(registration, 0, store):
+        return None
+    cursor = division.read(registration, store.using).get(registration.cursor_of(0))
+    position = cursor.position if cursor else 0
+    try:
+        unread = store.changes(position, registration.resources, limit=1, until=head)
+    except Expired:
+        return None
+    if unread:
+        return unread[0].at if now - unread[0].at > STUCK_MS else None
+    made = sql.rows(store.using, "SELECT at FROM cluster_change WHERE revision = %s", [position])
+    return int(made[0][0]) if made else now
+
+
+def _is_judged(known: Known, world: World, group: Group) -> bool:
+    """Say whether a group is told that room is missing, or is told nothing although its queue takes work."""
+    if group.reason:
+        return judge.is_about_room(world, group)
+    return group.phase in ("Pending", "Inqueue") and known.takes_work(group.queue)
+
+
+def _created(text: str) -> int:
+    try:
+        return parse_time(text)
+    except ValueError:
+        return 0
