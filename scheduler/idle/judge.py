@@ -37,6 +37,8 @@ OF_ROOM = frozenset(
 OF_ORDER = "QueueOrder"  # somebody before it in its queue comes first; a reason where the queue is first in, first out
 OF_VICTIMS = "WaitingForVictims"
 NOT_LET_IN = ("", "Pending")
+REQUESTS = "requests."
+OF_QUOTAS = (REQUESTS, "limits.", "count/")
 PLACES = re.compile(r"Kept for \S+ at most.*; on (?P<places>.+)")
 
 
@@ -109,7 +111,11 @@ def _asked(world: World, group: Group) -> Asked | None:
 
 def _asked_outside(world: World, group: Group) -> Asked | None:
     """Return what a group will ask for that has no pods yet, where its only task says it."""
-    whole = group.min_resources
+    # Job controllers write amounts once more as quotas spell them; where only those are there, nothing is said.
+    written = group.min_resources
+    whole = {name: amount for name, amount in written.items() if not name.startswith(OF_QUOTAS)}
+    if any(name.startswith(REQUESTS) and name.removeprefix(REQUESTS) not in whole for name in written):
+        return None
     if group.phase not in NOT_LET_IN or len(group.roles) != 1 or not whole or group.minimum < 1:
         return None
     if any(amount % group.minimum for amount in whole.values()):

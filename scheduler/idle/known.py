@@ -285,12 +285,12 @@ _pod = msgspec.json.Decoder(_Pod).decode
 
 
 def _readable(quantities: Mapping[str, Any]) -> Amounts:
-    """Return quantities as amounts by their resources' names; what is no quantity is left out."""
+    """Return quantities as amounts by their names, plain or as quotas spell them; what is no quantity is left out."""
     found: Amounts = {}
     for name, written in quantities.items():
         try:
             plain = "cpu" if name.rpartition(".")[2] == "cpu" else name
-            found[plain] = max(amounts.of({plain: written})[plain], 0)
+            found[name] = max(amounts.of({plain: written})[plain], 0)
         except QuantityError:
             continue
     return found

@@ -50,7 +50,9 @@ class Cluster(World):
         """Submit a job. A zone may be none that a node has; never: one of its pods is not made."""
         spec = {"nodeSelector": {"zone": zone}} if zone else {}
         self.jobs[name] = pods - never, {"cpu": str(cpu), **spec}
-        asked = {"minResources": {"cpu": str(pods * cpu)}, "minTaskMember": {"main": pods}}
+        amounts = {"cpu": str(pods * cpu), "pods": str(pods)}
+        again = {"requests.cpu": amounts["cpu"], "count/pods": amounts["pods"]}  # as quotas spell it
+        asked = {"minResources": {**amounts, **again}, "minTaskMember": {"main": pods}}
         urgency = {"priorityClassName": "high"} if high else {}
         created = timestamp(self.now)
         self.put(group(name, pods, queue=where, phase="Pending", created=created, **asked, **urgency))
