@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.controller.pods import Priorities, owner_of, priority_of
 from kube import amounts
 from kube.intake_times import JOB_MADE
+from kube.kept_room import RELEASED
 from kube.usage import ESTIMATE_ANNOTATION
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def pod_group(job: JobFact, whole: Object, priorities: Priorities) -> Object:
         metadata["labels"] = whole["metadata"]["labels"]
     notes = {JOB_MADE: whole["metadata"].get("creationTimestamp")}
     notes[ESTIMATE_ANNOTATION] = whole["spec"].get("runningEstimate")
-    annotations = whole["metadata"].get("annotations") or {}
+    # That room was given back is said of one pod group, not of those that the job gets later.
+    written = whole["metadata"].get("annotations") or {}
+    annotations = {name: said for name, said in written.items() if name != RELEASED}
     metadata["annotations"] = {**annotations, **{name: said for name, said in notes.items() if said}}
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",

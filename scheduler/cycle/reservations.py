@@ -9,7 +9,8 @@ what others leave there is not given out again, and its queue is charged with it
 * with the action backfill, groups that will have ended when it is expected to start, by their own estimate, and groups that it may
   preempt then (`scheduler.cycle.backfill`).
 
-The group may start anywhere as soon as it fits. There is one reservation a queue, as its order says who comes next there, and
+The group may start anywhere as soon as it fits. Who may change it may give its room back (`kube.kept_room.RELEASED`); then it waits as
+long again before it gets any. There is one reservation a queue, as its order says who comes next there, and
 there are MOST altogether. So what stays idle although somebody wants it is less than the minima of so many groups. Where what runs
 does not end, a reservation is given back after a while (HOLDS) for as long, so that others start, and then made again for twice as long:
 so every group that fits starts at last if running jobs end at all, and room is kept in vain for half of the time at most.
@@ -24,10 +25,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kube.kept_room import Reservation
 from scheduler.cycle import fruitless, precedence, reserved
 from scheduler.cycle.departures import Departures, held_on
 from scheduler.cycle.enqueue import is_outside
-from scheduler.cycle.reserved import Reservation
 from scheduler.engine.explain import fits_on_empty_nodes
 from scheduler.engine.gang import Attempt
 from scheduler.engine.overlap import Overlap
@@ -37,8 +38,8 @@ from scheduler.engine.soonest import soonest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from kube.kept_room import Places
     from scheduler.cycle.gang_layout import Layout
-    from scheduler.cycle.reserved import Places
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, Vector
     from scheduler.engine.gang import Gang
@@ -146,7 +147,7 @@ class Reservations:
         """Tell whether a group that is kept out has waited long enough to be let in whatever room there is."""
         if self._wait is None or group.queue in self._queues:
             return False
-        due = group.created + self._wait
+        due = self._patience(group) + self._wait
         if due > self._now:
             self.wakes.append(due)
             return False
@@ -310,12 +311,13 @@ class Reservations:
 
     @cached_property
     def _still_waiting(self) -> dict[str, Reservation]:
-        """Return the reservations that were made before, but for those of groups that are nominated or wait no more."""
+        """Return the reservations that were made before, but for those given back, and of groups that are nominated or wait no more."""
         found = {}
         for key in sorted(self._snapshot.reserved):
             group = self._snapshot.groups[key]
             is_short = key in self._snapshot.waiting and not (0 < group.min_member <= group.ready())
-            if is_short and key not in self._snapshot.nominated and not is_outside(group):
+            goes_on = is_short and key not in self._snapshot.nominated and not is_outside(group)
+            if goes_on and not group.has_released(self._snapshot.reserved[key]):
                 found[key] = self._snapshot.reserved[key]
         return found
 
@@ -365,7 +367,12 @@ class Reservations:
 
     def _stand(self, group: Group, layout: Layout, reservation: Reservation) -> None:
         """Charge the room of a group."""
-        self.kept[group.key] = reservation
+        requests = (some.shape.request.items() for some in layout.pod_sets)
+        asked = tuple(
+            tuple(sorted((name, amount) for name, amount in each if amount and name != "pods"))
+            for each in requests
+        )
+        self.kept[group.key] = replace(reservation, requests=asked)
         amounts: dict[int, np.ndarray] = {}
         for some, there in zip(layout.pod_sets, reservation.places, strict=False):
             vector = self._snapshot.nodes.vector(some.shape)
@@ -439,8 +446,12 @@ class Reservations:
     @cached_property
     def _queues(self) -> set[str]:
         """The queues that have a reservation."""
-        known = (self._snapshot.groups[key] for key in self._snapshot.reserved)
-        return {group.queue for group in known if group.key in self._snapshot.waiting}
+        known = ((self._snapshot.groups[key], each) for key, each in self._snapshot.reserved.items())
+        return {
+            group.queue
+            for group, each in known
+            if group.key in self._snapshot.waiting and not group.has_released(each)
+        }
 
     def _is_open(self, group: Group) -> bool:
         """Tell whether there may be one more reservation in the queue of a group, and again for the group."""
@@ -453,9 +464,13 @@ class Reservations:
         return True
 
     def _since(self, group: Group) -> int:
-        """Return since when a group waits for nodes: since its first waiting pod is there, or itself."""
+        """Return since when a group waits for nodes: since its first waiting pod is there, or itself, or its room was given back."""
         layout = self._snapshot.layout_of(group)
-        return max(group.created, layout.pod_sets[0].pods[0].created)
+        return max(self._patience(group), layout.pod_sets[0].pods[0].created)
+
+    def _patience(self, group: Group) -> int:
+        """Return since when a group has waited without giving back room; not later than now."""
+        return max(group.created, min(group.released, self._now))
 
     def _choose(self, group: Group) -> tuple[Places, int | None] | None:
         """Return where a group will fit soonest, and when, if that is known; None where it would not fit if all had ended."""

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
 
+    from kube.kept_room import Reservation
     from scheduler.cycle.decisions import Adoption, Decisions
-    from scheduler.cycle.reserved import Reservation
     from scheduler.engine.cause import Cause
     from scheduler.snapshot.records import Group, Pod
 
@@ -161,7 +161,8 @@ class Writer:
         if kept is not None:
             new = reserved.written(kept, self._now)
         elif known is not None:
-            new = reserved.ended(known, self._now, in_vain=outcome.in_vain)
+            released = group.has_released(known)
+            new = reserved.ended(known, self._now, in_vain=outcome.in_vain, released=released)
         conditions = decision.status.get("conditions") or msgspec.to_builtins(group.conditions)
         others = [each for each in conditions if each["type"] != reserved.TYPE]
         decision.status["conditions"] = [*others, msgspec.to_builtins(new)]

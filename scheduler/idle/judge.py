@@ -39,7 +39,7 @@ OF_VICTIMS = "WaitingForVictims"
 NOT_LET_IN = ("", "Pending")
 REQUESTS = "requests."
 OF_QUOTAS = (REQUESTS, "limits.", "count/")
-PLACES = re.compile(r"Kept for \S+ at most.*; on (?P<places>.+)")
+PLACES = re.compile(r"Kept for \S+ at most.*; on (?P<places>.+?)(; each .+)?")
 
 
 class Asked(NamedTuple):

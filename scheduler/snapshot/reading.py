@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Raw, field
 
-from kube import evictions, intake_times, usage
+from kube import evictions, intake_times, kept_room, usage
 from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
@@ -136,7 +136,7 @@ class GroupAnnotations(Preemptable):
     """What a pod group says of itself (reference/volcano-scheduler §1.4).
 
     Whether it may be evicted, and when it was first; how long it may wait (sla, under both names), how many of its pods must stay,
-    how long it runs, where it is, and which of its tasks are to be on one node.
+    how long it runs, when room that was kept for it was given back, where it is, and which of its tasks are to be on one node.
     """
 
     waits: str = field(default="", name="volcano.sh/sla-waiting-time")
@@ -146,6 +146,7 @@ class GroupAnnotations(Preemptable):
     estimate: str = field(default="", name=usage.ESTIMATE_ANNOTATION)
     job_made: str = field(default="", name=intake_times.JOB_MADE)
     first_evicted: str = field(default="", name=evictions.FIRST_EVICTED)
+    released: str = field(default="", name=kept_room.RELEASED)
     hyper_node: str = field(default="", name=ALLOCATED)
     near: str = field(default="", name=AFFINITY)
     apart: str = field(default="", name=ANTI_AFFINITY)

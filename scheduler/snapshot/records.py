@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, auto
 from typing import TYPE_CHECKING
 
-from kube import intake_times, task_topology
+from kube import intake_times, kept_room, task_topology
 from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
 from kube.usage import DEFAULT_QUEUE
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from kube.amounts import Amounts
+    from kube.kept_room import Reservation
     from kube.meta import OwnerReference
     from kube.task_topology import TaskTopology
     from scheduler.snapshot.demands import Demands
@@ -210,6 +211,20 @@ class Group:
         """Since when pods of it have been evicted for others, in ms; None where none was."""
         notes = self.view.metadata.annotations if self.view else None
         return intake_times.moment(notes.first_evicted) if notes else None
+
+    @property
+    def released(self) -> int:
+        """When somebody gave back room that was kept for it, in ms; 0 where nobody did."""
+        return kept_room.released_at(self._released)
+
+    @property
+    def _released(self) -> str:
+        notes = self.view.metadata.annotations if self.view else None
+        return notes.released if notes else ""
+
+    def has_released(self, reservation: Reservation) -> bool:
+        """Tell whether somebody gave back what a reservation keeps."""
+        return kept_room.is_released(reservation, self._released)
 
     @property
     def conditions(self) -> Sequence[GroupCondition]:

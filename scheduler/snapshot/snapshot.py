@@ -36,11 +36,11 @@ from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskSta
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from kube.kept_room import Reservation
     from kube.topology import HyperNode
     from scheduler.cycle.evictable import Evictable
     from scheduler.cycle.fruitless import Fruitless
     from scheduler.cycle.gang_layout import Layout
-    from scheduler.cycle.reserved import Reservation
     from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.snapshot.budgets import Budget
     from scheduler.snapshot.nodes import PodShape

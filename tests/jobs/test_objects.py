@@ -9,6 +9,7 @@ from cluster.writes import Create
 from jobs.controller import facts, plan, pod_group
 from jobs.controller.plan import Known, World
 from kube.intake_times import JOB_MADE
+from kube.kept_room import RELEASED
 from kube.resources import POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 
@@ -262,7 +263,7 @@ def test_the_pod_group_has_the_name_and_uid_of_its_job_and_its_labels():
 @pytest.mark.shows("1.1/runningEstimate")
 def test_the_group_says_how_long_the_job_will_run():
     written = job(runningEstimate="1h30m")
-    written["metadata"]["annotations"] = {"a": "b"}
+    written["metadata"]["annotations"] = {"a": "b", RELEASED: "said of a group, and not of the next one"}
     (group,) = made(written, POD_GROUPS).values()
     assert group["metadata"]["annotations"] == {
         "a": "b",

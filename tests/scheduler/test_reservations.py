@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kube.meta import timestamp
+from kube.kept_room import RELEASED, Reservation
+from kube.meta import now_text, timestamp
 from kube.resources import DISRUPTION_BUDGETS, NODES, POD_GROUPS, PODS
 from kube.usage import ESTIMATE_ANNOTATION
 from scheduler.cycle import reserved
-from scheduler.cycle.reserved import GivenBack, Reservation
+from scheduler.cycle.reserved import GivenBack
 from scheduler.engine.message import people
 from scheduler.policy.arguments import LONGEST_MS
 
@@ -418,7 +422,7 @@ def test_where_a_node_is_lost_room_is_chosen_anew(lost):
     else:
         some.put(node("n0", pods=99, unschedulable=True))
     some.cycle(seconds=1)
-    assert kept(some) == Reservation(START, 12 * WAIT * 1000, None, ((("n1", 1),),))
+    assert kept(some) == Reservation(START, 12 * WAIT * 1000, None, ((("n1", 1),),), ((("cpu", 4000),),))
 
 
 def test_a_gang_that_changed_has_room_chosen_anew():
@@ -463,6 +467,77 @@ def test_never_is_never():
     assert some.where()["small-0"] == "n0"
 
 
+# Given back by hand
+
+
+def release(world, name="big", at=None):
+    """Give back what is kept for a group, as people do."""
+    made = copy.deepcopy(world.get(POD_GROUPS, name))
+    made["metadata"].setdefault("annotations", {})[RELEASED] = now_text(world.now) if at is None else at
+    world.put((POD_GROUPS, made))
+
+
+def test_room_that_is_given_back_goes_to_others_at_once_and_is_kept_again_after_the_wait():
+    some = world(running("a", "n0", pods=4), job("big", "4", ago=WAIT), cpus=(4,))
+    some.cycle()
+    some.put(*job("small"))
+    some.remove(PODS, "a-0")
+    some.cycle(seconds=1)
+    assert (kept(some).made, some.where().get("small-0")) == (START, None)
+    some.now += 1000
+    release(some)
+    released = some.now
+    some.cycle()
+    assert some.where()["small-0"] == "n0"
+    assert (kept(some), some.condition("big", reserved.TYPE)["reason"]) == (None, reserved.RELEASED)
+    assert reason(some, "big") == "NotEnoughResources"
+    while kept(some) is None:
+        some.now = some.cycle().wake
+    assert kept(some).made == released + WAIT * 1000
+    assert kept(some).hold == 12 * WAIT * 1000
+
+
+def test_room_that_is_given_back_may_be_kept_for_the_next_one_of_the_queue():
+    some = world(FULL, job("big", "4", ago=WAIT + 1), job("next", "4", ago=WAIT))
+    some.cycle()
+    assert (kept(some) is None, kept(some, "next")) == (False, None)
+    some.now += 1000
+    release(some)
+    some.cycle()
+    assert (kept(some), kept(some, "next").made) == (None, some.now)
+
+
+@pytest.mark.parametrize(
+    ("at", "is_kept"),
+    [
+        pytest.param(timestamp(START - 1000), True, id="before it was kept"),
+        pytest.param(timestamp(START), False, id="in the second in which it was kept"),
+        pytest.param("9999-01-01T00:00:00Z", False, id="some day"),
+        pytest.param("now", True, id="no time"),
+        pytest.param("", True, id="nothing"),
+    ],
+)
+def test_what_is_kept_later_is_not_given_back(at, is_kept):
+    some = world(FULL, job("big", "4", ago=2 * WAIT))
+    some.cycle()
+    release(some, at=at)
+    some.cycle(seconds=1)
+    some.cycle(seconds=1)
+    assert (kept(some) is not None) == is_kept
+
+
+def test_who_starts_as_it_gives_back_its_room_has_started():
+    some = world(running("a", "n0", pods=4), job("big", "4", ago=WAIT), cpus=(4,))
+    some.cycle()
+    for number in range(4):
+        some.remove(PODS, f"a-{number}")
+    some.now += 1000
+    release(some)
+    some.cycle()
+    assert some.where()["big-0"] == "n0"
+    assert kept(some) is None
+
+
 # At the entry
 
 
@@ -502,6 +577,26 @@ def test_who_was_let_in_and_whose_pods_do_not_come_is_no_longer_waited_for():
     assert (kept(some), some.status("more")["phase"]) == (None, "Inqueue")
 
 
+def test_a_place_in_line_that_is_given_back_goes_to_the_next():
+    some = world(FULL, asking("big", "4", ago=WAIT + 1), asking("more", "4", ago=WAIT))
+    some.cycle()
+    assert [some.status(name)["phase"] for name in ("big", "more")] == ["Inqueue", "Pending"]
+    some.now += 1000
+    release(some)
+    some.cycle()
+    assert (kept(some), some.status("more")["phase"]) == (None, "Inqueue")
+    assert kept(some, "more").made == some.now
+
+
+def test_who_gave_back_its_place_before_it_had_one_waits_from_then_on():
+    kind, made = asking("big", "4", ago=9 * WAIT)[0]
+    made["metadata"]["annotations"] = {RELEASED: timestamp(START - 1000)}
+    some = world(FULL, [(kind, made)])
+    while kept(some) is None:
+        some.now = some.cycle().wake
+    assert kept(some).made == START + (WAIT - 1) * 1000
+
+
 # What stands in the status
 
 some_places = st.lists(
@@ -509,10 +604,20 @@ some_places = st.lists(
     max_size=3,
 ).map(tuple)  # fmt: skip
 some_times = st.integers(0, 4_000_000_000_000)
+some_amounts = st.dictionaries(
+    st.sampled_from(("cpu", "memory", "nvidia.com/gpu")), st.integers(1, 10**12), max_size=3
+)
+some_requests = st.lists(some_amounts.map(lambda each: tuple(sorted(each.items()))), max_size=3).map(tuple)
 
 
-@given(st.builds(Reservation, some_times, st.integers(1, 10**12), st.none() | some_times, some_places))
+@given(
+    st.builds(
+        Reservation, some_times, st.integers(1, 10**12), st.none() | some_times, some_places, some_requests
+    )
+)
 def test_what_is_written_is_read(reservation):
+    if not any(reservation.requests):
+        reservation = dataclasses.replace(reservation, requests=())
     again = reserved.reservation_of([reserved.written(reservation, START)])
     if any(reservation.places):
         assert again == reservation
@@ -523,6 +628,19 @@ def test_what_is_written_is_read(reservation):
             reservation.expected,
         )
         assert not any(again.places)
+
+
+def test_how_much_each_pod_asks_for_is_written_where_it_was_not():
+    """As an earlier version wrote it."""
+    some = world(FULL, job("big", "500m", pods=2, ago=WAIT))
+    some.cycle()
+    made = copy.deepcopy(some.get(POD_GROUPS, "big"))
+    (condition,) = (each for each in made["status"]["conditions"] if each["type"] == reserved.TYPE)
+    assert condition["message"] == "Kept for 1h0m0s at most; on n0: 2; each cpu: 500m"
+    condition["message"] = condition["message"].partition("; each")[0]
+    some.put((POD_GROUPS, made))
+    some.cycle()
+    assert some.condition("big", reserved.TYPE)["message"].endswith("; on n0: 2; each cpu: 500m")
 
 
 @given(st.text(max_size=80))

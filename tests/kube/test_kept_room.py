@@ -1,0 +1,83 @@
+"""Room that is kept for a pod group, read from the stored group."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kube import kept_room
+from kube.kept_room import KeptRoom, Reservation
+from kube.meta import now_text
+
+MADE = 1_767_225_600_000
+UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
+PLACES = ((("n1", 2), ("n2", 4)), (), (("n2", 1),))
+REQUESTS = ((("cpu", 2000), ("memory", 4 << 30)), (), (("cpu", 500), ("nvidia.com/gpu", 1)))
+KEPT = Reservation(MADE, 3_600_000, MADE + 600_000, PLACES, REQUESTS)
+TEXT = (
+    "Kept for 1h0m0s at most; expected at 2026-01-01T00:10:00.000000Z; on n1: 2, n2: 4 / - / n2: 1; "
+    "each cpu: 2, memory: 4Gi / - / cpu: 500m, nvidia.com/gpu: 1"
+)
+
+
+def group(message=TEXT, *, status="True", annotations=None, queue="q", since=MADE):
+    condition = {
+        "type": "Reserved", "status": status, "message": message, "reason": "RoomKept", "lastTransitionTime": now_text(since)
+    }  # fmt: skip
+    metadata = {"namespace": "ns", "name": f"train-{UID}", "uid": "u", "annotations": annotations}
+    conditions = [{"type": "Unschedulable", "status": "True"}, condition]
+    return {"metadata": metadata, "spec": {"queue": queue}, "status": {"conditions": conditions}}
+
+
+def read(made):
+    return kept_room.kept_for("ns", f"train-{UID}", json.dumps(made).encode())
+
+
+def test_what_is_kept_is_read_from_the_group_that_it_is_kept_for():
+    found = read(group(annotations={"ui.volcano.sh/created-by": "alice"}))
+    assert found == KeptRoom("ns", f"train-{UID}", "u", "q", "train", "alice", KEPT)
+    assert kept_room.message(KEPT) == TEXT
+
+
+def test_how_much_that_is_on_each_node_and_in_all():
+    found = read(group())
+    assert found.on_nodes() == {
+        "n1": {"cpu": 4000, "memory": 8 << 30, "pods": 2},
+        "n2": {"cpu": 8500, "memory": 16 << 30, "nvidia.com/gpu": 1, "pods": 5},
+    }
+    assert found.total() == {"cpu": 12_500, "memory": 24 << 30, "nvidia.com/gpu": 1, "pods": 7}
+
+
+@pytest.mark.parametrize(
+    ("message", "on_nodes"),
+    [
+        pytest.param("Kept for 5m0s at most", {}, id="a place in line"),
+        pytest.param("Kept for 5m0s at most; on n1: 2", {"n1": {"pods": 2}}, id="by a version that did not write how much"),
+        pytest.param("Kept for 5m0s at most; on n1: 2 / n1: 1; each cpu: 1", {"n1": {"cpu": 2000, "pods": 3}}, id="of some tasks alone"),
+    ],
+)  # fmt: skip
+def test_what_is_not_said_is_not_made_up(message, on_nodes):
+    assert read(group(message)).on_nodes() == on_nodes
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(group(status="False"), id="that is over"),
+        pytest.param(group("Given back after 1h0m0s"), id="other words"),
+        pytest.param(group("Kept for 5m0s at most; on n1: many"), id="no number of pods"),
+        pytest.param(group("Kept for 5m0s at most; on n1: 2; each cpu: much"), id="no amount"),
+        pytest.param(group("Kept for 5m0s at most; on n1: 2; each cpu"), id="half an amount"),
+        pytest.param({**group(), "status": {"conditions": "Reserved"}}, id="no conditions"),
+        pytest.param({**group(), "status": {}}, id="nothing"),
+        pytest.param(group(annotations={kept_room.RELEASED: now_text(MADE)}), id="given back"),
+    ],
+)
+def test_nothing_is_kept_where_nothing_can_be_read(made):
+    assert read(made) is None
+
+
+def test_what_is_kept_after_other_room_was_given_back_is_kept():
+    released = {kept_room.RELEASED: now_text(MADE - 1)}
+    assert read(group(annotations=released)).reservation == KEPT
