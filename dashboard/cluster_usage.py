@@ -13,7 +13,7 @@ from cluster.rules.simulation import SIMULATED
 from cluster.runtime.picture import Kept
 from cluster.store import store
 from dashboard.live import Watch
-from kube import amounts, resources
+from kube import amounts, kept_room, resources
 from kube.kinds.core import Node
 from kube.kinds.pod import UNENDED
 from kube.kinds.scheduling import Queue
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Change, Stored
     from kube.amounts import Amounts
+    from kube.kept_room import KeptRoom
     from kube.kinds.fields import Quantities
     from kube.usage import Holder
 
@@ -68,6 +69,7 @@ class Picture:
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     queues: dict[str, QueueFacts] = field(default_factory=dict)
     _usage: Usage = field(default_factory=Usage)
+    _rooms: dict[str, KeptRoom] = field(default_factory=dict)
 
     @property
     def on_node(self) -> dict[str, Amounts]:
@@ -78,6 +80,10 @@ class Picture:
     def in_queue(self) -> dict[str, Amounts]:
         """What the pods of each queue take, without those of the queues below it."""
         return self._usage.in_queue
+
+    def kept(self) -> list[KeptRoom]:
+        """What room is kept for whom, in the order in which that was begun."""
+        return sorted(self._rooms.values(), key=lambda room: (room.reservation.made, room.group))
 
     def capacity(self) -> Amounts:
         """What all nodes that are ready have."""
@@ -168,6 +174,11 @@ class Picture:
 
     def _take_group(self, stored: Stored | Change, gone: bool) -> None:
         self._usage.put_group(stored.key, None if gone else group_use(stored.body))
+        room = None if gone else kept_room.kept_for(stored.namespace, stored.name, stored.body)
+        if room is not None:
+            self._rooms[stored.key] = room
+        else:
+            self._rooms.pop(stored.key, None)
 
     def _take_namespace(self, stored: Stored | Change, gone: bool) -> None:
         self._usage.put_namespace(stored.name, "" if gone else namespace_queue(stored.body))

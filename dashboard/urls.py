@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from cluster.api import backend
-from dashboard.pages import connect, machines, people, views
+from dashboard.pages import connect, machines, people, releasing, views
 
 app_name = "dashboard"
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("nodes/", views.show_nodes, name="nodes"),
     path("network/", views.show_hyper_nodes, name="hypernodes"),
     path("nodes/<str:name>/", views.show_node, name="node"),
+    path("room/<str:namespace>/<str:name>/release/", releasing.release, name="release-room"),
     path("events/", views.show_events, name="events"),
     path("audit/", views.show_audit, name="audit"),
     path("theme/", views.choose_theme, name="theme"),

@@ -10,7 +10,7 @@ from cluster import access
 from cluster.api import backend
 from cluster.runtime import registry
 from cluster.store import store
-from dashboard import cluster_usage, live
+from dashboard import cluster_usage, kept_room, live
 from dashboard.cluster_usage import ROOT
 from dashboard.pages import events
 from dashboard.parts import bulk, paging, phases, sight, usage_bar
@@ -20,7 +20,7 @@ from dashboard.queue_room import WAITING, jobs_by_queue
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
-from kube.resources import JOBS, PODS, QUEUES
+from kube.resources import JOBS, NODES, PODS, QUEUES
 from queues import holders_panel, share_bars, share_table, states, waiting_panel
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
             children = shown.children("" if name == ROOT else name)
             below = [queue.name for queue in shown.below(name)]
             left = states.what_is_left(shown.groups_in(name), shown.loose_in(name))
+            rooms = [room for room in shown.kept() if name == ROOT or room.queue in (name, *below)]
             holders = holders_panel.of_queue(shown.holders(name), access.namespaces(actor, PODS))
     spec = facts.queue.spec
     share = line.share if name != ROOT else None
@@ -230,6 +231,8 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "below": below,
         "left": left,
         "holders": holders,
+        "kept": kept_room.rows(actor, rooms, visible),
+        "sees_cluster": access.allowed(actor, "list", NODES, ""),
         "uses": usage_bar.table(line.used, line.limits),
         "share": share,
         "share_rows": share_table.rows(share, pending, line.limits) if share else [],
@@ -255,7 +258,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
     }
     made: dict[str, str] = {
         f"queue-{part}": render_to_string(f"queues/_{part}.html", context)
-        for part in ("actions", "head", "use", "share", "line", "holders")
+        for part in ("actions", "head", "use", "share", "room", "line", "holders")
     }
     return facts.uid, made
 

@@ -14,7 +14,7 @@ from cluster.api import backend
 from cluster.rules import node_engines
 from cluster.rules.simulation import WISH
 from cluster.store import store
-from dashboard import cluster_usage, live
+from dashboard import cluster_usage, kept_room, live
 from dashboard.live import Parts, Watch
 from dashboard.pages import events, node_devices
 from dashboard.parts import paging, phases, svg, usage_bar
@@ -23,7 +23,7 @@ from dashboard.parts.table import Column, Spec, Table
 from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.core import Pod
-from kube.resources import EVENTS, JOBS, NODES, PODS
+from kube.resources import EVENTS, JOBS, NODES, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,7 +209,8 @@ def row_html(
 def node_topic(request: TopicRequest) -> Parts:
     """State, facts and use of one node."""
     name = request.params.get("name", "")
-    return Parts(node_parts(request.actor, name)[1], watches=[Watch(NODES.id, "", name), Watch(PODS.id)])
+    watches = [Watch(NODES.id, "", name), Watch(PODS.id), Watch(POD_GROUPS.id)]
+    return Parts(node_parts(request.actor, name)[1], watches=watches)
 
 
 def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
@@ -219,7 +220,11 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         facts = shown.nodes.get(name)
         if facts is None:
             raise NotFound.of(NODES.id, name)
-        uses = usage_bar.table(shown.on_node.get(name, {}), facts.allocatable)
+        rooms = [room for room in shown.kept() if name in room.on_nodes()]
+        kept: Amounts = {}
+        for room in rooms:
+            kept = amounts.add(kept, room.on_nodes()[name])
+        uses = usage_bar.table(shown.on_node.get(name, {}), facts.allocatable, kept)
     conditions = sorted(facts.node.status.conditions, key=lambda each: (each.type != "Ready", each.type))
     devices, measured = node_devices.rows(actor, facts.node)
     context = {
@@ -227,6 +232,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "node": facts.node,
         "engine": node_engines.of(facts.node.metadata.name, facts.node.metadata.annotations),
         "uses": uses,
+        "kept": kept_room.rows(actor, rooms, access.namespaces(actor, JOBS), node=name),
         "conditions": conditions,
         "wish": WISH,
         "devices": devices,
@@ -234,6 +240,7 @@ def node_parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "joined": None if facts.simulated else joining.since(name),
     }
     made: dict[str, str] = {
+        "node-room": render_to_string("dashboard/_node_room.html", context),
         "node-head": render_to_string("dashboard/_node_head.html", context),
         "node-use": render_to_string("dashboard/_node_use.html", context),
     }

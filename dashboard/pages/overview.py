@@ -11,7 +11,7 @@ from cluster import access, clock
 from cluster.api import backend
 from cluster.runtime import idle_room
 from cluster.store import store
-from dashboard import cluster_usage, live
+from dashboard import cluster_usage, kept_room, live
 from dashboard.live import Parts
 from dashboard.pages import events, offers
 from dashboard.pages import nodes as nodes_page
@@ -123,6 +123,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
         kept = _kept(chosen)
+        rooms = [room for room in shown.kept() if namespace in ("", room.namespace)]
         idle = _passed_over(chosen)
         patient = [each for each in waiting if each.uid not in {*kept, *idle, *(job.uid for job in hopeless)}]
         troubles = [
@@ -144,6 +145,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
             "sees_queues": access.allowed(actor, "list", QUEUES, ""),
             "sight": sight.of(visible),
             "is_mirror": backend.is_mirror,
+            "kept": kept_room.rows(actor, rooms, visible),
             "offers": offers.current() if not counts and may_submit(actor, namespace) else [],
             "waiting": counts.get("Pending", 0),
             "failed": sum(counts.get(word, 0) for word in FAILED),
@@ -151,7 +153,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         }
     parts = {
         f"overview-{part}": render_to_string(f"dashboard/_overview_{part}.html", context)
-        for part in ("start", "attention", "tiles", "jobs", "queues", "nodes")
+        for part in ("start", "attention", "room", "tiles", "jobs", "queues", "nodes")
     }
     watches = [
         *events.watches(JOBS.id, namespace, visible),

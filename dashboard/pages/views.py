@@ -69,7 +69,7 @@ def show_node(request: HttpRequest, name: str) -> HttpResponse:
         happened = nodes.events_about(actor, uid)
     context = {
         "name": name,
-        "parts": "".join(parts.values()),
+        "parts": parts,
         "topic": address("dashboard:node", {"name": name}),
         "node_revision": revision,
         "events": happened,

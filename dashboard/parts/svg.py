@@ -36,8 +36,8 @@ def _svg(css: str, label: str, body: str, box: str = "") -> SafeString:
     )
 
 
-def bar(used: float, capacity: float, label: str) -> SafeString:
-    """Draw used of capacity; amber from 85 % on, red when it is more than there is.
+def bar(used: float, capacity: float, label: str, *, kept: float = 0) -> SafeString:
+    """Draw used of capacity; amber from 85 % on, red when it is more than there is; pale beside it what is kept for others.
 
     A capacity of nought or less means that no limit is known: the bar is empty
     and only the label speaks.
@@ -45,6 +45,8 @@ def bar(used: float, capacity: float, label: str) -> SafeString:
     share = _percent(used, capacity)
     level = "over" if used > capacity > 0 else "high" if share >= 85 else "normal"
     body = f'<rect class="bar-track" width="100%" height="100%" rx="3"/><rect class="bar-fill" data-level="{level}" width="{share:g}%" height="100%" rx="3"/>'
+    if beside := _percent(min(kept, capacity - used), capacity):
+        body += f'<rect class="bar-kept" x="{share:g}%" width="{beside:g}%" height="100%"/>'
     return _svg("bar", label, body)
 
 

@@ -41,13 +41,20 @@ class Use(NamedTuple):
         return self.text.partition(" ")[2]
 
 
-def of(resource: str, used: int, capacity: int) -> Use:
-    """Return the use of one resource; a capacity of nought means that there is no limit."""
+def of(resource: str, used: int, capacity: int, kept: int = 0) -> Use:
+    """Return the use of one resource; a capacity of nought means that there is no limit.
+
+    kept is how much is kept for others: what of it is free is told apart from what is idle.
+    """
     text = plain(resource, used)
     if capacity > 0:
         text = f"{text} of {plain(resource, capacity)}"
+    idle = min(kept, max(capacity - used, 0))
+    if idle > 0:
+        text = f"{text}, {plain(resource, idle)} of the rest kept"
     title = TITLES.get(resource, resource)
-    return Use(resource, title, used, capacity, text, svg.bar(used, capacity, f"{title}: {text}"))
+    bar = svg.bar(used, capacity, f"{title}: {text}", kept=idle)
+    return Use(resource, title, used, capacity, text, bar)
 
 
 def plain(resource: str, amount: int) -> str:
@@ -55,10 +62,15 @@ def plain(resource: str, amount: int) -> str:
     return amounts.show(resource, amount).rpartition(" ")[0]
 
 
-def table(used: Mapping[str, int], capacity: Mapping[str, int]) -> list[Use]:
-    """Return every resource that is used or limited, the usual ones first."""
+def table(
+    used: Mapping[str, int], capacity: Mapping[str, int], kept: Mapping[str, int] | None = None
+) -> list[Use]:
+    """Return every resource that is used or limited, the usual ones first; kept is how much is kept for others."""
     named = {name for each in (used, capacity) for name, amount in each.items() if amount}
-    return [of(name, used.get(name, 0), capacity.get(name, 0)) for name in in_order(named)]
+    keeping = kept or {}
+    return [
+        of(name, used.get(name, 0), capacity.get(name, 0), keeping.get(name, 0)) for name in in_order(named)
+    ]
 
 
 def in_order(names: Iterable[str]) -> list[str]:

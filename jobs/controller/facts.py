@@ -18,7 +18,7 @@ from jobs.lifecycle.causes import START_ERROR, Failure
 from jobs.lifecycle.phases import FINISHED, phase_of
 from jobs.lifecycle.situation import Task
 from jobs.plugins.table import PLUGINS
-from kube import meta
+from kube import kept_room, meta
 from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action, JobEvent, JobPhase, LifecyclePolicy
 from kube.kinds.core import PodPhase
@@ -496,6 +496,6 @@ def _holding(conditions: list[meta.Condition]) -> meta.Condition | None:
 
     That room is kept for the group is told in words by another one.
     """
-    holding = [each for each in conditions if each.status == "True" and each.type != "Reserved"]
+    holding = [each for each in conditions if each.status == "True" and each.type != kept_room.CONDITION]
     newest = max(holding, key=lambda condition: condition.last_transition_time, default=None)
     return None if newest is None or newest.type == "Scheduled" else newest

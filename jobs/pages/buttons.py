@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.template.loader import render_to_string
 
+from dashboard import kept_room
 from jobs.operations import single
 from jobs.rules import actions, allowed_actions
 
@@ -19,11 +20,13 @@ def html(shown: Detail, actor: Actor) -> str:
     allowed = allowed_actions.allowed(actor, shown.job)
     if shown.deleted:
         allowed = [action for action in allowed if action is actions.CLONE]
+    room = kept_room.of_group(actor, shown.stored_group)
     about = actions.extent([shown.job])
     context = {
         "job": shown.job,
         "stored": shown.stored,
         "deleted": shown.deleted,
+        "room": room if room is not None and room.may_release else None,
         "names": [action.name for action in allowed],
         "confirmed": [
             (action, actions.effect(action, about, single.kept()))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobs.lifecycle import causes
 from jobs.logs.text import of_lines
-from kube import meta, pod_health
+from kube import kept_room, meta, pod_health
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
@@ -383,8 +383,12 @@ class PodGroup(View):
 
     @property
     def holding(self) -> Condition:
-        """The condition that says why the group is not placed; one that says nothing when nothing holds it."""
-        holding = [each for each in self.status.conditions if each.status == "True"]
+        """The condition that says why the group is not placed; one that says nothing when nothing holds it.
+
+        That room is kept for the group is told in words by another one.
+        """
+        standing = (each for each in self.status.conditions if each.status == "True")
+        holding = [each for each in standing if each.type != kept_room.CONDITION]
         newest = max(holding, key=lambda each: each.last_transition_time, default=None)
         return newest if newest is not None and newest.type != "Scheduled" else Condition()
 

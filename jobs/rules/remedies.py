@@ -58,7 +58,7 @@ REASONS: Final[dict[str, Waiting]] = {
     "Reserved": Waiting(
         About.OTHERS,
         "The job has waited long behind smaller ones, so room is kept for it on some nodes until what runs there has ended.",
-        "Nothing; it starts as soon as it fits, there or elsewhere. End what need not run there to have it sooner.",
+        "Nothing; it starts as soon as it fits, there or elsewhere. End what need not run there to have it sooner; who does not want the room any more releases it.",
         is_passing=True,
     ),
     "QuotaExceeded": Waiting(
@@ -129,7 +129,7 @@ REASONS: Final[dict[str, Waiting]] = {
     "RoomKept": Waiting(
         About.OTHERS,
         "The room that it needs is free or getting free, and kept for a job that goes first.",
-        "Wait; a higher priority class puts a job before the other one.",
+        "Wait, or have the owner of the other job or an operator release its room; a higher priority class puts a job before the other one.",
         is_passing=True,
     ),
     "WaitingForVictims": Waiting(

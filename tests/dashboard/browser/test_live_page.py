@@ -12,6 +12,7 @@ from cluster.store import Create, Delete, Patch, store
 from dashboard.live import hub
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES
 from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
+from tests.dashboard.pages.test_kept_room import keep
 from tests.waiting import HANG_S
 
 
@@ -58,6 +59,25 @@ def test_a_change_appears_without_reload(admin, open_tab):
     store.write(Delete(JOBS, "team-a", "train", grace=0))
     expect(tab.locator("#table-rows tr")).to_have_count(1)
     assert tab.errors == []
+
+
+@pytest.mark.usefixtures("cluster")
+def test_room_that_is_kept_appears_without_reload_and_goes_when_it_is_released(admin, open_tab):
+    tab, other = open_tab(admin, "/"), open_tab(admin, "/nodes/one/")
+    live(tab)
+    live(other)
+    expect(tab.locator("#overview-room")).to_be_hidden()
+    expect(other.locator("#node-use")).not_to_contain_text("kept")
+    keep(queue="default", places=((("one", 1), ("two", 2)),))
+    expect(tab.locator("#overview-room")).to_contain_text("3 CPU, 6 GiB memory on one, two")
+    expect(other.locator("#node-room")).to_contain_text("1 CPU, 2 GiB memory")
+    expect(other.locator("#node-use")).to_contain_text("1 of the rest kept")
+    tab.get_by_role("button", name="Release…").click()
+    tab.get_by_role("button", name="Release the room").click()
+    expect(tab.locator("#toasts")).to_contain_text("The room that was kept for big is given back.")
+    expect(tab.locator("#overview-room")).to_be_hidden()
+    expect(other.locator("#node-room")).to_be_hidden()
+    assert tab.errors == other.errors == []
 
 
 @pytest.mark.usefixtures("cluster")

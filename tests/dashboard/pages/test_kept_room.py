@@ -1,0 +1,185 @@
+"""Who keeps room, on overview, queue, node and job, and who may give it back from there."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import clock
+from cluster.api import backend
+from cluster.models import AuditEntry
+from cluster.remote.backend import Remote
+from cluster.remote.in_place import InPlace
+from cluster.store import Patch, store
+from kube import kept_room
+from kube.kept_room import Reservation
+from kube.meta import now_text, parse_time
+from kube.resources import JOBS, POD_GROUPS
+from tests.dashboard.pages.conftest import page, put, reader
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+PLACES = ((("one", 1), ("sim-1", 2)),)
+REQUESTS = ((("cpu", 1000), ("memory", 2 << 30)),)
+PAGES = ("/", "/queues/vision/", "/nodes/one/")
+
+
+def keep(name="big", namespace="team-a", *, queue="vision", creator="sam", places=PLACES, requests=REQUESTS, expected=None):  # fmt: skip
+    """Have a job for which room is kept; return its pod group."""
+    notes = {"ui.volcano.sh/created-by": creator}
+    metadata = {"name": name, "namespace": namespace, "annotations": notes}
+    state = {"phase": "Pending", "message": "It waits."}
+    made = {"metadata": metadata, "spec": {"queue": queue, "minAvailable": 3}, "status": {"state": state}}
+    (job,) = put((JOBS, made))
+    since = clock.milliseconds()
+    said = kept_room.message(Reservation(since, 3_600_000, expected, places, requests))
+    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": job.uid, "controller": True}  # fmt: skip
+    condition = {"type": "Reserved", "status": "True", "reason": "RoomKept", "message": said, "lastTransitionTime": now_text(since)}  # fmt: skip
+    metadata = {"name": f"{name}-{job.uid}", "namespace": namespace, "annotations": notes, "ownerReferences": [owner]}  # fmt: skip
+    status = {"phase": "Inqueue", "conditions": [condition]}
+    (group,) = put((POD_GROUPS, {"metadata": metadata, "spec": {"queue": queue, "minMember": 3}, "status": status}))  # fmt: skip
+    return group
+
+
+def panel(browser, address):
+    part = {"/": "overview-room", "/nodes/one/": "node-room"}.get(address, "queue-room")
+    return page(browser, address).text(id=part)
+
+
+def release_of(group):
+    return f"/room/{group.namespace}/{group.name}/release/"
+
+
+def released(group):
+    annotations = store.get(POD_GROUPS, group.namespace, group.name).object["metadata"]["annotations"]
+    return annotations.get(kept_room.RELEASED)
+
+
+@pytest.mark.parametrize("address", [*PAGES, "/queues/research/", "/queues/default/"])
+def test_nothing_is_said_where_nothing_is_kept(admin, address):
+    assert panel(admin, address) == ""
+
+
+def test_the_overview_says_who_keeps_what_where_and_since_when(admin):
+    keep(expected=clock.milliseconds() + 600_000)
+    shown = panel(admin, "/")
+    assert "team-a / big queue vision 3 CPU, 6 GiB memory on one , sim-1 since" in shown
+    assert "expected to start at" in shown
+
+
+@pytest.mark.parametrize(
+    ("address", "is_said"),
+    [
+        pytest.param("/queues/vision/", True, id="its queue"),
+        pytest.param("/queues/research/", True, id="the queue above"),
+        pytest.param("/queues/root/", True, id="root"),
+        pytest.param("/queues/default/", False, id="another queue"),
+    ],
+)
+def test_a_queue_says_what_is_kept_for_it_and_for_those_below(admin, address, is_said):
+    keep()
+    assert ("3 CPU, 6 GiB memory on one" in panel(admin, address)) == is_said
+
+
+def test_a_node_says_what_is_kept_on_it_and_tells_it_apart_from_what_is_idle(admin):
+    keep()
+    shown = page(admin, "/nodes/one/")
+    assert "team-a / big queue vision 1 CPU, 2 GiB memory since" in shown.text(id="node-room")
+    assert "CPU 6 of 8, 1 of the rest kept" in shown.text(id="node-use")
+    assert "Pods 3 of 110, 1 of the rest kept" in shown.text(id="node-use")
+    keep("more", places=((("one", 5),),))
+    assert "CPU 6 of 8, 2 of the rest kept" in page(admin, "/nodes/one/").text(id="node-use")
+
+
+def test_a_place_in_line_and_what_an_earlier_version_wrote_are_said_as_far_as_they_are_known(admin):
+    keep(places=(), requests=())
+    keep("old", requests=())
+    shown = panel(admin, "/")
+    assert "team-a / big queue vision is first in line" in shown
+    assert "team-a / old queue vision 3 pods on one" in shown
+
+
+def test_of_many_nodes_the_first_are_named(admin):
+    keep(places=(tuple((f"n{number}", 1) for number in range(6)),))
+    assert "6 CPU, 12 GiB memory on n0 , n1 , n2 , n3 and 2 more nodes" in panel(admin, "/")
+
+
+def test_who_may_not_see_a_namespace_is_told_how_much_is_kept_and_not_for_whom(alice):
+    keep("secret", "team-b")
+    for address in ("/", "/queues/vision/"):
+        shown = panel(alice, address)
+        assert (
+            "A job of a namespace that you may not see queue vision 3 CPU, 6 GiB memory on 2 nodes" in shown
+        )
+        assert "secret" not in shown
+    assert panel(alice, "/?namespace=team-a") == ""
+
+
+def test_that_room_is_kept_is_not_told_as_why_a_job_waits_in_the_words_of_its_status(admin):
+    keep()
+    shown = page(admin, "/jobs/team-a/big/").text(id="job-why")
+    assert "It waits." in shown
+    assert "Kept for" not in shown
+
+
+# Releasing
+
+
+@pytest.mark.parametrize(
+    ("role", "name", "may"),
+    [
+        pytest.param("submitter", "sam", True, id="who created the job"),
+        pytest.param("submitter", "somebody", False, id="another submitter"),
+        pytest.param("operator", "olga", True, id="an operator"),
+        pytest.param("administrator", "ada", True, id="an administrator"),
+        pytest.param("viewer", "vera", False, id="a viewer"),
+    ],
+)
+def test_the_button_is_for_whoever_may_change_the_group(role, name, may):
+    group, browser = keep(), reader(name, role, "team-a")
+    for address in (*PAGES, "/jobs/team-a/big/"):
+        assert (release_of(group) in page(browser, address).actions()) == may, address
+    answer = browser.post(release_of(group), {"next": "/queues/vision/"})
+    assert (answer.status_code, answer["Location"]) == (302, "/queues/vision/")
+    assert (released(group) is not None) == may
+    said = "The room that was kept for big is given back." if may else "It takes the role operator in team-a"
+    assert said in page(browser, "/").text(id="toasts")
+
+
+def test_released_room_is_nowhere_any_more_and_that_is_audited(operator):
+    group = keep()
+    before = clock.milliseconds()
+    operator.post(release_of(group), {"uid": group.uid})
+    assert before <= parse_time(released(group)) <= clock.milliseconds()
+    assert [panel(operator, address) for address in PAGES] == ["", "", ""]
+    (entry,) = AuditEntry.objects.filter(resource=POD_GROUPS.id, name=group.name)
+    assert (entry.actor, entry.verb, entry.outcome) == ("olga", "patch", "done")
+
+
+@pytest.mark.parametrize(
+    "uid", [pytest.param("another", id="another group of the name"), pytest.param("", id="none said")]
+)
+def test_only_the_group_that_was_seen_is_meant(operator, uid):
+    group = keep()
+    operator.post(release_of(group), {"uid": uid})
+    assert (released(group) is None) == bool(uid)
+
+
+def test_what_has_ended_meanwhile_is_left_alone(operator):
+    group = keep()
+    store.write(Patch(POD_GROUPS, "team-a", group.name, {"status": {"conditions": []}}, "status"))
+    operator.post(release_of(group), {"uid": group.uid})
+    assert released(group) is None
+    assert "no room is kept for it any more" in page(operator, "/").text(id="toasts")
+
+
+@pytest.mark.parametrize(
+    ("way", "is_offered"),
+    [
+        pytest.param(Remote(), False, id="a cluster whose own scheduler works"),
+        pytest.param(InPlace(), True, id="a cluster on which ours works"),
+    ],
+)
+def test_the_button_stands_where_our_scheduler_works(admin, monkeypatch, way, is_offered):
+    group = keep()
+    monkeypatch.setattr(backend, "runs", way.runs)
+    assert (release_of(group) in page(admin, "/").actions()) == is_offered
