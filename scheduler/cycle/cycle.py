@@ -49,7 +49,13 @@ if TYPE_CHECKING:
     from scheduler.snapshot.snapshot import Snapshot
 
 KEEPABLE = frozenset(
-    (Reason.NOT_ENOUGH_RESOURCES, Reason.QUEUE_LIMIT, Reason.PARENT_LIMIT, Reason.QUEUE_GUARANTEES)
+    (
+        Reason.NOT_ENOUGH_RESOURCES,
+        Reason.QUEUE_LIMIT,
+        Reason.PARENT_LIMIT,
+        Reason.QUEUE_GUARANTEES,
+        Reason.QUEUE_OVER_DESERVED,
+    )
 )
 """Why a gang may be said to wait because of room that is kept for another one."""
 HOPELESS = frozenset(

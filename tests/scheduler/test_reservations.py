@@ -467,6 +467,20 @@ def test_never_is_never():
     assert some.where()["small-0"] == "n0"
 
 
+def test_who_is_above_what_his_queue_deserves_is_told_of_kept_room_as_well():
+    """Of 4 CPU each of the two queues deserves 2; the one that has 3 would fit in the fourth if that were not kept."""
+    some = world(
+        running("a", "n0", pods=4), job("big", "4", ago=WAIT, queue="b"), cpus=(4,), more=(OWN, queue("b"))
+    )
+    some.cycle()
+    assert kept(some) is not None
+    some.put(*job("small"))
+    some.remove(PODS, "a-0")
+    some.cycle(seconds=1)
+    assert (reason(some, "small"), some.where().get("small-0")) == ("RoomKept", None)
+    assert "kept for job group big" in told(some, "small")
+
+
 # Given back by hand
 
 
