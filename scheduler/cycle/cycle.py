@@ -360,7 +360,10 @@ class _Cycle:
             cause = self._explained(self._explainer(), gang, layout)
             if keeping := self._evictions.keepers(gang):
                 cause = msgspec.structs.replace(cause, reason=Reason.ROOM_KEPT, never=False, keeping=keeping)
-            self._causes[key] = cause = self._unless_kept(gang, cause)
+            cause = self._unless_kept(gang, cause)
+            if cause.reason is Reason.NOT_ENOUGH_RESOURCES and not cause.never:
+                cause = msgspec.structs.replace(cause, withholding=self._evictions.withholding(gang))
+            self._causes[key] = cause
         return cause
 
     def _explained(self, placer: Placer, gang: Gang, layout: Layout) -> Cause:

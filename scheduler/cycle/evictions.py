@@ -142,6 +142,21 @@ class Evictions:
         """Return what protects pods that would be evicted for a group otherwise, and how many, those that are most first."""
         return tuple(sorted(self._protected.get(key, {}).items(), key=lambda each: (-each[1], each[0])))
 
+    def withholding(self, gang: Gang) -> tuple[str, ...]:
+        """Return the queues that have more than they deserve of what is owed to a gang, and need not give it back: `reclaimable: false`."""
+        queues = self._snapshot.queues
+        unwilling = {
+            name: account
+            for name, account in self._accounts.items()
+            if name in queues and not queues[name].reclaimable and not account.below
+        }
+        if not unwilling or Action.RECLAIM not in self._snapshot.policy.actions:
+            return ()
+        reclaim = self._owed(gang)
+        if not reclaim:
+            return ()
+        return tuple(sorted(name for name, account in unwilling.items() if reclaim.may_have_to_give(account)))
+
     def is_news(self, key: str) -> bool:
         """Tell whether a group is nominated by this cycle, or ceases to be."""
         cause = self._waiting.get(key)
@@ -285,11 +300,7 @@ class Evictions:
         Queues that share most with its own come first, then those of lower priority, then those that have most of what they deserve;
         of equal ones the groups of lower priority.
         """
-        if gang.account is None:
-            return None
-        free = self._cluster.free[self._open_nodes(gang)]
-        idle = np.maximum(free, 0).sum(axis=0).tolist()
-        reclaim = Reclaim(gang.account, self._cluster.asked(gang), self._pods, idle)
+        reclaim = self._owed(gang)
         if not reclaim:
             return None
         queues = self._snapshot.queues
@@ -306,6 +317,14 @@ class Evictions:
             if other.queue in ranks
         )
         return Source(others, reclaim.yields)
+
+    def _owed(self, gang: Gang) -> Reclaim | None:
+        """Return what others owe to a gang's queue; None without one."""
+        if gang.account is None:
+            return None
+        free = self._cluster.free[self._open_nodes(gang)]
+        idle = np.maximum(free, 0).sum(axis=0).tolist()
+        return Reclaim(gang.account, self._cluster.asked(gang), self._pods, idle)
 
     def _holding(self) -> Iterator[Group]:
         """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.

@@ -159,7 +159,8 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     whose pods were asked to end now so that the gang has room, each with how many. protected are what keeps
     pods from being evicted for it, in words, each with how many. queue deserves `deserved` of the resource and
     would use `used` with the gang, where that is why nothing is taken back from others for it. keeping are the groups that go first and for
-    which the room is kept that the gang would need. since, expected (ms) and places are those of a reservation, that of the gang or that in
+    which the room is kept that the gang would need. withholding are queues that have more than they deserve of what is missing, and of which
+    nothing is taken back. since, expected (ms) and places are those of a reservation, that of the gang or that in
     its way: since when room is kept, when it is to start, on which nodes. spared is the device for which some of the resource is kept,
     without which some node would have enough.
     """
@@ -189,6 +190,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     arrangement: Arrangement | None = None
     victims: tuple[tuple[str, int], ...] = ()
     protected: tuple[tuple[str, int], ...] = ()
+    withholding: tuple[str, ...] = ()
     since: int = 0
     expected: int | None = None
     places: tuple[str, ...] = ()

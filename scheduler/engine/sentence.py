@@ -35,7 +35,7 @@ def sentence(cause: Cause) -> str:
         told += f" Other nodes are too busy: {busy}."
     if cause.reason in _NAMING_TAINTS and (lent := _of_kind(cause, ExclusionKind.REVOCABLE)):
         told += f" Of other nodes {lent}."
-    return told + _protected(cause)
+    return told + _withholding(cause) + _protected(cause)
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -315,6 +315,19 @@ def _reserved(cause: Cause) -> str:
 def clock(time: int) -> str:
     """Return a moment (ms) for people: `2026-01-01 12:40:00 UTC`."""
     return f"{moment_of(time):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _withholding(cause: Cause) -> str:
+    """Return who has too much and need not give it back: ` Queue batch has more than it deserves, and gives nothing back (reclaimable: false).`."""
+    if not cause.withholding:
+        return ""
+    named = [*cause.withholding[:_NAMED_GROUPS]]
+    if more := len(cause.withholding) - len(named):
+        named.append(f"{more} more")
+    if len(named) == 1:
+        return f" Queue {named[0]} has more than it deserves, and gives nothing back (reclaimable: false)."
+    listed = f"{', '.join(named[:-1])} and {named[-1]}"
+    return f" Queues {listed} have more than they deserve, and give nothing back (reclaimable: false)."
 
 
 def _protected(cause: Cause) -> str:

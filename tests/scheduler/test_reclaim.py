@@ -8,7 +8,7 @@ from kube import resources
 from scheduler.engine.message import people
 from scheduler.policy.policy import Action, Policy
 
-from .world import World, group, keeping, node, pod, priority_class, queue
+from .world import World, configuration, group, keeping, node, pod, priority_class, queue
 
 OLD, NEW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
@@ -174,6 +174,35 @@ def test_of_two_queues_above_their_parts_the_nearer_one_gives_first():
     here = world(*TREE, *runs("a", 5), *runs("c", 11), *asks("b", 1), *asks("b", 9, name="more"), cpu="16")
     here.cycle()
     assert [name.split("-")[1] for name in here.going()] == ["a"]
+
+
+FIXED = queue("a", reclaimable=False)
+ONE = " Queue a has more than it deserves, and gives nothing back (reclaimable: false)."
+NO_RECLAIM = configuration("actions: enqueue, allocate\ntiers: [{plugins: [{name: proportion}]}]")
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        pytest.param([FIXED, queue("b"), *runs("a", 8), *asks("b", 4)], ONE, id="one queue"),
+        pytest.param(
+            [FIXED, queue("b", reclaimable=False), queue("c"), *runs("a", 4), *runs("b", 4), *asks("c", 2)],
+            " Queues a and b have more than they deserve, and give nothing back (reclaimable: false).",
+            id="two queues",
+        ),
+        pytest.param([FIXED, queue("b"), *runs("a", 4), *runs("b", 4), *asks("b", 1)], "", id="it has its part"),
+        pytest.param([FIXED, queue("b"), *runs("a", 4), *runs("b", 3), *asks("b", 2)], "", id="nothing beyond what it deserves"),
+        pytest.param([FIXED, queue("b"), NO_RECLAIM, *runs("a", 8), *asks("b", 4)], "", id="nobody reclaims"),
+        pytest.param([FIXED, queue("b"), *runs("a", 8), *asks("b", 1, cpu="9")], "", id="who would never fit"),
+    ],
+)  # fmt: skip
+def test_who_waits_is_told_which_queues_give_nothing_back(objects, said):
+    here = world(*objects)
+    here.cycle()
+    asking = "ask-c" if any(each["metadata"]["name"] == "ask-c" for _, each in objects) else "ask-b"
+    told = people(here.condition(asking)["message"])
+    assert told.endswith(said)
+    assert ("reclaimable" in told) == bool(said)
 
 
 def test_victims_and_the_group_are_told_so():
