@@ -123,7 +123,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
         kept = _kept(chosen)
-        rooms = [room for room in shown.kept() if namespace in ("", room.namespace)]
+        rooms = kept_room.rows(actor, shown.kept(), visible)
         idle = _passed_over(chosen)
         patient = [each for each in waiting if each.uid not in {*kept, *idle, *(job.uid for job in hopeless)}]
         troubles = [
@@ -145,7 +145,7 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
             "sees_queues": access.allowed(actor, "list", QUEUES, ""),
             "sight": sight.of(visible),
             "is_mirror": backend.is_mirror,
-            "kept": kept_room.rows(actor, rooms, visible),
+            "kept": [room for room in rooms if namespace in ("", room.namespace)],
             "offers": offers.current() if not counts and may_submit(actor, namespace) else [],
             "waiting": counts.get("Pending", 0),
             "failed": sum(counts.get(word, 0) for word in FAILED),

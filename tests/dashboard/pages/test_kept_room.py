@@ -111,7 +111,10 @@ def test_who_may_not_see_a_namespace_is_told_how_much_is_kept_and_not_for_whom(a
             "A job of a namespace that you may not see queue vision 3 CPU, 6 GiB memory on 2 nodes" in shown
         )
         assert "secret" not in shown
-    assert panel(alice, "/?namespace=team-a") == ""
+    for namespace in ("team-a", "team-b"):
+        assert page(alice, f"/?namespace={namespace}").text(id="overview-room") == ""
+    keep()
+    assert "big" in page(alice, "/?namespace=team-a").text(id="overview-room")
 
 
 def test_that_room_is_kept_is_not_told_as_why_a_job_waits_in_the_words_of_its_status(admin):
