@@ -182,7 +182,7 @@ class Up:
         await self._supervisor.stop()
         if self._works is not None:
             await self._works.leave()
-        self._claim.release()
+        await asyncio.to_thread(self._claim.release)
         pods = left.pods(self._pods)
         holder = self._ports.end(has_pods=bool(pods))
         for held in self._held:

@@ -99,7 +99,7 @@ class System:
         return self.process.wait(HANG_S)
 
     def stop(self, number=signal.SIGTERM):
-        """End it; return the exit status."""
+        """End it; return the exit status. Whatever it was told, it ended by a sentence."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
@@ -108,4 +108,5 @@ class System:
             self.process.kill()
             self.process.wait()
             self._reader.join(HANG_S)
+        assert not [line for line in self.lines if line.startswith("Traceback")], "\n".join(self.lines)
         return status
