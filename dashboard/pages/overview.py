@@ -52,6 +52,7 @@ HOPELESS = frozenset(
         "UnknownConstraint",
     }
 )
+DEADLOCK = "TaskDeadlock"  # the same of a job, whose controller found it out
 FAILED = ("Failed", "Terminated")
 
 
@@ -182,10 +183,14 @@ def _hopeless(waiting: list[Stored]) -> list[Stored]:
     """Return the jobs that cannot start until somebody changes something, however long they wait."""
     keys = {f"{stored.namespace}/{stored.name}-{stored.uid}": stored for stored in waiting}
     groups = store.by_keys(POD_GROUPS, list(keys))
-    return [stored for key, stored in keys.items() if key in groups and _is_hopeless(groups[key])]
+    return [stored for key, stored in keys.items() if _is_hopeless(stored, groups.get(key))]
 
 
-def _is_hopeless(group: Stored) -> bool:
+def _is_hopeless(job: Stored, group: Stored | None) -> bool:
+    if job.read(_Job).status.state.reason == DEADLOCK:
+        return True
+    if group is None:
+        return False
     conditions = group.read(_Group).status.conditions
     return any(
         each.type == "Unschedulable" and each.status == "True" and each.reason in HOPELESS

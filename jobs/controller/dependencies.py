@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kube.kinds.core import PodPhase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jobs.controller.facts import Dependency, PodFact
     from jobs.lifecycle.situation import Task
+
+
+class Deadlock(NamedTuple):
+    """Why a gang can never start: the task that it needs and that waits for it, both in words, and the minAvailable that would do."""
+
+    task: str
+    why: str
+    enough: int
 
 
 def cycle(waits_for: Mapping[str, Iterable[str]]) -> list[str]:
@@ -54,7 +62,47 @@ def held_back(
     for name, wanted in dependencies.items():
         lacks_pods = name in tasks and named.get(name, 0) < tasks[name].replicas
         if lacks_pods and not may_start(name, dependencies, tasks, ready):
-            yield f"task {name} waits for {(' or ' if wanted.any else ' and ').join(wanted.names)}"
+            yield f"task {_waits(name, wanted)}"
+
+
+def _waits(task: str, wanted: Dependency) -> str:
+    return f"{task} waits for {(' or ' if wanted.any else ' and ').join(wanted.names)}"
+
+
+def first_tasks(tasks: Sequence[Task], dependencies: Mapping[str, Dependency]) -> list[Task]:
+    """Return the tasks whose pods are made when no pod runs yet."""
+    by_name = {task.name: task for task in tasks}
+    return [task for task in tasks if may_start(task.name, dependencies, by_name, {})]
+
+
+def never_starts(tasks: Sequence[Task], dependencies: Mapping[str, Dependency], min_available: int) -> bool:
+    """Say whether the gang needs pods that are made only once the gang runs.
+
+    The minimum is minAvailable pods of any tasks; each task's own minimum counts as well unless
+    these are more than minAvailable together (design §4; `scheduler.cycle.gang_layout`).
+    """
+    first = first_tasks(tasks, dependencies)
+    if sum(task.replicas for task in first) < min_available:
+        return True
+    counted = sum(task.needed for task in tasks) <= min_available
+    return counted and any(task.needed for task in tasks if task not in first)
+
+
+def deadlock(
+    tasks: Sequence[Task], dependencies: Mapping[str, Dependency], min_available: int
+) -> Deadlock | None:
+    """Return why a gang of tasks that wait for each other can never start; None where it can, or lacks pods without that."""
+    if not dependencies or not never_starts(tasks, dependencies, min_available):
+        return None
+    first = first_tasks(tasks, dependencies)
+    late = next((task.name for task in tasks if task not in first), None)
+    if late is None:
+        return None  # the tasks are too small for minAvailable, which is refused
+    why = (
+        f"{_waits(late, dependencies[late])}, and nothing starts "
+        f"without {late}, as minAvailable {min_available} needs them at the same time"
+    )
+    return Deadlock(late, why, sum(task.needed for task in first))
 
 
 def is_ready(pod: PodFact) -> bool:

@@ -47,6 +47,7 @@ _TOLD = {  # reason → that of the event
     phases.UNSCHEDULABLE: "PodGroupPending",
     "FailedCreate": "FailedCreate",
     "PluginBlocked": "PluginError",
+    phases.TASK_DEADLOCK: phases.TASK_DEADLOCK,
 }
 _UNHAPPY = (JobPhase.FAILED, JobPhase.TERMINATED, JobPhase.ABORTED)
 
@@ -445,6 +446,7 @@ class _Round:
             kept_before=str(self.job.status.get("keptBefore") or ""),
             held=tuple(self.diff.held),
             held_back=tuple(self._held_back()),
+            deadlock=self._deadlock(),
             blocked=self.blocked,
             refused=self.refusal,
         )
@@ -452,6 +454,10 @@ class _Round:
     def _held_back(self) -> Iterator[str]:
         tasks = {task.name: task for task in self.job.tasks}
         return dependencies.held_back(self.job.dependencies, tasks, self.diff.named, self.diff.ready)
+
+    def _deadlock(self) -> str:
+        found = dependencies.deadlock(self.job.tasks, self.job.dependencies, self.job.min_available)
+        return f"{found.why}; set minAvailable to {found.enough}" if found is not None else ""
 
     def _write_status(self, decision: Decision, **changes: Any) -> None:
         if self.is_crowd and self.job.is_new and decision.reason == phases.WAITING_FOR_QUEUE:

@@ -91,6 +91,11 @@ def waiting_for_tasks(s: Situation) -> str:
     return f"{told} No pod is left that could become ready: restart the job, or terminate it."
 
 
+def deadlock(s: Situation) -> str:
+    """Say that the gang needs pods that are made only once it runs, then the numbers."""
+    return f"This can never start: {s.deadlock}. {progress(s)}"
+
+
 def no_replicas(_: Situation) -> str:
     """Say why nothing happens."""
     return "Every task has 0 replicas; raise a task's replicas or delete the job."

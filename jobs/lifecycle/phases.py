@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FINISHED = frozenset({JobPhase.COMPLETED, JobPhase.FAILED, JobPhase.TERMINATED})
 WAITING_FOR_QUEUE = "WaitingForQueue"  # the reason of a job whose pod group is not let in yet
 UNSCHEDULABLE = "Unschedulable"  # the reason of a job whose pod group has no place
+TASK_DEADLOCK = "TaskDeadlock"  # the reason of a job whose gang needs pods that are made only once it runs
 RETRIES_USED_UP = "RetriesUsedUp"  # the reason of a job that was to restart once too often
 SOFT = frozenset(ENDED)  # the pods that a kill leaves for their logs
 
@@ -83,6 +84,8 @@ PENDING_RULES = (
     ),
     PhaseRule(lambda s: bool(s.blocked), None, "PluginBlocked", messages.plugin_blocked),
     PhaseRule(lambda s: bool(s.refused), None, "FailedCreate", messages.refused),
+    # The scheduler only counts the pods that are not there; why they are not is known here.
+    PhaseRule(lambda s: bool(s.held_back and s.deadlock), None, TASK_DEADLOCK, messages.deadlock),
     PhaseRule(
         lambda s: not s.admitted and not s.waiting, None, WAITING_FOR_QUEUE, messages.waiting_for_queue
     ),

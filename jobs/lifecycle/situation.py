@@ -46,6 +46,7 @@ class Situation(Struct, frozen=True, kw_only=True):
         str, ...
     ] = ()  # objects of somebody else that have the names of what plugins make for the pods
     held_back: tuple[str, ...] = ()  # "task b waits for a": why tasks lack pods
+    deadlock: str = ""  # why the gang needs pods that are made only once it runs, with the remedy
     held: tuple[str, ...] = ()  # names of the job's pods that pods of somebody else have
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cluster import clock
 from cluster.runtime import behind
+from jobs.lifecycle import phases
 from jobs.pages import happenings
 from jobs.pages import place as places
 from jobs.rules import remedies
@@ -71,6 +72,8 @@ def of_job(shown: Detail) -> Wait:
     state = shown.job.status.state
     kept = _of_kept(shown)
     if shown.job.phase in WHOLE:
+        if state.reason == phases.TASK_DEADLOCK:  # the scheduler only counts the pods that are not there
+            return Wait(state.message, state.reason, unread=_unread(shown))
         group = shown.group
         said = kept.why or ("" if state.reason == pod_health.TOLD else state.message)
         why = (group.why if group else "") or said or happenings.held_back(group)

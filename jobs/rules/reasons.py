@@ -51,6 +51,7 @@ WAITING: Final[dict[str, str]] = {
     "PluginBlocked": "Waits: a plugin's name is taken",
     "NamesTaken": "Waits: a pod's name is taken",
     "WaitingForTasks": "Waits: tasks that depend on others",
+    "TaskDeadlock": "Waits: its tasks wait for each other",
     "NoReplicas": "Waits: no task has replicas",
     "TooManyPending": "Waits: too many pods do not run any more",
 }

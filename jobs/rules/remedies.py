@@ -270,6 +270,11 @@ REASONS: Final[dict[str, Waiting]] = {
         "Nothing, while those others get on; otherwise restart the job.",
         is_passing=True,
     ),
+    "TaskDeadlock": Waiting(
+        About.DEPENDENCY,
+        "A task that must start with the others waits for one of them, so no pod of the gang can ever run.",
+        "Set minAvailable, or the minimum of the task that waits, so low that the others may start without it.",
+    ),
     "NoReplicas": Waiting(
         About.DEPENDENCY,
         "Every task has 0 replicas.",

@@ -19,7 +19,7 @@ from kube.kinds.batch import Action
 from kube.resources import CONFIGMAPS, SECRETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from kube.meta import Object
     from kube.resource import Resource
@@ -52,41 +52,16 @@ def of_job(job: Object, view: ThingsView) -> Iterator[str]:
     yield from policy_warnings.of_job(spec)
 
 
-def first_tasks(tasks: Sequence[Task], waits: Mapping[str, Dependency]) -> list[Task]:
-    """Return the tasks whose pods are made when no pod runs yet."""
-    by_name = {task.name: task for task in tasks}
-    return [task for task in tasks if dependencies.may_start(task.name, waits, by_name, {})]
-
-
-def never_starts(tasks: Sequence[Task], waits: Mapping[str, Dependency], min_available: int) -> bool:
-    """Say whether the gang needs pods that are made only once the gang runs.
-
-    The minimum is minAvailable pods of any tasks; each task's own minimum counts as well unless
-    these are more than minAvailable together (design §4; `scheduler.cycle.gang_layout`).
-    """
-    first = first_tasks(tasks, waits)
-    if sum(task.replicas for task in first) < min_available:
-        return True
-    counted = sum(task.needed for task in tasks) <= min_available
-    return counted and any(task.needed for task in tasks if task not in first)
-
-
 def _deadlock(spec: dict[str, Any]) -> Iterator[str]:
     tasks, waits = _tasks(spec), _waits(spec)
-    minimum = lenient.whole(spec, "minAvailable") or 0
-    if not waits or dependencies.cycle({name: each.names for name, each in waits.items()}):
+    if dependencies.cycle({name: each.names for name, each in waits.items()}):
         return
-    if not never_starts(tasks, waits, minimum):
+    found = dependencies.deadlock(tasks, waits, lenient.whole(spec, "minAvailable") or 0)
+    if found is None:
         return
-    first = first_tasks(tasks, waits)
-    number, late = next(((at, task) for at, task in enumerate(tasks) if task not in first), (0, None))
-    if late is None:
-        return  # the tasks are too small for minAvailable, which is refused
-    listed = _joined(waits[late.name].names, "or" if waits[late.name].any else "and")
-    enough = sum(task.needed for task in first)
+    number = next(at for at, task in enumerate(tasks) if task.name == found.task)
     yield (
-        f"spec.tasks[{number}].dependsOn: the job can never start: {late.name} waits for {listed}, and nothing starts "
-        f"without {late.name}, as minAvailable {minimum} needs them at the same time; set spec.minAvailable to {enough}."
+        f"spec.tasks[{number}].dependsOn: the job can never start: {found.why}; set spec.minAvailable to {found.enough}."
     )
 
 

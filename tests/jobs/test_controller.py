@@ -201,6 +201,27 @@ def test_task_waits_for_the_one_it_depends_on(controller):
     assert pods() == ["demo-first-0", "demo-second-0"]
 
 
+@pytest.mark.parametrize("told", ["", "1 of 2 pods exist; waiting for the others to be created."])
+def test_tasks_that_must_start_together_and_wait_for_each_other_are_named_whatever_the_scheduler_counts(
+    controller, told
+):
+    tasks = [task("first", 1), task("second", 1, dependsOn={"name": ["first"]})]
+    submit(controller, job(tasks=tasks, minAvailable=2))
+    admit(controller)
+    (group,) = store.find(POD_GROUPS)
+    condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": told}
+    store.write(
+        Patch(POD_GROUPS, group.namespace, group.name, {"status": {"conditions": [condition] * bool(told)}})
+    )
+    controller.settle()
+    assert pods() == ["demo-first-0"]
+    assert state()["state"]["reason"] == "TaskDeadlock"
+    assert state()["state"]["message"] == (
+        "This can never start: second waits for first, and nothing starts without second, as minAvailable 2 needs them "
+        "at the same time; set minAvailable to 1. 0 of 2 pods are running; minAvailable is 2."
+    )
+
+
 def test_tasks_that_wait_for_others_are_named_and_what_to_do_when_their_turn_never_comes(controller):
     waiting = {"name": ["first", "other"], "iteration": "any"}
     tasks = [task("first", 1), task("other", 0), task("second", 1, dependsOn=waiting)]

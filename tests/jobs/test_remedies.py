@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.conf import settings
 
 from dashboard.pages import overview
+from jobs.lifecycle import phases
 from jobs.rules import reasons, remedies
 from kube import pod_health
 from kube.pod_health import Cause
@@ -32,4 +33,5 @@ def test_the_guide_has_the_whole_list():
 
 
 def test_what_the_overview_calls_hopeless_does_not_end_by_itself():
-    assert not any(remedies.REASONS[reason].is_passing for reason in overview.HOPELESS)
+    assert not any(remedies.REASONS[reason].is_passing for reason in (*overview.HOPELESS, overview.DEADLOCK))
+    assert overview.DEADLOCK == phases.TASK_DEADLOCK

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs.controller import dependencies
 from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
-from jobs.rules import admission, warnings
+from jobs.rules import admission
 from kube.resources import SECRETS
 from tests.campaign import examples
 from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, refusals, task
@@ -361,9 +361,9 @@ def test_a_job_that_never_starts_is_one_of_which_the_scheduler_places_nothing(ga
     tasks, waits, minimum = gang
     every = {f"{each.name}-{index}" for each in tasks for index in range(each.replicas)}
     ran = play(tasks, waits, minimum)
-    if warnings.never_starts(tasks, waits, minimum):
+    if dependencies.never_starts(tasks, waits, minimum):
         assert ran == set()
-        enough = sum(each.needed for each in warnings.first_tasks(tasks, waits))
+        enough = sum(each.needed for each in dependencies.first_tasks(tasks, waits))
         assert enough
         assert play(tasks, waits, enough) == every, "the remedy"
     else:

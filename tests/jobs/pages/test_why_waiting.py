@@ -101,6 +101,17 @@ def test_a_job_that_runs_says_that_tasks_wait_for_others(client, alice, parse):
     assert "Nothing, while those others get on" in shown
 
 
+def test_a_job_whose_tasks_wait_for_each_other_says_so_and_not_what_the_scheduler_counts(
+    client, waiting, parse
+):
+    state = {"phase": "Pending", "reason": "TaskDeadlock", "message": "This can never start: b waits for a."}
+    store.write(Patch(JOBS, "default", "wait", {"status": {"state": state}}, "status"))
+    shown = why(client, parse)
+    assert "This can never start: b waits for a." in shown
+    assert "Set minAvailable" in shown
+    assert "Place in queue" not in shown
+
+
 def test_a_waiting_job_says_its_place_and_who_is_before_it(client, alice, parse):
     for number, namespace in enumerate(("default", "other", "default", "default")):
         world.make(f"job-{number}", "Pending", namespace=namespace, now=world.START + number * 60_000)
