@@ -39,15 +39,8 @@ if TYPE_CHECKING:
 
 CONFIGURATION = Single(CONFIGMAPS, scheduler_configuration.NAMESPACE, scheduler_configuration.NAME)
 OBJECTS = (NODES, HYPER_NODES, QUEUES, PRIORITY_CLASSES, NAMESPACES)
-HOPELESS = (
-    Reason.NO_MATCHING_NODE,
-    Reason.UNTOLERATED_TAINT,
-    Reason.NODE_GROUP,
-    Reason.NEVER_FITS,
-    Reason.QUEUE_TOO_SMALL,
-    Reason.PARENT_TOO_SMALL,
-)
-"""Why a gang cannot start before somebody changes it, the nodes or its queue."""
+NO_NODE = (Reason.NO_MATCHING_NODE, Reason.UNTOLERATED_TAINT, Reason.NODE_GROUP)
+"""Why a gang cannot start before somebody changes it or the nodes, beside all that the scheduler says can never be."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -108,12 +101,11 @@ class World:
             for resource, obj in reversed(objects):
                 place = obj["metadata"]
                 self._apply(resource, place["namespace"], place["name"], b"", now, "DELETED")
-        found = next(
-            (each.refusal for each in decisions.groups if each.name == group["metadata"]["name"]), None
-        )
-        if found is None or found[0] not in HOPELESS:
+        found = next((each for each in decisions.groups if each.name == group["metadata"]["name"]), None)
+        if found is None or found.refusal is None:
             return None
-        return Verdict(Reason(found[0]), found[1])
+        reason, sentence = found.refusal
+        return Verdict(Reason(reason), sentence) if found.never or reason in NO_NODE else None
 
     def _apply(
         self, resource: Resource, namespace: str, name: str, body: bytes, at: int = 0, verb: str = "ADDED"

@@ -117,7 +117,7 @@ REASONS: Final[dict[str, Waiting]] = {
     "QueueGuarantees": Waiting(
         About.OTHERS,
         "What is left is guaranteed to other queues, and lent to nobody.",
-        "Wait for jobs that use what is not guaranteed, or have a guarantee lowered.",
+        "Ask for less, have a guarantee lowered, or wait for jobs that use what is not guaranteed where it can start at all.",
         is_passing=True,
     ),
     "QueueOrder": Waiting(

@@ -54,7 +54,7 @@ class GroupDecision:
     announced is the status that says that the binds are under way, as a merge
     patch. given_back are pods that must not keep their nodes. What is kept of the decision (`scheduler.decided`) also takes: its
     queue, how many pods must start together, whether so many run already, the reason of a refusal that is news, with the
-    sentence, and whether it was let in after it had been kept waiting. hyper_node is
+    sentence, and whether it was let in after it had been kept waiting. never tells of the refusal that nothing which ends mends it. hyper_node is
     what its annotation says from now on, "" for nothing; None leaves it.
     """
 
@@ -73,6 +73,7 @@ class GroupDecision:
     needed: int = 0
     started: bool = False
     refusal: tuple[str, str] | None = None
+    never: bool = False
     let_in: bool = False
 
     @property

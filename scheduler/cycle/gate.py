@@ -180,7 +180,7 @@ class _Level:
     ) -> Cause | None:
         """Return the cause when too little of the whole cluster can be given out; `kept` of it may be others' guarantees."""
         root, size = own.line[-1], self._cluster.size[column]
-        if amount > root.ceiling[column]:
+        if amount > root.ceiling[column] or (kept and amount > size):
             away = self._cluster.away[column]
             if size < amount <= size + away:
                 return Cause(

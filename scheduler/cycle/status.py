@@ -253,7 +253,7 @@ class Writer:
         message = f"{self._sentence(cause)} {volcano_text(group, cause, counts)}"
         self._set(decision, group, UNSCHEDULABLE, cause.reason, message)
         if not repeated:
-            decision.refusal = cause.reason, self._sentence(cause)
+            decision.refusal, decision.never = (cause.reason, self._sentence(cause)), cause.never
             decision.report = Report(EventType.WARNING, UNSCHEDULABLE, message)
 
     def _set(self, decision: GroupDecision, group: Group, kind: str, reason: str, message: str) -> bool:

@@ -173,6 +173,10 @@ def test_entry_heeds_the_ceilings_of_a_queue_and_of_those_above_it(objects, cpu,
             "for the guarantees of other queues.",
             id="more than guarantees ever leave",
         ),
+        pytest.param(
+            21, "other", "This can never start: its minimum needs 21 CPU, the whole cluster has 20 CPU.",
+            id="more than the cluster has, whatever is guaranteed",
+        ),
         pytest.param(14, "kept", "", id="the queue itself has its guarantee"),
         pytest.param(
             5, "beside",

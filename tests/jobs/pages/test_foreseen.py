@@ -7,7 +7,7 @@ import pytest
 from cluster import access
 from cluster.store import Create, Delete, store
 from jobs.editor import editor, foreseen, yaml_write
-from kube.resources import LIMIT_RANGES, NODES, QUEUES
+from kube.resources import HYPER_NODES, LIMIT_RANGES, NODES, QUEUES
 from tests.jobs.builders import container, defaulted, job, task
 from tests.scheduler import world as scheduling
 
@@ -32,7 +32,11 @@ def node(name, cpu, **labels):
 
 
 def queue(name, **capability):
-    _, made = scheduling.queue(name, capability)
+    return made_queue(scheduling.queue(name, capability))
+
+
+def made_queue(about):
+    _, made = about
     return {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, **made}
 
 
@@ -93,6 +97,29 @@ def test_what_cannot_start_is_told_with_the_number_and_the_remedy(alice, obj, fi
 )
 def test_what_could_start_is_not_spoken_of(alice, obj):
     assert report(alice, obj).verdict != editor.COULD_NOT_START
+
+
+def test_what_guarantees_of_others_leave_counts(alice):
+    store.write(Create(QUEUES, made_queue(scheduling.queue("kept", **scheduling.keeping(5)))))
+    assert report(alice, asking(8)).verdict == editor.COULD_NOT_START
+    assert report(alice, asking(7)).verdict != editor.COULD_NOT_START
+    told = [each.message for each in report(alice, asking(999, 2)).warnings]
+    assert any(each.startswith(BIG_GANG) for each in told)
+
+
+@pytest.mark.parametrize(("tier", "starts"), [(1, False), (2, True)])
+def test_hyper_nodes_count(alice, tier, starts):
+    for name in ("large", "small"):
+        member = {"type": "Node", "selector": {"exactMatch": {"name": name}}}
+        spec = {"tier": 1, "members": [member]}
+        about = {
+            "apiVersion": HYPER_NODES.api_version,
+            "kind": HYPER_NODES.kind,
+            "metadata": {"name": f"of-{name}"},
+        }
+        store.write(Create(HYPER_NODES, {**about, "spec": spec}))
+    gang = asking(3, 3, networkTopology={"mode": "hard", "highestTierAllowed": tier})
+    assert (report(alice, gang).verdict != editor.COULD_NOT_START) is starts
 
 
 def test_a_limit_range_counts_as_it_will_for_the_pods(alice):
