@@ -124,6 +124,7 @@ def _asked(job: JobFact, pod: PodFact, event: JobEvent, policy: Policy, now: int
         event=event,
         due=now + policy.delay_ms,
         why=_why(event, _what(event, pod, policy), policy),
+        exit_code=policy.exit_code,
         delay_ms=policy.delay_ms,
         uid=job.uid,
         version=job.version,

@@ -28,13 +28,14 @@ SOON_MS = 60_000  # what is to be done now is looked at again so late should eve
 
 
 class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An action that the policy for an event asks for, when it is due (epoch ms), and why in a sentence."""
+    """An action that the policy for an event, or for an exit code, asks for, when it is due (epoch ms), and why in a sentence."""
 
     action: Action
     event: JobEvent
     due: int
     why: str
     uid: str  # of the job
+    exit_code: int | None = None
     delay_ms: int = 0
     version: int = 0  # of the run that it is about
     task: str = ""
@@ -48,7 +49,8 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def request(self) -> Request:
         """Return what is asked of the job."""
-        by = by_policy(self.event, self.action, self.task)
+        answered = str(self.event) if self.exit_code is None else f"exitCode {self.exit_code}"
+        by = by_policy(answered, self.action, self.task)
         return Request(action=self.action, why=self.why, by=by, target=self.target)
 
 

@@ -10,12 +10,12 @@ import re
 
 ON_REQUEST = "on request"
 _POLICY = "by its policy "
-_SAID = re.compile(rf"\w+ ({ON_REQUEST}|{_POLICY}\S+ → \w+(?: \(\S+\))?)[.,:] ")
+_SAID = re.compile(rf"\w+ ({ON_REQUEST}|{_POLICY}(?:exitCode )?\S+ → \w+(?: \(\S+\))?)[.,:] ")
 
 
-def by_policy(event: str, action: str, task: str) -> str:
-    """`by its policy TaskCompleted → CompleteJob (ps)`; `task` is empty where it happened to no task."""
-    return f"{_POLICY}{event} → {action}{f' ({task})' if task else ''}"
+def by_policy(answered: str, action: str, task: str) -> str:
+    """`by its policy TaskCompleted → CompleteJob (ps)`, `… exitCode 3 → …`, as the policy is written; `task` is empty where it happened to no task."""
+    return f"{_POLICY}{answered} → {action}{f' ({task})' if task else ''}"
 
 
 def is_policy(by: str) -> bool:

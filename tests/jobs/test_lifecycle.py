@@ -208,7 +208,16 @@ def test_message_has_the_numbers(phase, found, message):
 
 
 @pytest.mark.parametrize("phase", sorted(phases.STOPPING))
-@pytest.mark.parametrize("by", ["", "on request", POLICY, "by its policy Unknown → RestartJob"])
+@pytest.mark.parametrize(
+    "by",
+    [
+        "",
+        "on request",
+        POLICY,
+        "by its policy Unknown → RestartJob",
+        "by its policy exitCode 3 → RestartJob (ps)",
+    ],
+)
 def test_who_asked_is_read_from_what_was_said_of_it(phase, by):
     """In each round until the last pod has ended."""
     found = main(2, terminating=2, by=by)

@@ -104,7 +104,7 @@ def test_what_is_said_of_restarts_agrees_everywhere(life, reader, parse):
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ("restart of the job, by its policy", "Restarted by its policy PodFailed → RestartJob (main)"),
+        ("restart of the job, by its policy", "Restarted by its policy exitCode 1 → RestartJob (main)"),
         ("restart of the job, on request", "Restarted on request, which counts as a retry"),
         ("suspended and resumed", "Aborted"),
     ],
