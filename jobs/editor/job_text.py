@@ -180,7 +180,10 @@ def _kind_problems(tree: Tree) -> list[Problem]:
     if kind == KIND and str(version).startswith("batch/"):
         known += ", the Job of Kubernetes itself"
     line = tree.places.get(path, (tree.line, 1))[0]
-    return [Problem(f"{known}; this editor takes a Job of {API_VERSION}.", line, 1, path)]
+    told = f"{known}; this editor takes a Job of {API_VERSION}."
+    if str(version).startswith("scheduling.volcano.sh/") and kind == "Queue":
+        told += " A queue is made on the page Queues, under New queue, or with kubectl."
+    return [Problem(told, line, 1, path)]
 
 
 def _renamed(tree: Tree) -> tuple[dict[str, Any], list[Note]]:

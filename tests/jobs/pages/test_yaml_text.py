@@ -148,6 +148,12 @@ def test_a_text_that_is_not_a_job_says_what_and_where(text, line, words):
         pytest.param(
             "apiVersion: batch/v1\nkind: Job\n", "Job of Kubernetes itself", "apiVersion", id="batch/v1"
         ),
+        pytest.param(
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n",
+            "on the page Queues",
+            "apiVersion",
+            id="a queue",
+        ),
         pytest.param("apiVersion: v1\nkind: Pod\n", "This is Pod of v1", "apiVersion", id="a pod"),
         pytest.param(
             "apiVersion: batch.volcano.sh/v1alpha1\nkind: JobFlow\n", "JobFlow", "kind", id="another kind"
