@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Amounts = dict[str, int]
 
+TEN_CPU = 10_000
 _BINARY_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _NO_AMOUNTS: Amounts = {}
 
@@ -147,6 +148,11 @@ def show(name: str, amount: int) -> str:
     if name == "pods":
         return f"{amount} pod" if amount == 1 else f"{amount} pods"
     return f"{amount} {name}"
+
+
+def about(name: str, amount: int) -> str:
+    """Write an amount that was reckoned, such as a share, for people: as `show`, with one decimal of 10 CPU and more."""
+    return show(name, round(amount, -2) if name == "cpu" and amount >= TEN_CPU else amount)
 
 
 def resource_list(amounts: Mapping[str, int]) -> dict[str, str]:

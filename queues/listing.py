@@ -236,7 +236,9 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         "uses": usage_bar.table(line.used, line.limits),
         "share": share,
         "share_rows": share_table.rows(share, pending, line.limits) if share else [],
-        "share_said": share_table.said(share, pending) if share else "",
+        "share_said": share_table.said(share, pending, waiting_line.total if waiting_line else 0)
+        if share
+        else "",
         "waiting_line": waiting_line,
         "shares": [
             ("Capability", "the most it may take", _said(cluster_usage.amounts_of(spec.capability))),

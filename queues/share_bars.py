@@ -40,7 +40,7 @@ def summary(share: FairShare) -> ShareBar:
         return ShareBar("none", svg.bar(0, 0, "Fair share: none"))
     text = f"{share.part:.0%}"
     if borrowed := share.borrowed(share.resource):
-        text += f", borrows {amounts.show(share.resource, borrowed)}"
+        text += f", borrows {amounts.about(share.resource, borrowed)}"
     return ShareBar(text, _bar(share, share.resource, f"Fair share: {text}"))
 
 

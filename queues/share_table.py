@@ -37,21 +37,24 @@ def rows(share: FairShare, pending: Mapping[str, int], limits: Mapping[str, int]
     return [_row(share, each.resource, pending, limits) for each in usage_bar.table(share.used, wanted)]
 
 
-def said(share: FairShare, pending: Mapping[str, int]) -> str:
-    """Return in a sentence how the queue stands with the resource of which it uses most of what it deserves."""
+def said(share: FairShare, pending: Mapping[str, int], waiting: int) -> str:
+    """Return in a sentence how the queue stands with the resource of which it uses most of what it deserves.
+
+    waiting is how many wait in the queue and below it, whatever their minima ask for.
+    """
     name = share.resource
     if not name:
         return "It deserves nothing: what it uses is borrowed."
     used, due = share.used.get(name, 0), share.deserved.get(name, 0)
-    told = f"It uses {amounts.show(name, used)} of the {amounts.show(name, due)} that it deserves"
+    told = f"It uses {amounts.about(name, used)} of the {amounts.about(name, due)} that it deserves"
     if borrowed := share.borrowed(name):
-        told = f"It uses {amounts.show(name, used)}, {amounts.show(name, borrowed)} more than it deserves"
-    waiting = pending.get(name, 0)
-    return (
-        f"{told}; jobs that wait ask for {amounts.show(name, waiting)}."
-        if waiting
-        else f"{told}; nobody waits for more."
-    )
+        told = f"It uses {amounts.about(name, used)}, {amounts.about(name, borrowed)} more than it deserves"
+    if asked := pending.get(name, 0):
+        return f"{told}; jobs that wait ask for {amounts.about(name, asked)}."
+    if waiting:
+        groups = "1 pod group waits" if waiting == 1 else f"{waiting} pod groups wait"
+        return f"{told}; {groups}, with a minimum that names no {usage_bar.TITLES.get(name, name)}."
+    return f"{told}; nobody waits for more."
 
 
 def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mapping[str, int]) -> Row:
@@ -59,7 +62,7 @@ def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mappin
     kept, asked = share.guaranteed.get(name, 0), pending.get(name, 0)
     title = usage_bar.TITLES.get(name, name)
     told = {"guaranteed": kept, "deserved": due, "used": used, "borrowed": borrowed, "waited for": asked}
-    label = ", ".join(f"{usage_bar.plain(name, each)} {word}" for word, each in told.items() if each)
+    label = ", ".join(f"{_plain(name, each)} {word}" for word, each in told.items() if each)
     pieces = [
         svg.Share(used - borrowed, "blue", "within what it deserves"),
         svg.Share(borrowed, "amber", "borrowed"),
@@ -70,10 +73,15 @@ def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mappin
     return Row(
         title,
         drawn,
-        guarantee=usage_bar.plain(name, kept) if kept else "",
-        deserved=usage_bar.plain(name, due),
-        used=usage_bar.plain(name, used),
-        borrowed=usage_bar.plain(name, borrowed),
-        pending=usage_bar.plain(name, asked),
-        most=usage_bar.plain(name, limits[name]) if name in limits else "",
+        guarantee=_plain(name, kept) if kept else "",
+        deserved=_plain(name, due),
+        used=_plain(name, used),
+        borrowed=_plain(name, borrowed),
+        pending=_plain(name, asked),
+        most=_plain(name, limits[name]) if name in limits else "",
     )
+
+
+def _plain(name: str, amount: int) -> str:
+    """An amount that was reckoned, without the resource's name."""
+    return amounts.about(name, amount).rpartition(" ")[0]

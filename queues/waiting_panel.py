@@ -32,11 +32,12 @@ class Row(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """The first that wait in a queue, of how many, and what all of them and those in the queues below ask for."""
+    """The first that wait in a queue, of how many, and what all of them and those in the queues below, `total` in all, ask for."""
 
     rows: list[Row]
     of: int
     pending: Amounts
+    total: int
 
     @property
     def more(self) -> int:
@@ -53,7 +54,8 @@ def of_queue(
             _row(place, waiting, priority, visible)
             for place, (waiting, priority) in enumerate(lines.line(name, MOST), 1)
         ]
-        return Panel(rows, lines.number(name), _pending(lines, [name, *below]))
+        names = [name, *below]
+        return Panel(rows, lines.number(name), _pending(lines, names), sum(map(lines.number, names)))
 
 
 def _pending(lines: Lines, names: Iterable[str]) -> Amounts:

@@ -148,3 +148,18 @@ def test_arguments_are_not_changed(a, b):
 )
 def test_amounts_are_shown_as_people_write_them(name, amount, expected):
     assert amounts.show(name, amount) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "expected"),
+    [
+        ("cpu", 469_866, "469.9 CPU"),
+        ("cpu", 10_000, "10 CPU"),
+        ("cpu", 9_999, "9.999 CPU"),
+        ("cpu", 167, "0.167 CPU"),
+        ("memory", 2 * 2**30, "2 GiB memory"),
+        ("nvidia.com/gpu", 12_345, "12345 nvidia.com/gpu"),
+    ],
+)
+def test_what_was_reckoned_is_shown_as_exactly_as_it_matters(name, amount, expected):
+    assert amounts.about(name, amount) == expected

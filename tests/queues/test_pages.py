@@ -86,6 +86,17 @@ def test_a_queue_shows_who_waits_in_it_in_order_and_what_they_ask_for(admin, ali
     assert "of a namespace that you may not see 7 –" in seen
 
 
+def test_a_queue_does_not_say_that_nobody_waits_while_somebody_does(admin):  # noqa: F811
+    wait("series", "vision", "1", minResources={})
+    for name in ("vision", "research"):
+        shown = page(admin, f"/queues/{name}/").text(id="queue-share")
+        assert "; 1 pod group waits, with a minimum that names no CPU." in shown
+    wait("another", "research", "1", minResources={})
+    assert "2 pod groups wait" in page(admin, "/queues/research/").text(id="queue-share")
+    wait("asks", "vision", "1")
+    assert "jobs that wait ask for 1 CPU." in page(admin, "/queues/research/").text(id="queue-share")
+
+
 def test_the_list_is_sorted_by_shares(admin):  # noqa: F811
     rows = page(admin, "/queues/?sort=-share").rows()
     assert rows == ["queue-vision", "queue-research", "queue-default", "queue-old"]
