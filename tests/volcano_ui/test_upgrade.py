@@ -84,6 +84,8 @@ def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, t
     typed(RUNNING)
     assert first.stop() == 0
     typed(STOPPED)
+    for name in ("backup.sqlite3", "keys.tar.gz", "backup.tar.gz"):
+        assert (folder / name).stat().st_mode & 0o077 == 0, name
     (folder / "data" / "version").write_text("99.0.0\n")  # a newer version has been here
     refused = start("data")
     refused.said(
