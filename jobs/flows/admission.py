@@ -12,7 +12,7 @@ from jobs.flows.plan import FINISHED
 from jobs.made import jobs
 from jobs.rules.admission import LONGEST_POD_NAME, JobRulesView
 from kube import definitions, lenient, names, schema
-from kube.errors import Cause, duplicate, forbidden, invalid, required
+from kube.errors import Cause, forbidden, invalid, required
 from kube.kinds.flow import Flow, JobFlow, RetainPolicy
 from kube.patch import PatchError
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES
@@ -68,11 +68,21 @@ def warn(flow: Object, old: Object | None, view: FlowRulesView) -> list[str]:
     if old is not None:
         return []
     place = lenient.text(flow, "metadata", "namespace")
-    return [
-        f"{path}.name: there is no job template {name} in namespace {place}; the job is made when there is one."
-        for path, step in _steps(flow)
-        if (name := lenient.text(step, "name")) and view.get(JOB_TEMPLATES, place, name) is None
-    ]
+    first: dict[str, str] = {}
+    told = []
+    for path, step in _steps(flow):
+        name = lenient.text(step, "name")
+        if name in first:
+            told.append(
+                f"{path}.name: {first[name]} names {name} too; a flow makes one job of each template, by the first"
+                " of these that may start. For a second job make another template."
+            )
+        elif name and view.get(JOB_TEMPLATES, place, name) is None:
+            told.append(
+                f"{path}.name: there is no job template {name} in namespace {place}; the job is made when there is one."
+            )
+        first.setdefault(name, path)
+    return told
 
 
 def default_template(template: Object, old: Object | None, _view: JobRulesView) -> None:
@@ -113,18 +123,12 @@ def _steps(flow: Object) -> Iterator[tuple[str, Any]]:
 
 
 def _check_steps(flow: Object) -> Iterator[Cause]:
-    """Each job is made from a template of its own, and gets a name that pods can have."""
-    seen: set[str] = set()
+    """Each job is made from a template, and gets a name that pods can have."""
     for path, step in _steps(flow):
         name = lenient.text(step, "name")
         if problem := names.dns_subdomain(name):
             yield invalid(f"{path}.name", name, f"must be the name of a job template: {problem}")
             continue
-        if name in seen:
-            cause = duplicate(f"{path}.name", name)
-            detail = "a flow runs a template once; make another template, or another flow."
-            yield cause._replace(message=f"{cause.message}: {detail}")
-        seen.add(name)
         job = steps.job_name(_name(flow), name)
         if len(job) > LONGEST_POD_NAME:
             detail = (
@@ -135,21 +139,20 @@ def _check_steps(flow: Object) -> Iterator[Cause]:
 
 
 def _check_graph(flow: Object) -> Iterator[Cause]:
-    """Jobs wait for others of the flow, and never in a circle (reference: §7.1)."""
+    """Jobs wait for others of the flow, and never in a circle (reference: §7.1).
+
+    Of a template that comes twice the last step counts, as in Volcano: where these form no circle, every job may start some time.
+    """
     waits_for = {
         lenient.text(step, "name"): lenient.texts(step, "dependsOn", "targets") for _, step in _steps(flow)
     }
     for path, step in _steps(flow):
-        targets = lenient.texts(step, "dependsOn", "targets")
-        for number, target in enumerate(targets):
-            where = f"{path}.dependsOn.targets[{number}]"
+        for number, target in enumerate(lenient.texts(step, "dependsOn", "targets")):
             if target not in waits_for:
                 detail = (
                     "jobflow Flow is not DAG: vertex is not defined; name one of spec.flows, or add it there."
                 )
-                yield invalid(where, target, detail)
-            elif target in targets[:number]:
-                yield duplicate(where, target)
+                yield invalid(f"{path}.dependsOn.targets[{number}]", target, detail)
     circle = dependencies.cycle(waits_for)
     if circle:
         detail = "jobflow Flow is not DAG: these wait for each other; break the circle."

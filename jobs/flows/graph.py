@@ -1,15 +1,17 @@
 """The jobs of a flow as a graph: where each is drawn, and the lines between them.
 
-A job stands one column to the right of the last job that it waits for.
+A job stands one column to the right of the last job that it waits for. One that
+several steps are about stands where the last of these has it, as it is judged.
 Sizes are those of an SVG's user units.
 """
 
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.flows.steps import job_name
+from jobs.flows import steps
 from kube import lenient
 
 if TYPE_CHECKING:
@@ -50,17 +52,17 @@ def of(flow: JobFlow, status: Object) -> Graph:
     columns = _columns(flow)
     rows: dict[int, int] = {}
     nodes = []
-    for step in flow.spec.flows:
-        column, name = columns[step.name], job_name(flow.metadata.name, step.name)
+    for template in steps.templates(flow):
+        column, name = columns[template], steps.job_name(flow.metadata.name, template)
         row = rows[column] = rows.get(column, -1) + 1
         entry = told.get(name)
         nodes.append(
             Node(
-                step.name,
+                template,
                 name,
                 lenient.text(entry, "state") or WAITING,
                 entry is not None,
-                step.depends_on.targets,
+                _targets(flow, template),
                 lenient.text(entry, "startTimestamp"),
                 lenient.text(entry, "endTimestamp"),
                 MARGIN + column * (WIDTH + GAP_X),
@@ -70,6 +72,12 @@ def of(flow: JobFlow, status: Object) -> Graph:
     width = 2 * MARGIN + (max(rows, default=0) + 1) * (WIDTH + GAP_X) - GAP_X
     height = 2 * MARGIN + (max(rows.values(), default=0) + 1) * (HEIGHT + GAP_Y) - GAP_Y
     return Graph(width, height, nodes, _lines(nodes))
+
+
+def _targets(flow: JobFlow, template: str) -> list[str]:
+    """Return what a job waits for, each once."""
+    named = (step.depends_on.targets for step in flow.spec.flows if step.name == template)
+    return list(dict.fromkeys(chain.from_iterable(named)))
 
 
 def _columns(flow: JobFlow) -> dict[str, int]:

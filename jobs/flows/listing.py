@@ -16,7 +16,7 @@ from dashboard.parts import paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from jobs.editor import yaml_write
-from jobs.flows import graph
+from jobs.flows import graph, steps
 from jobs.parameterized.declaration import ANNOTATION
 from jobs.rules import allowed_actions
 from kube import lenient
@@ -138,7 +138,7 @@ def _row(stored: Stored) -> str:
             "stored": stored,
             "state": flow.status.state,
             "completed": sum(lenient.text(each, "state") == JobPhase.COMPLETED for each in told),
-            "total": len(flow.spec.flows),
+            "total": len(steps.templates(flow)),
             "owner": owner_of(stored),
         },
     )

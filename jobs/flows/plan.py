@@ -109,7 +109,7 @@ def _phase(flow: JobFlow, phases: Mapping[str, JobPhase]) -> FlowPhase:
         return FlowPhase(before)
     if any(phase in _BAD for phase in phases.values()):
         return FlowPhase.FAILED
-    if all(phases.get(step.name) is JobPhase.COMPLETED for step in flow.spec.flows):
+    if all(phases.get(template) is JobPhase.COMPLETED for template in steps.templates(flow)):
         return FlowPhase.SUCCEED
     has_begun = any(phase in _BEGUN for phase in phases.values())
     return FlowPhase.RUNNING if has_begun or before == FlowPhase.RUNNING else FlowPhase.PENDING
@@ -126,9 +126,11 @@ def _make(
         if (name := steps.job_name(flow.metadata.name, step.name)) in known.jobs
     }
     groups = []
+    seen = set(phases)
     for step in flow.spec.flows:
-        if step.name in phases or not steps.may_start(step, made, phases):
+        if step.name in seen or not steps.may_start(step, made, phases):
             continue
+        seen.add(step.name)
         found = _job(known, step, view)
         if isinstance(found, Problem):
             problems.append(found)
@@ -185,7 +187,7 @@ def _state(
 def _told(
     flow: JobFlow, phase: FlowPhase, phases: Mapping[str, JobPhase], problems: list[Problem]
 ) -> tuple[str, str]:
-    total = len(flow.spec.flows)
+    total = len(steps.templates(flow))
     if phase is FlowPhase.FAILED:
         bad = [
             f"{steps.job_name(flow.metadata.name, step)} ({each})"

@@ -1,7 +1,8 @@
 """The jobs of a flow: how each is called, made from its template, and what it waits for.
 
 A flow lists its jobs in `spec.flows`; each is made from the JobTemplate of its
-name (reference: volcano-queue-podgroup-cli §7.1).
+name (reference: volcano-queue-podgroup-cli §7.1). Steps of one name are about one
+job: it is made by the first of them that may start.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ POD_TEMPLATE = "io.k8s.api.core.v1.PodTemplateSpec"
 def job_name(flow: str, step: str) -> str:
     """Return how the job of a flow is called that is made from a template."""
     return f"{flow}-{step}"
+
+
+def templates(flow: JobFlow) -> list[str]:
+    """Return the names of the templates of which a flow makes its jobs, each once."""
+    return list(dict.fromkeys(step.name for step in flow.spec.flows))
 
 
 def job_for(flow: JobFlow, step: Flow, template: Object) -> Object:

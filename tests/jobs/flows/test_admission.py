@@ -24,12 +24,11 @@ def probing(**probe):
     [
         pytest.param(flow(step("")), "spec.flows[0].name", "at least 1 chars", id="no name"),
         pytest.param(flow(step("A b")), "spec.flows[0].name", "must be the name of a job template", id="no name of a template"),
-        pytest.param(flow(step("a"), step("a")), "spec.flows[1].name", "a flow runs a template once", id="a template twice"),
         pytest.param(flow(step("a" * 40), name="f" * 23), "spec.flows[0].name", "64 characters long", id="a long name of a job"),
         pytest.param(flow(step("a", "b")), "spec.flows[0].dependsOn.targets[0]", "vertex is not defined", id="an unknown target"),
-        pytest.param(flow(step("a"), step("b", "a", "a")), "spec.flows[1].dependsOn.targets[1]", "Duplicate", id="a target twice"),
         pytest.param(flow(step("a", "a")), "spec.flows", "a → a", id="a job that waits for itself"),
         pytest.param(flow(step("a", "c"), step("b", "a"), step("c", "b")), "spec.flows", "break the circle", id="a circle"),
+        pytest.param(flow(step("a"), step("b", "a"), step("a", "b")), "spec.flows", "break the circle", id="a circle by the last step of a template"),
         pytest.param(probing(httpGetList=[{"port": 80}]), f"{PROBE}.httpGetList", "no requests are sent", id="a request"),
         pytest.param(probing(tcpSocketList=[{"port": 80}]), f"{PROBE}.tcpSocketList", "no requests are sent", id="a port"),
         pytest.param(probing(taskStatusList=[{"phase": "Running"}]), f"{PROBE}.taskStatusList[0].taskName", "name a task", id="no task"),
@@ -73,6 +72,32 @@ def test_a_diamond_is_accepted_and_keeps_its_jobs():
     assert refusals(obj) == {}
     assert obj["spec"]["jobRetainPolicy"] == "retain"
     assert refusals(flow()) == {}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((step("a"), step("a"), step("b", "a")), id="a template twice"),
+        pytest.param(
+            (step("a"), step("b", "a"), step("c", "a"), step("c", "b")),
+            id="a template twice, waiting for others",
+        ),
+        pytest.param(
+            (step("a", "b"), step("b", "a"), step("a")), id="a circle that the last step of a template opens"
+        ),
+        pytest.param((step("a"), step("b", "a", "a")), id="a target twice"),
+    ],
+)
+def test_what_comes_twice_is_accepted(steps):
+    assert refusals(flow(*steps)) == {}
+
+
+def test_a_template_that_comes_twice_is_told():
+    (told,) = admission.warn(flow(step("a"), step("a")), None, Cluster(template("a")))
+    assert told == (
+        "spec.flows[1].name: spec.flows[0] names a too; a flow makes one job of each template, by the first"
+        " of these that may start. For a second job make another template."
+    )
 
 
 def test_missing_templates_are_told_and_not_refused():

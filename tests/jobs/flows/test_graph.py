@@ -45,6 +45,12 @@ def places(found):
             3,
             id="behind the last of its targets",
         ),
+        pytest.param(
+            (step("a"), step("b", "a"), step("c", "a"), step("c", "b", "b")),
+            {"a": (0, 0), "b": (1, 0), "c": (2, 0)},
+            3,
+            id="a template that comes twice is one job",
+        ),
     ],
 )
 def test_places(steps, expected, lines):

@@ -80,6 +80,34 @@ def test_phases(before, phases, expected, created):
     assert (after["state"]["phase"], names, deleted) == (expected, created, [])
 
 
+TWICE = flow(step("a"), step("b", "a"), step("c", "b"), step("c", "a", patch={"jobSpec": {"maxRetry": 9}}))
+
+
+@pytest.mark.parametrize(
+    ("obj", "phases", "expected", "created"),
+    [
+        pytest.param(flow(step("a"), step("a")), {}, "Pending", ["f-a"], id="both may start"),
+        pytest.param(flow(step("a"), step("a")), {"a": "Completed"}, "Succeed", [], id="the one job has completed"),
+        pytest.param(TWICE, {"a": "Completed"}, "Running", ["f-b", "f-c"], id="the second may start"),
+        pytest.param(TWICE, {"a": "Completed", "b": "Completed", "c": "Running"}, "Running", [], id="the first might start later"),
+        pytest.param(TWICE, dict.fromkeys("abc", "Completed"), "Succeed", [], id="all have completed"),
+    ],
+)  # fmt: skip
+def test_of_a_template_that_comes_twice_one_job_is_made(obj, phases, expected, created):
+    after, names, _ = look(obj, **phases)
+    assert (after["state"]["phase"], names) == (expected, created)
+    total = len({each["name"] for each in obj["spec"]["flows"]})
+    assert f"of {total}" in after["state"]["message"]
+
+
+def test_the_step_that_may_start_first_says_how_the_job_is():
+    read = msgspec.convert({**TWICE, "metadata": {**TWICE["metadata"], "uid": "u"}}, JobFlow)
+    jobs = {"f-a": made("a", "Completed")}
+    groups = plan.reconcile(Known(read, {}, jobs, {}, TEMPLATES, ()), CLUSTER, NOW).groups
+    written = [write.object for group in groups for write in group.writes if write.resource.kind == "Job"]
+    assert {job["metadata"]["name"]: job["spec"].get("maxRetry") for job in written} == {"f-b": 3, "f-c": 9}
+
+
 @pytest.mark.parametrize(
     ("options", "reason", "told"),
     [
