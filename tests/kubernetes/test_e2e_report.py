@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 import yaml
 
 from tests.kubernetes.e2e import report
 
+STARTED, ENDED = "2026-11-27T11:06:10.123456789Z", "2026-11-27T12:31:09+01:00"
+TIMES = {
+    "jobp": report.Times(
+        datetime(2026, 11, 27, 11, 6, 10, 123456, UTC), datetime(2026, 11, 27, 11, 31, 9, 0, UTC)
+    )
+}
+
 
 @pytest.fixture
 def told(tmp_path, monkeypatch):
-    """Return specs read of what a suite reported; `known` is why one of them fails."""
+    """Return specs read of what a suite reported, and of what those did that were run again; `known` is why one of them fails."""
     reasons = [{"why": "no | such thing here", "specs": {"jobp": ["Jobs known"]}}]
     (tmp_path / "reasons.yaml").write_text(yaml.safe_dump(reasons))
     monkeypatch.setattr(report, "REASONS", tmp_path / "reasons.yaml")
 
-    def read(**states):
-        specs = [spec(name, state) for name, state in states.items()]
-        (tmp_path / "jobp.json").write_text(json.dumps([{"SpecReports": specs}]))
+    def read(*, again=None, stopped=(), **states):
+        write(tmp_path, "jobp", states, SpecialSuiteFailureReasons=stopped)
+        if again:
+            write(tmp_path, "jobp", again, again=True)
         return report.read(tmp_path, ["jobp"])
 
     return read
+
+
+def write(folder, suite, states, *, again=False, **fields):
+    specs = [spec(name, state) for name, state in states.items()]
+    report.path_of(folder, suite, again=again).write_text(json.dumps([{"SpecReports": specs, **fields}]))
 
 
 def spec(name, state):
@@ -58,13 +72,44 @@ def test_what_a_run_left_out_is_no_part_of_it(told):
 
 def test_page_counts_and_names_all(told):
     specs = told(fine="passed", known="failed", other="failed", flaky="skipped")
-    page = report.page(specs, "abc123")
+    page = report.page(specs, "abc123", TIMES)
     assert "commit abc123" in page
-    assert "| `jobp` | 1 | 2 | 1 |" in page
+    assert "one run, of 2026-11-27: 1 of 4 specs passed, and Volcano itself skips 1." in page
+    assert "| `jobp` | 11:06 to 11:31 | 1 | 2 | 1 |" in page
     assert "| `jobp` | Jobs known | no \\| such thing here |" in page
     assert "| `jobp` | Jobs other | not known yet |" in page
     assert "* `jobp`: Jobs fine\n" in page
     assert report.summary(specs)[1:] == ["NOT KNOWN WHY: jobp: Jobs other"]
+
+
+def test_what_was_run_again_counts_and_is_named(told):
+    specs = told(fine="passed", other="failed", worse="failed", again={"other": "passed", "worse": "failed"})
+    assert [(spec.name, spec.state) for spec in specs] == [
+        ("Jobs fine", "passed"),
+        ("Jobs other", "passed"),
+        ("Jobs worse", "failed"),
+    ]
+    page = report.page(specs, "abc123", TIMES)
+    assert (
+        "Of these 1 failed at first and passed when they were run again alone: `jobp` Jobs other.\n" in page
+    )
+
+
+@pytest.mark.parametrize("stopped", ["Interrupted by User", "Suite Timeout Elapsed"])
+def test_a_suite_that_was_stopped_is_named_and_counts_nothing(told, stopped):
+    assert told(fine="passed", stopped=[stopped]) == []
+    page = report.page([], "abc123", TIMES)
+    assert "stopped before it got through `vcctl`, `jobp`," in page
+    assert "| `jobp`" not in page
+
+
+def test_each_suite_has_its_times_until_it_is_run_anew(tmp_path):
+    write(tmp_path, "jobp", {}, StartTime=STARTED, EndTime=ENDED)
+    assert report.times(tmp_path) == TIMES
+    report.forget(tmp_path, ["vcctl"])
+    assert report.times(tmp_path) == TIMES
+    report.forget(tmp_path, ["jobp"])
+    assert report.times(tmp_path) == {}
 
 
 def test_every_reason_is_about_a_suite_that_is_run():

@@ -1,5 +1,8 @@
 """`make volcano-e2e`: run Volcano's own end-to-end suites against this system, and write docs/conformance-e2e.md.
 
+The page is of one run of all of them. One that is stopped early writes it too, and names the suites that it did not get through. Suites
+that are named are run without a page, so that two runs may share the work; `--again` writes it of what was last reported of each.
+
 The suites are test binaries that the Makefile builds of a checkout of Volcano, with shorter waits, and with the name of the ConfigMap that
 the scheduler reads here: theirs has another one, which their scheduler has by an option. It begins as theirs does.
 """
@@ -9,10 +12,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import django
 
@@ -29,36 +35,59 @@ def main():
     parser = argparse.ArgumentParser(prog="make volcano-e2e", description=__doc__)
     parser.add_argument("suites", nargs="*", help="names of suites, all of them by default")
     parser.add_argument("--focus", default="", help="a pattern of specs; then nothing is written")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="run what failed in the last run for no known reason, and add it to the page",
+    )
     chosen = parser.parse_args()
-    folder = built / "world"
-    shutil.rmtree(folder, ignore_errors=True)
+    if chosen.again and (chosen.suites or chosen.focus):
+        parser.error("--again runs what failed in the last run of all; give it no suites and no --focus.")
+    whole = not chosen.suites and not chosen.focus
+    suites = chosen.suites or report.SUITES
+    if chosen.again:
+        to_run = _unexplained(report.read(built, suites))
+    else:
+        to_run = dict.fromkeys(suites, chosen.focus)
+        report.forget(built, suites)
+    folder = Path(tempfile.mkdtemp(prefix="world-", dir=built))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    say("• starting a Kubernetes of played nodes, and this system on it")
     try:
-        with world.ready(folder, (built / "volcano-scheduler-ci.conf").read_text()) as (cluster, _):
-            for suite in chosen.suites or report.SUITES:
-                say(f"• {suite}")
-                run(suite, cluster, built, chosen.focus)
+        if to_run:
+            say("• starting a Kubernetes of played nodes, and this system on it")
+            with world.ready(folder, (built / "volcano-scheduler-ci.conf").read_text()) as (cluster, _):
+                for suite, focus in to_run.items():
+                    say(f"• {suite}")
+                    run(suite, cluster, built, focus, again=chosen.again)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    specs = report.read(built, chosen.suites or report.SUITES)
-    for line in report.summary(specs):
-        say(line)
-    if not chosen.suites and not chosen.focus:
-        (PROJECT / "docs" / "conformance-e2e.md").write_text(
-            report.page(specs, (built / "commit").read_text().strip())
-        )
+        specs = report.read(built, suites)
+        for line in report.summary(specs):
+            say(line)
+        if whole and (times := report.times(built)):
+            page = report.page(specs, (built / "commit").read_text().strip(), times)
+            (PROJECT / "docs" / "conformance-e2e.md").write_text(page)
     return 1 if any(spec.is_unexplained for spec in specs) else 0
 
 
-def run(suite, cluster, built, focus):
+def _unexplained(specs):
+    """Return a pattern of the specs that failed for no known reason, by their suites."""
+    found = {}
+    for spec in specs:
+        if spec.is_unexplained:
+            found.setdefault(spec.suite, []).append(re.escape(spec.name))
+    return {suite: f"({'|'.join(names)})$" for suite, names in found.items()}
+
+
+def run(suite, cluster, built, focus, *, again=False):
     """Run the specs of a suite but for those that want real volumes; what it prints goes to a file."""
-    from tests.kubernetes.e2e.report import LEFT_OUT
+    from tests.kubernetes.e2e.report import LEFT_OUT, path_of
     from tests.kubernetes.volcano import BUILT
 
+    told = path_of(built, suite, again=again)
     command = [
         built / f"{suite}.test",
-        f"--ginkgo.json-report={built / f'{suite}.json'}",
+        f"--ginkgo.json-report={told}",
         f"--ginkgo.skip={'|'.join(LEFT_OUT)}",
         f"--ginkgo.focus={focus}",
         "--ginkgo.timeout=3h",
@@ -71,7 +100,7 @@ def run(suite, cluster, built, focus):
         "VC_BIN": str(BUILT),
         "ARTIFACTS_PATH": str(built / "artifacts"),
     }
-    with (built / f"{suite}.txt").open("w") as output:
+    with told.with_suffix(".txt").open("w") as output:
         subprocess.run(
             command, env=environment, cwd=cluster.folder, stdout=output, stderr=output, check=False
         )

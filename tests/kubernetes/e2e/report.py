@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
-# As Volcano's own continuous integration runs them, the quick ones first.
+# Those of Volcano's own continuous integration that a cluster of four nodes is enough for; the one that waits for minutes of the clock last.
 SUITES = (
     "vcctl",
     "jobp",
@@ -17,18 +18,20 @@ SUITES = (
     "schedulingbase",
     "schedulingaction",
     "schedulinggates",
-    "cronjob",
     "admission",
+    "cronjob",
 )
 # Specs that Volcano's own runs leave out, and those that mount volumes of a real node.
 LEFT_OUT = (r"\[sig-", "Volume Binding Test")
 REASONS = Path(__file__).parent / "reasons.yaml"
+AGAIN = "again"  # what a suite's second report is called, of specs that were run again alone
 HEAD = """# Volcano's end-to-end suites
 
 Volcano's own tests of a running Volcano (`test/e2e` of its source, commit {commit}) against kube-apiserver and etcd with our
-definitions of the kinds, and our controllers, scheduler and webhooks in place of Volcano's. The tests are unchanged, but that they wait
-for a minute where they would wait for three, five or ten. Nodes and pods are played by kwok: a container's command is read, not run
-(`tests/kubernetes/e2e/stages.yaml`), so a spec that passes says nothing of MPI or TensorFlow, and all of the jobs around them.
+definitions of the kinds, and our controllers, scheduler and webhooks in place of Volcano's, with the configuration of the scheduler
+that Volcano's own runs have. The tests are unchanged, but that they wait for a minute where they would wait for three, five or ten,
+and change that configuration under the name that our scheduler reads. Nodes and pods are played by kwok: a container's command is
+read, not run (`tests/kubernetes/e2e/stages.yaml`), so a spec that passes says nothing of MPI or TensorFlow, and all of the jobs around them.
 To run them again, with Go and a checkout of Volcano:
 
 ```sh
@@ -36,12 +39,16 @@ make volcano-e2e VOLCANO=./volcano
 ```
 
 That writes this page anew, and ends with an error where a spec fails for which `tests/kubernetes/e2e/reasons.yaml` knows no reason.
+With `ARGS=--again` it runs again what failed so, each alone in a cluster that has nothing else to do, and writes what came of that.
+
+This page is of one run, of {when}: {passed} of {all} specs passed, and Volcano itself skips {skipped}. Suites that ran at the same time
+had a cluster each.{again}{missing}
 
 """
 TAIL = """
-Not run: `hypernode` and `gangevict` (network topology), which was not here when it was run; `dra` (device claims), `agentscheduler`, `schedulersharding` and
-`shardingcontroller` (Volcano's other scheduler, and several at once), which are about what is not here; `stress`, which measures; and
-the specs `Volume Binding Test`, which want nodes that mount volumes.
+Not part of it: `hypernode` and `gangevict`, which want a cluster of their own, with eight played nodes of certain names and Helm; `dra` (device
+claims), `agentscheduler`, `schedulersharding` and `shardingcontroller` (Volcano's other scheduler, and several at once), which are about what is
+not here; `stress`, which measures; and the specs `Volume Binding Test`, which want nodes that mount volumes.
 """
 
 
@@ -52,6 +59,7 @@ class Spec(NamedTuple):
     name: str
     state: str
     why: str
+    was_again: bool = False  # whether it was run again alone, and this came of it
 
     @property
     def is_unexplained(self):
@@ -59,26 +67,73 @@ class Spec(NamedTuple):
         return self.state not in ("passed", "skipped") and not self.why
 
 
+class Times(NamedTuple):
+    """When a suite began and ended."""
+
+    began: datetime
+    ended: datetime
+
+
+def path_of(folder, suite, *, again=False):
+    """Return the file of a suite's report."""
+    return folder / (f"{suite}.{AGAIN}.json" if again else f"{suite}.json")
+
+
+def forget(folder, suites):
+    """Remove what earlier runs of suites reported, with which a page would not be of one run."""
+    for suite in suites:
+        for again in (False, True):
+            path_of(folder, suite, again=again).unlink(missing_ok=True)
+
+
+def times(folder):
+    """Return when each suite was run; one that was not run to its end is left out."""
+    told = {suite: _report(path_of(folder, suite)) for suite in SUITES}
+    return {
+        suite: Times(*(datetime.fromisoformat(each[key]).astimezone(UTC) for key in ("StartTime", "EndTime")))
+        for suite, each in told.items()
+        if each
+    }
+
+
 def read(folder, suites):
-    """Return the specs of suites by what their runs reported."""
+    """Return the specs of suites by what their runs reported; a suite that was not run to its end has none."""
+    found = []
+    for suite in suites:
+        again = {spec.name: spec for spec in _specs(suite, path_of(folder, suite, again=True))}
+        found += [
+            again[spec.name]._replace(was_again=True) if spec.name in again else spec
+            for spec in _specs(suite, path_of(folder, suite))
+        ]
+    return found
+
+
+def _report(path):
+    """Return what ginkgo reported; None where it did not come to the end."""
+    if not path.exists():
+        return None
+    (told,) = json.loads(path.read_text())
+    why = told.get("SpecialSuiteFailureReasons") or ()
+    return None if any(each.startswith(("Interrupted", "Suite Timeout")) for each in why) else told
+
+
+def _specs(suite, path):
     reasons = {
         (suite, name): each["why"]
         for each in yaml.safe_load(REASONS.read_text())
         for suite, names in each["specs"].items()
         for name in names
     }
-    found = []
-    for suite in suites:
-        (told,) = json.loads((folder / f"{suite}.json").read_text())
-        for each in told["SpecReports"] or ():
-            if each["LeafNodeType"] != "It" or _is_left_out(each):
-                continue
-            name = " ".join([*(each["ContainerHierarchyTexts"] or ()), each["LeafNodeText"]])
-            state = each["State"]
-            why = "" if state == "passed" else reasons.get((suite, name), "")
-            if state in ("skipped", "pending"):
-                state, why = "skipped", "Volcano's own runs skip it"
-            found.append(Spec(suite, name, state, why))
+    told, found = _report(path) or {}, []
+    for each in told.get("SpecReports") or ():
+        if each["LeafNodeType"] != "It" or _is_left_out(each):
+            continue
+        name = " ".join([*(each["ContainerHierarchyTexts"] or ()), each["LeafNodeText"]])
+        state = each["State"]
+        why = "" if state == "passed" else reasons.get((suite, name), "")
+        if state in ("skipped", "pending"):
+            state, why = "skipped", "Volcano's own runs skip it"
+        found.append(Spec(suite, name, state, why))
     return found
 
 
@@ -102,11 +157,12 @@ def _counts(specs):
     return counts
 
 
-def page(specs, commit):
-    """Return the page: the numbers, what fails and why, and what passes."""
+def page(specs, commit, times):
+    """Return the page: which run it is of, the numbers, what fails and why, and what passes."""
     counts = _counts(specs)
+    total = sum(counts.values(), Counter())
     numbers = [
-        f"| `{suite}` | {count['passed']} | {sum(count.values()) - count['passed'] - count['skipped']} | {count['skipped']} |"
+        f"| `{suite}` | {_span(times[suite])} | {count['passed']} | {sum(count.values()) - count['passed'] - count['skipped']} | {count['skipped']} |"
         for suite, count in counts.items()
     ]
     failing = [
@@ -120,14 +176,41 @@ def page(specs, commit):
         for suite in counts
     ]
     parts = [
-        "| suite | passed | failed | skipped by Volcano |\n|---|---|---|---|",
+        "| suite | when (UTC) | passed | failed | skipped by Volcano |\n|---|---|---|---|---|",
         *numbers,
         "\n## What fails, and why\n\n| suite | spec | why |\n|---|---|---|",
         *failing,
         "\n## What passes\n",
         *passing,
     ]
-    return HEAD.format(commit=commit) + "\n".join(parts) + "\n" + TAIL
+    head = HEAD.format(
+        commit=commit,
+        when=f"{min(each.began for each in times.values()):%Y-%m-%d}",
+        passed=total["passed"],
+        all=sum(total.values()),
+        skipped=total["skipped"],
+        again=_told_again(specs),
+        missing=_told_missing(counts),
+    )
+    return head + "\n".join(parts) + "\n" + TAIL
+
+
+def _told_again(specs):
+    """Return what to know of specs that failed at first, "" where there are none."""
+    names = [f"`{each.suite}` {each.name}" for each in specs if each.was_again and each.state == "passed"]
+    if not names:
+        return ""
+    return f"\nOf these {len(names)} failed at first and passed when they were run again alone: {'; '.join(names)}."
+
+
+def _told_missing(counts):
+    """Return which suites the run did not get through, "" where it got through all."""
+    missing = [f"`{suite}`" for suite in SUITES if suite not in counts]
+    return f"\nIt was stopped before it got through {', '.join(missing)}." if missing else ""
+
+
+def _span(times):
+    return f"{times.began:%H:%M} to {times.ended:%H:%M}"
 
 
 def _cell(text):
