@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from cluster.rules.quota_accounts import Account
     from cluster.store import Store
+    from cluster.store.types import Stored
     from kube.meta import Object
     from kube.resources import Resource
 
@@ -70,7 +71,7 @@ class ClusterView:
         """Return how many pod groups a queue has in each phase, as they count."""
         schedulers = usage.VOLCANO_ALONE if settings.TARGET is None else usage.VOLCANO
         there, told_ended = usage.Usage(), set[str]()
-        for found in self._store.find(resources.POD_GROUPS, queue=queue):
+        for found in self._pod_groups(queue):
             group = usage.group_use(found.body)
             there.put_group(found.key, group)
             if group.phase == PodGroupPhase.COMPLETED:
@@ -78,6 +79,9 @@ class ClusterView:
         for found in self._store.find(resources.PODS, namespace=told_ended, phase=UNENDED):
             there.put_pod(found.key, usage.pod_use(found.body, schedulers))
         return there.groups_in[queue]
+
+    def _pod_groups(self, queue: str) -> list[Stored]:
+        return self._store.find(resources.POD_GROUPS, queue=queue)
 
     def priority_class(self, name: str) -> Object | None:
         """Return a priority class."""

@@ -17,21 +17,24 @@ from cluster.remote.request import Unreachable
 from cluster.remote.webhooks.review import Question, Ruling
 from kube import patch
 from kube.errors import ApiError, Forbidden, ServiceUnavailable
-from kube.resources import QUEUES, RESOURCE_QUOTAS
+from kube.resources import POD_GROUPS, QUEUES, RESOURCE_QUOTAS
 
 if TYPE_CHECKING:
     from cluster.remote.webhooks.hooks import Webhook
+    from cluster.store.types import Stored
     from kube.meta import Object
     from kube.resources import Resource
 
 ANSWER_S = 3.0
+MOST_LOOKED_UP = 10  # pod groups; a queue that has more is not empty for some time
 
 
 class WebhookView(ClusterView):
     """The cluster as rules see it while an API server waits for them.
 
     The mirror is some milliseconds behind, and people write an object right after those that it names. So what the mirror does not
-    have of Volcano's kinds is looked for in the cluster. What the API server judges by itself, namespaces and quotas, refuses nothing.
+    have of Volcano's kinds is looked for in the cluster, and so are the pod groups that it has in a queue: people delete a queue right
+    after what is in it. What the API server judges by itself, namespaces and quotas, refuses nothing.
     """
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -40,6 +43,14 @@ class WebhookView(ClusterView):
         if key not in self._known and super().get(resource, namespace, name) is None:
             self._known[key] = _asked(resource, namespace, name) if resource in kinds.VOLCANOS else None
         return self._known[key]
+
+    def _pod_groups(self, queue: str) -> list[Stored]:
+        found = super()._pod_groups(queue)
+        if len(found) > MOST_LOOKED_UP:
+            return found
+        return [
+            each for each in found if _asked(POD_GROUPS, each.namespace, each.name, each.object) is not None
+        ]
 
     def namespace(self, name: str) -> Object | None:
         """Return a namespace; the API server asks about nothing in one that is missing."""
@@ -50,12 +61,12 @@ class WebhookView(ClusterView):
         return [] if resource == RESOURCE_QUOTAS else super().listed(resource, namespace)
 
 
-def _asked(resource: Resource, namespace: str, name: str) -> Object | None:
-    """Return an object that the mirror does not have; ServiceUnavailable when nobody says whether there is one."""
+def _asked(resource: Resource, namespace: str, name: str, mirrored: Object | None = None) -> Object | None:
+    """Return an object as it is in the cluster; ServiceUnavailable when nobody says whether there is one."""
     try:
         return look_up(server.connection(), paths.one(resource, namespace, name), ANSWER_S)
     except Forbidden:  # what may not be read is what the mirror says
-        return None
+        return mirrored
     except (ApiError, Unreachable) as error:
         raise ServiceUnavailable(
             f"Whether there is {resource.singular} {name} could not be looked up: {error}. Try again in a moment."

@@ -191,6 +191,29 @@ def test_closed_queue_may_be_deleted(old):
     assert allowed("/queues/validate", None, old) == []
 
 
+def test_queue_may_be_deleted_right_after_the_groups_in_it(cluster):
+    """The mirror has not heard yet that they are gone."""
+    mirrored(POD_GROUPS, "last", "default", spec={"queue": "shut"}, status={"phase": "Running"})
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/last"
+    cluster.put(path, of(POD_GROUPS, "last", queue="shut"))
+    code, causes = refusal("/queues/validate", None, queue("shut", "Closed"))
+    assert (code, "state is `Closing`" in causes["status.state"]) == (403, True)
+    del cluster.objects[path]
+    assert allowed("/queues/validate", None, queue("shut", "Closed")) == []
+    cluster.denied["GET", "/podgroups/last"] = 403
+    assert refusal("/queues/validate", None, queue("shut", "Closed"))[0] == 403
+    cluster.denied["GET", "/podgroups/last"] = 500
+    assert refusal("/queues/validate", None, queue("shut", "Closed"))[0] == 503
+
+
+def test_many_groups_of_a_queue_are_not_looked_up(cluster):
+    for number in range(rulings.MOST_LOOKED_UP + 1):
+        mirrored(POD_GROUPS, f"g{number}", "default", spec={"queue": "shut"}, status={"phase": "Running"})
+    cluster.heard.clear()
+    assert refusal("/queues/validate", None, queue("shut", "Closed"))[0] == 403
+    assert cluster.heard == []
+
+
 def test_warnings_are_told_with_a_yes():
     [warning] = allowed("/jobflows/validate", flow({"name": "step"}))
     assert "there is no job template step" in warning
