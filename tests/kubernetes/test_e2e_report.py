@@ -82,6 +82,11 @@ def test_page_counts_and_names_all(told):
     assert report.summary(specs)[1:] == ["NOT KNOWN WHY: jobp: Jobs other"]
 
 
+def test_a_reason_of_what_fails_no_more_is_told(told):
+    assert report.summary(told(known="passed"))[1:] == ["FAILS NO MORE: jobp: Jobs known"]
+    assert report.summary([])[1:] == []
+
+
 def test_what_was_run_again_counts_and_is_named(told):
     specs = told(fine="passed", other="failed", worse="failed", again={"other": "passed", "worse": "failed"})
     assert [(spec.name, spec.state) for spec in specs] == [

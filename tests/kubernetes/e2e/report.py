@@ -117,13 +117,18 @@ def _report(path):
     return None if any(each.startswith(("Interrupted", "Suite Timeout")) for each in why) else told
 
 
-def _specs(suite, path):
-    reasons = {
+def _reasons():
+    """Return why specs fail, by suite and name."""
+    return {
         (suite, name): each["why"]
         for each in yaml.safe_load(REASONS.read_text())
         for suite, names in each["specs"].items()
         for name in names
     }
+
+
+def _specs(suite, path):
+    reasons = _reasons()
     told, found = _report(path) or {}, []
     for each in told.get("SpecReports") or ():
         if each["LeafNodeType"] != "It" or _is_left_out(each):
@@ -142,12 +147,21 @@ def _is_left_out(told):
 
 
 def summary(specs):
-    """Return a line for each suite, and one for each spec that fails without a known reason."""
+    """Return a line for each suite, one for each spec that fails without a known reason, and one for each reason that is none any more."""
     lines = [
         f"{suite}: {', '.join(f'{count} {state}' for state, count in sorted(counts.items()))}"
         for suite, counts in _counts(specs).items()
     ]
-    return [*lines, *(f"NOT KNOWN WHY: {each.suite}: {each.name}" for each in specs if each.is_unexplained)]
+    states = {(each.suite, each.name): each.state for each in specs}
+    return [
+        *lines,
+        *(f"NOT KNOWN WHY: {each.suite}: {each.name}" for each in specs if each.is_unexplained),
+        *(
+            f"FAILS NO MORE: {suite}: {name}"
+            for suite, name in _reasons()
+            if states.get((suite, name)) == "passed"
+        ),
+    ]
 
 
 def _counts(specs):
