@@ -87,8 +87,9 @@ def test_a_reason_of_what_fails_no_more_is_told(told):
     assert report.summary([])[1:] == []
 
 
-def test_what_was_run_again_counts_and_is_named(told):
+def test_what_was_run_again_counts_and_is_named(told, tmp_path):
     specs = told(fine="passed", other="failed", worse="failed", again={"other": "passed", "worse": "failed"})
+    assert [spec.state for spec in report.first(tmp_path, ["jobp"])] == ["passed", "failed", "failed"]
     assert [(spec.name, spec.state) for spec in specs] == [
         ("Jobs fine", "passed"),
         ("Jobs other", "passed"),

@@ -46,7 +46,7 @@ def main():
     whole = not chosen.suites and not chosen.focus
     suites = chosen.suites or report.SUITES
     if chosen.again:
-        to_run = _unexplained(report.read(built, suites))
+        to_run = _unexplained(report.first(built, suites))
     else:
         to_run = dict.fromkeys(suites, chosen.focus)
         report.forget(built, suites)

@@ -103,9 +103,14 @@ def read(folder, suites):
         again = {spec.name: spec for spec in _specs(suite, path_of(folder, suite, again=True))}
         found += [
             again[spec.name]._replace(was_again=True) if spec.name in again else spec
-            for spec in _specs(suite, path_of(folder, suite))
+            for spec in first(folder, [suite])
         ]
     return found
+
+
+def first(folder, suites):
+    """Return the specs of suites as they were before any was run again."""
+    return [spec for suite in suites for spec in _specs(suite, path_of(folder, suite))]
 
 
 def _report(path):
