@@ -3,7 +3,8 @@
 Reads queues, pod groups, pods, namespaces and Commands. All that a queue's status says is of the queue
 and of those below it. Thousands of changes a second may concern
 one queue: its status is written at most every `PAUSE_MS`, with a timer for
-the last one; a change of state is written at once.
+the last one; a change of state is written at once. A status is refused where the queue has changed since it was
+planned, as clients write the state, too: theirs would be lost.
 """
 
 from __future__ import annotations
@@ -95,14 +96,15 @@ class QueueConsumer(Consumer[QueuesState]):
             if name in asked and not queue.spec.state:
                 continue  # its Command writes the state; from there the rest is written
             if wished := _newly_wished(queue):
-                groups.append(Group(_as_written(state, queue, wished, now), name))
+                groups.append(Group(_pinned(_as_written(state, queue, wished, now), queue), name))
                 continue  # what follows for others is planned when the wish has come back
             wanted = status_of(state, queue)
             is_told = wanted == queue.status or _is_all_that_is_kept(state, queue, wanted)
             if is_told and _note_of_shutting(queue, wanted, now) is None:
                 state.stale.discard(name)
             elif _is_due(state, queue, wanted, now):
-                groups.append(Group(_writes(queue, wanted, now), name))
+                writes = _writes(queue, wanted, now)
+                groups.append(Group(writes if name in asked else _pinned(writes, queue), name))
                 state.written[name], state.sent[name] = now, wanted
                 state.stale.discard(name)
             else:
@@ -208,6 +210,18 @@ def _writes(queue: QueueFact, wanted: dict[str, Any], now: int) -> list[Write]:
         )
         writes.append(Create(EVENTS, event))
     return writes
+
+
+def _pinned(writes: Sequence[Write], queue: QueueFact) -> list[Write]:
+    """Return writes of which the first is refused, and the rest with it, where the queue has changed since it was read."""
+    first, version = writes[0], queue.metadata.resource_version
+    match first:
+        case Patch():
+            first = msgspec.structs.replace(first, version=version)
+        case Update():
+            metadata = {**first.object["metadata"], "resourceVersion": version}
+            first = msgspec.structs.replace(first, object={**first.object, "metadata": metadata})
+    return [first, *writes[1:]]
 
 
 def _note_of_shutting(queue: QueueFact, wanted: dict[str, Any], now: int) -> Patch | None:

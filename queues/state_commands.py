@@ -41,6 +41,7 @@ def to_queue(name: str, uid: str, wish: QueueState) -> Object:
 class _Metadata(View):
     name: str = ""
     uid: str = ""
+    resource_version: str = ""
     annotations: dict[str, str] = {}
 
 

@@ -11,7 +11,7 @@ from kube.intake_times import SHUT_SINCE
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
-from tests.modes.mode import Runner
+from tests.modes.mode import Runner, others
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -272,6 +272,31 @@ def test_clock_that_is_set_back_delays_no_status(controller, time):
     group("b")
     later(controller, time)
     assert status()["pending"] == 2
+
+
+@pytest.mark.parametrize("kept", ["Open", None], ids=["keeps its wish", "keeps none, as Volcano's"])
+def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(
+    controller, time, monkeypatch, kept
+):
+    queue("team")
+    wish("team", kept)
+    group("a", queue="team", phase="Running")
+    later(controller, time)
+    store.write(Delete(POD_GROUPS, "d", "a"))
+    plan = controller.consumer.plan
+
+    def interrupted(*args):
+        planned = plan(*args)
+        if any(group.key == "team" for group in planned.groups) and "running" in status("team"):
+            with others():
+                store.write(Patch(QUEUES, "", "team", {"status": {"state": "Closed"}}, "status"))
+            monkeypatch.undo()
+        return planned
+
+    monkeypatch.setattr(controller.consumer, "plan", interrupted)
+    later(controller, time)
+    assert controller.consumer.plan == plan
+    assert (status("team")["state"], "running" in status("team")) == ("Closed", False)
 
 
 def test_queue_deleted_meanwhile_does_not_stop_the_others(controller, time):
