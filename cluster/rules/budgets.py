@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from cluster.rules.checks import RulesView
     from kube.meta import Object
 
+COUNTS = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
 _PERCENT = re.compile(r"[0-9]+%")
+
+
+def default(budget: Object, old: Object | None, view: RulesView) -> None:
+    """A new budget lets nothing go until it was counted."""
+    if old is None:
+        budget["status"] = dict.fromkeys(COUNTS, 0)
 
 
 def validate(budget: Object, old: Object | None, view: RulesView) -> list[Cause]:

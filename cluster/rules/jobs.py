@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import job_policies, job_updates, pods, templates
+from cluster.rules import job_policies, job_updates, pod_defaults, pods, templates
 from cluster.rules.checks import check_selector, not_negative, one_of
 from kube import lenient, names, selector
 from kube.errors import Cause, invalid, not_supported, required
@@ -62,7 +62,6 @@ def default(job: Object, old: Object | None, view: RulesView) -> None:
     if spec.get("backoffLimit") is None:
         per_index = spec.get("backoffLimitPerIndex") is not None
         spec["backoffLimit"] = MOST_RETRIES if per_index else DEFAULT_RETRIES
-    _copy_labels(job)
     spec["completionMode"] = spec.get("completionMode") or CompletionMode.NON_INDEXED.value
     spec["suspend"] = bool(spec.get("suspend"))
     spec["manualSelector"] = bool(spec.get("manualSelector"))
@@ -71,17 +70,17 @@ def default(job: Object, old: Object | None, view: RulesView) -> None:
         policy = PodReplacementPolicy.FAILED if failed else PodReplacementPolicy.TERMINATING_OR_FAILED
         spec["podReplacementPolicy"] = policy.value
     job_policies.default(lenient.mapping(spec, "podFailurePolicy"))
-    templates.default(template["spec"])
+    pod_defaults.fill_template(template["spec"])
     if old is None:
-        job.pop("status", None)
+        job["status"] = {}
         _name(job, view)
         if not spec["manualSelector"]:
             _generate_selector(job)
-            _copy_labels(job)
+    _copy_labels(job)
 
 
 def _copy_labels(job: Object) -> None:
-    """A job without labels has those of its pods; without any there either, the generated ones."""
+    """A job without labels has those of its pods, generated ones included."""
     labels = lenient.mapping(job["spec"]["template"], "metadata", "labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)

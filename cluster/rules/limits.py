@@ -32,6 +32,12 @@ ORDER = (
 )
 
 
+def default_quota(quota: Object, old: Object | None, view: RulesView) -> None:
+    """Nothing is counted of a new quota yet."""
+    if old is None:
+        quota["status"] = {}
+
+
 def validate_quota(quota: Object, old: Object | None, view: RulesView) -> list[Cause]:
     """Return what is wrong with a quota; its scopes stay."""
     spec = quota.get("spec") or {}

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 AFFINITIES = ("ClientIP", "None")
+AFFINITY_S = 10800
+OUTSIDE = ("LoadBalancer", "NodePort")
 POLICY_TYPES = ("Ingress", "Egress")
 HIGHEST_PORT = 65535
 PORT_RANGE = "must be between 1 and 65535, inclusive"
@@ -37,7 +39,7 @@ def default_service(service: Object, old: Object | None, view: RulesView) -> Non
     """Fill in what a service leaves open; it gets no address."""
     spec = service["spec"] = dict(service.get("spec") or {})
     spec["type"] = spec.get("type") or "ClusterIP"
-    spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
+    _fill_affinity(spec)
     for port in spec.get("ports") or ():
         port["protocol"] = port.get("protocol") or "TCP"
         if port.get("targetPort") in (None, 0, ""):
@@ -46,8 +48,36 @@ def default_service(service: Object, old: Object | None, view: RulesView) -> Non
         spec["internalTrafficPolicy"] = spec.get("internalTrafficPolicy") or "Cluster"
         if spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIPs"] = [spec["clusterIP"]]
+        _fill_families(spec)
+    if spec["type"] in OUTSIDE or (spec["type"] == "ClusterIP" and spec.get("externalIPs")):
+        spec["externalTrafficPolicy"] = spec.get("externalTrafficPolicy") or "Cluster"
+    if spec["type"] == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
+        spec["allocateLoadBalancerNodePorts"] = True
     if old is None:
         service["status"] = {"loadBalancer": {}}
+
+
+def _fill_affinity(spec: Object) -> None:
+    spec["sessionAffinity"] = spec.get("sessionAffinity") or "None"
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif lenient.mapping(spec, "sessionAffinityConfig", "clientIP").get("timeoutSeconds") is None:
+        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": AFFINITY_S}}
+
+
+def _fill_families(spec: Object) -> None:
+    """Say of which families a service's addresses are; a headless one without a selector may have both."""
+    addresses = [each for each in spec.get("clusterIPs") or () if _is_address(each)]
+    both = spec.get("clusterIP") == "None" and not spec.get("selector")
+    families = spec.get("ipFamilies") or [_family(each) for each in addresses]
+    spec["ipFamilies"] = families or (["IPv4", "IPv6"] if both else ["IPv4"])
+    spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or (
+        "RequireDualStack" if both and not families else "SingleStack"
+    )
+
+
+def _family(address: str) -> str:
+    return f"IPv{ipaddress.ip_address(address).version}"
 
 
 def validate_service(service: Object, old: Object | None, view: RulesView) -> list[Cause]:

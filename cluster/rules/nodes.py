@@ -16,13 +16,32 @@ if TYPE_CHECKING:
     from kube.meta import Object
 
 FIXED = ("podCIDR", "podCIDRs", "providerID")
+MACHINE = (
+    "architecture",
+    "bootID",
+    "containerRuntimeVersion",
+    "kernelVersion",
+    "kubeProxyVersion",
+    "kubeletVersion",
+    "machineID",
+    "operatingSystem",
+    "osImage",
+    "systemUUID",
+)
 
 
 def default(node: Object, old: Object | None, view: RulesView) -> None:
-    """A node says its own name in a label."""
+    """A node says its own name in a label; a new one can give all that it has, and says of its machine what is not known."""
     metadata = node["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {"kubernetes.io/hostname": metadata["name"], **(metadata.get("labels") or {})}
+    if old is None:
+        node["spec"] = node.get("spec") or {}
+        status = node["status"] = dict(node.get("status") or {})
+        if status.get("capacity") and status.get("allocatable") is None:
+            status["allocatable"] = dict(status["capacity"])
+        status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+        status["nodeInfo"] = {**dict.fromkeys(MACHINE, ""), **(status.get("nodeInfo") or {})}
 
 
 def validate(node: Object, old: Object | None, view: RulesView) -> list[Cause]:

@@ -9,7 +9,15 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.rules import disruption_annotations, node_engines, probes, ranges, simulation, templates
+from cluster.rules import (
+    disruption_annotations,
+    node_engines,
+    pod_defaults,
+    probes,
+    ranges,
+    simulation,
+    templates,
+)
 from cluster.rules.checks import amount
 from kube import lenient
 from kube.errors import Cause, Forbidden
@@ -34,10 +42,9 @@ def default(pod: Object, old: Object | None, view: RulesView) -> None:
         if spec != old.get("spec"):
             simulation.tolerate(spec)
             if _is_filled_in(old):
-                templates.default(spec)
+                pod_defaults.fill_pod(spec)
         return
-    templates.default(spec)
-    spec.setdefault("enableServiceLinks", True)
+    pod_defaults.fill_pod(spec)
     ranges.fill_pod(pod, view)
     _set_account(pod, spec, view)
     _set_priority(pod, spec, view)
@@ -49,7 +56,7 @@ def default(pod: Object, old: Object | None, view: RulesView) -> None:
 def _is_filled_in(pod: Object) -> bool:
     spec = lenient.mapping(pod, "spec")
     filled = copy.deepcopy(spec)
-    templates.default(filled)
+    pod_defaults.fill_pod(filled)
     return filled == spec
 
 
@@ -186,15 +193,16 @@ def _covers(toleration: Object, key: str) -> bool:
 def quality(spec: Object) -> str:
     """Return the quality of service class: Guaranteed, Burstable or BestEffort."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    asked = [(_compute(each, "requests"), _compute(each, "limits")) for each in containers]
+    counted = [spec] if pod_defaults.asked_as_a_whole(spec) else containers
+    asked = [(_compute(each, "requests"), _compute(each, "limits")) for each in counted]
     if not any(requests or limits for requests, limits in asked):
         return "BestEffort"
     whole = all(len(limits) == len(COMPUTE) and requests == limits for requests, limits in asked)
     return "Guaranteed" if whole else "Burstable"
 
 
-def _compute(container: Object, field: str) -> dict[str, Any]:
-    written = lenient.mapping(container, "resources", field)
+def _compute(owner: Object, field: str) -> dict[str, Any]:
+    written = lenient.mapping(owner, "resources", field)
     amounts = {name: amount(written[name]) for name in COMPUTE if written.get(name) is not None}
     return {name: value for name, value in amounts.items() if value}
 

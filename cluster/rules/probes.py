@@ -67,6 +67,8 @@ def default(container: dict[str, Any]) -> None:
             for name, value in _DEFAULTS.items():
                 probe[name] = probe.get(name) or value
             _default_request(probe)
+            if isinstance(probe.get("grpc"), dict) and probe["grpc"].get("service") is None:
+                probe["grpc"]["service"] = ""
     for field in HOOKS:
         _default_request(lenient.mapping(container, "lifecycle", field))
 

@@ -1,4 +1,4 @@
-"""Pod specs, on their own and in templates: Kubernetes' defaults, and as much of its validation as the schema cannot say."""
+"""Pod specs, on their own and in templates: as much of Kubernetes' validation as the schema cannot say."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 NUL = "must not hold a NUL character, at which a process stops reading; remove it."
 NO_STEPS_BACK = "must not contain '..'"
-FILE_MODE = 0o644
-_TEXTS = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
 NAMED_SOURCES = (("configMap", "name", "config map"), ("secret", "secretName", "secret"))
 _FRACTIONS_ALLOWED = ("cpu", "memory", "ephemeral-storage")
 
@@ -257,51 +255,3 @@ def _value(written: Any) -> Fraction | None:
         return quantity.parse(written)
     except quantity.QuantityError:
         return None
-
-
-def default(spec: dict[str, Any]) -> None:
-    """Fill in what Kubernetes fills in in every pod spec (§1.3)."""
-    spec.setdefault("securityContext", {})
-    if spec.get("terminationGracePeriodSeconds") is None:
-        spec["terminationGracePeriodSeconds"] = 30
-    for field, value in _TEXTS.items():
-        spec[field] = spec.get(field) or value
-    for kind in ("initContainers", "containers"):
-        for container in lenient.sequence(spec, kind):
-            _default_container(container)
-    for volume in lenient.sequence(spec, "volumes"):
-        _default_volume(volume)
-
-
-def _default_container(container: dict[str, Any]) -> None:
-    container["terminationMessagePath"] = container.get("terminationMessagePath") or "/dev/termination-log"
-    container["terminationMessagePolicy"] = container.get("terminationMessagePolicy") or "File"
-    if not container.get("imagePullPolicy"):
-        container["imagePullPolicy"] = _pull_policy(lenient.text(container, "image"))
-    resources = container.setdefault("resources", {})
-    if resources.get("limits"):
-        # What is limited and not asked for is asked for.
-        resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
-    for port in lenient.sequence(container, "ports"):
-        port["protocol"] = port.get("protocol") or "TCP"
-    for variable in lenient.sequence(container, "env"):
-        source = lenient.mapping(variable, "valueFrom", "fieldRef")
-        if source:
-            source["apiVersion"] = source.get("apiVersion") or "v1"
-    probes.default(container)
-
-
-def _pull_policy(image: str) -> str:
-    name = image.rpartition("/")[2]
-    tag = "" if "@" in name else name.partition(":")[2] or "latest"
-    return "Always" if tag == "latest" else "IfNotPresent"
-
-
-def _default_volume(volume: dict[str, Any]) -> None:
-    if not set(volume) - {"name"}:
-        volume["emptyDir"] = {}
-    for source in ("configMap", "secret", "downwardAPI", "projected"):
-        if isinstance(volume.get(source), dict) and volume[source].get("defaultMode") is None:
-            volume[source]["defaultMode"] = FILE_MODE
-    if isinstance(volume.get("hostPath"), dict):
-        volume["hostPath"].setdefault("type", "")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from cluster.rules import disruption_annotations, simulation
+from cluster.rules import disruption_annotations, pod_defaults, simulation
 from cluster.rules import ranges as ranging
 from jobs.controller import facts
 from jobs.plugins import table
@@ -139,6 +139,7 @@ class Blueprint:
         spec.setdefault("priority", priority_of(class_name, priorities))
         _mount(spec, self.job.name, job_spec.get("volumes") or [], claims)
         simulation.tolerate(spec)
+        pod_defaults.fill_host_ports(spec)
         return spec
 
 

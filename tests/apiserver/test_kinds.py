@@ -22,7 +22,7 @@ def test_a_job_gets_its_selector_from_its_uid(api):
     assert stored["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
     assert stored["spec"]["template"]["metadata"]["labels"]["controller-uid"] == uid
     assert stored["metadata"]["generation"] == 1
-    assert "status" not in stored
+    assert stored["status"] == {}
     assert "no controller of this cluster runs them yet" in created.headers["warning"]
 
 

@@ -196,6 +196,13 @@ def test_scheduler_and_priority_class_are_the_templates_or_the_jobs(of_template,
     assert (spec["schedulerName"], spec.get("priorityClassName")) == expected
 
 
+def test_ports_in_the_network_of_the_machine_are_those_of_the_machine():
+    ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}]
+    pod = {"hostNetwork": True, "containers": [{**container("a"), "ports": ports}]}
+    found = made(job(task(pod=pod)))["demo-main-0"]["spec"]["containers"][0]["ports"]
+    assert [each["hostPort"] for each in found] == [80, 81]
+
+
 @pytest.mark.shows("4.1/hostname, subdomain")
 def test_a_hostname_that_is_written_stays():
     spec = made(job(task(pod={"hostname": "h", "subdomain": "s"})))["demo-main-0"]["spec"]

@@ -50,7 +50,9 @@ def test_the_pod_template_is_filled_in():
 
 def test_labels_of_the_template_become_those_of_a_job_without_any():
     with_labels = changed(job(), "spec.template.metadata.labels", {"app": "x"})
-    assert admitted(JOBS, with_labels)["metadata"]["labels"] == {"app": "x"}
+    stored = admitted(JOBS, with_labels)
+    assert stored["metadata"]["labels"] == stored["spec"]["template"]["metadata"]["labels"]
+    assert stored["metadata"]["labels"].items() >= {"app": "x", "job-name": "pi"}.items()
     own = changed(with_labels, "metadata.labels", {"own": "y"})
     assert admitted(JOBS, own)["metadata"]["labels"] == {"own": "y"}
 

@@ -1,0 +1,49 @@
+"""That `tests/golden/kubernetes` says what a kube-apiserver says: the tests of our own server count on it.
+
+`pytest tests/kubernetes/test_golden.py --update-golden` writes it anew.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.remote import paths
+from tests.cluster.rules import defaulted
+
+pytestmark = pytest.mark.system
+GOLDEN = Path(__file__).parents[1] / "golden" / "kubernetes"
+
+
+@pytest.fixture
+def client(kubernetes):
+    """Return an HTTP client with every right."""
+    with kubernetes.administrator() as found:
+        found.base_url = kubernetes.server
+        yield found
+
+
+@pytest.fixture
+def is_as_before(request):
+    """Compare with what was recorded, or record."""
+
+    def compare(name, found):
+        path = GOLDEN / f"{name}.json"
+        if request.config.getoption("--update-golden"):
+            path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        assert found == json.loads(path.read_text())
+
+    return compare
+
+
+def test_defaults(client, is_as_before):
+    found = {}
+    for case, (kind, obj) in defaulted.CASES.items():
+        path = paths.collection(kind, obj["metadata"].get("namespace", ""))
+        answer = client.post(f"{path}?dryRun=All", json=obj)
+        found[case] = defaulted.seen(answer.json())
+    refused = {case: each["message"] for case, each in found.items() if each["kind"] == "Status"}
+    assert not refused
+    is_as_before("defaults", found)
