@@ -54,6 +54,7 @@ class ApiError(Exception):
 
     code = 500
     reason = "InternalError"
+    has_details = False  # whether its Status has details, if empty ones, as Kubernetes' own library makes it
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class ApiError(Exception):
             "details": self._details(),
             "code": self.code,
         }
-        if not status["details"]:
+        if not status["details"] and not self.has_details:
             del status["details"]
         return status
 
@@ -120,6 +121,7 @@ class Forbidden(ApiError):
 
     code = 403
     reason = "Forbidden"
+    has_details = True
 
     @classmethod
     def of(cls, resource: str, name: str, detail: str) -> Forbidden:
@@ -132,6 +134,7 @@ class NotFound(ApiError):
 
     code = 404
     reason = "NotFound"
+    has_details = True
 
     def __init__(
         self, message: str = "the server could not find the requested resource", **details: Any
@@ -149,6 +152,7 @@ class MethodNotAllowed(ApiError):
 
     code = 405
     reason = "MethodNotAllowed"
+    has_details = True
 
     def __init__(
         self, message: str = "the server does not allow this method on the requested resource", **details: Any
@@ -166,6 +170,7 @@ class NotAcceptable(ApiError):
 
     code = 406
     reason = "NotAcceptable"
+    has_details = True
 
     @classmethod
     def of(cls, media_types: Iterable[str]) -> NotAcceptable:
@@ -178,6 +183,7 @@ class AlreadyExists(ApiError):
 
     code = 409
     reason = "AlreadyExists"
+    has_details = True
 
     @classmethod
     def of(cls, resource: str, name: str) -> AlreadyExists:
@@ -196,6 +202,7 @@ class Conflict(ApiError):
 
     code = 409
     reason = "Conflict"
+    has_details = True
 
     @classmethod
     def of(cls, resource: str, name: str, detail: str = "") -> Conflict:
@@ -242,6 +249,7 @@ class Invalid(ApiError):
 
     code = 422
     reason = "Invalid"
+    has_details = True
 
     @classmethod
     def of(cls, kind: str, name: str, causes: Sequence[Cause]) -> Invalid:
@@ -251,7 +259,7 @@ class Invalid(ApiError):
             texts.append(f"and {len(causes) - MOST_CAUSES:,} more")
             causes = causes[:MOST_CAUSES]
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return cls(f"{_named(kind, name)} is invalid: {listed}", causes=causes, resource=kind, name=name)
+        return cls(f'{kind} "{name}" is invalid: {listed}', causes=causes, resource=kind, name=name)
 
 
 class TooManyRequests(ApiError):
@@ -263,6 +271,13 @@ class TooManyRequests(ApiError):
 
 class InternalError(ApiError):
     """A defect of the server."""
+
+    has_details = True
+
+    @classmethod
+    def of(cls, detail: str) -> InternalError:
+        """Say what went wrong: `Internal error occurred: detail`."""
+        return cls(f"Internal error occurred: {detail}", causes=[Cause("", detail, "")])
 
 
 class ServiceUnavailable(ApiError):
@@ -277,6 +292,7 @@ class Timeout(ApiError):
 
     code = 504
     reason = "Timeout"
+    has_details = True
 
     @classmethod
     def of(cls, detail: str, *, retry_after_s: int = 0) -> Timeout:

@@ -106,9 +106,7 @@ class App:
             return respond.error(request, ServiceUnavailable(f"The database failed: {problem}."))
         except Exception:
             log.exception("request failed", extra={"path": request.path if request else ""})
-            return respond.error(
-                request, InternalError("Internal error occurred: the server's log says what happened.")
-            )
+            return respond.error(request, InternalError.of("the server's log says what happened."))
 
     async def _answer(self, request: Request) -> Response:
         request.intake = self._intake

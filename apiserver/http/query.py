@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 Match = Literal["", "Exact", "NotOlderThan"]
 Validation = Literal["Ignore", "Warn", "Strict"]
-VALIDATIONS = ("Ignore", "Warn", "Strict")
-PROPAGATIONS = ("Background", "Foreground", "Orphan")
+VALIDATIONS = ("Ignore", "Strict", "Warn")
+PROPAGATIONS = ("Foreground", "Background", "Orphan")
+MATCHES = ("Exact", "NotOlderThan")
+UNREADABLE = "unable to parse requirement: "
+OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 LONGEST_MANAGER = 128
 INT64_MAX = 2**63 - 1
 
@@ -92,10 +95,8 @@ def check_list(options: ListOptions, *, watch: bool) -> None:
 
 
 def _match_causes(options: ListOptions) -> list[Cause]:
-    if options.match and options.match not in ("Exact", "NotOlderThan"):
-        return [
-            errors.not_supported("resourceVersionMatch", options.match, ("Exact", "NotOlderThan")),
-        ]
+    if options.match and options.match not in MATCHES:
+        return [errors.not_supported("resourceVersionMatch", options.match, (*MATCHES, ""))]
     return []
 
 
@@ -140,6 +141,8 @@ def _watch_causes(options: ListOptions) -> list[Cause]:
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
             )
         )
+    if options.match == "Exact":
+        causes.append(errors.not_supported("resourceVersionMatch", options.match, ("NotOlderThan",)))
     if options.match and options.continue_:
         causes.append(
             errors.forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden with continue")
@@ -156,12 +159,12 @@ def revision(text: str) -> int:
     return int(text)
 
 
-def write_options(query: QueryParams, user_agent: str) -> WriteOptions:
-    """Read the options of a create, update or patch; Invalid for values that are not allowed."""
+def write_options(query: QueryParams, user_agent: str, method: str) -> WriteOptions:
+    """Read the options of a POST, PUT or PATCH; Invalid for values that are not allowed."""
     causes = []
     validation = query.get("fieldValidation") or "Warn"
     if validation not in VALIDATIONS:
-        causes.append(errors.not_supported("fieldValidation", validation, VALIDATIONS))
+        causes.append(errors.not_supported("fieldValidation", validation, ("", *VALIDATIONS)))
     manager = query.get("fieldManager", "")
     if len(manager) > LONGEST_MANAGER:
         causes.append(errors.too_long("fieldManager", LONGEST_MANAGER))
@@ -169,7 +172,7 @@ def write_options(query: QueryParams, user_agent: str) -> WriteOptions:
         causes.append(errors.invalid("fieldManager", manager, "should only contain printable characters"))
     dry_run = _dry_run(query.getlist("dryRun"), causes)
     if causes:
-        raise Invalid.of("PatchOptions.meta.k8s.io", "", causes)
+        raise Invalid.of(f"{OPTIONS.get(method, 'PatchOptions')}.meta.k8s.io", "", causes)
     # Without a name the program's own is used, as its user agent gives it (§2.2).
     default = user_agent.partition("/")[0][:LONGEST_MANAGER]
     return WriteOptions(
@@ -181,7 +184,8 @@ def write_options(query: QueryParams, user_agent: str) -> WriteOptions:
 
 
 def _dry_run(values: list[str], causes: list[Cause]) -> bool:
-    causes += (errors.not_supported("dryRun", v, ("All",)) for v in values if v not in ("All", ""))
+    if any(value not in ("All", "") for value in values):
+        causes.append(errors.not_supported("dryRun", values, ("All",)))
     return "All" in values
 
 
@@ -257,7 +261,8 @@ def _labels(text: str) -> LabelSelector | None:
     try:
         return selector.parse_labels(text)
     except selector.SelectorError as error:
-        raise BadRequest(f"unable to parse requirement: {error}") from None
+        text = str(error).removeprefix(UNREADABLE)
+        raise BadRequest(f"{UNREADABLE}{text}") from None
 
 
 def _fields(text: str, resource: Resource) -> FieldSelector | None:

@@ -27,7 +27,7 @@ async def binding(request: Request) -> Response:
     _only_post(request)
     body = await request.object()
     _check_body(request, body, "Binding", ("v1",))
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     target = lenient.mapping(body, "target")
     causes = []
     if target.get("kind") not in (None, "", "Node"):
@@ -52,7 +52,7 @@ async def eviction(request: Request) -> Response:
     body = await request.object()
     _check_body(request, body, "Eviction", EVICTIONS)
     options = query.delete_options(request.query, lenient.mapping(body, "deleteOptions"))
-    dry_run = options.dry_run or query.write_options(request.query, "").dry_run
+    dry_run = options.dry_run or query.write_options(request.query, "", request.method).dry_run
     await threads.write(_evict, request, options, dry_run)
     return respond.success(request, code=201)
 

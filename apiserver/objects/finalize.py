@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @routes.subresource(NAMESPACES, "finalize")
 async def finalize(request: Request) -> Response:
     """Replace the finalizers of a namespace's spec; without any left, one that is being deleted is gone."""
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     obj = placed(request, await request.object())
     return respond.object(request, await threads.write(_finalize, request, obj, options))
 

@@ -122,7 +122,7 @@ def shaped(obj: Object, api_version: str, kind: str) -> Object:
     given = (obj.get("apiVersion") or api_version, obj.get("kind") or kind)
     if given != (api_version, kind):
         raise BadRequest(
-            f"{shown(given[1])} in version {shown(given[0])} cannot be handled as a {kind}:"
+            f"{given[1]!s:.100} in version {shown(given[0])} cannot be handled as a {kind}:"
             f" give apiVersion {api_version} and kind {kind}."
         )
     definition = definitions.of_kind(api_version, kind)

@@ -43,11 +43,11 @@ def _shown(stored: Stored, paths: ScalePaths) -> Object:
     try:
         return scales.scale_of(stored.object, paths)
     except scales.NoReplicasError as error:
-        raise InternalError(f"Internal error occurred: {error}") from None
+        raise InternalError.of(str(error)) from None
 
 
 async def _update(request: Request, resource: Resource) -> Response:
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     wanted = _checked(request, (await request.decoded()).value)
     return await _written(request, resource, lambda _: wanted, options)
 
@@ -56,7 +56,7 @@ async def _patch(request: Request, resource: Resource) -> Response:
     how = HOW.get(request.content_type)
     if how is None or how == "strategic":
         raise UnsupportedMediaType.of(patch_types(resource))
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     change = (await request.decoded(bodies.JSON)).value
 
     def patched(old: Object) -> Object:

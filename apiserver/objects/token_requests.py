@@ -39,7 +39,7 @@ async def request_token(request: Request) -> Response:
     if lifetime_s > tokens.MOST_S:
         request.warn(f"requested expiration of {lifetime_s} seconds shortened to {tokens.MOST_S} seconds")
         lifetime_s = tokens.MOST_S
-    dry_run = query.write_options(request.query, request.user_agent).dry_run
+    dry_run = query.write_options(request.query, request.user_agent, request.method).dry_run
     issued = await threads.write(_issue, request, asked, lifetime_s, dry_run)
     obj["metadata"] |= {"name": request.info.name, "namespace": request.info.namespace}
     obj["spec"] = {

@@ -146,7 +146,7 @@ async def create(request: Request) -> Response:
     info, resource = request.info, _resource(request)
     if resource.namespaced and not info.namespace:
         raise MethodNotAllowed()
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     decoded = await request.decoded()
     obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
@@ -181,8 +181,8 @@ def placed(request: Request, obj: Object) -> Object:
     given = metadata.get("namespace") or info.namespace
     if given != info.namespace:
         raise BadRequest(
-            f"the namespace of the provided object ({given}) does not match the namespace sent on the request"
-            f" ({info.namespace})"
+            "the namespace of the provided object does not match the namespace sent on the request:"
+            f" {given} and {info.namespace}"
         )
     named = {"name": info.name} if info.name else {}
     return {**obj, "metadata": {**metadata, **named, "namespace": info.namespace}}
@@ -201,7 +201,12 @@ async def _check_fields(
     if request.content_type != bodies.PROTOBUF:  # its fields are known by number, the others are skipped
         found += await request.work(_unknown_fields, resource, decoded.value, how)
     if found and options.validation == "Strict":
-        raise BadRequest(f"strict decoding error: {', '.join(found[:50])}")
+        what = (
+            ""
+            if how
+            else f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+        )
+        raise BadRequest(f"{what}strict decoding error: {', '.join(found[:50])}")
     for text in found:
         request.warn(text)
 
@@ -217,7 +222,7 @@ def _unknown_fields(resource: Resource, value: Any, how: str) -> list[str]:
 async def update(request: Request) -> Response:
     """Replace an object, or its status."""
     resource = _resource(request)
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     decoded = await request.decoded()
     obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
@@ -250,7 +255,7 @@ async def patch(request: Request) -> Response:
     how = HOW.get(kind)
     if how is None or (how == "strategic" and resource.schema is not None):
         raise UnsupportedMediaType.of(patch_types(resource))
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     if "force" in request.query:
         cause = errors.forbidden("force", "may not be specified for non-apply patch")
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])
@@ -291,7 +296,7 @@ def _patch(
 async def apply(request: Request) -> Response:
     """Apply what a manager wants of an object, creating the object where it is missing."""
     resource = _resource(request)
-    options = query.write_options(request.query, request.user_agent)
+    options = query.write_options(request.query, request.user_agent, request.method)
     if not request.query.get("fieldManager"):
         cause = errors.required("fieldManager", "is required for apply patch")
         raise Invalid.of("PatchOptions.meta.k8s.io", "", [cause])

@@ -128,9 +128,9 @@ class NodeConnection(AnswerLine):
             async with asyncio.timeout(ANSWER_S):
                 answer, fds = await self.hear()
         except TimeoutError:
-            raise InternalError("Internal error occurred: the node did not answer in time.") from None
+            raise InternalError.of("the node did not answer in time.") from None
         if not answer:
-            raise InternalError("Internal error occurred: the container ended before the node could answer.")
+            raise InternalError.of("the container ended before the node could answer.")
         if "lost" in answer:
             raise ServiceUnavailable(f"error dialing backend: {answer['lost']}")
         self.tells_sizes = answer.get("tells") == "sizes"

@@ -262,7 +262,14 @@ def require(
     if not is_system(actor) and (decider := _decider(_id(resource))):
         decider.require(actor, verb, _id(resource), namespace, name)
     elif not allowed(actor, verb, resource, namespace, owner=owner):
-        raise Forbidden(_refusal(actor, verb, _id(resource), namespace, name))
+        # What is to be created has no name yet in the path by which it is asked for, so Kubernetes says none.
+        asked = "" if verb == "create" and "/" not in _id(resource) else name
+        raise refused(_refusal(actor, verb, _id(resource), namespace, asked), _id(resource), asked)
+
+
+def refused(message: str, resource: str, name: str) -> Forbidden:
+    """Return the refusal of something to do with a resource or a part of it, by its id."""
+    return Forbidden(message, resource=resource.partition("/")[0], name=name)
 
 
 def remedy(verb: str, resource: Resource | str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster import access
-from cluster.access.authorizer import NODE, cannot
+from cluster.access.authorizer import NODE, cannot, refused
 from cluster.rules import node_rights
 from cluster.rules.node_rights import If
 from cluster.store import store
@@ -102,4 +102,4 @@ def _check_node(node: str, old: Object, new: Object) -> None:
 
 def _forbidden(node: str, verb: str, target: str, namespace: str, name: str) -> Forbidden:
     text = cannot(NODE + node, verb, target, namespace, name)
-    return Forbidden(f"{text}: the node {node} has nothing to do with it.")
+    return refused(f"{text}: the node {node} has nothing to do with it.", target, name)

@@ -277,7 +277,7 @@ def _check_kind(resource: Resource, obj: Object) -> None:
     given = (obj.get("apiVersion") or resource.api_version, obj.get("kind") or resource.kind)
     if given != (resource.api_version, resource.kind):
         raise BadRequest(
-            f"{shown(given[1])} in version {shown(given[0])} cannot be handled as a {resource.kind}:"
+            f"{given[1]!s:.100} in version {shown(given[0])} cannot be handled as a {resource.kind}:"
             f" give apiVersion {resource.api_version} and kind {resource.kind}."
         )
     obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind

@@ -21,7 +21,7 @@ from cluster.remote.viewer import Asking, Viewer
 from cluster.store import store
 from kube import resources
 from kube.commands import NAMESPACE_OF_QUEUES
-from kube.errors import Forbidden, ServiceUnavailable
+from kube.errors import ServiceUnavailable
 from kube.resources import COMMANDS, NAMESPACES
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class ClusterAuthorizer:
             )
         if not is_allowed:
             why = found.refusal(asked) if found else ""
-            raise Forbidden(self._refusal(actor, asked, why))
+            raise authorizer.refused(self._refusal(actor, asked, why), resource, name)
 
     def namespaces(self, actor: Actor, verb: str, resource: str) -> frozenset[str] | Everywhere:
         """Return where the cluster allows it, among the namespaces that the mirror shows."""

@@ -5,29 +5,29 @@ import pytest
 
 from kube import errors
 
+# Whether apimachinery's own errors have details, if empty ones.
+ERRORS = [
+    (errors.BadRequest, 400, "BadRequest", False),
+    (errors.Unauthorized, 401, "Unauthorized", False),
+    (errors.Forbidden, 403, "Forbidden", True),
+    (errors.NotFound, 404, "NotFound", True),
+    (errors.MethodNotAllowed, 405, "MethodNotAllowed", True),
+    (errors.NotAcceptable, 406, "NotAcceptable", True),
+    (errors.AlreadyExists, 409, "AlreadyExists", True),
+    (errors.Conflict, 409, "Conflict", True),
+    (errors.Expired, 410, "Expired", False),
+    (errors.RequestEntityTooLarge, 413, "RequestEntityTooLarge", False),
+    (errors.UnsupportedMediaType, 415, "UnsupportedMediaType", False),
+    (errors.Invalid, 422, "Invalid", True),
+    (errors.TooManyRequests, 429, "TooManyRequests", False),
+    (errors.InternalError, 500, "InternalError", True),
+    (errors.ServiceUnavailable, 503, "ServiceUnavailable", False),
+    (errors.Timeout, 504, "Timeout", True),
+]
 
-@pytest.mark.parametrize(
-    ("kind", "code", "reason"),
-    [
-        (errors.BadRequest, 400, "BadRequest"),
-        (errors.Unauthorized, 401, "Unauthorized"),
-        (errors.Forbidden, 403, "Forbidden"),
-        (errors.NotFound, 404, "NotFound"),
-        (errors.MethodNotAllowed, 405, "MethodNotAllowed"),
-        (errors.NotAcceptable, 406, "NotAcceptable"),
-        (errors.AlreadyExists, 409, "AlreadyExists"),
-        (errors.Conflict, 409, "Conflict"),
-        (errors.Expired, 410, "Expired"),
-        (errors.RequestEntityTooLarge, 413, "RequestEntityTooLarge"),
-        (errors.UnsupportedMediaType, 415, "UnsupportedMediaType"),
-        (errors.Invalid, 422, "Invalid"),
-        (errors.TooManyRequests, 429, "TooManyRequests"),
-        (errors.InternalError, 500, "InternalError"),
-        (errors.ServiceUnavailable, 503, "ServiceUnavailable"),
-        (errors.Timeout, 504, "Timeout"),
-    ],
-)
-def test_every_error_answers_with_its_status(kind, code, reason):
+
+@pytest.mark.parametrize(("kind", "code", "reason", "has_details"), ERRORS, ids=[each[2] for each in ERRORS])
+def test_every_error_answers_with_its_status(kind, code, reason, has_details):
     error = kind("Something is wrong.")
     assert isinstance(error, errors.ApiError)
     assert str(error) == "Something is wrong."
@@ -38,8 +38,15 @@ def test_every_error_answers_with_its_status(kind, code, reason):
         "status": "Failure",
         "message": "Something is wrong.",
         "reason": reason,
+        **({"details": {}} if has_details else {}),
         "code": code,
     }
+
+
+def test_a_defect_is_told_as_its_cause_too():
+    status = errors.InternalError.of("a defect").status()
+    assert status["message"] == "Internal error occurred: a defect"
+    assert status["details"] == {"causes": [{"message": "a defect"}]}
 
 
 def test_details_say_what_the_error_is_about():
@@ -66,7 +73,7 @@ def test_details_say_what_the_error_is_about():
         pytest.param(
             errors.MethodNotAllowed(),
             "the server does not allow this method on the requested resource",
-            None,
+            {},
             id="a method without a resource",
         ),
         pytest.param(
@@ -78,7 +85,7 @@ def test_details_say_what_the_error_is_about():
         pytest.param(
             errors.NotAcceptable.of(["application/json", "application/yaml"]),
             "only the following media types are accepted: application/json, application/yaml",
-            None,
+            {},
             id="not acceptable",
         ),
         pytest.param(

@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import json
+import ssl
 from pathlib import Path
 
+import httpx
 import pytest
 
 from cluster.remote import paths
+from tests.apiserver import asked
 from tests.cluster.rules import defaulted
+from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.system
 GOLDEN = Path(__file__).parents[1] / "golden" / "kubernetes"
@@ -47,3 +51,27 @@ def test_defaults(client, is_as_before):
     refused = {case: each["message"] for case, each in found.items() if each["kind"] == "Status"}
     assert not refused
     is_as_before("defaults", found)
+
+
+@pytest.fixture
+def unknown(kubernetes):
+    """Return an HTTP client without a certificate."""
+    context = ssl.create_default_context(cafile=kubernetes.identities.ca)
+    with httpx.Client(verify=context, timeout=HANG_S, base_url=kubernetes.server) as found:
+        yield found
+
+
+def test_statuses(client, unknown, is_as_before):
+    found = {}
+    for each in asked.THERE:
+        assert _send(client, each).status_code == 201
+    for case, each in asked.CASES.items():
+        found[case] = asked.seen(_send(unknown if "Authorization" in each.headers else client, each))
+    is_as_before("statuses", found)
+
+
+def _send(client, each):
+    headers = {**each.headers, **({"Impersonate-User": each.user} if each.user else {})}
+    if each.body is not None:
+        headers["Content-Type"] = each.content_type
+    return client.request(each.method, each.path, content=each.content(), headers=headers)
