@@ -349,8 +349,10 @@ class Reservations:
         self._stand(group, layout, known)
 
     def _is_usable(self, gang: Gang, places: Places) -> bool:
-        """Tell whether places are those of a whole minimum, on nodes that could still have it."""
+        """Tell whether places are those of a whole minimum, on nodes that could still have it, and its queue may ever use so much."""
         if len(places) != len(gang.bins) or not any(places):
+            return False
+        if gang.account is not None and not gang.account.could_hold(self._cluster.asked(gang)):
             return False
         counts = [sum(pods for _, pods in some) for some in places]
         if any(sum(counts[some] for some in step.bins) < step.need for step in gang.steps):

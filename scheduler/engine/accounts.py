@@ -107,6 +107,10 @@ class Account:
             yield account, max(account.ceiling[column] - kept, self.guarantee[column])
             inner = account
 
+    def could_hold(self, request: Iterable[Amount]) -> bool:
+        """Tell whether its pods might use these amounts if nobody else used any."""
+        return all(amount <= most for column, amount in request for _, most in self.limits(column))
+
     def keepers(self, column: int, above: Account) -> list[tuple[Account, int]]:
         """Return the queues beside its line that keep some of a column from pods here, up to an account above; most first.
 

@@ -109,6 +109,23 @@ def test_who_would_never_fit_gets_none(objects, more):
     assert not some.snapshot.reserved
 
 
+@pytest.mark.parametrize(
+    ("more", "of_big"),
+    [
+        pytest.param(queue("vip", **keeping(7)), "default", id="a guarantee of another queue"),
+        pytest.param(queue("own", {"cpu": "9"}), "own", id="a lower limit of its own queue"),
+    ],
+)  # fmt: skip
+def test_room_is_given_back_that_a_change_of_queues_makes_useless(more, of_big):
+    some = world(FULL, job("big", pods=10, ago=WAIT, queue=of_big), cpus=(4, 4, 8), more=(OWN, queue("own")))
+    some.cycle()
+    assert kept(some)
+    some.put(more, *job("small"))
+    some.cycle()
+    assert kept(some) is None
+    assert "small-0" in some.where()
+
+
 def test_room_is_kept_where_it_will_be_there_soonest():
     """By the estimates of those who run: n1 is free in ten minutes, n0 in an hour, and of n2 nobody says anything."""
     some = world(
