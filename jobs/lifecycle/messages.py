@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from jobs.lifecycle import causes, retries
@@ -11,6 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jobs.lifecycle.situation import Situation
+
+RESUME = "Resume it to run it from the start."
+_STILL = re.compile(
+    rf" ?(?:{re.escape(RESUME)}|Waiting for \d+ pods? to end\.|No pod is left to end\."
+    r"|\d+ pods? (?:has|have) to end before the job starts again\.)"
+)
+"""What is said of the time after, or asks somebody to act; `past` leaves it out."""
+
+
+def past(message: str) -> str:
+    """Return what was said of a run that is over, without what was still to happen or to be done."""
+    return _STILL.sub("", message).strip()
 
 
 def pods(number: int) -> str:
@@ -177,7 +190,7 @@ def resuming(s: Situation) -> str:
 
 def aborted(s: Situation) -> str:
     """Say what a suspended job had done, and how it goes on."""
-    return f"{_so_far(s)} when the job was suspended{_by_policy(s)}. Resume it to run it from the start.{_failures(s)}"
+    return f"{_so_far(s)} when the job was suspended{_by_policy(s)}. {RESUME}{_failures(s)}"
 
 
 def completed(s: Situation) -> str:

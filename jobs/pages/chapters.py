@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.lifecycle import retries
+from jobs.lifecycle import messages, retries
 from kube.kinds.batch import JobPhase
 
 if TYPE_CHECKING:
@@ -91,6 +91,11 @@ class Chapter:
     def end(self) -> str:
         """What became of the run, as one word."""
         return _ENDS.get(self.phase, self.phase.lower()) if self.phase else "goes on"
+
+    @property
+    def past(self) -> Chapter:
+        """The run as it is told once it is over for good: nobody is asked to do anything about it any more."""
+        return replace(self, message=messages.past(self.message))
 
     @property
     def over(self) -> str:

@@ -22,7 +22,7 @@ from dashboard.live import Watch
 from dashboard.live.topics import address
 from jobs.history import record
 from jobs.history.record import History
-from jobs.lifecycle import causes
+from jobs.lifecycle import causes, messages
 from jobs.operations import outcomes
 from jobs.pages import (
     chapters,
@@ -159,11 +159,12 @@ class Detail:
         """The job's runs, the oldest first; there is one at least."""
         needed = self.job.spec.min_available
         if self.deleted:
-            return chapters.of_deleted(self.history.runs, needed, self.deleted)
+            found = chapters.of_deleted(self.history.runs, needed, self.deleted)
+            return [each.past for each in found]
         ended = chapters.of_runs([run for run in self.history.runs if run.phase], needed)
         if ended and self.job.phase in _BETWEEN and not self._has_group_beside(self.history):
-            return ended
-        return [*ended, self._newest(ended)]
+            return [*(each.past for each in ended[:-1]), ended[-1]]
+        return [*(each.past for each in ended), self._newest(ended)]
 
     def _has_group_beside(self, history: History) -> bool:
         """Whether there is a pod group, so a run, that nothing has ended: some of its pods may be restarted."""
@@ -474,7 +475,10 @@ class Detail:
         if self.is_past or self.job.phase in _UNDER_WAY:
             return ""
         more = max(self.counts.get(PodPhase.FAILED, 0) - len(self.failures), 0)
-        message = causes.without(self.job.status.state.message, causes.sentence(self.failures, more))
+        said = self.job.status.state.message
+        message = causes.without(
+            messages.past(said) if self.deleted else said, causes.sentence(self.failures, more)
+        )
         return causes.without(message, self.job.status.kept_before) if self.failures else message
 
     def log_url(self, pod: str, run: int = 0) -> str:

@@ -106,6 +106,20 @@ def test_a_restart_says_what_ended_the_run_before(life, reader, parse):
     assert drawn(page(parse, reader))["marks"] == []
 
 
+def test_a_run_that_is_over_asks_nobody_to_do_anything(life, reader, parse):
+    resume = "Resume it to run it from the start."
+    one = runs_twice(life)
+    for found in (page(parse, reader, "?run=1"), page(parse, reader)):
+        text = "".join(found.itertext()) + " ".join(each.get("title", "") for each in found.iter())
+        assert resume not in text
+    told = text_of(page(parse, reader, "?run=1"), ".//*[@id='job-runs']/p")
+    assert told == "Run 1 suspended: None of 2 pods had ended when the job was suspended."
+    one.passes(5).suspend()
+    assert resume in text_of(page(parse, reader), ".//*[@id='job-head']")
+    one.delete()
+    assert resume not in text_of(page(parse, reader), ".//main")
+
+
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "before the recorder saw it"])
 def test_a_deleted_job_keeps_its_page(life, reader, parse, is_recorded):
     one = runs_twice(life)
