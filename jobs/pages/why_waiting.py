@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cluster import clock
 from cluster.runtime import behind
+from dashboard.pages.overview import HOPELESS
 from jobs.lifecycle import phases
 from jobs.pages import happenings
 from jobs.pages import place as places
@@ -78,7 +79,8 @@ def of_job(shown: Detail) -> Wait:
         said = kept.why or ("" if state.reason == pod_health.TOLD else state.message)
         why = (group.why if group else "") or said or happenings.held_back(group)
         reason = (group.holding.reason if group and group.why else "") or kept.reason or state.reason
-        place = places.of_group(shown.stored_group, shown.sees.jobs)
+        # Whoever cannot start before somebody changes something does not come to its turn by waiting.
+        place = None if reason in HOPELESS else places.of_group(shown.stored_group, shown.sees.jobs)
         return Wait(why, reason, unread=_unread(shown), place=place)
     if shown.job.phase == "Running":
         return (

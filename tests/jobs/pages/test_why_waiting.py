@@ -9,6 +9,7 @@ from cluster.access import SYSTEM
 from cluster.models import Cursor
 from cluster.runtime import behind
 from cluster.store import Patch, store
+from dashboard.pages import overview
 from jobs.pages.detail import Detail
 from kube.meta import now_text
 from kube.resources import JOBS, POD_GROUPS, PODS
@@ -120,6 +121,16 @@ def test_a_waiting_job_says_its_place_and_who_is_before_it(client, alice, parse)
     store.write(Patch(POD_GROUPS, "default", group_of("job-0"), {"status": {"phase": "Running"}}, "status"))
     assert "Place in queue default: 3 of 3, after 1 other and job-2." in why(client, parse, "job-3")
     assert "2 of 3; 1 before it belongs to namespaces that you may not see." in why(client, parse, "job-2")
+
+
+@pytest.mark.parametrize("reason", sorted(overview.HOPELESS))
+def test_a_job_that_cannot_start_is_told_no_place(client, waiting, parse, reason):
+    told = {"type": "Unschedulable", "status": "True", "reason": reason, "message": "This can never start."}
+    patch = {"status": {"phase": "Inqueue", "conditions": [told]}}
+    store.write(Patch(POD_GROUPS, "default", group_of("wait"), patch, "status"))
+    shown = why(client, parse)
+    assert "This can never start." in shown
+    assert "Place in queue" not in shown
 
 
 def group_of(job):
