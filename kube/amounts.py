@@ -140,7 +140,10 @@ def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
 
 
 def show(name: str, amount: int) -> str:
-    """Write an amount for people: `1.5 CPU`, `2 GiB memory`, `3 pods`, `1 nvidia.com/gpu`."""
+    """Write an amount for people: `1.25 CPU`, `1.25 GiB memory`, `3 pods`, `1 nvidia.com/gpu`.
+
+    CPU is exact; bytes have two decimals below ten of their unit, and one from there on.
+    """
     if name == "cpu":
         return f"{_decimals(amount, 1000, 3)} CPU"
     if name in ("memory", "ephemeral-storage", "storage") or name.startswith("hugepages-"):
@@ -208,7 +211,8 @@ def _bytes(amount: int) -> str:
     power = 0
     while abs(amount) >= 1024 ** (power + 1) and power < len(_BINARY_UNITS) - 1:
         power += 1
-    return f"{_decimals(amount, 1024**power, 1)} {_BINARY_UNITS[power]}"
+    unit = 1024**power
+    return f"{_decimals(amount, unit, 1 if abs(amount) >= 10 * unit else 2)} {_BINARY_UNITS[power]}"
 
 
 def _decimals(amount: int, unit: int, places: int) -> str:

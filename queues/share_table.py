@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 
     from queues.shares import FairShare
 
+WORDS = ("guaranteed", "deserved", "used", "borrowed", "waited for")
+
 
 class Row(NamedTuple):
-    """One resource, in words and as a bar; "" stands for no guarantee, and for no limit of its own."""
+    """One resource, in words and as a bar; "" stands for no guarantee, and for no limit of its own.
+
+    What was reckoned is written as exactly as it matters, everything else as it is.
+    """
 
     title: str
     bar: SafeString
@@ -46,11 +51,11 @@ def said(share: FairShare, pending: Mapping[str, int], waiting: int) -> str:
     if not name:
         return "It deserves nothing: what it uses is borrowed."
     used, due = share.used.get(name, 0), share.deserved.get(name, 0)
-    told = f"It uses {amounts.about(name, used)} of the {amounts.about(name, due)} that it deserves"
+    told = f"It uses {amounts.show(name, used)} of the {amounts.about(name, due)} that it deserves"
     if borrowed := share.borrowed(name):
-        told = f"It uses {amounts.about(name, used)}, {amounts.about(name, borrowed)} more than it deserves"
+        told = f"It uses {amounts.show(name, used)}, {amounts.about(name, borrowed)} more than it deserves"
     if asked := pending.get(name, 0):
-        return f"{told}; jobs that wait ask for {amounts.about(name, asked)}."
+        return f"{told}; jobs that wait ask for {amounts.show(name, asked)}."
     if waiting:
         groups = "1 pod group waits" if waiting == 1 else f"{waiting} pod groups wait"
         return f"{told}; {groups}, with a minimum that names no {usage_bar.TITLES.get(name, name)}."
@@ -60,9 +65,17 @@ def said(share: FairShare, pending: Mapping[str, int], waiting: int) -> str:
 def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mapping[str, int]) -> Row:
     used, due, borrowed = share.used.get(name, 0), share.deserved.get(name, 0), share.borrowed(name)
     kept, asked = share.guaranteed.get(name, 0), pending.get(name, 0)
+    plain = usage_bar.plain
+    told = (
+        plain(name, kept) if kept else "",
+        _about(name, due),
+        plain(name, used),
+        _about(name, borrowed),
+        plain(name, asked),
+    )
+    each_of = zip((kept, due, used, borrowed, asked), told, WORDS, strict=True)
+    label = ", ".join(f"{text} {word}" for amount, text, word in each_of if amount)
     title = usage_bar.TITLES.get(name, name)
-    told = {"guaranteed": kept, "deserved": due, "used": used, "borrowed": borrowed, "waited for": asked}
-    label = ", ".join(f"{_plain(name, each)} {word}" for word, each in told.items() if each)
     pieces = [
         svg.Share(used - borrowed, "blue", "within what it deserves"),
         svg.Share(borrowed, "amber", "borrowed"),
@@ -70,18 +83,9 @@ def _row(share: FairShare, name: str, pending: Mapping[str, int], limits: Mappin
     ]
     marks = [each for each in (kept, due) if each]
     drawn = svg.stack(pieces, max(limits.get(name, 0), due), f"{title}: {label or 'nothing'}", marks=marks)
-    return Row(
-        title,
-        drawn,
-        guarantee=_plain(name, kept) if kept else "",
-        deserved=_plain(name, due),
-        used=_plain(name, used),
-        borrowed=_plain(name, borrowed),
-        pending=_plain(name, asked),
-        most=_plain(name, limits[name]) if name in limits else "",
-    )
+    return Row(title, drawn, *told, most=plain(name, limits[name]) if name in limits else "")
 
 
-def _plain(name: str, amount: int) -> str:
+def _about(name: str, amount: int) -> str:
     """An amount that was reckoned, without the resource's name."""
     return amounts.about(name, amount).rpartition(" ")[0]

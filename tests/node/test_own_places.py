@@ -160,7 +160,7 @@ def test_pod_with_too_much_in_memory_is_evicted_and_its_memory_freed(begun):
     begun.until(lambda: any(b"done" in path.read_bytes() for path in begun.directory(uid).glob("log.*")))
     begun.agent.storage.look()
     status = begun.until_phase("Failed")
-    assert (status["reason"], "2.9 MiB, and 1 MiB are allowed" in status["message"]) == ("Evicted", True)
+    assert (status["reason"], "2.86 MiB, and 1 MiB are allowed" in status["message"]) == ("Evicted", True)
     begun.until(lambda: not begun.agent.pods)
     begun.agent.storage.look()
     assert in_memory(begun) == []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from queues.shares import fair_shares
+from queues import share_table
+from queues.shares import FairShare, fair_shares
 from scheduler.snapshot.records import Queue
 
 NODES = {"cpu": 12, "gpu": 4}
@@ -59,3 +60,12 @@ def test_a_queue_that_deserves_nothing_borrows_all_that_it_uses():
 def test_what_pods_below_a_queue_use_counts_for_it():
     found = shares(Queue("a", "Open", {}), Queue("b", "Open", {}, "a"), used={"b": {"cpu": 6}})
     assert (found["a"].part, found["b"].part) == (0.5, 0.5)
+
+
+def test_only_what_was_reckoned_is_rounded():
+    """So that what pods use reads as in every other place."""
+    share = FairShare({"cpu": 44_444}, {"cpu": 10_250}, {"cpu": 60_125}, 1.3, "cpu")
+    (row,) = share_table.rows(share, {"cpu": 12_345}, {"cpu": 98_765})
+    assert row[2:] == ("10.25", "44.4", "60.125", "15.7", "12.345", "98.765")
+    told = share_table.said(share, {"cpu": 12_345}, 1)
+    assert told == "It uses 60.125 CPU, 15.7 CPU more than it deserves; jobs that wait ask for 12.345 CPU."
