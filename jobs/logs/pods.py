@@ -112,7 +112,7 @@ class LogPod:
         """Say why there is no log."""
         if away := backend.nodes.away(self.node):
             return away
-        if self.is_gone:
+        if self.is_gone and not self.pod.is_simulated:  # that one never had any
             return "The pod is gone, and its log has been removed."
         return backend.nodes.why_no_log(msgspec.to_builtins(self.pod))
 

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from cluster import access
 from cluster.bootstrap import bootstrap
-from cluster.store import store
+from cluster.store import Patch, store
 from jobs.logs.follow import Reader
 from kube.resources import PODS
 from tests.jobs.history.lives import Life
@@ -89,6 +89,21 @@ def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(
     files = unpacked(client.get(page.find(".//*[@id='log']//a[@download]").get("href")))
     assert files.pop("missing.txt") == "demo-main-0: The pod is gone, and its log has been removed.\n"
     assert list(files.values()) == ["demo-main-1 here\n"]
+
+
+def test_of_a_simulated_pod_that_is_gone_no_log_was_removed(life, alice, client, parse):
+    life.admit().place()
+    running = {
+        "name": "main",
+        "containerID": "simulated://1",
+        "state": {"running": {"startedAt": life.now()}},
+    }
+    for pod in store.find(PODS):
+        status = {"status": {"phase": "Running", "containerStatuses": [running]}}
+        store.write(Patch(PODS, pod.namespace, pod.name, status, "status"))
+    life.delete()
+    page = parse(client.get("/jobs/default/demo/?tab=logs&pod=demo-main-0"))
+    assert "nothing was executed, so there is no output" in note(page)
 
 
 def test_a_reader_goes_on_when_the_job_is_deleted_while_he_reads(life, alice):
