@@ -8,17 +8,20 @@ from django.conf import settings
 from django.urls import URLPattern, URLResolver, path, re_path
 
 from dashboard.live.consumer import LiveConsumer
+from dashboard.live.origins import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from starlette.types import Send
 
 
-async def refuse(scope: Any, receive: Any, send: Callable[[dict[str, str]], Awaitable[None]]) -> None:
-    """Answer a socket at any other address with 403; without a route Channels raises, which is logged as a crash."""
-    await send({"type": "websocket.close"})
+async def nowhere(scope: Any, receive: Any, send: Send) -> None:
+    """Answer a socket at any other address with 404; without a route Channels raises, which is logged as a crash."""
+    await refuse(
+        scope, receive, send, 404, f"There is no socket here; the live socket is at /{settings.PREFIX}live/."
+    )
 
 
 websocket_urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{settings.PREFIX}live/", LiveConsumer.as_asgi()),
-    re_path("", refuse),  # type: ignore[arg-type]  # Django's types know views only
+    re_path("", nowhere),  # type: ignore[arg-type]  # Django's types know views only
 ]

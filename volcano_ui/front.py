@@ -19,7 +19,7 @@ from logging.config import dictConfig
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
-from aiohttp import ClientError, ClientSession, UnixConnector, WSMsgType
+from aiohttp import ClientError, ClientSession, UnixConnector, WSMsgType, WSServerHandshakeError
 from yarl import URL
 
 from cluster.several import addresses
@@ -56,6 +56,8 @@ SECURE = frozenset({"https", "wss"})
 OURS = frozenset({"Accept", "Accept-Encoding", "Content-Type", "User-Agent"})  # what aiohttp would add
 AWAY = 1013  # "try again later"
 UNSENDABLE = frozenset({1005, 1006, 1015})  # codes that say how a socket ended without one (RFC 6455 §7.4.1)
+NO_CLUSTER = "There is no such cluster"
+MISTYPED = "The address is mistyped, or it was renamed."
 log = logging.getLogger(__name__)
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -75,7 +77,11 @@ class Front:
         path = scope["raw_path"].decode("latin-1")
         if scope["type"] == "websocket":
             name = addresses.route(path, self._sockets, self._home).name
-            await (self._hand_on_socket(name, scope, receive, send) if name else _close(send))
+            await (
+                self._hand_on_socket(name, scope, receive, send)
+                if name
+                else _refuse(send, 404, f"{NO_CLUSTER}. {MISTYPED}")
+            )
         elif path == "/healthz":
             await _answer(send, 200, "text/plain", "ok")
         else:
@@ -88,9 +94,7 @@ class Front:
             address = f"{moved}?{query}" if query else moved
             await _answer(send, 307, "text/plain", address, [(b"location", address.encode("latin-1"))])
         elif not name:
-            await self._say(
-                send, 404, "There is no such cluster", "The address is mistyped, or it was renamed."
-            )
+            await self._say(send, 404, NO_CLUSTER, MISTYPED)
         else:
             await self._hand_on(name, scope, receive, send)
 
@@ -124,6 +128,7 @@ class Front:
 
     async def _hand_on_socket(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
+        begun = False
         headers = [(each, value) for each, value in _headers(scope) if not each.startswith("sec-websocket-")]
         try:
             async with (
@@ -132,10 +137,16 @@ class Front:
                     _address(scope), headers=headers, protocols=scope["subprotocols"], max_msg_size=0
                 ) as far,
             ):
+                begun = True
                 await send({"type": "websocket.accept", "subprotocol": far.protocol})
                 await _pump(far, receive, send)
+        except WSServerHandshakeError as error:
+            await _refuse(send, error.status, f"The web server of {name} refuses this socket.")
         except (ClientError, TimeoutError):
-            await _close(send)
+            if begun:
+                await send({"type": "websocket.close", "code": AWAY})
+            else:
+                await _refuse(send, 503, f"{name} is not running at present.")
 
     def _session(self, name: str) -> ClientSession:
         """Return what asks a cluster's web server once: to connect to a socket of this machine costs next to nothing."""
@@ -229,16 +240,22 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
 
 
 async def _answer(
-    send: Send, status: int, kind: str, text: str, headers: Iterable[tuple[bytes, bytes]] = ()
+    send: Send,
+    status: int,
+    kind: str,
+    text: str,
+    headers: Iterable[tuple[bytes, bytes]] = (),
+    to: str = "http.response",
 ) -> None:
     body = text.encode()
     length = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": [*length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": f"{to}.start", "status": status, "headers": [*length, *headers]})
+    await send({"type": f"{to}.body", "body": body})
 
 
-async def _close(send: Send) -> None:
-    await send({"type": "websocket.close", "code": AWAY})
+async def _refuse(send: Send, status: int, why: str) -> None:
+    """Answer the request for a socket with a status and the reason."""
+    await _answer(send, status, "text/plain; charset=utf-8", f"{why}\n", to="websocket.http.response")
 
 
 def main() -> None:

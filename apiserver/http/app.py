@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from django.db import DatabaseError
 
@@ -30,6 +30,7 @@ from cluster import access, clock
 from kube import resources
 from kube.errors import (
     ApiError,
+    BadRequest,
     Forbidden,
     InternalError,
     MethodNotAllowed,
@@ -43,7 +44,7 @@ from kube.errors import (
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from cluster.access import Actor
     from kube.resources import Resource
@@ -53,6 +54,12 @@ LONGEST_S = 60.0  # of a request that is not meant to last
 READING = frozenset({"get", "list", "watch"})
 CHANGES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 ANONYMOUS = "system:anonymous"
+NOT_UPGRADED = (
+    "This path answers plain requests, and is not upgraded: leave the headers Connection and Upgrade out."
+    " Upgraded are watches, and the parts exec, attach and portforward of a pod and link of a node."
+)
+DEFECT = 1011  # a WebSocket's code for an end that the server has not foreseen
+T = TypeVar("T")
 Authenticate = Callable[["Headers"], Awaitable["Actor"]]
 log = logging.getLogger(__name__)
 
@@ -77,7 +84,7 @@ class App:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = time.perf_counter()
         request = _request(scope, receive, send)
-        response = await self._guarded(request)
+        response = await self._guarded(request, self._answer)
         if request is not None:
             request.release()
         response.headers.setdefault("Cache-Control", "no-cache, private")
@@ -91,12 +98,14 @@ class App:
             took = time.perf_counter() - begun
             telemetry.observe(request.info.verb, request.info.target, response.status_code, took)
 
-    async def _guarded(self, request: Request | None) -> Response:
+    async def _guarded(
+        self, request: Request | None, answer: Callable[[Request], Awaitable[T]]
+    ) -> T | Response:
         """Return the answer to a request, whatever happens."""
         try:
             if request is None:
                 raise NotFound()
-            return await self._answer(request)
+            return await answer(request)
         except ApiError as problem:
             return respond.error(request, problem)
         except TimeoutError:
@@ -131,11 +140,7 @@ class App:
                 return await _handled(request, resource)
 
     async def _answer_path(self, request: Request) -> Response:
-        found = routes.find_path(request.path)
-        if (found is None or not found.anonymous) and request.actor.name == ANONYMOUS:
-            raise Unauthorized("Unauthorized")
-        if found is None:
-            raise NotFound()
+        found = _path(request)
         if request.method not in found.methods:
             raise MethodNotAllowed()
         if found.right and not await threads.read(access.allowed, request.actor, "get", found.right, ""):
@@ -160,28 +165,39 @@ class App:
             self._running[kind] -= 1
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = _request(scope, receive, send)
-        try:
-            if request is None:
-                raise NotFound()
-            request.actor = await self._authenticate(request.headers)
-            threads.asking.set(request.actor.name)
-            if request.actor.name == ANONYMOUS:
-                raise Unauthorized("Unauthorized")
-            await custom_kinds.find(request)
-            await self._upgrade(request)
-        except ApiError as problem:
-            await _refuse(scope, receive, send, respond.error(request, problem))
-        except Exception:
-            log.exception("connection failed", extra={"path": request.path if request else ""})
-            raise
+        is_answered = is_open = False
+
+        def noting(message: Message) -> Awaitable[None]:
+            nonlocal is_answered, is_open
+            is_answered, is_open = True, message["type"] != "websocket.close"
+            return send(message)
+
+        refusal = await self._guarded(_request(scope, receive, noting), self._upgrade)
+        if refusal is not None and not is_answered:
+            await _refuse(scope, receive, send, refusal)
+        elif refusal is not None and is_open:
+            await send(
+                {
+                    "type": "websocket.close",
+                    "code": DEFECT,
+                    "reason": "Internal error; the server's log has it.",
+                }
+            )
 
     async def _upgrade(self, request: Request) -> None:
-        resource = request.info.resource
-        name = request.info.subresource or request.info.verb
-        handler = routes.find_websocket(resource, name) if resource is not None else None
-        if resource is None or handler is None:
-            raise NotFound()
+        """Hand an upgraded connection to who takes it over, until it ends; what is raised is why nobody does."""
+        request.actor = await self._authenticate(request.headers)
+        threads.asking.set(request.actor.name)
+        await custom_kinds.find(request)
+        if not request.info.is_resource:
+            _path(request)
+            raise BadRequest(NOT_UPGRADED)
+        if request.actor.name == ANONYMOUS:
+            raise Unauthorized("Unauthorized")
+        resource, _ = _found(request)
+        handler = routes.find_websocket(resource, request.info.subresource or request.info.verb)
+        if handler is None:
+            raise BadRequest(NOT_UPGRADED)
         await _authorize(request, resource)
         await handler(request)
 
@@ -222,23 +238,37 @@ def _request(scope: Scope, receive: Receive, send: Send) -> Request | None:
     return request
 
 
+def _path(request: Request) -> routes.Path:
+    """Return who answers a path that names no object; NotFound when nobody does, and Unauthorized before that."""
+    found = routes.find_path(request.path)
+    if (found is None or not found.anonymous) and request.actor.name == ANONYMOUS:
+        raise Unauthorized("Unauthorized")
+    if found is None:
+        raise NotFound()
+    return found
+
+
 def _served(request: Request) -> Resource:
     """Return the resource that is asked for; NotFound or MethodNotAllowed when the path or the verb has none."""
+    resource, allowed = _found(request)
+    if request.info.verb not in allowed:
+        raise MethodNotAllowed()
+    return resource
+
+
+def _found(request: Request) -> tuple[Resource, tuple[str, ...]]:
+    """Return the resource that a path names, and the verbs that go there; NotFound when it names none."""
     info, resource = request.info, request.info.resource
     if resource is None or (info.namespace and not resource.namespaced):
         raise NotFound()
     if info.name and resource.namespaced and not info.namespace and info.verb != "watch":
         raise NotFound()
     if not info.subresource:
-        allowed = resource.verbs
-    else:
-        part = next((part for part in resource.parts if part.name == info.subresource), None)
-        if part is None:
-            raise NotFound()
-        allowed = part.verbs
-    if info.verb not in allowed:
-        raise MethodNotAllowed()
-    return resource
+        return resource, resource.verbs
+    part = next((part for part in resource.parts if part.name == info.subresource), None)
+    if part is None:
+        raise NotFound()
+    return resource, part.verbs
 
 
 def _lasts(request: Request) -> bool:

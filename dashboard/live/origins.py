@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
+from starlette.responses import PlainTextResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     Asgi = Callable[[Any, Any, Callable[[dict[str, Any]], Awaitable[None]]], Awaitable[None]]
+
+
+FOREIGN = (
+    "Only pages of this site may open its live socket, at one of the names in VOLCANO_UI_HOSTS;"
+    " a proxy in between has to hand on the header Host."
+)
 
 
 def is_own(origin: str, scheme: str, host: str, trusted: Collection[str] = ()) -> bool:
@@ -41,4 +48,12 @@ class OwnOrigin:
             await self._application(scope, receive, send)
         else:
             await receive()  # the request to connect
-            await send({"type": "websocket.close"})
+            await refuse(scope, receive, send, 403, FOREIGN)
+
+
+async def refuse(scope: Any, receive: Any, send: Any, status: int, why: str) -> None:
+    """Answer the request for a socket with a status and the reason, where the server can say it, otherwise with 403."""
+    if "websocket.http.response" in (scope.get("extensions") or {}):
+        await PlainTextResponse(f"{why}\n", status)(scope, receive, send)
+    else:
+        await send({"type": "websocket.close"})

@@ -187,9 +187,22 @@ def test_a_socket_is_closed_with_a_code_that_can_be_sent(code, expected):
     assert close_code(code) == expected
 
 
-@pytest.mark.parametrize("path", ["/c/one/refused", "/c/gone/live/", "/c/none/live/", "/live/"])
-async def test_a_socket_that_nobody_takes_is_refused(port, path):
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        pytest.param(
+            "/c/one/refused", 403, "The web server of one refuses this socket", id="by the web server"
+        ),
+        pytest.param("/c/gone/live/", 503, "gone is not running", id="of a cluster that does not run"),
+        pytest.param("/c/none/live/", 404, "There is no such cluster", id="of no cluster"),
+        pytest.param("/live/", 404, "There is no such cluster", id="before there were several"),
+    ],
+)
+async def test_a_socket_that_nobody_takes_is_refused_with_the_reason(port, path, status, words):
     with pytest.raises(InvalidStatus) as refused:
         async with connect(f"ws://127.0.0.1:{port}{path}", open_timeout=HANG_S):
             pass
-    assert refused.value.response.status_code == 403
+    assert (refused.value.response.status_code, words in refused.value.response.body.decode()) == (
+        status,
+        True,
+    )

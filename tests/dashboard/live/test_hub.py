@@ -274,11 +274,21 @@ async def test_a_socket_closes_once_whatever_was_sent_before_the_client_learnt_o
         assert await tab.socket.receive_nothing(0.2)
 
 
-async def test_a_socket_at_another_address_is_refused():
-    scope = {"type": "websocket", "path": "/nope/"}
+@pytest.mark.parametrize(
+    ("extensions", "answer"),
+    [
+        pytest.param(
+            {"websocket.http.response": {}}, ("websocket.http.response.start", 404), id="with a reason"
+        ),
+        pytest.param({}, ("websocket.close", None), id="where the server has no place for one"),
+    ],
+)
+async def test_a_socket_at_another_address_is_refused(extensions, answer):
+    scope = {"type": "websocket", "path": "/nope/", "extensions": extensions}
     refused = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
     await refused.send_input({"type": "websocket.connect"})
-    assert (await refused.receive_output(timeout=HANG_S))["type"] == "websocket.close"
+    said = await refused.receive_output(timeout=HANG_S)
+    assert (said["type"], said.get("status")) == answer
 
 
 async def test_a_page_may_follow_only_so_many_things(alice):

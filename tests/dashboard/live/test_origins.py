@@ -42,17 +42,32 @@ async def test_a_host_that_is_not_ours_has_no_own_origin(settings):
     assert not await opens("ws", "evil.example", "http://evil.example")
 
 
+async def test_who_is_refused_is_told_why(settings):
+    settings.ALLOWED_HOSTS = ["127.0.0.1"]
+    start, body = await answers("ws", HOST, "http://evil.example", extensions={"websocket.http.response": {}})
+    assert (start["type"], start["status"]) == ("websocket.http.response.start", 403)
+    assert b"Only pages of this site" in body["body"]
+
+
 async def opens(scheme, host, origin):
     """Whether a socket with these headers reaches the application."""
+    (answer,) = await answers(scheme, host, origin)
+    return answer["type"] == "websocket.accept"
+
+
+async def answers(scheme, host, origin, **more):
+    """Return what is sent to a socket with these headers."""
 
     async def accept(scope, receive, send):
         await receive()
         await send({"type": "websocket.accept"})
 
     headers = [(b"host", host.encode()), *([(b"origin", origin.encode())] if origin else [])]
-    scope = {"type": "websocket", "scheme": scheme, "path": "/live/", "headers": headers}
+    scope = {"type": "websocket", "scheme": scheme, "path": "/live/", "headers": headers, **more}
     socket = ApplicationCommunicator(OwnOrigin(accept), scope)
     await socket.send_input({"type": "websocket.connect"})
-    answer = await socket.receive_output(timeout=HANG_S)
     await socket.wait(timeout=HANG_S)
-    return answer["type"] == "websocket.accept"
+    found = []
+    while not socket.output_queue.empty():
+        found.append(socket.output_queue.get_nowait())
+    return found

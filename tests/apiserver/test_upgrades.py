@@ -1,0 +1,193 @@
+"""Every path that there is answers an upgrade with 101 or with the reason why not, for everybody who asks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from apiserver.http import routes
+from cluster.access import Actor
+from cluster.remote import paths
+from cluster.runtime import nudge
+from kube import resources
+from tests.apiserver.client import ACTORS
+from tests.waiting import HANG_S
+
+SOMEBODY = Actor("ann", ("system:authenticated",))
+SYSTEM, NOBODY = "system:controller", ""
+SPDY = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+PLAIN = [
+    "/version",
+    "/healthz",
+    "/livez/ping",
+    "/openapi/v2",
+    "/openapi/v3/api/v1",
+    "/api",
+    "/apis/batch/v1",
+    "/metrics",
+]
+
+
+def of_resources():
+    """Every path below a version: all objects, one of them, each part of it."""
+    for resource in resources.BUILT_IN:
+        collection = paths.collection(resource, "default" if resource.namespaced else "")
+        yield collection
+        yield f"{collection}/x"
+        yield from (f"{collection}/x/{part.name}" for part in resource.parts)
+
+
+def everywhere():
+    """Every path that is served, and some that are not."""
+    yield from of_resources()
+    yield from (where.replace("/…", "/x") for where, _ in routes.listed())
+    yield from PLAIN
+    yield from ("/", "/nonsense", "/api/v1/nonsense", "/api/v1/pods/x", "/apis/nonsense/v1/things", "/%ff")
+
+
+@pytest.fixture
+def open_socket(api):
+    """Open a WebSocket as somebody."""
+    ACTORS[SOMEBODY.name] = SOMEBODY
+
+    def ask(path, user=SYSTEM):
+        url = api.url.replace("http", "ws", 1) + path
+        return connect(url, additional_headers={"x-actor": user}, open_timeout=HANG_S, proxy=None)
+
+    return ask
+
+
+@pytest.fixture
+def upgrade(open_socket):
+    """Ask for an upgrade as somebody; return the code of the answer and its Status, which 101 has not."""
+
+    def ask(path, user=SYSTEM):
+        try:
+            with open_socket(path, user):
+                return 101, None
+        except InvalidStatus as refused:
+            return refused.response.status_code, json.loads(refused.response.body)
+
+    return ask
+
+
+LINK = "/api/v1/nodes/x/link"  # which a node's agent opens before there is a node
+
+
+@pytest.mark.parametrize(
+    ("user", "codes"), [(SYSTEM, {400, 404}), (SOMEBODY.name, {400, 403, 404}), (NOBODY, {400, 401, 404})]
+)
+def test_every_path_says_why_it_is_not_upgraded(upgrade, user, codes):
+    found = {path: upgrade(path, user) for path in everywhere() if (path, user) != (LINK, SYSTEM)}
+    assert {path: answer for path, answer in found.items() if answer[0] not in codes} == {}
+    said = [(path, code, status["kind"], status["code"]) for path, (code, status) in found.items()]
+    assert said == [(path, code, "Status", code) for path, (code, _) in found.items()]
+    assert [path for path, (_, status) in found.items() if not (status["message"] and status["reason"])] == []
+
+
+def test_the_link_of_a_node_is_upgraded(upgrade):
+    assert upgrade(LINK) == (101, None)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [each for each in resources.BUILT_IN if "watch" in each.verbs],
+    ids=lambda each: each.full_name,
+)
+def test_a_watch_is_upgraded(upgrade, resource):
+    place = "default" if resource.namespaced else ""
+    assert upgrade(f"{paths.collection(resource, place)}?watch=true") == (101, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "user", "code", "words"),
+    [
+        pytest.param("/version", NOBODY, 400, "is not upgraded", id="a path for everybody"),
+        pytest.param("/metrics", NOBODY, 401, "Unauthorized", id="a path that is not, for nobody"),
+        pytest.param("/api/v1/namespaces/default/pods", SYSTEM, 400, "is not upgraded", id="a list"),
+        pytest.param("/api/v1/namespaces/default/pods/x", SYSTEM, 400, "is not upgraded", id="an object"),
+        pytest.param("/api/v1/namespaces/default/pods/x/log", SYSTEM, 400, "is not upgraded", id="a log"),
+        pytest.param(
+            "/api/v1/namespaces/default/pods/x/exec?command=a&stdout=1",
+            SYSTEM,
+            404,
+            'pods "x" not found',
+            id="no pod",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/pods/x/exec", SOMEBODY.name, 403, "cannot create", id="no right"
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/pods?watch=true",
+            SOMEBODY.name,
+            403,
+            "cannot watch",
+            id="no right to watch",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/default/pods?watch=true&resourceVersion=a",
+            SYSTEM,
+            400,
+            "must be a number",
+            id="a wrong watch",
+        ),
+        pytest.param("/api/v1/namespaces/default/nonsense", SYSTEM, 404, "could not find", id="no resource"),
+    ],
+)
+def test_reason(upgrade, path, user, code, words):
+    found, status = upgrade(path, user)
+    assert (found, words in status["message"]) == (code, True)
+
+
+@pytest.fixture
+def exec_breaks(monkeypatch):
+    """Have the handler of exec do something, and break."""
+
+    def break_after(*messages):
+        async def breaks(request):
+            await request.receive()
+            for message in messages:
+                await request.send(message)
+            raise RuntimeError
+
+        monkeypatch.setitem(routes._upgrades, ("pods", "exec"), breaks)
+
+    return break_after
+
+
+EXEC = "/api/v1/namespaces/default/pods/x/exec"
+ACCEPT = {"type": "websocket.accept"}
+
+
+def test_a_defect_before_the_upgrade_is_told(upgrade, exec_breaks):
+    exec_breaks()
+    code, status = upgrade(EXEC)
+    assert (code, status["reason"], status["code"]) == (500, "InternalError", 500)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        pytest.param([ACCEPT], 1011, id="open"),
+        pytest.param([ACCEPT, {"type": "websocket.close", "code": 1008}], 1008, id="closed already"),
+    ],
+)
+def test_a_defect_after_the_upgrade_closes_the_connection_once(open_socket, exec_breaks, caplog, sent, code):
+    exec_breaks(*sent)
+    with open_socket(EXEC) as made:
+        with pytest.raises(ConnectionClosed) as closed:
+            made.recv(timeout=HANG_S)
+        assert closed.value.rcvd.code == code
+    assert [record.name for record in caplog.records if record.exc_info] == ["apiserver.http.app"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_spdy_has_an_answer_everywhere(api, method):
+    nudge.client.cache_clear()  # the client of Redis that the set-up used is that of another test
+    for path in everywhere():
+        answer = api.request(method, path, headers=SPDY)
+        assert answer.status_code not in (101, 500), path
+        assert "html" not in answer.headers["content-type"], path
