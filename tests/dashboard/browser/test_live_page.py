@@ -81,6 +81,16 @@ def test_room_that_is_kept_appears_without_reload_and_goes_when_it_is_released(a
 
 
 @pytest.mark.usefixtures("cluster")
+def test_on_a_phone_room_is_released_below_the_words_that_say_whose_it_is(admin, open_tab):
+    keep(places=(tuple((f"a-node-with-a-long-name-{number}", 1) for number in range(6)),))
+    tab = open_tab(admin, "/", viewport={"width": 390, "height": 800})
+    row = tab.locator("#overview-room li")
+    words, button = (row.locator(each).bounding_box() for each in ("> .grow", "> .button"))
+    assert words["y"] + words["height"] <= button["y"]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.usefixtures("cluster")
 def test_what_the_reader_does_is_kept_while_the_page_changes(admin, open_tab):
     put(*(job(f"j{number:02}") for number in range(40)))
     tab = open_tab(admin, "/queues/default/?sort=name")
