@@ -58,7 +58,7 @@ REASONS: Final[dict[str, Waiting]] = {
     "Reserved": Waiting(
         About.OTHERS,
         "The job has waited long behind smaller ones, so room is kept for it on some nodes until what runs there has ended.",
-        "Nothing; it starts as soon as it fits, there or elsewhere. End what need not run there to have it sooner; who does not want the room any more releases it.",
+        "Nothing; it starts as soon as it fits, there or elsewhere. End what need not run there to have it sooner, or release the room if others need it more.",
         is_passing=True,
     ),
     "QuotaExceeded": Waiting(
