@@ -60,7 +60,7 @@ class Subscription:
         connection: Any = nudge.client().connection_pool.make_connection()
         try:
             connection.connect()
-            connection.send_command("SUBSCRIBE", nudge.CHANNEL)
+            connection.send_command("SUBSCRIBE", nudge.channel())
         except (redis.RedisError, OSError) as error:
             nudge.outage.lasts(error)
             connection.disconnect()

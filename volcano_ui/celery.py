@@ -73,13 +73,6 @@ app.conf.update(
     beat_scheduler="volcano_ui.beat:Clock",
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_transport_options={
-        "visibility_timeout": 60,
-        "socket_connect_timeout": 1,
-        "socket_timeout": 5,
-        # Publishing only; worker and beat wait for their broker by broker_connection_max_retries.
-        "max_retries": 0,
-    },
     # The connection to the database outlives a run; `refresh_connections` replaces a broken one.
     db_reuse_max=1_000_000_000,
 )

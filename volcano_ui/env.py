@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import ipaddress
 import os
+import re
 import secrets
 import socket
 from pathlib import Path
@@ -387,9 +389,20 @@ def shown_database(database: dict[str, Any]) -> str:
     return f"postgresql://{host}{f':{port}' if port else ''}/{name}"
 
 
+def redis_prefix(secret_key: str, database: dict[str, Any]) -> str:
+    """Return how every name of an installation in Redis begins, in all of its processes and in no other installation.
+
+    What has one key and one database is one installation. A copy of its database, as of a backup, is elsewhere, and of
+    two machines with databases of one name each has made a key of its own.
+    """
+    schema = re.search(r"search_path=(\S+)", database["OPTIONS"].get("options", ""))
+    which = f"{shown_database(database)} {schema[1] if schema else ''}"
+    return f"volcano-ui:{hmac.new(secret_key.encode(), which.encode(), 'sha256').hexdigest()[:16]}:"
+
+
 def redis_url(name: str, cluster: str = "") -> str:
-    """Return the address of a Redis, or an empty text; cluster as in `database`."""
-    url = for_cluster(PREFIX + name, text(name), cluster)
+    """Return the address of a Redis, or an empty text; {cluster} stands in it for the name of one of several clusters."""
+    url = text(name).replace("{cluster}", cluster)
     if url and urlsplit(url).scheme not in ("redis", "rediss", "unix"):
         raise ImproperlyConfigured(
             f"{PREFIX}{name} is {_without_password(url)!r}; set it to redis://host:6379/0 or unix:///path?db=0, "

@@ -218,8 +218,17 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 # Messages between processes.
 
 REDIS_URL = env.redis_url("REDIS_URL", CLUSTER_NAME) or valkey.url(DATA)
+REDIS_PREFIX = env.redis_prefix(SECRET_KEY, DATABASES["default"])  # of every key and channel there
 
 CELERY_BROKER_URL = valkey.broker_url(REDIS_URL)
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "global_keyprefix": REDIS_PREFIX,
+    "visibility_timeout": 60,
+    "socket_connect_timeout": 1,
+    "socket_timeout": 5,
+    # Publishing only; worker and beat wait for their broker by broker_connection_max_retries.
+    "max_retries": 0,
+}
 CELERY_TASK_DEFAULT_QUEUE = "controllers"
 CELERY_BEAT_SCHEDULE = {
     "clean": {"task": "cluster.tasks.clean", "schedule": 60.0, "options": {"expires": 60.0}},

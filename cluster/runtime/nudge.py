@@ -1,9 +1,12 @@
 """Telling listeners that there is something to read. A lost nudge costs at most a second.
 
-After each commit the new revision is published on CHANNEL, for the web
+After each commit the new revision is published on `channel`, for the web
 process's live hub and for node agents, and every consumer that reads one of
 the touched kinds gets a Celery task, unless one is queued already. Nothing
 here may fail a write: without Redis the nudge is dropped, and readers poll.
+
+Installations may share a Redis: every name there begins with `REDIS_PREFIX`,
+Celery's too, so none wakes another or runs what is meant for it.
 
 A `Carrier` takes nudges from process to process; it is Redis with Celery, unless
 another one is handed in.
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 
     from cluster.runtime.registry import Registration
 
-CHANNEL = "volcano-ui:revisions"
 # Between two nudges of a server under load. Each costs every interested consumer a transaction, which the
 # server's own writes would wait for.
 PAUSE_S = 0.03
@@ -66,6 +68,11 @@ class Carrier(Protocol):
         """Call `told` with each revision that is published, and with NEWEST at the start."""
 
 
+def channel() -> str:
+    """Return the name of this installation's channel of revisions."""
+    return f"{settings.REDIS_PREFIX}revisions"
+
+
 @functools.cache
 def client() -> redis.Redis:
     """Return this process's Redis client; it answers or fails within a second."""
@@ -76,8 +83,8 @@ class RedisCarrier:
     """Redis for news and marks, Celery's queues for runs."""
 
     def publish(self, revision: int) -> None:
-        """Publish a revision on CHANNEL."""
-        client().publish(CHANNEL, revision)
+        """Publish a revision on the installation's channel."""
+        client().publish(channel(), revision)
 
     def claim(self, cursor: str) -> bool:
         """Set the mark of a shard, which goes by itself should the queued task get lost."""
@@ -99,13 +106,13 @@ class RedisCarrier:
         )
 
     async def hear(self, told: Callable[[int], None]) -> None:
-        """Subscribe to CHANNEL and listen until Redis goes away."""
+        """Subscribe to the installation's channel and listen until Redis goes away."""
         async with (
             redis.asyncio.Redis.from_url(settings.REDIS_URL) as listener,
-            listener.pubsub() as channel,
+            listener.pubsub() as subscription,
         ):
-            await channel.subscribe(CHANNEL)
-            async for message in channel.listen():
+            await subscription.subscribe(channel())
+            async for message in subscription.listen():
                 # The first confirms the subscription: what was announced before it was missed.
                 if message["type"] == "message":
                     told(_number(message["data"]))
@@ -115,7 +122,7 @@ class RedisCarrier:
 
 
 def _mark(cursor: str) -> str:
-    return f"volcano-ui:queued:{cursor}"
+    return f"{settings.REDIS_PREFIX}queued:{cursor}"
 
 
 def _number(data: Any) -> int:

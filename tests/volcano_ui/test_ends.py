@@ -17,10 +17,9 @@ def test_beat_ends_as_it_is_and_leaves_nothing_behind(redis_url, tmp_path):
     environment = {**os.environ, "VOLCANO_UI_REDIS_URL": redis_url, "VOLCANO_UI_DATA": str(tmp_path)}
     command = [sys.executable, "manage.py", "beat"]
     with redis.Redis.from_url(redis_url) as broker:
-        broker.delete("controllers")
         beat = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment)
         try:
-            until(lambda: broker.llen("controllers"), what="the first tick")
+            until(lambda: broker.keys("volcano-ui:*:controllers"), what="the first tick")
             beat.send_signal(signal.SIGTERM)
             # An end of Python's own has a status; this one has the signal.
             assert beat.wait(HANG_S) == -signal.SIGTERM

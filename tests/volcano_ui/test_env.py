@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import re
 import sqlite3
 import stat
 from pathlib import Path
@@ -293,14 +294,45 @@ def test_each_of_several_clusters_has_a_server_of_its_own(monkeypatch, tmp_path)
     assert env.redis_url("REDIS_URL", "dev") == "redis://dev.redis:6379/0"
 
 
+def test_several_clusters_may_have_one_redis(monkeypatch):
+    monkeypatch.setenv("VOLCANO_UI_REDIS_URL", "redis://redis:6379/0")
+    assert env.redis_url("REDIS_URL", "dev") == "redis://redis:6379/0"
+
+
+def prefix(monkeypatch, tmp_path, url="", key="a key", file="db.sqlite3"):
+    monkeypatch.setenv("DATABASE_URL", url)
+    return env.redis_prefix(key, env.database(tmp_path / file, instance="host-0123"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param({}, {"file": "clusters/dev/db.sqlite3"}, id="files"),
+        pytest.param({}, {"key": "another key"}, id="one file name on two machines"),
+        pytest.param({"url": "postgresql://db/a"}, {"url": "postgresql://db/b"}, id="databases"),
+        pytest.param({"url": "postgresql://db/a"}, {"url": "postgresql://other/a"}, id="hosts"),
+        pytest.param(
+            {"url": "postgresql://db/a"},
+            {"url": "postgresql://db/a?options=-csearch_path%3Dlab"},
+            id="schemas",
+        ),
+    ],
+)
+def test_names_in_redis_tell_installations_apart(one, other, monkeypatch, tmp_path):
+    assert prefix(monkeypatch, tmp_path, **one) != prefix(monkeypatch, tmp_path, **other)
+
+
+def test_names_in_redis_outlive_another_password_and_tell_nothing(monkeypatch, tmp_path):
+    before = prefix(monkeypatch, tmp_path, url="postgresql://ann:hunter2@db/a")
+    assert before == prefix(monkeypatch, tmp_path, url="postgresql://bob:hunter3@db/a?sslmode=require")
+    assert re.fullmatch(r"volcano-ui:[0-9a-f]{16}:", before)
+
+
 def test_one_server_for_several_clusters_is_refused_without_its_password(monkeypatch, tmp_path):
     monkeypatch.setenv("DATABASE_URL", "postgresql://ann:hunter2@db/volcano")
     with pytest.raises(ImproperlyConfigured, match=r"DATABASE_URL is .* Write {cluster}") as refusal:
         env.database(tmp_path / "db", "dev")
     assert "hunter2" not in str(refusal.value)
-    monkeypatch.setenv("VOLCANO_UI_REDIS_URL", "redis://redis:6379/0")
-    with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_REDIS_URL is .* Write {cluster}"):
-        env.redis_url("REDIS_URL", "dev")
 
 
 @pytest.mark.parametrize("value", ["proxy.example", "10.0.0.1/8", "*", "127.0.0.1:80"])

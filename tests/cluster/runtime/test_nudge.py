@@ -3,7 +3,7 @@ from __future__ import annotations
 import redis
 
 from cluster.runtime import nudge, registry
-from cluster.runtime.nudge import CHANNEL, Announcer
+from cluster.runtime.nudge import Announcer
 from tests.waiting import HANG_S
 
 
@@ -13,7 +13,7 @@ def test_a_nudge_from_a_thread_is_of_the_newest_revision(settings, redis_url):
     listener = redis.Redis.from_url(redis_url)
     try:
         channel = listener.pubsub(ignore_subscribe_messages=True)
-        channel.subscribe(CHANNEL)
+        channel.subscribe(nudge.channel())
         channel.get_message(timeout=HANG_S)  # that the subscription holds
         announcer = Announcer()
         for revision in range(1, 51):
