@@ -87,7 +87,10 @@ class QueueConsumer(Consumer[QueuesState]):
 
     def plan(self, state: QueuesState, changes: Sequence[Change], timers: Sequence[Timer], now: int) -> Plan:
         """Carry out Commands, and write the status of queues that changed, but of none too often."""
-        state.stale.update(timer.key for timer in timers if timer.kind == RETRY and timer.key in state.queues)
+        refused = {timer.key for timer in timers if timer.kind == RETRY}
+        state.stale |= refused & state.queues.keys()
+        for name in refused:
+            state.sent.pop(name, None)
         groups = list(_carry_out(state, now))
         asked = {command.target_name for command in state.commands.values()}
         groups += retries.told(timers, lambda key: _about(state, key), now, state_commands.COMPONENT)
