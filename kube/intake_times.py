@@ -3,7 +3,8 @@
 A queue notes since when it is not Open, for as long as it is not, and the pod group of a Volcano Job when its job was
 made, as a job that begins again gets another group. Where nothing is noted, nothing is new: who was there is not to be
 stopped by what nobody remembers. Clocks of API servers write whole seconds, so what was made within the second in which
-its queue was closed was there before.
+its queue was closed was there before. All these times are the API server's: where the queue controller works on another
+cluster, it notes when that says that the queue's status was written.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cluster import api
 from cluster.api import backend
 from cluster.runtime import retries
 from cluster.runtime.consumer import RETRY, Consumer, Plan
@@ -103,9 +104,10 @@ class QueueConsumer(Consumer[QueuesState]):
                 continue  # what follows for others is planned when the wish has come back
             wanted = status_of(state, queue)
             is_told = wanted == queue.status or _is_all_that_is_kept(state, queue, wanted)
-            if is_told and _note_of_shutting(queue, wanted, now) is None:
+            is_to_be_noted = _note_of_shutting(queue, wanted, now) is not None
+            if is_told and not is_to_be_noted:
                 state.stale.discard(name)
-            elif _is_due(state, queue, wanted, now):
+            elif is_to_be_noted or _is_due(state, queue, wanted, now):
                 writes = _writes(queue, wanted, now)
                 groups.append(Group(writes if name in asked else _pinned(writes, queue), name))
                 state.written[name], state.sent[name] = now, wanted
@@ -228,11 +230,20 @@ def _pinned(writes: Sequence[Write], queue: QueueFact) -> list[Write]:
 
 
 def _note_of_shutting(queue: QueueFact, wanted: dict[str, Any], now: int) -> Patch | None:
-    """Return what notes on a queue since when it is not Open, or takes that off it again; None where that is so."""
+    """Return what notes on a queue since when it is not Open, or takes that off it again; None where that is so.
+
+    What is made there later is told from what was there by times that the cluster writes. Where that is another one its clock
+    says when the queue was shut, too: by ours, if that is behind, jobs that were there would be new, and keep the queue Closing.
+    """
     is_shut = wanted["state"] != QueueState.OPEN
     if is_shut == bool(queue.shut_since):
         return None
-    noted = {"metadata": {"annotations": {SHUT_SINCE: now_text(now) if is_shut else None}}}
+    since = now_text(now)
+    if is_shut and api.backend.is_mirror:
+        if queue.status.get("state") in (None, "", QueueState.OPEN):
+            return None  # it is noted when the state has come back with its time
+        since = queue.status_written or since
+    noted = {"metadata": {"annotations": {SHUT_SINCE: since if is_shut else None}}}
     return Patch(QUEUES, "", queue.metadata.name, noted, uid=queue.metadata.uid)
 
 

@@ -38,11 +38,19 @@ def to_queue(name: str, uid: str, wish: QueueState) -> Object:
     return order(QUEUES, NAMESPACE_OF_QUEUES, name, uid, Action(_ACTIONS[wish]))
 
 
+class _Managed(View):
+    """An entry of managedFields: when a client last wrote what it manages."""
+
+    subresource: str = ""
+    time: str = ""
+
+
 class _Metadata(View):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
     annotations: dict[str, str] = {}
+    managed_fields: list[_Managed] = []
 
 
 class _QueueSpec(View):
@@ -66,6 +74,12 @@ class QueueFact(View):
     def shut_since(self) -> str:
         """Since when it is noted on the queue that it is not Open; "" where nothing is."""
         return self.metadata.annotations.get(SHUT_SINCE, "")
+
+    @property
+    def status_written(self) -> str:
+        """When the status was last written, by the API server's clock; "" where it keeps no account of that."""
+        times = (each.time for each in self.metadata.managed_fields if each.subresource == "status")
+        return max(times, default="")
 
     @property
     def wish(self) -> str:

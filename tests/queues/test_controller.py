@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from cluster import clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
-from cluster.store import Create, Delete, Group, Patch, store
+from cluster.store import Create, Delete, Group, Patch, Update, store
 from kube.intake_times import SHUT_SINCE
+from kube.meta import now_text, timestamp
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
@@ -206,6 +208,23 @@ def test_queue_notes_since_when_it_is_not_open(controller, time):
     wish("sub", "Closed")
     later(controller, time)
     assert shut_since("sub") > first
+
+
+def test_since_when_is_told_by_the_clock_of_the_cluster(controller, time, runner_mode):
+    """That of the cluster is five minutes ahead of the controller's on another machine."""
+    now = clock.milliseconds()
+    theirs = {
+        "manager": "other", "operation": "Update", "apiVersion": QUEUES.api_version, "subresource": "status",
+        "time": timestamp(now + 300_000), "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:other": {}}},
+    }  # fmt: skip
+    sent = {"metadata": {"name": "default"}, "status": {**status(), "other": 1}}
+    store.write(Update(QUEUES, sent, "status", managed=[theirs]))
+    group("a")
+    wish("default", "Closed")
+    controller.settle()
+    assert status()["state"] == "Closing"
+    expected = theirs["time"] if runner_mode.name == "in-place" else now_text(now)
+    assert shut_since() == expected
 
 
 @pytest.mark.shows("queues 1.4/closed-by-parent", "queues 2.4/children close", "queues 2.4/children open")
