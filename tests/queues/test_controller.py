@@ -6,6 +6,7 @@ import pytest
 
 from cluster import clock
 from cluster.bootstrap import bootstrap
+from cluster.controllers.garbage import GarbageCollector
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Group, Patch, Update, store
 from kube.intake_times import SHUT_SINCE
@@ -164,6 +165,35 @@ def test_group_with_a_pod_that_has_not_ended_keeps_its_queue_from_closing(contro
     store.write(Patch(PODS, "d", "series-1", {"status": {"phase": "Succeeded"}}, "status"))
     later(controller, time)
     assert (status()["state"], status().get("completed")) == ("Closed", 1)
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Inqueue", "Unknown", "Running"])
+def test_group_without_pods_whose_job_is_gone_keeps_no_queue_from_closing(controller, time, phase):
+    """Its job was deleted while nobody looked after what belonged to it."""
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "gone", "uid": "gone"}
+    of_job = {"name": "a", "namespace": "d", "ownerReferences": [{**job, "controller": True}]}
+    store.write(
+        Create(POD_GROUPS, {"metadata": of_job, "spec": {"queue": "default"}, "status": {"phase": phase}})
+    )
+    wish("default", "Closed")
+    later(controller, time)
+    assert (status()["state"], status().get(phase.lower())) == ("Closing", 1)
+    collector = Runner(registry.get("garbage"), 0, GarbageCollector())
+    while collector.step():
+        pass
+    later(controller, time)
+    assert (status()["state"], status().get(phase.lower())) == ("Closed", None)
+
+
+def test_group_without_pods_that_is_nobodys_is_work_until_it_is_deleted(controller, time):
+    """Somebody has made it for pods to come, and may bring them at any time; the page of the queue names it."""
+    group("by-hand", phase="Inqueue")
+    wish("default", "Closed")
+    later(controller, time)
+    assert status()["message"].startswith("Closing: 1 unfinished pod group is left (1 inqueue).")
+    store.write(Delete(POD_GROUPS, "d", "by-hand"))
+    later(controller, time)
+    assert status()["state"] == "Closed"
 
 
 def test_queue_closes_when_none_is_left_below_it(controller, time):
