@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -69,6 +71,20 @@ def test_a_list_does_not_move_when_its_scripts_come(tab, width):
     tab.route("**/*.js", lambda route: route.abort())
     tab.reload()
     assert tab.locator("#table-rows").bounding_box()["y"] == top
+
+
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_the_overview_does_not_move_when_its_scripts_come(admin, open_tab, width):
+    """Each sentence fills its line but for the room of a date that the script makes shorter."""
+    sentences = [" ".join(["word"] * number) + "." for number in range(8, 32, 4)]
+    put(node("one"), *(job(f"j{n}", "Failed", message=each) for n, each in enumerate(sentences)))
+    tab = open_tab(admin, "/")
+    tab.set_viewport_size({"width": width, "height": 800})
+    expect(tab.locator("#overview-attention li time").first).to_have_text(re.compile("ago|now"))
+    top = tab.locator("#overview-tiles").bounding_box()["y"]
+    tab.route("**/*.js", lambda route: route.abort())
+    tab.reload()
+    assert tab.locator("#overview-tiles").bounding_box()["y"] == top
 
 
 def test_rows_that_come_while_the_pointer_is_in_the_list_wait_until_they_are_asked_for(tab):
