@@ -90,7 +90,7 @@ VOLCANO_CONFIGURES := test/e2e/util/configmap.go
 # Of Volcano's programs its suites call this one alone.
 volcano-e2e: VOLCANO_MAINS := cli:vcctl
 .PHONY: volcano-e2e
-volcano-e2e: .venv/dev $(KUBERNETES) volcano-programs ## Run Volcano's own end-to-end suites of the checkout VOLCANO=path against this system (an hour)
+volcano-e2e: .venv/dev $(KUBERNETES) volcano-programs ## Run Volcano's own end-to-end suites of the checkout VOLCANO=path against this system (two hours)
 	@mkdir -p .cache/volcano-e2e
 	@sed -E 's/(Three|Five|Ten)Minute( *)= [0-9]+ \* time.Minute/\1Minute\2= time.Minute/' "$(VOLCANO)/$(VOLCANO_WAITS)" > .cache/volcano-e2e/util.go
 	@sed -E 's/(Name: *)name,/\1"volcano-scheduler-configmap",/; s/volcano-scheduler-ci\.conf/volcano-scheduler.conf/' "$(VOLCANO)/$(VOLCANO_CONFIGURES)" > .cache/volcano-e2e/configmap.go
