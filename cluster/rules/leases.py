@@ -18,9 +18,14 @@ LEASE_ANNOTATION = "ui.volcano.sh/lease"
 PLACE_ANNOTATION = "ui.volcano.sh/state-directory"
 
 
+def place_of(lease: Object) -> str:
+    """Return where the agent is that has a node's lease, "" where none has said so or the last one has stopped in order."""
+    return str(lenient.mapping(lease, "metadata", "annotations").get(PLACE_ANNOTATION) or "")
+
+
 def other_place(lease: Object, place: str, now_ms: int) -> str:
     """Return where another agent lives that renews a node's lease, "" when nobody but the one at a place does."""
-    found = str(lenient.mapping(lease, "metadata", "annotations").get(PLACE_ANNOTATION) or "")
+    found = place_of(lease)
     if not found or found == place:
         return ""
     try:

@@ -25,6 +25,7 @@ from node.agent import claims, events, hosts, prepare
 from node.agent.cluster import AWAY, Dismissed
 from node.agent.device_holders import DeviceHolders
 from node.agent.lifecycle import Refusal, start_of
+from node.agent.machine import Occupied
 from node.agent.pod_worker import Local
 from node.agent.prepare import Means
 from node.agent.probing import Probing
@@ -91,7 +92,7 @@ class Agent:
         self.peers: dict[str, dict[str, tuple[Pod, str]]] = {}  # by job: its pods and their addresses
         self.dirty: set[str] = set()
         self.stopping = False
-        self.is_dismissed = False  # the cluster does not know this node any more
+        self.is_dismissed = False  # the cluster does not know this node any more, or as another agent's
         self.epoch_us = _epoch_us()
         self.write_again_at = 0.0
         self.outage = Outage("the node's work with the cluster", log)
@@ -101,7 +102,7 @@ class Agent:
     def begin(self) -> None:
         """Announce the machine and take on its pods; to be called again when the cluster does not answer, or after Occupied."""
         claims.begin(self.layout)
-        self.machine.stand_back()
+        self.machine.take_lease()
         self.machine.announce()
         self.load()
 
@@ -187,18 +188,18 @@ class Agent:
     def work(self) -> None:
         """Handle all that has happened or is due; what the cluster does not answer is left for later."""
         try:
+            self._beat()  # first: who stood still for long may have lost the node to another agent, and starts nothing
             self._notice()
             self._read_changes()
             self._step()
             self._write()
-            self._beat()
             self._clean()
-        except Dismissed as error:
+        except (Dismissed, Occupied) as error:
             self.leave_cluster(error)
 
-    def leave_cluster(self, why: Dismissed) -> None:
+    def leave_cluster(self, why: Dismissed | Occupied) -> None:
         """Start and tell nothing any more; whatever runs here of any pod is the agent's to end, as nobody else can."""
-        log.error("this machine is no node of the cluster any more: %s", why)
+        log.error("this agent is no node of the cluster any more, and ends what runs here: %s", why)
         self.is_dismissed = self.stopping = True
         for uid in self.runtime.uids():
             if uid not in self.pods and self.runtime.adopt(uid):
@@ -445,7 +446,7 @@ class Agent:
             return
         try:
             self.machine.depart()
-        except (*AWAY, Dismissed) as error:
+        except (*AWAY, Dismissed, Occupied) as error:
             log.warning("the node's end was not recorded: %s", error)
 
     def _active_pods(self) -> list[str]:

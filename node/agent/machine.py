@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster import clock
 from cluster.rules import node_devices, node_engines, node_rights, node_walls
-from cluster.rules.leases import LEASE_ANNOTATION, LEASE_NAMESPACE, LEASE_S, PLACE_ANNOTATION, other_place
+from cluster.rules.leases import (
+    LEASE_ANNOTATION,
+    LEASE_NAMESPACE,
+    LEASE_S,
+    PLACE_ANNOTATION,
+    other_place,
+    place_of,
+)
 from cluster.store import Create, Group, Patch
-from kube.errors import AlreadyExists, ApiError, NotFound
+from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.kinds.core import Node
 from kube.resources import LEASES, NAMESPACES, NODES
 from node import programs, walls
@@ -80,11 +87,13 @@ class Writer(Protocol):
         """Do groups of writes."""
 
 
-def renew(cluster: Writer, name: str, now_us: int, place: str | None = None) -> None:
-    """Say that the holder of a lease is alive, making the lease when it is not there."""
+def renew(
+    cluster: Writer, name: str, now_us: int, place: str | None = None, version: int | None = None
+) -> None:
+    """Say that the holder of a lease is alive, making the lease when it is not there; Conflict unless it has a version that is given."""
     patch = {"metadata": _placed(place), "spec": {"renewTime": time_text(now_us)}}
     try:
-        cluster.write(Patch(LEASES, LEASE_NAMESPACE, name, patch))
+        cluster.write(Patch(LEASES, LEASE_NAMESPACE, name, patch, version=str(version or "")))
     except NotFound:
         cluster.commit([Group([Create(NAMESPACES, {"metadata": {"name": LEASE_NAMESPACE}})])])
         cluster.commit([Group([Create(LEASES, lease(name, now_us, place=place))])])
@@ -148,7 +157,6 @@ class Machine:
 
     def announce(self) -> None:
         """Make the Node object, or bring it up to date; then it is ready for pods, unless it departs."""
-        renew(self.cluster, self.name, clock.microseconds(), self.place)
         now_us, listed = clock.microseconds(), self._lists()
         metadata = {
             "name": self.name,
@@ -175,12 +183,15 @@ class Machine:
         self.due = clock.monotonic() + BEAT_S
 
     def beat(self) -> bool:
-        """When it is time, renew the lease, and write what changed of the node's conditions, programs and devices; say whether it was."""
+        """When it is time, renew the lease, and write what changed of the node's conditions, programs and devices; say whether it was.
+
+        Occupied where another agent has become this node, as one may while this one stood still for longer than its lease lasts.
+        """
         if clock.monotonic() < self.due:
             return False
         self.due = clock.monotonic() + RETRY_S
         now_us = clock.microseconds()
-        renew(self.cluster, self.name, now_us, self.place)
+        self._renew(self.place)
         if self._said != self._problems() or self._is_ready() == self.departs:
             self._write_status(now_us)
         self._write_lists()
@@ -188,18 +199,40 @@ class Machine:
         return True
 
     def depart(self) -> None:
-        """Say that this node stops in order, so that nothing is placed on it from now on."""
+        """Say that this node stops in order, so that nothing is placed on it from now on; Occupied where it is another agent's."""
         self.departs = True
+        self._renew(self.place)
         self._write_status(clock.microseconds())
         # Whoever comes next need not wait for the lease's end.
-        renew(self.cluster, self.name, clock.microseconds(), self.place and "")
+        self._renew(self.place and "")
 
-    def stand_back(self) -> None:
-        """Raise Occupied while another agent is this node: of two on one cluster each would run every pod."""
-        with contextlib.suppress(NotFound):
-            found = self.cluster.get(LEASES, LEASE_NAMESPACE, self.name).object
-            if place := other_place(found, self.place or "", clock.milliseconds()):
-                raise Occupied(f"the node {self.name} is the agent's in {place}")
+    def take_lease(self) -> None:
+        """Become this node; Occupied while another agent is it: of two on one cluster each would run every pod."""
+        self._renew(self.place, takes_over=True)
+
+    def _renew(self, place: str | None, *, takes_over: bool = False) -> None:
+        """Renew the lease as the one who has it; one that takes over may also come after another who is silent for too long."""
+        while True:
+            version = None
+            with contextlib.suppress(NotFound):
+                found = self.cluster.get(LEASES, LEASE_NAMESPACE, self.name)
+                self._check_place(found.object, takes_over=takes_over)
+                version = found.revision
+            try:
+                renew(self.cluster, self.name, clock.microseconds(), place, version)
+            except Conflict:
+                continue  # somebody has written it meanwhile: it is looked at again
+            return
+
+    def _check_place(self, lease: Object, *, takes_over: bool) -> None:
+        own = self.place or ""
+        if takes_over:
+            other = other_place(lease, own, clock.milliseconds())
+        else:
+            # Whoever took it over has found this agent silent, and runs its pods, whatever became of him since.
+            other = "" if place_of(lease) == own else place_of(lease)
+        if other:
+            raise Occupied(f"the node {self.name} is the agent's in {other}")
 
     def _lists(self) -> dict[str, str]:
         """Return the annotations that list the programs and devices of the machine."""

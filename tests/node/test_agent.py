@@ -67,6 +67,51 @@ class TestOneAgent:
         )
         other.begin()
 
+    def test_first_agent_stops_when_it_stood_still_until_another_was_its_node(self, node, other, caplog):
+        """It finds that before it starts or tells anything, and ends what it runs."""
+        node.begin()
+        node.shell(UNTIL_ASKED, "before")
+        node.until_phase("Running", "before")
+        ended = {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}
+        store.write(Patch(LEASES, LEASE_NAMESPACE, NODE, ended))
+        other.begin()
+        uid = node.shell("true", "meanwhile")
+        lease, told = store.get(LEASES, LEASE_NAMESPACE, NODE), node.pod("before")
+        node.agent.machine.due = node.agent.listener._asked_at = (
+            0.0  # it stood still for longer than all its pauses
+        )
+        node.agent.work()
+        assert f"the node {NODE} is the agent's in {socket.gethostname()}:{other.data}" in caplog.text
+        assert node.agent.stopping
+        assert node.shims()
+        node.daemon.shut_down(AtStop.END)
+        assert not node.shims()
+        assert not node.directory(uid).exists()
+        assert store.get(LEASES, LEASE_NAMESPACE, NODE).object == lease.object
+        assert node.pod("before") == told
+
+    def test_first_agent_waits_when_it_is_started_again(self, node, other):
+        node.begin()
+        node.crash()
+        ended = {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}
+        store.write(Patch(LEASES, LEASE_NAMESPACE, NODE, ended))
+        other.begin()
+        with pytest.raises(Occupied):
+            node.again()
+
+    def test_agent_goes_on_when_its_lease_is_deleted_or_somebody_writes_it(self, node):
+        node.begin()
+        for write in (
+            Delete(LEASES, LEASE_NAMESPACE, NODE),
+            Patch(LEASES, LEASE_NAMESPACE, NODE, {"metadata": {"labels": {"a": "b"}}}),
+        ):
+            store.write(write)
+            node.agent.machine.due = 0.0
+            node.agent.work()
+            assert not node.agent.stopping
+        found = store.get(LEASES, LEASE_NAMESPACE, NODE).object
+        assert found["metadata"]["annotations"] == {PLACE_ANNOTATION: f"{socket.gethostname()}:{node.data}"}
+
     def test_same_agent_follows_its_own_crash_at_once(self, node):
         node.begin()
         node.crash()
@@ -785,7 +830,7 @@ class TestMachine:
         node.agent.machine.due = 0
         node.daemon.turn()
         first, last = [each.getMessage() for each in caplog.records if each.name == "node.agent.agent"]
-        assert first == "the node's work with the cluster is put off: the log could not be read: gone"
+        assert first == "the node's work with the cluster is put off: heartbeat not written: gone"
         assert last.startswith("the node's work with the cluster goes on")
 
     def test_full_disk_is_a_condition_in_words(self, node, monkeypatch):
