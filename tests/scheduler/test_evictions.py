@@ -44,7 +44,10 @@ class History(World):
         self.min_runtime = (
             min_runtime  # seconds for which reclaim leaves alone what was evicted and has started again
         )
-        self.snapshot.policy = replace(self.snapshot.policy, min_runtime_ms=min_runtime * 1000)
+        # Settling takes longer than `reservation-wait`, and what is kept for a queue counts as its use: no reservations here.
+        self.snapshot.policy = replace(
+            self.snapshot.policy, min_runtime_ms=min_runtime * 1000, reserves_ms=None
+        )
         self.started = {}  # pod → when it got its node
         self.first_evicted = {}  # job → when a pod of it was evicted for the first time
 
