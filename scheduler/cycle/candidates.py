@@ -66,9 +66,10 @@ class Candidates:
                 yield self._unit(group, (pod,), tier, uses=kept.heeded(uses))
             for group in groups if gangs else ():
                 whole = self._evictable(group, kept, whole=True)
-                if whole.core:
-                    alone = {pod.key for number in before.get(group.key, ()) for pod in going[number][1]}
-                    pods = tuple(pod for pod in (*whole.loose, *whole.core) if pod.key not in alone)
+                if pods := whole.core:
+                    if kept.concerns(group):  # of those who go with it some may not go alone
+                        alone = {pod.key for number in before.get(group.key, ()) for pod in going[number][1]}
+                        pods = tuple(pod for pod in (*whole.loose, *whole.core) if pod.key not in alone)
                     uses = kept.heeded(self._protection.uses(group, pods))
                     going.append((group, pods))
                     yield self._unit(group, pods, tier, before.get(group.key, ()), uses)
