@@ -183,20 +183,33 @@ class Evictions:
                     self._reservations.drop(key)
                 elif key in self._snapshot.nominated:
                     with self._gone():
-                        later = Placer(self._cluster, pods=self._pods).place_minimum(gang)
+                        later = self._place_later(gang)
                     if later.short is None:
                         kept[number] = attempt
                         self._waiting[key] = Cause(Reason.WAITING_FOR_VICTIMS)
                         self._kept.append(self._keep(key, gang, later))
         return kept
 
+    def _place_later(self, gang: Gang) -> Attempt:
+        """Place a minimum while those are gone who are going: on what they leave, if that is enough, since what is idle may others use meanwhile."""
+        idle = self._cluster.free.copy()
+        for node, left in self._all_leaving().by_node().items():
+            idle[node] -= np.minimum(left - self._expected.get(node, 0), np.maximum(idle[node], 0))
+        self._cluster.free -= idle
+        attempt = Placer(self._cluster, pods=self._pods).place_minimum(gang)
+        self._cluster.free += idle
+        if attempt.short is None:
+            return attempt
+        return Placer(self._cluster, pods=self._pods).place_minimum(gang)
+
     def _keep(self, key: str, gang: Gang, attempt: Attempt) -> _Kept:
         """Keep the room on which a gang is placed already, as far as those who are going do not leave it."""
         leaving = self._all_leaving()
+        rooms = leaving.by_node()
         coming: dict[int, Vector] = {}
         for node, wanted in self._cluster.taken(gang, attempt).items():
             nothing = np.zeros_like(wanted)
-            left = sum((vector for _, vector in leaving.on(node)), nothing)
+            left = rooms.get(node, nothing)
             coming[node] = np.minimum(wanted, left - self._expected.get(node, nothing))
             self._expected[node] = self._expected.get(node, nothing) + coming[node]
         holders = {node: leaving.on(node) for node in coming}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Cluster, Vector
@@ -47,6 +47,10 @@ class Leaving:
     def on(self, node: int) -> Sequence[tuple[Account, Vector]]:
         """Return what pods hold that are going from a node, with the accounts of their queues."""
         return self._pods.get(node, ())
+
+    def by_node(self) -> Mapping[int, Vector]:
+        """Return what all of them hold on each node."""
+        return {node: np.array(amounts, dtype=np.int64) for node, amounts in self._rooms.items()}
 
     @contextmanager
     def gone(self) -> Iterator[None]:

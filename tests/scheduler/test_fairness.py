@@ -121,6 +121,8 @@ def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of
 @relaxed
 # A pod of `b` waits for its victim on the node that has the free processor.
 @example({"a": 1, "b": 4, "c": 1, "d": 1, "team": 1}, [4], 1, 0, "c")
+# A pod of `b` waits for its victim, and would be placed on the free processor of another node when that is gone.
+@example({"a": 1, "b": 3, "c": 1, "d": 1, "team": 1}, [4, 4, 1, 1, 4], 1, 0, "c")
 @given(some_weights, some_lasts, st.integers(1, 3), st.integers(0, 2), st.sampled_from(LEAVES))
 def test_what_is_guaranteed_is_there_at_once(weights, lasts, guarantee, above, where):
     """However much the others run and want, a guaranteed amount is free for its queue in the cycle in which it asks."""
