@@ -337,7 +337,9 @@ class Evictions:
             return None
         free = self._cluster.free[self._open_nodes(gang)]
         idle = np.maximum(free, 0).sum(axis=0).tolist()
-        return Reclaim(gang.account, self._cluster.asked(gang), self._pods, idle)
+        return Reclaim(
+            gang.account, self._cluster.asked(gang), self._pods, idle, self._reservations.charged()
+        )
 
     def _holding(self) -> Iterator[Group]:
         """Yield the groups that have pods on nodes, but for those that get more in this cycle, or for which others end in it.

@@ -107,6 +107,11 @@ class Standing:
         if self._overlap is not None:
             self._overlap.take_off(on=on)
 
+    def charged(self) -> Iterator[tuple[Account, Vector]]:
+        """Yield the accounts to which the room is charged at present, each with how much of it."""
+        if self._overlap is not None:
+            yield from self._overlap.charged(self._total)
+
     def is_free(self) -> bool:
         """Tell whether all of the room is free while it is lifted."""
         return bool((self._cluster.free[self.nodes] >= self._amounts).all())
@@ -278,6 +283,14 @@ class Reservations:
         finally:
             for each in self.standing.values():
                 each.count_once(on=True)
+
+    def charged(self) -> dict[Account, Vector]:
+        """Return what of all that is kept is charged to each queue at present, which nobody of it uses."""
+        total: dict[Account, Vector] = {}
+        for each in self.standing.values():
+            for account, amounts in each.charged():
+                total[account] = total.get(account, 0) + amounts
+        return total
 
     def drop(self, key: str) -> None:
         """End the reservation of a group that comes to its room in another way."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scheduler.engine.accounts import Account
     from scheduler.engine.cluster import Vector
@@ -50,6 +50,11 @@ class Overlap:
             for column in np.flatnonzero(used).tolist():
                 account.used[column] += sign * int(used[column])
                 account.held[column] += sign * int(held[column])
+
+    def charged(self, kept: Vector) -> Iterator[tuple[Account, Vector]]:
+        """Yield the accounts to which the kept room is charged at present, each with how much of it."""
+        for account, used in zip(self._line, self._used, strict=True):
+            yield account, kept - used if self.is_off else kept
 
     def _held_more(self, depth: int, amounts: Vector) -> Vector:
         """Return how much more an account of the line holds when its queue is charged with amounts: not what is guaranteed below it."""

@@ -8,25 +8,38 @@
   hold, and of nothing less than their guarantee. The last that goes may leave a queue with less than it deserves, or with nothing:
   else a queue of large pods or gangs would hold for good what it borrowed. None can take back what it gave: the queue
   of the gang has no more than it deserves of it.
+* Room that is kept for a queue (`scheduler.cycle.reservations`) it does not have yet, so for that it gives nothing.
 * `pods` are no resource that anybody deserves.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.cluster import Vector
 
 
 class Reclaim:
     """What one gang may take from queues beside its own."""
 
-    def __init__(self, own: Account, asked: Sequence[Amount], pods: int, idle: Sequence[int]) -> None:
-        """asked is what its minimum asks for in all, pods the column of `pods`, idle by column what is free where the gang may be."""
-        self._own = own
+    def __init__(
+        self,
+        own: Account,
+        asked: Sequence[Amount],
+        pods: int,
+        idle: Sequence[int],
+        kept: Mapping[Account, Vector] = MappingProxyType({}),
+    ) -> None:
+        """asked is what its minimum asks for in all, pods the column of `pods`, idle by column what is free where the gang may be.
+
+        kept is what accounts are charged with for room that is kept.
+        """
+        self._own, self._kept = own, kept
         self._owed: dict[Account, Sequence[Amount]] = {}
         """What is owed to the queue and those above it up to one that is above both, by that one."""
         within = wanted = [(column, amount) for column, amount in asked if amount > 0 and column != pods]
@@ -50,13 +63,13 @@ class Reclaim:
         """Tell whether a queue has more than it deserves of something that is owed to the gang."""
         side, owed = self._side(account)
         return bool(side) and all(
-            any(each.used[column] > each.deserved[column] for column, _ in owed) for each in side
+            any(self._has_too_much(each, column) for column, _ in owed) for each in side
         )
 
     def yields(self, account: Account, holds: Sequence[int]) -> bool:
         """Tell whether pods that hold so much may be taken from a queue, as it stands."""
         side, owed = self._side(account)
-        return bool(side) and all(_can_spare(each, holds, owed) for each in side)
+        return bool(side) and all(self._can_spare(each, holds, owed) for each in side)
 
     def nearness(self, account: Account) -> int:
         """Return how many queues are above both: those that share most are asked first."""
@@ -73,14 +86,18 @@ class Reclaim:
                 return ((), ()) if owed is None else (account.line[:number], owed)
         return (), ()
 
+    def _can_spare(self, account: Account, holds: Sequence[int], owed: Sequence[Amount]) -> bool:
+        """Tell whether a queue has more than it deserves of something owed, and of what it would lose more than its guarantee."""
+        return any(holds[column] > 0 and self._has_too_much(account, column) for column, _ in owed) and all(
+            self._used(account, column) - amount >= account.guarantee[column]
+            for column, amount in enumerate(holds)
+            if amount > 0
+        )
 
-def _can_spare(account: Account, holds: Sequence[int], owed: Sequence[Amount]) -> bool:
-    """Tell whether a queue has more than it deserves of something owed, and of what it would lose more than its guarantee."""
-    has_too_much = any(
-        holds[column] > 0 and account.used[column] > account.deserved[column] for column, _ in owed
-    )
-    return has_too_much and all(
-        used - amount >= least
-        for used, least, amount in zip(account.used, account.guarantee, holds, strict=True)
-        if amount > 0
-    )
+    def _has_too_much(self, account: Account, column: int) -> bool:
+        return self._used(account, column) > account.deserved[column]
+
+    def _used(self, account: Account, column: int) -> int:
+        """Return what the pods of a queue use."""
+        kept = self._kept.get(account)
+        return account.used[column] - (0 if kept is None else int(kept[column]))

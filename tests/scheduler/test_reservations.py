@@ -384,6 +384,22 @@ def test_what_is_guaranteed_to_a_queue_is_there_at_once():
     assert {name for name in some.where() if name[0] in "tm"} == {"theirs-0", "theirs-1"}
 
 
+def test_room_that_is_kept_for_a_queue_is_nothing_that_it_has_to_give():
+    """Each queue that runs has what it deserves; the room of b's pods is kept for a pod of c beyond that, and a is owed a pod."""
+    shares = [queue(name, deserved={"cpu": str(cpus)}) for name, cpus in (("a", 2), ("b", 4), ("c", 4))]
+    mine = world(
+        *(running(f"b{number}", "n0", queue="b", estimate="1h") for number in range(4)),
+        *(running(f"c{number}", "n1", queue="c") for number in range(4)),
+        job("big", queue="c", ago=WAIT),
+        more=shares,
+    )
+    mine.cycle()
+    assert kept(mine).places == ((("n0", 1),),)
+    mine.put(*job("owed", queue="a"))
+    mine.cycle(seconds=1)
+    assert (mine.going(), reason(mine, "owed")) == ([], "NotEnoughResources")
+
+
 def test_who_waits_for_his_victims_takes_no_kept_room_meanwhile():
     reclaims = configuration('actions: "allocate, reclaim"\ntiers: [{plugins: [{name: gang}]}]')
     rich = [each for number in range(4) for each in running(f"rich{number}", "n0", queue="rich")]
