@@ -255,6 +255,7 @@ def parts(actor: Actor, name: str) -> tuple[str, dict[str, str]]:
         ],
         "may_change": access.allowed(actor, "patch", QUEUES, ""),
         "may_open": access.allowed(actor, "update", STATE, ""),
+        "may_submit": facts.state == "Open" and not children and access.somewhere(actor, "create", JOBS),
         "may_delete": access.allowed(actor, "delete", QUEUES, ""),
         "is_builtin": name in ("default", "root"),
     }

@@ -32,7 +32,7 @@ from jobs.pages.detail import Detail
 from jobs.parameterized.builtin import BUILTINS
 from jobs.rules import allowed_actions, words
 from kube.errors import ApiError, NotFound
-from kube.resources import BATCH_JOBS, JOB_TEMPLATES, JOBS
+from kube.resources import BATCH_JOBS, JOB_TEMPLATES, JOBS, QUEUES
 from kube.yaml.problem import YamlError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _start(request: HttpRequest, home: str) -> tuple[str, str]:
         return text, f"The Job {namespace}/{name} of batch/v1, which stays as it is stored."
     namespace, _, name = request.GET.get("from", "").partition("/")
     if not name:
-        return _at(home, EMPTY_JOB), ""
+        return _in_queue(request, _at(home, EMPTY_JOB)), ""
     access.require(access.of(request), "get", JOBS, namespace, name)
     copied = editor.copy_text(namespace, name, request.GET.get("of", ""))
     if copied is None:
@@ -134,6 +134,15 @@ def _samples() -> dict[str, Sample]:
 
 def _at(home: str, text: str) -> str:
     return text.replace("  namespace: default\n", f"  namespace: {home}\n", 1)
+
+
+def _in_queue(request: HttpRequest, text: str) -> str:
+    """Return the text for the queue that is asked for, if there is one of that name."""
+    name = request.GET.get("queue", "")
+    if not name or not store.find(QUEUES, name=name):
+        return text
+    access.require(access.of(request), "get", QUEUES, "", name)
+    return text.replace("  queue: default\n", f"  {yaml_write.dump({'queue': name})}", 1)
 
 
 def _submit(request: HttpRequest) -> HttpResponse:

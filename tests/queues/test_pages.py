@@ -11,7 +11,17 @@ from dashboard import cluster_usage
 from dashboard.live import topics
 from kube.resources import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler import waiting_lines
-from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page  # noqa: F401
+from tests.dashboard.pages.conftest import (  # noqa: F401
+    Page,
+    admin,
+    alice,
+    cluster,
+    operator,
+    page,
+    put,
+    queue,
+    reader,
+)
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -84,6 +94,23 @@ def test_a_queue_shows_who_waits_in_it_in_order_and_what_they_ask_for(admin, ali
     seen = page(alice, "/queues/vision/").text(id="queue-line")
     assert "hidden" not in seen
     assert "of a namespace that you may not see 7 –" in seen
+
+
+def test_a_queue_that_takes_jobs_leads_to_a_new_job_in_it(admin):  # noqa: F811
+    def links(browser, name):
+        shown = page(browser, f"/queues/{name}/").one(id="queue-actions")
+        return [each.get("href") for each in shown.iter("a") if "New job here" in "".join(each.itertext())]
+
+    put(queue("1e3"))
+    assert [links(admin, name) for name in ("vision", "research", "root")] == [
+        ["/jobs/new/?queue=vision"],
+        [],
+        [],
+    ]
+    assert links(reader("rita", "viewer", "*"), "vision") == []
+    for name, written in (("vision", "vision"), ("1e3", '"1e3"'), ("gone", "default"), ("x: y", "default")):
+        text = page(admin, f"/jobs/new/?queue={name}").one(tag="textarea").text
+        assert f"  queue: {written}\n  tasks:" in text
 
 
 def test_a_queue_does_not_say_that_nobody_waits_while_somebody_does(admin):  # noqa: F811
