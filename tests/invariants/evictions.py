@@ -184,6 +184,7 @@ class RunsAgain(Invariant):
         super().__init__(picture)
         self._is_configured = False
         self._noted = {}  # key of a group → its first eviction
+        self._new = {}  # key of a group → at which time of the log that was noted
         self._reclaimed = (
             set()
         )  # uids of pods of which the scheduler says that they are evicted for another queue
@@ -204,7 +205,10 @@ class RunsAgain(Invariant):
             self._reclaimed.add(after.involved_object.uid)
         elif change.resource == GROUPS:
             notes = _decode_noted(change.body).metadata.annotations if type(after) is Group else None
-            self._noted[step.key] = _seconds(notes.first_evicted) if notes else None
+            noted = _seconds(notes.first_evicted) if notes else None
+            if noted is not None and self._noted.get(step.key) is None:
+                self._new[step.key] = change.at
+            self._noted[step.key] = noted
 
     def _evicted(self, step):
         first, uid = self._noted.get(step.after.group), step.change.uid
@@ -217,7 +221,10 @@ class RunsAgain(Invariant):
             raise self.broken(key_of(step.change), f"is reclaimed, and nothing says so on {step.after.group}")
         pod = _decode(step.change.body)
         started, now = pod.time_of("PodScheduled"), pod.time_of("DisruptionTarget")
-        if started is not None and now is not None and started >= first:
+        is_first = (
+            self._new.get(step.after.group) == step.change.at
+        )  # whoever goes now has not been evicted before
+        if started is not None and now is not None and started >= first and not is_first:
             self._gone[step.after.group].append((now - started, step.change))
 
     def finish(self):

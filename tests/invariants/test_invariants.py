@@ -96,10 +96,13 @@ def evicting(*numbers, minimum=2, waits="h"):
     return log.queue()
 
 
-def reclaimed(after, *, first="2027-01-15T08:00:00Z", says=True):
-    """A gang of two that is reclaimed so many seconds after its pods have started, whose group was evicted before."""
+def reclaimed(after, *, first="2027-01-15T08:00:00Z", says=True, is_first=False):
+    """A gang of two that is reclaimed so many seconds after its pods have started, whose group was evicted before, or is now."""
     started = parse_time("2027-01-15T08:00:00Z")
-    log = gang(2, meta={"annotations": {"ui.volcano.sh/first-evicted": first} if says else {}}).wait(9000)
+    noted = {"annotations": {"ui.volcano.sh/first-evicted": first} if says else {}}
+    log = gang(2, meta=None if is_first else noted).wait(9000)
+    if is_first:
+        log.put(GROUPS, "g", meta=noted)
     log.group("h").put(GROUPS, "h", status={"conditions": [WAITS]})
     for n in range(len(after)):
         about = {"kind": "Pod", "name": f"p{n}", "uid": f"uid-pods-p{n}"}
@@ -700,6 +703,7 @@ RIGHT = {
     "a pod beyond a minimum that is evicted": lambda: evicting(0, minimum=1),
     "a gang that has run for long since it was evicted": lambda: reclaimed([300, 300]),
     "a gang half of which has run for long since it was evicted": lambda: reclaimed([400, 60]),
+    "a gang that is evicted for the first time, in the second in which it started": lambda: reclaimed([0, 0], is_first=True),
     "a gang that was evicted for the first time": lambda: reclaimed([60, 60], first="2027-01-15T08:01:00Z"),
     "jobs of a flow, one after the other, and one that is made again before it ended": lambda: made(
         ran_through(made(flow(), "f-a", "Pending", uid="first").gone(JOBS, "f-a"), "f-a"), "f-b"
