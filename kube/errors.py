@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MOST_CAUSES = 256  # that an answer tells; more would help nobody and cost memory
+WRONG_TYPE = "FieldValueTypeInvalid"
 LONGEST_SHOWN = 500  # characters of a refused value in a message
 
 
@@ -368,7 +369,7 @@ def invalid(path: str, value: Any, detail: str) -> Cause:
 
 def wrong_type(path: str, value: Any, detail: str) -> Cause:
     """Refuse a value that has another type than the field."""
-    return Cause("FieldValueTypeInvalid", f"Invalid value: {shown(value)}: {detail}", path)
+    return Cause(WRONG_TYPE, f"Invalid value: {shown(value)}: {detail}", path)
 
 
 def not_supported(path: str, value: Any, allowed: Iterable[str]) -> Cause:

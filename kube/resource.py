@@ -143,6 +143,11 @@ class Resource:
         return f"<Resource {self.id}>"
 
     @property
+    def is_custom(self) -> bool:
+        """Whether a cluster would have this kind from a CustomResourceDefinition, as it has Volcano's."""
+        return self.schema is not None or self.group.endswith(".volcano.sh")
+
+    @property
     def full_name(self) -> str:
         """`jobs.batch.volcano.sh` or `pods`: what people call it to tell it from all others; the id, but of a view."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

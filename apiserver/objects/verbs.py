@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from starlette.responses import StreamingResponse
@@ -27,7 +28,7 @@ from kube.errors import (
 from kube.resources import BATCH_JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from starlette.responses import Response
 
@@ -151,15 +152,37 @@ async def create(request: Request) -> Response:
     obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
     if options.dry_run:
-        stored = await threads.write(_try_creating, request, resource, obj, options)
+        with _read_as(resource):
+            stored = await threads.write(_try_creating, request, resource, obj, options)
     else:
         creation = Creation(request.actor, resource, obj, options.manager, request.warn)
-        stored = await threads.write_together(api.create_each, creation, resource)
+        with _read_as(resource):
+            stored = await threads.write_together(api.create_each, creation, resource)
     return await _shown(request, stored, 201)
 
 
 def _try_creating(request: Request, resource: Resource, obj: Object, options: WriteOptions) -> Stored:
     return api.create(request.actor, resource, obj, manager=options.manager, dry_run=True, warn=request.warn)
+
+
+@contextmanager
+def _read_as(resource: Resource) -> Iterator[None]:
+    """Refuse an object whose values have other types than its fields as one that cannot be read.
+
+    Kubernetes reads its own kinds into types of Go, so that it says BadRequest of such a body. To kinds that
+    others define, such as Volcano's, it applies a schema: they are Invalid, and so is whatever a patch makes.
+    """
+    try:
+        yield
+    except Invalid as problem:
+        wrong = [str(each) for each in problem.causes if each.reason == errors.WRONG_TYPE]
+        if not wrong or resource.is_custom:
+            raise
+        raise BadRequest(f"{_unread(resource)}: {', '.join(wrong)}") from None
+
+
+def _unread(resource: Resource) -> str:
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
 
 
 def placed(request: Request, obj: Object) -> Object:
@@ -201,11 +224,7 @@ async def _check_fields(
     if request.content_type != bodies.PROTOBUF:  # its fields are known by number, the others are skipped
         found += await request.work(_unknown_fields, resource, decoded.value, how)
     if found and options.validation == "Strict":
-        what = (
-            ""
-            if how
-            else f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-        )
+        what = "" if how else f"{_unread(resource)}: "
         raise BadRequest(f"{what}strict decoding error: {', '.join(found[:50])}")
     for text in found:
         request.warn(text)
@@ -226,7 +245,8 @@ async def update(request: Request) -> Response:
     decoded = await request.decoded()
     obj = placed(request, bodies.as_object(decoded.value))
     await _check_fields(request, resource, options, decoded)
-    stored = await threads.write(_update, request, resource, obj, options)
+    with _read_as(resource):
+        stored = await threads.write(_update, request, resource, obj, options)
     return await _shown(request, stored)
 
 

@@ -149,8 +149,7 @@ def patched(resource: Resource, old: Object, change: Object | list[Object], how:
     except patches.PatchTooLargeError as error:
         raise RequestEntityTooLarge(str(error)) from None
     except patches.PatchError as error:
-        cause = errors.Cause("UnexpectedServerResponse", error.told, "")
-        raise Invalid(f"{REJECTED}: {error.told}", causes=[cause], noted=f"{REJECTED}: {error}") from None
+        raise Invalid(f"{REJECTED}: {error.told}", noted=f"{REJECTED}: {error}") from None
 
 
 def _patched(resource: Resource, old: Object, change: Object | list[Object], how: How) -> Object:

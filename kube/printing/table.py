@@ -31,7 +31,7 @@ _COMPLETED = {
 
 def columns(resource: Resource) -> list[Object]:
     """Return the `columnDefinitions` of a table of these objects."""
-    custom = _is_custom(resource)
+    custom = resource.is_custom
     return [
         {
             "name": column.name,
@@ -47,7 +47,7 @@ def columns(resource: Resource) -> list[Object]:
 def row(resource: Resource, obj: Object, now: int) -> list[Any]:
     """Return the cells of an object, one for each column; any object at all has a row, a view's as it is stored."""
     subject = PrintedRow(conversion.stored(resource, lenient.mapping(obj)), now)
-    return [cell(subject) for cell in _printers(resource.columns or DEFAULT, _is_custom(resource))]
+    return [cell(subject) for cell in _printers(resource.columns or DEFAULT, resource.is_custom)]
 
 
 def completed(resource: Resource, obj: Object) -> list[Object]:
@@ -60,12 +60,7 @@ def completed(resource: Resource, obj: Object) -> list[Object]:
 
 def check(resource: Resource) -> None:
     """Raise PathError or LookupError for a column that cannot be printed."""
-    _printers(resource.columns, _is_custom(resource))
-
-
-def _is_custom(resource: Resource) -> bool:
-    """Say whether a cluster would have this kind from a CustomResourceDefinition."""
-    return resource.schema is not None or resource.group.endswith(".volcano.sh")
+    _printers(resource.columns, resource.is_custom)
 
 
 def _names(column: Column) -> bool:

@@ -69,6 +69,8 @@ CASES = {
     # 400
     "400 no JSON": post(MAPS, "{"),
     "400 a list": post(MAPS, []),
+    "400 a value of another type": post(MAPS, named("a", data={"a": 1})),
+    "400 a value of another type in a replacement": Asked("PUT", f"{MAPS}/there", named("there", data={"a": 1})),
     "400 another kind": post(MAPS, {"apiVersion": "v1", "kind": "Secret", **named("a")}),
     "400 another namespace": post(MAPS, {"metadata": {"name": "a", "namespace": "other"}}),
     "400 another name": Asked("PUT", f"{MAPS}/there", named("other")),
@@ -146,6 +148,7 @@ CASES = {
     "422 no container": post(PODS, named("a", spec={})),
     "422 two things": post(PODS, pod("a", restartPolicy="x", dnsPolicy="y")),
     "422 a job": post(BATCH, named("a", spec={"parallelism": -1, "template": {"spec": pod(restartPolicy="Never")["spec"]}})),
+    "422 a value of another type in a Volcano job": post(VOLCANO, {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", **named("a", spec={"minAvailable": "1"})}),
     "422 what is fixed": Asked("PATCH", f"{MAPS}/fixed", {"data": {"a": "1"}}, MERGE),
     "422 an operation of a patch": Asked("PATCH", f"{MAPS}/there", [{"op": "test", "path": "/data/a", "value": "9"}], JSON_PATCH),
     "422 force without apply": Asked("PATCH", f"{MAPS}/there?force=true", {}, MERGE),
@@ -167,6 +170,7 @@ CASES = {
 def seen(answer):
     """Return what an answer says, without what is of each."""
     text = re.sub(r"(current: |audit-id: )\d+", r"\1N", answer.text)
+    text = re.sub(r"(in record \()[-0-9a-f]{36}", r"\1UID", text)
     kind = answer.headers.get("content-type", "").partition(";")[0]
     said = json.loads(text) if kind == JSON else text
     if isinstance(said, dict) and said.get("details", {}).get("uid"):

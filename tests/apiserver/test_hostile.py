@@ -190,10 +190,11 @@ def test_noise_is_read_or_refused(noise, kind):
         json.dumps(bodies.decode(kind, body).value, allow_nan=False)
 
 
-def test_a_selector_whose_expressions_are_no_list_is_invalid(api):
+def test_a_selector_whose_expressions_are_no_list_cannot_be_read(api):
     budget = {"metadata": {"name": "a"}, "spec": {"minAvailable": 1, "selector": {"matchExpressions": True}}}
     answer = api.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
-    assert answer.status_code == 422
+    assert answer.status_code == 400
+    assert "spec.selector.matchExpressions" in answer.json()["message"]
 
 
 def test_replacing_a_status_by_nothing_leaves_no_null(api):

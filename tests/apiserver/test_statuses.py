@@ -25,6 +25,8 @@ OTHERWISE = {
     "400 a patch of no operations": MESSAGE,
     "400 a token to go on with": MESSAGE,
     "400 a version on creation": ("code", "said.code", "said.reason"),  # 500 there, and no reason
+    "400 a value of another type": MESSAGE,
+    "400 a value of another type in a replacement": MESSAGE,
     "400 another kind": MESSAGE,
     "400 no JSON": MESSAGE,
     "400 options of another kind": MESSAGE,
@@ -39,7 +41,10 @@ OTHERWISE = {
     "409 a version to delete": ("said.message", "said.details.kind"),
     "415 a patch": ("said.message", "said.details"),  # here with what is accepted
     "415 a patch of a custom kind": MESSAGE,  # a strategic patch is, here
-    "422 an operation of a patch": ("said.details",),  # here it says which
+    "422 a value of another type in a Volcano job": (
+        "said.message",
+        "said.details.causes",
+    ),  # here of all fields
 }
 
 
