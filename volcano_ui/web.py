@@ -66,11 +66,13 @@ def config(
     from django.conf import settings
 
     from apiserver.http.bounds import Bounded
+    from apiserver.http.slices import Socket
 
     return uvicorn.Config(
         application,
         loop="uvloop",
         http=Bounded,
+        ws=Socket,
         lifespan="off",
         log_config=None,
         access_log=False,

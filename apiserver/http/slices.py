@@ -14,7 +14,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 if TYPE_CHECKING:
     import asyncio
 
-    from uvicorn._types import ASGIReceiveEvent
+    from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
     from websockets.datastructures import Headers
     from websockets.frames import Frame
 
@@ -120,6 +120,11 @@ class Socket(Sliced, WebSocketsSansIOProtocol):
         if self._rest and self._turn is None and not self.is_busy():
             self._turn = self.loop.call_soon(self.go_on)
         return message
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send what the application says. A refusal in words ends the handshake: otherwise uvicorn logs that it has not ended."""
+        await super().send(message)
+        self.handshake_complete = self.handshake_complete or self.close_sent
 
     def handle_cont(self, event: Frame) -> None:
         """Take a fragment."""

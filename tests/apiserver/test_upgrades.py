@@ -142,6 +142,11 @@ def test_reason(upgrade, path, user, code, words):
     assert (found, words in status["message"]) == (code, True)
 
 
+def test_a_refusal_is_not_logged_as_a_crash(upgrade, caplog):
+    assert upgrade(LINK.replace("nodes", "pods"))[0] == 404
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 @pytest.fixture
 def exec_breaks(monkeypatch):
     """Have the handler of exec do something, and break."""

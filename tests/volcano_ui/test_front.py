@@ -198,11 +198,10 @@ def test_a_socket_is_closed_with_a_code_that_can_be_sent(code, expected):
         pytest.param("/live/", 404, "There is no such cluster", id="before there were several"),
     ],
 )
-async def test_a_socket_that_nobody_takes_is_refused_with_the_reason(port, path, status, words):
+async def test_a_socket_that_nobody_takes_is_refused_with_the_reason(port, caplog, path, status, words):
     with pytest.raises(InvalidStatus) as refused:
         async with connect(f"ws://127.0.0.1:{port}{path}", open_timeout=HANG_S):
             pass
-    assert (refused.value.response.status_code, words in refused.value.response.body.decode()) == (
-        status,
-        True,
-    )
+    answer = refused.value.response
+    assert (answer.status_code, words in answer.body.decode()) == (status, True)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
