@@ -14,7 +14,7 @@ from apiserver.watch import selection
 from apiserver.watch.channels import Board
 from apiserver.watch.log_follower import follower
 from apiserver.watch.sinks import HttpSink, SocketSink
-from apiserver.watch.stream import Plan, Stream
+from apiserver.watch.stream import Plan, Stream, error_line
 from apiserver.watch.stream_keeper import Keeper
 from cluster import clock
 from cluster.store import log as history
@@ -85,16 +85,28 @@ async def watch(request: Request, resource: Resource, options: ListOptions) -> R
 
 @routes.websocket(None, "watch")
 async def watch_socket(request: Request) -> None:
-    """Answer a watch on a WebSocket, one message per event; raises as `watch` does, before it accepts."""
+    """Answer a watch on a WebSocket, one message per event; raises as `watch` does, before it accepts.
+
+    But a beginning that is forgotten is told as an event, as Kubernetes does: clients that look only there, such as
+    fabric8's informers, would otherwise ask for the same beginning again and again.
+    """
     resource = request.info.resource
     if resource is None or not resource.stored or "watch" not in resource.verbs:
         raise MethodNotAllowed()
     request.negotiate()
     options = query.list_options(request.query, resource)
     query.check_list(options, watch=True)
-    stream = await _stream(request, resource, options)
+    sink = SocketSink(request.scope, request.receive, request.send)
+    try:
+        stream = await _stream(request, resource, options)
+    except Expired as error:
+        with suppress(OSError):
+            await sink.open()
+            await sink.send(error_line(error))
+            await sink.close()
+        return
     with suppress(OSError):  # who goes while something is sent is no defect
-        await stream.run(SocketSink(request.scope, request.receive, request.send))
+        await stream.run(sink)
 
 
 async def _stream(request: Request, resource: Resource, options: ListOptions) -> Stream:

@@ -238,16 +238,31 @@ async def test_a_revision_of_the_near_future_is_waited_for(port):
     await client.__aexit__()
 
 
-async def test_a_forgotten_past_is_410_before_the_stream_begins(port, follower, settings, monkeypatch):
+@pytest.fixture
+async def forgotten(follower, settings, monkeypatch):
+    """A revision that history does not reach back to."""
     settings.HISTORY_HOURS = 0
     monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
     old = await make("a")
     await phase("a", "Running")
     await follower.reach(await phase("a", "Failed"))
     await in_db(world.forget)()
-    async with Client(port, DEFAULT, resourceVersion=old) as client:
+    return old
+
+
+async def test_a_forgotten_past_is_410_before_the_stream_begins(port, forgotten):
+    async with Client(port, DEFAULT, resourceVersion=forgotten) as client:
         status = await client.body()
     assert (client.status, status["reason"], status["code"]) == (410, "Expired", 410)
+
+
+async def test_a_forgotten_past_is_an_event_on_a_websocket(port, forgotten):
+    url = f"ws://127.0.0.1:{port}{DEFAULT}?watch=1&resourceVersion={forgotten}"
+    async with websockets.connect(url, compression=None, open_timeout=HANG_S) as client:
+        lines = [world.Line(each) async for each in client]
+    assert [(line.type, line.object["reason"], line.object["code"]) for line in lines] == [
+        ("ERROR", "Expired", 410)
+    ]
 
 
 async def test_metadata_watches_carry_the_metadata_alone(port):
