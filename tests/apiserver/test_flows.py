@@ -82,7 +82,7 @@ def test_kubectl_prints_the_columns_of_the_crd(api, path, obj, columns):
 @pytest.mark.parametrize(
     ("path", "obj", "field"),
     [
-        (FLOWS, flow("a", "a"), "spec.flows[1].name"),
+        (FLOWS, flow("a", "a_b"), "spec.flows[1].name"),
         (FLOWS, flow(jobRetainPolicy="keep"), "spec.jobRetainPolicy"),
         (TEMPLATES, template(minAvailable=9), "spec.minAvailable"),
         (CRONS, cron(schedule="at noon"), "spec.schedule"),

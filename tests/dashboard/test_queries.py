@@ -18,10 +18,10 @@ PHASES = ("Pending", "Running", "Completed", "Failed")
 # As recorded, session and user included.
 PAGES = {
     "/": 15,
-    "/jobs/": 10,
-    "/jobs/?per=200": 10,
+    "/jobs/": 12,
+    "/jobs/?per=200": 12,
     "/jobs/?q=job-4&phase=Running&sort=-created&page=2": 10,
-    "/jobs/?owner=alice&queue=queue-3": 10,
+    "/jobs/?owner=alice&queue=queue-3": 11,
     "/jobs/new/": 13,
     "/jobs/default/job-00042/": 15,
     "/jobs/default/job-00042/?tab=logs": 11,
