@@ -25,7 +25,7 @@ from scheduler.cycle.node_rules import NodeRules
 from scheduler.cycle.order import by_turn
 from scheduler.cycle.queue_accounts import queue_accounts, queue_cause
 from scheduler.cycle.reservations import Reservations
-from scheduler.cycle.status import NOTED_PODS, Outcome, Writer, pause_ms
+from scheduler.cycle.status import NOTED_PODS, Outcome, Writer, is_told_of_missing_pods, pause_ms
 from scheduler.cycle.waits import deadline, made_until
 from scheduler.cycle.weights import packed_columns, weights_of
 from scheduler.engine.cause import Cause, Reason
@@ -339,7 +339,7 @@ class _Cycle:
 
     def _after_grace(self, group: Group, cause: Cause) -> Outcome:
         due = made_until(group, self._now)
-        if due is not None:
+        if due is not None and not is_told_of_missing_pods(group):
             self._decisions.wake_at(due)
             return Outcome(group, [], [])
         return Outcome(group, [], first_pods(group, NOTED_PODS), cause)

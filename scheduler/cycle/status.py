@@ -19,8 +19,8 @@ Nothing is written that has not changed. How many pods of a group that waits for
 nothing run or have ended is written after a pause (`pause_ms`), for all that changed until
 then; a job that ends sooner has its group deleted. What a waiting group was told is
 looked at again after REFRESH_MS at the soonest, later when many groups wait,
-so that a long queue costs the same work a second as a short one; a change of
-its own pods is told at once. An event is written when the reason of its waiting changes and
+so that a long queue costs the same work a second as a short one. Another reason, and another number of its own
+pods, is told at once, to the pods as well: only other amounts wait (scheduler.engine.message.gist). An event is written when the reason of its waiting changes and
 when it becomes ready after it was told to wait. Pods: see notes().
 """
 
@@ -40,7 +40,7 @@ from scheduler.cycle.decisions import Bind, GroupDecision, Need, Note, Report
 from scheduler.cycle.half_bound import SCHEDULED
 from scheduler.cycle.nominations import UNSCHEDULABLE
 from scheduler.engine.cause import Reason
-from scheduler.engine.message import people
+from scheduler.engine.message import gist, people
 from scheduler.engine.sentence import fit_errors, sentence
 from scheduler.snapshot.reading import GroupCondition
 from scheduler.snapshot.records import READY, TaskStatus
@@ -63,6 +63,7 @@ REFRESH_PER_GROUP_MS = 20
 NOTE_MS = 60_000
 NOTED_PODS = 10
 
+_OF_MISSING_PODS = (Reason.NOT_ENOUGH_TASKS, Reason.SCHEDULING_GATED)
 READY_REASON = "tasks in gang are ready to be scheduled"
 READY_MESSAGE = "pod group is ready"
 
@@ -198,7 +199,7 @@ class Writer:
     def notes(self, pods: Iterable[Pod], message: str, *, at_once: bool = False) -> Iterable[Note]:
         """Yield what waiting pods are told: condition PodScheduled=False.
 
-        Only the first NOTED_PODS of a gang in task order are told, each at
+        Only the first NOTED_PODS of a gang in task order are told, each of other amounts at
         most once in NOTE_MS unless it must be told at once: the gang's reason is on its pod group, and a gang
         of ten thousand must not cost ten thousand writes.
         """
@@ -207,7 +208,7 @@ class Writer:
             if known.get("status") == "False" and known.get("message") == message:
                 continue
             due = self._rests_until(known.get("lastTransitionTime"), NOTE_MS)
-            if due is None or at_once:
+            if due is None or at_once or gist(known.get("message") or "") != gist(message):
                 yield Note(pod, message)
             else:
                 self._decisions.wake_at(due)
@@ -237,6 +238,8 @@ class Writer:
                 decision.report = Report(EventType.NORMAL, SCHEDULED, READY_MESSAGE)
         elif outcome.entered:
             decision.let_in = self._lift(decision, group, UNSCHEDULABLE)
+        elif is_told_of_missing_pods(group):  # none is missing any more, though they have no nodes yet
+            self._lift(decision, group, UNSCHEDULABLE)
 
     def _unschedulable(
         self, decision: GroupDecision, group: Group, cause: Cause, counts: Counter[TaskStatus]
@@ -245,15 +248,16 @@ class Writer:
         repeated = known is not None and known.status == "True" and known.reason == cause.reason
         if repeated and cause.reason is Reason.WAITING_FOR_VICTIMS and not cause.victims:
             return  # whose they are was said when they were chosen
-        if repeated and not cause.victims and known is not None:
+        told = self._sentence(cause)
+        if repeated and not cause.victims and known is not None and gist(people(known.message)) == gist(told):
             due = self._rests_until(known.last_transition_time, self._refresh)
             if due is not None:
                 self._decisions.wake_at(due)
                 return
-        message = f"{self._sentence(cause)} {volcano_text(group, cause, counts)}"
+        message = f"{told} {volcano_text(group, cause, counts)}"
         self._set(decision, group, UNSCHEDULABLE, cause.reason, message)
         if not repeated:
-            decision.refusal, decision.never = (cause.reason, self._sentence(cause)), cause.never
+            decision.refusal, decision.never = (cause.reason, told), cause.never
             decision.report = Report(EventType.WARNING, UNSCHEDULABLE, message)
 
     def _set(self, decision: GroupDecision, group: Group, kind: str, reason: str, message: str) -> bool:
@@ -334,6 +338,12 @@ def volcano_text(group: Group, cause: Cause, counts: Counter[TaskStatus]) -> str
     else:
         text += "."
     return text
+
+
+def is_told_of_missing_pods(group: Group) -> bool:
+    """Tell whether a group says how many of its pods are there yet."""
+    known = _find(group, UNSCHEDULABLE)
+    return known is not None and known.status == "True" and known.reason in _OF_MISSING_PODS
 
 
 def pod_scheduled(pod: Pod) -> dict[str, Any]:

@@ -84,6 +84,63 @@ def test_a_gang_waits_until_its_pods_exist():
     assert len(world.where()) == 3
 
 
+@pytest.mark.parametrize(
+    ("more", "reason", "words"),
+    [
+        pytest.param(1, "NotEnoughTasks", "3 of 4 pods exist; waiting for the others to be created.", id="some more"),
+        pytest.param(2, "NotEnoughResources", "3 of 4 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1).", id="all"),
+    ],
+)  # fmt: skip
+def test_a_gang_and_its_pods_say_at_once_that_more_pods_exist(more, reason, words):
+    world = World(node("n1"), pod("x", "", "1", node="n1"), queue(), group(minimum=4), *pods(2))
+    world.cycle()
+    world.cycle(seconds=11)
+    assert sentence(world).startswith("2 of 4 pods exist;")
+    world.put(*pods(2 + more)[2:])
+    world.cycle(seconds=0.1)
+    assert (world.condition()["reason"], sentence(world)) == (reason, words)
+    for name in ("g-0", "g-1", f"g-{1 + more}"):
+        assert world.get(resources.PODS, name)["status"]["conditions"][0]["message"] == words
+    written = world.writes
+    for _ in range(3):
+        assert world.cycle(seconds=0.1).groups == []
+    assert world.writes == written
+
+
+def test_a_gang_whose_nodes_were_refused_does_not_go_on_saying_that_pods_are_missing():
+    """As on another cluster, whose answer takes until then (`SchedulerConsumer.committed`)."""
+    world = World(node("n1"), queue(), group(minimum=4), *pods(2))
+    world.cycle()
+    world.cycle(seconds=11)
+    world.snapshot.resting = {"ns/g"}
+    world.put(*pods(4)[2:])
+    world.cycle(seconds=0.1)
+    assert world.where() == {}
+    assert (world.condition()["reason"], world.condition()["status"]) == ("NotEnoughTasks", "False")
+
+
+def test_how_many_pods_would_fit_is_written_after_a_while():
+    """That changes whenever others end: with a thousand gangs that wait, a thousand writes each time."""
+    world = World(node("n1"), queue(), group(minimum=4), *pods(4), pod("x", "", "3", node="n1"))
+    world.cycle()
+    assert sentence(world).startswith("1 of 4 pods fit;")
+    world.put(pod("x", "", "1", node="n1"))
+    world.cycle(seconds=1)
+    assert sentence(world).startswith("1 of 4 pods fit;")
+    world.cycle(seconds=4)
+    assert sentence(world).startswith("3 of 4 pods fit;")
+
+
+def test_pods_beyond_the_minimum_say_at_once_how_many_have_a_node_still():
+    world = World(node("n1", cpu="3"), queue(), group(minimum=1), *pods(5))
+    world.cycle()
+    world.put(pod("x", "", "1", node="n1"))
+    world.remove(resources.PODS, "g-0")
+    world.cycle(seconds=1)
+    told = world.get(resources.PODS, "g-4")["status"]["conditions"][0]["message"]
+    assert told.startswith("2 of 4 pods have a node; each of the others needs 1 CPU")
+
+
 def test_a_gang_whose_pods_do_not_exist_says_so_although_the_clock_was_set_back():
     world = World(node("n1"), queue(), group(minimum=3), *pods(2))
     world.cycle()

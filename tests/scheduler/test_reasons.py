@@ -6,7 +6,7 @@ import pytest
 
 from kube import resources
 from scheduler.engine.cause import Reason
-from scheduler.engine.message import people
+from scheduler.engine.message import gist, people
 
 from . import test_quotas, test_reservations, test_sub_groups, test_topology
 from .world import World, configuration, group, keeping, node, pod, priority_class, queue
@@ -152,6 +152,26 @@ def test_a_cycle_gives_the_reason_with_its_numbers(objects, reason, words):
     told = world.condition()
     assert told["reason"] == reason
     assert words in people(told["message"])
+    assert "CPU" not in gist(people(told["message"])), "would be written as often as others start or end"
+
+
+@pytest.mark.parametrize(
+    ("told", "first"),
+    [
+        ("4 of 8 pods exist; waiting for the others to be created.", "4 of 8 pods exist"),
+        ("2 of 4 pods may be scheduled; 2 are held back by scheduling gates.", "2 of 4 pods may be scheduled"),
+        ("3 of 5 pods have a node; each of the others needs 1 CPU.", "3 of 5 pods have a node"),
+        ("3 of 8 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1).", "of 8 pods fit"),
+        ("1 of 2 sub-groups fit that must start together; each needs room for 2 pods.", "of 2 sub-groups fit that must start together"),
+        ("3 of 4 pods fit at best into one HyperNode of tier 1 (s0), and all must be in one.", "of 4 pods fit at best into one HyperNode of tier 1"),
+        ("Queue a has room for 1 of the 2 pods that must start together: the next needs 2 CPU.", "Queue a has room for of the 2 pods that must start together"),
+        ("Waits for room in queue a.b: its minimum needs 2 CPU.", "Waits for room in queue a.b"),
+        ("Queue a.b is closed; open it or choose another.", "Queue a.b is closed"),
+        ("The cluster has no nodes.", "The cluster has no nodes"),
+    ],
+)  # fmt: skip
+def test_gist(told, first):
+    assert gist(told) == first
 
 
 def test_room_that_is_kept_for_who_goes_first_is_named():
