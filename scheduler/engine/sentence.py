@@ -156,15 +156,22 @@ def _queue_limit(cause: Cause) -> str:
             f"{show(cause.resource, cause.free)} of {limit} can still be given out.{_promised(cause)}"
         )
     above = f"{above}," if above else ""
-    if 0 < cause.fit < cause.needed and not cause.started:
-        one = show(cause.resource, dict(cause.request).get(cause.resource, 1))
-        return (
-            f"Queue {cause.queue}{above} has room for {cause.fit} of the {cause.needed} pods that must start together: the next "
-            f"one needs {one}, and {show(cause.resource, cause.free)} of {limit} is left then."
-        )
+    if part := _part_that_fits(cause):
+        return f"Queue {cause.queue}{above} {part}."
     return (
         f"Queue {cause.queue}{above} is at its limit: this needs {short} more, "
         f"{show(cause.resource, cause.free)} of {limit} left."
+    )
+
+
+def _part_that_fits(cause: Cause) -> str:
+    """Return for how many pods of a gang there is room, and what is left behind them; "" where there is none for a part of it."""
+    if cause.started or not 0 < cause.fit < cause.needed:
+        return ""
+    one = show(cause.resource, dict(cause.request).get(cause.resource, 1))
+    return (
+        f"has room for {cause.fit} of the {cause.needed} pods that must start together: the next one needs {one}, "
+        f"and {show(cause.resource, cause.free)} of {show(cause.resource, cause.whole)} is left then"
     )
 
 
@@ -176,11 +183,14 @@ def _queue_guarantees(cause: Cause) -> str:
             f"This can never start: it needs {wanted}, and of {whole} in {where} "
             f"all but {show(cause.resource, cause.free)} are kept for the guarantees of other queues."
         )
+    kept = f"as guarantees keep {_kept(cause)}.{_promised(cause)}"
+    if not cause.entering and (part := _part_that_fits(cause)):
+        return f"{where[0].upper()}{where[1:]} {part}, {kept}"
     what = "its minimum needs" if cause.entering else "this needs"
     more = "" if cause.entering else " more"
     return (
         f"Waits for room in {where}: {what} {wanted}{more}, {show(cause.resource, cause.free)} of {whole} can be "
-        f"given out, as guarantees keep {_kept(cause)}.{_promised(cause)}"
+        f"given out, {kept}"
     )
 
 

@@ -271,8 +271,8 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
                 pod("foreign", "", "3", node="n1", phase="Running", scheduler="other"),
             ],
             "QueueGuarantees",
-            "Waits for room in the cluster: this needs 2 CPU more, 1 CPU of 14 CPU can be given out, "
-            "as guarantees keep 2 CPU for queue a and 1 CPU for queue b.",
+            "The cluster has room for 3 of the 4 pods that must start together: the next one needs 2 CPU, "
+            "and 1 CPU of 14 CPU is left then, as guarantees keep 2 CPU for queue a and 1 CPU for queue b.",
             id="what is guaranteed to others, beside pods that use no queue",
         ),
         pytest.param(
@@ -285,8 +285,8 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
                 pod("o-0", "o", "1", node="n1", phase="Running"),
             ],
             "QueueGuarantees",
-            "Waits for room in queue team: this needs 2 CPU more, 1 CPU of 9 CPU can be given out, "
-            "as guarantees keep 1 CPU for queue kept.",
+            "Queue team has room for 3 of the 4 pods that must start together: the next one needs 2 CPU, "
+            "and 1 CPU of 9 CPU is left then, as guarantees keep 1 CPU for queue kept.",
             id="a guarantee beside it below a ceiling",
         ),
     ],

@@ -119,6 +119,17 @@ CASES += [
         "This can never start: a pod needs 9 CPU", id="one is too large, and needed",
     ),
     pytest.param(
+        [node("n1", cpu="16"), queue(), queue("kept", **keeping(6)), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_GUARANTEES,
+        "The cluster has room for 3 of the 4 pods that must start together: the next one needs 2 CPU, and 0 CPU of 16 CPU is left then, "
+        "as guarantees keep 6 CPU for queue kept.",
+        id="guarantees, gang short by one",
+    ),
+    pytest.param(
+        [node("n1", cpu="30"), queue("team", {"cpu": "16"}), queue(parent="team"), queue("kept", parent="team", **keeping(6)), *runs("4"), *asking(4, small="2222")],
+        Reason.QUEUE_GUARANTEES, "Queue team has room for 3 of the 4 pods that must start together: the next one needs 2 CPU, and 0 CPU of 16 CPU is left then, ",
+        id="guarantees beside it, gang short by one",
+    ),
+    pytest.param(
         [node("n1", cpu="20"), queue(capability={"cpu": "9"}), *runs("4"), *asking(4, small="2222")], Reason.QUEUE_LIMIT,
         "Queue default has room for 2 of the 4 pods that must start together: the next one needs 2 CPU, and 1 CPU of 9 CPU is left then.",
         id="capability, gang short by two",
