@@ -37,6 +37,10 @@ up: .venv/runtime ## Start everything; Ctrl-C stops it, and running pods go on u
 loginlink: .venv/runtime ## Print a one-time link that logs the administrator in, or USER=name; DATA as of `make up`
 	@$(BIN)/python manage.py loginlink $(if $(filter command line,$(origin USER)),"$(USER)") $(ARGS)
 
+ifneq ($(and $(filter kubeconfig,$(MAKECMDGOALS)),$(filter command line,$(origin KUBECONFIG))),)
+$(error KUBECONFIG=$(KUBECONFIG) names a cluster for the pages to show, and what is to be written is FILE. Type: make kubeconfig FILE=$(KUBECONFIG))
+endif
+
 .PHONY: kubeconfig
 kubeconfig: .venv/runtime ## Write FILE=./kubeconfig for kubectl; DATA as of `make up`
 	@$(BIN)/python manage.py kubeconfig --file "$(or $(FILE),kubeconfig)" $(ARGS)

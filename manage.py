@@ -1,4 +1,4 @@
-#!/usr/bin/env python
+#!/usr/bin/env python3
 """Django's entry point; `manage.py up` starts the whole system."""
 
 from __future__ import annotations
