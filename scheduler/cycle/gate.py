@@ -187,8 +187,9 @@ class _Level:
                     Reason.NODES_UNAVAILABLE, resource=resource, requested=amount, free=away, whole=size
                 )
             return Cause(Reason.NEVER_FITS, never=True, resource=resource, requested=amount, whole=size)
-        if kept and amount > size - kept:
-            return replace(never_cause(own, root, column, resource, amount, max(size - kept, 0)), whole=size)
+        most = max(size - kept, min(own.guarantee[column], size))
+        if kept and amount > most:
+            return replace(never_cause(own, root, column, resource, amount, most), whole=size)
         if amount <= left:
             return None
         cause = replace(limit_cause(own, root, column, resource, amount, left), whole=size)

@@ -125,6 +125,16 @@ def test_guarantees_of_all_queues_together_above_the_cluster_leave_somebody_his(
     assert len(world.where()) == 4
 
 
+def test_guarantees_of_others_above_the_cluster_keep_nobody_from_his_own():
+    """It was told that it can never start, as all but 3.2 CPU were kept for others."""
+    needs = {"minResources": {"cpu": "4"}}
+    world = World(
+        node("n1", pods=99), queue("vip", **keeping(4)), queue("other", **keeping(9)), group("g", 4, queue="vip", phase="Pending", **needs)
+    )  # fmt: skip
+    world.cycle()
+    assert world.status()["phase"] == "Inqueue"
+
+
 @pytest.mark.parametrize("where", ["own", "above"])
 def test_under_a_ceiling_a_large_gang_comes_to_its_turn(where):
     """The nodes have room; it is the ceiling of the queue, or of the one above it, that small jobs use up."""
