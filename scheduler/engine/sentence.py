@@ -25,7 +25,7 @@ def fit_errors(cause: Cause) -> str:
 
 
 def sentence(cause: Cause) -> str:
-    """Return the cause for people: `2 of 4 pods fit; each needs 8 CPU, the most free on one node is …`."""
+    """Return the cause for people: `2 of 4 pods fit; each needs 8 CPU, the most free on one node then is …`."""
     told = _SENTENCES[cause.reason](cause)
     if cause.reason in _NAMING_TAINTS and (tainted := _tainted(cause)):
         told += f" Other nodes have taints that the pods do not tolerate: {tainted}."
@@ -119,11 +119,12 @@ def _not_enough_resources(cause: Cause) -> str:
         )
     if cause.fit >= cause.needed:
         return "The gang fits and is tried again."
+    then = " then" if cause.fit and not cause.started else ""  # of those that fit none has its node yet
     if cause.resource:
-        most = f"the most free on one node is {show(cause.resource, cause.free)} ({cause.free_node})"
+        most = f"the most free on one node{then} is {show(cause.resource, cause.free)} ({cause.free_node})"
         kept = f", beside what is kept for idle {cause.spared}" if cause.spared else ""
         return f"{_fits(cause)} needs {show(cause.resource, cause.requested)}, {most}{kept}."
-    return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once."
+    return f"{_fits(cause)} needs {amounts(cause.request)}, which no node has free at once{then}."
 
 
 def _queue_over_deserved(cause: Cause) -> str:

@@ -12,7 +12,7 @@ LATE_MS = 5_000  # after its time a pod is ended and taken away
 PASSING = ("ContainerCreating", "PodInitializing", "RunContainerError", "")  # no reasons to wait for ever
 # How scheduler/engine/sentence.py says that no node has room, or never can have.
 NO_ROOM = (
-    "the most free on one node is",
+    "the most free on one node ",
     "which no node has free at once",
     "This can never start: a pod needs",
     "even on empty nodes",

@@ -63,7 +63,9 @@ def test_a_gang_waits_until_every_member_fits():
     world.cycle()
     assert world.where() == {"x": "n1"}
     assert world.status()["phase"] == "Inqueue"
-    assert sentence(world) == "2 of 3 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1)."
+    assert (
+        sentence(world) == "2 of 3 pods fit; each needs 1 CPU, the most free on one node then is 0 CPU (n1)."
+    )
     world.put(node("n2", cpu="1"))
     world.cycle()
     assert len(world.where()) == 4
@@ -88,7 +90,7 @@ def test_a_gang_waits_until_its_pods_exist():
     ("more", "reason", "words"),
     [
         pytest.param(1, "NotEnoughTasks", "3 of 4 pods exist; waiting for the others to be created.", id="some more"),
-        pytest.param(2, "NotEnoughResources", "3 of 4 pods fit; each needs 1 CPU, the most free on one node is 0 CPU (n1).", id="all"),
+        pytest.param(2, "NotEnoughResources", "3 of 4 pods fit; each needs 1 CPU, the most free on one node then is 0 CPU (n1).", id="all"),
     ],
 )  # fmt: skip
 def test_a_gang_and_its_pods_say_at_once_that_more_pods_exist(more, reason, words):
@@ -221,7 +223,7 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
         pytest.param(
             [node("n1", cpu="8"), pod("other", "", "5", node="n1", phase="Running")],
             "NotEnoughResources",
-            "1 of 4 pods fit; each needs 2 CPU, the most free on one node is 1 CPU (n1).",
+            "1 of 4 pods fit; each needs 2 CPU, the most free on one node then is 1 CPU (n1).",
             id="waits for room",
         ),
         pytest.param(
@@ -232,7 +234,7 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
                 pod("o", "", "1", node="n3"),
             ],
             "NotEnoughResources",
-            "3 of 4 pods fit; each needs 2 CPU, which no node has free at once.",
+            "3 of 4 pods fit; each needs 2 CPU, which no node has free at once then.",
             id="no node has all of it",
         ),
         pytest.param(

@@ -1,4 +1,4 @@
-"""Random clusters at rest: whatever people ask for, nobody waits for what nobody uses (`scheduler.idle`)."""
+"""Random clusters at rest: nobody waits for what nobody uses (`scheduler.idle`), and whoever waits is told amounts that are so."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from kube.usage import VOLCANO_ALONE
 from scheduler.cycle import cycle, idle_room
 from scheduler.cycle.cycle import _Cycle
 from scheduler.cycle.reservations import Reservations
+from scheduler.engine import sentence
 from scheduler.engine.accounts import Account
 from scheduler.engine.overlap import Overlap
 from scheduler.engine.place import Placer
 from scheduler.idle import judge
 from scheduler.idle.known import KINDS, WAITING, Known
 from scheduler.snapshot.snapshot import Snapshot
-from tests.invariants import idle
+from tests.invariants import amounts, idle
 from tests.invariants.invariant import Broken
 from tests.invariants.picture import Picture
 
@@ -46,13 +47,14 @@ class Cluster(World):
         for number, job in enumerate(jobs):
             self.ask(f"j{number:02}", **job)
 
-    def ask(self, name, *, where="default", pods=1, cpu=1, high=False, zone="", never=False):
-        """Submit a job. A zone may be none that a node has; never: one of its pods is not made."""
+    def ask(self, name, *, where="default", pods=1, cpu=1, high=False, zone="", never=False, bare=False):
+        """Submit a job. A zone may be none that a node has; never: one of its pods is not made; bare: it says not what it needs in all."""
         spec = {"nodeSelector": {"zone": zone}} if zone else {}
         self.jobs[name] = pods - never, {"cpu": str(cpu), **spec}
         amounts = {"cpu": str(pods * cpu), "pods": str(pods)}
         again = {"requests.cpu": amounts["cpu"], "count/pods": amounts["pods"]}  # as quotas spell it
-        asked = {"minResources": {**amounts, **again}, "minTaskMember": {"main": pods}}
+        asked = {} if bare else {"minResources": {**amounts, **again}}
+        asked["minTaskMember"] = {"main": pods}
         urgency = {"priorityClassName": "high"} if high else {}
         created = timestamp(self.now)
         self.put(group(name, pods, queue=where, phase="Pending", created=created, **asked, **urgency))
@@ -96,7 +98,7 @@ class Cluster(World):
             known = {"uid": name, "resourceVersion": str(revision), **obj["metadata"]}
             body = json.dumps({**obj, "metadata": known}).encode()
             picture.take(Change(revision, kind, namespace, name, name, "ADDED", self.now, body))
-        for invariant in idle.INVARIANTS:
+        for invariant in (*idle.INVARIANTS, *amounts.INVARIANTS):
             invariant(picture).settle(self.now)
         return picture
 
@@ -132,7 +134,7 @@ some_jobs = st.lists(
     st.fixed_dictionaries({
         "where": st.sampled_from(LEAVES), "pods": st.integers(1, 4), "cpu": st.integers(1, 9),
         "high": st.sampled_from([False, False, True]), "zone": st.sampled_from(["", "", "", "a", "typo"]),
-        "never": st.sampled_from([False, False, False, True]),
+        "never": st.sampled_from([False, False, False, True]), "bare": st.booleans(),
     }),
     min_size=1, max_size=9,
 )  # fmt: skip
@@ -256,4 +258,14 @@ def test_it_finds_what_kept_clusters_idle_and_its_kin(plant, case, monkeypatch):
     ask(*case)
     plant(monkeypatch.setattr)
     with pytest.raises(Broken, match="there is idle room"):
+        ask(*case)
+
+
+def test_it_finds_amounts_that_are_not_so(monkeypatch):
+    """As once was told: what only those pods need that do not fit, beside what those leave that would."""
+    case = [A], {"vip": keeping(2)}, [job(1, 1), job(3, 2, bare=True)], [], []
+    ask = test_nobody_waits_for_what_nobody_uses.hypothesis.inner_test
+    ask(*case)
+    monkeypatch.setattr(sentence, "_part_that_fits", lambda cause: "")
+    with pytest.raises(Broken, match="waiting names true amounts"):
         ask(*case)
