@@ -38,6 +38,7 @@ class Row(NamedTuple):
     more: int
     since: int
     expected: int | None
+    until: int
     may_release: bool
 
     @property
@@ -82,6 +83,7 @@ def _row(actor: Actor, room: KeptRoom, visible: frozenset[str] | access.Everywhe
         more=len(nodes) - len(named),
         since=room.reservation.made,
         expected=room.reservation.expected,
+        until=room.reservation.until,
         may_release=seen and may_release(actor, room),
     )
 

@@ -4,8 +4,9 @@ It stands there and nowhere else, so that it survives whatever process decides, 
 its message says how long the room is kept at most, when the group is expected to start, how many of its pods are to be on which node,
 task by task, and what each of a task's pods asks for:
 
-    Kept for 1h0m0s at most; expected at 2026-01-01T01:30:00.000000Z; on n1: 2, n2: 4 / n3: 1; each cpu: 2, memory: 4Gi / cpu: 500m
+    Kept for 1h0m0s at most; expected at 2026-01-01T00:30:00.000000Z; on n1: 2, n2: 4 / n3: 1; each cpu: 2, memory: 4Gi / cpu: 500m
 
+Where it is kept for longer because the group is expected to start late, that stands behind it: `at most, or until 2026-01-01T01:35:00.000000Z; expected at`.
 A group that was let in to be first in line has no nodes yet, as its pods are still to be made. Who may change a group may give back
 what is kept for it, by the annotation RELEASED.
 """
@@ -43,7 +44,7 @@ Requests = tuple[tuple[tuple[str, int], ...], ...]
 """By task in task order: what each pod asks for, by resource and without the pod itself."""
 
 _KEPT = re.compile(
-    r"Kept for (?P<hold>\S+) at most(; expected at (?P<expected>\S+))?"
+    r"Kept for (?P<hold>\S+) at most(, or until (?P<later>\S+))?(; expected at (?P<expected>\S+))?"
     r"(; on (?P<places>\S.*?)(; each (?P<requests>\S.*))?)?",
     re.DOTALL,
 )
@@ -53,9 +54,9 @@ _MARK = f'"{CONDITION}"'.encode()
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Room that is kept for a group: since when (ms), for how long at most (ms), until when if that is known, and where.
+    """Room that is kept for a group: since when (ms), for how long at most (ms), when it is expected to start if that is known, and where.
 
-    Without requests it is not known how much that is.
+    Without requests it is not known how much that is. later is until when it is kept at most (ms) where that is after made + hold, else None.
     """
 
     made: int
@@ -63,6 +64,12 @@ class Reservation:
     expected: int | None = None
     places: Places = ()
     requests: Requests = ()
+    later: int | None = None
+
+    @property
+    def until(self) -> int:
+        """Until when it is kept at most (ms)."""
+        return self.made + self.hold if self.later is None else self.later
 
     def amounts(self) -> dict[str, Amounts]:
         """Return what is kept, by node."""
@@ -102,6 +109,8 @@ class KeptRoom:
 def message(reservation: Reservation) -> str:
     """Write a reservation as the condition's message."""
     said = f"Kept for {duration_text(reservation.hold)} at most"
+    if reservation.later is not None:
+        said += f", or until {now_text(reservation.later)}"
     if reservation.expected is not None:
         said += f"; expected at {now_text(reservation.expected)}"
     if reservation.places:
@@ -121,7 +130,9 @@ def read(said: str, since: str) -> Reservation | None:
         expected = parse_time(found["expected"]) if found["expected"] else None
         places = _listed(found["places"], _count) if found["places"] else ()
         requests = _listed(found["requests"], amounts.one) if found["requests"] else ()
-        return Reservation(parse_time(since), parse_duration(found["hold"]), expected, places, requests)
+        later = parse_time(found["later"]) if found["later"] else None
+        hold = parse_duration(found["hold"])
+        return Reservation(parse_time(since), hold, expected, places, requests, later)
     except ValueError:
         return None
 

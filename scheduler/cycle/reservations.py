@@ -346,10 +346,8 @@ class Reservations:
 
     def _go_on(self, group: Group, known: Reservation) -> None:
         """Keep the room of a group that still does not fit, choose it anew where it cannot be used any more, or give it back."""
-        until = known.made + known.hold
-        if known.expected is not None:
-            until = max(until, known.expected + (self._wait or 0))
-        if self._now >= until:
+        known = self._limited(known)
+        if self._now >= known.until:
             self.in_vain.add(group.key)
             return
         layout = self._snapshot.layout_of(group)
@@ -357,8 +355,8 @@ class Reservations:
             found = self._choose(group)
             if found is None:
                 return
-            known = replace(known, places=found[0], expected=found[1])
-        self.wakes.append(until)
+            known = self._limited(replace(known, places=found[0], expected=found[1]))
+        self.wakes.append(known.until)
         self._stand(group, layout, known)
 
     def _is_usable(self, gang: Gang, places: Places) -> bool:
@@ -455,8 +453,14 @@ class Reservations:
     def _make(self, group: Group, places: Places = (), expected: int | None = None) -> None:
         before = reserved.given_back_of(group.conditions)
         hold = 2 * before.hold if before else HOLDS * (self._wait or 0)
-        self.kept[group.key] = Reservation(self._now, hold, expected, places)
+        self.kept[group.key] = self._limited(Reservation(self._now, hold, expected, places))
         self._queues.add(group.queue)
+
+    def _limited(self, reservation: Reservation) -> Reservation:
+        """Say until when room is kept for a group that is expected to start so late that its first limit is too early."""
+        late = (reservation.expected or 0) + (self._wait or 0)
+        is_later = reservation.expected is not None and late > reservation.made + reservation.hold
+        return replace(reservation, later=late if is_later else None)
 
     @cached_property
     def _queues(self) -> set[str]:

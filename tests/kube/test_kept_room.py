@@ -40,6 +40,20 @@ def test_what_is_kept_is_read_from_the_group_that_it_is_kept_for():
     assert kept_room.message(KEPT) == TEXT
 
 
+@pytest.mark.parametrize(
+    ("said", "until"),
+    [
+        pytest.param("Kept for 5m0s at most", MADE + 300_000, id="for its time"),
+        pytest.param("Kept for 5m0s at most; expected at 2026-01-01T00:04:00.000000Z", MADE + 300_000, id="expected sooner"),
+        pytest.param("Kept for 5m0s at most, or until 2026-01-01T01:05:00.000000Z; expected at 2026-01-01T01:00:00.000000Z", MADE + 3_900_000, id="expected late"),
+    ],
+)  # fmt: skip
+def test_until_when_it_is_kept_at_most(said, until):
+    reservation = read(group(said)).reservation
+    assert reservation.until == until
+    assert kept_room.message(reservation) == said
+
+
 def test_how_much_that_is_on_each_node_and_in_all():
     found = read(group())
     assert found.on_nodes() == {

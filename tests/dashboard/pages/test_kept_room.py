@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from cluster import clock
@@ -23,7 +25,7 @@ REQUESTS = ((("cpu", 1000), ("memory", 2 << 30)),)
 PAGES = ("/", "/queues/vision/", "/nodes/one/")
 
 
-def keep(name="big", namespace="team-a", *, queue="vision", creator="sam", places=PLACES, requests=REQUESTS, expected=None):  # fmt: skip
+def keep(name="big", namespace="team-a", *, queue="vision", creator="sam", places=PLACES, requests=REQUESTS, expected=None, later=None):  # fmt: skip
     """Have a job for which room is kept; return its pod group."""
     notes = {"ui.volcano.sh/created-by": creator}
     metadata = {"name": name, "namespace": namespace, "annotations": notes}
@@ -31,7 +33,7 @@ def keep(name="big", namespace="team-a", *, queue="vision", creator="sam", place
     made = {"metadata": metadata, "spec": {"queue": queue, "minAvailable": 3}, "status": {"state": state}}
     (job,) = put((JOBS, made))
     since = clock.milliseconds()
-    said = kept_room.message(Reservation(since, 3_600_000, expected, places, requests))
+    said = kept_room.message(Reservation(since, 3_600_000, expected, places, requests, later))
     owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": job.uid, "controller": True}  # fmt: skip
     condition = {"type": "Reserved", "status": "True", "reason": "RoomKept", "message": said, "lastTransitionTime": now_text(since)}  # fmt: skip
     metadata = {"name": f"{name}-{job.uid}", "namespace": namespace, "annotations": notes, "ownerReferences": [owner]}  # fmt: skip
@@ -64,6 +66,22 @@ def test_the_overview_says_who_keeps_what_where_and_since_when(admin):
     shown = panel(admin, "/")
     assert "team-a / big queue vision 3 CPU, 6 GiB memory on one , sim-1 since" in shown
     assert "expected to start at" in shown
+
+
+@pytest.mark.parametrize(
+    ("expected", "until"),
+    [
+        pytest.param(None, 3_600_000, id="nobody knows when it starts"),
+        pytest.param(600_000, 3_600_000, id="it starts soon"),
+        pytest.param(7_200_000, 7_500_000, id="it starts late"),
+    ],
+)
+def test_the_overview_says_until_when_room_is_kept_at_most(admin, monkeypatch, expected, until):
+    now = clock.milliseconds()
+    monkeypatch.setattr(clock, "milliseconds", lambda: now)
+    keep(expected=expected and now + expected, later=now + until if until > 3_600_000 else None)
+    said = datetime.fromtimestamp((now + until) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert f"; given back at {said} if it has not started by then" in panel(admin, "/")
 
 
 @pytest.mark.parametrize(
