@@ -75,7 +75,7 @@ def test_each_run_has_its_own_steps_waits_and_pods(life, reader, parse):
     assert steps(first)[0].startswith("Created")
     assert steps(newest)[0].startswith("Resumed")
     assert "Group created" in steps(newest)[1]
-    assert "+0 ms" in steps(newest)[1]
+    assert "0 ms later" in steps(newest)[1]
     assert pods(first).keys() == pods(newest).keys() == {"demo-main-0", "demo-main-1"}
 
 
