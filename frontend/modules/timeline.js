@@ -36,7 +36,8 @@ export function mount(root) {
   const about_ = document.createElement("p");
   Object.assign(about_, { className: "timeline-chosen small", hidden: true });
   about_.setAttribute("aria-live", "polite");
-  root.append(tools, box, about_, tip);
+  keepRoom();
+  root.replaceChildren(tools, box, about_, tip); // in place of what kept their room
 
   function button(label, text, act) {
     const made = document.createElement("button");
@@ -45,6 +46,10 @@ export function mount(root) {
     made.setAttribute("aria-label", label);
     made.addEventListener("click", act);
     return made;
+  }
+
+  function keepRoom() {
+    box.style.minHeight = `${data.room ?? 0}px`;
   }
 
   const present = () => Math.max(now() - data.zero, 0);
@@ -246,6 +251,7 @@ export function mount(root) {
   });
   const news = new MutationObserver(() => {
     data = JSON.parse(root.dataset.drawn);
+    keepRoom();
     tellChosen();
     draw();
   });

@@ -506,12 +506,14 @@ class Detail:
         total = self.total + len(self.evicted_bars)
         waits = self._waits(bars) if len(bars) == total else chapters.waits(chapter.times)
         fired = fired_policies.rows(self.all_marks, self.chapters)
+        room = timeline.room(bars, waits, self._planned)
         context = {
             "job": self.job,
             "sees_pods": self.sees.pods,
             "tasks": self.tasks if len(self.tasks) > 1 or not self.shows_living else [],
             "summaries": timeline.summaries(bars),
-            "timeline": self._drawn(marks, waits),
+            "timeline": self._drawn(marks, waits, room),
+            "room": room,
             "waits": waits,
             "marks": [mark for mark in marks if not fired_policies.is_one(mark)],
             "base": urlencode(self.query),
@@ -541,7 +543,13 @@ class Detail:
         ran = chapters.held([(bar.started, bar.left) for bar in bars if bar.started is not None], needed)
         return chapters.waits_of_gang(times, placed, ran)
 
-    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Stretch]) -> str:
+    @property
+    def _planned(self) -> dict[str, int]:
+        """How many pods each task is to have, while the run that is shown goes on."""
+        goes_on = self.shows_living and self.sees.pods and self.chapter.times.ended is None
+        return {task.name: task.replicas for task in self.job.spec.tasks} if goes_on else {}
+
+    def _drawn(self, marks: Sequence[timeline.Mark], waits: Sequence[Stretch], room: int) -> str:
         """Return what the browser draws; where not all pods have bars, the lanes say how many there are."""
         times, bars = self.chapter.times, self.drawn_bars
         causes = {
@@ -551,11 +559,19 @@ class Detail:
         }
         if len(bars) == self.total + len(self.evicted_bars):
             met = timeline.gang_met(self.job, bars)
-            return timeline.data(self.job, bars, times.begun, marks, waits, met=met, causes=causes)
+            return timeline.data(self.job, bars, times.begun, marks, waits, met=met, causes=causes, room=room)
         totals = {name: each.total - each.failed for name, each in self.tasks}
         totals[PodPhase.FAILED.value] = sum(each.failed for _, each in self.tasks)
         return timeline.data(
-            self.job, bars, times.begun, marks, waits, met=times.running, totals=totals, causes=causes
+            self.job,
+            bars,
+            times.begun,
+            marks,
+            waits,
+            met=times.running,
+            totals=totals,
+            causes=causes,
+            room=room,
         )
 
     @cached_property

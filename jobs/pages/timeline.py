@@ -38,6 +38,10 @@ HUES: Final = {
 }
 USUAL: Final = ("waiting", "starting", "running", "succeeded", "failed")  # what most bars have or come to
 MOST_BARS = 500
+# How high the browser draws it, in px (frontend/modules/timeline-draw.js), so that the page has the room before the picture is there.
+TOP, LANE, FOOT = 24, 22, 6
+HIGHEST = 460  # and from then on it scrolls (frontend/styles/components/timeline.css)
+MOST_EMPTY = 240  # of room for pods that are still to come, which a job that waits shows empty
 # What is shown first where not all pods can be.
 IMPORTANCE = {
     "Failed": 0,
@@ -187,11 +191,12 @@ def data(
     met: int | None = None,
     totals: Mapping[str, int] | None = None,
     causes: Mapping[str, str] = MappingProxyType({}),
+    room: int = 0,
 ) -> str:
     """Return what the browser draws of a run, as JSON: pods that failed in a lane of their own, the others by task.
 
     `met` is when the gang ran, in ms; `totals` how many pods each lane stands for, where not all are among the bars;
-    `causes` why pods were evicted, by their uids.
+    `causes` why pods were evicted, by their uids; `room` how high it is at least, in px.
     """
     zero = min([begun, *(bar.created for bar in bars)])
     tasks = list(dict.fromkeys([task.name for task in job.spec.tasks] + [bar.pod.task for bar in bars]))
@@ -209,8 +214,26 @@ def data(
         "bars": [_row(bars[place], lane, zero, causes) for lane, _, _, place in rows],
         "marks": [[mark.at - zero, mark.message] for mark in marks],
         "waits": [[each.kind, each.begun - zero, _since(each.ended, zero)] for each in waits],
+        "room": room,
     }
     return json.dumps(drawn, separators=(",", ":"))
+
+
+def room(bars: Sequence[Bar], waits: Sequence[Wait], planned: Mapping[str, int]) -> int:
+    """Return how high the picture is, in px; planned is how many pods each task is to have while they are still made.
+
+    So what stands below has its place before the picture is drawn, and mostly before the pods are there.
+    """
+    lanes = {"failed" if bar.state == "failed" else bar.pod.task for bar in bars}
+    drawn = _height(len(lanes), len(bars), bool(waits)) if bars else 0
+    to_come = [task for task, pods in planned.items() if pods > 0]
+    empty = _height(len(to_come), sum(planned[task] for task in to_come), True) if to_come else 0
+    return min(max(drawn, min(empty, MOST_EMPTY)), HIGHEST)
+
+
+def _height(lanes: int, bars: int, has_waits: bool) -> int:
+    row = 6 if bars > 200 else 10 if bars > 60 else 20
+    return TOP + LANE * (lanes + has_waits) + row * bars + FOOT
 
 
 def legend(bars: Sequence[Bar]) -> list[tuple[str, str]]:

@@ -7,9 +7,11 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from cluster import clock
 from cluster.store import Delete, Patch, store
+from kube.meta import now_text
 from kube.resources import JOBS
-from tests.dashboard.pages.conftest import job, node, put, queue, reader
+from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
 
 SHIFTS = """
 window.shifts = 0;
@@ -85,6 +87,53 @@ def test_the_overview_does_not_move_when_its_scripts_come(admin, open_tab, width
     tab.route("**/*.js", lambda route: route.abort())
     tab.reload()
     assert tab.locator("#overview-tiles").bounding_box()["y"] == top
+
+
+def gang(pods):
+    """Store a job of one task."""
+    kind, made = job("train", "Pending" if pods < 9 else "Running")
+    made["spec"] |= {"minAvailable": pods, "tasks": [{"name": "main", "replicas": pods}]}
+    return put((kind, made))[0]
+
+
+def members(made, pods):
+    """Return the pods of a job of one task, which run."""
+    for number in range(pods):
+        kind, member = pod(f"train-main-{number}")
+        member["metadata"]["annotations"]["volcano.sh/task-spec"] = "main"
+        member["metadata"]["ownerReferences"][0]["uid"] = made.uid
+        since = now_text(clock.milliseconds() + 130_000)
+        member["status"]["conditions"] = [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": since}
+        ]
+        yield kind, member
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1280])
+@pytest.mark.parametrize("pods", [1, 30])
+def test_the_page_of_a_job_does_not_move_when_its_scripts_come(admin, open_tab, width, pods):
+    """Its steps took minutes, so each has a date and how much later it came; the picture is as high as its room."""
+    put(*members(gang(pods), pods))
+    tab = open_tab(admin, "/jobs/team-a/train/", viewport={"width": width, "height": 800})
+    expect(tab.locator("#timeline .t-pod")).to_have_count(pods)
+    expect(tab.locator("#job-head time").first).to_have_text(re.compile("ago|now"))
+    tops = [tab.locator(each).bounding_box()["y"] for each in ("#job-steps", "#job-timeline", "#pods")]
+    tab.route("**/*.js", lambda route: route.abort())
+    tab.reload()
+    assert tops == [
+        tab.locator(each).bounding_box()["y"] for each in ("#job-steps", "#job-timeline", "#pods")
+    ]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_pods_that_come_do_not_move_what_is_below_the_timeline(admin, open_tab, width):
+    made = gang(3)
+    tab = open_tab(admin, "/jobs/team-a/train/", viewport={"width": width, "height": 800})
+    expect(tab.locator("#live")).to_have_text("live")
+    top = tab.locator("#pods").bounding_box()["y"]
+    put(*members(made, 3))
+    expect(tab.locator("#timeline .t-pod")).to_have_count(3)
+    assert tab.locator("#pods").bounding_box()["y"] == top
 
 
 def test_rows_that_come_while_the_pointer_is_in_the_list_wait_until_they_are_asked_for(tab):
