@@ -23,7 +23,7 @@ from kube.kinds.scheduling import PodGroupStatus
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from cluster.access import Actor
     from cluster.store import Stored
@@ -36,6 +36,7 @@ LATELY_MS = 24 * 3600 * 1000
 MOST = 6  # of each sort of trouble; the rest is a link with a number
 MOST_FAILED = 200  # the newest failed jobs, of which those that failed alike are told once
 MOST_SHOWN = 8  # queues and nodes
+MOST_WAITING = 200  # the waiting jobs that are oldest, of which those that wait alike are told once
 MOST_JUDGED = 50  # waiting jobs of which the overview finds out whether they can start at all
 WAITING = ("Pending", "")
 # Reasons of a pod group's condition Unschedulable that no patience mends; scheduler.engine.cause.Reason has them all.
@@ -58,6 +59,7 @@ FAILED = ("Failed", "Terminated")
 
 class _Status(View):
     state: JobState = JobState()
+    waiting_reason: str = ""
     exit_codes: list[int] = []
 
 
@@ -92,16 +94,20 @@ class Trouble(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Jobs that failed with the same exit code in a queue."""
+    """Jobs of a queue that failed with the same exit code, or that wait for the same cause in one namespace."""
 
     phase: str
-    exit_code: int
     queue: str
+    exit_code: int | None = None
+    cause: str = ""
+    namespace: str = ""
+    is_least: bool = False  # more wait than were looked at, so there may be others
 
     @property
     def query(self) -> str:
         """The filters by which the list of jobs shows them all."""
-        filters = {"phase": self.phase, "exit": str(self.exit_code), "queue": self.queue}
+        code = "" if self.exit_code is None else str(self.exit_code)
+        filters = {"namespace": self.namespace, "phase": self.phase, "cause": self.cause, "exit": code, "queue": self.queue}  # fmt: skip
         return urlencode({name: value for name, value in filters.items() if value})
 
 
@@ -120,20 +126,22 @@ def overview(actor: Actor, namespace: str) -> tuple[int, Parts]:
     with store.reading() as head, cluster_usage.current(head) as shown:
         counts = _named(store.count(JOBS, namespace=chosen))
         failed = store.find(JOBS, namespace=chosen, phase=FAILED, order="-revision", limit=MOST_FAILED)
-        waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST)
+        waiting = store.find(JOBS, namespace=chosen, phase=WAITING, order="created", limit=MOST_WAITING)
         newest = store.find(JOBS, namespace=chosen, phase=WAITING, order="-created", limit=MOST_JUDGED)
         hopeless = _hopeless(newest)
         kept = _kept(chosen)
         rooms = kept_room.rows(actor, shown.kept(), visible)
         idle = _passed_over(chosen)
-        patient = [each for each in waiting if each.uid not in {*kept, *idle, *(job.uid for job in hopeless)}]
+        stuck = [each for each in hopeless if each.uid not in {*kept, *idle}]
+        seen = {*kept, *idle, *(job.uid for job in hopeless)}
+        patient = [each for each in waiting if each.uid not in seen and each.created <= now - WAITS_LONG_MS]
+        is_least = len(waiting) == MOST_WAITING
         troubles = [
             *_node_troubles(shown if sees_cluster else None),
             *idle.values(),
             *_failures(failed, now),
             *kept.values(),
-            *_waits(each for each in hopeless[:MOST] if each.uid not in {*kept, *idle}),
-            *_waits(each for each in patient if each.created <= now - WAITS_LONG_MS),
+            *_waits(stuck, patient, is_least=is_least),
         ]
         context = {
             "troubles": troubles,
@@ -220,7 +228,7 @@ def _failures(failed: list[Stored], now: int) -> list[Trouble]:
         sentence = state.message or state.reason or "It gives no reason."
         sentence = sentence.replace(f"{stored.name}-", "")
         codes = job.status.exit_codes
-        alike = Alike(state.phase, codes[0], job.spec.queue) if len(codes) == 1 else None
+        alike = Alike(state.phase, job.spec.queue, codes[0]) if len(codes) == 1 else None
         key = alike or (stored.namespace, state.phase, sentence)
         if key in found:
             found[key] = found[key]._replace(more=found[key].more + 1, alike=alike)
@@ -275,11 +283,33 @@ def _job_of(group: str) -> tuple[str, str]:
     return namespace, pod_groups.job_of(name)
 
 
-def _waits(jobs: Iterable[Stored]) -> Iterator[Trouble]:
-    for stored in jobs:
-        state = stored.read(_Job).status.state
-        sentence = state.message or "No controller has looked at it yet. Is the worker running?"
-        yield Trouble("Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created)
+def _waits(*sorts: Iterable[Stored], is_least: bool) -> list[Trouble]:
+    """Return what jobs wait for, of each sort MOST at most; those that wait for one cause in a queue and a namespace are told once.
+
+    is_least: not all that wait are among them.
+    """
+    found: dict[tuple[str, ...], Trouble] = {}
+    for jobs in sorts:
+        most = len(found) + MOST
+        for stored in sorted(jobs, key=lambda each: (each.created, each.name)):
+            job = stored.read(_Job)
+            state = job.status.state
+            sentence = state.message or "No controller has looked at it yet. Is the worker running?"
+            cause = job.status.waiting_reason or state.reason
+            key = (stored.namespace, job.spec.queue, cause or sentence)
+            known = found.get(key)
+            if known is not None:
+                alike = (
+                    Alike("Pending", job.spec.queue, None, cause, stored.namespace, is_least)
+                    if cause
+                    else None
+                )
+                found[key] = known._replace(more=known.more + 1, alike=alike)
+            elif len(found) < most:
+                found[key] = Trouble(
+                    "Pending", "jobs:detail", stored.namespace, stored.name, sentence, stored.created
+                )
+    return list(found.values())
 
 
 def _is_recent(stored: Stored, state: JobState, now: int) -> bool:

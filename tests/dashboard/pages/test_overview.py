@@ -133,6 +133,50 @@ def test_a_job_that_cannot_start_is_told_once_however_long_it_waits(admin):
     assert attention(admin).count("No node has the labels.") == 1
 
 
+def waiting(name, cause, **options):
+    resource, made = job(name, "Pending", message=f"Waits for room: {name}.", **options)
+    return resource, {**made, "status": {**made["status"], "waitingReason": cause}}
+
+
+def test_jobs_that_wait_for_one_cause_in_a_queue_and_namespace_are_one_line_that_leads_to_them(admin):
+    put(
+        *(waiting(f"many-{n:02}", "QueueLimit") for n in range(12)),
+        *(waiting(f"elsewhere-{n}", "QueueLimit", namespace="team-b") for n in range(2)),
+        waiting("vision", "QueueLimit", queue="vision"),
+        waiting("short", "NotEnoughResources"),
+        ago_ms=HOUR_MS,
+    )
+    shown = page(admin, "/")
+    said = shown.text(id="overview-attention")
+    assert (
+        "12 wait for the same, queue default the first is team-a / many-00 Waits for room: many-00." in said
+    )
+    assert "2 wait for the same, queue default the first is team-b / elsewhere-0" in said
+    assert "many-01" not in said
+    assert "team-a / vision Waits" in said
+    assert "team-a / short Waits" in said
+    for address in ("/", "/?namespace=team-a"):
+        panel = page(admin, address).one(id="overview-attention")
+        (link,) = [a for a in panel.iter("a") if "12 wait" in "".join(a.itertext())]
+        assert len(page(admin, link.get("href")).rows()) == 12
+
+
+def test_of_more_than_are_looked_at_the_line_says_at_least_how_many(admin, monkeypatch):
+    monkeypatch.setattr(overview, "MOST_WAITING", 3)
+    put(*(waiting(f"many-{n}", "QueueLimit") for n in range(5)), ago_ms=HOUR_MS)
+    assert "At least 3 wait for the same, queue default the first is team-a / many-0" in attention(admin)
+
+
+def test_jobs_that_can_never_start_are_one_line_however_many_wait(admin):
+    stored = put(*(waiting(f"stuck-{n:02}", "NeverFits") for n in range(9)), ago_ms=HOUR_MS)
+    put(*(pod_group(each, "NeverFits") for each in stored))
+    put(waiting("other", "NotEnoughResources"), ago_ms=HOUR_MS)
+    said = attention(admin)
+    assert "9 wait for the same" in said
+    assert said.index("stuck-00") < said.index("other")
+    assert "stuck-01" not in said
+
+
 def test_a_job_that_waits_for_room_that_nobody_uses_is_told_of_with_what_to_do(admin, alice):
     (stored,) = put(job("passed", "Pending", message="Waits for room."), ago_ms=HOUR_MS)
     (other,) = put(job("foreign", "Pending", namespace="team-b"))
