@@ -87,7 +87,7 @@ SPEC = Spec(
 EMPTY = {
     "symbol": "layers",
     "title": "There are no jobs yet",
-    "text": "Write one in the editor, or run a sample from the overview: it does real work on this machine.",
+    "text": "Write one in the editor, or begin with a sample.",
     "label": "New job",
 }
 

@@ -205,7 +205,9 @@ def job_validate(request: HttpRequest) -> HttpResponse:
 @login_required
 @explained
 def run_sample(request: HttpRequest, sample: str) -> HttpResponse:
-    chosen = _samples().get(sample)
+    chosen = samples.run_at_once().get(sample)
+    if chosen is None and sample in _samples():
+        raise Http404(f"On this cluster no click runs the sample {sample}; New job opens it in the editor.")
     if chosen is None:
         raise Http404(f"There is no sample {sample}.")
     token = request.POST.get("token", "")[:32] or _moment_token(request, sample)

@@ -1,4 +1,4 @@
-"""`{% load samples %}{% sample_cards %}` offers the samples with a button each, wherever a page has no jobs to show."""
+"""`{% load samples %}{% sample_cards %}` offers the samples, with a button each where one click runs them, wherever a page has no jobs to show."""
 
 from __future__ import annotations
 
@@ -19,4 +19,10 @@ def sample_cards(context: dict[str, Any]) -> dict[str, Any]:
     cards = [
         (sample, secrets.token_hex(8)) for sample in samples.offered(elsewhere=backend.is_mirror).values()
     ]
-    return {"cards": cards, "request": context.get("request"), "csrf_token": context.get("csrf_token", "")}
+    runs = bool(samples.run_at_once())
+    return {
+        "cards": cards,
+        "runs": runs,
+        "request": context.get("request"),
+        "csrf_token": context.get("csrf_token", ""),
+    }

@@ -42,7 +42,6 @@ OWN = {
 }
 READS = {
     "/": "dashboard:overview",
-    "/?namespace=kube-system": "dashboard:overview",  # samples are offered where no job is
     "/nodes/": "dashboard:nodes",
     "/network/": "dashboard:hypernodes",
     "/events/": "dashboard:events",
@@ -68,9 +67,16 @@ READS = {
     "/queues/spare/": "queues:detail",
 }
 # Pages that need what these tests do not have, or answer without offering anything.
-OTHER_READS = {"dashboard:node", "jobs:operation", "jobs:validate", "jobs:log"}
+OTHER_READS = {"dashboard:node", "jobs:kubernetes", "jobs:operation", "jobs:validate", "jobs:log"}
 # About a scheduler of ours, which works on another cluster in-place alone: not there in the ways that are tried here.
-OF_OUR_SCHEDULER = {"queues:scheduler", "queues:reset-scheduler", "queues:decisions"}
+OF_OUR_SCHEDULER = {
+    "queues:scheduler",
+    "queues:reset-scheduler",
+    "queues:decisions",
+    "dashboard:release-room",
+}
+# Samples run with one click on the embedded cluster alone.
+EMBEDDED = {"jobs:run-sample"}
 APPLICATIONS = ("dashboard", "jobs", "sweeps", "flows", "cronjobs", "queues")
 
 
@@ -135,7 +141,7 @@ def test_every_address_is_in_one_of_the_tables():
         for name in APPLICATIONS
         for pattern in get_resolver().namespace_dict[name][1].url_patterns
     }
-    assert known == changing() | FORMS | OWN | set(READS.values()) | OTHER_READS | OF_OUR_SCHEDULER
+    assert known == changing() | FORMS | OWN | set(READS.values()) | OTHER_READS | OF_OUR_SCHEDULER | EMBEDDED
 
 
 def test_read_only_each_is_refused_and_beside_each_is_a_call(first, kubeconfig, world, tmp_path):
@@ -147,7 +153,7 @@ def none_is_offered_and_each_refused(first, kubeconfig, folder):
     with showing(first, kubeconfig, folder, VOLCANO_UI_WAY="read-only") as reader, first.store() as store:
         before = changes(store)
         offers = offered(reader, READS)
-        assert not offers & (changing() - {"jobs:operations"} | FORMS | OF_OUR_SCHEDULER)
+        assert not offers & (changing() - {"jobs:operations"} | FORMS | OF_OUR_SCHEDULER | EMBEDDED)
         assert reader.get("/queues/-/scheduler/").status_code == 404
         assert reader.post("/queues/-/scheduler/reset/").status_code == 404
         for change in CHANGES:
@@ -172,8 +178,10 @@ def changes(store):
 def each_is_offered_and_a_call_of_the_clusters_api(first, kubeconfig, folder):
     with showing(first, kubeconfig, folder) as person, first.store() as store:
         pages = [*READS, "/jobs/new/", "/sweeps/-/new/"]
-        missing = changing() - offered(person, pages) - {"jobs:operation-confirm"}
-        assert not missing
+        pages.append("/?namespace=kube-system")  # where no job is
+        offers = offered(person, pages)
+        assert not changing() - offers - {"jobs:operation-confirm"}
+        assert not offers & EMBEDDED
         for change in CHANGES:
             before = asked(store, change)
             answer = send(person, change)

@@ -28,7 +28,6 @@ class Change(NamedTuple):
 # In an order in which each can be done after those before it.
 CHANGES = (
     Change("jobs:new", "/jobs/new/", {"text": json.dumps(job("made", shell("true")))}, "create", JOBS),
-    Change("jobs:run-sample", "/jobs/samples/primes/run/", {}, "create", JOBS),
     Change("jobs:scale", "/jobs/default/long/scale/", {"tasks.0.replicas": "2"}, "update", JOBS, opened=True),
     Change("jobs:edit", "/jobs/default/long/edit/", {"labels": "team: vision"}, "update", JOBS, opened=True),
     Change("jobs:restart", "/jobs/default/to-restart/restart/", {}, "RestartJob", JOBS),

@@ -253,11 +253,18 @@ def test_every_sample_runs_with_one_click_and_never_twice(client, alice, sample)
     assert [name.startswith(f"{sample}-") for name in names()] == [True]
 
 
-def test_a_sample_that_another_cluster_is_not_offered_does_not_run_there_either(client, alice, monkeypatch):
+def test_on_another_cluster_no_sample_runs_with_one_click_and_some_are_opened_in_the_editor(
+    client, alice, monkeypatch
+):
     monkeypatch.setattr(backend, "is_mirror", True)
-    assert client.post("/jobs/samples/too-large/run/", {"token": TOKEN}).status_code == 404
-    assert "/jobs/samples/too-large/run/" not in client.get("/jobs/").content.decode()
-    assert "?sample=too-large" not in client.get("/jobs/new/").content.decode()
+    listed, new = (client.get(address).content.decode() for address in ("/jobs/", "/jobs/new/"))
+    for sample in SAMPLES:
+        answer = client.post(f"/jobs/samples/{sample}/run/", {"token": TOKEN})
+        assert answer.status_code == 404
+        opens = sample != "too-large"
+        assert ("New job opens it in the editor" in answer.content.decode()) == opens
+        assert ("?sample=" + sample in listed, "?sample=" + sample in new) == (opens, opens)
+    assert "/samples/" not in listed + client.get("/").content.decode()
     assert names() == []
 
 
