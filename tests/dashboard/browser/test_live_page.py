@@ -91,6 +91,15 @@ def test_on_a_phone_room_is_released_below_the_words_that_say_whose_it_is(admin,
 
 
 @pytest.mark.usefixtures("cluster")
+def test_on_a_phone_a_queue_is_as_far_in_as_it_is_deep(admin, open_tab):
+    put(queue("beside"), queue("deepest", parent="below"))
+    tab = open_tab(admin, "/queues/", viewport={"width": 390, "height": 800})
+    places = {each.inner_text(): each.bounding_box()["x"] for each in tab.locator("#table-rows th a").all()}
+    assert places["default"] == places["beside"] < places["below"] < places["deepest"]
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.usefixtures("cluster")
 def test_what_the_reader_does_is_kept_while_the_page_changes(admin, open_tab):
     put(*(job(f"j{number:02}") for number in range(40)))
     tab = open_tab(admin, "/queues/default/?sort=name")
