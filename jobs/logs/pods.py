@@ -219,13 +219,17 @@ def _why_job_waits(actor: Actor, asked: Asked) -> str:
 
 
 def interesting(shown: Detail) -> str:
-    """Return whose logs to begin with: the pod that failed, all of a task where several did, else one that runs."""
+    """Return whose logs to begin with: the pod that failed, all of a task where several did, else all of the task of one that runs.
+
+    Of a task of one pod that is the pod.
+    """
     pods = sorted((bar.pod for bar in shown.bars), key=_turn)
     if not pods:
         return ""
-    failed = Counter(pod.task for pod in pods if pod.status.phase == "Failed")
-    task, count = failed.most_common(1)[0] if failed else ("", 0)
-    return f"{TASK}{task}" if count > 1 and task else pods[0].metadata.name
+    failed = [pod for pod in pods if pod.status.phase == "Failed"]
+    tasks = Counter(pod.task for pod in failed or pods)
+    task = tasks.most_common(1)[0][0] if failed else pods[0].task
+    return f"{TASK}{task}" if task and tasks[task] > 1 else pods[0].metadata.name
 
 
 def number(text: str) -> int | None:

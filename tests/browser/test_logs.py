@@ -47,7 +47,7 @@ def test_pods_of_a_task_are_followed_together_in_the_order_of_time(page, person,
     watcher.reaches("together", "Running")
     late, chosen = [], False
     page.route("**/build/main*.js", lambda route: route.continue_() if chosen else late.append(route))
-    page.goto("/jobs/default/together/?tab=logs", wait_until="commit")
+    page.goto("/jobs/default/together/?tab=logs&pod=together-worker-0", wait_until="commit")
     page.locator("#log-pod").select_option(label="task worker · all 3 pods")
     chosen = True
     for route in late:

@@ -295,7 +295,10 @@ def test_without_javascript_a_link_marks_its_line(alice, gang, client, parse):
     [
         pytest.param(["Running", "Failed", "Failed"], "task/worker", id="several failed: their task"),
         pytest.param(["Running", "Running", "Failed"], "train-worker-2", id="one failed: that one"),
-        pytest.param(["Pending", "Running", "Running"], "train-worker-1", id="none failed: one that runs"),
+        pytest.param(
+            ["Pending", "Running", "Running"], "task/worker", id="none failed: the task of one that runs"
+        ),
+        pytest.param(["Running"], "train-worker-0", id="the only pod of a task"),
     ],
 )
 def test_the_tab_begins_with_what_helps(alice, data, client, parse, phases, begins):
@@ -304,6 +307,13 @@ def test_the_tab_begins_with_what_helps(alice, data, client, parse, phases, begi
     )
     page = parse(client.get("/jobs/default/train/?tab=logs"))
     assert page.find(".//*[@id='log']").get("data-pod") == begins
+
+
+def test_of_several_tasks_the_tab_begins_with_that_of_a_pod_that_runs(alice, data, client, parse):
+    pods = [running(index=0, phase="Pending"), running(index=1, phase="Pending"), running(task="ps")]
+    world.make("train", "Running", pods=pods)
+    page = parse(client.get("/jobs/default/train/?tab=logs"))
+    assert page.find(".//*[@id='log']").get("data-pod") == "train-ps-0"
 
 
 def test_a_living_run_of_which_all_pods_have_ended_is_followed_on(alice, gang, moved_clock):
