@@ -111,6 +111,17 @@ class Obstacle(NamedTuple):
     least: int = 0
 
 
+class Lacking(NamedTuple):
+    """The one label that pods ask of their nodes and that no node has: any of the values, or whatever value where there are none.
+
+    similar are values that nodes have of it and that look like what was meant.
+    """
+
+    key: str
+    values: tuple[str, ...]
+    similar: tuple[str, ...] = ()
+
+
 class Arrangement(NamedTuple):
     """What a gang asks of the network, and how far it got.
 
@@ -162,7 +173,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     which the room is kept that the gang would need. withholding are queues that have more than they deserve of what is missing, and of which
     nothing is taken back. since, expected (ms) and places are those of a reservation, that of the gang or that in
     its way: since when room is kept, when it is to start, on which nodes. spared is the device for which some of the resource is kept,
-    without which some node would have enough.
+    without which some node would have enough. lacking is the label that no node has, where one alone closes them all.
     """
 
     reason: Reason
@@ -188,6 +199,7 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     promise: Promise | None = None
     obstacle: Obstacle | None = None
     arrangement: Arrangement | None = None
+    lacking: Lacking | None = None
     victims: tuple[tuple[str, int], ...] = ()
     protected: tuple[tuple[str, int], ...] = ()
     withholding: tuple[str, ...] = ()

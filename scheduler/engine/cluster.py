@@ -17,9 +17,10 @@ from scheduler.engine.cause import Exclusion, ExclusionKind
 from scheduler.engine.gang import minimum
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scheduler.engine.accounts import Account, Amount
+    from scheduler.engine.cause import Lacking
     from scheduler.engine.gang import Attempt, Gang
     from scheduler.engine.hyper_nodes import HyperNodes
     from scheduler.engine.relations import Relations, Ties
@@ -63,6 +64,7 @@ class PodClass:
     ties     what it has to do with other pods; None for most
     spared   what of nodes is kept from it for idle devices; empty for most
     wishes   what it prefers; None for most. Where these are about taints as well, avoided is None
+    lacking  tells which label no node has, where one alone closes them all; None where nobody knows
     asked    the request again: the columns of which it asks for something, with the amounts
     """
 
@@ -74,6 +76,7 @@ class PodClass:
     wishes: Wishes | None = None
     worth: Scores | None = None
     spared: tuple[Spared, ...] = ()
+    lacking: Callable[[], Lacking | None] | None = None
     asked: tuple[Amount, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -215,7 +215,8 @@ class _Facts:
             return None
         kinds = {exclusion.kind for _, exclusion in self._excluded}
         if kinds == {ExclusionKind.SELECTOR}:
-            return self.cause(Reason.NO_MATCHING_NODE)
+            lacking = self._class.lacking
+            return self.cause(Reason.NO_MATCHING_NODE, lacking=lacking() if lacking else None)
         if ExclusionKind.NODE_GROUP in kinds:
             return self.cause(Reason.NODE_GROUP)
         if ExclusionKind.BUSY in kinds:

@@ -62,7 +62,16 @@ def _nodes_unavailable(cause: Cause) -> str:
 
 
 def _no_matching_node(cause: Cause) -> str:
-    return f"No node has the labels that the pods select ({_nodes(cause.nodes)} looked at)."
+    looked = f"({_nodes(cause.nodes)} looked at)"
+    if cause.lacking is None:
+        return f"No node has the labels that the pods select {looked}."
+    key, values, similar = cause.lacking
+    wanted = [f"{key}={each}" for each in values[:_NAMED_VALUES]] or [key]
+    if (more := len(values) - len(wanted)) > 0:
+        wanted.append(f"{more} other value{'s' if more > 1 else ''}")
+    have = ", ".join(f"{key}={each}" for each in similar)
+    meant = f" Nodes have {have}: is that what was meant?" if have else ""
+    return f"No node has the label {' or '.join(wanted)} {looked}.{meant}"
 
 
 def _untolerated_taint(cause: Cause) -> str:
@@ -440,6 +449,7 @@ HOSTNAME = "kubernetes.io/hostname"
 _NAMED_QUEUES = 3
 _NAMED_GROUPS = 3
 _NAMED_NODES = 3
+_NAMED_VALUES = 3
 _DEMANDS = {
     None: "does not know what the pods demand",
     Constraint.POD_AFFINITY: "cannot read the required podAffinity: each term has a topologyKey and a label selector",

@@ -7,6 +7,7 @@ NodeUnschedulable, NodeAffinity, TaintToleration).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,13 +15,15 @@ import msgspec
 from kube import selector as selecting
 from kube.kinds.core import Taint, TaintEffect, Toleration
 from kube.kinds.fields import View
-from scheduler.engine.cause import Exclusion, ExclusionKind
+from scheduler.engine.cause import Exclusion, ExclusionKind, Lacking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from scheduler.snapshot.reading import NodeView
 
+# Values of a label among which some are looked for that resemble what was asked: that takes long for many and long ones.
+MOST_COMPARED, MOST_WANTED, LONGEST_VALUE = 50, 4, 63
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=TaintEffect.NO_SCHEDULE)
 REPELLING = (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
@@ -155,6 +158,23 @@ class NodeRule:
             for weight, (labels, fields) in self._preferred
             if labels.matches(node.labels) and fields.matches({NAME: node.name})
         )
+
+    def lacking(self, nodes: Collection[NodeFacts]) -> Lacking | None:
+        """Return the label that none of the nodes has, if these pods need it and it is the only one that is missing everywhere."""
+        needed = [
+            selecting.Requirement(key, "In", frozenset((value,))) for key, value in self._selector.items()
+        ]
+        if self._terms is not None and len(self._terms) == 1:
+            needed.extend(self._terms[0][0].requirements)
+        unmet = [each for each in needed if not any(each.matches(node.labels) for node in nodes)]
+        if len(unmet) != 1 or unmet[0].operator not in ("In", "Exists"):
+            return None
+        key, values = unmet[0].key, sorted(unmet[0].values)
+        known = sorted({node.labels[key] for node in nodes if key in node.labels})
+        is_short = len(known) <= MOST_COMPARED and len(values) <= MOST_WANTED
+        wanted = [value for value in values if is_short and len(value) <= LONGEST_VALUE]
+        similar = (close for value in wanted for close in get_close_matches(value, known))
+        return Lacking(key, tuple(values), tuple(dict.fromkeys(similar)))
 
     def _repelling(self, node: NodeFacts) -> Taint | None:
         return next(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kube.amounts import Amounts
     from kube.usage import RequestKey
-    from scheduler.engine.cause import Constraint, Exclusion
+    from scheduler.engine.cause import Constraint, Exclusion, Lacking
     from scheduler.engine.relations import NodeSet
     from scheduler.engine.wishes import WishWeights
     from scheduler.snapshot.pod_relations import PodRelations, Profile
@@ -45,7 +45,7 @@ LARGEST = 1 << 53
 class EligibleNodes:
     """Which nodes the pods of one rule may use, kept up to date lazily."""
 
-    __slots__ = ("avoided", "matched", "rule", "seen", "verdicts")
+    __slots__ = ("avoided", "lacking", "matched", "rule", "seen", "verdicts")
 
     def __init__(self, rule: NodeRule) -> None:
         self.rule = rule
@@ -53,6 +53,8 @@ class EligibleNodes:
         self.verdicts: Verdicts = np.zeros(0, dtype=np.int16)
         self.avoided: Vector = np.zeros(0, dtype=np.int64)
         self.matched: Vector = np.zeros(0, dtype=np.int64)
+        self.lacking: tuple[Lacking | None] | None = None
+        """Which label no node has, once that was asked; None before."""
 
 
 ShapeKey = tuple[tuple[bytes, ...], "RequestKey", "Constraint | None", "Profile | None"]
@@ -265,6 +267,7 @@ class NodeTable:
             None if shape.profile is None else ties_of(shape.profile, self.relations.repelled, nodes),
             avoided if wishes is None and weights.first else None,
             wishes,
+            lacking=lambda: self._lacking(shape),
         )
 
     def ground(self) -> NodeGround:
@@ -286,6 +289,15 @@ class NodeTable:
             lambda: self._tolerated(shape),
             self._labelled,
         )
+
+    def _lacking(self, shape: PodShape) -> Lacking | None:
+        """Return the label that the shape needs and no node has, if there is one alone; found out once for the nodes of now."""
+        self.verdicts(shape)
+        eligible = self._eligible[shape.rule_key]
+        if eligible.lacking is None:
+            facts = [node.facts for node in self._nodes.values() if node.facts is not None]
+            eligible.lacking = (eligible.rule.lacking(facts),)
+        return eligible.lacking[0]
 
     def _tolerated(self, shape: PodShape) -> NodeSet:
         """Return the nodes of which pods tolerate every taint that keeps pods off."""
@@ -330,6 +342,8 @@ class NodeTable:
         fresh = eligible.seen < 0 or len(eligible.verdicts) != len(self._used)
         names = self._nodes if fresh else set(self._changed[eligible.seen :])
         eligible.seen = len(self._changed)
+        if names:
+            eligible.lacking = None
         if fresh:
             eligible.verdicts = np.zeros(len(self._used), dtype=np.int16)
             eligible.avoided = np.zeros(len(self._used), dtype=np.int64)

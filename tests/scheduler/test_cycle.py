@@ -323,10 +323,49 @@ def test_simulated_nodes_take_only_pods_that_ask_for_them():
 def test_a_selector_that_no_node_matches():
     world = World(node("n1"), queue(), group(), pod("g-0", nodeSelector={"disk": "ssd"}))
     world.cycle()
-    assert sentence(world) == "No node has the labels that the pods select (1 node looked at)."
+    assert sentence(world) == "No node has the label disk=ssd (1 node looked at)."
     world.put(node("n1", labels={"disk": "ssd"}))
     world.cycle()
     assert world.where() == {"g-0": "n1"}
+
+
+def needing(*expressions):
+    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+GPU = {"key": "gpu", "operator": "In", "values": ["h100", "a10O"]}
+LABELLED = ({"gpu": "a100", "zone": "x"}, {"gpu": "t4", "zone": "y"})
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        pytest.param({"nodeSelector": {"gpu": "zeus", "zone": "x"}}, "No node has the label gpu=zeus (2 nodes looked at).", id="one is missing"),
+        pytest.param({"nodeSelector": {"gpu": "A100"}}, "No node has the label gpu=A100 (2 nodes looked at). Nodes have gpu=a100: is that what was meant?", id="a slip"),
+        pytest.param(needing(GPU), "No node has the label gpu=a10O or gpu=h100 (2 nodes looked at). Nodes have gpu=a100: is that what was meant?", id="any of some values"),
+        pytest.param(needing({**GPU, "values": [f"a10{n}" for n in range(1, 8)]}), "No node has the label gpu=a101 or gpu=a102 or gpu=a103 or 4 other values (2 nodes looked at).", id="any of many values"),
+        pytest.param(needing({"key": "disk", "operator": "Exists"}), "No node has the label disk (2 nodes looked at).", id="whatever value"),
+        pytest.param({"nodeSelector": {"gpu": "a100", "zone": "y"}}, "No node has the labels that the pods select (2 nodes looked at).", id="each is somewhere"),
+        pytest.param({"nodeSelector": {"gpu": "zeus", "disk": "ssd"}}, "No node has the labels that the pods select (2 nodes looked at).", id="two are missing"),
+    ],
+)  # fmt: skip
+def test_the_label_that_no_node_has_is_named_where_it_alone_is_to_blame(asked, said):
+    world = World(queue(), group(), pod("g-0", **asked))
+    for number, labels in enumerate(LABELLED):
+        world.put(node(f"n{number}", labels=labels))
+    world.cycle()
+    assert sentence(world) == said
+
+
+def test_the_label_is_looked_for_again_when_nodes_change():
+    world = World(queue(), group(), pod("g-0", nodeSelector={"gpu": "h100", "zone": "x"}))
+    world.put(node("n0", labels={"zone": "x"}))
+    world.cycle()
+    assert sentence(world) == "No node has the label gpu=h100 (1 node looked at)."
+    world.put(node("n1", labels={"gpu": "h100"}))
+    world.cycle(seconds=60)
+    assert sentence(world) == "No node has the labels that the pods select (2 nodes looked at)."
 
 
 @pytest.mark.shows("scheduler 1.1/resources")

@@ -53,7 +53,7 @@ def configured(plugin):
 CASES = [
     pytest.param([queue(), *GANG], Reason.NO_NODES, "The cluster has no nodes.", id="no node"),
     pytest.param([node("n1", ready=False), queue(), *GANG], Reason.NODES_UNAVAILABLE, "1 is not ready", id="no node is ready"),
-    pytest.param([N1, queue(), group(), pod("g-0", nodeSelector={"disk": "fast"})], Reason.NO_MATCHING_NODE, "No node has the labels", id="label"),
+    pytest.param([N1, queue(), group(), pod("g-0", nodeSelector={"disk": "fast"})], Reason.NO_MATCHING_NODE, "No node has the label disk=fast", id="label"),
     pytest.param([node("n1", taints=[{"key": "gpu", "effect": "NoSchedule"}]), queue(), *GANG], Reason.UNTOLERATED_TAINT, "gpu on 1 node", id="taint"),
     pytest.param([N1, queue(), group(), pod("g-0", cpu="9")], Reason.NEVER_FITS, "a pod needs 9 CPU", id="larger than any node"),
     pytest.param([N1, queue(), *runs("3"), *GANG], Reason.NOT_ENOUGH_RESOURCES, "0 of 2 pods fit; each needs 2 CPU, the most free on one node is 1 CPU (n1)", id="resource, gang short by two"),

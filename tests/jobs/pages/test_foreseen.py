@@ -60,7 +60,7 @@ def report(user, obj):
             id="as much as all nodes have, and they do not add up",
         ),
         pytest.param(
-            asking(1, pod=SELECTED), "spec.tasks", "No node has the labels that the pods select (2 nodes looked at).",
+            asking(1, pod=SELECTED), "spec.tasks", "No node has the label gpu=a100 (2 nodes looked at).",
             "Correct nodeSelector", id="no node with the labels",
         ),
         pytest.param(
