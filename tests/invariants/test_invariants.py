@@ -804,6 +804,10 @@ SETTLED = {
     "pods beyond a minimum that runs": lambda: Log().node(cpu="1").group(phase="Running").pod("a", group="g")
     .pod("a", group="g", node="n", phase="Running")
     .pod("b", group="g", status={"conditions": [{"type": "PodScheduled", "status": "False", "message": NO_ROOM}]}),
+    "a pod beyond a minimum of which what had nodes has failed": lambda: Log().node(cpu="2").group(minimum=2)
+    .pod("a", group="g").pod("b", group="g").pod("a", group="g", node="n").pod("b", group="g", node="n")
+    .pod("a", group="g", phase="Failed").pod("b", group="g", phase="Failed")
+    .pod("c", group="g", cpu="4", status={"conditions": [{"type": "PodScheduled", "status": "False", "message": NO_ROOM}]}),
     "room that is guaranteed to others": lambda: outside().queue("vip", guarantee={"cpu": "3"}),
     "room above a queue that is full": lambda: outside(queue="q").queue("above", capability={"cpu": "1"}, pending=1).queue(parent="above", pending=1),
     "room on nodes that is too little for one pod": lambda: outside(cpu="6"),

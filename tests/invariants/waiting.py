@@ -27,13 +27,14 @@ class Waiting:
         self.group = group
         self.pods = pods  # key → (pod, what it waits for)
         self.ready = [pod for pod in members.values() if pod.ready]
+        self.failed = sum(pod.phase == "Failed" for pod in members.values())
 
     @property
     def reason(self):
-        """What people are told: by the group's condition; by the pods where the minimum has its nodes."""
+        """What people are told: by the group's condition; by the pods where the minimum has its nodes, or had them and has failed."""
         conditions = self.group.status.conditions
         told = next((c.message for c in conditions if c.type == "Unschedulable" and c.status == "True"), "")
-        if not told and len(self.ready) >= self.group.minimum:
+        if not told and len(self.ready) + self.failed >= self.group.minimum:
             told = next((waiting.told for _, waiting in self.pods.values() if waiting.told), "")
         return told
 
