@@ -237,7 +237,8 @@ def test_problem_is_shown_at_its_field_while_typing(page, old, new, field, words
         "each => each.labels?.[0]?.textContent || each.getAttribute('aria-label')"
     )
     assert words in page.locator("[data-part=findings]").inner_text()
-    page.get_by_role("button", name="Submit the job").click()
+    with page.expect_event("load"):  # a window that is closed while the answer comes is never gone
+        page.get_by_role("button", name="Submit the job").click()
     expect(page.locator("[data-part=findings] li").first).to_be_visible()
     assert page.url.endswith("/jobs/new/")
 
