@@ -40,6 +40,7 @@ def systems(kubernetes, tmp_path_factory):
     """The two installations, each with a database of its own."""
     works = {"VOLCANO_UI_WAY": "in-place", "VOLCANO_UI_LEASE_NAMESPACE": NAMESPACE}
     folder = tmp_path_factory.mktemp("leaders")
+    kubernetes.clear(JOBS)  # jobs that other tests left would start among the gangs
     with (
         world.showing(folder / "one", kubernetes.config, **works) as one,
         world.showing(folder / "other", kubernetes.config, **works) as other,
