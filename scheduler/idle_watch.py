@@ -25,7 +25,7 @@ from kube.kinds.pod import UNENDED
 from kube.meta import parse_time
 from kube.resources import CONFIGMAPS, POD_GROUPS, PODS
 from scheduler.idle import judge
-from scheduler.idle.known import KINDS, WAITING, Known
+from scheduler.idle.reader import KINDS, WAITING, Reader
 from scheduler.policy.kept import Configuration
 from scheduler.policy.policy import Action
 
@@ -48,7 +48,7 @@ class _Picture:
     """What is known of the cluster at one revision, with the scheduler's configuration."""
 
     def __init__(self, head: int) -> None:
-        self.known = Known(head, backend.schedulers, heeds_claims=backend.is_mirror)
+        self.reader = Reader(head, backend.schedulers, heeds_claims=backend.is_mirror)
         self.configuration = Configuration()
         self.revision = head
 
@@ -58,7 +58,7 @@ class _Picture:
         picture = cls(head)
         for kind in KINDS:
             for found in store.find(kind, phase=UNENDED if kind == PODS else None):
-                picture.known.take(found, gone=False)
+                picture.reader.take(found, gone=False)
         for change in reversed(store.history(CONFIGMAPS, CONFIGURATION.namespace, CONFIGURATION.name)):
             picture.take(change)
         return picture
@@ -69,14 +69,14 @@ class _Picture:
         if change.resource == CONFIGMAPS.id:
             self.configuration.take(None if gone else change.body)
         else:
-            self.known.take(change, gone=gone)
+            self.reader.take(change, gone=gone)
 
     @property
     def is_exact(self) -> bool:
         """Whether a naive count is right: everything could be read, and every node is open to every job at any time."""
         policy = self.configuration.policy
         closes = policy.node_groups or policy.usage or policy.zones or policy.kept
-        return self.known.is_whole and not closes and Action.ALLOCATE in policy.actions
+        return self.reader.is_whole and not closes and Action.ALLOCATE in policy.actions
 
 
 class IdleWatch:
@@ -112,16 +112,16 @@ class IdleWatch:
             with self._pictures.current(head) as picture:
                 if not picture.is_exact:
                     return Check(now, waiting)
-                return self._judged(picture.known, before, since, Check(now, waiting))
+                return self._judged(picture.reader, before, since, Check(now, waiting))
 
-    def _judged(self, known: Known, before: Check, since: int, check: Check) -> Check:
-        world = known.world()
+    def _judged(self, reader: Reader, before: Check, since: int, check: Check) -> Check:
+        world = reader.world()
         earlier = {each.group: each for each in before.found}
         resting = {timer.key for timer in timers_of(SCHEDULER, 0, RETRY)}
         groups = [
             group
             for group in self._in_turn(world, earlier)
-            if group.key not in resting and _is_judged(known, world, group)
+            if group.key not in resting and _is_judged(reader, world, group)
         ]
         deadline = clock.monotonic() + BUDGET_S
         judged: list[Group] = []
@@ -134,7 +134,7 @@ class IdleWatch:
 
         found = []
         for group, pods in judge.startable(world, takewhile(in_time, groups)):
-            begun = max(since, _created(known.created(group.key)))
+            begun = max(since, _created(reader.created(group.key)))
             found.append(earlier.get(group.key) or Wait(group.key, begun, pods))
         self._last = judged[-1].key if judged else ""
         return Check(check.at, check.waiting, len(judged), tuple(found))
@@ -188,11 +188,11 @@ def _standing_since(head: int, now: int) -> int | None:
     return int(made[0][0]) if made else now
 
 
-def _is_judged(known: Known, world: World, group: Group) -> bool:
+def _is_judged(reader: Reader, world: World, group: Group) -> bool:
     """Say whether a group is told that room is missing, or is told nothing although its queue takes work."""
     if group.reason:
         return judge.is_about_room(world, group)
-    return group.phase in ("Pending", "Inqueue") and known.takes_work(group.queue)
+    return group.phase in ("Pending", "Inqueue") and reader.takes_work(group.queue)
 
 
 def _created(text: str) -> int:

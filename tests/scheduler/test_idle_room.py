@@ -21,7 +21,7 @@ from scheduler.engine.accounts import Account
 from scheduler.engine.overlap import Overlap
 from scheduler.engine.place import Placer
 from scheduler.idle import judge
-from scheduler.idle.known import KINDS, WAITING, Known
+from scheduler.idle.reader import KINDS, WAITING, Reader
 from scheduler.snapshot.snapshot import Snapshot
 from tests.invariants import amounts, idle
 from tests.invariants.invariant import Broken
@@ -104,7 +104,7 @@ class Cluster(World):
 
     def judge_by_the_watch(self, read):
         """Ask the checker what it says of the same cluster as the product reads it."""
-        known = Known(1, VOLCANO_ALONE, heeds_claims=False)
+        known = Reader(1, VOLCANO_ALONE, heeds_claims=False)
         for (kind, namespace, name), obj in self.objects.items():
             if kind in {each.id for each in KINDS}:
                 body = json.dumps(obj).encode()

@@ -105,7 +105,7 @@ class _Template(NamedTuple):
     waiting: WaitingPod
 
 
-class Known:
+class Reader:
     """The cluster at one revision. schedulers are the names of ours; with heeds_claims volumes bind pods to nodes."""
 
     def __init__(self, revision: int, schedulers: Collection[str], *, heeds_claims: bool) -> None:
@@ -270,13 +270,13 @@ class Known:
         return self._templates.setdefault(like, _Template(request, waiting))
 
 
-_TAKERS: Mapping[str, Callable[[Known, str, bytes | None], None]] = {
-    NODES.id: Known._take_node,
-    QUEUES.id: Known._take_queue,
-    NAMESPACES.id: Known._take_namespace,
-    RESOURCE_QUOTAS.id: Known._take_quota,
-    POD_GROUPS.id: Known._take_group,
-    PODS.id: Known._take_pod,
+_TAKERS: Mapping[str, Callable[[Reader, str, bytes | None], None]] = {
+    NODES.id: Reader._take_node,
+    QUEUES.id: Reader._take_queue,
+    NAMESPACES.id: Reader._take_namespace,
+    RESOURCE_QUOTAS.id: Reader._take_quota,
+    POD_GROUPS.id: Reader._take_group,
+    PODS.id: Reader._take_pod,
 }
 _node = msgspec.json.Decoder(Node).decode
 _queue = msgspec.json.Decoder(Queue).decode
