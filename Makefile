@@ -103,7 +103,7 @@ volcano-e2e: .venv/dev $(KUBERNETES) volcano-programs ## Run Volcano's own end-t
 	@for suite in $(VOLCANO_SUITES); do echo "• building $$suite (the first time some minutes)"; \
 	  (cd "$(VOLCANO)" && CGO_ENABLED=0 nice go test -c -trimpath -ldflags "-s -w" -overlay "$(CURDIR)/.cache/volcano-e2e/overlay.json" -o "$(CURDIR)/.cache/volcano-e2e/$$suite.test" ./test/e2e/$$suite) || exit 1; done
 	@git -C "$(VOLCANO)" rev-parse --short=12 HEAD > .cache/volcano-e2e/commit
-	@$(BIN)/python -m tests.kubernetes.e2e $(ARGS)
+	@$(BIN)/python -m proof.kubernetes.e2e $(ARGS)
 
 .PHONY: programs
 programs: .venv/dev ## Try jobs with MPI, Ray, Spark, TensorFlow and PyTorch, as root; says which of them a machine lacks
@@ -128,16 +128,16 @@ escapes: .venv/dev ## Try every way out of a container that is known here, behin
 
 .PHONY: cgroups
 cgroups: .venv/dev ## Run the tests of control groups; KERNEL=vmlinuz MODULES=lib/modules/… does it in a virtual machine that has them
-	@$(if $(KERNEL),tests/node/in_vm "$(KERNEL)" "$(MODULES)" )$(BIN)/pytest -rs -p no:cacheprovider tests/node/test_control_groups.py $(ARGS)
+	@$(if $(KERNEL),proof/escapes/in_vm "$(KERNEL)" "$(MODULES)" )$(BIN)/pytest -rs -p no:cacheprovider tests/node/test_control_groups.py $(ARGS)
 
 .PHONY: simulate
 simulate: .venv/dev ## Play the whole cluster on a virtual clock: SEED=n, HOURS=4 cluster-hours; STORY=file plays one again
-	@$(BIN)/python -m tests.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(SEED),--seed $(SEED))) $(ARGS)
+	@$(BIN)/python -m proof.simulation $(if $(STORY),--story $(STORY) --tell,--processes 2 --hours $(or $(HOURS),4) $(if $(SEED),--seed $(SEED))) $(ARGS)
 
 .PHONY: stories
 stories: .venv/dev ## Play the kept stories of the simulation: each finds the defect that was planted for it
 	@echo "• stories"
-	@$(BIN)/python -m tests.simulation.stories
+	@$(BIN)/python -m proof.simulation.stories
 
 .PHONY: check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
@@ -157,7 +157,7 @@ lint: .venv/dev
 	@echo "• djlint"; $(BIN)/djlint --lint --quiet templates
 	@echo "• migrations"; $(BIN)/python manage.py makemigrations --check --dry-run
 	@echo "• API reference"; $(BIN)/python manage.py apidocs --check
-	@echo "• conformance"; $(BIN)/python -m tests.conformance --check
+	@echo "• conformance"; $(BIN)/python -m proof.conformance --check
 	@echo "• biome"; $(BIN)/python manage.py assets --check
 
 .PHONY: fmt
@@ -167,15 +167,15 @@ fmt: .venv/dev ## Format and fix what can be fixed
 
 .PHONY: conformance
 conformance: .venv/dev ## Write docs/conformance-*.md: what is as in Volcano, and which test shows it
-	@$(BIN)/python -m tests.conformance
+	@$(BIN)/python -m proof.conformance
 
 .PHONY: bench
 bench: .venv/dev ## Measure the whole system on a state directory of its own
-	@$(BIN)/python -m tests.load.bench $(ARGS)
+	@$(BIN)/python -m proof.benches.bench $(ARGS)
 
 .PHONY: screenshots
 screenshots: .venv/dev ## Take the README's pictures from a running system
-	@$(BIN)/python -m tests.browser.screenshots
+	@$(BIN)/python -m proof.pictures.screenshots
 
 .PHONY: assets
 assets: .venv/runtime ## Build the front end, if its source changed
@@ -227,7 +227,7 @@ GO_BUILD = CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w $(LDFLAGS)"
 # What is built is kept for this user's other clones, under a hash of all that it is made of. `make clean` leaves it; remove
 # the folder to empty it. It is built beside its place and then renamed, since two clones may build at once.
 KEPT := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/volcano-ui/kubernetes
-.cache/kubernetes/%/built: tests/kubernetes/programs/%/go.mod tests/kubernetes/programs/%/go.sum
+.cache/kubernetes/%/built: proof/kubernetes/programs/%/go.mod proof/kubernetes/programs/%/go.sum
 	@command -v go >/dev/null || { echo "This machine lacks Go, which builds $*; install Go 1.26 or newer (https://go.dev/dl), or the package golang of your distribution."; exit 1; }
 	@mkdir -p $(@D) "$(KEPT)"
 	@cd $(<D) && inputs=$$({ cat go.mod go.sum; go version; echo $(GO_BUILD); } | sha256sum) && kept="$(KEPT)/$*-$${inputs%% *}" && \

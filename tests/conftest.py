@@ -10,9 +10,10 @@ import socket
 import hypothesis
 import pytest
 
-from tests import campaign, chromium, clocks, database, kubectl, services, workers
-from tests.clocks import ManualClock
-from tests.waiting import HANG_S
+from proof.harness import chromium, clocks, kubectl, services
+from proof.harness.clocks import ManualClock
+from proof.harness.waiting import HANG_S
+from tests import campaign, database, workers
 from volcano_ui import assets, collector
 
 pytest_plugins = ("tests.record",)
@@ -85,8 +86,8 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def runner_mode(request, _django_db_helper):
-    """The mode in which consumers run that the test runs by hand; see tests/modes."""
-    from tests.modes import mode as modes
+    """The mode in which consumers run that the test runs by hand; see proof/modes."""
+    from proof.modes import mode as modes
 
     with modes.using(request.param) as chosen:
         yield chosen
@@ -151,7 +152,7 @@ def kubectl_path():
 @pytest.fixture(scope="session")
 def podman():
     """A podman with images; without one the test is skipped and the run's last line says so."""
-    from tests.node import engine
+    from proof.harness import engine
 
     with engine.working("podman") as found:
         yield found or pytest.skip(NO_PODMAN)
@@ -160,7 +161,7 @@ def podman():
 @pytest.fixture(scope="session")
 def docker():
     """A docker with images; without one the test is skipped and the run's last line says so."""
-    from tests.node import engine
+    from proof.harness import engine
 
     with engine.working("docker") as found:
         yield found or pytest.skip(NO_DOCKER)

@@ -1,7 +1,7 @@
 """Trying the wall of this machine: a container is run behind what the machine lets be put up, and tries to get out.
 
 Each attempt is a small function that says whether it got through. They run in the container, by their source, so
-they import what they need and know nothing else. `tests/node/breakouts.py` tries much more; these are for whoever
+they import what they need and know nothing else. `proof/escapes/breakouts.py` tries much more; these are for whoever
 asks on a machine of his own.
 """
 

@@ -10,8 +10,8 @@ import httpx
 from apiserver.http import authentication, handlers, threads  # noqa: F401  handlers registers who answers what
 from apiserver.http.app import ANONYMOUS, App
 from cluster import access
-from tests.serving import in_thread
-from tests.waiting import HANG_S
+from proof.harness.serving import in_thread
+from proof.harness.waiting import HANG_S
 from volcano_ui import apiserver
 from volcano_ui.web import listen
 

@@ -14,7 +14,7 @@ from node.joined.membership import Server
 from node.link import presence
 from node.link.dialer import Dialer
 from node.paths import Layout
-from tests.waiting import until
+from proof.harness.waiting import until
 
 
 def token_of(node):

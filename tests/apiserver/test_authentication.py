@@ -14,9 +14,9 @@ from cluster.access.roles import Role
 from cluster.models import AuditEntry, RoleBinding, Token
 from cluster.store import Create, Delete, store
 from kube.resources import SERVICE_ACCOUNTS
+from proof.harness.waiting import HANG_S
 from tests.apiserver.client import serving
 from tests.cluster.api.conftest import config_map, make_user
-from tests.waiting import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -18,8 +18,8 @@ from cluster import access
 from cluster.access import SYSTEM
 from cluster.models import AuditEntry
 from node.shim import linux, tree
+from proof.harness.waiting import HANG_S, until
 from tests.apiserver.client import Api
-from tests.waiting import HANG_S, until
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 SUCCESS = {"metadata": {}, "status": "Success"}

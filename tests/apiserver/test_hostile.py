@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from apiserver.http import bodies, bounds, intake
 from kube.errors import ApiError
+from proof.harness.serving import in_thread
+from proof.harness.waiting import HANG_S
 from tests.apiserver.client import Api
 from tests.campaign import examples
 from tests.cluster.api.conftest import config_map
-from tests.serving import in_thread
-from tests.waiting import HANG_S
 from volcano_ui import web
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -11,8 +11,8 @@ import pytest
 from apiserver.http import app, bodies, intake, threads
 from cluster.access import Actor
 from kube.errors import TooManyRequests
+from proof.harness.waiting import HANG_S, until
 from tests.cluster.api.conftest import config_map
-from tests.waiting import HANG_S, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

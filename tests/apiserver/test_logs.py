@@ -17,7 +17,7 @@ from node import inotify, log_stream
 from node.paths import Layout
 from node.shim import linux
 from node.shim.crilog import CriLog
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
 

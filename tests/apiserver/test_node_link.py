@@ -10,8 +10,8 @@ from cluster import access
 from cluster.access import SYSTEM, tokens
 from cluster.models import Token
 from node.link import presence
+from proof.harness.waiting import HANG_S, until
 from tests.apiserver.linking import token_of
-from tests.waiting import HANG_S, until
 
 
 @pytest.fixture

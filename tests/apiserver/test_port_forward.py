@@ -22,10 +22,10 @@ from cluster import access
 from cluster.access import SYSTEM
 from cluster.models import AuditEntry
 from node.shim import tree
+from proof.escapes.attempts import deaf
+from proof.harness.waiting import HANG_S, until
 from tests.apiserver.client import Api
 from tests.apiserver.test_execs import main_of, running, shim_of  # noqa: F401  a node with a pod p that runs
-from tests.node.attempts import deaf
-from tests.waiting import HANG_S, until
 
 TUNNEL, V4 = spdy_forward.TUNNEL, "v4.channel.k8s.io"
 MEGABYTE = 1 << 20

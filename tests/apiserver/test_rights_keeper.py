@@ -13,10 +13,10 @@ from apiserver.streams import exec_attach
 from cluster import access
 from cluster.access import tokens
 from cluster.models import RoleBinding, Token
+from proof.harness.waiting import until
 from tests.apiserver.client import Api, serving
 from tests.apiserver.test_execs import Door
 from tests.cluster.api.conftest import make_user
-from tests.waiting import until
 
 PROMISED_S = 2.0
 COUNTING = "while :; do echo line; sleep 0.05; done"

@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from apiserver.http import slices
 from apiserver.watch.connection import Connection
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 
 from cluster import access
+from proof.systems.harness import PROJECT
 from tests.apiserver import asked
-from tests.system.harness import PROJECT
 
 GOLDEN = json.loads((PROJECT / "tests/golden/kubernetes/statuses.json").read_text())
 SOMEBODY = access.Actor(asked.SOMEBODY, ("system:authenticated",))

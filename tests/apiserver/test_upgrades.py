@@ -13,8 +13,8 @@ from cluster.access import Actor
 from cluster.remote import paths
 from cluster.runtime import nudge
 from kube import resources
+from proof.harness.waiting import HANG_S
 from tests.apiserver.client import ACTORS
-from tests.waiting import HANG_S
 
 SOMEBODY = Actor("ann", ("system:authenticated",))
 SYSTEM, NOBODY = "system:controller", ""

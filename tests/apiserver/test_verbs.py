@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from proof.harness.waiting import HANG_S
 from tests.cluster.api.conftest import config_map
-from tests.waiting import HANG_S
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"

@@ -14,8 +14,8 @@ from cluster.access import MASTERS, Actor
 from cluster.store import store
 from kube.errors import Conflict
 from kube.resources import CONFIGMAPS
+from proof.harness.waiting import HANG_S
 from tests.cluster.api.conftest import config_map
-from tests.waiting import HANG_S
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CLIENTS, EACH = 16, 12

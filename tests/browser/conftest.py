@@ -7,10 +7,10 @@ from http import HTTPStatus
 
 import pytest
 
-from tests import chromium
-from tests.browser import world
-from tests.system.harness import System
-from tests.system.work import Person, Watcher
+from proof.harness import chromium
+from proof.pictures import world
+from proof.systems.harness import System
+from proof.systems.work import Person, Watcher
 
 log = logging.getLogger(__name__)
 QUIET = ("net::ERR_", "WebSocket connection to", "the server responded with a status of")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from playwright.sync_api import expect
 
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
 
 pytestmark = pytest.mark.system
 

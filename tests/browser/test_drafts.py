@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from proof.pictures.world import TUNING, write
+from proof.systems.harness import System
+from proof.systems.work import Person, job, shell
 from tests.browser.test_journeys import yaml_of
-from tests.browser.world import TUNING, write
-from tests.system.harness import System
-from tests.system.work import Person, job, shell
 
 pytestmark = pytest.mark.system
 

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import expect
 
 from kube.resources import QUEUES
-from tests.browser.world import write, yaml_of
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.pictures.world import write, yaml_of
 
 pytestmark = pytest.mark.system
 

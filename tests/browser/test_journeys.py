@@ -8,13 +8,13 @@ import pytest
 from playwright.sync_api import expect
 
 from kube.resources import QUEUES
-from tests.browser import world
-from tests.browser.world import write, yaml_of
-from tests.system.harness import System
-from tests.system.parts import stopped
-from tests.system.seed import TF_JOB
-from tests.system.work import Person, held, job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.pictures import world
+from proof.pictures.world import write, yaml_of
+from proof.systems.harness import System
+from proof.systems.parts import stopped
+from proof.systems.seed import TF_JOB
+from proof.systems.work import Person, held, job, shell
 
 pytestmark = pytest.mark.system
 

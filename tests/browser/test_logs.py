@@ -10,8 +10,8 @@ import zipfile
 import pytest
 from playwright.sync_api import expect
 
-from tests.system.work import job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.work import job, shell
 
 pytestmark = pytest.mark.system
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests import provider
+from proof.harness import provider
+from proof.systems.harness import System
 from tests.browser.test_pages import findings
-from tests.system.harness import System
 
 pytestmark = pytest.mark.system
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import world
-from tests.browser.pages import PAGES, PUBLIC
-from tests.browser.world import write
+from proof.pictures import world
+from proof.pictures.pages import PAGES, PUBLIC
+from proof.pictures.world import write
 
 pytestmark = pytest.mark.system
 

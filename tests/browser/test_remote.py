@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser import world
+from proof.pictures import world
+from proof.systems.harness import running
 from tests.browser.test_pages import WIDTHS, findings, in_dark
-from tests.system.harness import running
 
 pytestmark = [pytest.mark.system, pytest.mark.clusters]
 

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from kube.resources import JOBS
+from proof.harness.waiting import until
+from proof.pictures.world import TUNING, write
 from tests.browser.test_journeys import live, stays, unchanged
-from tests.browser.world import TUNING, write
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from django.conf import settings
 
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 ROOT = settings.BASE_DIR
 # Without pytest's other plugins each start is a second faster.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 GIT = ("git", "-c", "user.name=Ann", "-c", "user.email=ann@example.org")
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from django.conf import settings
 
-ETCD = "tests/kubernetes/programs/etcd"
+ETCD = "proof/kubernetes/programs/etcd"
 GO = """cd
 [ "$1" = version ] && exec cat version
 echo >> builds

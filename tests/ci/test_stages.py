@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 
 from node.shim import linux
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
 
 TGKILL = 234 if os.uname().machine == "x86_64" else 131
 

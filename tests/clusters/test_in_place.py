@@ -28,12 +28,12 @@ from kube.resources import (
     PODS,
     QUEUES,
 )
-from tests import invariants
-from tests.proxy import CuttingProxy
-from tests.system.harness import System, running
+from proof import invariants
+from proof.harness.proxy import CuttingProxy
+from proof.harness.waiting import until
+from proof.systems.harness import System, running
+from proof.systems.work import Person, held, job, shell
 from tests.system.pair import BARE, here, in_place, kubeconfig, person, there
-from tests.system.work import Person, held, job, shell
-from tests.waiting import until
 
 __all__ = ["here", "kubeconfig", "person", "there"]  # fixtures
 pytestmark = pytest.mark.system

@@ -11,12 +11,12 @@ import pytest
 from websockets.sync.client import connect
 
 from kube.resources import JOBS
+from proof.harness.waiting import HANG_S, until
+from proof.systems.harness import running
+from proof.systems.parts import WORKS, freeze, health, installation, kill, thaw
+from proof.systems.work import COMPLETED, Person, Watcher, held, job, shell
 from tests.clusters.test_in_place import in_place, judged
-from tests.system.harness import running
 from tests.system.pair import kubeconfig, there
-from tests.system.parts import WORKS, freeze, health, installation, kill, thaw
-from tests.system.work import COMPLETED, Person, Watcher, held, job, shell
-from tests.waiting import HANG_S, until
 
 __all__ = ["kubeconfig", "there"]  # fixtures
 pytestmark = pytest.mark.system
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.system
 def first(tmp_path_factory):
     """The cluster: an API server, an agent, and the controllers that Kubernetes has itself."""
     with running(
-        tmp_path_factory.mktemp("first") / "data", DJANGO_SETTINGS_MODULE="tests.system.bare"
+        tmp_path_factory.mktemp("first") / "data", DJANGO_SETTINGS_MODULE="proof.systems.bare"
     ) as started:
         yield started
 

@@ -12,11 +12,11 @@ from cluster.models import AuditEntry
 from cluster.remote import target
 from cluster.remote.connection import Connection
 from kube.resources import QUEUES
+from proof.harness.waiting import until
+from proof.systems.harness import running
+from proof.systems.work import Page, Person, Watcher
 from tests.system.changes import CHANGES, LASTING, objects, send, sweep
-from tests.system.harness import running
 from tests.system.pair import kubeconfig
-from tests.system.work import Page, Person, Watcher
-from tests.waiting import until
 
 __all__ = ["kubeconfig"]  # fixtures
 pytestmark = pytest.mark.system

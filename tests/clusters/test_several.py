@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from cluster.several import reports
-from tests.system.harness import System, running
-from tests.system.work import COMPLETED, Page, Person, job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.harness import System, running
+from proof.systems.work import COMPLETED, Page, Person, job, shell
 
 pytestmark = pytest.mark.system
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance import document
-from tests.conformance.__main__ import keep
-from tests.conformance.document import Mark
-from tests.conformance.items import SEED, Page, decided, differs, not_done, section
+from proof.conformance import document
+from proof.conformance.__main__ import keep
+from proof.conformance.document import Mark
+from proof.conformance.items import SEED, Page, decided, differs, not_done, section
 
 TOPICS = {"Scale-down": "differences.md#jobs", "Nodes": "differences.md#cluster"}
 SECTIONS = (

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import pytest
 from kubernetes import client, config
 
-from tests.kubectl import Kubectl
-from tests.ports import free_port
-from tests.system.harness import System
-from tests.waiting import until
+from proof.harness.kubectl import Kubectl
+from proof.harness.ports import free_port
+from proof.harness.waiting import until
+from proof.systems.harness import System
 
 
 @pytest.fixture(autouse=True)

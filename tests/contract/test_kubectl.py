@@ -10,8 +10,8 @@ from http.client import HTTPConnection
 
 import pytest
 
-from tests.kubectl import WAIT
-from tests.ports import free_port
+from proof.harness.kubectl import WAIT
+from proof.harness.ports import free_port
 
 pytestmark = pytest.mark.system
 

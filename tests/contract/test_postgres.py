@@ -7,7 +7,9 @@ import contextlib
 import pytest
 
 from kube.resources import JOBS
-from tests import services
+from proof.harness import services
+from proof.harness.waiting import until
+from proof.systems.work import Person, problems
 from tests.contract.conftest import running
 from tests.contract.test_python_client import (  # noqa: F401  tests and fixtures that pytest finds here again
     api,
@@ -17,8 +19,6 @@ from tests.contract.test_python_client import (  # noqa: F401  tests and fixture
     test_a_watch_goes_on_from_where_another_ended,
     test_errors_have_the_codes_that_programs_branch_on,
 )
-from tests.system.work import Person, problems
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 

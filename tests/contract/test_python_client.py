@@ -10,7 +10,7 @@ from kubernetes import client, config, watch
 from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import portforward, stream
 
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 pytestmark = pytest.mark.system
 

@@ -11,9 +11,9 @@ import time
 import httpx
 import pytest
 
-from tests.system.harness import System
-from tests.system.work import Person, Watcher, job, task
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.harness import System
+from proof.systems.work import Person, Watcher, job, task
 
 pytestmark = pytest.mark.system
 

@@ -12,10 +12,10 @@ from cluster.api.bulk import BATCH
 from cluster.writes import Create, Group
 from jobs.models import Operation, OperationItem
 from kube.resources import COMMANDS, JOBS
+from proof.harness.waiting import until
+from proof.systems.harness import System
+from proof.systems.work import Person, Watcher
 from tests.jobs import control
-from tests.system.harness import System
-from tests.system.work import Person, Watcher
-from tests.waiting import until
 
 JOBS_COUNT = 2000
 INTERRUPTIONS = 3

@@ -8,8 +8,8 @@ import signal
 
 import httpx
 
-from tests.system import harness
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems import harness
 
 
 def test_each_program_that_stands_still_is_replaced(tmp_path):

@@ -8,10 +8,10 @@ import re
 import pytest
 
 from node.joined import membership
-from tests.system.harness import System
-from tests.system.joined import Machine, _is_ready
-from tests.system.work import Person, Watcher, held, job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.harness import System
+from proof.systems.joined import Machine, _is_ready
+from proof.systems.work import Person, Watcher, held, job, shell
 
 pytestmark = pytest.mark.system
 FIRST = "first"

@@ -10,9 +10,9 @@ import pytest
 
 from kube.resources import EVENTS, NODES
 from node.shim import tree
-from tests.system.harness import System
-from tests.system.work import Person, Watcher, held, job, shell
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
+from proof.systems.harness import System
+from proof.systems.work import Person, Watcher, held, job, shell
 
 pytestmark = pytest.mark.system
 

@@ -1,6 +1,6 @@
 """What the scheduler's features do on a running system: web, workers, scheduler and simulator as processes, asked through the API.
 
-Each scenario has its outcome; whatever happens, the whole log is judged (`tests.invariants`) and whoever waits has a reason.
+Each scenario has its outcome; whatever happens, the whole log is judged (`proof.invariants`) and whoever waits has a reason.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import pytest
 
-from tests import invariants
+from proof import invariants
+from proof.harness.waiting import until
+from proof.systems.harness import running
+from proof.systems.work import Page, Person, shell
 from tests.system import drill as drills
 from tests.system.drill import Drill, pods
-from tests.system.harness import running
-from tests.system.work import Page, Person, shell
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 NODES = [f"sim-{number:04}" for number in range(1, 13)]  # of 32 CPU each

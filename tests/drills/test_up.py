@@ -11,9 +11,9 @@ import pytest
 import redis
 
 from node.shim import tree
-from tests.system.harness import PROJECT, UP
-from tests.system.work import Person, Watcher, job, shell
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
+from proof.systems.harness import PROJECT, UP
+from proof.systems.work import Person, Watcher, job, shell
 from volcano_ui import valkey
 
 pytestmark = pytest.mark.system

@@ -8,10 +8,10 @@ import signal
 import pytest
 
 from cluster.runtime.registry import shard_of
-from tests.system.harness import System
-from tests.system.parts import stopped
-from tests.system.work import Person, Watcher, job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.harness import System
+from proof.systems.parts import stopped
+from proof.systems.work import Person, Watcher, job, shell
 
 pytestmark = pytest.mark.system
 NAMES = [f"shared-{number}" for number in range(6)]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kube.meta import parse_time, timestamp
-from scheduler.engine.cause import Reason
-from scheduler.idle import judge
-from tests.invariants import INVARIANTS, Broken, Judge, check
-from tests.invariants.views import (
+from proof.invariants import INVARIANTS, Broken, Judge, check
+from proof.invariants.views import (
     COMMANDS,
     CRONS,
     EVENTS,
@@ -20,7 +18,9 @@ from tests.invariants.views import (
     PODS,
     QUEUES,
 )
-from tests.invariants.writing import AT, Log
+from proof.invariants.writing import AT, Log
+from scheduler.engine.cause import Reason
+from scheduler.idle import judge
 
 LATER = AT + 60_000
 LONG_AGO = "2027-01-15T07:00:00Z"

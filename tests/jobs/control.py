@@ -7,7 +7,7 @@ from cluster.store import Create, Patch, store
 from jobs.controller.job_controller import JobConsumer
 from jobs.rules import admission
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
-from tests.modes.mode import Runner
+from proof.modes.mode import Runner
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 

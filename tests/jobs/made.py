@@ -6,8 +6,8 @@ from cluster.runtime import registry
 from cluster.store import Patch, store
 from kube import meta
 from kube.resources import EVENTS, JOBS
+from proof.modes.mode import Runner
 from tests.jobs.builders import task
-from tests.modes.mode import Runner
 
 PLACE = "default"
 

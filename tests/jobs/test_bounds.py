@@ -7,8 +7,8 @@ import pytest
 from cluster import access, api
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import EVENTS, LIMIT_RANGES, PODS, RESOURCE_QUOTAS
+from proof.modes.mode import others
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit, task
-from tests.modes.mode import others
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 FULL = "exceeded quota: q, requested: pods=1, used: pods={used}, limited: pods={hard}"

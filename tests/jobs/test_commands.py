@@ -9,8 +9,8 @@ from jobs.controller import job_controller, plan
 from jobs.controller.commands import to_job
 from kube.kinds.batch import Action
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
+from proof.modes.mode import others
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit
-from tests.modes.mode import others
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 

@@ -26,13 +26,13 @@ from cluster.runtime import consumer
 from cluster.store import store
 from jobs.controller import plan, ssh_keys
 from jobs.plugins.contract import KeyPair
+from proof.harness.clocks import ManualClock
+from proof.invariants import INVARIANTS, Judge
+from proof.simulation.planted import planted
 from tests.campaign import EXAMPLES, scaled
-from tests.clocks import ManualClock
-from tests.invariants import INVARIANTS, Judge
 from tests.jobs.lifecycle import reference, specs
 from tests.jobs.lifecycle.witness import Witness
 from tests.jobs.lifecycle.world import World, is_going, node_of, phase_of
-from tests.simulation.planted import planted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 START_US = 1_767_225_600_000_000

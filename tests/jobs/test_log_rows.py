@@ -10,9 +10,9 @@ from cluster.runtime import nudge
 from cluster.store import Create, store
 from jobs.controller import crowd
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
-from tests.invariants.small_cluster import SmallCluster
-from tests.load import shapes
-from tests.modes.mode import EmbeddedMode
+from proof.benches import shapes
+from proof.invariants.small_cluster import SmallCluster
+from proof.modes.mode import EmbeddedMode
 
 HOLD = "release"
 COUNT = crowd.CROWD + 1

@@ -13,8 +13,8 @@ from cluster.runtime import registry
 from cluster.store import Create, Patch, store
 from kube.errors import Forbidden, Invalid
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
+from proof.modes.mode import Runner
 from tests.jobs.builders import container, job, task
-from tests.modes.mode import Runner
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 SEEDS = Path(__file__).parents[1] / "golden" / "jobs"

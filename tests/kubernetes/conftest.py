@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes import harness, volcano
-from tests.kubernetes.harness import DEPLOY, Kubernetes
-from tests.kubernetes.volcano import Volcano
+from proof.kubernetes import harness, volcano
+from proof.kubernetes.harness import DEPLOY, Kubernetes
+from proof.kubernetes.volcano import Volcano
 from tests.system.conftest import _database
 
 __all__ = ["_database"]

@@ -13,7 +13,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from cluster.remote.webhooks.hooks import GROUP_VERSION
-from tests.waiting import until
+from proof.harness.waiting import until
 
 NAME = "gate"
 _TIMEOUT_S = 30  # the longest that an API server takes

@@ -8,8 +8,8 @@ from jobs.editor import job_text
 from jobs.editor.samples import SAMPLES
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
-from tests.system import seed
-from tests.system.harness import PROJECT
+from proof.systems import seed
+from proof.systems.harness import PROJECT
 
 DESIGN = ("TEMPLATES", "TF_JOB", "SPARK_JOB", "GANG", "PRIORITY", "PLUGINS")
 GOLDEN = PROJECT / "tests" / "golden" / "jobs"

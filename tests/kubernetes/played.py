@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from kube.resources import JOBS
-from tests.system.work import job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.work import job, shell
 
 STAYS = {"stays": "until this is taken away"}  # pods of jobs that are played until then
 

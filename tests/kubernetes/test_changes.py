@@ -9,11 +9,11 @@ import pytest
 
 from kube.indexes import CREATOR_ANNOTATION
 from kube.resources import COMMANDS, CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOBS, QUEUES
-from tests.kubernetes import world
-from tests.kubernetes.harness import DEPLOY
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.harness import DEPLOY
+from proof.systems.work import Person, Watcher, job, problems, shell
 from tests.kubernetes.samples import sample
-from tests.system.work import Person, Watcher, job, problems, shell
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 ROLES = ("volcano-ui-read-only", "volcano-ui-beside")

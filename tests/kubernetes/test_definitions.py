@@ -7,7 +7,8 @@ import json
 import pytest
 
 from kube.resources import JOBS
-from tests.kubernetes import manifests, world
+from proof.kubernetes import world
+from tests.kubernetes import manifests
 from tests.kubernetes.samples import sample
 from volcano_ui.management.commands.crds import KINDS
 

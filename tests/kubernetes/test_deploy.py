@@ -12,15 +12,14 @@ import pytest
 import yaml
 
 from kube.resources import JOBS, POD_GROUPS, PODS, QUEUES
-from tests.kubernetes import world
-from tests.kubernetes.harness import DEPLOY, PROGRAMS
-from tests.system import parts
-from tests.system.harness import PROJECT
-from tests.system.work import COMPLETED, Person
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.harness import ACCOUNT, DEPLOY, NAMESPACE, PROGRAMS
+from proof.systems import parts
+from proof.systems.harness import PROJECT
+from proof.systems.work import COMPLETED, Person
 
 pytestmark = pytest.mark.system
-NAMESPACE = ACCOUNT = "volcano-ui"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 JOB = """
 apiVersion: batch.volcano.sh/v1alpha1

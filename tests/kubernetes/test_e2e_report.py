@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from tests.kubernetes.e2e import report
+from proof.kubernetes.e2e import report
 
 STARTED, ENDED = "2026-11-27T11:06:10.123456789Z", "2026-11-27T12:31:09+01:00"
 TIMES = {

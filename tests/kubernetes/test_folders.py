@@ -11,9 +11,9 @@ import pytest
 import redis
 import yaml
 
-from tests import services
-from tests.kubernetes.harness import DEPLOY, PROGRAMS
-from tests.ports import free_port
+from proof.harness import services
+from proof.harness.ports import free_port
+from proof.kubernetes.harness import DEPLOY, PROGRAMS
 from volcano_ui import valkey
 from volcano_ui.management.commands.up import Command
 

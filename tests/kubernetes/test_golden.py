@@ -13,9 +13,9 @@ import httpx
 import pytest
 
 from cluster.remote import paths
+from proof.harness.waiting import HANG_S
 from tests.apiserver import asked
 from tests.cluster.rules import defaulted
-from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.system
 GOLDEN = Path(__file__).parents[1] / "golden" / "kubernetes"

@@ -9,9 +9,9 @@ import re
 import pytest
 
 from kube.resources import JOBS
-from tests.kubernetes import world
-from tests.system.work import Person, job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.systems.work import Person, job, shell
 
 pytestmark = pytest.mark.system
 REFUSED = "an administrator keeps this pod off its node"

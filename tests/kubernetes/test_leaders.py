@@ -20,14 +20,14 @@ from cluster.remote import lease
 from kube.kinds.pod import ENDED
 from kube.quantity import parse
 from kube.resources import JOBS, LEASES
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.harness import PROGRAMS
+from proof.kubernetes.program import Program
+from proof.systems.parts import kill
 from scheduler.cycle.half_bound import GIVEN_BACK
-from tests.kubernetes import world
 from tests.kubernetes.gate import Gate
-from tests.kubernetes.harness import PROGRAMS
 from tests.kubernetes.played import comes_to, release, staying
-from tests.kubernetes.program import Program
-from tests.system.parts import kill
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 NAMESPACE = "kube-system"  # of the Lease

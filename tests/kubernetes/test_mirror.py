@@ -12,12 +12,12 @@ from cluster.models import MirroredKind
 from cluster.remote.kinds import KINDS
 from cluster.remote.reflection import PAGE
 from kube.resources import COMMANDS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS
-from tests.kubernetes import world
-from tests.kubernetes.harness import DEPLOY
+from proof.harness.proxy import CuttingProxy
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.harness import DEPLOY
+from proof.systems.work import Watcher
 from tests.kubernetes.samples import sample
-from tests.proxy import CuttingProxy
-from tests.system.work import Watcher
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 READS = "volcano-ui-read-only"

@@ -12,11 +12,11 @@ from django.contrib.auth.models import Group, User
 from websockets.sync.client import connect
 
 from kube.resources import CRON_JOBS, EVENTS, JOBS, NAMESPACES, PODS
-from tests.kubernetes import world
-from tests.kubernetes.harness import DEPLOY, Kubernetes
+from proof.harness.waiting import HANG_S, until
+from proof.kubernetes import world
+from proof.kubernetes.harness import DEPLOY, Kubernetes
+from proof.systems.work import Person, job, problems, shell
 from tests.kubernetes.samples import sample
-from tests.system.work import Person, job, problems, shell
-from tests.waiting import HANG_S, until
 
 pytestmark = pytest.mark.system
 NAME = "admin"  # of the first account

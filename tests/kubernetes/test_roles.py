@@ -6,13 +6,13 @@ import pytest
 
 from cluster.remote.kinds import KINDS
 from kube.resources import COMMANDS, JOBS, PODS, QUEUES
-from tests.kubernetes import world
-from tests.kubernetes.harness import DEPLOY
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.harness import DEPLOY
+from proof.systems.parts import stopped
+from proof.systems.work import Person, Watcher, problems
 from tests.kubernetes.samples import sample
 from tests.system import changes
-from tests.system.parts import stopped
-from tests.system.work import Person, Watcher, problems
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 ROLES = ("volcano-ui-read-only", "volcano-ui-beside")

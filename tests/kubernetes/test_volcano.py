@@ -10,11 +10,11 @@ import re
 import pytest
 
 from kube.resources import COMMANDS, QUEUES
-from tests.kubernetes import world
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.volcano import CONTROLLERS, Volcano
+from proof.systems.work import COMPLETED, Person, Watcher, job, problems, shell
 from tests.kubernetes.played import pods, release, staying, there
-from tests.kubernetes.volcano import CONTROLLERS, Volcano
-from tests.system.work import COMPLETED, Person, Watcher, job, problems, shell
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 

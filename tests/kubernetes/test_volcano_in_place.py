@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from kube.resources import JOBS, QUEUES
-from tests.kubernetes import world
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.volcano import NAMESPACE, Volcano
 from tests.kubernetes.played import comes_to, pods, release, staying, there
-from tests.kubernetes.volcano import NAMESPACE, Volcano
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 OURS_WORK = "The controllers and the scheduler of these pages work there."

@@ -24,11 +24,11 @@ from cluster.remote.webhooks.served import Served
 from cluster.store import store
 from cluster.writes import Mirror
 from kube.resources import QUEUES
-from tests import clocks
-from tests.clocks import ManualClock
-from tests.kubernetes.webhooks import CONFIGURATIONS, forget, queue
-from tests.ports import free_port
-from tests.waiting import until
+from proof.harness import clocks
+from proof.harness.clocks import ManualClock
+from proof.harness.ports import free_port
+from proof.harness.waiting import until
+from proof.kubernetes.webhooks import CONFIGURATIONS, forget, queue
 from volcano_ui import web, webhooks
 
 pytestmark = pytest.mark.system

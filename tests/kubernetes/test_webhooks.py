@@ -13,14 +13,14 @@ from cluster.remote.request import MANAGER
 from cluster.remote.webhooks import hooks
 from kube.errors import InternalError
 from kube.resources import COMMANDS, JOBS, QUEUES
-from tests.kubernetes import world
-from tests.kubernetes.harness import DEPLOY
+from proof.harness.ports import free_port
+from proof.harness.waiting import until
+from proof.kubernetes import world
+from proof.kubernetes.harness import DEPLOY
+from proof.kubernetes.webhooks import CONFIGURATIONS, forget, queue
+from proof.systems.parts import stopped
+from proof.systems.work import Person, job, shell
 from tests.kubernetes.test_deploy import ACCOUNT, NAMESPACE, USER, ends
-from tests.kubernetes.webhooks import CONFIGURATIONS, forget, queue
-from tests.ports import free_port
-from tests.system.parts import stopped
-from tests.system.work import Person, job, shell
-from tests.waiting import until
 
 pytestmark = pytest.mark.system
 

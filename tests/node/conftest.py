@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster.runtime import nudge
-from tests.node.attempts import Attempts
+from proof.escapes.attempts import Attempts
 from tests.node.driving import Node
 from tests.node.walled import beginning
 

@@ -19,8 +19,8 @@ from node import attempts
 from node.agent.daemon import Daemon
 from node.agent.spawn import Spawner
 from node.shim import tree
-from tests.node import engine
-from tests.waiting import until
+from proof.harness import engine
+from proof.harness.waiting import until
 
 NODE = "here"
 # Who is the first process of an image's container is not ended by signals that it does not handle.

@@ -19,9 +19,9 @@ from node import attempts
 from node.agent.machine import Occupied
 from node.left import AtStop
 from node.shim import linux, tree
+from proof.harness.waiting import HANG_S, until
 from tests.cluster.store.forgetting import ASLEEP, forget
 from tests.node.driving import NODE, UNTIL_ASKED, Node
-from tests.waiting import HANG_S, until
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 

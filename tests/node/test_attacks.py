@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from node import inotify
 from node.shim import control_socket, linux, users
 from node.shim.order import Bind
-from tests.node.attempts import Attempts, layers
-from tests.waiting import until
+from proof.escapes.attempts import Attempts, layers
+from proof.harness.waiting import until
 
 VOLUMES = ("v", "w")
 NAMES = ("a", "b", "a/b")

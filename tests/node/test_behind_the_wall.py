@@ -15,9 +15,9 @@ import pytest
 from kube.resources import CREATOR_ANNOTATION
 from node.shim import control_socket, launch, tree
 from node.shim.order import Order
-from tests.node.attempts import layers
+from proof.escapes.attempts import layers
+from proof.harness.waiting import until
 from tests.node.walled import container, person, refused
-from tests.waiting import until
 
 
 class TestControlSockets:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from node import inotify
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 
 async def soon(waiter):

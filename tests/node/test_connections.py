@@ -11,8 +11,8 @@ import socket
 import pytest
 
 from node.shim import control_socket, linux, tree
-from tests.node.attempts import deaf
-from tests.waiting import HANG_S, until
+from proof.escapes.attempts import deaf
+from proof.harness.waiting import HANG_S, until
 
 
 @contextlib.contextmanager

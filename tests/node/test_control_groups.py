@@ -19,8 +19,8 @@ from node.agent.control_groups import ControlGroups, Groups, Seen, Unavailable
 from node.paths import Layout
 from node.shim import control_group, control_socket, linux, shim, tree
 from node.shim.order import Bind, Group, Order
-from tests.node.attempts import layers
-from tests.waiting import until
+from proof.escapes.attempts import layers
+from proof.harness.waiting import until
 
 MIB = 1 << 20
 V2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate"

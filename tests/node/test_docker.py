@@ -10,10 +10,11 @@ import pytest
 
 from cluster.store import store
 from kube.resources import NODES
-from tests.node import engine, test_images
+from proof.harness import engine
+from proof.harness.waiting import until
+from tests.node import test_images
 from tests.node.driving import UNTIL_ASKED
 from tests.node.test_images import events, printed, run, waits
-from tests.waiting import until
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from node.agent.engine_sweep import EngineSweep
 from node.paths import Layout
 from node.shim.contained import VARIABLES
-from tests.waiting import until
+from proof.harness.waiting import until
 
 LABELS = json.dumps({"io.kubernetes.pod.uid": "u", "io.kubernetes.container.name": "main"})
 # As docker: of a container that has gone meanwhile there is an empty line.

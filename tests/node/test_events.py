@@ -11,7 +11,7 @@ from kube.meta import ObjectMeta
 from kube.resources import EVENTS, NAMESPACES
 from node.agent import events
 from node.agent.local_cluster import LocalCluster
-from tests.simulation.machine import Deaf
+from proof.simulation.machine import Deaf
 
 T = 1_780_000_000_000
 LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}

@@ -27,7 +27,7 @@ from node.file_trees import Beyond, Bounds
 from node.paths import Layout
 from node.shim import linux
 from node.usage import Sampler
-from tests.waiting import until
+from proof.harness.waiting import until
 
 MI = 1 << 20
 DEEP = 6000  # more than a path name may be long, and more than Python's recursion is deep

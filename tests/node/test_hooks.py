@@ -11,7 +11,7 @@ import pytest
 from cluster.store import store
 from kube.resources import EVENTS
 from node.shim.order import Action
-from tests.waiting import until
+from proof.harness.waiting import until
 
 
 def container(script, *, start=None, stop=None, **fields):

@@ -22,9 +22,9 @@ from node import devices, logs, usage
 from node.agent import cdi, image_containers, images, server
 from node.shim import tree
 from node.shim.contained import COMMAND_MARK
-from tests.node import engine
+from proof.harness import engine
+from proof.harness.waiting import until
 from tests.node.driving import UNTIL_ASKED
-from tests.waiting import until
 
 USERS = "somebody:$2y$05$abcdefghijklmnopqrstuulzd.YqjLDl8lvpSmVj3De/fioSBHnUa\n"  # their password is "hush"
 

@@ -30,12 +30,12 @@ from node.agent.cluster import Dismissed
 from node.joined import client, joining, membership
 from node.joined.joining import JoinError
 from node.joined.pod_watch import Gap, PodWatch
+from proof.escapes import breaking_out, security_table
+from proof.harness.proxy import CuttingProxy
+from proof.harness.waiting import HANG_S, until
 from tests.apiserver.client import serving
-from tests.node import breaking_out, security_table
 from tests.node.driving import NODE
 from tests.node.joined import JoinedNode
-from tests.proxy import CuttingProxy
-from tests.waiting import HANG_S, until
 
 PLACES = ("d", "kube-system", "kube-node-lease")
 

@@ -13,8 +13,8 @@ import pytest
 
 from node.shim import control_socket, tree
 from node.shim.order import Bind, Wall
-from tests.node import as_nobody, escapes
-from tests.waiting import HANG_S, until
+from proof.escapes import as_nobody, escapes
+from proof.harness.waiting import HANG_S, until
 
 
 @pytest.fixture(params=["root", "user"])
@@ -241,8 +241,8 @@ AS_NOBODY = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from tests.node import escapes
-from tests.node.attempts import Attempts
+from proof.escapes import escapes
+from proof.escapes.attempts import Attempts
 from node.shim.order import Bind
 attempts = Attempts(Path(sys.argv[2]))
 try:

@@ -23,9 +23,9 @@ from node.paths import Layout
 from node.shim import control_socket, linux, network, tree
 from node.shim.network import Network, Plan
 from node.shim.order import Wall
-from tests.node.attempts import layers
+from proof.escapes.attempts import layers
+from proof.harness.waiting import HANG_S, until
 from tests.node.walled import person, refused
-from tests.waiting import HANG_S, until
 
 SERVER = """
 import socket, sys

@@ -11,9 +11,9 @@ import pytest
 from cluster.runtime import nudge
 from node.agent import memory_volumes, retention
 from node.paths import Layout
+from proof.systems.harness import PROJECT
 from tests.node.driving import Node
 from tests.node.walled import beginning, mount
-from tests.system.harness import PROJECT
 
 MI = 1 << 20
 

@@ -22,8 +22,8 @@ from node.attempt import Attempt, AttemptState
 from node.probes import Kind
 from node.shim import tree
 from node.shim.order import Action
-from tests.node.attempts import deaf
-from tests.waiting import until
+from proof.escapes.attempts import deaf
+from proof.harness.waiting import until
 
 S = 1_000_000
 T0 = 1_800_000_000 * S

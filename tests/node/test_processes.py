@@ -19,10 +19,10 @@ from cluster.store import Create, Store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
 from node.agent.daemon import SHUTDOWN_S
+from proof.escapes.attempts import kill_shim_of
+from proof.harness.halting import halt
+from proof.harness.waiting import HANG_S, until
 from tests.cluster.store.conftest import database_opened
-from tests.halting import halt
-from tests.node.attempts import kill_shim_of
-from tests.waiting import HANG_S, until
 from volcano_ui import env, supervisor
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ import pytest
 from kube.kinds.core import Pod
 from node.agent.engines import Engine
 from node.agent.images import AUTHS, Images, ImageWaits
-from tests.waiting import until
+from proof.harness.waiting import until
 
 ENGINE = """#!/bin/sh
 case "$1 $2" in

@@ -16,7 +16,7 @@ from node.shim import init, launch, linux, root, users, wall
 from node.shim.launch import Streams
 from node.shim.order import Bind, Order
 from node.shim.processes import Processes
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 TOUCHED = ("part", "inner", "leaf")  # what of a volume is looked up while the root is built
 EVERY_STEP = "ESCAPES" in os.environ  # else each seventh
@@ -206,7 +206,7 @@ class TestNames:
 
 
 def mounts():
-    """Return what is mounted, but for what engines of other tests mount and unmount meanwhile (tests/node/engine.py)."""
+    """Return what is mounted, but for what engines of other tests mount and unmount meanwhile (proof/harness/engine.py)."""
     told = linux.content("/proc/self/mountinfo").splitlines()
     return [line for line in told if b"/volcano-engine-" not in line]
 

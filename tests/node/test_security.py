@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from tests.node.breakouts import KERNEL_DECIDES
-from tests.node.security_table import ENGINES, IMAGES, USERS, documented, measured, measured_of_images
+from proof.escapes.breakouts import KERNEL_DECIDES
+from proof.escapes.security_table import ENGINES, IMAGES, USERS, documented, measured, measured_of_images
 
 # Root tries as everybody.
 HERE = [name for name in (*USERS, *ENGINES) if os.geteuid() == 0 or "ordinary user" in name]

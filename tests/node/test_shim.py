@@ -15,8 +15,8 @@ import pytest
 from node.agent import reach, spawn
 from node.shim import absent, control_socket, linux, tree
 from node.shim.order import Bind
-from tests.node.attempts import layers
-from tests.waiting import until
+from proof.escapes.attempts import layers
+from proof.harness.waiting import until
 
 
 @pytest.fixture(params=["no wall", "every layer", "a user namespace"])

@@ -9,8 +9,8 @@ import pytest
 from node.agent.shims import Shims
 from node.paths import Layout
 from node.shim.order import Order
-from tests.node.attempts import PATH
-from tests.waiting import until
+from proof.escapes.attempts import PATH
+from proof.harness.waiting import until
 
 UID, NAME = "uid", "main"
 

@@ -17,7 +17,7 @@ from kube.resources import CONFIGMAPS, JOBS, LEASES, NODES, PODS
 from node.simulator import stages
 from node.simulator.simulated_pod import Simulated
 from node.simulator.simulator import Simulator
-from tests import waiting
+from proof.harness import waiting
 from tests.cluster.store.forgetting import ASLEEP, forget
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -17,9 +17,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from proof.systems.harness import PROJECT, System
+from proof.systems.work import Person, job, shell
 from tests.system.conftest import _database, watcher
-from tests.system.harness import PROJECT, System
-from tests.system.work import Person, job, shell
 from volcano_ui import assets
 
 __all__ = ["_database", "watcher"]

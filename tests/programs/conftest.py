@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from proof.systems.harness import PROJECT, System
 from tests.system.conftest import _database, person, watcher
-from tests.system.harness import PROJECT, System
 
 __all__ = ["_database", "person", "watcher"]
 INSTALLED = PROJECT / ".cache" / "programs"

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.conf import settings
 
-from tests.waiting import until
+from proof.harness.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
 GUIDE = settings.BASE_DIR / "docs" / "how-to" / "job-plugins.md"

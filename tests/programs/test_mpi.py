@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from tests.system.work import job, shell
+from proof.systems.work import job, shell
 
 pytestmark = [pytest.mark.system, pytest.mark.needs("mpirun", "sshd")]
 PORT = 2222  # the machine's own sshd may have the usual one

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kube.resources import SECRETS
-from tests.system.work import job, shell
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.work import job, shell
 
 pytestmark = [pytest.mark.system, pytest.mark.needs("ssh-keygen")]
 

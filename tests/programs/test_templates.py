@@ -7,8 +7,8 @@ import pytest
 from jobs.editor import yaml_write
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
+from proof.harness.waiting import until
 from tests.programs.test_guide import ENDED, LONG_S, logs
-from tests.waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(400)]
 

@@ -12,9 +12,9 @@ from cluster.store import Create, Delete, Group, Patch, Update, store
 from kube.intake_times import SHUT_SINCE
 from kube.meta import now_text, timestamp
 from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
+from proof.modes.mode import Runner, others
 from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
-from tests.modes.mode import Runner, others
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -16,8 +16,8 @@ from kube.errors import Forbidden
 from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, POD_GROUPS, PODS, RESOURCE_QUOTAS
 from node import usage
 from node.paths import Layout
+from proof.modes.mode import Runner, others
 from scheduler.consumer import SchedulerConsumer
-from tests.modes.mode import Runner, others
 
 from .world import configuration, group, made, node, pod, queue
 

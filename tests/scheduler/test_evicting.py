@@ -10,8 +10,8 @@ from jobs.controller.job_controller import JobConsumer
 from jobs.rules import admission
 from kube.evictions import FIRST_EVICTED
 from kube.resources import DISRUPTION_BUDGETS, EVENTS, JOBS, NAMESPACES, POD_GROUPS, PODS
+from proof.modes.mode import Runner
 from scheduler.consumer import SchedulerConsumer
-from tests.modes.mode import Runner
 
 from .test_consumer import Hasty
 from .world import configuration, node, priority_class, queue

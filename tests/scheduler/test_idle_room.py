@@ -13,6 +13,9 @@ from cluster.store import Change
 from kube.meta import timestamp
 from kube.resources import POD_GROUPS, PODS
 from kube.usage import VOLCANO_ALONE
+from proof.invariants import amounts, idle
+from proof.invariants.invariant import Broken
+from proof.invariants.picture import Picture
 from scheduler.cycle import cycle, idle_room
 from scheduler.cycle.cycle import _Cycle
 from scheduler.cycle.reservations import Reservations
@@ -23,9 +26,6 @@ from scheduler.engine.place import Placer
 from scheduler.idle import judge
 from scheduler.idle.reader import KINDS, WAITING, Reader
 from scheduler.snapshot.snapshot import Snapshot
-from tests.invariants import amounts, idle
-from tests.invariants.invariant import Broken
-from tests.invariants.picture import Picture
 
 from .world import World, group, keeping, node, pod, priority_class, queue
 

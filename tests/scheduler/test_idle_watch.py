@@ -13,11 +13,11 @@ from cluster.runtime.idle_room import EVERY_MS
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
+from proof.harness.clocks import ManualClock, using
 from scheduler import metrics
 from scheduler.consumer import SchedulerConsumer
 from scheduler.engine.place import Placer
 from scheduler.idle_watch import STUCK_MS, IdleWatch
-from tests.clocks import ManualClock, using
 
 from .world import configuration, group, node, pod, queue
 

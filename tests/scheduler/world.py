@@ -7,10 +7,10 @@ from typing import Any
 
 from cluster.store import Delete, strategy
 from kube import resources, usage
+from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
-from tests.scheduler.change import Change
 
 START = 1_767_225_600_000  # 2026-01-01T00:00:00Z, when most objects are made: nobody has waited long
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kube.resources import PODS
-from tests.simulation import command, story
-from tests.simulation.lies import LIES
-from tests.simulation.request import create, delete
-from tests.simulation.transcript import SAID
+from proof.simulation import command, story
+from proof.simulation.lies import LIES
+from proof.simulation.request import create, delete
+from proof.simulation.transcript import SAID
 
 S = 1_000_000
 SIMULATED = {"ui.volcano.sh/simulated": "true"}

@@ -14,10 +14,10 @@ from cluster.store import Create, Delete, Patch, store
 from kube.errors import AlreadyExists, NotFound
 from kube.resources import CONFIGMAPS, LEASES, PODS
 from node.attempt import parse_us
-from tests import clocks
+from proof.harness import clocks
+from proof.harness.clocks import ManualClock
+from proof.simulation.machine import Deaf, Processes, SimulatedAgent
 from tests.campaign import scaled
-from tests.clocks import ManualClock
-from tests.simulation.machine import Deaf, Processes, SimulatedAgent
 
 BEGIN_US = 1_800_000_000 * 1_000_000
 ENDED = ("Succeeded", "Failed")

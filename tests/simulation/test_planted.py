@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation import command, stories, story
-from tests.simulation.planted import PLANTS
+from proof.simulation import command, stories, story
+from proof.simulation.planted import PLANTS
 
 
 @pytest.mark.parametrize("name", stories.names())

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from tests.simulation.broker import Broker
-from tests.simulation.machine import Processes
-from tests.simulation.processes import NodeAgent
-from tests.simulation.virtual import VirtualClock
+from proof.simulation.broker import Broker
+from proof.simulation.machine import Processes
+from proof.simulation.processes import NodeAgent
+from proof.simulation.virtual import VirtualClock
 
 
 @pytest.fixture

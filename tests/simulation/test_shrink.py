@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.simulation import shrink, story
+from proof.simulation import shrink, story
 
 NOISE = [story.Run("beat"), story.Pass(1000), story.Kill("fleet"), story.Rest(5)]
 ASK = story.Run("jobs", between=(story.Kill("agent"), story.Start("beat")), dies="writes", at=2)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.simulation import command, stories, story
+from proof.simulation import command, stories, story
 
 S = 1_000_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cluster import clock
-from tests import clocks
-from tests.simulation.faults import Killed
-from tests.simulation.strands import Line, Strand
-from tests.simulation.virtual import VirtualClock
+from proof.harness import clocks
+from proof.simulation.faults import Killed
+from proof.simulation.strands import Line, Strand
+from proof.simulation.virtual import VirtualClock
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation import transcript, troubles
-from tests.simulation.story import Trouble
-from tests.simulation.troubles import Troubles
+from proof.simulation import transcript, troubles
+from proof.simulation.story import Trouble
+from proof.simulation.troubles import Troubles
 
 
 @pytest.fixture

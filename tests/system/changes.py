@@ -6,7 +6,7 @@ import json
 from typing import NamedTuple
 
 from kube.resources import CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, JOBS, NAMESPACES, QUEUES
-from tests.system.work import job, shell
+from proof.systems.work import job, shell
 
 LASTING = ("long", "paused", "to-restart", "to-suspend", "to-complete", "to-terminate", "to-delete")  # jobs
 

@@ -5,10 +5,10 @@ import signal
 import pytest
 
 from kube.resources import JOBS, PODS
-from tests.system.harness import System
+from proof.harness.waiting import until
+from proof.systems.harness import System
+from proof.systems.work import Person, Watcher
 from tests.system.pair import installed
-from tests.system.work import Person, Watcher
-from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)

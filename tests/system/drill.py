@@ -16,8 +16,8 @@ import yaml
 
 from jobs.rules.remedies import REASONS
 from kube.scheduler_configuration import KEY, NAME, NAMESPACE
-from tests.system.work import job, task
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
+from proof.systems.work import job, task
 
 CORE, BATCH = "/api/v1", "/apis/batch.volcano.sh/v1alpha1"
 SCHEDULING, TOPOLOGY = "/apis/scheduling.volcano.sh/v1beta1", "/apis/topology.volcano.sh/v1alpha1"

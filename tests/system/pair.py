@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.system.harness import running
-from tests.system.work import Person, Watcher
+from proof.systems.harness import running
+from proof.systems.work import Person, Watcher
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def installed(mode, folder, nodes=0):
             yield system
 
 
-BARE = {"DJANGO_SETTINGS_MODULE": "tests.system.bare"}  # of a cluster without Volcano's controllers
+BARE = {"DJANGO_SETTINGS_MODULE": "proof.systems.bare"}  # of a cluster without Volcano's controllers
 
 
 def in_place(kubeconfig):

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from kube.resources import NODES
-from tests.node import engine
-from tests.system import seed
-from tests.system.harness import running
-from tests.system.work import Person, Watcher
-from tests.waiting import until
+from proof.harness import engine
+from proof.harness.waiting import until
+from proof.systems import seed
+from proof.systems.harness import running
+from proof.systems.work import Person, Watcher
 
 pytestmark = pytest.mark.system
 IMAGES = ("ps-img", "worker-img", "driver-img", "executor-img", "mpi-image")

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from kube.resources import QUEUES
-from tests.system.work import Person, held, job, problems, shell, task
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.work import Person, held, job, problems, shell, task
 
 pytestmark = [pytest.mark.system, pytest.mark.both_modes]
 

@@ -16,10 +16,10 @@ import pytest
 
 from cluster.remote import outbox
 from kube.resources import JOBS
-from tests import invariants
+from proof import invariants
+from proof.harness.waiting import HANG_S, until
+from proof.systems.work import FINISHED, Person, Watcher, job, shell, task
 from tests.system.pair import installed
-from tests.system.work import FINISHED, Person, Watcher, job, shell, task
-from tests.waiting import HANG_S, until
 
 COUNTS = {"embedded": 200, "in-place": 80}  # jobs; elsewhere each takes a dozen requests
 KILLS = 72

@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 
-from tests.system.work import job, problems, shell
+from proof.systems.work import job, problems, shell
 
 pytestmark = pytest.mark.system
 

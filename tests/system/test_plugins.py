@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kube.resources import CONFIGMAPS, NETWORK_POLICIES, SECRETS, SERVICES
-from tests.system.work import held, job, shell, task
-from tests.waiting import until
+from proof.harness.waiting import until
+from proof.systems.work import held, job, shell, task
 
 pytestmark = [pytest.mark.system, pytest.mark.both_modes]
 

@@ -13,11 +13,11 @@ import pytest
 
 from cluster.remote.kinds import KINDS
 from kube.resources import COMMANDS, JOBS, PODS, QUEUES
-from tests.proxy import CuttingProxy
-from tests.system.harness import PROJECT, System, running
+from proof.harness.proxy import CuttingProxy
+from proof.harness.waiting import until
+from proof.systems.harness import PROJECT, System, running
+from proof.systems.work import COMPLETED, Person, Watcher, held, job, problems, shell
 from tests.system.pair import here, kubeconfig, person, there
-from tests.system.work import COMPLETED, Person, Watcher, held, job, problems, shell
-from tests.waiting import until
 
 __all__ = ["here", "kubeconfig", "person", "there"]  # fixtures
 pytestmark = [pytest.mark.system, pytest.mark.clusters]

@@ -21,9 +21,9 @@ import yaml
 
 from jobs.editor import job_text
 from kube.resources import EVENTS
-from tests.system import seed
-from tests.system.harness import PROJECT
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
+from proof.systems import seed
+from proof.systems.harness import PROJECT
 
 pytestmark = [pytest.mark.system, pytest.mark.both_modes]
 ENDLESS = ["sh", "-c", "exec sleep 3600"]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from tests.ports import free_port
-from tests.waiting import HANG_S, until
+from proof.harness.ports import free_port
+from proof.harness.waiting import HANG_S, until
 from volcano_ui import supervisor
 
 

@@ -6,7 +6,7 @@ import ssl
 import pytest
 
 from cluster.access import certificates
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 from volcano_ui.apiserver import keep_certificate
 
 

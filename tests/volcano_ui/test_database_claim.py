@@ -14,10 +14,10 @@ from django.db import connection
 from cluster.models import ProgramsLease
 from node.paths import Layout
 from node.shim import linux
-from tests import services
+from proof.harness import services
+from proof.harness.waiting import HANG_S, until
 from tests.cluster.api.test_rivals import default_database, execute, settings_of
 from tests.volcano_ui.system import System
-from tests.waiting import HANG_S, until
 from volcano_ui import database_claim, env
 from volcano_ui.database_claim import Claim, Place, Taken
 

@@ -10,7 +10,7 @@ import sys
 import redis
 from django.conf import settings
 
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
 
 
 def test_beat_ends_as_it_is_and_leaves_nothing_behind(redis_url, tmp_path):

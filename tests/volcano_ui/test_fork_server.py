@@ -12,8 +12,8 @@ import textwrap
 import pytest
 from django.conf import settings
 
+from proof.harness.waiting import HANG_S, until
 from tests.volcano_ui.test_supervisor import alive
-from tests.waiting import HANG_S, until
 
 # What a program has, told by itself.
 TELL = """

@@ -7,8 +7,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.serving import in_loop
-from tests.waiting import HANG_S
+from proof.harness.serving import in_loop
+from proof.harness.waiting import HANG_S
 from volcano_ui import sockets, web
 from volcano_ui.front import Front, close_code
 

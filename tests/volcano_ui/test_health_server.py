@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from cluster.version import VERSION
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 from volcano_ui import web
 from volcano_ui.health_server import HealthServer
 

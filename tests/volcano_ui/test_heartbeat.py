@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
+from proof.harness.waiting import HANG_S
 from tests.volcano_ui.test_supervisor import run  # noqa: F401  a fixture
-from tests.waiting import HANG_S
 from volcano_ui.heartbeat import Pulse
 
 LOOK_S, SILENT_S = 1.0, 20.0

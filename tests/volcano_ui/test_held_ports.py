@@ -17,8 +17,8 @@ import pytest
 
 from node import port_holder
 from node.shim import control_socket, linux
-from tests.ports import free_port
-from tests.waiting import HANG_S, until
+from proof.harness.ports import free_port
+from proof.harness.waiting import HANG_S, until
 from volcano_ui import held_ports, up
 from volcano_ui.held_ports import HeldPorts
 

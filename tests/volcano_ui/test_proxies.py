@@ -20,8 +20,8 @@ from cluster.access import logins
 from cluster.models import AuditEntry
 from cluster.runtime import nudge
 from dashboard import cluster_usage
-from tests.serving import in_thread
-from tests.waiting import HANG_S
+from proof.harness.serving import in_thread
+from proof.harness.waiting import HANG_S
 from volcano_ui import web
 
 GUESSES = logins.MOST_FOR_NAME + 3

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 from django.conf import settings
 
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
 
 HARNESS = """
 import asyncio, os, sys

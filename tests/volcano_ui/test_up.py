@@ -17,10 +17,10 @@ from cluster.rules import node_engines, node_walls
 from cluster.store import Create, Patch, store
 from kube.resources import NODES
 from node.agent import machine
-from tests import services
+from proof.harness import services
+from proof.harness.waiting import until
 from tests.cluster.store.forgetting import forget
 from tests.volcano_ui.system import System
-from tests.waiting import until
 from volcano_ui import probes, up
 
 # What a program's command line contains, and what `up` calls it.

@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 
 from cluster.version import VERSION
-from tests import services
+from proof.harness import services
 from tests.volcano_ui.system import System
 
 PAGE = (settings.BASE_DIR / "docs" / "how-to" / "upgrade.md").read_text()

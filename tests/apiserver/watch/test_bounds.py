@@ -19,10 +19,10 @@ from cluster.models import RoleBinding, Token
 from cluster.store import Create, store
 from kube.errors import Expired
 from kube.resources import PODS
+from proof.harness.waiting import HANG_S
 from tests.apiserver.watch import world
 from tests.apiserver.watch.test_watch import DEFAULT, told
 from tests.apiserver.watch.world import Client, in_db, make, until
-from tests.waiting import HANG_S
 
 ANYWHERE = "/api/v1/pods"
 

@@ -13,8 +13,8 @@ from apiserver.watch.log_follower import WatchFollower
 from apiserver.watch.selection import WatchedChange
 from cluster.store import Change, sql, store
 from kube.resources import NODES, PODS
+from proof.harness.waiting import HANG_S
 from tests.apiserver.watch.world import in_db, make, phase, remove, until
-from tests.waiting import HANG_S
 
 
 def entry(revision, resource="pods", size=10):

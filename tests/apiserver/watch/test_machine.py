@@ -27,8 +27,8 @@ from apiserver.watch.log_follower import WatchFollower, follower
 from cluster import access, clock, models
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import PODS
+from proof.harness.waiting import HANG_S
 from tests.campaign import scaled
-from tests.waiting import HANG_S
 
 NAMES = st.sampled_from(["a", "b", "c"])
 NAMESPACES = st.sampled_from(["red", "blue"])

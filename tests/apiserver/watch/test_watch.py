@@ -9,9 +9,9 @@ import websockets
 
 from cluster.store import Create, store
 from kube.resources import EVENTS
+from proof.harness.waiting import HANG_S
 from tests.apiserver.watch import world
 from tests.apiserver.watch.world import Client, in_db, label, make, phase, remove, until
-from tests.waiting import HANG_S
 
 PODS = "/api/v1/pods"
 DEFAULT = "/api/v1/namespaces/default/pods"

@@ -15,8 +15,8 @@ from apiserver.http.app import App
 from cluster import access, clock
 from cluster.store import Create, Delete, Patch, retention, store
 from kube.resources import PODS
-from tests.serving import in_loop
-from tests.waiting import HANG_S
+from proof.harness.serving import in_loop
+from proof.harness.waiting import HANG_S
 from volcano_ui import apiserver
 from volcano_ui.web import listen
 

@@ -18,7 +18,7 @@ from cluster.models import AuditEntry, Identity
 from cluster.store import Create, store
 from kube import resources
 from kube.errors import ApiError, NotFound
-from tests.settings import DATA
+from proof.settings import DATA
 from volcano_ui import env
 
 from .conftest import config_map, make_user, namespace

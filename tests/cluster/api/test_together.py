@@ -21,8 +21,8 @@ from cluster.models import AuditEntry
 from cluster.store import Stored, store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
 from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, PODS, QUEUES, RESOURCE_QUOTAS
+from proof.systems.harness import PROJECT
 from tests.cluster.rules.known import pod_spec
-from tests.system.harness import PROJECT
 
 from .conftest import config_map, job, queue
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from cluster import access
+from proof.harness.kubectl import WAIT
+from proof.harness.waiting import HANG_S
 from tests.apiserver import client
 from tests.kube.custom import samples
-from tests.kubectl import WAIT
-from tests.waiting import HANG_S
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from cluster.runtime.consumer import Runner
 from cluster.runtime.division import LEASE_MS
 from cluster.runtime.retries import TOLD_AFTER
 from kube.errors import Forbidden
+from proof.harness import clocks
+from proof.harness.clocks import ManualClock
+from proof.modes.answers import Answer, Killed
+from proof.modes.inline import Inline
 from scheduler.consumer import SchedulerConsumer
-from tests import clocks
-from tests.clocks import ManualClock
 from tests.cluster.remote.write_server import WriteServer
-from tests.modes.answers import Answer, Killed
-from tests.modes.inline import Inline
 from tests.scheduler import world as objects
 
 pytestmark = pytest.mark.django_db(transaction=True)

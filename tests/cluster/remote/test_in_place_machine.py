@@ -30,11 +30,11 @@ from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, Update, store
 from cluster.writes import Minimum
 from kube.resources import COMMANDS, PODS, QUEUES
+from proof.harness.clocks import ManualClock
+from proof.modes.answers import REFUSALS, Answer, Killed
+from proof.modes.inline import Inline
 from tests.campaign import scaled
-from tests.clocks import ManualClock
 from tests.cluster.remote.write_server import WriteServer
-from tests.modes.answers import REFUSALS, Answer, Killed
-from tests.modes.inline import Inline
 
 KINDS = (COMMANDS, QUEUES, PODS)
 REGISTRATION = Registration("counter", "tests.cluster.remote.test_in_place_machine.Counter", KINDS)

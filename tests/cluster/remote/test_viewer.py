@@ -14,8 +14,8 @@ from cluster.remote.reviews import Unanswered
 from cluster.remote.viewer import Asking, Viewer
 from kube.errors import Forbidden
 from kube.resources import JOBS, NAMESPACES, PODS
+from proof.harness.clocks import ManualClock
 from tests.campaign import scaled
-from tests.clocks import ManualClock
 from tests.cluster.remote import review_server
 from tests.cluster.remote.review_server import Grants
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from kube import patch, resources
 from kube.errors import AlreadyExists, Conflict, NotFound
 from kube.resources import PODS
-from tests.modes.answers import REFUSALS, Answer, met
+from proof.modes.answers import REFUSALS, Answer, met
 
 
 class WriteServer:

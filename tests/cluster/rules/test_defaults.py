@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from proof.systems.harness import PROJECT
 from tests.cluster.rules.defaulted import CASES, seen
 from tests.cluster.rules.known import admitted
-from tests.system.harness import PROJECT
 
 GOLDEN = json.loads((PROJECT / "tests/golden/kubernetes/defaults.json").read_text())
 

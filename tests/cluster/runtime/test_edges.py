@@ -16,7 +16,7 @@ from cluster.runtime.consumer import Consumer, Plan, Runner
 from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import PODS
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 LEAST_KILLS = 20
 

@@ -4,7 +4,7 @@ import redis
 
 from cluster.runtime import nudge, registry
 from cluster.runtime.nudge import Announcer
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 
 def test_a_nudge_from_a_thread_is_of_the_newest_revision(settings, redis_url):

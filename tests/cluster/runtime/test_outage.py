@@ -13,7 +13,7 @@ from cluster import tasks
 from cluster.runtime import nudge
 from cluster.runtime.outage import Outage
 from cluster.store import store
-from tests.services import redis_server
+from proof.harness.services import redis_server
 from volcano_ui import celery_app
 from volcano_ui.beat import Clock
 

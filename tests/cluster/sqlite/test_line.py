@@ -12,8 +12,8 @@ import pytest
 from django.db import OperationalError, connections, transaction
 
 from cluster.sqlite.line import Line
+from proof.harness.waiting import HANG_S
 from tests.cluster.store.conftest import database_opened
-from tests.waiting import HANG_S
 from volcano_ui import env
 
 HOLDER = """

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cluster.store.connections import LONG_LOG
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 ASKED = """
 import asyncio, runpy, socket, sys, threading

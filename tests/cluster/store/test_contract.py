@@ -13,7 +13,7 @@ from django.db import IntegrityError, connections, transaction
 from cluster.store import Create, Delete, Group, Mirror, Patch, Store, Update, sql
 from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Forbidden, Invalid, NotFound
 from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, EVENTS, JOBS, NODES, POD_GROUPS, PODS, SERVICES
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 NOW = 1_800_000_000_000
 

@@ -26,9 +26,9 @@ from cluster.store import Create, Delete, Group, Patch, Store, log, pages, reten
 from kube import selector
 from kube.errors import AlreadyExists, ApiError, Expired, NotFound, Timeout
 from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
+from proof.harness.waiting import HANG_S
 from tests.campaign import scaled
 from tests.cluster.store.conftest import database_opened, empty
-from tests.waiting import HANG_S
 from volcano_ui import env
 
 HOURS_MS = 24 * 3_600_000

@@ -10,7 +10,7 @@ from cluster import clock, tasks
 from cluster.api import backend
 from cluster.store import Create, retention, store
 from kube.resources import CONFIGMAPS, EVENTS
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR_MS = 3_600_000

@@ -7,10 +7,10 @@ from django.conf import settings as django_settings
 
 from cluster.runtime import nudge
 from dashboard import cluster_usage
-from tests.chromium import launched
-from tests.ports import free_port
-from tests.serving import in_thread
-from tests.waiting import HANG_S
+from proof.harness.chromium import launched
+from proof.harness.ports import free_port
+from proof.harness.serving import in_thread
+from proof.harness.waiting import HANG_S
 from volcano_ui import assets, web
 
 

@@ -8,8 +8,8 @@ import socket
 import pytest
 from playwright.sync_api import expect
 
+from proof.harness.proxy import CuttingProxy
 from tests.dashboard.pages.conftest import put, queue, reader
-from tests.proxy import CuttingProxy
 
 
 class Proxy(CuttingProxy):

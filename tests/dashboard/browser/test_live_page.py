@@ -11,9 +11,9 @@ from playwright.sync_api import expect
 from cluster.store import Create, Delete, Patch, store
 from dashboard.live import hub
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES
+from proof.harness.waiting import HANG_S
 from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
 from tests.dashboard.pages.test_kept_room import keep
-from tests.waiting import HANG_S
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from dashboard.live import consumer, hub, rendering, rights_keeper, sessions
 from dashboard.routing import websocket_urlpatterns
 from kube.errors import Forbidden
 from kube.resources import PODS
+from proof.harness.waiting import HANG_S
 from tests.dashboard.live import world
 from tests.dashboard.live.world import Tab, in_db
-from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 TOPIC = "test:pods?namespace=team-a"

@@ -6,7 +6,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 
 from dashboard.live.origins import OwnOrigin, is_own
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 HOST = "127.0.0.1:8000"
 

@@ -19,7 +19,7 @@ from cluster.store import Change, Create, Delete, Patch, store
 from dashboard import live
 from dashboard.live.consumer import LiveConsumer
 from kube.resources import PODS
-from tests.waiting import HANG_S
+from proof.harness.waiting import HANG_S
 
 
 def change_of(resource, namespace, name, obj):

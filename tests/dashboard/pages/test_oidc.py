@@ -12,8 +12,8 @@ from cluster.models import AuditEntry, Identity, RoleBinding
 from cluster.several.entries import Entry
 from dashboard.accounts import provider as ours
 from dashboard.accounts.views import known_address
+from proof.harness.provider import CLIENT, SECRET, running
 from tests.dashboard.pages.conftest import Page, page, reader
-from tests.provider import CLIENT, SECRET, running
 
 pytestmark = pytest.mark.django_db
 

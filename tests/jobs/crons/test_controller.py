@@ -8,8 +8,8 @@ from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
 from kube import meta
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, EVENTS, JOBS, QUEUES
-from tests import clocks
-from tests.clocks import ManualClock
+from proof.harness import clocks
+from proof.harness.clocks import ManualClock
 from tests.jobs.crons.control import NIGHT, cron, name_at, status, submit
 from tests.jobs.made import PLACE, end, job_names, runner, settle, spec, told
 

@@ -17,9 +17,9 @@ from kube.errors import Forbidden, NotFound
 from kube.meta import now_text
 from kube.resources import PODS
 from node.shim.crilog import CriLog
+from proof.harness.waiting import HANG_S
 from tests.jobs.logs.written import body, log_of, texts
 from tests.jobs.pages import world
-from tests.waiting import HANG_S
 
 T = world.START
 

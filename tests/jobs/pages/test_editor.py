@@ -11,9 +11,9 @@ from cluster.store import Create, store
 from jobs.editor import editor, job_text, yaml_write
 from jobs.editor.samples import SAMPLES
 from kube.resources import JOBS, LEASES, NAMESPACES, NODES
+from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.campaign import examples
 from tests.jobs.pages import world
-from tests.system.seed import SPARK_JOB, TF_JOB
 
 TOKEN = "0123456789abcdef"
 GOOD = SAMPLES["primes"].yaml

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from jobs.editor import job_text
 from jobs.editor.job_text import YamlError
 from kube.yaml import scalar
+from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.campaign import examples
-from tests.system.seed import SPARK_JOB, TF_JOB
 
 HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
 

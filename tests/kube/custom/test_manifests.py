@@ -12,8 +12,8 @@ from kube import definitions
 from kube.custom import definition, manifests, structural
 from kube.custom.structural import Structural
 from kube.resources import JOBS
+from proof.systems.harness import PROJECT
 from tests.kubernetes.manifests import jobs
-from tests.system.harness import PROJECT
 from volcano_ui.management.commands.crds import KINDS
 
 FOLDER = PROJECT / "deploy" / "kubernetes" / "crds"

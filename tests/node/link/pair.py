@@ -13,7 +13,7 @@ from node.link.dialer import Dialer
 from node.link.frames import LINE, Frame, Kind
 from node.link.holder import Holder
 from node.paths import Layout
-from tests.waiting import HANG_S, until
+from proof.harness.waiting import HANG_S, until
 
 
 class Line:

@@ -30,8 +30,8 @@ from node.local_nodes import LocalNodes
 from node.paths import Layout
 from node.shim import control_socket
 from node.shim.crilog import CriLog
+from proof.harness.waiting import HANG_S, until
 from tests.node.link.pair import linked, says
-from tests.waiting import HANG_S, until
 
 UID = "0d1f7a2c-0000-0000-0000-000000000001"
 OTHER = "0d1f7a2c-0000-0000-0000-000000000002"

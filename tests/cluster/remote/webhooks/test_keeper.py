@@ -18,9 +18,9 @@ from cluster.remote.webhooks.keeper import SECRET, Keeper
 from cluster.remote.webhooks.rotation import Lives
 from cluster.remote.webhooks.served import Served
 from kube.errors import Forbidden
+from proof.harness.waiting import HANG_S
 from tests.cluster.remote.log_server import connected
 from tests.cluster.remote.webhooks.object_server import ObjectServer
-from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

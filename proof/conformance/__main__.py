@@ -1,0 +1,39 @@
+"""`python -m proof.conformance`: write docs/conformance-*.md from the items and the tests that show them.
+
+With --check nothing is written, and a page that is stale is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from proof.conformance import collecting, document
+from proof.conformance.reference import PAGES
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only fail when a page is out of date")
+    is_check = parser.parse_args().check
+    topics = document.topics((DOCS / "differences.md").read_text(encoding="utf-8"))
+    marks = collecting.marks()
+    if problems := document.problems(PAGES, marks, topics):
+        sys.exit("\n".join(problems))
+    for page in PAGES:
+        keep(DOCS / page.file, document.text(page, marks, topics), is_check=is_check)
+
+
+def keep(page, wanted, *, is_check):
+    """Write the page, or only say that it is not as it should be."""
+    if not is_check:
+        page.write_text(wanted, encoding="utf-8")
+    elif not page.exists() or page.read_text(encoding="utf-8") != wanted:
+        sys.exit(f"{page.parent.name}/{page.name} is out of date; run make conformance.")
+
+
+if __name__ == "__main__":
+    main()

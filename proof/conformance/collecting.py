@@ -1,0 +1,63 @@
+"""Which tests are marked as showing an item of the reference; they are collected and not run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import pytest
+
+from proof.conformance.document import Mark
+
+MARKER = "shows"
+ROOT = Path(__file__).parents[2]
+
+
+def marks():
+    """Return the marks of all tests, in the order of the tests."""
+    files = [
+        str(file) for file in sorted(ROOT.glob("tests/**/test_*.py")) if f"{MARKER}(" in file.read_text()
+    ]
+    plugin = _Collected()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        # A file with programs that this machine lacks is skipped by its marks, and collected all the same.
+        code = pytest.main(
+            [
+                "--collect-only",
+                "-qq",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:randomly",
+                "--rootdir",
+                str(ROOT),
+                *files,
+            ],
+            plugins=[plugin],
+        )
+    if code:
+        raise SystemExit(f"The tests cannot be collected:\n{said.getvalue()}")
+    return list(dict.fromkeys(mark for item in plugin.items for mark in of_test(item)))
+
+
+def of_test(item):
+    """Yield the marks of a test; a row of its table is named where the row itself is marked."""
+    path = item.nodeid.partition("::")[0]
+    rows = item.callspec.marks if hasattr(item, "callspec") else ()
+    for mark in item.iter_markers(MARKER):
+        name = item.name if mark in rows else item.originalname
+        yield from (Mark(each, f"{path}::{name}") for each in mark.args)
+
+
+class _Collected:
+    """A plugin of pytest that keeps what was collected."""
+
+    def __init__(self):
+        self.items = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items):
+        # Before others sort them, and leave some out of this run.
+        self.items = list(items)

@@ -1,0 +1,75 @@
+"""The stage of `breaking_out.py` for containers of images, which are ordered as the agent orders them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+
+from kube.kinds.core import Pod
+from node.agent import engines
+from node.agent.image_orders import Contained, order
+from node.agent.images import Local
+from node.agent.lifecycle import Start
+from node.agent.prepare import Means
+from node.agent.user_ranges import UserRanges
+from node.agent.volumes import Prepared
+from node.paths import Layout
+from node.shim.order import Wall
+from node.status import Place
+from proof.escapes import breaking_out
+from proof.escapes.attempts import Attempts
+from proof.harness import engine
+
+
+class Stage(breaking_out.Stage):
+    """The stage of containers that an engine runs."""
+
+    def __init__(self, root, attempts, found):
+        super().__init__(root, attempts)
+        self.layout = Layout(self.state)
+        self.layout.root.mkdir()
+        self.layout.resolver.touch()
+        self.means = Means(
+            self.layout, None, None, (), {}, None, UserRanges(self.layout.root / "users"), found
+        )
+
+    def _start(self, *argv, wall, whose, directory=None, env=None):
+        told = self.order(wall, whose=whose)
+        tools = Prepared(self.tools, read_only=True)
+        volumes = {str(self.tools): tools} | {one.target: Prepared(Path(one.source)) for one in told["binds"]}
+        main = {
+            "name": "main", "image": engine.PYTHON, "command": [engine.INTERPRETER, *argv[1:]],
+            "env": [{"name": name, "value": value} for name, value in (env or {}).items()],
+            "volumeMounts": [{"name": path, "mountPath": path} for path in volumes],
+        }  # fmt: skip
+        names = {"name": whose.name, "namespace": whose.name, "uid": whose.name}
+        pod = msgspec.convert({"metadata": names, "spec": {"containers": [main]}}, Pod)
+        ready = Contained(
+            directory or self._directory(), volumes, (), {}, Local(engine.PYTHON, engine.PYTHON), told["network"]
+        )  # fmt: skip
+        start = Start(pod.spec.containers[0], self.count, 0)
+        return self.attempts.begin(order(pod, start, Place("127.0.0.1", "127.0.0.1", 0), self.means, ready))
+
+
+def table(folder, runs):
+    """Return by attack whether it gets through with an engine, for the user who runs this."""
+    attempts = Attempts(folder)
+    try:
+        wall = attempts.spawner.probe(folder / "probe")
+        wall = wall._replace(networks="closed" if wall.networks else "")
+        runs.make(engine.PYTHON, files=engine.python())
+        with contextlib.closing(Stage(folder, attempts, runs.found(wall))) as stage:
+            return stage.reached(wall, engine.SETUID)
+    finally:
+        attempts.close()
+
+
+def main():
+    """Write what podman lets through for the user who runs this, or why it does not work."""
+    with engine.working("podman") as runs:
+        said = table(Path(sys.argv[1]), runs) if runs else engines.find("podman", Wall()).why
+    json.dump(said, sys.stdout)

@@ -1,0 +1,123 @@
+"""The tables of docs/escapes.md: which attempt gets through which wall. `python -m proof.escapes.security_table` writes them.
+
+As root, because it also tries as a user without rights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import django
+
+from proof.escapes import as_nobody, breaking_out
+from proof.harness import engine
+from proof.harness.waiting import HANG_S
+
+PAGE = as_nobody.PROJECT / "docs" / "escapes.md"
+USERS = ("Started by root", "Started by an ordinary user")
+IMAGES = "Containers of images"
+# Who runs them: the engines that root has, and podman of a user without rights.
+ENGINES = {"podman, by root": "podman", "docker, by root": "docker", "podman, by an ordinary user": ""}
+# Not below /tmp, which containers see as it is.
+FOLDER = "/var/tmp"
+OF_IMAGES = "import django; django.setup(); from proof.escapes import breaking_out_of_images as it; it.main()"
+
+
+@contextlib.contextmanager
+def folder():
+    """Give a folder of a measurement's own, with one for its stage."""
+    made = Path(tempfile.mkdtemp(prefix="volcano-", dir=FOLDER))
+    try:
+        made.chmod(0o755)
+        (made / "stage").mkdir()
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def measured(user):
+    """Return by wall and attack whether it gets through on this machine, for one of the users."""
+    with folder() as own:
+        program = breaking_out.make_setuid(own)
+        if user == USERS[0] or os.geteuid() != 0:
+            return breaking_out.table(own / "stage", program)
+        python = Path(sys._base_executable).resolve()
+        command = [python, "-m", "proof.escapes.breaking_out", own / "stage", program]
+        return _as_nobody(own / "stage", command, as_nobody.code(own / "code"))
+
+
+def measured_of_images(runs=None):
+    """Return by attack whether it gets through with an engine of root's; without one with podman of an ordinary user, or why not."""
+    from proof.escapes import breaking_out_of_images  # which wants Django to be set up
+
+    with folder() as own:
+        if runs:
+            return breaking_out_of_images.table(own / "stage", runs)
+        command = [sys.executable, "-c", OF_IMAGES, own / "stage"]
+        return _as_nobody(own / "stage", command, as_nobody.PROJECT, Path(sys.prefix).resolve())
+
+
+def _as_nobody(home, command, code, *reached):
+    """Return what a command says that is run as a user without rights, in a directory with its code."""
+    nobody = pwd.getpwnam("nobody")
+    become = None
+    if os.geteuid() == 0:
+        shutil.chown(home, nobody.pw_uid, nobody.pw_gid)
+        become = functools.partial(as_nobody.become, nobody, code, *reached)
+    places = dict.fromkeys(("HOME", "XDG_RUNTIME_DIR", "TMPDIR"), str(home))
+    env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "proof.settings", **places}
+    done = subprocess.run(
+        command, preexec_fn=become, capture_output=True, text=True, timeout=4 * HANG_S, cwd=code, env=env,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def written(title, table):
+    """Return a table as the page has it."""
+    walls = list(table)
+    lines = [
+        f"### {title}", "",
+        f"| what a container tries | {' | '.join(walls)} |", f"|---|{'---|' * len(walls)}",
+        *(f"| {words} | {' | '.join('**yes**' if table[wall][words] else 'no' for wall in walls)} |" for words in table[walls[0]]),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def documented(title):
+    """Return what the page says."""
+    text = PAGE.read_text().partition(f"### {title}\n")[2].partition("\n#")[0]
+    head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.strip().splitlines())
+    return {
+        wall: {row[0]: row[place] == "**yes**" for row in rows} for place, wall in enumerate(head) if place
+    }
+
+
+def main():
+    text = PAGE.read_text()
+    found = {user: measured(user) for user in USERS}
+    found[IMAGES] = {}
+    for words, kind in ENGINES.items():
+        with engine.working(kind) if kind else contextlib.nullcontext() as runs:
+            found[IMAGES][words] = measured_of_images(runs)
+    for title, table in found.items():
+        part = re.compile(rf"### {title}\n(?:[^#\n].*\n|\n)*")
+        replacement = written(title, table) + "\n"
+        text = part.sub(lambda _, text=replacement: text, text)
+    PAGE.write_text(text.rstrip("\n") + "\n")
+
+
+if __name__ == "__main__":
+    os.environ["DJANGO_SETTINGS_MODULE"] = "proof.settings"
+    django.setup()
+    main()

@@ -1,0 +1,143 @@
+"""A small OpenID Connect provider: real tokens, real signatures, and the checks that a provider makes."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import secrets
+import time
+from urllib.parse import parse_qsl, urlencode
+
+import uvicorn
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse
+from starlette.routing import Route
+
+from proof.harness.serving import in_thread
+from volcano_ui.web import listen
+
+CLIENT, SECRET = "volcano-ui", "the client's secret"
+ALICE = {"preferred_username": "alice", "groups": ["team-a", "staff"]}
+FORM = """<!doctype html><html lang="en"><title>Provider</title><main><h1>Who are you?</h1><form method="post">
+<label>Name <input name="name"></label><button name="answer" value="yes">Log in</button>
+<button name="answer" value="no">Refuse</button></form></main></html>"""
+
+
+class Provider:
+    """The provider; `people` are claims by name, and what else can be set makes it answer wrongly."""
+
+    def __init__(self, port):
+        self.issuer = f"http://127.0.0.1:{port}"
+        self.people = {"alice": dict(ALICE), "bob": {"preferred_username": "bob"}}
+        self.in_userinfo = ()  # claims that stand in no token
+        self.twist = {}  # claims of the next tokens that are not as they should be
+        self.skew_s = 0  # its clock is ahead
+        self.gives_id_token = True
+        self.broken = {}  # status by path
+        self.described = {}  # what the description says instead
+        self.left = []  # who logged out
+        self._codes, self._access = {}, {}
+        self.rotate()
+
+    def rotate(self, kid=None):
+        """Sign with a new key from now on, the only one that is published."""
+        self.key = RSAKey.generate_key(
+            2048, {"kid": kid or secrets.token_hex(4), "use": "sig", "alg": "RS256"}
+        )
+        self.signs_with = self.key
+
+    def application(self):
+        return Starlette(
+            routes=[
+                Route("/.well-known/openid-configuration", self._description),
+                Route("/authorize", self._authorize, methods=["GET", "POST"]),
+                Route("/token", self._token, methods=["POST"]),
+                Route("/keys", self._keys),
+                Route("/userinfo", self._userinfo),
+                Route("/logout", self._logout),
+            ]
+        )
+
+    async def _description(self, request):
+        if status := self.broken.get("description"):
+            return JSONResponse({}, status)
+        names = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
+        names |= {"userinfo_endpoint": "userinfo", "end_session_endpoint": "logout"}
+        found = {name: f"{self.issuer}/{path}" for name, path in names.items()}
+        found["id_token_signing_alg_values_supported"] = ["none", "HS256", "RS256"]
+        found |= {"issuer": self.issuer, **self.described}
+        return JSONResponse({name: value for name, value in found.items() if value is not None})
+
+    async def _authorize(self, request):
+        asked = request.query_params
+        assert asked["client_id"] == CLIENT
+        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        if request.method == "GET":
+            return HTMLResponse(FORM)
+        form = await _form(request)
+        if form["answer"] == "no":
+            answer = {"error": "access_denied", "error_description": "not in the group lab"}
+        else:
+            answer = {"code": secrets.token_urlsafe()}
+            self._codes[answer["code"]] = (form["name"], dict(asked))
+        return RedirectResponse(
+            f"{asked['redirect_uri']}?{urlencode({**answer, 'state': asked['state']})}", 303
+        )
+
+    async def _token(self, request):
+        if status := self.broken.get("token"):
+            return JSONResponse({}, status)
+        form = await _form(request)
+        expected = base64.b64encode(f"{CLIENT}:{SECRET}".encode()).decode()
+        if request.headers.get("authorization") != f"Basic {expected}":
+            return JSONResponse({"error": "invalid_client"}, 401)
+        name, asked = self._codes.pop(form["code"], (None, {}))
+        digest = hashlib.sha256(form["code_verifier"].encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+        if challenge != asked.get("code_challenge") or form["redirect_uri"] != asked["redirect_uri"]:
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        access = secrets.token_urlsafe()
+        self._access[access] = name
+        answer = {"access_token": access, "token_type": "Bearer", "expires_in": 300}
+        if self.gives_id_token:
+            answer["id_token"] = self._id_token(name, asked["nonce"])
+        return JSONResponse(answer)
+
+    def _id_token(self, name, nonce):
+        now = int(time.time()) + self.skew_s
+        held = {key: value for key, value in self.people[name].items() if key not in self.in_userinfo}
+        claims = {"iss": self.issuer, "sub": f"id-of-{name}", "aud": CLIENT, "nonce": nonce}
+        claims |= {"iat": now, "exp": now + 300, **held, **self.twist}
+        header = {"alg": "RS256", "kid": self.key.kid}
+        return jwt.encode(header, claims, self.signs_with)
+
+    async def _keys(self, request):
+        return JSONResponse({"keys": [self.key.as_dict(private=False)]})
+
+    async def _userinfo(self, request):
+        name = self._access[request.headers["authorization"].removeprefix("Bearer ")]
+        return JSONResponse({"sub": f"id-of-{name}", **self.people[name], **self.twist})
+
+    async def _logout(self, request):
+        asked = request.query_params
+        self.left.append(jwt.decode(asked["id_token_hint"], self.key).claims["sub"])
+        return RedirectResponse(asked["post_logout_redirect_uri"], 303)
+
+
+async def _form(request):
+    return dict(parse_qsl((await request.body()).decode()))
+
+
+@contextlib.contextmanager
+def running():
+    """Serve a provider for the length of the block."""
+    listener = listen("127.0.0.1", 0)
+    provider = Provider(listener.getsockname()[1])
+    config = uvicorn.Config(
+        provider.application(), log_config=None, lifespan="off", timeout_graceful_shutdown=1
+    )
+    with in_thread(config, listener):
+        yield provider

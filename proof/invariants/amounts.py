@@ -1,0 +1,282 @@
+"""What somebody who waits is told in numbers is so: a naive count over the objects finds the same."""
+
+from __future__ import annotations
+
+import re
+
+from kube.amounts import show
+from proof.invariants import idle
+from proof.invariants.invariant import Invariant
+from proof.invariants.views import GROUPS
+from scheduler.engine.message import people
+from scheduler.idle import placing
+from scheduler.idle.facts import ROOT_QUEUE
+from scheduler.idle.room import Room
+
+BEYOND = 1 << 50  # more than anybody has
+FIT = r"(?P<fit>\d+) of (?P<all>\d+) pods fit; "
+WHERE = r"(?:[Tt]he cluster|[Qq]ueue (?P<queue>\S+?)(?:, which is above its own)?,?)"
+
+
+class NamesAmounts(Invariant):
+    """Source: design §1, "see why it waits": who reads that 2 CPU more are needed goes by it.
+
+    Only of groups whose waiting pods are all alike, without rules about other pods, or that are outside; and while no room is kept for
+    anybody. Of what "can still be given out" it is only asked that it is not more than there is: what others were promised counts as taken.
+    """
+
+    name = "waiting names true amounts"
+    meaning = "At rest the amounts, nodes and numbers of pods by which a pod group is told why it waits are those that the log shows."
+    kinds = ()
+
+    def settle(self, now):
+        world = idle.world_of(self.picture)
+        if any(
+            group.kept or group.reason in ("WaitingForVictims", "RoomKept") for group in world.groups.values()
+        ):
+            return
+        for key, group in world.groups.items():
+            if group.reason and not group.is_arranged:
+                told = _Told(world, group)
+                if not told.can_be_counted:
+                    continue
+                for text in told.untrue():
+                    raise self.broken(f"{GROUPS}/{key}", f"is told {told.text!r}, and {text}")
+
+
+class _Told:
+    """One sentence, and the counts that it is compared with."""
+
+    def __init__(self, world, group):
+        self._world, self._group, self._room = world, group, Room(world, ())
+        self.text = people(group.message)
+        self._request, self._waiting = group.pods[0] if group.pods else ({}, None)
+        self._used = world.used
+
+    @property
+    def can_be_counted(self):
+        group = self._group
+        is_alike = len({placing.likeness(*pod) for pod in group.pods}) <= 1
+        return is_alike and not (self._waiting and self._waiting.has_rules)
+
+    def untrue(self):
+        """Yield what is found in place of what the sentence says."""
+        for pattern, judge in RULES:
+            if (found := re.search(pattern, self.text)) is None:
+                continue
+            try:
+                for name, expected in judge(self, **found.groupdict()):
+                    if expected is not None and found[name] != expected:
+                        yield f"not {found[name]!r} but {expected!r} is found"
+            except _Other as other:
+                yield str(other)
+
+    def free_on_one_node(self, need, then, free, node):
+        """One pod, and the emptiest of the nodes that it may use; where those that fit were there, some of them are on it."""
+        resource = self._named(need)
+        each = self._each(
+            resource, lambda name, some: some.offers.get(resource, 0) - self._taken(name, resource)
+        )
+        if then:
+            one = self._request[resource]
+            left = {
+                show(resource, amount) for amount in range(each[node] % one, min(each[node] + 1, one), one)
+            }
+            yield "free", free if free in left else f"one of {left}"
+        else:
+            yield from self._most(resource, each, node, "free")
+
+    def whole_of_one_node(self, need, whole, node):
+        """One pod, and the largest of the nodes that it may use."""
+        resource = self._named(need)
+        yield from self._most(
+            resource, self._each(resource, lambda _, some: some.offers.get(resource, 0)), node, "whole"
+        )
+
+    def pods_that_fit(self, fit, all):  # noqa: A002
+        """How many of the pods that must start would find room."""
+        yield "fit", str(self._fitting())
+        yield "all", str(self._group.needed)
+
+    def pods_that_exist(self, fit, all):  # noqa: A002
+        """How many of the pods that must start are there."""
+        yield "fit", str(len(self._group.ready) + len(self._group.pods))
+        yield "all", str(len(self._group.ready) + self._group.needed)
+
+    def part_of_gang(self, queue, fit, all, need, free, whole):  # noqa: A002
+        """How many pods fit under a ceiling, what the next one needs, and what is left for it."""
+        yield from self.pods_that_fit(fit, all)
+        resource = self._named(need)
+        yield from self._under(queue, resource, int(fit) * self._request.get(resource, 0))
+
+    def whole_gang(self, queue, need, free, whole):
+        """What is needed more under a ceiling, and what is left."""
+        missing = self._group.needed if len(self._group.ready) < self._group.minimum else 1
+        asked = {name: amount * missing for name, amount in self._request.items()}
+        resource = self._named(need, asked)
+        yield from self._under(queue, resource, 0)
+
+    def at_the_door(self, queue, need, free, whole=None):
+        """What the minimum needs, and what can still be given out."""
+        resource = self._named(need, self._group.min_resources)
+        name = queue or ROOT_QUEUE
+        if whole is not None:
+            yield "whole", show(resource, self._room._limits(name)[resource])
+        if queue and _number(free) > _number(show(resource, self._left(name, resource, 0) or 0)):
+            yield "free", f"at most {show(resource, self._left(name, resource, 0))}"
+
+    def kept_for(self, keepers):
+        """For whom guarantees keep what is not used."""
+        told = re.findall(r"([\d.]+ \S+) for queue (\S+?)(?=,| and |$)", keepers)
+        for amount, queue in told:
+            shown = {
+                show(name, self._kept(queue, name)) for name in self._request or self._group.min_resources
+            }
+            if amount not in shown:
+                yield "keepers", f"one of {shown} for {queue}"
+
+    def limit_of_queue(self, queue, whole):
+        """The ceiling under which it is never."""
+        limits = self._room._limits(queue)
+        yield "whole", whole if whole in {show(*pair) for pair in limits.items()} else f"one of {limits}"
+
+    def never_in_cluster(self, need, whole):
+        """What the minimum needs, and all that nodes have."""
+        resource = self._named(need, self._group.min_resources)
+        yield (
+            "whole",
+            show(
+                resource,
+                sum(node.offers.get(resource, 0) for node in self._world.nodes.values() if node.is_ready),
+            ),
+        )
+
+    def never_beside_guarantees(self, queue, need, whole, free):
+        """What is needed, and what the guarantees of others leave of all."""
+        resource = self._named(need, self._whole_minimum())
+        name = queue or ROOT_QUEUE
+        yield "whole", show(resource, self._room._limits(name)[resource])
+        yield "free", show(resource, self._at_best(name, resource))
+
+    def never_together(self, all, fit):  # noqa: A002
+        """How many would find room on empty nodes."""
+        yield "fit", str(placing.room(self._request, self._waiting, self._world.nodes, {}))
+        yield "all", str(self._group.needed)
+
+    # Counting
+
+    def _whole_minimum(self):
+        if not self._request:
+            return self._group.min_resources
+        return {name: amount * self._group.minimum for name, amount in self._request.items()}
+
+    def _at_best(self, above, resource):
+        """Return what the queue of the group could have if nobody used any."""
+        queues, line = self._world.queues, self._room._line(self._group.queue)
+        inside = line[: line.index(above) + 1]
+        kept = 0
+        for name in inside:
+            beside = [
+                each for each in queues if queues[each].parent == name and each not in inside and each != name
+            ]
+            kept += sum(self._guaranteed(each, resource) for each in beside)
+        limit = self._room._limits(above)[resource]
+        return max(limit - kept, min(queues[self._group.queue].guarantee.get(resource, 0), limit))
+
+    def _guaranteed(self, queue, resource):
+        below = [
+            each for each, known in self._world.queues.items() if known.parent == queue and each != queue
+        ]
+        return max(
+            self._world.queues[queue].guarantee.get(resource, 0),
+            sum(self._guaranteed(each, resource) for each in below),
+        )
+
+    def _named(self, shown, asked=None):
+        """Return the resource of which so much is asked for."""
+        asked = self._request if asked is None else asked
+        for name, amount in asked.items():
+            if show(name, amount) == shown:
+                return name
+        raise _Other(f"not {shown!r} but {asked} is asked for")
+
+    def _each(self, resource, count):
+        nodes = self._world.nodes.items()
+        return {
+            name: count(name, some) for name, some in nodes if placing.may_use(self._waiting.spec, name, some)
+        }
+
+    def _most(self, resource, each, node, what):
+        yield what, show(resource, max(0, *each.values(), 0))
+        yield "node", node if max(each[node], 0) == max(0, *each.values(), 0) else "another node"
+
+    def _taken(self, node, resource):
+        return self._used.get(node, {}).get(resource, 0)
+
+    def _fitting(self):
+        fits = (
+            number
+            for number in range(self._group.needed, 0, -1)
+            if self._room.holds(self._group.queue, self._request, number, self._waiting)
+        )
+        return next(fits, 0)
+
+    def _under(self, queue, resource, taken):
+        name = queue or ROOT_QUEUE
+        left = self._left(name, resource, taken)
+        yield "free", None if left is None else show(resource, left)
+        yield "whole", show(resource, self._room._limits(name)[resource])
+
+    def _left(self, above, resource, taken):
+        """Return how much more the queue of the group may take; None where guarantees alone are more than there is."""
+        limit = self._room._limits(above)[resource]
+        if self._held(above, resource) > limit:
+            return None
+        more = self._room._held(above, resource, self._group.queue, taken + BEYOND) - BEYOND
+        return max(limit - more, 0)
+
+    def _held(self, queue, resource):
+        return self._room._held(queue, resource, self._group.queue, 0)
+
+    def _kept(self, queue, resource):
+        kept = self._world.queues[queue].guarantee.get(resource, 0)
+        return max(self._held(queue, resource), kept) - self._use(queue, resource)
+
+    def _use(self, queue, resource):
+        return sum(self._room._own(each, resource) for each in self._room._below[queue])
+
+
+class _Other(Exception):
+    """Somebody is told of an amount that he does not ask for."""
+
+
+def _number(shown):
+    return float(shown.partition(" ")[0])
+
+
+RULES = (
+    (r"each (?:of the others )?needs (?P<need>[^,;]+), the most free on one node(?P<then> then)? is (?P<free>.+?) \((?P<node>[^)]+)\)\.", _Told.free_on_one_node),
+    (r"does not fit yet: it needs (?P<need>[^,;]+), the most free on one node(?P<then> then)? is (?P<free>.+?) \((?P<node>[^)]+)\)\.", _Told.free_on_one_node),
+    (r"a pod needs (?P<need>[^,;]+), the largest node that it may use has (?P<whole>.+?) \((?P<node>[^)]+)\)\.", _Told.whole_of_one_node),
+    (r"^(?P<fit>\d+) of (?P<all>\d+) pods fit;", _Told.pods_that_fit),
+    (r"^(?P<fit>\d+) of (?P<all>\d+) pods exist;", _Told.pods_that_exist),
+    (
+        rf"^{WHERE} has room for (?P<fit>\d+) of the (?P<all>\d+) pods that must start together: "
+        r"the next one needs (?P<need>.+?), and (?P<free>.+?) of (?P<whole>.+?) is left then",
+        _Told.part_of_gang,
+    ),
+    (rf"^{WHERE} is at its limit: this needs (?P<need>.+?) more, (?P<free>.+?) of (?P<whole>.+?) left", _Told.whole_gang),
+    (rf"^Waits for room in {WHERE}: this needs (?P<need>.+?) more, (?P<free>.+?) of (?P<whole>.+?) can be given out", _Told.whole_gang),
+    (rf"^Waits for room in {WHERE}: its minimum needs (?P<need>.+?), (?P<free>.+?) of (?P<whole>.+?) can", _Told.at_the_door),
+    (rf"^Waits for room in {WHERE}: its minimum needs (?P<need>.+?), (?P<free>\S+ \S+) can", _Told.at_the_door),
+    (r"as guarantees keep (?P<keepers>.+?)\.(?: |$)", _Told.kept_for),
+    (r"^This can never start: its minimum needs (?P<need>.+?), the whole cluster has (?P<whole>.+?)\.", _Told.never_in_cluster),
+    (
+        rf"^This can never start: it needs (?P<need>.+?), and of (?P<whole>.+?) in {WHERE} all but (?P<free>.+?) are kept for",
+        _Told.never_beside_guarantees,
+    ),
+    (r"of the (?P<all>\d+) pods that must start together only (?P<fit>\d+) fit, even on empty nodes", _Told.never_together),
+    (r"queue (?P<queue>\S+): it needs more than (?:the queue's|that queue's) limit of (?P<whole>.+?)\.$", _Told.limit_of_queue),
+)  # fmt: skip
+
+INVARIANTS = (NamesAmounts,)

@@ -1,0 +1,199 @@
+"""Pod groups start together or not at all (design §4; reference: volcano-scheduler §3.1, volcano-queue-podgroup-cli §3.1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from proof.invariants.invariant import Invariant
+from proof.invariants.views import ENDED, GROUPS, PODS, Group, Pod, key_of
+
+
+def is_bound(step):
+    """Say whether a step gives a pod that was there its node."""
+    return (
+        type(step.before) is Pod
+        and type(step.after) is Pod
+        and not step.before.node
+        and bool(step.after.node)
+    )
+
+
+class Minimums:
+    """The minimum of each pod group, and when it became another one."""
+
+    def __init__(self):
+        self.of = {}  # key of a group → its minimum and those of its roles
+        self.changed = {}
+
+    def note(self, key, group, at):
+        """Take over a pod group; None when it is gone."""
+        if group is None:
+            self.of.pop(key, None)
+            return
+        minimum = group.minimum, group.roles
+        if key in self.of and self.of[key] != minimum:
+            self.changed[key] = at
+        self.of[key] = minimum
+
+
+class RunsWhole(Invariant):
+    """Source: design §7, "no gang started below its minimum".
+
+    A pod may run once as many of its group have or had a node as the minimum
+    was when it was bound, or as the minimum is, where it has been lowered
+    since: a minimum that is raised later stops nobody. Pods made with a
+    nodeName ask no scheduler and are not judged.
+    """
+
+    name = "gang runs whole"
+    meaning = "No pod of a pod group runs while fewer than its minimum are or were bound."
+    kinds = (PODS, GROUPS)
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._minimums = Minimums()
+        self._bound = {}  # key of a group → uids of its pods that are or were bound
+        self._needs = {}  # key of a pod → the minimum of its group when it was bound
+
+    def take(self, step):
+        if step.change.resource == GROUPS:
+            self._group(step)
+        elif step.after is None:
+            self._needs.pop(step.key, None)
+        elif type(step.after) is Pod and step.after.group:
+            self._pod(step)
+
+    def _group(self, step):
+        key, group = step.key, step.after if type(step.after) is Group else None
+        self._minimums.note(key, group, self.picture.at)
+        members = self.picture.members.get(key, {})
+        if step.change.verb == "ADDED":
+            self._bound[key] = {pod.metadata.uid for pod in members.values() if pod.node}
+        elif group is None and not members:
+            self._bound.pop(key, None)
+
+    def _pod(self, step):
+        key, pod = step.key, step.after
+        if pod.node:
+            self._bound.setdefault(pod.group, set()).add(step.change.uid)
+        minimum = self._minimums.of.get(pod.group)
+        is_known = minimum and not self.picture.is_recent(self._minimums.changed.get(pod.group, 0))
+        if is_known and is_bound(step):
+            self._needs[key] = minimum[0]
+        if pod.phase == "Running" and not (type(step.before) is Pod and step.before.phase == "Running"):
+            need = min(self._needs.get(key, 0), minimum[0] if minimum else self._needs.get(key, 0))
+            bound = len(self._bound[pod.group]) if pod.node else 0
+            if bound < need:
+                raise self.broken(key_of(step.change), f"runs with {bound} of {need} of {pod.group} placed")
+
+
+class Standing:
+    """How many pods of a group count for its minimum: on a node or run, or have succeeded."""
+
+    __slots__ = ("lost", "ready", "roles")
+
+    def __init__(self):
+        self.ready = 0
+        self.roles = Counter()
+        self.lost = 0  # when one of them last ceased to count
+
+    def count(self, pod, sign):
+        """Count a pod in, or out."""
+        self.ready += sign
+        self.roles[pod.role] += sign
+
+
+class BoundWhole(Invariant):
+    """Source: design §4, "a gang that does not fit holds nothing partially".
+
+    The scheduler binds a gang in neighbouring rows of the log. After the last
+    of them as many pods count as the minimum says, in all and by role; failed
+    pods and those being deleted do not. Who binds pods one by one by hand
+    breaks this, too: the log does not say who bound. What is left of a gang
+    that has failed, and of which nobody runs, starts by itself: then those that
+    failed count.
+    """
+
+    name = "gang is bound whole"
+    meaning = "A burst of bindings leaves no pod group below its minimum."
+    kinds = None
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._minimums = Minimums()
+        self._standings = {}
+        self._burst = ""  # the group whose pods are being bound
+        self._together = set()  # the keys of those pods
+        self._verdict = None  # the error to raise if nothing more of the burst follows
+
+    def take(self, step):
+        kind = step.change.resource
+        if kind == PODS:
+            self._pod(step)
+        else:
+            if self._burst:
+                self.finish()
+            if kind == GROUPS:
+                group = step.after if type(step.after) is Group else None
+                self._minimums.note(step.key, group, self.picture.at)
+
+    def finish(self):
+        self._burst, verdict, self._verdict = "", self._verdict, None
+        self._together.clear()
+        if verdict is not None:
+            raise verdict
+
+    def _pod(self, step):
+        before = step.before if type(step.before) is Pod else None
+        after = step.after if type(step.after) is Pod else None
+        bound = is_bound(step) and after.group
+        if self._burst and bound != self._burst:
+            self.finish()
+        if _counted(before) != _counted(after):
+            self._count(before, after)
+        if bound:
+            self._together.add(step.key)
+            self._burst, self._verdict = bound, self._judge(bound, step)
+
+    def _count(self, before, after):
+        if before is not None and before.ready and before.group:
+            standing = self._standings[before.group]
+            standing.count(before, -1)
+            standing.lost = self.picture.at
+            if not standing.ready and before.group not in self.picture.members:
+                del self._standings[before.group]
+        if after is not None and after.ready and after.group:
+            self._standings.setdefault(after.group, Standing()).count(after, 1)
+
+    def _judge(self, group, step):
+        # A pod that is bound while it is deleted does not count, and may be the only one.
+        standing, minimum = self._standings.get(group, Standing()), self._minimums.of.get(group)
+        if minimum is None:
+            return None  # nobody says what the minimum is
+        lately = max(standing.lost, self._minimums.changed.get(group, 0))
+        short = "" if self.picture.is_recent(lately) else _short(standing, *minimum)
+        if not short or self._is_what_is_left(group, minimum[0]):
+            return None
+        return self.broken(key_of(step.change), f"its binding leaves {group} with {short} placed")
+
+    def _is_what_is_left(self, group, minimum):
+        members = self.picture.members.get(group, {}).items()
+        others = [pod for key, pod in members if key not in self._together]
+        ended = [pod.phase for pod in others if pod.phase in ENDED]
+        is_over = "Failed" in ended and not any(pod.holds for pod in others)
+        return is_over and len(ended) + len(self._together) >= minimum
+
+
+def _short(standing, minimum, roles):
+    """Say how many there are of a minimum that is not reached, or "" when all are."""
+    if standing.ready < minimum:
+        return f"{standing.ready} of {minimum}"
+    missing = (role for role, least in roles.items() if standing.roles[role] < least)
+    return next((f"{standing.roles[role]} of {roles[role]} of {role}" for role in missing), "")
+
+
+def _counted(pod):
+    return (pod.group, pod.role) if pod is not None and pod.ready and pod.group else None
+
+
+INVARIANTS = (RunsWhole, BoundWhole)

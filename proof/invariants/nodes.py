@@ -1,0 +1,60 @@
+"""What nodes are given to run."""
+
+from __future__ import annotations
+
+from kube import amounts
+from proof.invariants.invariant import Invariant
+from proof.invariants.views import NODES, PODS, Pod, Thing, key_of
+
+
+class NodeRoom(Invariant):
+    """Source: reference volcano-scheduler §1.2; design §7, "no node overcommitted".
+
+    Judged when a pod is bound, or asks for more. A node that shrinks
+    overcommits itself; so does whoever makes a pod with a nodeName, whom no
+    scheduler is asked about: such pods count, and are not judged.
+    """
+
+    name = "node not over its allocatable"
+    meaning = "What the unfinished pods bound to a node ask for is never more than it offers, pods included."
+    kinds = (PODS, NODES)
+
+    def __init__(self, picture):
+        super().__init__(picture)
+        self._offers = {}
+        self._changed = {}  # when what a node offers became another amount
+
+    def take(self, step):
+        if step.change.resource == NODES:
+            self._note(step)
+        elif type(step.before) is Pod and type(step.after) is Pod and step.after.holds and _takes_more(step):
+            self._judge(step)
+
+    def _note(self, step):
+        name, gone = step.change.name, step.after is None or type(step.after) is Thing
+        offers = None if gone else step.after.offers
+        if name in self._offers and offers != self._offers[name]:
+            self._changed[name] = self.picture.at
+        self._offers[name] = offers
+
+    def _judge(self, step):
+        node, request = step.after.node, step.after.ask.request
+        taken = step.before.ask.request if step.before.node == node else {}
+        if self.picture.is_recent(self._changed.get(node, 0)):
+            return
+        offers = self._offers.get(node)
+        if offers is None:
+            raise self.broken(key_of(step.change), f"is bound to {node}, and there is no such node")
+        used = self.picture.used[node]
+        for name, amount in request.items():
+            if amount > taken.get(name, 0) and used[name] > offers.get(name, 0):
+                told = f"{amounts.show(name, used[name])} of {amounts.show(name, offers.get(name, 0))}"
+                raise self.broken(key_of(step.change), f"with it {node} holds {told}")
+
+
+def _takes_more(step):
+    """Say whether a pod may take more of its node than before."""
+    return step.before.node != step.after.node or step.before.ask is not step.after.ask
+
+
+INVARIANTS = (NodeRoom,)

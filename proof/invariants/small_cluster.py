@@ -1,0 +1,158 @@
+"""The real system in one process: every controller, the scheduler and a simulated fleet, in random turns.
+
+What people do goes through the door; the judge hears each change as soon as it
+is there. Consumers are now and then thrown away and made anew, as after a kill.
+With `between`, something else may happen after a consumer has planned and
+before it commits, as it does where they run beside each other.
+"""
+
+from __future__ import annotations
+
+from cluster import access, api, clock
+from cluster.bootstrap import bootstrap
+from cluster.runtime import registry
+from cluster.store import store
+from kube.errors import ApiError
+from node.simulator.fleet import Size
+from node.simulator.simulator import Simulator
+from proof.invariants import LAG_MS, Judge
+from proof.invariants.judge import BY_REQUESTS
+from proof.modes.answers import Killed
+from proof.modes.mode import Runner, others
+
+QUIET_ROUNDS = 3
+LATER_MS = 90_000
+INTERRUPTED = 0.2
+
+
+class _Ahead:
+    """The clock as the consumers see it, and those who count, who rest for a time after they did."""
+
+    def __init__(self, cluster):
+        self.milliseconds = cluster.now
+        self.monotonic = lambda: clock.monotonic() + cluster.ahead_ms / 1000
+
+
+class SmallCluster:
+    """Everything that runs in a mode, taking turns; `judge` has heard the log up to `judge.revision`."""
+
+    def __init__(self, choices, monkeypatch, mode, *, hasty=False, nodes=4, cpu="4"):
+        self.choices, self.mode, self.hasty = choices, mode, hasty
+        self.busy = set()  # places of those who take a step
+        self.between = None  # what people may do while a consumer is about to commit
+        by_requests = mode.name == "in-place"
+        self.judge = Judge(
+            only=BY_REQUESTS if by_requests else None, lag_ms=LAG_MS if hasty or by_requests else 0
+        )
+        self.changes = []
+        self.ahead_ms = 0
+        for place in ("cluster.runtime.consumer", "cluster.controllers.status_counter"):
+            monkeypatch.setattr(f"{place}.clock", _Ahead(self))
+        bootstrap()
+        self.runners = [self._runner(each, n) for each in registry.running() for n in range(each.shards)]
+        self.simulator = Simulator(nodes, Size(cpu=cpu, memory="8Gi", pods="16"))
+        self.simulator.begin()
+
+    def close(self):
+        self.simulator.listener.close()
+        self.simulator.selector.close()
+
+    def now(self):
+        """The clock of the consumers, which the end of a history moves on."""
+        return clock.milliseconds() + self.ahead_ms
+
+    def try_(self, call, *arguments, **named):
+        """Do what a person does through the door; a refusal is an answer."""
+        try:
+            return call(access.SYSTEM, *arguments, **named)
+        except ApiError as error:
+            return error
+
+    def make(self, resource, obj):
+        """Make an object through the door."""
+        return self.try_(api.create, resource, obj)
+
+    def turns(self, number):
+        """Let so many of those who run do something."""
+        for _ in range(number):
+            place = self.choices.randrange(len(self.runners) + 1)
+            if place not in self.busy:  # no runner takes a step within its own
+                self.busy.add(place)
+                self._turn(place)
+                self.busy.discard(place)
+            self.hear()
+
+    def _turn(self, place):
+        if place == len(self.runners):
+            self._simulate()
+            return
+        if self.choices.random() < 0.02:
+            self._begin_anew(place)
+        try:
+            self.runners[place].step()
+        except Killed:
+            self._begin_anew(place)
+
+    def _begin_anew(self, place):
+        """Let a consumer go on in another process."""
+        old = self.runners[place]
+        self.runners[place] = self._runner(old.registration, old.shard)
+
+    def _runner(self, registration, shard):
+        runner = Runner(registration, shard, registration.make())
+        if self.hasty:
+            runner.consumer.plan = self._interrupted(runner.consumer.plan)
+        return runner
+
+    def _interrupted(self, plan):
+        def planned(*arguments):
+            found = plan(*arguments)
+            if self.between is not None and self.choices.random() < INTERRUPTED:
+                happening, self.between = self.between, None
+                with others():
+                    happening()
+                    self.turns(2)
+                self.between = happening
+            return found
+
+        return planned
+
+    def _simulate(self):
+        one = self.simulator
+        one.listener.hurry()
+        one._wait(0)
+        one._read_changes()
+        while one._play():
+            pass
+        one.fleet.beat()
+
+    def hear(self):
+        """Let the judge hear what is new."""
+        while found := store.changes(self.judge.revision, limit=1000):
+            self.changes += found
+            for change in found:
+                self.judge.take(change)
+
+    def rest(self, within_s=60):
+        """Let everybody work until nothing happens any more, then judge what must hold."""
+        self._work_off(within_s)
+        before = -1
+        while self.judge.revision != before:
+            # Graces and pauses of the controllers pass, while nodes stay alive: their silence is real time. What
+            # happens then may begin a pause of its own.
+            before = self.judge.revision
+            self.ahead_ms += LATER_MS
+            self._work_off(within_s)
+        self.judge.settle(self.now())
+
+    def _work_off(self, within_s):
+        deadline, quiet = clock.monotonic() + within_s, 0
+        while quiet < QUIET_ROUNDS or self.simulator.heap:
+            before = self.judge.revision
+            for place in range(len(self.runners) + 1):
+                while place < len(self.runners) and self.runners[place].step():
+                    self.hear()
+            self._simulate()
+            self.hear()
+            quiet = quiet + 1 if self.judge.revision == before and self.mode.is_settled() else 0
+            assert clock.monotonic() < deadline, "the cluster does not come to rest"

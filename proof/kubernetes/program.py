@@ -1,0 +1,56 @@
+"""One program of a cluster: started with a log file, ended with the test however that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+from proof.harness.waiting import HANG_S
+from volcano_ui import supervisor
+
+
+class Program:
+    """A command that runs until it is stopped, and can be started again."""
+
+    def __init__(self, name, command, folder):
+        self.name = name
+        self.command = [str(word) for word in command]
+        self.folder = folder
+        self.log = folder / f"{name}.log"
+        self.process = None
+
+    def start(self):
+        """Start it."""
+        assert self.process is None or self.process.poll() is not None, f"{self.name} runs already"
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self.command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # A test run that is killed leaves nothing behind.
+                preexec_fn=supervisor.die_with(os.getpid(), signal.SIGKILL),
+            )
+
+    def check(self):
+        """Fail with the end of its log unless it runs."""
+        code = self.process.poll()
+        assert code is None, f"{self.name} ended with {code}:\n{self.tail()}"
+
+    def stop(self, number=signal.SIGTERM):
+        """End it; one that does not go is killed."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(number)
+        try:
+            self.process.wait(HANG_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"{self.name} did not stop:\n{self.tail()}") from None
+
+    def tail(self):
+        """Return the last lines of its log."""
+        return "\n".join(line[:300] for line in self.log.read_text(errors="replace").splitlines()[-15:])

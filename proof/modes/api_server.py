@@ -1,0 +1,77 @@
+"""The API server of the cluster in this process, as those ask it who work on it from elsewhere.
+
+It stands where `cluster.remote.connection.Connection` does: the application itself answers, without a socket. A watch
+tells what there is to tell and ends, as one does whose time is over.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from urllib.parse import urlencode
+
+import msgspec
+
+from apiserver.watch import follower
+from cluster import access
+from cluster.remote.request import JSON
+from cluster.store import store
+from kube import errors
+from proof.modes.place import Place
+from proof.simulation.request import Request
+from proof.simulation.server import Server
+from proof.simulation.virtual import VirtualClock
+
+PASS_US = 110_000  # longer than the follower rests between two passes
+PASSES = 3  # in which a watch has begun, and has told what came before
+
+
+class ApiServer:
+    """The cluster's API server, which works on the database that is the default one when this is made."""
+
+    def __init__(self):
+        self.place = Place.here()
+        # Its loop has a time of its own, as a test's clock may stand still.
+        self.time = VirtualClock()
+        self.server = Server("api", self.time, {"system": access.SYSTEM})
+
+    def close(self):
+        """End, and every watch with it."""
+        with self.place:
+            self.server.die()
+
+    def request(self, method, path, *, query=None, body=None, media_type=JSON, identity=None, answer_s=0.0):
+        """Return the body of the answer, or raise the refusal."""
+        with self.place:
+            answer = self.server.ask(_request(method, path, query, body, media_type))
+        if answer.status >= 300:
+            raise errors.of_status(answer.object, answer.status)
+        return answer.body
+
+    @contextmanager
+    def stream(self, path, *, query=None, identity=None, silence_s=0.0):
+        """Hand out the lines of a watch up to what is there now."""
+        with self.place:
+            connection = self.server.connect(_request("GET", path, query))
+            told = b"".join(self._told(connection))
+            connection.leave()
+            self.server.step()
+        if connection.status >= 300:
+            raise errors.of_status(msgspec.json.decode(told), connection.status)
+        yield iter(told.splitlines())
+
+    def _told(self, connection):
+        """Yield what a watch says until its server has read the whole log, and had time to tell what was missed."""
+        head, passes = store.revision(), 0
+        while passes < PASSES and not connection.has_ended:
+            passes += follower.position >= head
+            self.server.step()
+            while chunks := connection.take():
+                yield from chunks
+                self.server.step()
+            self.time.go_on(PASS_US)
+        yield from connection.take()
+
+
+def _request(method, path, query, body=None, media_type=JSON):
+    place = f"{path}?{urlencode(query)}" if query else path
+    return Request(actor="system", method=method, path=place, body=body, content_type=media_type)

@@ -1,0 +1,107 @@
+"""A system that works on the cluster of this process: its mirror, its leadership, and the consumers that run there."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from cluster import clock
+from cluster.remote import election, kinds, outbox, recorder
+from cluster.remote.election import Leadership
+from cluster.remote.in_place import InPlace
+from cluster.remote.reflection import Standing
+from cluster.remote.reflector import Reflector
+from cluster.remote.ways import READERS, WRITERS
+from cluster.store import store
+from proof.modes.api_server import ApiServer
+from proof.modes.bad_luck import BadLuck
+from proof.modes.inline import Inline
+from proof.modes.place import Place, new_database
+
+HOUR_MS = 3_600_000
+
+
+class InPlaceMode:
+    """Consumers work on the cluster by its API, each as in a process of its own.
+
+    The mirror hears before one begins to work, and then only when he has nothing more to do: till then the answers to what
+    he has sent must be enough.
+    """
+
+    name = "in-place"
+
+    def __init__(self):
+        self.cluster = Place.here()
+        self.server = ApiServer()
+        self.connection = BadLuck(self.server)
+        self.database = new_database()
+        self.read = 0  # the cluster's revision up to which `newest` is known
+        self.newest = {}  # kind → the newest revision of its objects in the cluster
+        self.news = []  # heard, and not written down yet
+        self.places = {}  # consumer's process → its part of this one
+        self.at_work = set()  # consumers whose last step said that there may be more to do
+        with self.cluster.but(self.database):
+            recorder.claim("https://cluster")
+            recorder.choose()
+            self.reflectors = {kind.id: self._reflector(kind) for kind in recorder.followed()}
+
+    def close(self):
+        """End, and leave nothing of it in the process."""
+        self.server.close()
+        self.database.close()
+
+    def _reflector(self, kind):
+        return Reflector(self.connection, kind, Standing(), self.news.append, wait=lambda seconds: None)
+
+    def step(self, runner, step):
+        """Take a step of a consumer where it runs; tell whether there may be more."""
+        if runner.registration.name not in WRITERS | READERS:
+            return step()  # what kube-controller-manager does is the cluster's own
+        if runner not in self.places:
+            self.places[runner] = self.cluster.but(
+                self.database, backend=InPlace(lambda: self.connection, Inline)
+            )
+        with self.places[runner]:
+            election.note(Leadership("we", "we/0", clock.milliseconds() + HOUR_MS))
+            if runner not in self.at_work:
+                self.hear()
+            more = step() or self.hear()
+        (self.at_work.add if more else self.at_work.discard)(runner)
+        return more
+
+    def ours(self):
+        """A block in which the store is that of the consumers."""
+        return self.cluster.but(self.database)
+
+    def hear(self):
+        """Let the mirror hear what has happened in the cluster; tell whether something has."""
+        behind = self._behind()
+        try:
+            for kind in behind:
+                self.reflectors[kind].turn()
+        finally:
+            heard, self.news[:] = list(self.news), []
+            recorder.record(heard)
+        return bool(behind)
+
+    def _behind(self):
+        """The kinds of which the mirror has not heard all."""
+        with self.cluster:
+            while changes := store.changes(self.read, [kinds.BY_ID[each] for each in self.reflectors]):
+                self.newest |= {change.resource: change.revision for change in changes}
+                self.read = changes[-1].revision
+        known = {kind: int(standing.version or 0) for kind, standing in recorder.standings().items()}
+        return [kind for kind in self.reflectors if self.newest.get(kind, 0) > known.get(kind, -1)]
+
+    @contextmanager
+    def failing(self, share, choices):
+        """A block in which a share of all requests to the cluster fails, as `choices` draws it."""
+        self.connection.share, self.connection.choices = share, choices
+        try:
+            yield
+        finally:
+            self.connection.share = 0.0
+
+    def is_settled(self):
+        """Whether nothing that was planned is on its way, and nothing is to be heard."""
+        with self.cluster.but(self.database):
+            return not outbox.cursors(store.using) and not self._behind()

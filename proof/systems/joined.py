@@ -1,0 +1,106 @@
+"""A second machine of a running system: an agent of its own, with a directory of its own, that comes over the API."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from kube.errors import NotFound
+from kube.kinds.core import Node
+from kube.resources import NODES
+from node import left
+from node.paths import Layout
+from node.shim import tree
+from proof.harness.waiting import HANG_S, until
+from proof.systems.harness import PROJECT
+from volcano_ui import supervisor
+
+
+def manage(system, *words):
+    """Run a command on the server's machine; return what it prints."""
+    command = [sys.executable, "manage.py", *words]
+    done = subprocess.run(command, cwd=PROJECT, env=system.environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+class Machine:
+    """A machine that joins a system by the command that this gives for it."""
+
+    def __init__(self, system, data, name):
+        self.system, self.data, self.name = system, Path(data), name
+        self.file = self.data.with_suffix(".log")
+        self.process = None
+
+    def invited(self, *options):
+        """Return the words to type, as `manage.py jointoken` prints them."""
+        return shlex.split(manage(self.system, "jointoken", "--server", self.system.api, *options))[2:]
+
+    def start(self, *words):
+        """Run the agent with these words behind `manage.py`; without any as it is started again."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))}
+        with self.file.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", *(words or ("agent",))],
+                cwd=PROJECT,
+                env={
+                    **environment,
+                    "VOLCANO_UI_DATA": str(self.data),
+                    "VOLCANO_UI_NODE_NAME": self.name,
+                    "VOLCANO_UI_ENGINE": "none",
+                    "VOLCANO_UI_HOST_PATHS": tempfile.gettempdir(),  # by which tests and pods meet
+                },
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # A test run that is killed leaves nothing behind.
+                preexec_fn=supervisor.die_with(os.getpid(), signal.SIGKILL),
+            )
+        return self
+
+    def join(self):
+        """Join, and wait until the node is ready."""
+        self.start(*self.invited())
+        return self.ready()
+
+    def ready(self):
+        with self.system.store() as store:
+            until(lambda: _is_ready(store, self.name) and "agent ready" in self.said(), what=self.said)
+        return self
+
+    def said(self):
+        return self.file.read_text() if self.file.exists() else ""
+
+    def kill(self):
+        """Kill the agent, as nothing can that asks first; pods go on."""
+        self.process.kill()
+        self.process.wait()
+
+    def ended(self):
+        """Wait for the agent's end; return its exit code."""
+        return self.process.wait(HANG_S)
+
+    def shims(self):
+        return left.shims(Layout(self.data))
+
+    def close(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(HANG_S)
+        for pid in self.shims():
+            for each in (*tree.below(pid), pid):
+                with contextlib.suppress(OSError):
+                    tree.send(each, signal.SIGKILL)
+
+
+def _is_ready(store, name):
+    try:
+        node = store.get(NODES, "", name).read(Node)
+    except NotFound:
+        return False
+    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)

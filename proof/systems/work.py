@@ -1,0 +1,204 @@
+"""Jobs to submit in tests, and a person's way of submitting them: over HTTP, in a session."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+import httpx
+
+from kube.errors import NotFound
+from kube.resources import EVENTS, JOBS, PODS
+from proof.harness.waiting import until
+
+COMPLETED = 'data-phase="Completed"'  # as a page shows it; the bare word is in a living job's too, of what a button does
+FINISHED = ("Completed", "Failed", "Aborted", "Terminated")
+AWAY = (httpx.TransportError, httpx.TimeoutException)
+
+
+def task(
+    command, *, name="main", replicas=1, cpu="50m", memory="16Mi", annotations=None, sees=None, **fields
+):
+    """Return a task of one container, which finds a directory of this machine at its own path if it `sees` one.
+
+    `fields` are the pod's, but for minAvailable and policies.
+    """
+    own = {key: fields.pop(key) for key in ("minAvailable", "policies", "maxRetry") if key in fields}
+    container = {
+        "name": "main",
+        "image": "any",
+        "command": command,
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+    }
+    template = {"spec": {"restartPolicy": "Never", "containers": [container], **fields}}
+    if sees is not None:
+        sees.mkdir(exist_ok=True)
+        template["spec"]["volumes"] = [{"name": "seen", "hostPath": {"path": str(sees)}}]
+        container["volumeMounts"] = [{"name": "seen", "mountPath": str(sees)}]
+    if annotations:
+        template["metadata"] = {"annotations": annotations}
+    return {"name": name, "replicas": replicas, "template": template, **own}
+
+
+def shell(script, **fields):
+    """Return a task that runs a shell script."""
+    return task(["sh", "-c", script], **fields)
+
+
+def held(file, **fields):
+    """Return a task that ends once there is such a file."""
+    return shell(f"until [ -e {file} ]; do sleep 0.05; done", sees=file.parent, **fields)
+
+
+def job(name, *tasks, namespace="default", minimum=None, **spec):
+    """Return a job; without a minimum all its pods start together."""
+    total = sum(each["replicas"] for each in tasks)
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"minAvailable": total if minimum is None else minimum, "tasks": list(tasks), **spec},
+    }
+
+
+class Page(HTMLParser):
+    """The addresses to which a page leads, and the fields of its forms as they are filled: "" is the one of the page itself."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.paths, self.forms, self.form, self.area = set(), {}, "", ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        has = dict(attributes)
+        self.paths.update(
+            urlsplit(has[each]).path for each in ("href", "action", "formaction") if has.get(each)
+        )
+        if tag == "form":
+            self.form = urlsplit(has.get("action") or "").path
+        name, fields = has.get("name", ""), self.forms.setdefault(self.form, {})
+        if tag == "textarea":
+            self.area, fields[name] = name, ""
+        elif tag == "input" and name and (has.get("type") not in ("checkbox", "radio") or "checked" in has):
+            fields[name] = has.get("value") or ""
+
+    def handle_endtag(self, tag):
+        self.area = "" if tag == "textarea" else self.area
+
+    def handle_data(self, data):
+        if self.area:
+            self.forms[self.form][self.area] += data
+
+
+class Person:
+    """Somebody at a browser: pages, forms, and the buttons on them."""
+
+    def __init__(self, system):
+        self.system = system
+        self.client = system.client()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+
+    def get(self, path, **params):
+        """Return a page."""
+        return self.client.get(path, params=params or None)
+
+    def post(self, path, **fields):
+        """Send a form, as the page's own script does; redirects are not followed."""
+        token = self.client.cookies.get(f"volcano_ui_csrf_{self.system.port}")
+        return self.client.post(path, data=fields, headers={"X-CSRFToken": token}, follow_redirects=False)
+
+    def fill(self, path, **fields):
+        """Open a form, change fields of it and send it; once more where it shows first what would change."""
+        answer = self.post(path, **Page(self.get(path).text).forms[""] | fields)
+        return answer if answer.status_code != 200 else self.post(path, **Page(answer.text).forms[""])
+
+    def submit(self, obj):
+        """Submit a job, given as text or as an object; return the server's answer."""
+        text = obj if isinstance(obj, str) else json.dumps(obj)
+        return self.post("/jobs/new/", text=text, token=secrets.token_hex(8))
+
+    def create(self, obj):
+        """Submit a job that must be accepted; return its name."""
+        answer = self.submit(obj)
+        assert answer.status_code == 302, problems(answer)
+        return re.fullmatch(r"/jobs/[^/]+/([^/]+)/", answer.headers["location"])[1]
+
+    def insist(self, obj):
+        """Submit a job until the server answers; the same token makes it one job however often it is sent."""
+        text, token = json.dumps(obj), secrets.token_hex(8)
+
+        def sent():
+            try:
+                answer = self.post("/jobs/new/", text=text, token=token)
+            except AWAY:
+                return False
+            assert answer.status_code == 302 or answer.status_code >= 500, problems(answer)
+            return answer.status_code == 302
+
+        until(sent, what="an answer")
+
+
+def problems(answer):
+    """Return what a refused submission's page says, shortly."""
+    found = re.findall(r'<li data-kind="\w+">(.*?)</li>', answer.text, re.DOTALL)
+    return f"{answer.status_code}: {found or answer.text[:500]}"
+
+
+class Watcher:
+    """Looks at the cluster through its store."""
+
+    def __init__(self, store):
+        self.store = store
+
+    def job(self, name, namespace="default"):
+        """Return a job, or None when it is gone."""
+        try:
+            return self.store.get(JOBS, namespace, name).object
+        except NotFound:
+            return None
+
+    def state(self, name):
+        """Return a job's state: phase, reason, message."""
+        return ((self.job(name) or {}).get("status") or {}).get("state") or {}
+
+    def phase(self, name):
+        """Return a job's phase."""
+        return self.state(name).get("phase")
+
+    def reaches(self, name, *phases):
+        """Wait until a job is in one of the phases; return the job."""
+
+        def look():
+            found = self.job(name)
+            return (
+                found if ((found or {}).get("status") or {}).get("state", {}).get("phase") in phases else None
+            )
+
+        return until(look, what=lambda: f"{phases} ({name} is {self.state(name)}; {self.story(name)})")
+
+    def pods(self, name):
+        """Return a job's pods by name."""
+        owner = self.store.get(JOBS, "default", name).uid
+        return {stored.name: stored.object for stored in self.store.find(PODS, owner=owner)}
+
+    def story(self, name):
+        """Return what the events say of a job and its pods, for a failing test's message."""
+        found = [stored.object for stored in self.store.find(EVENTS, namespace="default")]
+        about = [each for each in found if each["involvedObject"]["name"].startswith(name)]
+        return [(each["involvedObject"]["name"], each.get("reason"), each.get("message")) for each in about]
+
+    def everything(self):
+        """Return the whole log."""
+        changes, position = [], 0
+        while more := self.store.changes(position, limit=5000):
+            changes += more
+            position = more[-1].revision
+        return changes

@@ -1,7 +1,0 @@
-"""The pages, each made of the items of a part of the reference."""
-
-from __future__ import annotations
-
-from tests.conformance.reference import jobs, scheduling
-
-PAGES = (jobs.PAGE, scheduling.PAGE)
