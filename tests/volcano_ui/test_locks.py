@@ -37,7 +37,7 @@ def asked_of_npm():
 
 def asked_of_go():
     """Return the modules of the programs that a Kubernetes of the tests is made of."""
-    for file in (ROOT / "tests" / "kubernetes" / "programs").glob("*/go.mod"):
+    for file in (ROOT / "proof" / "kubernetes" / "programs").glob("*/go.mod"):
         text = file.read_text()
         block = re.search(r"^tool (?:\((.*?)\)|(\S+))", text, re.DOTALL | re.MULTILINE)
         tools = " ".join(filter(None, block.groups())).split()
