@@ -6,6 +6,7 @@ import traceback
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proof.invariants import Broken, Judge
@@ -17,6 +18,8 @@ from proof.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+PROOF = str(Path(__file__).parents[1])
 
 
 @dataclass
@@ -139,6 +142,8 @@ def _asked(setup: Setup) -> frozenset[str] | None:
 def _found(error: Exception) -> Found:
     if isinstance(error, Broken):
         return Found(error.invariant, str(error))
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tests/" not in frame.filename]
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(PROOF)
+    ]
     where = f" in {frames[-1].name}" if frames else ""
     return Found(f"{type(error).__name__}{where}", str(error), traceback.format_exc())

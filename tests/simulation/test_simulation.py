@@ -40,6 +40,15 @@ def test_debugger_opens_where_a_story_goes_wrong():
 
 
 @pytest.mark.timeout(300)
+def test_what_a_world_raises_by_itself_has_no_place_in_the_product():
+    """So the story goes by what is wrong, whatever the world's methods are called."""
+    name = "agent-never-rests"
+    done = _play("--story", stories.path(name), "--plant", name)
+    assert done.returncode == 1
+    assert re.search(r"^Endless: ", done.stdout, re.MULTILINE), done.stdout
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("setup", [story.Setup(nodes=3), story.Setup(nodes=3, is_remote=True)])
 def test_a_story_is_kept_as_it_was_played(tmp_path, setup):
     moves = (story.Rest(2 * S), story.Kill("jobs"), story.Pass(S), story.Start("jobs"), story.Settle())
