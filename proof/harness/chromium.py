@@ -8,11 +8,17 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
 from proof.harness.waiting import HANG_S
 from volcano_ui import assets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
 
 # The first has no windows around its pages, which cost the others 0.4 s of processor for each window that is opened.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -39,7 +45,7 @@ const { pipeline } = require("node:stream/promises"), fs = require("node:fs"), z
 
 
 @contextlib.contextmanager
-def launched(path=None):
+def launched(path: str | None = None) -> Iterator[Browser]:
     """A headless Chromium on a profile of its own; what a test expects of its pages may take as long as a hang does."""
     from playwright.sync_api import expect, sync_playwright  # every run imports this module, few need that
 
@@ -52,13 +58,13 @@ def launched(path=None):
             browser.close()
 
 
-def find():
+def find() -> str | None:
     """Return the path of a Chromium, installing the package's once; None when it cannot be had."""
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     return found or _carried()
 
 
-def _carried():
+def _carried() -> str | None:
     start = FOLDER / "start"
     try:
         with _alone():
@@ -71,7 +77,7 @@ def _carried():
 
 
 @contextlib.contextmanager
-def _alone():
+def _alone() -> Iterator[None]:
     """Keep other workers of the run out until the block ends: who comes second finds it installed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
@@ -79,7 +85,7 @@ def _alone():
         yield
 
 
-def _install():
+def _install() -> None:
     source = Path(__file__).parent / "chromium_package"
     for name in ("package.json", "package-lock.json"):
         shutil.copy(source / name, FOLDER)
@@ -88,7 +94,7 @@ def _install():
     npm = node.parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
     environment = {**os.environ, "PATH": f"{node.parent}:{os.environ['PATH']}"}
     unpack = ["sh", "-c", "for name in *.tar; do tar -xf $name; done; rm -rf *.tar node_modules"]
-    for command in ([node, npm, "ci", "--no-progress"], [node, "-e", INFLATE], unpack):
+    for command in ([str(node), str(npm), "ci", "--no-progress"], [str(node), "-e", INFLATE], unpack):
         subprocess.run(
             command, cwd=FOLDER, env=environment, check=True, capture_output=True, timeout=5 * HANG_S
         )
@@ -96,7 +102,7 @@ def _install():
     _write_start()
 
 
-def _write_start():
+def _write_start() -> None:
     """Write the script that starts it; its libraries come before the system's only where those lack some."""
     linked = subprocess.run(["ldd", FOLDER / "chromium"], capture_output=True, text=True, check=False)
     libraries = f"LD_LIBRARY_PATH={FOLDER}/lib " if "not found" in linked.stdout else ""

@@ -16,11 +16,15 @@ import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from node.agent import engines
 from node.shim.order import Wall
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BUSYBOX = "/bin/busybox"
 PROGRAMS = (
@@ -30,8 +34,9 @@ PROGRAMS = (
 SHELL = "localhost/shell:1"  # no entry point, /bin/sh as its command
 GREETER = "localhost/greeter:1"  # an entry point, arguments, a variable, a directory and a user
 PYTHON = "localhost/python:1"  # the interpreter of this machine by which the tests run, and a setuid program
-INTERPRETER = os.path.realpath(sys._base_executable)
-SETUID = os.path.realpath(shutil.which("id"))
+# What typeshed leaves out: the interpreter itself, not its name in a virtual environment.
+INTERPRETER = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
+SETUID = os.path.realpath(shutil.which("id") or "/usr/bin/id")
 UNUSED = (
     "__pycache__", "test", "idlelib", "ensurepip", "lib2to3", "tkinter", "site-packages", "dist-packages",
 )  # fmt: skip
@@ -58,45 +63,46 @@ class Podman:
         )
         self.trust()
         self.variables = {name: str(folder / file) for name, file in VARIABLES.items()}
-        self._found = {}
+        self._found: dict[Wall, engines.Found] = {}
 
-    def found(self, wall):
+    def found(self, wall: Wall) -> engines.Found:
         """Return what an agent finds behind a wall, asked once: trying an engine takes half a second, and gives the same each time."""
         if wall not in self._found:
             self._found[wall] = engines.find(self.kind, wall)
         return self._found[wall]
 
-    def trust(self, *registries):
+    def trust(self, *registries: str) -> None:
         """Let podman pull from registries of this machine without TLS."""
         lines = [f'[[registry]]\nlocation = "{each}"\ninsecure = true\n' for each in registries]
         (self.folder / "registries.conf").write_text("".join(lines) or "unqualified-search-registries = []\n")
 
-    def stand_in(self, name, place):
+    def stand_in(self, name: str, place: str) -> None:
         """Have a registry of this machine answer for another one's name."""
         text = f'[[registry]]\nprefix = "{name}"\nlocation = "{place}"\ninsecure = true\n'
         (self.folder / "registries.conf").write_text(text)
 
-    def run(self, *words, given=b"", check=True):
+    def run(self, *words: str | Path, given: bytes = b"", check: bool = True) -> str:
+        """Run a command of the engine; return what it prints, and fail where it fails, unless it is not checked."""
         env = {**engines.environment(), **self.variables}
         done = subprocess.run([self.kind, *words], input=given, capture_output=True, env=env, check=False)
         assert not check or done.returncode == 0, done.stderr.decode()
         return done.stdout.decode()
 
-    def make(self, name, *changes, files=None):
+    def make(self, name: str, *changes: str, files: bytes | None = None) -> str:
         """Make an image of busybox or of other files, with changes as in a Dockerfile."""
         self.run("import", *(f"--change={each}" for each in changes), "-", name, given=files or _files())
         return name
 
-    def names(self):
+    def names(self) -> list[str]:
         """Return the containers that there are, running or not."""
         return self.run("ps", "--all", "--format", "{{.Names}}").split()
 
-    def clear(self):
+    def clear(self) -> None:
         """Remove what tests left that killed shims; nothing is left by an engine that does not work."""
         if names := self.run("ps", "--all", "--format", "{{.Names}}", check=False).split():
             self.run("rm", "--force", *names, check=False)
 
-    def close(self):
+    def close(self) -> None:
         self.clear()
         if os.geteuid() != 0:  # ends the process that keeps podman's namespaces
             self.run("system", "migrate", check=False)
@@ -115,7 +121,7 @@ class Docker(Podman):
         self.variables = {"DOCKER_HOST": socket, "DOCKER_CONFIG": str(folder)}
         # Podman looks for logins there as well, and fails where the folder is named and has no such file.
         (folder / "config.json").write_text("{}")
-        self._found = {}
+        self._found: dict[Wall, engines.Found] = {}
         with (folder / "log").open("w") as log:
             self._daemon = subprocess.Popen(
                 ["dockerd", "--data-root", folder / "data", "--exec-root", folder / "exec", "--pidfile", folder / "pid",
@@ -124,13 +130,13 @@ class Docker(Podman):
             )  # fmt: skip
         until(self._answers, what=lambda: (folder / "log").read_text()[-2000:])
 
-    def _answers(self):
+    def _answers(self) -> bool:
         return self._daemon.poll() is not None or self.run("version", check=False).count("Version:") > 1
 
-    def trust(self, *registries):
+    def trust(self, *registries: str) -> None:
         """Nothing: it trusts registries on 127.0.0.1."""
 
-    def close(self):
+    def close(self) -> None:
         self.clear()
         self._daemon.terminate()
         self._daemon.wait()
@@ -139,7 +145,7 @@ class Docker(Podman):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _files():
+def _files() -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         tar.add(BUSYBOX, "bin/busybox")
@@ -161,7 +167,7 @@ def _files():
     return packed.getvalue()
 
 
-def python():
+def python() -> bytes:
     """Return the files of the image with Python: its standard library, and the shared libraries that all of it needs."""
     library = sysconfig.get_path("stdlib")
     programs = [INTERPRETER, SETUID, *Path(library, "lib-dynload").glob("*.so")]
@@ -179,7 +185,7 @@ def python():
 
 
 @contextlib.contextmanager
-def working(kind):
+def working(kind: str) -> Iterator[Podman | None]:
     """Give an engine with the two images; None where there is none that works, or nothing to make images of."""
     if shutil.which("dockerd" if kind == "docker" else kind) is None:
         yield None
@@ -216,18 +222,17 @@ class Registry:
             f"version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: {folder}/images\n"
             f"http:\n  addr: {self.place}\n{auth}"
         )
-        command = ["docker-registry", "serve", folder / "registry.yml"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, **quiet)
+        command = ["docker-registry", "serve", str(folder / "registry.yml")]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until(self._answers)
 
-    def _answers(self):
+    def _answers(self) -> bool:
         import httpx
 
         with contextlib.suppress(httpx.TransportError):
             return httpx.get(f"http://{self.place}/v2/").status_code in (200, 401)
         return False
 
-    def close(self):
+    def close(self) -> None:
         self._process.kill()
         self._process.wait()

@@ -6,9 +6,13 @@ import contextlib
 import os
 import signal
 import sqlite3
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def halt(pid, data):
+def halt(pid: int, data: Path) -> None:
     """Stop a process at a moment when it does not hold the lock of the SQLite store in a state directory.
 
     With it all who write would stand still, which is another trouble than the one that is tried.
@@ -19,7 +23,7 @@ def halt(pid, data):
         os.kill(pid, signal.SIGSTOP)
 
 
-def may_write(data):
+def may_write(data: Path) -> bool:
     """Tell whether somebody can write into the SQLite store of a state directory within a second."""
     with contextlib.closing(sqlite3.connect(data / "db.sqlite3", timeout=1)) as database:
         try:

@@ -7,13 +7,18 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from proof.harness.waiting import HANG_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
 WAIT = f"--timeout={HANG_S:.0f}s"  # of `kubectl wait` and its kin
 
 
-def find():
+def find() -> str | None:
     """Return the path of a kubectl, None when there is none."""
     given = os.environ.get("KUBECTL") or shutil.which("kubectl")
     return given if given and Path(given).exists() else None
@@ -22,11 +27,12 @@ def find():
 class Kubectl:
     """`kubectl("get", "pods")` returns what it prints; `.fails(...)` what it complains of."""
 
-    def __init__(self, program, environment):
+    def __init__(self, program: str, environment: Mapping[str, str]) -> None:
         self.program = program
         self.environment = environment
 
-    def run(self, *arguments, stdin=None):
+    def run(self, *arguments: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run kubectl; return how it ended, and what it printed."""
         return subprocess.run(
             [self.program, *map(str, arguments)],
             env=self.environment,
@@ -37,12 +43,12 @@ class Kubectl:
             check=False,
         )
 
-    def __call__(self, *arguments, stdin=None):
+    def __call__(self, *arguments: object, stdin: str | None = None) -> str:
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode == 0, f"kubectl {' '.join(map(str, arguments))}: {done.stderr}{done.stdout}"
         return done.stdout
 
-    def fails(self, *arguments, stdin=None):
+    def fails(self, *arguments: object, stdin: str | None = None) -> str:
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode != 0, (
             f"kubectl {' '.join(map(str, arguments))} was expected to fail: {done.stdout}"
@@ -50,12 +56,13 @@ class Kubectl:
         return done.stderr
 
     @contextlib.contextmanager
-    def lines(self, *arguments, **options):
+    def lines(self, *arguments: object, **options: Any) -> Iterator[Iterator[str]]:
         """Run kubectl beside the test; the lines of its output, as they come."""
         command = [self.program, *map(str, arguments)]
         with subprocess.Popen(
             command, env=self.environment, stdout=subprocess.PIPE, text=True, **options
         ) as running:
+            assert running.stdout is not None
             try:
                 yield iter(running.stdout.readline, "")
             finally:

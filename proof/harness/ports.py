@@ -11,7 +11,7 @@ FIRST = 10_000
 _claims: list[socket.socket] = []
 
 
-def free_port():
+def free_port() -> int:
     """Return a port that nobody takes meanwhile, whatever runs beside: it is this process's until that ends.
 
     The kernel gives none of these to connections; other test processes see the
@@ -21,7 +21,7 @@ def free_port():
     return next(port for port in random.SystemRandom().sample(choices, len(choices)) if _claim(port))
 
 
-def _claim(port):
+def _claim(port: int) -> bool:
     claim = socket.socket(socket.AF_UNIX)
     try:
         claim.bind(f"\0volcano-ui-tests-port-{port}")

@@ -7,6 +7,10 @@ import socket
 import threading
 import time
 from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
 
 QUIET_S = 0.05  # what comes after such a pause is the next thing that happened
 
@@ -17,7 +21,7 @@ class CuttingProxy:
     What is told then passes whole or in half. `cuts` counts the connections that were dropped.
     """
 
-    def __init__(self, port, *, seed=0):
+    def __init__(self, port: int, *, seed: int = 0) -> None:
         self.target = port
         self.cutting = False
         self.cuts = 0
@@ -25,14 +29,14 @@ class CuttingProxy:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.listener.close()
 
-    def _accept(self):
+    def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self.listener.accept()
@@ -44,7 +48,7 @@ class CuttingProxy:
                 for one, other, answers in ((client, server, False), (server, client, True)):
                     threading.Thread(target=self._pump, args=(one, other, answers), daemon=True).start()
 
-    def _pump(self, source, target, answers):
+    def _pump(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
         last = time.monotonic()
         with contextlib.suppress(OSError):
             while data := source.recv(65536):

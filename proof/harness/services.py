@@ -12,6 +12,7 @@ import sysconfig
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import psycopg
@@ -20,8 +21,14 @@ import redis
 from proof.harness.waiting import HANG_S
 from volcano_ui import supervisor, valkey
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
-def wait_until(answers, failure):
+T = TypeVar("T")
+
+
+def wait_until(answers: Callable[[], T], failure: type[Exception]) -> T:
     """Call answers until it raises nothing; a failure kind that lasts past the deadline comes out."""
     deadline = time.monotonic() + HANG_S
     while True:
@@ -34,7 +41,7 @@ def wait_until(answers, failure):
 
 
 @contextlib.contextmanager
-def running(command, **options):
+def running(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server for the length of the block."""
     process = subprocess.Popen(
         command,
@@ -56,21 +63,23 @@ def running(command, **options):
 
 
 @contextlib.contextmanager
-def redis_server():
+def redis_server() -> Iterator[str]:
     """Start the Redis that `manage.py up` would start; yield its URL."""
     with tempfile.TemporaryDirectory(prefix="volcano-ui-redis-") as folder:
         data = Path(folder)
         socket = valkey.socket_path(data)
         valkey.prepare(data)
+        server = valkey.find_server()
+        assert server is not None, "there is no Redis"
         with (
-            running(valkey.command(valkey.find_server(), socket)),
+            running(valkey.command(server, socket)),
             redis.Redis.from_url(valkey.url(data)) as client,
         ):
             wait_until(client.ping, redis.ConnectionError)
             yield valkey.url(data)
 
 
-def postgres_binaries():
+def postgres_binaries() -> Path | None:
     """Return the folder of PostgreSQL's programs: the system's newest, otherwise the wheel's, or None."""
     system = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4]))
     if system:
@@ -83,7 +92,7 @@ def postgres_binaries():
 
 
 @contextlib.contextmanager
-def postgres_server(binaries, *, durable=False):
+def postgres_server(binaries: Path, *, durable: bool = False) -> Iterator[str]:
     """Start PostgreSQL on a socket in a folder of its own; yield its URL.
 
     Only a durable one waits for the disk at each commit, as PostgreSQL does by default.
@@ -96,7 +105,7 @@ def postgres_server(binaries, *, durable=False):
             [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
             check=True, capture_output=True, cwd=folder, **account,
         )  # fmt: skip
-        command = [
+        command: list[str | Path] = [
             binaries / "postgres",
             "-D",
             data,
@@ -114,7 +123,7 @@ def postgres_server(binaries, *, durable=False):
 
 
 @contextlib.contextmanager
-def postgres_database(server, name):
+def postgres_database(server: str, name: str) -> Iterator[str]:
     """Make a database on a PostgreSQL, by the URL of another one there; yield its URL."""
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
@@ -123,7 +132,7 @@ def postgres_database(server, name):
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def _unprivileged(folder):
+def _unprivileged(folder: Path) -> dict[str, Any]:
     """Return the account to run under: PostgreSQL refuses root. The folder becomes that account's."""
     if os.getuid() != 0:
         return {}
@@ -132,12 +141,15 @@ def _unprivileged(folder):
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
-def _exists(name):
-    with contextlib.suppress(KeyError):
-        return pwd.getpwnam(name)
+def _exists(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
 
 
-def _reachable(binaries, folder):
+def _reachable(binaries: Path, folder: Path) -> Path:
     """Return the programs' folder, copied where root's virtual environment is closed to other accounts."""
     if all(parent.stat().st_mode & 0o001 for parent in binaries.parents):
         return binaries

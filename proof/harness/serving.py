@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from typing import TYPE_CHECKING
 
 import uvicorn
 
 from proof.harness.waiting import HANG_S, until
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator, Iterator
 
 LOOK_S = 0.002
 
@@ -16,14 +21,16 @@ LOOK_S = 0.002
 class Server(uvicorn.Server):
     """uvicorn's looks each 0.1 s whether it is to end, then gives its connections another 0.1 s: for hundreds of tests, minutes."""
 
-    capture_signals = staticmethod(contextlib.nullcontext)  # they are pytest's
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # they are pytest's
 
-    async def main_loop(self):
+    async def main_loop(self) -> None:
         await self.on_tick(0)  # what it says in each answer
         while not self.should_exit:
             await asyncio.sleep(LOOK_S)
 
-    async def shutdown(self, sockets=None):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
@@ -38,7 +45,7 @@ class Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def in_thread(config, listener):
+def in_thread(config: uvicorn.Config, listener: socket.socket) -> Iterator[str]:
     """Serve on a listening socket in a thread for the length of the block; yield the address."""
     server = Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
@@ -54,7 +61,7 @@ def in_thread(config, listener):
 
 
 @contextlib.asynccontextmanager
-async def in_loop(config, listener):
+async def in_loop(config: uvicorn.Config, listener: socket.socket) -> AsyncIterator[None]:
     """Serve on a listening socket in the running event loop for the length of the block."""
     server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))

@@ -8,12 +8,24 @@ other way how long anything may take.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 # Who waits for longer waits for ever. Below pytest's own timeout, which cannot say what was waited for.
 HANG_S = 120.0
 
 
-def until(condition, within_s=HANG_S, *, every_s=0.02, what="the condition"):
+def until(
+    condition: Callable[[], T | None],
+    within_s: float = HANG_S,
+    *,
+    every_s: float = 0.02,
+    what: str | Callable[[], object] = "the condition",
+) -> T:
     """Return condition()'s first true value; fail when there is none for as long as a hang takes.
 
     what may be a function, which is asked when it fails: it tells what there is instead.
