@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cluster.api.embedded import Embedded
+
+if TYPE_CHECKING:
+    from cluster.runtime.registry import Registration
 
 OWN = ("garbage", "namespaces", "nodes", "quotas", "budgets", "definitions")
 
@@ -10,5 +15,5 @@ OWN = ("garbage", "namespaces", "nodes", "quotas", "budgets", "definitions")
 class Bare(Embedded):
     """Runs what kube-controller-manager runs."""
 
-    def runs(self, registration):
+    def runs(self, registration: Registration) -> bool:
         return registration.name in OWN

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 from django.db import connections
@@ -24,6 +25,10 @@ from node.shim import tree
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
 from volcano_ui import env, held_ports, supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import IO, Any, Self
 
 PROJECT = Path(__file__).resolve().parents[2]
 UP = [sys.executable, "manage.py", "up"]
@@ -38,7 +43,9 @@ class System:
 
     command, folder = UP, PROJECT
 
-    def __init__(self, data, *, nodes=0, port=None, **variables):
+    def __init__(
+        self, data: str | Path, *, nodes: int = 0, port: int | None = None, **variables: str
+    ) -> None:
         self.data = Path(data).absolute()
         self.port = port or free_port()
         self.base = f"http://127.0.0.1:{self.port}"
@@ -56,20 +63,20 @@ class System:
             "VOLCANO_UI_HOST_PATHS": tempfile.gettempdir(),  # by which tests and pods meet
             **variables,
         }
-        self.cluster = self  # the system in which pods run; another one where this works on it
-        self.output = []
-        self.process = None
+        self.cluster: System = self  # the system in which pods run; another one where this works on it
+        self.output: list[str] = []
+        self.process: subprocess.Popen[str] | None = None
         self.link = ""
-        self.cookies = None
+        self.cookies: dict[str, str] | None = None
         self.started_s = 0.0
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self):
+    def start(self) -> Self:
         """Start and wait for the link, or what comes in its place; `started_s` is how long that took."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         begun = time.monotonic()
@@ -92,7 +99,7 @@ class System:
         self.started_s = time.monotonic() - begun
         return self
 
-    def _read(self, stream, ready):
+    def _read(self, stream: IO[str], ready: threading.Event) -> None:
         for line in stream:
             self.output.append(line)
             if found := READY.match(line):
@@ -101,7 +108,7 @@ class System:
         ready.set()
         stream.close()
 
-    def stop(self, number=signal.SIGINT):
+    def stop(self, number: int = signal.SIGINT) -> float:
         """Stop as Ctrl-C does, or by another signal; return the seconds that it took, which is for benchmarks."""
         if self.process is None or self.process.poll() is not None:
             return 0.0
@@ -115,30 +122,36 @@ class System:
             raise AssertionError("the system did not stop:\n" + "".join(self.output)) from None
         return time.monotonic() - begun
 
-    def kill(self):
+    @property
+    def up(self) -> subprocess.Popen[str]:
+        """The process of `up`, which was started."""
+        assert self.process is not None, "it was not started"
+        return self.process
+
+    def kill(self) -> None:
         """Kill `up` itself, as nothing can that asks first; wait until its programs have followed. Pods go on."""
         programs = [pid for pid in self.tree() if _program(pid)]
-        self.process.kill()
-        self.process.wait()
+        self.up.kill()
+        self.up.wait()
         until(lambda: not any(_program(pid) for pid in programs), what="the end of its programs")
 
-    def shims(self):
+    def shims(self) -> dict[int, str]:
         """Return the ids of the processes that watch over containers, with the uids of their pods."""
         return left.shims(Layout(self.data))
 
-    def end_pods(self):
+    def end_pods(self) -> None:
         """Kill whatever of pods runs, as a machine does that loses its power."""
         for pid in self.shims():
             for each in (pid, *tree.below(pid)):  # the shim first: it is not to say how the command ended
                 tree.send(each, signal.SIGKILL)
 
     @property
-    def state(self):
+    def state(self) -> Path:
         """The state directory of its cluster: with another cluster behind the pages one below that of the embedded one."""
         below = sorted((self.data / "clusters").glob("*"))
         return below[0] if "VOLCANO_UI_KUBECONFIG" in self.environment and below else self.data
 
-    def logs(self):
+    def logs(self) -> str:
         """The last lines of every program's log."""
         files = sorted((self.state / "logs").glob("*.log"))
         return "".join(
@@ -146,34 +159,34 @@ class System:
             for file in files
         )
 
-    def children(self):
+    def children(self) -> dict[str, int]:
         """The supervised processes' ids by program."""
         found = {}
-        for pid in _children_of(self.process.pid):
+        for pid in _children_of(self.up.pid):
             if name := _program(pid):
                 found[name] = pid
         return found
 
-    def fork_server(self):
+    def fork_server(self) -> int | None:
         """Return the id of the process of which the programs are forks, or None while there is none."""
         return next(
-            (pid for pid in _children_of(self.process.pid) if b"volcano_ui.fork_server" in _line(pid)), None
+            (pid for pid in _children_of(self.up.pid) if b"volcano_ui.fork_server" in _line(pid)), None
         )
 
-    def holder(self):
+    def holder(self) -> int | None:
         """Return the id of the process that holds the ports, or None while there is none."""
         return next((pid for pid, line in self.processes().items() if held_ports.MARK.decode() in line), None)
 
-    def tree(self):
+    def tree(self) -> list[int]:
         """The ids of the supervisor and everything below it."""
-        pids, todo = [], [self.process.pid]
+        pids, todo = [], [self.up.pid]
         while todo:
             pid = todo.pop()
             pids.append(pid)
             todo.extend(_children_of(pid))
         return pids
 
-    def processes(self, mark=""):
+    def processes(self, mark: str = "") -> dict[int, str]:
         """Return the command lines, by id, of all that belongs to the state directory or carries `mark`.
 
         Looks at every process of the machine, so that what escaped from the tree is found as well.
@@ -187,17 +200,17 @@ class System:
                     found[int(folder.name)] = line
         return found
 
-    def assert_gone(self, mark=""):
+    def assert_gone(self, mark: str = "") -> None:
         """Fail unless nothing of the system is left within a moment."""
         until(lambda: not self.processes(mark), what=f"no process left ({self.processes(mark)})")
 
-    def kubeconfig(self, file):
+    def kubeconfig(self, file: Path) -> Path:
         """Write the first administrator's kubeconfig to a file and return its path."""
         command = [sys.executable, "manage.py", "kubeconfig", "--file", str(file)]
         subprocess.run(command, cwd=PROJECT, env=self.environment, check=True, capture_output=True)
         return file
 
-    def client(self):
+    def client(self) -> httpx.Client:
         """A browser's session, logged in; the first one uses the link up, the others share its cookies."""
         client = httpx.Client(base_url=self.base, timeout=HANG_S, follow_redirects=True, verify=False)
         if self.cookies is None:
@@ -207,7 +220,7 @@ class System:
                 client.cookies.set(name, value, domain="127.0.0.1", path="/")
         return client
 
-    def log_in(self, client):
+    def log_in(self, client: httpx.Client) -> None:
         """Follow the one-time link as a browser does that was told its address."""
         navigation = {
             "Sec-Fetch-Mode": "navigate",
@@ -221,7 +234,7 @@ class System:
         self.cookies = dict(client.cookies)
 
     @contextlib.contextmanager
-    def store(self):
+    def store(self) -> Iterator[Store]:
         """The system's store, read from this process; may be opened again while it is open."""
         alias = f"system_{self.port}_{next(_openings)}"
         with _environment(self.environment):
@@ -237,7 +250,7 @@ class System:
 
 
 @contextlib.contextmanager
-def running(data, **options):
+def running(data: str | Path, **options: Any) -> Iterator[System]:
     """A system that is started; at its end nothing of it may be left."""
     system = System(data, **options)
     try:
@@ -248,7 +261,7 @@ def running(data, **options):
 
 
 @contextlib.contextmanager
-def _environment(values):
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
     before = os.environ.get("DATABASE_URL")
     os.environ["DATABASE_URL"] = values.get("DATABASE_URL", "")
     try:
@@ -260,18 +273,18 @@ def _environment(values):
             os.environ["DATABASE_URL"] = before
 
 
-def _is_below(folder, data):
+def _is_below(folder: Path, data: Path) -> bool:
     """Tell whether a process works in a state directory or was told of it."""
     if (folder / "cwd").readlink().is_relative_to(data):
         return True
     return os.fsencode(data) in (folder / "environ").read_bytes()
 
 
-def _is_zombie(folder):
+def _is_zombie(folder: Path) -> bool:
     return (folder / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def _children_of(pid):
+def _children_of(pid: int) -> list[int]:
     found = []
     for file in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -279,14 +292,14 @@ def _children_of(pid):
     return found
 
 
-def _line(pid):
+def _line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
 
 
-def _program(pid):
+def _program(pid: int) -> str | None:
     """Say which program of the supervisor a process is, by its command line."""
     line = _line(pid).replace(b"\0", b" ").decode()
     if worker := re.search(r"manage.py worker (\S+)", line):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kube.errors import NotFound
 from kube.kinds.core import Node
@@ -21,8 +22,14 @@ from proof.harness.waiting import HANG_S, until
 from proof.systems.harness import PROJECT
 from volcano_ui import supervisor
 
+if TYPE_CHECKING:
+    from typing import Self
 
-def manage(system, *words):
+    from cluster.store import Store
+    from proof.systems.harness import System
+
+
+def manage(system: System, *words: str) -> str:
     """Run a command on the server's machine; return what it prints."""
     command = [sys.executable, "manage.py", *words]
     done = subprocess.run(command, cwd=PROJECT, env=system.environment, capture_output=True, text=True)
@@ -33,16 +40,16 @@ def manage(system, *words):
 class Machine:
     """A machine that joins a system by the command that this gives for it."""
 
-    def __init__(self, system, data, name):
+    def __init__(self, system: System, data: str | Path, name: str) -> None:
         self.system, self.data, self.name = system, Path(data), name
         self.file = self.data.with_suffix(".log")
-        self.process = None
+        self.process: subprocess.Popen[bytes] | None = None
 
-    def invited(self, *options):
+    def invited(self, *options: str) -> list[str]:
         """Return the words to type, as `manage.py jointoken` prints them."""
         return shlex.split(manage(self.system, "jointoken", "--server", self.system.api, *options))[2:]
 
-    def start(self, *words):
+    def start(self, *words: str) -> Self:
         """Run the agent with these words behind `manage.py`; without any as it is started again."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))}
         with self.file.open("a") as log:
@@ -63,32 +70,41 @@ class Machine:
             )
         return self
 
-    def join(self):
+    def join(self) -> Self:
         """Join, and wait until the node is ready."""
         self.start(*self.invited())
         return self.ready()
 
-    def ready(self):
+    def ready(self) -> Self:
+        """Wait until the node is ready and its agent says so."""
         with self.system.store() as store:
             until(lambda: _is_ready(store, self.name) and "agent ready" in self.said(), what=self.said)
         return self
 
-    def said(self):
+    def said(self) -> str:
+        """Return what the agent has printed."""
         return self.file.read_text() if self.file.exists() else ""
 
-    def kill(self):
+    @property
+    def agent(self) -> subprocess.Popen[bytes]:
+        """The agent's process, which was started."""
+        assert self.process is not None, "it was not started"
+        return self.process
+
+    def kill(self) -> None:
         """Kill the agent, as nothing can that asks first; pods go on."""
-        self.process.kill()
-        self.process.wait()
+        self.agent.kill()
+        self.agent.wait()
 
-    def ended(self):
+    def ended(self) -> int:
         """Wait for the agent's end; return its exit code."""
-        return self.process.wait(HANG_S)
+        return self.agent.wait(HANG_S)
 
-    def shims(self):
+    def shims(self) -> dict[int, str]:
+        """Return the ids of the processes that watch over containers, with the uids of their pods."""
         return left.shims(Layout(self.data))
 
-    def close(self):
+    def close(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(HANG_S)
@@ -98,7 +114,7 @@ class Machine:
                     tree.send(each, signal.SIGKILL)
 
 
-def _is_ready(store, name):
+def _is_ready(store: Store, name: str) -> bool:
     try:
         node = store.get(NODES, "", name).read(Node)
     except NotFound:

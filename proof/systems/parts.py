@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -13,32 +14,38 @@ from proof.harness.halting import halt
 from proof.harness.waiting import HANG_S, until
 from proof.systems.harness import System
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
 WORKS = {"mirror", "beat", "controllers", "jobs", "scheduler"}
 
 
 class Installation:
     """Starts systems that share what an installation shares; each has a state directory of its own, as a pod has."""
 
-    def __init__(self, folder, **environment):
-        self._folder, self._environment = folder, environment
-        self.systems = []
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self._folder = folder
+        self._environment: dict[str, Any] = environment
+        self.systems: list[System] = []
 
-    def add(self, only):
+    def add(self, only: str) -> System:
         """Return another system, not started yet."""
         data = self._folder / f"{only}-{len(self.systems)}"
         self.systems.append(System(data, VOLCANO_UI_ONLY=only, **self._environment))
         return self.systems[-1]
 
-    def working(self):
+    def working(self) -> list[System]:
         """Return the systems that run mirror, workers and beat."""
         return [system for system in self.systems if is_alive(system) and system.children().keys() >= WORKS]
 
-    def leader(self):
+    def leader(self) -> System:
         """Return the one system that works, as soon as there is one."""
         (found,) = until(self.working, what="a system that works")
         return found
 
-    def stop(self):
+    def stop(self) -> None:
         for system in self.systems:
             thaw(system)
             system.stop()
@@ -47,7 +54,7 @@ class Installation:
 
 
 @contextlib.contextmanager
-def installation(folder, postgres_url, **environment):
+def installation(folder: Path, postgres_url: str, **environment: str) -> Iterator[Installation]:
     """Have an installation; at its end nothing of it may be left."""
     name = "volcano_ui_parts"
     with services.redis_server() as redis, services.postgres_database(postgres_url, name) as database:
@@ -64,24 +71,24 @@ def installation(folder, postgres_url, **environment):
             whole.stop()
 
 
-def is_alive(system):
+def is_alive(system: System) -> bool:
     return system.process is not None and system.process.poll() is None
 
 
-def kill(system):
+def kill(system: System) -> None:
     """Kill a system's `up`, and so all of it."""
-    system.process.kill()
-    system.process.wait(HANG_S)
+    system.up.kill()
+    system.up.wait(HANG_S)
     system.assert_gone()
 
 
-def freeze(system):
+def freeze(system: System) -> None:
     """Stop all processes of a system where they are, as a machine does that is put to sleep."""
     for pid in system.tree():
         os.kill(pid, signal.SIGSTOP)
 
 
-def thaw(system):
+def thaw(system: System) -> None:
     """Let a system go on."""
     if is_alive(system):
         for pid in system.tree():
@@ -89,7 +96,7 @@ def thaw(system):
 
 
 @contextlib.contextmanager
-def stopped(system, part):
+def stopped(system: System, part: str) -> Iterator[None]:
     """A block in which one process of a system is stopped. It is replaced if it stands still for as long as the supervisor allows."""
     pid = system.children()[part]
     try:
@@ -100,7 +107,7 @@ def stopped(system, part):
             os.kill(pid, signal.SIGCONT)
 
 
-def health(system):
+def health(system: System) -> tuple[int, dict[str, Any]]:
     """Return what a system tells of its health: the status and the parts, without the version."""
     answer = httpx.get(f"{system.base}/healthz", timeout=HANG_S)
     return answer.status_code, {part: said for part, said in answer.json().items() if part != "version"}
