@@ -13,7 +13,7 @@ import time
 import django
 
 
-def main():
+def main() -> None:
     """Run a cluster until Ctrl-C."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "proof.settings"
     django.setup()
@@ -42,7 +42,7 @@ def main():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def say(line):
+def say(line: str) -> None:
     """Write a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

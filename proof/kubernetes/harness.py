@@ -12,6 +12,7 @@ import os
 import signal
 import ssl
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -23,6 +24,13 @@ from proof.harness.waiting import HANG_S, until
 from proof.kubernetes.identities import Identities
 from proof.kubernetes.program import Program
 from proof.systems.harness import PROJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, Self
+
+    from kube.meta import Object
+    from kube.resources import Resource
 
 BUILT = PROJECT / ".cache" / "kubernetes"
 PROGRAMS = {
@@ -67,7 +75,7 @@ AUDIT_POLICY = {
 }
 
 
-def missing():
+def missing() -> list[str]:
     """Return the programs that have not been built."""
     return [name for name, path in PROGRAMS.items() if not path.exists()]
 
@@ -78,7 +86,15 @@ class Kubernetes:
     `amounts` is what each node has, otherwise than usual; `stages` says how kwok plays nodes and pods.
     """
 
-    def __init__(self, folder, *, nodes=3, volcano=True, amounts=None, stages=STAGES):
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        nodes: int = 3,
+        volcano: bool = True,
+        amounts: Mapping[str, str] | None = None,
+        stages: Path = STAGES,
+    ) -> None:
         self.folder = Path(folder).absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.nodes, self.volcano, self.amounts, self.stages = nodes, volcano, amounts or {}, stages
@@ -95,13 +111,13 @@ class Kubernetes:
         self.others = [Program(name, command, self.folder) for name, command in self._others().items()]
         self.programs = [self.etcd, self.apiserver, *self.others]
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self):
+    def start(self) -> Self:
         """Start everything; return when nodes are ready and Volcano's kinds are served."""
         try:
             self.etcd.start()
@@ -115,12 +131,12 @@ class Kubernetes:
             raise
         return self
 
-    def stop(self):
+    def stop(self) -> None:
         """End everything, the API server's clients first."""
         for program in reversed(self.programs):
             program.stop(signal.SIGKILL if program is not self.apiserver else signal.SIGTERM)
 
-    def assert_gone(self):
+    def assert_gone(self) -> None:
         """Fail unless nothing that was started here runs."""
         mark = os.fsencode(self.folder)
         for process in Path("/proc").glob("[0-9]*"):
@@ -130,14 +146,14 @@ class Kubernetes:
                 continue
             assert int(process.name) == os.getpid() or mark not in line, line
 
-    def restart_apiserver(self, *, meanwhile=lambda: None):
+    def restart_apiserver(self, *, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Kill the API server, do something, and start it again."""
         self.apiserver.stop(signal.SIGKILL)
         meanwhile()
         self.apiserver.start()
         self._until_ready()
 
-    def compact(self):
+    def compact(self) -> None:
         """Have etcd forget all but the present, as it does every five minutes."""
         with self._client(self.identities.certificate("etcd-client")) as client:
             etcd = f"https://127.0.0.1:{self.etcd_port}/v3/kv"
@@ -146,66 +162,69 @@ class Kubernetes:
             wanted = {"revision": now["header"]["revision"], "physical": True}
             client.post(f"{etcd}/compaction", json=wanted).raise_for_status()
 
-    def kubeconfig(self, name, *groups):
+    def kubeconfig(self, name: str, *groups: str) -> Path:
         """Return a kubeconfig's file of a person with a certificate."""
         certificate, key = self.identities.certificate(name, *groups)
         return self._written(name, {"client-certificate": str(certificate), "client-key": str(key)})
 
-    def account_kubeconfig(self, namespace, name, file=""):
+    def account_kubeconfig(self, namespace: str, name: str, file: str = "") -> Path:
         """Return a kubeconfig's file of a service account with a token of its own."""
         token = self.kubectl("create", "token", name, "-n", namespace).strip()
         return self._written(file or f"{namespace}-{name}", {"token": token})
 
-    def _written(self, name, user):
+    def _written(self, name: str, user: Mapping[str, str]) -> Path:
         file = self.folder / f"{name}.kubeconfig"
         file.touch(0o600)
         file.write_text(self.identities.kubeconfig(self.server, user, context=CONTEXT))
         return file
 
-    def kubectl_as(self, config):
+    def kubectl_as(self, config: Path) -> Kubectl:
         """Return kubectl with a kubeconfig's file."""
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "KUBECONFIG": str(config)}
         return Kubectl(str(PROGRAMS["kubectl"]), environment)
 
-    def apply(self, *objects):
+    def apply(self, *objects: Object) -> None:
         """Make objects so, as an administrator."""
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(listed))
 
-    def serves(self, kind):
+    def serves(self, kind: Resource) -> bool:
         """Whether the cluster has the kind."""
         return self.volcano or not kind.group.endswith("volcano.sh")
 
-    def make(self, kind, objects):
+    def make(self, kind: Resource, objects: Iterable[Object]) -> None:
         """Create many objects of a kind, faster than kubectl would."""
         with self.administrator() as client:
             for obj in objects:
                 path = paths.collection(kind, obj["metadata"].get("namespace", ""))
                 client.post(f"{self.server}{path}", json=obj).raise_for_status()
 
-    def clear(self, kind, namespace="default"):
+    def clear(self, kind: Resource, namespace: str = "default") -> None:
         """Delete all objects of a kind in a namespace."""
         self.kubectl("delete", "--raw", paths.collection(kind, namespace))
 
-    def get(self, *arguments):
+    def get(self, *arguments: object) -> Object:
         """Return what `kubectl get` says, as an object."""
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+        found: Object = json.loads(self.kubectl("get", *arguments, "-o", "json"))
+        return found
 
-    def set_status(self, resource, name, status, *, namespace="default"):
+    def set_status(
+        self, resource: str, name: str, status: Mapping[str, Any], *, namespace: str = "default"
+    ) -> None:
         """Write the status of an object, as its controller does."""
         patch = json.dumps({"status": status})
         self.kubectl(
             "patch", resource, name, "-n", namespace, "--subresource=status", "--type=merge", "-p", patch
         )
 
-    def install_volcano(self):
+    def install_volcano(self) -> None:
         """Make what every cluster with Volcano has: its kinds, and its first queues."""
         self.volcano = True
         self.kubectl("apply", "--server-side", "-f", CRDS)
         self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={HANG_S:.0f}s")
         self.apply(*(_whole(kind, obj) for kind, obj in bootstrap.queues()))
 
-    def asked_by(self, user):
+    def asked_by(self, user: str) -> list[Mapping[str, Any]]:
         """Return what a user has asked for so far: the audit's entries."""
         whole = self.audit_log.read_text().rpartition("\n")[0]  # a line may be just being written
         entries = map(json.loads, whole.splitlines())
@@ -213,8 +232,8 @@ class Kubernetes:
             each for each in entries if each["user"].get("username") == user
         ]  # nobody was let in without one
 
-    def _until_ready(self):
-        def answers():
+    def _until_ready(self) -> None:
+        def answers() -> bool:
             self.etcd.check()
             self.apiserver.check()
             try:
@@ -225,23 +244,23 @@ class Kubernetes:
         with self.administrator() as client:
             until(answers, every_s=0.1, what="an API server that is ready")
 
-    def administrator(self):
+    def administrator(self) -> httpx.Client:
         """Return an HTTP client with every right."""
         return self._client(self.identities.certificate("admin", ADMINISTRATORS))
 
-    def _client(self, pair):
+    def _client(self, pair: tuple[Path, Path]) -> httpx.Client:
         context = ssl.create_default_context(cafile=self.identities.ca)
         context.load_cert_chain(*pair)
         return httpx.Client(verify=context, timeout=HANG_S)
 
-    def _fill(self):
+    def _fill(self) -> None:
         """Make nodes, and what every cluster with Volcano has."""
         if self.volcano:
             self.install_volcano()
         self.apply(*(node(f"node-{number}", **self.amounts) for number in range(self.nodes)))
         until(self._is_whole, every_s=0.2, what="nodes that are ready, and the account of pods")
 
-    def _is_whole(self):
+    def _is_whole(self) -> bool:
         for program in self.programs:
             program.check()
         conditions = (
@@ -250,7 +269,7 @@ class Kubernetes:
         ready = [each for each in conditions if (each["type"], each["status"]) == ("Ready", "True")]
         return len(ready) == self.nodes and "default" in self.kubectl("get", "serviceaccounts")
 
-    def _etcd(self):
+    def _etcd(self) -> list[str | Path]:
         client, peers = f"https://127.0.0.1:{self.etcd_port}", f"http://127.0.0.1:{self.peer_port}"
         certificate, key = self.identities.certificate("etcd-client")
         return [
@@ -271,7 +290,7 @@ class Kubernetes:
             "--unsafe-no-fsync",
         ]
 
-    def _apiserver(self):
+    def _apiserver(self) -> list[str | Path]:
         certificate, key = self.identities.certificate("etcd-client")
         return [
             PROGRAMS["kube-apiserver"],
@@ -296,7 +315,7 @@ class Kubernetes:
             f"--audit-log-path={self.audit_log}",
         ]
 
-    def _others(self):
+    def _others(self) -> dict[str, list[str | Path]]:
         alone = ["--leader-elect=false", f"--kubeconfig={self.config}", "--bind-address=127.0.0.1"]
         return {
             "kube-controller-manager": [
@@ -317,7 +336,7 @@ class Kubernetes:
         }
 
 
-def _whole(kind, obj):
+def _whole(kind: Resource, obj: Object) -> Object:
     """Return an object as people write it: with its kind, and without the status that controllers write."""
     return {
         "apiVersion": kind.api_version,
@@ -326,7 +345,7 @@ def _whole(kind, obj):
     }
 
 
-def node(name, *, cpu="32", memory="256Gi", pods="110"):
+def node(name: str, *, cpu: str = "32", memory: str = "256Gi", pods: str = "110") -> Object:
     """Return a node that kwok plays."""
     amounts = {"cpu": cpu, "memory": memory, "pods": pods}
     return {

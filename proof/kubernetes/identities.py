@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import yaml
 from cryptography import x509
@@ -12,6 +13,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from cluster.access import certificates
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
 DAY = timedelta(days=1)
 NAMES = ("localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
@@ -19,14 +24,15 @@ NAMES = ("localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "kubernet
 class Identities:
     """An authority in a folder. Certificates say who somebody is: the common name, and the organizations as groups."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.server = certificates.ensure(folder, NAMES)
+        assert self.server.ca is not None, "the authority is made here"
         self.ca = self.server.ca
         self.signing_key = folder / "accounts.key"
         _write_key(self.signing_key, ec.generate_private_key(ec.SECP256R1()))
 
-    def certificate(self, name, *groups):
+    def certificate(self, name: str, *groups: str) -> tuple[Path, Path]:
         """Return the files of a client's certificate and key, made at the first time."""
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if not certificate.exists():
@@ -37,9 +43,12 @@ class Identities:
             )
         return certificate, key
 
-    def _signed(self, name, groups, private):
+    def _signed(
+        self, name: str, groups: tuple[str, ...], private: ec.EllipticCurvePrivateKey
+    ) -> x509.Certificate:
         authority = x509.load_pem_x509_certificate(self.ca.read_bytes())
         signer = serialization.load_pem_private_key((self.folder / "ca.key").read_bytes(), password=None)
+        assert isinstance(signer, ec.EllipticCurvePrivateKey), signer
         subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         now = datetime.now(UTC)
         return (
@@ -54,7 +63,7 @@ class Identities:
             .sign(signer, hashes.SHA256())
         )
 
-    def kubeconfig(self, server, user, *, context):
+    def kubeconfig(self, server: str, user: Mapping[str, str], *, context: str) -> str:
         """Return the text of a kubeconfig; user is its entry there, such as a token."""
         return yaml.safe_dump(
             {
@@ -70,7 +79,7 @@ class Identities:
         )
 
 
-def _write_key(path, private):
+def _write_key(path: Path, private: ec.EllipticCurvePrivateKey) -> None:
     path.touch(0o600)
     path.write_bytes(
         private.private_bytes(

@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from typing import TYPE_CHECKING
 
 from proof.harness.waiting import HANG_S
 from volcano_ui import supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 class Program:
     """A command that runs until it is stopped, and can be started again."""
 
-    def __init__(self, name, command, folder):
+    def __init__(self, name: str, command: Sequence[str | Path], folder: Path) -> None:
         self.name = name
         self.command = [str(word) for word in command]
         self.folder = folder
         self.log = folder / f"{name}.log"
-        self.process = None
+        self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self):
+    def start(self) -> None:
         """Start it."""
         assert self.process is None or self.process.poll() is not None, f"{self.name} runs already"
         with self.log.open("ab") as output:
@@ -34,12 +39,13 @@ class Program:
                 preexec_fn=supervisor.die_with(os.getpid(), signal.SIGKILL),
             )
 
-    def check(self):
+    def check(self) -> None:
         """Fail with the end of its log unless it runs."""
+        assert self.process is not None, f"{self.name} was not started"
         code = self.process.poll()
         assert code is None, f"{self.name} ended with {code}:\n{self.tail()}"
 
-    def stop(self, number=signal.SIGTERM):
+    def stop(self, number: int = signal.SIGTERM) -> None:
         """End it; one that does not go is killed."""
         if self.process is None or self.process.poll() is not None:
             return
@@ -51,6 +57,6 @@ class Program:
             self.process.wait()
             raise AssertionError(f"{self.name} did not stop:\n{self.tail()}") from None
 
-    def tail(self):
+    def tail(self) -> str:
         """Return the last lines of its log."""
         return "\n".join(line[:300] for line in self.log.read_text(errors="replace").splitlines()[-15:])

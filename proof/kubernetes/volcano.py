@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -17,6 +18,14 @@ from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
 from proof.kubernetes.program import Program
 from proof.systems.harness import PROJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from typing import Literal, Self
+
+    from kube.meta import Object
+    from proof.kubernetes.harness import Kubernetes
 
 BUILT = PROJECT / ".cache" / "volcano"
 PROGRAMS = {
@@ -32,12 +41,12 @@ _RUNS = ("Deployment", "Service", "Job")
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-def missing():
+def missing() -> list[str]:
     """Return the programs that have not been built."""
     return [path.name for path in (*PROGRAMS.values(), INSTALLER) if not path.exists()]
 
 
-def installed():
+def installed() -> list[Object]:
     """Return the objects of Volcano's installer."""
     return [each for each in yaml.safe_load_all(INSTALLER.read_text()) if each]
 
@@ -49,7 +58,13 @@ class Volcano:
     Volcano's own. requests_per_s is what its programs allow themselves, None for what they do by themselves.
     """
 
-    def __init__(self, cluster, *, definitions="ours", requests_per_s=None):
+    def __init__(
+        self,
+        cluster: Kubernetes,
+        *,
+        definitions: Literal["ours", "theirs"] = "ours",
+        requests_per_s: int | None = None,
+    ) -> None:
         self.cluster, self.definitions = cluster, definitions
         self.folder = cluster.folder / "volcano"
         self.folder.mkdir(exist_ok=True)
@@ -59,16 +74,16 @@ class Volcano:
             else [f"--kube-api-{each}={requests_per_s}" for each in ("qps", "burst")]
         )
         self.hooks_port = free_port()
-        self.programs = []
+        self.programs: list[Program] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.install()
         return self.start()
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def install(self):
+    def install(self) -> None:
         """Make what the installer makes, but for what runs; kinds that the cluster has already stay unless theirs are wanted."""
         objects = installed()
         known = (
@@ -93,10 +108,10 @@ class Volcano:
         )
         self._scheduler_conf.write_text(configuration["data"]["volcano-scheduler.conf"])
 
-    def _apply(self, kind, objects):
+    def _apply(self, kind: str, objects: Iterable[Object]) -> None:
         self.cluster.apply(*(each for each in objects if each["kind"] == kind))
 
-    def start(self):
+    def start(self) -> Self:
         """Start controllers and scheduler; return when both lead."""
         self.programs = [Program(name, command, self.folder) for name, command in self._commands().items()]
         try:
@@ -108,7 +123,7 @@ class Volcano:
             raise
         return self
 
-    def start_webhooks(self):
+    def start_webhooks(self) -> None:
         """Start its admission and have the API server ask it; return when it answers."""
         configurations = [each for each in installed() if each["kind"] in _HOOKS]
         paths = []
@@ -123,7 +138,7 @@ class Volcano:
         hooks.start()
         until(lambda: self._answers(hooks), every_s=0.1, what="Volcano's webhooks")
 
-    def stop(self):
+    def stop(self) -> None:
         """End its programs at once, as a node does that fails; its webhooks are asked no more."""
         if any(program.name == "vc-webhook-manager" for program in self.programs):
             for kind in _HOOKS:
@@ -132,16 +147,16 @@ class Volcano:
         for program in reversed(self.programs):
             program.stop(signal.SIGKILL)
 
-    def vcctl(self, *arguments, config=None):
+    def vcctl(self, *arguments: object, config: Path | None = None) -> str:
         """Return what vcctl prints, as an administrator or as somebody with a kubeconfig."""
         environment = {"HOME": str(self.folder), "KUBECONFIG": str(config or self.cluster.config)}
         return Kubectl(str(PROGRAMS["vcctl"]), environment)(*arguments)
 
     @property
-    def _scheduler_conf(self):
+    def _scheduler_conf(self) -> Path:
         return self.folder / "volcano-scheduler.conf"
 
-    def _leads(self):
+    def _leads(self) -> bool:
         for program in self.programs:
             program.check()
         leases = self.cluster.get(LEASES.id, "-n", NAMESPACE)["items"]
@@ -152,12 +167,12 @@ class Volcano:
         }
         return all(held.get(each) for each in LEADERS)
 
-    def _answers(self, hooks):
+    def _answers(self, hooks: Program) -> bool:
         hooks.check()
         with socket.socket() as trial:
             return trial.connect_ex(("127.0.0.1", self.hooks_port)) == 0
 
-    def _commands(self):
+    def _commands(self) -> dict[str, list[str | Path]]:
         controllers = self.cluster.account_kubeconfig(NAMESPACE, "volcano-controllers")
         scheduler = self.cluster.account_kubeconfig(NAMESPACE, "volcano-scheduler")
         sockets = f"DEBUG_SOCKET_DIR={self.folder / 'sockets'}"
@@ -181,7 +196,7 @@ class Volcano:
             ],
         }
 
-    def _webhooks(self, paths):
+    def _webhooks(self, paths: Iterable[str]) -> list[str | Path]:
         identity = self.cluster.identities
         return [
             PROGRAMS["vc-webhook-manager"],

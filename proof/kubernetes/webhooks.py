@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cluster.remote.webhooks import hooks
 from kube.resources import QUEUES
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kube.meta import Object
+    from proof.kubernetes.harness import Kubernetes
 
 CONFIGURATIONS = [plural for _, plural in hooks.KINDS.values()]
 
 
-def forget(kubernetes, *queues):
+def forget(kubernetes: Kubernetes, *queues: str) -> None:
     """Have the API server ask nobody any more, and let queues go."""
     for plural in CONFIGURATIONS:
         kubernetes.kubectl("delete", plural, hooks.NAME, "--ignore-not-found")
     kubernetes.kubectl("delete", QUEUES.id, *queues, "--ignore-not-found")
 
 
-def queue(name, **spec):
+def queue(name: str, **spec: Any) -> Object:
     """Return a queue as a person writes it."""
     return {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": spec}

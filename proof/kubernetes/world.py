@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,11 +13,23 @@ from proof.harness.waiting import until
 from proof.systems.harness import running
 from proof.systems.work import Person
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from typing import Any
+
+    from cluster.store import Store
+    from kube.meta import Object
+    from kube.resources import Resource
+    from proof.kubernetes.harness import Kubernetes
+    from proof.systems.harness import System
+
 NAMESPACE, ACCOUNT = "volcano-ui", "pages"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 
 
-def account(kubernetes, *roles):
+def account(kubernetes: Kubernetes, *roles: str) -> Path:
     """Give the pages' account these cluster roles and no others; return a kubeconfig of it."""
     kubernetes.apply(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
@@ -32,7 +45,7 @@ def account(kubernetes, *roles):
     return kubernetes.account_kubeconfig(NAMESPACE, ACCOUNT)
 
 
-def _binding(role):
+def _binding(role: str) -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
@@ -42,12 +55,12 @@ def _binding(role):
     }
 
 
-def showing(folder, config, **variables):
+def showing(folder: Path, config: Path, **variables: str) -> AbstractContextManager[System]:
     """A system whose pages show the cluster of a kubeconfig; at its end nothing of it may be left."""
     return running(folder / "data", VOLCANO_UI_KUBECONFIG=str(config), **variables)
 
 
-def told(system):
+def told(system: System) -> str:
     """What the strip below the navigation says."""
     with Person(system) as person:
         found = re.search(r'<aside class="cluster-strip".*?</aside>', person.get("/").text, re.DOTALL)
@@ -55,14 +68,14 @@ def told(system):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0])).strip()
 
 
-def live(system):
+def live(system: System) -> None:
     """Wait until the pages say that the cluster is live."""
     until(lambda: " live" in told(system) and "partly" not in told(system), what="the word that it is live")
 
 
-def differences(kubernetes, store):
+def differences(kubernetes: Kubernetes, store: Store) -> list[tuple[str, str, str]]:
     """Return what of the mirrored kinds is not the same in the cluster and in the store: kind, namespace and name."""
-    found = []
+    found: list[tuple[str, str, str]] = []
     for kind in KINDS:
         if not kubernetes.serves(kind):
             continue
@@ -73,7 +86,7 @@ def differences(kubernetes, store):
     return found
 
 
-def served(kubernetes, kind):
+def served(kubernetes: Kubernetes, kind: Resource) -> dict[tuple[str, str], Object]:
     """Return a kind's objects by namespace and name, as the cluster has them."""
     selector = selectors(works=False).get(kind.id)
     answer = kubernetes.kubectl(
@@ -82,12 +95,12 @@ def served(kubernetes, kind):
     return _by_key(msgspec.json.decode(answer)["items"])
 
 
-def mirrored(store, kind):
+def mirrored(store: Store, kind: Resource) -> dict[tuple[str, str], Object]:
     """Return a kind's objects by namespace and name, as the store has them."""
     return _by_key(stored.object for stored in store.find(kind))
 
 
-def _by_key(objects):
+def _by_key(objects: Iterable[Object]) -> dict[tuple[str, str], Object]:
     """Return objects by their keys, without what only the objects of some lists say and without nulls."""
     return {
         (obj["metadata"].get("namespace") or "", obj["metadata"]["name"]): without_nulls(
@@ -97,18 +110,18 @@ def _by_key(objects):
     }
 
 
-def without_nulls(value):
+def without_nulls(value: Any) -> Any:
     """Return a value as it means: what is null is absent."""
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def equal(kubernetes, store):
+def equal(kubernetes: Kubernetes, store: Store) -> None:
     """Wait until the store has what the cluster has."""
-    last = []
+    last: list[tuple[str, str, str]] = []
 
-    def same():
+    def same() -> bool:
         last[:] = differences(kubernetes, store)
         return not last
 

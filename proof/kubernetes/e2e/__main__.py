@@ -19,15 +19,22 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import django
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from proof.kubernetes.e2e.report import Spec
+    from proof.kubernetes.harness import Kubernetes
 
 # The order of the specs. With this one those of guarantees come last in schedulingaction: they leave queues behind, for which
 # two CPUs are kept, and specs that come after them then lack these.
 SEED = 14
 
 
-def main():
+def main() -> int:
     """Run the suites and return 1 when a spec fails for which no reason is known."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "proof.settings"
     django.setup()
@@ -74,23 +81,23 @@ def main():
     return 1 if any(spec.is_unexplained for spec in specs) else 0
 
 
-def _unexplained(specs):
+def _unexplained(specs: Iterable[Spec]) -> dict[str, str]:
     """Return a pattern of the specs that failed for no known reason, by their suites."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for spec in specs:
         if spec.is_unexplained:
             found.setdefault(spec.suite, []).append(re.escape(spec.name))
     return {suite: f"({'|'.join(names)})$" for suite, names in found.items()}
 
 
-def run(suite, cluster, built, focus, *, again=False):
+def run(suite: str, cluster: Kubernetes, built: Path, focus: str, *, again: bool = False) -> None:
     """Run the specs of a suite but for those that want real volumes; what it prints goes to a file."""
     from proof.kubernetes.e2e.report import LEFT_OUT, path_of
     from proof.kubernetes.volcano import BUILT
 
     told = path_of(built, suite, again=again)
     command = [
-        built / f"{suite}.test",
+        str(built / f"{suite}.test"),
         f"--ginkgo.json-report={told}",
         f"--ginkgo.skip={'|'.join(LEFT_OUT)}",
         f"--ginkgo.focus={focus}",
@@ -111,7 +118,7 @@ def run(suite, cluster, built, focus, *, again=False):
         )
 
 
-def say(line):
+def say(line: str) -> None:
     """Write a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -6,9 +6,13 @@ import json
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any
 
 # Those of Volcano's own continuous integration that a cluster of four nodes is enough for; the one that waits for minutes of the clock last.
 SUITES = (
@@ -62,7 +66,7 @@ class Spec(NamedTuple):
     was_again: bool = False  # whether it was run again alone, and this came of it
 
     @property
-    def is_unexplained(self):
+    def is_unexplained(self) -> bool:
         """Whether it fails and nobody knows why."""
         return self.state not in ("passed", "skipped") and not self.why
 
@@ -74,19 +78,19 @@ class Times(NamedTuple):
     ended: datetime
 
 
-def path_of(folder, suite, *, again=False):
+def path_of(folder: Path, suite: str, *, again: bool = False) -> Path:
     """Return the file of a suite's report."""
     return folder / (f"{suite}.{AGAIN}.json" if again else f"{suite}.json")
 
 
-def forget(folder, suites):
+def forget(folder: Path, suites: Iterable[str]) -> None:
     """Remove what earlier runs of suites reported, with which a page would not be of one run."""
     for suite in suites:
         for again in (False, True):
             path_of(folder, suite, again=again).unlink(missing_ok=True)
 
 
-def times(folder):
+def times(folder: Path) -> dict[str, Times]:
     """Return when each suite was run; one that was not run to its end is left out."""
     told = {suite: _report(path_of(folder, suite)) for suite in SUITES}
     return {
@@ -96,7 +100,7 @@ def times(folder):
     }
 
 
-def read(folder, suites):
+def read(folder: Path, suites: Iterable[str]) -> list[Spec]:
     """Return the specs of suites by what their runs reported; a suite that was not run to its end has none."""
     found = []
     for suite in suites:
@@ -108,12 +112,12 @@ def read(folder, suites):
     return found
 
 
-def first(folder, suites):
+def first(folder: Path, suites: Iterable[str]) -> list[Spec]:
     """Return the specs of suites as they were before any was run again."""
     return [spec for suite in suites for spec in _specs(suite, path_of(folder, suite))]
 
 
-def _report(path):
+def _report(path: Path) -> Mapping[str, Any] | None:
     """Return what ginkgo reported; None where it did not come to the end."""
     if not path.exists():
         return None
@@ -122,7 +126,7 @@ def _report(path):
     return None if any(each.startswith(("Interrupted", "Suite Timeout")) for each in why) else told
 
 
-def _reasons():
+def _reasons() -> dict[tuple[str, str], str]:
     """Return why specs fail, by suite and name."""
     return {
         (suite, name): each["why"]
@@ -132,7 +136,7 @@ def _reasons():
     }
 
 
-def _specs(suite, path):
+def _specs(suite: str, path: Path) -> list[Spec]:
     reasons = _reasons()
     told, found = _report(path) or {}, []
     for each in told.get("SpecReports") or ():
@@ -147,11 +151,11 @@ def _specs(suite, path):
     return found
 
 
-def _is_left_out(told):
+def _is_left_out(told: Mapping[str, Any]) -> bool:
     return told["State"] == "skipped" and not (told.get("Failure") or {}).get("Message")
 
 
-def summary(specs):
+def summary(specs: Sequence[Spec]) -> list[str]:
     """Return a line for each suite, one for each spec that fails without a known reason, and one for each reason that is none any more."""
     lines = [
         f"{suite}: {', '.join(f'{count} {state}' for state, count in sorted(counts.items()))}"
@@ -169,14 +173,14 @@ def summary(specs):
     ]
 
 
-def _counts(specs):
-    counts = {}
+def _counts(specs: Iterable[Spec]) -> dict[str, Counter[str]]:
+    counts: dict[str, Counter[str]] = {}
     for each in specs:
         counts.setdefault(each.suite, Counter())[each.state] += 1
     return counts
 
 
-def page(specs, commit, times):
+def page(specs: Sequence[Spec], commit: str, times: Mapping[str, Times]) -> str:
     """Return the page: which run it is of, the numbers, what fails and why, and what passes."""
     counts = _counts(specs)
     total = sum(counts.values(), Counter())
@@ -214,7 +218,7 @@ def page(specs, commit, times):
     return head + "\n".join(parts) + "\n" + TAIL
 
 
-def _told_again(specs):
+def _told_again(specs: Iterable[Spec]) -> str:
     """Return what to know of specs that failed at first, "" where there are none."""
     names = [f"`{each.suite}` {each.name}" for each in specs if each.was_again and each.state == "passed"]
     if not names:
@@ -222,15 +226,15 @@ def _told_again(specs):
     return f"\nOf these {len(names)} failed at first and passed when they were run again alone: {'; '.join(names)}."
 
 
-def _told_missing(counts):
+def _told_missing(counts: Collection[str]) -> str:
     """Return which suites the run did not get through, "" where it got through all."""
     missing = [f"`{suite}`" for suite in SUITES if suite not in counts]
     return f"\nIt was stopped before it got through {', '.join(missing)}." if missing else ""
 
 
-def _span(times):
+def _span(times: Times) -> str:
     return f"{times.began:%H:%M} to {times.ended:%H:%M}"
 
 
-def _cell(text):
+def _cell(text: str) -> str:
     return text.replace("|", "\\|")

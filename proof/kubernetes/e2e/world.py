@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster.remote.webhooks import hooks
 from kube import scheduler_configuration
@@ -14,12 +15,18 @@ from proof.kubernetes.harness import ACCOUNT, DEPLOY, NAMESPACE, Kubernetes
 from proof.kubernetes.volcano import Volcano
 from proof.kubernetes.webhooks import CONFIGURATIONS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import Object
+    from proof.systems.harness import System
+
 STAGES = Path(__file__).parent / "stages.yaml"
 NODES, AMOUNTS = 4, {"cpu": "4", "memory": "16Gi"}
 
 
 @contextlib.contextmanager
-def ready(folder, configuration):
+def ready(folder: Path, configuration: str) -> Iterator[tuple[Kubernetes, System]]:
     """Have a cluster on which a system of ours works, configured so, and is asked as webhook, with the rights that deploy/kubernetes gives it."""
     with Kubernetes(folder / "kubernetes", nodes=NODES, amounts=AMOUNTS, stages=STAGES) as cluster:
         Volcano(cluster).install()
@@ -40,7 +47,7 @@ def ready(folder, configuration):
     cluster.assert_gone()
 
 
-def _configuration(text):
+def _configuration(text: str) -> Object:
     """Return the configuration with which Volcano's suites run, under the name that the scheduler reads; the suites are built to change that one."""
     return {
         "apiVersion": "v1",
@@ -50,5 +57,5 @@ def _configuration(text):
     }
 
 
-def _is_asked(cluster):
+def _is_asked(cluster: Kubernetes) -> bool:
     return all(cluster.get(plural, hooks.NAME).get("webhooks") for plural in CONFIGURATIONS)
