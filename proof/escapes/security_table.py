@@ -109,7 +109,10 @@ def main():
     found[IMAGES] = {}
     for words, kind in ENGINES.items():
         with engine.working(kind) if kind else contextlib.nullcontext() as runs:
-            found[IMAGES][words] = measured_of_images(runs)
+            assert runs or not kind, f"{kind} does not work here, and the page tells of it"
+            table = measured_of_images(runs)
+            assert not isinstance(table, str), f"{words}: {table}"
+            found[IMAGES][words] = table
     for title, table in found.items():
         part = re.compile(rf"### {title}\n(?:[^#\n].*\n|\n)*")
         replacement = written(title, table) + "\n"
