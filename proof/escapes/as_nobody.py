@@ -8,8 +8,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from node.shim import linux
+
+if TYPE_CHECKING:
+    import pwd
 
 PROJECT = Path(__file__).resolve().parents[2]
 NEEDED = (
@@ -25,7 +29,7 @@ NEEDED = (
 )
 
 
-def code(home):
+def code(home: Path) -> Path:
     """Copy what the test runs to where everybody may read it: this clone may lie in somebody's closed home."""
     shim = [str(path.relative_to(PROJECT)) for path in (PROJECT / "node" / "shim").glob("*.py")]
     for name in (*NEEDED, *shim):
@@ -36,12 +40,12 @@ def code(home):
     return home
 
 
-def closed_above(path):
+def closed_above(path: Path) -> Path | None:
     """Return the outermost directory on the way to a path that others may not enter, None when there is none."""
     return next((one for one in reversed(path.parents) if not one.stat().st_mode & stat.S_IXOTH), None)
 
 
-def opened(*paths):
+def opened(*paths: Path) -> None:
     """Let others reach paths, in this process' own view of the machine: all beside them in what is closed is gone."""
     closed = {path: folder for path in paths if (folder := closed_above(path)) is not None}
     if closed:
@@ -55,7 +59,7 @@ def opened(*paths):
             linux.attach(mount, os.open(path, os.O_PATH))
 
 
-def become(user, *paths):
+def become(user: pwd.struct_passwd, *paths: Path) -> None:
     """Turn this process into another user's, who can reach the Python that the tests run with, and paths, wherever they lie."""
     opened(Path(sys.base_prefix).resolve(), *paths)
     os.setgroups([])

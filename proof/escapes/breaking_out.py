@@ -17,10 +17,17 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from node.shim.order import Bind, Wall
 from proof.escapes.attempts import Attempts
 from proof.harness.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO, Any
+
+    from proof.escapes.breakouts import Given
 
 # What the other pod runs: it has something to be read, and a port.
 OTHER = """
@@ -30,11 +37,13 @@ server = socket.create_server(("127.9.9.9", 0))
 print(server.getsockname()[1], flush=True)
 time.sleep(600)
 """
+# What typeshed leaves out: the interpreter itself, not its name in a virtual environment.
+INTERPRETER: str = sys._base_executable  # type: ignore[attr-defined]
 PROGRAM = Path(__file__).with_name("breakouts.py")
 LEAST = Wall("none", 0, False)
 
 
-def walls(found):
+def walls(found: Wall) -> dict[str, Wall]:
     """Return the walls to try on a machine that allows what was found, by what they are called."""
     tried = {"no wall": LEAST}
     for mode in dict.fromkeys((found.mounts, "none")):
@@ -45,14 +54,14 @@ def walls(found):
             networks="closed" if found.networks and has_root else "",
         )
         # Root gives no root directory where it can give no processes of their own.
-        less = [{"landlock": 0}, {"seccomp": False}]
+        less: list[dict[str, Any]] = [{"landlock": 0}, {"seccomp": False}]
         if mode != "none":
             less += [{"networks": ""}, *([{"pids": False}] if mode == "user" else [])]
         tried |= {name(wall): wall for wall in (whole, *(whole._replace(**each) for each in less))}
     return tried
 
 
-def name(wall):
+def name(wall: Wall) -> str:
     """Return what a wall is called: its layers."""
     mounts = {"root": ["own root, subordinate users"], "user": ["own root"], "none": []}[wall.mounts]
     pids = ["processes"] * wall.pids
@@ -64,7 +73,7 @@ def name(wall):
 class Stage:
     """What there is to be reached, below one directory."""
 
-    def __init__(self, root, attempts, state=None):
+    def __init__(self, root: Path, attempts: Attempts, state: Path | None = None) -> None:
         self.attempts = attempts
         self.home = root / "home"
         self.state = state or self.home / "state"
@@ -113,18 +122,22 @@ class Stage:
                 env={"SECRET": "hush", "PATH": os.environ["PATH"]}, stdin=secret,
                 stdout=subprocess.PIPE, cwd=self.state,
             )  # fmt: skip
-        self.outside.stdout.readline()
+        self._pipe().readline()
 
-    def _listen(self, address):
+    def _pipe(self) -> IO[bytes]:
+        assert self.outside.stdout is not None
+        return self.outside.stdout
+
+    def _listen(self, address: str) -> socket.socket:
         found = socket.socket(socket.AF_UNIX)
         found.bind(address)
         found.listen(64)
         return found
 
-    def close(self):
+    def close(self) -> None:
         self.outside.kill()
         self.outside.wait()
-        self.outside.stdout.close()
+        self._pipe().close()
         for one in (*self.sockets, *self.servers):
             one.close()
         for path in (self.tmp_socket, self.shared):
@@ -132,7 +145,7 @@ class Stage:
         for fd in self.terminal:
             os.close(fd)
 
-    def order(self, wall, *, whose):
+    def order(self, wall: Wall, *, whose: Path) -> dict[str, Any]:
         """Return what an order says of a wall, as the agent would."""
         own = [whose / "work"] + [whose / "volume"] * (whose == self.own)
         binds = [Bind(str(path), str(path)) for path in own]
@@ -144,7 +157,7 @@ class Stage:
             "network": whose.name if wall.networks else "",
         }  # fmt: skip
 
-    def reached(self, wall, setuid):
+    def reached(self, wall: Wall, setuid: str | Path) -> dict[str, bool]:
         """Run the program behind a wall; return by attack whether it got through."""
         shutil.rmtree(self.own)
         for path in (self.own / "work", self.own / "volume", self.own / "tmp"):
@@ -152,14 +165,14 @@ class Stage:
         (self.state / "victim").write_text("whole")
         (self.machine / "file").chmod(0o644)
         other = self._start(
-            sys._base_executable, "-I", "-c", OTHER, self.shared,
+            INTERPRETER, "-I", "-c", OTHER, self.shared,
             wall=wall, whose=self.other, env={"SECRET": "private"},
         )  # fmt: skip
         until(lambda: b"\n" in self.attempts.output(other))
         started = self.attempts.started(other)
         other_pid = started.get("root", started["pid"])
         directory = self._directory()
-        at = {
+        at: Given = {
             "state": str(self.state), "machine": str(self.machine), "own": self.work, "attempt": str(directory),
             "home": str(self.home), "home_inode": self.home.stat().st_ino,
             "outside": self.outside.pid, "outside_inode": self.state.stat().st_ino,
@@ -170,7 +183,7 @@ class Stage:
             "terminal": os.ttyname(self.terminal[1]), "setuid": str(setuid), "tool": str(self.tools / "tool"),
         }  # fmt: skip
         directory = self._start(
-            sys._base_executable, "-I", str(self.tools / PROGRAM.name), json.dumps(at),
+            INTERPRETER, "-I", str(self.tools / PROGRAM.name), json.dumps(at),
             wall=wall, whose=self.own, directory=directory,
         )  # fmt: skip
         status = self.attempts.end(directory)
@@ -178,21 +191,29 @@ class Stage:
         self.attempts.end(other)
         said = self.attempts.output(directory)
         assert status["exitCode"] == 0, (status, self.attempts.log(directory))
-        return json.loads(said)
+        found: dict[str, bool] = json.loads(said)
+        return found
 
-    def _directory(self):
+    def _directory(self) -> Path:
         self.count += 1
         path = self.state / "attempts" / str(self.count)
         path.mkdir(parents=True)
         return path
 
-    def _start(self, *argv, wall, whose, directory=None, env=None):
+    def _start(
+        self,
+        *argv: str,
+        wall: Wall,
+        whose: Path,
+        directory: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Path:
         return self.attempts.start(
             *argv, directory=directory or self._directory(), env=env, cwd="/", **self.order(wall, whose=whose)
         )
 
 
-def _address():
+def _address() -> str:
     """Return an address of this machine that is not on its loopback, where it has one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():
@@ -204,13 +225,13 @@ def _address():
     return "127.0.0.2"
 
 
-def python():
+def python() -> tuple[str, ...]:
     """Return what a program in Python needs, wherever that is installed."""
     base = Path(sys.base_prefix).resolve()
     return () if base == Path("/usr") else (str(base / "bin"), str(base / "lib"))
 
 
-def table(folder, setuid):
+def table(folder: Path, setuid: str | Path) -> dict[str, dict[str, bool]]:
     """Return by wall and attack whether it got through, for the user who runs this."""
     attempts = Attempts(folder)
     try:
@@ -221,10 +242,10 @@ def table(folder, setuid):
         attempts.close()
 
 
-def make_setuid(folder):
+def make_setuid(folder: Path) -> Path:
     """Return a program that says whose rights it has and would give root's: `id` with the setuid bit."""
     path = folder / "id"
-    shutil.copy(shutil.which("id"), path)
+    shutil.copy(shutil.which("id") or "/usr/bin/id", path)
     path.chmod(0o755 | stat.S_ISUID)
     return path
 

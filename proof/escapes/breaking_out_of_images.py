@@ -6,17 +6,21 @@ import contextlib
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kube.kinds.core import Pod
 from node.agent import engines
+from node.agent.device_holders import DeviceHolders
+from node.agent.found_devices import FoundDevices
 from node.agent.image_orders import Contained, order
 from node.agent.images import Local
 from node.agent.lifecycle import Start
 from node.agent.prepare import Means
 from node.agent.user_ranges import UserRanges
 from node.agent.volumes import Prepared
+from node.lookup import StoreLookup
 from node.paths import Layout
 from node.shim.order import Wall
 from node.status import Place
@@ -24,20 +28,30 @@ from proof.escapes import breaking_out
 from proof.escapes.attempts import Attempts
 from proof.harness import engine
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 class Stage(breaking_out.Stage):
     """The stage of containers that an engine runs."""
 
-    def __init__(self, root, attempts, found):
+    def __init__(self, root: Path, attempts: Attempts, wall: Wall, found: engines.Found) -> None:
         super().__init__(root, attempts)
         self.layout = Layout(self.state)
         self.layout.root.mkdir()
         self.layout.resolver.touch()
-        self.means = Means(
-            self.layout, None, None, (), {}, None, UserRanges(self.layout.root / "users"), found
-        )
+        devices = DeviceHolders(self.layout, FoundDevices(finders=(), folders=()))
+        ranges = UserRanges(self.layout.root / "users")
+        self.means = Means(self.layout, StoreLookup(), wall, (), {}, devices, ranges, found)
 
-    def _start(self, *argv, wall, whose, directory=None, env=None):
+    def _start(
+        self,
+        *argv: str,
+        wall: Wall,
+        whose: Path,
+        directory: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Path:
         told = self.order(wall, whose=whose)
         tools = Prepared(self.tools, read_only=True)
         volumes = {str(self.tools): tools} | {one.target: Prepared(Path(one.source)) for one in told["binds"]}
@@ -55,20 +69,20 @@ class Stage(breaking_out.Stage):
         return self.attempts.begin(order(pod, start, Place("127.0.0.1", "127.0.0.1", 0), self.means, ready))
 
 
-def table(folder, runs):
+def table(folder: Path, runs: engine.Podman) -> dict[str, bool]:
     """Return by attack whether it gets through with an engine, for the user who runs this."""
     attempts = Attempts(folder)
     try:
         wall = attempts.spawner.probe(folder / "probe")
         wall = wall._replace(networks="closed" if wall.networks else "")
         runs.make(engine.PYTHON, files=engine.python())
-        with contextlib.closing(Stage(folder, attempts, runs.found(wall))) as stage:
+        with contextlib.closing(Stage(folder, attempts, wall, runs.found(wall))) as stage:
             return stage.reached(wall, engine.SETUID)
     finally:
         attempts.close()
 
 
-def main():
+def main() -> None:
     """Write what podman lets through for the user who runs this, or why it does not work."""
     with engine.working("podman") as runs:
         said = table(Path(sys.argv[1]), runs) if runs else engines.find("podman", Wall()).why

@@ -6,12 +6,19 @@ run where nothing else can be read.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from node.shim.order import Bind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from proof.escapes.attempts import Attempts
 
 SECRET = "hush"
 
 
-def stage(attempts):
+def stage(attempts: Attempts) -> tuple[Path, Path]:
     """Make a state directory with a secret and two volumes, and a place that belongs to nobody's pod."""
     state, outside = attempts.root / "state", attempts.root / "outside"
     for path in (state / "v", state / "w", state / "home", outside, attempts.root / "allowed"):
@@ -27,7 +34,7 @@ def stage(attempts):
     return state, outside
 
 
-def binds(attempts):
+def binds(attempts: Attempts) -> dict[str, list[Bind]]:
     """Return the binds of each attack by its name; all would show the secret at /loot or make something outside."""
     state, allowed = attempts.root / "state", attempts.root / "allowed"
     volume, other = str(state / "v"), str(state / "w")
@@ -48,10 +55,10 @@ def binds(attempts):
     }
 
 
-def escaped(attempts, mode):
+def escaped(attempts: Attempts, mode: str) -> dict[str, tuple[str, list[str]] | None]:
     """Try every attack; return what each brought, which is nothing where it was refused."""
     state, outside = stage(attempts)
-    found = {}
+    found: dict[str, tuple[str, list[str]] | None] = {}
     for name, given in binds(attempts).items():
         order = {"mounts": mode, "binds": tuple(given), "state": str(state)}
         directory = state / "attempts" / str(len(found))
@@ -60,5 +67,5 @@ def escaped(attempts, mode):
         status = attempts.end(directory)
         made = [str(path) for path in (outside / "made", state / "made") if path.exists()]
         loot = attempts.output(directory).decode()
-        found[name] = [loot, made] if loot or made or status["reason"] != "StartError" else None
+        found[name] = (loot, made) if loot or made or status["reason"] != "StartError" else None
     return found

@@ -16,12 +16,19 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import django
 
 from proof.escapes import as_nobody, breaking_out
 from proof.harness import engine
 from proof.harness.waiting import HANG_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Table = dict[str, dict[str, bool]]  # by wall and attack whether it gets through
 
 PAGE = as_nobody.PROJECT / "docs" / "escapes.md"
 USERS = ("Started by root", "Started by an ordinary user")
@@ -34,7 +41,7 @@ OF_IMAGES = "import django; django.setup(); from proof.escapes import breaking_o
 
 
 @contextlib.contextmanager
-def folder():
+def folder() -> Iterator[Path]:
     """Give a folder of a measurement's own, with one for its stage."""
     made = Path(tempfile.mkdtemp(prefix="volcano-", dir=FOLDER))
     try:
@@ -45,29 +52,33 @@ def folder():
         shutil.rmtree(made)
 
 
-def measured(user):
+def measured(user: str) -> Table:
     """Return by wall and attack whether it gets through on this machine, for one of the users."""
     with folder() as own:
         program = breaking_out.make_setuid(own)
         if user == USERS[0] or os.geteuid() != 0:
             return breaking_out.table(own / "stage", program)
-        python = Path(sys._base_executable).resolve()
-        command = [python, "-m", "proof.escapes.breaking_out", own / "stage", program]
-        return _as_nobody(own / "stage", command, as_nobody.code(own / "code"))
+        python = Path(breaking_out.INTERPRETER).resolve()
+        command: list[str | Path] = [python, "-m", "proof.escapes.breaking_out", own / "stage", program]
+        found: Table = _as_nobody(own / "stage", command, as_nobody.code(own / "code"))
+        return found
 
 
-def measured_of_images(runs=None):
+def measured_of_images(runs: engine.Podman | None = None) -> dict[str, bool] | str:
     """Return by attack whether it gets through with an engine of root's; without one with podman of an ordinary user, or why not."""
     from proof.escapes import breaking_out_of_images  # which wants Django to be set up
 
     with folder() as own:
         if runs:
             return breaking_out_of_images.table(own / "stage", runs)
-        command = [sys.executable, "-c", OF_IMAGES, own / "stage"]
-        return _as_nobody(own / "stage", command, as_nobody.PROJECT, Path(sys.prefix).resolve())
+        command: list[str | Path] = [sys.executable, "-c", OF_IMAGES, own / "stage"]
+        found: dict[str, bool] | str = _as_nobody(
+            own / "stage", command, as_nobody.PROJECT, Path(sys.prefix).resolve()
+        )
+        return found
 
 
-def _as_nobody(home, command, code, *reached):
+def _as_nobody(home: Path, command: Sequence[str | Path], code: Path, *reached: Path) -> Any:
     """Return what a command says that is run as a user without rights, in a directory with its code."""
     nobody = pwd.getpwnam("nobody")
     become = None
@@ -83,7 +94,7 @@ def _as_nobody(home, command, code, *reached):
     return json.loads(done.stdout)
 
 
-def written(title, table):
+def written(title: str, table: Table) -> str:
     """Return a table as the page has it."""
     walls = list(table)
     lines = [
@@ -94,7 +105,13 @@ def written(title, table):
     return "\n".join(lines) + "\n"
 
 
-def documented(title):
+def replaced(page: str, title: str, table: Table) -> str:
+    """Return the page with a table in place of the one that it has under a title."""
+    part = re.compile(rf"### {title}\n(?:[^#\n].*\n|\n)*")
+    return part.sub(lambda _: written(title, table) + "\n", page)
+
+
+def documented(title: str) -> Table:
     """Return what the page says."""
     text = PAGE.read_text().partition(f"### {title}\n")[2].partition("\n#")[0]
     head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.strip().splitlines())
@@ -103,20 +120,19 @@ def documented(title):
     }
 
 
-def main():
+def main() -> None:
+    """Write what gets through on this machine into the page."""
     text = PAGE.read_text()
     found = {user: measured(user) for user in USERS}
     found[IMAGES] = {}
     for words, kind in ENGINES.items():
         with engine.working(kind) if kind else contextlib.nullcontext() as runs:
             assert runs or not kind, f"{kind} does not work here, and the page tells of it"
-            table = measured_of_images(runs)
-            assert not isinstance(table, str), f"{words}: {table}"
-            found[IMAGES][words] = table
+            through = measured_of_images(runs)
+            assert not isinstance(through, str), f"{words}: {through}"
+            found[IMAGES][words] = through
     for title, table in found.items():
-        part = re.compile(rf"### {title}\n(?:[^#\n].*\n|\n)*")
-        replacement = written(title, table) + "\n"
-        text = part.sub(lambda _, text=replacement: text, text)
+        text = replaced(text, title, table)
     PAGE.write_text(text.rstrip("\n") + "\n")
 
 
