@@ -6,6 +6,12 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from proof.systems.harness import System
 
 PAGES = {
     "overview": "/",
@@ -81,7 +87,7 @@ PUBLIC = ("login",)
 LOOKS = {"light": ("light", 1360), "dark": ("dark", 1360), "narrow": ("light", 390)}  # theme and width
 
 
-def main(folder, *names):
+def main(folder: str, *names: str) -> None:
     """Bring a furnished system up and take pictures of each page: wide in both themes, and narrow."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "volcano_ui.settings"
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
@@ -92,8 +98,8 @@ def main(folder, *names):
     from proof.pictures import world
     from proof.systems.harness import System
 
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="volcano-ui-pictures-") as data,
         System(Path(data) / "data", nodes=12) as system,
@@ -108,12 +114,15 @@ def main(folder, *names):
                     theme,
                     width,
                     PAGES[name],
-                    folder / f"{_plain(name)}-{look}.png",
+                    place / f"{_plain(name)}-{look}.png",
                     public=name in PUBLIC,
                 )
 
 
-def picture(browser, system, theme, width, address, file, *, public):
+def picture(
+    browser: Browser, system: System, theme: str, width: int, address: str, file: Path, *, public: bool
+) -> None:
+    """Take a picture of a whole page."""
     from proof.pictures import world
 
     context = world.enter(browser, system, theme=theme, cookies={} if public else None)
@@ -125,7 +134,7 @@ def picture(browser, system, theme, width, address, file, *, public):
     context.close()
 
 
-def _plain(name):
+def _plain(name: str) -> str:
     return name.replace(",", "").replace(" ", "-")
 
 

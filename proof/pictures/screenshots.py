@@ -5,14 +5,21 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from proof.systems.harness import PROJECT, System
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from playwright.sync_api import BrowserContext, Page, ViewportSize
+
 FOLDER = PROJECT / "docs" / "screenshots"
-SIZE = {"width": 1280, "height": 800}
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 
 
-def main():
+def main() -> None:
+    """Run the samples on a system, and take pictures of its pages in both themes."""
     from jobs.editor.samples import SAMPLES
     from proof.harness import chromium
 
@@ -33,7 +40,7 @@ def main():
         pictures(system, {slug: run(page, system, slug) for slug in SAMPLES}, themes)
 
 
-def run(page, system, slug):
+def run(page: Page, system: System, slug: str) -> str:
     """Run a sample and return its job's address."""
     page.goto(f"{system.base}/jobs/new/?sample={slug}")
     page.get_by_role("button", name="Submit the job").click()
@@ -41,7 +48,8 @@ def run(page, system, slug):
     return page.url
 
 
-def pictures(system, jobs, themes):
+def pictures(system: System, jobs: Mapping[str, str], themes: Mapping[str, BrowserContext]) -> None:
+    """Take the pictures, once the first sample has run to its end."""
     slugs = list(jobs)
     wanted = {
         "job": jobs[slugs[0]],
@@ -59,7 +67,7 @@ def pictures(system, jobs, themes):
         take(themes, name, address, "live")
 
 
-def take(themes, name, address, sign):
+def take(themes: Mapping[str, BrowserContext], name: str, address: str, sign: str) -> None:
     """Take a picture of a page in each theme, once it says what shows that all of it is there."""
     for theme, context in themes.items():
         page = context.new_page()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from cluster.writes import Create, Patch
 from kube.resources import (
@@ -19,6 +20,19 @@ from kube.resources import (
 )
 from proof.harness.waiting import HANG_S, until
 from proof.systems.work import Page, Person, Watcher, job, shell, task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from playwright._impl._api_structures import SetCookieParam  # which playwright shows nowhere else
+    from playwright.sync_api import Browser, BrowserContext, ViewportSize
+    from playwright.sync_api import Page as WindowPage
+
+    from cluster.store import Store
+    from kube.meta import Object
+    from kube.resources import Resource
+    from proof.systems.harness import System
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"
@@ -184,10 +198,10 @@ HYPER = {
     "hall": (3, "hall", "HyperNode", ("row-1", "row-2")),
     "spare": (1, "rack", "Node", ("gpu-1",)),
 }
-WIDE = {"width": 1360, "height": 860}
+WIDE: ViewportSize = {"width": 1360, "height": 860}
 
 
-def furnish(system):
+def furnish(system: System) -> None:
     """Submit jobs that end well, fail, wait and run, and make queues; return once each is as it should be."""
     with Person(system) as person, system.store() as store:
         watcher = Watcher(store)
@@ -249,19 +263,19 @@ def furnish(system):
         outlive(person, watcher)
 
 
-def configure(person, text):
+def configure(person: Person, text: str) -> None:
     """Save a configuration of the scheduler on its page."""
     path = "/queues/-/scheduler/"
     fields = Page(person.get(path).text).forms[path]
     assert person.post(path, **fields | {"text": text, "do": "save"}).status_code == 302
 
 
-def label(store, node, **labels):
+def label(store: Store, node: str, **labels: str) -> None:
     """Label a node."""
     store.write(Patch(NODES, "", node, {"metadata": {"labels": labels}}))
 
 
-def move(person, store, watcher):
+def move(person: Person, store: Store, watcher: Watcher) -> None:
     """Let pods of a job go from a node above its target to another one."""
     configure(person, MOVING)
     label(store, "sim-0003", pool="wide")
@@ -272,13 +286,13 @@ def move(person, store, watcher):
     until(lambda: places(watcher, "moved") == {"sim-0003": 3, "sim-0002": 3}, what="three pods that moved")
 
 
-def places(watcher, name):
+def places(watcher: Watcher, name: str) -> Counter[str | None]:
     """Return how many pods of a job run on which nodes."""
     pods = watcher.pods(name).values()
     return Counter(pod["spec"].get("nodeName") for pod in pods if pod["status"].get("phase") == "Running")
 
 
-def keep_waiting(person, store, watcher):
+def keep_waiting(person: Person, store: Store, watcher: Watcher) -> None:
     """Have a network of three tiers, and jobs that wait for a quota, a revocable zone, a HyperNode and a reservation."""
     await_room(person, store, watcher)
     configure(person, CONFIGURED % "10m")
@@ -302,32 +316,35 @@ def keep_waiting(person, store, watcher):
     await_reason(watcher, "bounded", "QuotaExceeded", "team")
 
 
-def await_room(person, store, watcher):
+def await_room(person: Person, store: Store, watcher: Watcher) -> None:
     """Let a job have room kept for it on a node of which another one says that it has it until tomorrow."""
     configure(person, CONFIGURED % "1s")
     label(store, "sim-0005", pool="large")
-    large = {"queue": "training", "runningEstimate": "24h"}
+    large: dict[str, Any] = {"queue": "training", "runningEstimate": "24h"}
     person.create(job("large", nap(1, on={"pool": "large"}, memory="200Gi"), **large))
     watcher.reaches("large", "Running")
     person.create(job("patient", nap(1, on={"pool": "large"}, memory="200Gi"), **large))
     await_reason(watcher, "patient", "Reserved")
 
 
-def await_reason(watcher, name, reason, namespace="default"):
+def await_reason(watcher: Watcher, name: str, reason: str, namespace: str = "default") -> None:
     """Return once a job waits for a reason; what is told when it does not is how it waits instead."""
 
-    def status():
+    def status() -> Mapping[str, Any]:
         return (watcher.job(name, namespace) or {}).get("status") or {}
 
     until(lambda: status().get("waitingReason") == reason, what=lambda: f"{reason} of {name}, {status()},")
 
 
-def phase_of(watcher, name, namespace):
+def phase_of(watcher: Watcher, name: str, namespace: str) -> str | None:
     """Return the phase of a job."""
-    return ((watcher.job(name, namespace) or {}).get("status") or {}).get("state", {}).get("phase")
+    found: str | None = (
+        ((watcher.job(name, namespace) or {}).get("status") or {}).get("state", {}).get("phase")
+    )
+    return found
 
 
-def contend(person, store, watcher):
+def contend(person: Person, store: Store, watcher: Watcher) -> None:
     """Let a gang lose the room of a small queue to a job of higher priority."""
     store.write(
         Create(QUEUES, {"metadata": {"name": "contested"}, "spec": {"capability": {"cpu": "2"}}}),
@@ -340,7 +357,7 @@ def contend(person, store, watcher):
     watcher.reaches("preempted", "Pending")
 
 
-def operate(person):
+def operate(person: Person) -> None:
     """Prepare two bulk operations and confirm the second."""
     pages = [
         person.post("/jobs/-/operations/", action=action, which="all", q=text).headers["location"]
@@ -349,7 +366,7 @@ def operate(person):
     assert person.post(f"{pages[1]}confirm/").status_code == 302
 
 
-def outlive(person, watcher):
+def outlive(person: Person, watcher: Watcher) -> None:
     """Let a job have a second run, and delete another."""
     person.post("/jobs/default/resumed/suspend/")
     watcher.reaches("resumed", "Aborted")
@@ -359,7 +376,7 @@ def outlive(person, watcher):
     until(lambda: watcher.job("gone") is None)
 
 
-def makers():
+def makers() -> Iterator[tuple[Resource, Object]]:
     """Return what makes jobs: two templates, a flow of them and a third that is missing, a cron job."""
     specs = {name: {"tasks": [shell(line)]} for name, line in (("extract", "sleep 1"), ("train", TICKS))}
     flows = [
@@ -369,7 +386,7 @@ def makers():
     ]
     cron = {"schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "jobTemplate": {"spec": specs["extract"]}}
 
-    def named(name, spec):
+    def named(name: str, spec: Mapping[str, Any]) -> Object:
         return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
     yield from ((JOB_TEMPLATES, named(name, spec)) for name, spec in specs.items())
@@ -377,7 +394,9 @@ def makers():
     yield CRON_JOBS, named("report", cron)
 
 
-def nap(replicas, seconds=3600, on=None, memory="16Mi"):
+def nap(
+    replicas: int, seconds: int = 3600, on: Mapping[str, str] | None = None, memory: str = "16Mi"
+) -> dict[str, Any]:
     """Return a task of simulated pods."""
     note = {"ui.volcano.sh/duration-seconds": str(seconds)}
     return task(
@@ -391,7 +410,7 @@ def nap(replicas, seconds=3600, on=None, memory="16Mi"):
     )
 
 
-def write(page, text):
+def write(page: WindowPage, text: str) -> None:
     """Select the whole text of the YAML editor and paste another one over it."""
     box = page.locator(".cm-content")
     box.click()
@@ -399,12 +418,19 @@ def write(page, text):
     box.evaluate(PASTE, text)
 
 
-def yaml_of(page):
+def yaml_of(page: WindowPage) -> str:
     """Return what the job editor would submit."""
     return page.locator("textarea[name=text]").input_value()
 
 
-def enter(browser, system, *, theme="", cookies=None, **options):
+def enter(
+    browser: Browser,
+    system: System,
+    *,
+    theme: str = "",
+    cookies: Mapping[str, str] | None = None,
+    **options: Any,
+) -> BrowserContext:
     """Open a window of somebody who is logged in, by default the administrator."""
     context = browser.new_context(base_url=system.base, viewport=WIDE, **options)
     context.set_default_timeout(HANG_S * 1000)
@@ -413,9 +439,13 @@ def enter(browser, system, *, theme="", cookies=None, **options):
     return context
 
 
-def cookies_of(system, cookies=None, *, theme=""):
+def cookies_of(
+    system: System, cookies: Mapping[str, str] | None = None, *, theme: str = ""
+) -> list[SetCookieParam]:
     """Return the cookies of somebody who is logged in, by default the administrator, for a browser."""
-    wanted = dict(system.cookies if cookies is None else cookies)
+    held = system.cookies if cookies is None else cookies
+    assert held is not None, "nobody has logged in"
+    wanted = dict(held)
     if theme:
         wanted["theme"] = theme
     return [{"name": name, "value": value, "url": system.base} for name, value in wanted.items()]
