@@ -13,6 +13,7 @@ import asyncio
 import json
 import ssl
 import time
+from typing import TYPE_CHECKING
 
 import httpx
 from django.contrib.auth.models import User
@@ -24,6 +25,14 @@ from kube.resources import CONFIGMAPS, JOBS, NAMESPACES, PODS, QUEUES
 from proof.benches.measure import cpu_s, percentile
 from proof.systems.work import job, task
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from kube.meta import Object
+    from kube.resources import Resource
+    from proof.systems.harness import System
+
 RATE, SECONDS, CONNECTIONS = 200, 20, 20
 PODS_COUNT, JOBS_COUNT, PAGE = 5_000, 10_000, 500
 REPEATS = 5
@@ -31,7 +40,7 @@ TARGET, TARGETS = "target", 100
 PLACE = "api-bench"  # a namespace and a closed queue: nothing of it is to run
 
 
-def run(system):
+def run(system: System) -> dict[str, Any]:
     """Return latencies in ms and times in s."""
     _prepare()
     secret = tokens.issue(access.SYSTEM, User.objects.get(username="admin"), "bench", 3600).secret
@@ -50,7 +59,7 @@ def run(system):
         return {"writes": figures, "list_5000_pods": _list(client), "pages_of_10000_jobs": _pages(client)}
 
 
-def _prepare():
+def _prepare() -> None:
     """Store what is changed, and where the lists will be."""
     space = {"metadata": {"name": PLACE}, "status": {"phase": "Active"}}
     queue = {
@@ -62,19 +71,19 @@ def _prepare():
     _store(CONFIGMAPS, [{"metadata": {"name": f"{TARGET}-{n}", "namespace": PLACE}} for n in range(TARGETS)])
 
 
-def _prepare_lists():
+def _prepare_lists() -> None:
     """Store the pods and jobs that are listed. No node takes the pods, and their queue is closed."""
     _store(PODS, [_pod(number) for number in range(PODS_COUNT)])
     _store(JOBS, [_job(number) for number in range(JOBS_COUNT)])
 
 
-def _store(resource, objs):
+def _store(resource: Resource, objs: list[Object]) -> None:
     for start in range(0, len(objs), 1000):
         outcomes = store.commit([Group([Create(resource, obj)]) for obj in objs[start : start + 1000]])
         assert all(isinstance(outcome, list) for outcome in outcomes), outcomes[0]
 
 
-def _pod(number):
+def _pod(number: int) -> Object:
     container = {
         "name": "main",
         "image": "busybox",
@@ -97,7 +106,7 @@ def _pod(number):
     }
 
 
-def _job(number):
+def _job(number: int) -> Object:
     obj = job(f"job-{number:05}", task(["true"]))
     obj["metadata"]["namespace"] = PLACE
     obj["spec"]["queue"] = PLACE
@@ -105,7 +114,7 @@ def _job(number):
     return obj
 
 
-def _list(client):
+def _list(client: httpx.Client) -> dict[str, float]:
     path, times, size = f"/api/v1/namespaces/{PLACE}/pods", [], 0
     for _ in range(REPEATS):
         begun = time.perf_counter()
@@ -116,7 +125,7 @@ def _list(client):
     return {**_spread(times), "mb": round(size / 1e6, 1)}
 
 
-def _pages(client):
+def _pages(client: httpx.Client) -> dict[str, Any]:
     path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{PLACE}/jobs"
     pages, token, count = [], "", 0
     while True:
@@ -131,7 +140,7 @@ def _pages(client):
     return {"all_s": round(sum(pages), 2), "page": _spread(pages)}
 
 
-def _spread(times):
+def _spread(times: Iterable[float]) -> dict[str, float]:
     ordered = sorted(times)
     return {
         "least_ms": round(ordered[0] * 1000),
@@ -140,14 +149,15 @@ def _spread(times):
     }
 
 
-async def _writes(system, secret):
+async def _writes(system: System, secret: str) -> dict[str, float]:
     context = ssl.create_default_context(cafile=str(system.ca))
-    free: asyncio.Queue = asyncio.Queue()
+    free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
     for _ in range(CONNECTIONS):
         free.put_nowait(await asyncio.open_connection("127.0.0.1", system.api_port, ssl=context))
-    latencies, refused = [], []
+    latencies: list[float] = []
+    refused: list[int] = []
 
-    async def one(number, due):
+    async def one(number: int, due: float) -> None:
         reader, writer = await free.get()
         method, path, body = _write(number)
         writer.write(_message(method, path, body, secret))
@@ -176,7 +186,7 @@ async def _writes(system, secret):
     }
 
 
-def _write(number):
+def _write(number: int) -> tuple[str, str, Object]:
     """A creation or a change of an object that is there, in turn: no write has to wait for another."""
     base = f"/api/v1/namespaces/{PLACE}/configmaps"
     if number % 2:
@@ -184,8 +194,8 @@ def _write(number):
     return "PATCH", f"{base}/{TARGET}-{number % TARGETS}", {"data": {"number": str(number)}}
 
 
-def _message(method, path, body, secret):
-    content = json.dumps(body).encode() if body is not None else b""
+def _message(method: str, path: str, body: Object, secret: str) -> bytes:
+    content = json.dumps(body).encode()
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {secret}\r\n"
@@ -194,7 +204,7 @@ def _message(method, path, body, secret):
     return head.encode() + content
 
 
-async def _answered(reader):
+async def _answered(reader: asyncio.StreamReader) -> int:
     """Read one answer and return its status."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     length = int(head.partition("content-length: ")[2].partition("\r\n")[0])

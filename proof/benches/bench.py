@@ -15,6 +15,15 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from typing import Any
+
+    from proof.systems.harness import System
+
+    Figures = Mapping[str, Any] | None  # None: what is measured is not installed
 
 PARTS = (
     "start",
@@ -38,9 +47,9 @@ EXTRA = ("in-place", "beside-volcano")  # parts that want more than this machine
 DATABASES = ("sqlite", "postgresql")  # on which posting is measured
 
 
-def main():
+def main() -> None:
     options = _options()
-    results = {"machine": f"{os.cpu_count()} cores, Python {platform.python_version()}"}
+    results: dict[str, Any] = {"machine": f"{os.cpu_count()} cores, Python {platform.python_version()}"}
     with tempfile.TemporaryDirectory(prefix="volcano-ui-bench-") as folder:
         data = Path(folder) / "data"
         _use(data)
@@ -51,7 +60,7 @@ def main():
         Path(options.json).write_text(json.dumps(results, indent=2) + "\n")
 
 
-def _options():
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--only", action="append", choices=(*PARTS, *EXTRA), help="measure this part (repeatable)"
@@ -67,7 +76,7 @@ def _options():
     return parser.parse_args()
 
 
-def _use(data):
+def _use(data: Path) -> None:
     """Point this process's Django at the measured system's state directory, before it is loaded."""
     os.environ["VOLCANO_UI_DATA"] = str(data)
     os.environ["DJANGO_SETTINGS_MODULE"] = "volcano_ui.settings"
@@ -79,7 +88,7 @@ def _use(data):
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-def _measured(options, data):
+def _measured(options: argparse.Namespace, data: Path) -> Iterator[tuple[str, Figures]]:
     """Yield each part's figures as soon as they are there."""
     from proof.benches import decisions, durability, lists, posting
 
@@ -97,7 +106,9 @@ def _measured(options, data):
         yield from _of_one_system(parts, options, data)
 
 
-def _of_one_system(parts, options, data):
+def _of_one_system(
+    parts: Collection[str], options: argparse.Namespace, data: Path
+) -> Iterator[tuple[str, Figures]]:
     """Yield the figures of the parts that share a system."""
     from proof.benches import (
         api,
@@ -119,7 +130,7 @@ def _of_one_system(parts, options, data):
 
     system = System(data, nodes=options.nodes)
     judge = Judge()
-    runs = [
+    runs: list[tuple[str, str, Callable[[], Figures]]] = [
         ("start", "start", lambda: _restart(system)),
         ("idle", "idle", lambda: measure.idle(system)),
         ("process", "process", lambda: process.run(system)),
@@ -150,13 +161,13 @@ def _of_one_system(parts, options, data):
         yield "database", {"size_mb": round(size / 1e6)}
 
 
-def _restart(system):
+def _restart(system: System) -> dict[str, float]:
     figures = {"first_start_s": round(system.started_s, 1), "stop_s": round(system.stop(), 1)}
     system.start()
     return figures | {"second_start_s": round(system.started_s, 1)}
 
 
-def _print(value, indent=0):
+def _print(value: Mapping[str, Any], indent: int = 0) -> None:
     write = sys.stdout.write
     for key, item in value.items():
         if isinstance(item, dict):

@@ -16,6 +16,7 @@ import statistics
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kube.resources import LEASES
 from proof.benches import placing
@@ -25,20 +26,31 @@ from proof.kubernetes import harness, volcano, world
 from proof.kubernetes.harness import ADMINISTRATORS, Kubernetes
 from proof.kubernetes.volcano import Volcano
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from proof.systems.harness import System
+
+    Shape = tuple[int, int]  # jobs, and pods of each
+
 RAISED = 2000  # requests a second
 OURS = "ours"
 WORKING = "The controllers and the scheduler of these pages work there."
 
 
-def run(system, shapes, repetitions):
+def run(system: System, shapes: Sequence[str] | None, repetitions: int) -> dict[str, Any]:
     """Return seconds of each stage and requests, by shape and who worked; the system is only where the folder is."""
     if lacking := [*harness.missing(), *volcano.missing()]:
         return {"not_run": f"{', '.join(lacking)} not built; make kubernetes-programs, make volcano-programs"}
-    chosen = [tuple(map(int, each.split("x"))) for each in shapes] if shapes else SHAPES
+    chosen = [_shape(each) for each in shapes] if shapes else SHAPES
     folder = Path(system.data).with_name("beside-volcano")
     with Kubernetes(folder / "kubernetes", nodes=NODES) as cluster:
         Volcano(cluster).install()
-        found = {(name, shape): [] for shape in chosen for name in (OURS, *_VOLCANOS)}
+        found: dict[tuple[str, Shape], list[dict[str, float]]] = {
+            (name, shape): [] for shape in chosen for name in (OURS, *_VOLCANOS)
+        }
         for number in range(repetitions):
             for name, work in _contenders(cluster, folder / str(number)):
                 with work:
@@ -50,13 +62,19 @@ def run(system, shapes, repetitions):
     return {"x".join(map(str, shape)): _compared(found, shape) for shape in chosen}
 
 
-_VOLCANOS = {
+def _shape(text: str) -> Shape:
+    """Return the shape that is written as `500x1`."""
+    jobs, replicas = map(int, text.split("x"))
+    return jobs, replicas
+
+
+_VOLCANOS: dict[str, int | None] = {
     "volcano": None,
     "volcano_raised": RAISED,
 }  # with how many requests a second; None is its default
 
 
-def _contenders(cluster, folder):
+def _contenders(cluster: Kubernetes, folder: Path) -> Iterator[tuple[str, AbstractContextManager[object]]]:
     """Yield who is to work next, and what makes them work and stop."""
     yield OURS, _ours(cluster, folder)
     for name, requests_per_s in _VOLCANOS.items():
@@ -64,7 +82,7 @@ def _contenders(cluster, folder):
 
 
 @contextmanager
-def _ours(cluster, folder):
+def _ours(cluster: Kubernetes, folder: Path) -> Iterator[None]:
     config = cluster.kubeconfig("ours", ADMINISTRATORS)
     with world.showing(folder, config, VOLCANO_UI_WAY="in-place") as system:
         world.live(system)
@@ -72,7 +90,7 @@ def _ours(cluster, folder):
         yield
 
 
-def _counted(cluster, shape):
+def _counted(cluster: Kubernetes, shape: Shape) -> dict[str, float]:
     """Place a shape; return its stages, and how many requests were made but for those that submit the jobs."""
     begun = cluster.audit_log.stat().st_size
     took = placing.place(cluster, *shape)
@@ -83,19 +101,21 @@ def _counted(cluster, shape):
     return {**took, "requests": sum(each["user"]["username"] in workers for each in entries)}
 
 
-def _say(what, took):
+def _say(what: str, took: Mapping[str, float]) -> None:
     """Tell whoever waits how far it is."""
     sys.stderr.write(f"{what}: {', '.join(f'{stage} {value:.1f}' for stage, value in took.items())}\n")
     sys.stderr.flush()
 
 
-def _free(cluster):
+def _free(cluster: Kubernetes) -> None:
     """Forget who led, so that whoever comes next need not wait until the Leases run out."""
     cluster.kubectl("delete", LEASES.id, "--all", "-n", volcano.NAMESPACE)
 
 
-def _compared(found, shape):
-    figures = {name: _spread(found[name, shape]) for name in (OURS, *_VOLCANOS)}
+def _compared(
+    found: Mapping[tuple[str, Shape], Sequence[Mapping[str, float]]], shape: Shape
+) -> dict[str, Any]:
+    figures: dict[str, Any] = {name: _spread(found[name, shape]) for name in (OURS, *_VOLCANOS)}
     for name in _VOLCANOS:
         figures[f"ratio_to_{name}"] = {
             stage: round(_median(found[OURS, shape], stage) / _median(found[name, shape], stage), 2)
@@ -104,7 +124,7 @@ def _compared(found, shape):
     return figures
 
 
-def _spread(runs):
+def _spread(runs: Sequence[Mapping[str, float]]) -> dict[str, str]:
     values = {name: sorted(each[name] for each in runs) for name in runs[0]}
     return {
         name: f"{each[0]:.1f} / {statistics.median(each):.1f} / {each[-1]:.1f}"
@@ -112,5 +132,5 @@ def _spread(runs):
     }
 
 
-def _median(runs, stage):
+def _median(runs: Sequence[Mapping[str, float]], stage: str) -> float:
     return statistics.median(each[stage] for each in runs)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from functools import partial
+from typing import TYPE_CHECKING
 
 from cluster import access, api
 from cluster.store import store
@@ -18,8 +20,14 @@ from kube.errors import ApiError
 from kube.resources import JOBS
 from proof.benches import shapes
 from proof.benches.measure import Processors, percentile
-from proof.systems.harness import until
+from proof.harness.waiting import until
 from proof.systems.work import Person, job, task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from proof.systems.harness import System
 
 COUNT = 5_000
 PREFIX, HOLD = "many", "never"  # no ConfigMap of this name is made: the pods run on
@@ -27,10 +35,10 @@ ACTIONS = ("suspend", "resume", "delete")
 QUIET_S = 10.0
 
 
-def run(system):
+def run(system: System) -> dict[str, Any]:
     """Return seconds of each operation, and how long submitting and looking take without and beside it."""
     _start()
-    figures = {}
+    figures: dict[str, Any] = {}
     with Person(system) as person, Bystander(system) as bystander:
         time.sleep(QUIET_S)  # the length of the measurement, not a wait for something
         figures["beside_nothing"] = bystander.figures()
@@ -46,7 +54,7 @@ def run(system):
     return figures
 
 
-def _start():
+def _start() -> None:
     """Have all jobs run."""
     for at in range(0, COUNT, shapes.CHUNK):
         jobs = [shapes.job(f"{PREFIX}-{number}", 1, HOLD) for number in range(at, at + shapes.CHUNK)]
@@ -55,11 +63,11 @@ def _start():
     until(_all_run, within_s=shapes.LIMIT_S, every_s=1, what="all jobs Running")
 
 
-def _all_run():
+def _all_run() -> bool:
     return store.count(JOBS, by="phase", text=f"{PREFIX}-").get("Running") == COUNT
 
 
-def _operate(person, action):
+def _operate(person: Person, action: str) -> tuple[float, dict[str, int]]:
     """Return the seconds from the confirmation until each job has its result, and how many jobs had which."""
     answer = person.post("/jobs/-/operations/", action=action, which="all", q=f"{PREFIX}-")
     assert answer.status_code == 302, answer.text[:500]
@@ -81,28 +89,28 @@ def _operate(person, action):
 class Bystander(threading.Thread):
     """Somebody who submits a job and opens the list of jobs, one after the other, until told to stop."""
 
-    def __init__(self, system):
+    def __init__(self, system: System) -> None:
         super().__init__(daemon=True)
         self.person = Person(system)
         self.stopped = threading.Event()
-        self.submitted = []
-        self.looked = []
+        self.submitted: list[float] = []
+        self.looked: list[float] = []
 
-    def run(self):
+    def run(self) -> None:
         self.person.get("/jobs/new/")
         while not self.stopped.is_set():
             obj = job(f"beside-{secrets.token_hex(4)}", task(["true"], cpu="1m"))
-            self.submitted.append(self._timed(lambda obj=obj: self.person.create(obj)))
+            self.submitted.append(self._timed(partial(self.person.create, obj)))
             self.looked.append(self._timed(lambda: self.person.get("/jobs/").raise_for_status()))
             self.stopped.wait(0.25)  # a person, and no load of its own
 
     @staticmethod
-    def _timed(act):
+    def _timed(act: Callable[[], object]) -> float:
         begun = time.monotonic()
         act()
         return time.monotonic() - begun
 
-    def figures(self):
+    def figures(self) -> dict[str, int]:
         """Return p50 and p95 in ms of what was done since the last call."""
         submitted, self.submitted = self.submitted, []
         looked, self.looked = self.looked, []
@@ -113,11 +121,11 @@ class Bystander(threading.Thread):
             if values
         }
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stopped.set()
         self.join()
         self.person.client.close()

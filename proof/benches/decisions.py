@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from time import perf_counter, process_time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kube import usage
 from kube.resources import HYPER_NODES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
@@ -15,6 +15,13 @@ from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
 from scheduler.snapshot.snapshot import Snapshot
 from volcano_ui import collector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from kube.resources import Resource
+    from scheduler.cycle.decisions import Decisions
 
 NOW = 1_800_000_000_000
 CREATED = "2027-01-15T07:59:00Z"  # a minute before: nobody has waited for so long that room is kept for him
@@ -33,7 +40,7 @@ class Case(NamedTuple):
     full: bool = False
     entering: bool = False
 
-    def __str__(self):
+    def __str__(self) -> str:
         kind = "mixed" if self.cpus is MIXED else "identical"
         words = f"{self.nodes}n_{self.pods}p_gangs_of_{self.gang}_{kind}"
         return words + ("_half_full" if self.full else "") + ("_entering" if self.entering else "")
@@ -52,7 +59,7 @@ CASES = (
 )
 
 
-def run(cases=CASES):
+def run(cases: Iterable[Case] = CASES) -> dict[str, Any]:
     """Return for each case how long a cycle took, and how many pods were bound or groups let in."""
     figures = {}
     for case in cases:
@@ -66,7 +73,7 @@ def run(cases=CASES):
     )
 
 
-def close_together(nodes=5000, pods=10_000, size=100):
+def close_together(nodes: int = 5000, pods: int = 10_000, size: int = 100) -> dict[str, dict[str, float]]:
     """Return how long a cycle takes that places gangs which are to be close together, on three tiers of HyperNodes.
 
     A rack has 16 nodes, which hold 5 gangs, a row 16 racks. Gangs ask for nothing, for one rack, for one row in sub-groups of 10 pods that are each in
@@ -74,7 +81,7 @@ def close_together(nodes=5000, pods=10_000, size=100):
     """
     rack, row = {"mode": "hard", "highestTierAllowed": 1}, {"mode": "hard", "highestTierAllowed": 2}
     policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 10, "minSubGroups": size // 10}
-    cases = {
+    cases: dict[str, tuple[Mapping[str, Any], int]] = {
         "anywhere": ({}, size),
         "in_one_rack": ({"networkTopology": rack}, size),
         "in_one_row_with_sub_groups_in_racks": (
@@ -95,7 +102,7 @@ def close_together(nodes=5000, pods=10_000, size=100):
     return figures
 
 
-def evicting_close(nodes=5000):
+def evicting_close(nodes: int = 5000) -> dict[str, dict[str, float]]:
     """Return how long it takes to find the victims of a gang of 100 that is to be close together on full nodes, and how many they are.
 
     The pods on them are those of `evicting`, a third of them in the queue in which the gang preempts. It asks for one rack, or for one row and
@@ -103,7 +110,7 @@ def evicting_close(nodes=5000):
     """
     rack, row = {"mode": "hard", "highestTierAllowed": 1}, {"mode": "hard", "highestTierAllowed": 2}
     policy = {"name": "p", "matchLabelKeys": ["part"], "subGroupSize": 10, "minSubGroups": 10}
-    cases = {
+    cases: dict[str, Mapping[str, Any]] = {
         "one_rack": {"networkTopology": rack},
         "one_row_with_sub_groups_in_racks": {
             "networkTopology": row,
@@ -134,7 +141,7 @@ def evicting_close(nodes=5000):
     return figures
 
 
-def _network(snapshot, nodes, width=16):
+def _network(snapshot: Snapshot, nodes: int, width: int = 16) -> None:
     """Put nodes into racks, racks into rows, and rows into a hall."""
     names = [f"n{number:05}" for number in range(nodes)]
     for tier, kind in ((1, "Node"), (2, "HyperNode"), (3, "HyperNode")):
@@ -150,7 +157,7 @@ def _network(snapshot, nodes, width=16):
         names = above
 
 
-def evicting(nodes=5000):
+def evicting(nodes: int = 5000) -> dict[str, dict[str, float]]:
     """Return how long it takes to find the victims of a gang of 100 on full nodes, and how many they are.
 
     The pods on them have one CPU each and are in gangs of 20, which go whole, or as far as one wants. The gang preempts in its
@@ -173,7 +180,7 @@ def evicting(nodes=5000):
     return figures
 
 
-def idle():
+def idle() -> dict[str, float]:
     """Return how long a cycle takes in which nothing changed, with 50,000 pods that run on 5,000 nodes: the median of some."""
     snapshot = cluster(5000)
     for number in range(2500):
@@ -182,7 +189,7 @@ def idle():
     return sorted((measured(snapshot)[1] for _ in range(20)), key=lambda took: took["s"])[10]
 
 
-def measured(snapshot):
+def measured(snapshot: Snapshot) -> tuple[Decisions, dict[str, float]]:
     """Return what a cycle decides, and the seconds that it took, with Python's collector as workers set it."""
     collector.collect_rarely()
     begun, processor = perf_counter(), process_time()
@@ -191,7 +198,7 @@ def measured(snapshot):
     return decided, {name: round(seconds, 4) for name, seconds in took.items()}
 
 
-def waiting(case):
+def waiting(case: Case) -> Snapshot:
     """Return the snapshot of a case."""
     snapshot = cluster(case.nodes)
     if case.full:
@@ -203,7 +210,7 @@ def waiting(case):
     return snapshot
 
 
-def cluster(nodes):
+def cluster(nodes: int) -> Snapshot:
     """Return a snapshot of nodes with 32 CPUs each, and a few queues."""
     snapshot = Snapshot(usage.VOLCANO_ALONE)
     for name in QUEUE_NAMES:
@@ -217,16 +224,30 @@ def cluster(nodes):
 
 
 def _gang(
-    snapshot, name, pods, cpu, running, *, entering=False, minimum=None, queue="", urgency="", asked=None
-):
+    snapshot: Snapshot,
+    name: str,
+    pods: int,
+    cpu: int,
+    running: tuple[int, int] | None,
+    *,
+    entering: bool = False,
+    minimum: int | None = None,
+    queue: str = "",
+    urgency: str = "",
+    asked: Mapping[str, Any] | None = None,
+) -> None:
     """Put a gang into a queue, or one of them; running is the number of its first node and that of all nodes, None if it waits.
 
     asked is more of its spec; by tens its pods have a label.
     """
     queue = queue or QUEUE_NAMES[sum(name.encode()) % len(QUEUE_NAMES)]
     phase = "Running" if running else "Pending" if entering else "Inqueue"
-    spec = {"minMember": minimum or pods, "queue": queue, "minResources": {"cpu": str(pods * cpu)}}
-    spec |= ({"priorityClassName": urgency} if urgency else {}) | (asked or {})
+    spec: dict[str, Any] = {
+        "minMember": minimum or pods,
+        "queue": queue,
+        "minResources": {"cpu": str(pods * cpu)},
+    }
+    spec |= {**({"priorityClassName": urgency} if urgency else {}), **(asked or {})}
     _put(
         snapshot,
         POD_GROUPS,
@@ -246,8 +267,21 @@ def _gang(
         _put(snapshot, PODS, "ns", f"{name}-{number}", body, {"scheduling.k8s.io/group-name": name}, labels)
 
 
-def _put(snapshot, kind, namespace, name, body, annotations=None, labels=None):
-    metadata = {"name": name, "namespace": namespace, "uid": name, "creationTimestamp": CREATED}
+def _put(
+    snapshot: Snapshot,
+    kind: Resource,
+    namespace: str,
+    name: str,
+    body: Mapping[str, Any],
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> None:
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": name,
+        "creationTimestamp": CREATED,
+    }
     if labels:
         metadata["labels"] = labels
     if annotations:

@@ -11,8 +11,12 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobs.logs.text import ShownLine, written
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
 
 ROUNDS = 15
 ROUND_S = 0.2  # at least; the clock of processor time is far finer
@@ -20,7 +24,7 @@ GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "logs"
 PLAIN = b"2026-11-27 10:00:00 INFO epoch 3 step 1200 loss 0.1234 accuracy 0.9871 lr 0.001 images/s 4127"
 
 
-def kinds():
+def kinds() -> dict[str, list[list[bytes]]]:
     """Return lines, each in the pieces in which it comes to a reader, by what they are."""
     bar = max((GOLDEN / "tqdm.raw").read_bytes().split(b"\n"), key=len)
     coloured = [line for line in (GOLDEN / "pytest.raw").read_bytes().split(b"\n") if b"\x1b[" in line]
@@ -34,7 +38,7 @@ def kinds():
     }
 
 
-def draw(lines):
+def draw(lines: Iterable[list[bytes]]) -> None:
     """Draw lines; of one that goes on what is shown is asked for after each piece, as at each look."""
     for pieces in lines:
         line = ShownLine()
@@ -45,7 +49,7 @@ def draw(lines):
         written(line.runs())
 
 
-def measured(lines):
+def measured(lines: Collection[list[bytes]]) -> list[float]:
     """Return the µs that a piece takes in each round."""
     repeats = 1
     while (took := _spent(lines, repeats)) < ROUND_S:
@@ -54,14 +58,14 @@ def measured(lines):
     return [_spent(lines, repeats) / pieces * 1e6 for _ in range(ROUNDS)]
 
 
-def _spent(lines, repeats):
+def _spent(lines: Iterable[list[bytes]], repeats: int) -> float:
     begun = time.process_time()
     for _ in range(repeats):
         draw(lines)
     return time.process_time() - begun
 
 
-def run():
+def run() -> dict[str, dict[str, float]]:
     """Return what a piece takes in µs, and how long it is, by what it is."""
     found = {}
     for name, lines in kinds().items():

@@ -11,29 +11,34 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from proof.benches.measure import percentile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 WAYS = ("normal", "full")
 ALONE, TOGETHER, BATCH = 500, 20, 1000
 
 
-def run():
+def run() -> dict[str, dict[str, float]]:
     """Return for each way how long one write alone takes, in ms, and how many a second there are in large transactions."""
     return {way: _of(way) for way in WAYS}
 
 
-def _of(way):
+def _of(way: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="volcano-ui-bench-") as data:
         environment = {**os.environ, "VOLCANO_UI_SYNCHRONOUS": way, "VOLCANO_UI_DATA": data}
         for name in ("DATABASE_URL", "VOLCANO_UI_DATABASE_URL"):
             environment.pop(name, None)
         command = [sys.executable, "-m", "proof.benches.durability"]
         done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-        return json.loads(done.stdout)
+        figures: dict[str, float] = json.loads(done.stdout)
+        return figures
 
 
-def _measured():
+def _measured() -> dict[str, float]:
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "volcano_ui.settings")
@@ -43,7 +48,7 @@ def _measured():
     from cluster.store import Create, store
     from kube.resources import CONFIGMAPS
 
-    def made(name):
+    def made(name: str) -> Create:
         metadata = {"name": name, "namespace": "d"}
         return Create(CONFIGMAPS, {"metadata": metadata, "data": {"fill": "x" * 1500}})
 
@@ -58,7 +63,7 @@ def _measured():
     }
 
 
-def _took(work, *arguments):
+def _took(work: Callable[..., object], *arguments: object) -> float:
     begun = time.perf_counter()
     work(*arguments)
     return time.perf_counter() - begun

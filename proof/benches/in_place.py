@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster import clock
 from cluster.remote.sending import AT_ONCE
@@ -18,19 +19,24 @@ from proof.benches import placing
 from proof.kubernetes import harness, world
 from proof.kubernetes.harness import Kubernetes
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from proof.systems.harness import System
+
 SHAPES = ((1, 500), (20, 50), (50, 10), (500, 1))  # jobs, and pods of each
 NODES = 50
 CEILING = 500
 
 
-def run(system):
+def run(system: System) -> dict[str, Any]:
     """Return seconds and pods per second; the embedded system of the other parts is only where the folder is."""
     if lacking := harness.missing():
         return {"not_run": f"{', '.join(lacking)} not built; make kubernetes-programs"}
     folder = Path(system.data).with_name("in-place")
     with Kubernetes(folder / "kubernetes", nodes=NODES) as cluster:
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}})
-        figures = {"ceiling": _ceiling(cluster)}
+        figures: dict[str, Any] = {"ceiling": _ceiling(cluster)}
         with world.showing(folder, cluster.config, VOLCANO_UI_WAY="in-place") as ours:
             world.live(ours)
             for jobs, replicas in SHAPES:
@@ -38,11 +44,11 @@ def run(system):
     return figures
 
 
-def _ceiling(cluster):
+def _ceiling(cluster: Kubernetes) -> dict[str, float]:
     """Create pods and bind them with as many threads as the sender has."""
     with cluster.administrator() as client, ThreadPoolExecutor(AT_ONCE) as threads:
 
-        def place(number):
+        def place(number: int) -> None:
             name = f"ceiling-{number}"
             url = f"{cluster.server}/api/v1/namespaces/default/pods"
             client.post(url, json=placing.pod(name)).raise_for_status()
@@ -57,7 +63,7 @@ def _ceiling(cluster):
     return {"s": round(took, 1), "pods_per_s": round(CEILING / took)}
 
 
-def _shape(cluster, jobs, replicas):
+def _shape(cluster: Kubernetes, jobs: int, replicas: int) -> dict[str, float]:
     took = placing.place(cluster, jobs, replicas)
     figures = {f"{stage}_s": round(seconds, 1) for stage, seconds in took.items()}
     return {**figures, "pods_per_s": round(jobs * replicas / took["bound"])}

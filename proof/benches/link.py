@@ -10,8 +10,15 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proof.systems.second import Client
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "proof.settings")
 
@@ -39,7 +46,7 @@ def main() -> None:
                 found = {}
                 for node in ("first", "second"):
                     pod = client.run(f"on-{node}", script, node)
-                    until(lambda pod=pod: client.log(pod, tailLines=1).text == "done\n")
+                    until(partial(_is_written, client, pod))
                     found[node] = measured(client, pod)
             finally:
                 machine.close()
@@ -50,7 +57,11 @@ def main() -> None:
         )
 
 
-def measured(client, pod):
+def _is_written(client: Client, pod: str) -> bool:
+    return client.log(pod, tailLines=1).text == "done\n"
+
+
+def measured(client: Client, pod: str) -> dict[str, float]:
     """Return what takes how long with a pod, in ms."""
     return {
         "100 lines of a log, p50 ms": took(lambda: client.log(pod, tailLines=100).raise_for_status()),
@@ -59,19 +70,19 @@ def measured(client, pod):
     }
 
 
-def took(work):
+def took(work: Callable[[], object]) -> float:
     """Return the median time of some tries, in ms."""
     return 1000 * median(seconds(work) for _ in range(TRIES))
 
 
-def seconds(work):
+def seconds(work: Callable[[], object]) -> float:
     """Return how long something takes."""
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
 
 
-def read(client, pod):
+def read(client: Client, pod: str) -> float:
     """Read all that is kept of a log; return how long each megabyte takes, in ms."""
     begun = time.perf_counter()
     with client.http.stream("GET", f"/api/v1/namespaces/default/pods/{pod}/log") as answer:

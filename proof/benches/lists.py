@@ -17,9 +17,19 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from proof.benches.measure import percentile
 from proof.systems.harness import PROJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from django.test import Client
+
+    from kube.meta import Object
 
 COUNT = 100_000
 BATCH = 1_000
@@ -52,17 +62,18 @@ SORTS = ("-created", "created", "name", "-phase", "queue", "creator")
 PAGES = ("1", "middle", "last")
 
 
-def run(data):
+def run(data: Path) -> dict[str, Any]:
     """Return the figures, measured by a process of its own on a state directory of its own."""
     environment = os.environ | {"VOLCANO_UI_DATA": str(data), "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
     told = subprocess.run(
         [sys.executable, "-m", "proof.benches.lists"],
         cwd=PROJECT, env=environment, check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    return json.loads(told.stdout.splitlines()[-1])
+    figures: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
+    return figures
 
 
-def main():
+def main() -> None:
     """Print the figures of the database that this process's settings name; it is made and filled."""
     import django
     from django.core.management import call_command
@@ -73,7 +84,11 @@ def main():
     began = time.perf_counter()
     _fill()
     filled = time.perf_counter() - began
-    figures = {"jobs": COUNT, "filled_s": round(filled, 1), "load": round(os.getloadavg()[0], 1)}
+    figures: dict[str, Any] = {
+        "jobs": COUNT,
+        "filled_s": round(filled, 1),
+        "load": round(os.getloadavg()[0], 1),
+    }
     for who, namespaces in (
         ("everything", ["*"]),
         ("half", [f"team-{n:02}" for n in range(0, NAMESPACES, 2)]),
@@ -82,16 +97,18 @@ def main():
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
-def _measured(browser):
+def _measured(browser: Client) -> dict[str, Any]:
     """Return the figures of all pages for one reader: each slow one by its address."""
-    medians, every, processor = {}, [], []
+    medians: dict[str, float] = {}
+    every: list[float] = []
+    processor: list[float] = []
     for address in _addresses(browser):
         _asked(browser, address)
         took = [_asked(browser, address) for _ in range(TIMES)]
         medians[address] = statistics.median(used for _, used in took)
         every += [wall for wall, _ in took]
         processor += [used for _, used in took]
-    slowest = sorted(medians, key=medians.get, reverse=True)[:5]
+    slowest = sorted(medians, key=lambda address: medians[address], reverse=True)[:5]
     return {
         "pages": len(medians),
         "p50_ms": round(1000 * percentile(every, 0.5), 1),
@@ -106,7 +123,7 @@ def _measured(browser):
     }
 
 
-def _addresses(browser):
+def _addresses(browser: Client) -> Iterator[str]:
     for name, query in FILTERS.items():
         last = _last_page(browser, query)
         for sort in SORTS if name in IN_EVERY_ORDER else SORTS[:1]:
@@ -115,13 +132,13 @@ def _addresses(browser):
                 yield f"/jobs/?{query}&sort={sort}&page={number}"
 
 
-def _last_page(browser, query):
+def _last_page(browser: Client, query: str) -> int:
     content = browser.get(f"/jobs/?{query}&page=9999999").content
     found = re.search(rb"Page \d+ of (\d+)", content)
     return int(found[1]) if found else 1
 
 
-def _asked(browser, address):
+def _asked(browser: Client, address: str) -> tuple[float, float]:
     """Return how long a page took, and how much of the processor, in s."""
     began, used = time.perf_counter(), time.thread_time()
     response = browser.get(address)
@@ -130,12 +147,12 @@ def _asked(browser, address):
     return took
 
 
-def _table_size(browser):
+def _table_size(browser: Client) -> int:
     content = browser.get("/jobs/?per=100").content
     return content.index(b"</table>") - content.index(b"<table")
 
 
-def _reader(name, namespaces):
+def _reader(name: str, namespaces: Iterable[str]) -> Client:
     from django.contrib.auth.models import User
     from django.test import Client
 
@@ -149,7 +166,7 @@ def _reader(name, namespaces):
     return browser
 
 
-def _fill():
+def _fill() -> None:
     from cluster.store import Create, Group, store
     from kube.resources import JOBS
 
@@ -159,7 +176,7 @@ def _fill():
         store.commit(groups, now=START + at * 100)
 
 
-def _job(number, draw):
+def _job(number: int, draw: random.Random) -> Object:
     phase = draw.choice(PHASES)
     name = f"train-model-{number:06}"
     labels = {
@@ -181,7 +198,7 @@ def _job(number, draw):
     }
 
 
-def _task():
+def _task() -> dict[str, Any]:
     container = {
         "name": "main",
         "image": "trainer:7",
@@ -191,7 +208,7 @@ def _task():
     return {"name": "worker", "replicas": 4, "template": {"spec": {"containers": [container]}}}
 
 
-def _status(name, phase, draw):
+def _status(name: str, phase: str, draw: random.Random) -> dict[str, Any]:
     code = draw.choice((1, 1, 1, 2, 137))
     states = {
         "Failed": ("TooFewSucceeded", f"Exit {code} · worker-0, worker-3. 2 of 4 pods succeeded and 2 failed; minAvailable is 4."),
@@ -200,7 +217,7 @@ def _status(name, phase, draw):
         "Completed": ("AllPodsEnded", "All 4 pods succeeded."),
     }  # fmt: skip
     reason, message = states[phase]
-    more = {
+    more: dict[str, dict[str, Any]] = {
         "Failed": {"succeeded": 2, "failed": 2, "exitCodes": [code]},
         "Completed": {"succeeded": 4},
         "Running": {"running": 4},

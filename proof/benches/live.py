@@ -22,12 +22,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from cluster.store import Create, Patch, store
 from kube.resources import QUEUES
 from proof.benches.measure import cpu_s, percentile, pss_mb
 from proof.harness import chromium
-from proof.systems.harness import PROJECT, until
+from proof.harness.waiting import until
+from proof.pictures.world import cookies_of
+from proof.systems.harness import PROJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Self
+
+    from proof.systems.harness import System
 
 QUEUES_COUNT = 20
 TOPIC = "queues:list"
@@ -52,7 +61,7 @@ OBSERVER = """
 """
 
 
-def run(system):
+def run(system: System) -> dict[str, Any]:
     """Return the latencies in ms and the price of idle tabs."""
     system.client().close()
     writer = Writer()
@@ -66,20 +75,20 @@ def run(system):
 class Writer:
     """Commits changes of weights, each with a number of its own, and notes when."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.weight = 10_000
         self.names = [f"live-{number}" for number in range(QUEUES_COUNT)]
         for name in self.names:
             store.write(Create(QUEUES, {"metadata": {"name": name}, "spec": {"weight": 1}}))
 
-    def commit(self):
+    def commit(self) -> tuple[int, int, float]:
         """Commit one change; return its weight, its revision and when it was committed."""
         self.weight += 1
         name = self.names[self.weight % len(self.names)]
         stored = store.write(Patch(QUEUES, "", name, {"spec": {"weight": self.weight}}))[0]
         return self.weight, stored.revision, time.time()
 
-    def steadily(self, count, per_second):
+    def steadily(self, count: int, per_second: float) -> list[tuple[int, float]]:
         """Commit at a steady rate; return revision and time of each."""
         begun, done = time.monotonic(), []
         for number in range(count):
@@ -91,40 +100,45 @@ class Writer:
 class Sockets:
     """Sockets in a process of their own; use it as a context manager."""
 
-    def __init__(self, system, count, topic=TOPIC):
+    def __init__(self, system: System, count: int, topic: str = TOPIC) -> None:
         self.system = system
         self.count = count
         self.topic = topic
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
+        assert self.system.cookies is not None, "nobody has logged in"
         cookie = "; ".join(f"{name}={value}" for name, value in self.system.cookies.items())
         url = f"{self.system.base.replace('http', 'ws')}/live/"
         command = [sys.executable, "-m", "proof.benches.sockets", url, cookie, self.topic, str(self.count)]
         self.process = subprocess.Popen(
             command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n", "the sockets could not be opened"
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
 
-    def end(self):
+    def end(self) -> list[list[tuple[float, int]]]:
         """Stop listening; return for each socket the times and revisions of its messages."""
         answer = json.loads(self.process.communicate("\n", timeout=60)[0])
         assert not answer["lost"], f"{answer['lost']} sockets were cut off"
-        return answer["arrivals"]
+        arrivals: list[list[tuple[float, int]]] = answer["arrivals"]
+        return arrivals
 
 
-def on_sockets(system, writer):
+def on_sockets(system: System, writer: Writer) -> dict[str, float]:
+    """Commit to the message at each of many sockets."""
     with Sockets(system, SOCKETS) as sockets:
         begun = time.monotonic()
         commits = writer.steadily(RATE * SECONDS, RATE)
         took = time.monotonic() - begun
         time.sleep(2)  # the last messages are under way; what has not come by then is counted as never
         arrivals = sockets.end()
-    late, missing = [], 0
+    late: list[float] = []
+    missing = 0
     for messages in arrivals:
         times, revisions = zip(*messages, strict=True)
         for revision, at in commits:
@@ -141,7 +155,7 @@ def on_sockets(system, writer):
     }
 
 
-def in_browser(system, writer):
+def in_browser(system: System, writer: Writer) -> dict[str, float]:
     """Commit to changed cell in a real page."""
     # Playwright's loop runs in this thread, so Django takes it for one that must not ask a database.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
@@ -154,9 +168,7 @@ def in_browser(system, writer):
         context = playwright.chromium.launch_persistent_context(
             profile, executable_path=chromium.find(), headless=True, args=chromium.ARGUMENTS
         )
-        context.add_cookies(
-            [{"name": name, "value": value, "url": system.base} for name, value in system.cookies.items()]
-        )
+        context.add_cookies(cookies_of(system))
         page = context.new_page()
         page.goto(f"{system.base}/queues/?per=100")
         page.wait_for_selector("#live[data-state=live]")
@@ -173,7 +185,7 @@ def in_browser(system, writer):
     return {"changes": len(done), "shown": len(late), **_spread(late)}
 
 
-def idle_tabs(system):
+def idle_tabs(system: System) -> dict[str, float]:
     """What forty quiet sockets add to the web server's CPU and memory."""
     web = system.children()["web"]
     with Sockets(system, 1):
@@ -187,11 +199,11 @@ def idle_tabs(system):
     }
 
 
-def _cpu_percent(pid):
+def _cpu_percent(pid: int) -> float:
     before, begun = cpu_s(pid), time.monotonic()
     time.sleep(IDLE_S)  # the length of the measurement
     return 100 * (cpu_s(pid) - before) / (time.monotonic() - begun)
 
 
-def _spread(values):
+def _spread(values: Iterable[float]) -> dict[str, float]:
     return {f"p{share}_ms": round(percentile(values, share / 100) * 1000, 1) for share in (50, 95, 99)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster import clock
 from cluster.runtime import nudge
@@ -18,13 +19,19 @@ from proof.benches.measure import TICKS, PeakMemory, cpu_s, percentile, pss_mb
 from proof.harness.waiting import until
 from proof.systems.harness import System
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cluster.store import Store
+    from kube.meta import Object
+
 RATE, SECONDS, TOGETHER = 1_000, 20, 10
 IDLE_S = 60
 PLACE = "mirror-bench"
 LOAD_S = 600
 
 
-def run(system, count):
+def run(system: System, count: int) -> dict[str, Any]:
     """Return of so many pods seconds, latencies in ms, memory in MB and shares of a core."""
     nudge.from_a_thread()
     _prepare(count)
@@ -45,7 +52,7 @@ def run(system, count):
         }
 
 
-def _prepare(count):
+def _prepare(count: int) -> None:
     """Store the pods. No node takes them, and they have ended."""
     store.write(Create(NAMESPACES, {"metadata": {"name": PLACE}, "status": {"phase": "Active"}}))
     for begin in range(0, count, 1000):
@@ -53,7 +60,7 @@ def _prepare(count):
         assert all(isinstance(outcome, list) for outcome in store.commit(groups))
 
 
-def _pod(number):
+def _pod(number: int) -> Object:
     container = {
         "name": "main",
         "image": "busybox",
@@ -69,11 +76,11 @@ def _pod(number):
     }
 
 
-def _name(number):
+def _name(number: int) -> str:
     return f"pod-{number:06}"
 
 
-def _load(copy, pid):
+def _load(copy: Store, pid: int) -> dict[str, float]:
     """How long it took from the start of the process, which is told in ticks since the machine was started."""
     ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     begun = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / TICKS
@@ -87,7 +94,7 @@ def _load(copy, pid):
     }
 
 
-def _changes(copy, pid, count):
+def _changes(copy: Store, pid: int, count: int) -> dict[str, float]:
     here, there, used = store.revision(), copy.revision(), cpu_s(pid)
     begun = clock.monotonic()
     for number in range(0, RATE * SECONDS, TOGETHER):
@@ -109,13 +116,13 @@ def _changes(copy, pid, count):
     }
 
 
-def _moments(log, after):
+def _moments(log: Store, after: int) -> dict[tuple[str, str], int]:
     """When each change of the pods was written to a log, by name and version."""
     changes = log.changes(after, [PODS], limit=10**6)
     return {(each.name, each.version): each.at for each in changes if each.namespace == PLACE}
 
 
-def _idle(pid):
+def _idle(pid: int) -> float:
     time.sleep(5)  # what was changed is over for the consumers, too
     used, begun = cpu_s(pid), clock.monotonic()
     time.sleep(IDLE_S)  # the length of the measurement

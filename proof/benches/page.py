@@ -10,6 +10,7 @@ import contextlib
 import os
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
 from cluster import access, api
 from cluster.store import Create, store
@@ -19,7 +20,14 @@ from proof.benches import shapes
 from proof.benches.live import Sockets
 from proof.benches.measure import Processors, percentile
 from proof.harness import chromium
-from proof.systems.harness import until
+from proof.harness.waiting import until
+from proof.pictures.world import cookies_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from proof.systems.harness import System
 
 NAME, HOLD, REPLICAS = "looked-at", "release-page", 10_000
 OPENINGS, PAINTS, READERS = 20, 5, 10
@@ -27,25 +35,28 @@ TOPICS = ("jobs:detail", "jobs:timeline", "jobs:pods")
 PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
-def run(system):
+def run(system: System) -> dict[str, Any]:
     """Return ms from request to answer for each tab and to the first paint, and processor seconds while pods end."""
     api.create(access.SYSTEM, JOBS, shapes.job(NAME, REPLICAS, HOLD))
     until(_all_in("Running"), within_s=shapes.LIMIT_S, what="all pods Running")
-    result = {f"open_{tab or 'overview'}": _opened(system, tab) for tab in ("", "logs", "events", "yaml")}
+    result: dict[str, Any] = {
+        f"open_{tab or 'overview'}": _opened(system, tab) for tab in ("", "logs", "events", "yaml")
+    }
     result["first_paint"] = _painted(system)
     return result | {"while_pods_end": _live(system)}
 
 
-def _all_in(phase):
-    def are_all():
+def _all_in(phase: str) -> Callable[[], bool]:
+    def are_all() -> bool:
         time.sleep(1)  # do not compete with what is waited for
         return store.count(PODS, text=f"{NAME}-").get(phase) == REPLICAS
 
     return are_all
 
 
-def _opened(system, tab):
-    took, size = [], 0
+def _opened(system: System, tab: str) -> dict[str, float]:
+    took: list[float] = []
+    size = 0
     with contextlib.closing(system.client()) as client:
         for _ in range(OPENINGS):
             begun = time.monotonic()
@@ -56,7 +67,7 @@ def _opened(system, tab):
     return {**_spread(took), "kb": round(size / 1000)}
 
 
-def _painted(system):
+def _painted(system: System) -> dict[str, float]:
     """Return ms from the navigation to the first paint in a browser that has the files of the pages."""
     # Playwright's loop runs in this thread, so Django takes it for one that must not ask a database.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
@@ -69,10 +80,9 @@ def _painted(system):
         context = playwright.chromium.launch_persistent_context(
             profile, executable_path=chromium.find(), headless=True, args=chromium.ARGUMENTS
         )
-        context.add_cookies(
-            [{"name": name, "value": value, "url": system.base} for name, value in system.cookies.items()]
-        )
-        page, took = context.new_page(), []
+        context.add_cookies(cookies_of(system))
+        page = context.new_page()
+        took: list[float] = []
         for _ in range(PAINTS + 1):
             page.goto(f"{system.base}/jobs/default/{NAME}/")
             page.wait_for_selector("#timeline svg")
@@ -81,7 +91,7 @@ def _painted(system):
     return _spread(took[1:])
 
 
-def _live(system):
+def _live(system: System) -> dict[str, Any]:
     """Release the pods while readers look at the page; return what the web server used until all have ended."""
     processors, begun = Processors(system), time.monotonic()
     place = {"namespace": "default", "name": NAME}
@@ -99,5 +109,5 @@ def _live(system):
     }
 
 
-def _spread(values):
+def _spread(values: Iterable[float]) -> dict[str, float]:
     return {f"p{share}_ms": round(percentile(values, share / 100) * 1000) for share in (50, 95)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,6 +13,13 @@ from cluster import clock
 from cluster.remote import paths
 from kube.resources import JOBS, POD_GROUPS, PODS
 from proof.harness.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from kube.meta import Object
+    from kube.resources import Resource
+    from proof.kubernetes.harness import Kubernetes
 
 WITHIN_S = 600
 STAGES = ("bound", "running", "completed")
@@ -20,13 +29,15 @@ _BEGUN = ("Running", "Succeeded", "Failed")
 class Seen(threading.Thread):
     """Watches one kind in a namespace from now on: when each object was first seen in a stage, by monotonic seconds."""
 
-    def __init__(self, cluster, kind, stages):
+    def __init__(
+        self, cluster: Kubernetes, kind: Resource, stages: Mapping[str, Callable[[Object], bool]]
+    ) -> None:
         super().__init__(daemon=True)
         self.cluster, self.kind, self.stages = cluster, kind, stages
-        self.moments = {stage: {} for stage in stages}
+        self.moments: dict[str, dict[str, float]] = {stage: {} for stage in stages}
         self.listening, self.done = threading.Event(), threading.Event()
 
-    def run(self):
+    def run(self) -> None:
         path = f"{self.cluster.server}{paths.collection(self.kind, 'default')}"
         with self.cluster.administrator() as client:
             version = (
@@ -40,27 +51,27 @@ class Seen(threading.Thread):
                         return
                     self._note(msgspec.json.decode(line)["object"])
 
-    def _note(self, obj):
+    def _note(self, obj: Object) -> None:
         now, name = clock.monotonic(), obj["metadata"]["name"]
         for stage, reached in self.stages.items():
             if reached(obj):
                 self.moments[stage].setdefault(name, now)
 
 
-def _is_bound(pod):
+def _is_bound(pod: Object) -> bool:
     return bool(pod["spec"].get("nodeName"))
 
 
-def _runs(pod):
+def _runs(pod: Object) -> bool:
     return pod["status"].get("phase") in _BEGUN
 
 
-def _is_completed(job):
+def _is_completed(job: Object) -> bool:
     return ((job.get("status") or {}).get("state") or {}).get("phase") == "Completed"
 
 
 @contextmanager
-def watched(cluster):
+def watched(cluster: Kubernetes) -> Iterator[dict[str, dict[str, float]]]:
     """Watch pods and jobs meanwhile; yield what is known of each stage."""
     pods = Seen(cluster, PODS, {"bound": _is_bound, "running": _runs})
     jobs = Seen(cluster, JOBS, {"completed": _is_completed})
@@ -74,7 +85,7 @@ def watched(cluster):
             each.done.set()
 
 
-def place(cluster, jobs, replicas):
+def place(cluster: Kubernetes, jobs: int, replicas: int) -> dict[str, float]:
     """Submit jobs one after the other; return after how many seconds from the first submission all was in each stage.
 
     Afterwards nothing of them is left.
@@ -87,7 +98,7 @@ def place(cluster, jobs, replicas):
         submitted = clock.monotonic()
         for stage in STAGES:
             until(
-                lambda stage=stage: len(moments[stage]) == wanted[stage],
+                partial(_are_in, moments[stage], wanted[stage]),
                 every_s=0.2,
                 within_s=WITHIN_S,
                 what=f"{jobs} jobs of {replicas} pods: {stage}",
@@ -97,25 +108,33 @@ def place(cluster, jobs, replicas):
     return {"submitted": submitted - begun, **took}
 
 
-def _clear(cluster):
+def _are_in(moments: Mapping[str, float], count: int) -> bool:
+    return len(moments) == count
+
+
+def _are_gone(cluster: Kubernetes, kind: Resource) -> bool:
+    return not cluster.get(kind.id)["items"]
+
+
+def _clear(cluster: Kubernetes) -> None:
     cluster.clear(JOBS)
     for kind in (PODS, POD_GROUPS):
         until(
-            lambda kind=kind: not cluster.get(kind.id)["items"],
+            partial(_are_gone, cluster, kind),
             every_s=0.5,
             within_s=WITHIN_S,
             what=f"that the {kind.plural} are gone",
         )
 
 
-def pod(name):
+def pod(name: str) -> Object:
     """Return a pod that no scheduler takes."""
     container = {"name": "main", "image": "any", "resources": {"requests": {"cpu": "10m"}}}
     spec = {"containers": [container], "schedulerName": "nobody"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def _job(name, replicas):
+def _job(name: str, replicas: int) -> Object:
     template = {"spec": {**pod(name)["spec"], "restartPolicy": "Never", "schedulerName": "volcano"}}
     task = {"name": "worker", "replicas": replicas, "template": template}
     spec = {"minAvailable": replicas, "schedulerName": "volcano", "queue": "default", "tasks": [task]}

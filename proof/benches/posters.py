@@ -14,8 +14,13 @@ import json
 import ssl
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import uvloop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 NAME = "the-name"  # in the body, where each object's own comes
 
@@ -23,15 +28,15 @@ NAME = "the-name"  # in the body, where each object's own comes
 class Poster(asyncio.Protocol):
     """One connection, on which one request is under way at a time."""
 
-    def __init__(self, work):
+    def __init__(self, work: Work) -> None:
         self.work = work
-        self.done = asyncio.get_running_loop().create_future()
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.rest = b""
 
-    def connection_made(self, transport):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # it can write, and uvloop's is no asyncio.Transport by its class
         self.transport = transport
 
-    def post(self):
+    def post(self) -> None:
         """Send the next request; without one, end."""
         message = self.work.next()
         if message is None:
@@ -40,7 +45,7 @@ class Poster(asyncio.Protocol):
         self.begun = time.perf_counter()
         self.transport.write(message)
 
-    def data_received(self, data):
+    def data_received(self, data: bytes) -> None:
         self.rest += data
         head, found, body = self.rest.partition(b"\r\n\r\n")
         if not found or len(body) < _length(head):
@@ -52,7 +57,7 @@ class Poster(asyncio.Protocol):
             return
         self.post()
 
-    def connection_lost(self, error):
+    def connection_lost(self, error: Exception | None) -> None:
         if not self.done.done():
             self.done.set_exception(AssertionError(f"the server closed a connection: {error}"))
 
@@ -60,10 +65,12 @@ class Poster(asyncio.Protocol):
 class Work:
     """The objects that are left to create, and how long those took that are there."""
 
-    def __init__(self, order):
-        self.prefix, self.left = order["prefix"], order["count"]
-        self.latencies = []
-        before, name, after = order["body"].partition(NAME)
+    def __init__(self, order: Mapping[str, Any]) -> None:
+        self.prefix: str = order["prefix"]
+        self.left: int = order["count"]
+        self.latencies: list[float] = []
+        body: str = order["body"]
+        before, name, after = body.partition(NAME)
         assert name, "the body names its object"
         length = len(before.encode()) + len(self._name()) + len(after.encode())
         head = (
@@ -72,18 +79,18 @@ class Work:
         )
         self.before, self.after = (head + before).encode(), after.encode()
 
-    def next(self):
+    def next(self) -> bytes | None:
         """The next request; None when there is nothing left."""
         if not self.left:
             return None
         self.left -= 1
         return self.before + self._name() + self.after
 
-    def _name(self):
+    def _name(self) -> bytes:
         return f"{self.prefix}-{self.left:07}".encode()
 
 
-def _length(head):
+def _length(head: bytes) -> int:
     for line in head.split(b"\r\n"):
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
@@ -91,7 +98,7 @@ def _length(head):
     raise AssertionError(f"an answer without its length: {head!r}")
 
 
-async def main(order):
+async def main(order: Mapping[str, Any]) -> None:
     context = ssl.create_default_context(cafile=order["ca"])
     work, loop = Work(order), asyncio.get_running_loop()
     posters = []

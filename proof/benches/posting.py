@@ -20,6 +20,7 @@ import ssl
 import subprocess
 import sys
 import urllib.request
+from typing import TYPE_CHECKING
 
 from proof.benches import shapes
 from proof.benches.measure import cpu_s, percentile
@@ -27,13 +28,18 @@ from proof.benches.posters import NAME
 from proof.harness.services import postgres_binaries, postgres_server, redis_server, running, wait_until
 from proof.systems.harness import PROJECT, System
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
 CLIENTS, COUNT = 16, 10_000
 LONE, WARM_UP = 200, 20
 PLACE = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 HOLD = "posting-release"  # nobody creates it: the pods run on, and their end costs nothing
 
 
-def run(folder, database, nodes):
+def run(folder: Path, database: str, nodes: int) -> dict[str, Any] | None:
     """Return the figures of one database, measured on state below a folder; None where it is not installed."""
     with _address(database) as variables:
         if variables is None:
@@ -51,7 +57,7 @@ def run(folder, database, nodes):
 
 
 @contextlib.contextmanager
-def _address(database):
+def _address(database: str) -> Iterator[dict[str, Any] | None]:
     """Have a database for a while; yield the variables that name it, or None where there is none."""
     if database == "sqlite":
         yield {}
@@ -64,17 +70,19 @@ def _address(database):
         yield {"DATABASE_URL": url}
 
 
-def _secret(system):
+def _secret(system: System) -> str:
     """Return a token of the administrator."""
     told = subprocess.run(
         [sys.executable, "manage.py", "kubeconfig", "--expires", "1d"],
         cwd=PROJECT, env=system.environment, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return re.search(r"token: (\S+)", told.stdout)[1]
+    found = re.search(r"token: (\S+)", told.stdout)
+    assert found is not None, told.stdout
+    return found[1]
 
 
 @contextlib.contextmanager
-def _server_alone(system):
+def _server_alone(system: System) -> Iterator[int]:
     """Serve a stopped system's API, with nobody who reads its log; yield the server's process id."""
     with redis_server() as redis_url:
         environment = system.environment | {"VOLCANO_UI_REDIS_URL": redis_url}
@@ -86,7 +94,7 @@ def _server_alone(system):
             yield process.pid
 
 
-def _posted(system, secret, pid, prefix, count, clients):
+def _posted(system: System, secret: str, pid: int, prefix: str, count: int, clients: int) -> dict[str, float]:
     """Have jobs posted; return the figures."""
     order = {
         "port": system.api_port,
@@ -102,6 +110,8 @@ def _posted(system, secret, pid, prefix, count, clients):
     with subprocess.Popen(
         command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
         assert process.stdout.readline() == "ready\n", "the connections could not be opened"

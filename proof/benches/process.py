@@ -18,14 +18,20 @@ import statistics
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.store import store
 from kube.resources import JOBS, PODS
 from proof.benches.measure import percentile
-from proof.systems.harness import UP, System, until
+from proof.harness.waiting import until
+from proof.systems.harness import UP, System
 from proof.systems.work import Person, job, task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 COUNT = 200
 WARM_UP = 10
@@ -38,13 +44,13 @@ class Unwalled(System):
     command = [sys.executable, "-m", "proof.benches.unwalled", *UP]
 
 
-def run(system):
+def run(system: System) -> dict[str, Any]:
     """Return p50 and p99 in ms of each stage, counted from the moment before the POST, and what the wall has to do with it."""
     # Beside the state directory, which the processes of jobs do not see.
     output = Path(system.data).with_name("started")
     output.mkdir()
-    times = {stage: [] for stage in STAGES}
-    unwalled = []
+    times: dict[str, list[float]] = {stage: [] for stage in STAGES}
+    unwalled: list[float] = []
     with (
         Unwalled(Path(system.data).with_name("unwalled")) as other,
         Person(system) as person,
@@ -70,7 +76,7 @@ def run(system):
     } | {"wall_costs_p50_ms": round(costs * 1000, 1)}
 
 
-def _once(person, name, output):
+def _once(person: Person, name: str, output: Path) -> tuple[float, dict[str, float]]:
     """Submit one job and wait for its process; return when that began, and when it was answered and the process started."""
     file = output / name
     obj = job(name, task(["sh", "-c", f"date +%s%N > {file}"], cpu="10m"))
@@ -82,14 +88,14 @@ def _once(person, name, output):
     return begun, {"answered": answered, "started": started / 1e9}
 
 
-def _written(file):
+def _written(file: Path) -> str:
     text = file.read_text() if file.exists() else ""
     return text.strip() if text.endswith("\n") else ""
 
 
-def _logged(revision, name):
+def _logged(revision: int, name: str) -> dict[str, float]:
     """When the log says that the job was stored and its pod created and bound, in seconds."""
-    at = {}
+    at: dict[str, float] = {}
     for change in store.changes(revision, [JOBS, PODS], limit=10_000):
         if not change.name.startswith(name):
             continue
@@ -102,5 +108,5 @@ def _logged(revision, name):
     return at
 
 
-def _ms(values, share):
+def _ms(values: Iterable[float], share: float) -> float:
     return round(percentile(values, share) * 1000, 1)

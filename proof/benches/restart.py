@@ -7,6 +7,7 @@ many pods of its second run are Running as it wants.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from cluster import access, api, clock
 from cluster.store import Delete, Group, store
@@ -14,14 +15,22 @@ from kube.errors import ApiError
 from kube.resources import JOBS, PODS
 from proof.benches import shapes
 from proof.benches.measure import Processors
-from proof.systems.harness import until
+from proof.harness.waiting import until
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cluster.store import Change
+    from kube.meta import Object
+    from proof.invariants import Judge
+    from proof.systems.harness import System
 
 COUNT, REPLICAS = 1_000, 20
 PREFIX, HOLD = "restarted", "never"  # no ConfigMap of this name is made: the pods run on
 CHUNK = 100
 
 
-def run(system, judge):
+def run(system: System, judge: Judge) -> dict[str, Any]:
     """Return seconds from the evictions to the last job's restart, and until all pods run again."""
     _start()
     start, first = store.revision(), clock.milliseconds()
@@ -38,27 +47,27 @@ def run(system, judge):
     }
 
 
-def _start():
+def _start() -> None:
     """Have all pods of all jobs run."""
     for at in range(0, COUNT, CHUNK):
         jobs = [_job(number) for number in range(at, at + CHUNK)]
         refused = [o for o in api.create_many(access.SYSTEM, JOBS, jobs) if isinstance(o, ApiError)]
         assert not refused, refused[0]
 
-    def all_run():
+    def all_run() -> bool:
         time.sleep(1)  # do not compete with what is waited for
         return store.count(PODS, text=f"{PREFIX}-").get("Running") == COUNT * REPLICAS
 
     until(all_run, within_s=shapes.LIMIT_S, what="all pods Running")
 
 
-def _job(number):
+def _job(number: int) -> Object:
     job = shapes.job(f"{PREFIX}-{number}", REPLICAS, HOLD)
     job["spec"]["policies"] = [{"event": "PodEvicted", "action": "RestartJob"}]
     return job
 
 
-def _evict():
+def _evict() -> None:
     names = [f"{PREFIX}-{number}-main-0" for number in range(COUNT)]
     outcomes = store.commit([Group([Delete(PODS, "default", name)]) for name in names])
     assert not any(isinstance(outcome, ApiError) for outcome in outcomes), outcomes[0]
@@ -67,16 +76,17 @@ def _evict():
 class Runs:
     """When each job said that it restarts, and when each pod of a second run was Running."""
 
-    def __init__(self, revision):
+    def __init__(self, revision: int) -> None:
         self.position = revision
-        self.restarting = {}
-        self.running = {}
+        self.restarting: dict[str, int] = {}
+        self.running: dict[str, int] = {}
 
     @property
-    def is_back(self):
+    def is_back(self) -> bool:
         return len(self.running) == COUNT * REPLICAS
 
-    def read(self):
+    def read(self) -> bool:
+        """Read the rest of the log; true, for whoever goes on to ask what it says."""
         while changes := store.changes(self.position, [JOBS, PODS], limit=4000):
             for change in changes:
                 if change.name.startswith(PREFIX):
@@ -85,7 +95,7 @@ class Runs:
         time.sleep(0.1)  # do not compete with what is measured
         return True
 
-    def _note(self, change):
+    def _note(self, change: Change) -> None:
         obj = change.object
         status = obj.get("status") or {}
         if change.resource == JOBS.id:
@@ -95,5 +105,5 @@ class Runs:
             self.running.setdefault(change.uid, change.at)
 
 
-def _run_of(pod):
+def _run_of(pod: Object) -> int:
     return int(pod["metadata"]["annotations"]["volcano.sh/job-version"])

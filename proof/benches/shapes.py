@@ -8,6 +8,7 @@ committed.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from cluster import access, api, clock
 from cluster.store import Create, store
@@ -15,7 +16,15 @@ from kube.errors import ApiError
 from kube.kinds.fields import View
 from kube.resources import CONFIGMAPS, JOBS, PODS
 from proof.benches.measure import PeakMemory, Processors
-from proof.systems.harness import until
+from proof.harness.waiting import until
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cluster.store import Change
+    from kube.meta import Object
+    from proof.invariants import Judge
+    from proof.systems.harness import System
 
 SHAPES = {"10000x1": (10_000, 1), "500x20": (500, 20), "20x500": (20, 500), "1x10000": (1, 10_000)}
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
@@ -24,7 +33,8 @@ CHUNK = 500
 LIMIT_S = 600
 
 
-def job(name, replicas, hold):
+def job(name: str, replicas: int, hold: str) -> Object:
+    """Return a job of simulated pods, which run until there is a ConfigMap named `hold`, and for a second after that."""
     annotations = {"ui.volcano.sh/duration-seconds": "1", "ui.volcano.sh/hold": hold}
     container = {"name": "main", "command": ["true"], "resources": {"requests": {"cpu": "1"}}}
     template = {
@@ -42,7 +52,7 @@ def job(name, replicas, hold):
     }
 
 
-def run(system, shape, judge):
+def run(system: System, shape: str, judge: Judge) -> dict[str, Any]:
     """Run one shape; return seconds from the first submit and pods per second for each stage, and what it cost.
 
     That are the processor seconds until all pods run, with this process as "client", and the rows of the log until all
@@ -76,7 +86,7 @@ def run(system, shape, judge):
             within_s=LIMIT_S,
             what="jobs Completed",
         )
-    result = {"submit_s": round((submitted - first) / 1000, 2)}
+    result: dict[str, Any] = {"submit_s": round((submitted - first) / 1000, 2)}
     for stage in STAGES:
         seconds = (max(log.at[stage].values()) - first) / 1000
         result[f"{stage}_s"] = round(seconds, 2)
@@ -90,7 +100,7 @@ def run(system, shape, judge):
     return result
 
 
-def judged(judge):
+def judged(judge: Judge) -> str:
     """Let a judge hear the rest of the log; say how much that was. Broken stops the benchmark."""
     first, begun = judge.revision, time.monotonic()
     while changes := store.changes(judge.revision, limit=4000):
@@ -118,12 +128,13 @@ class _Pod(View):
 class Stages:
     """When each pod of some jobs reached each stage, read from the log bit by bit."""
 
-    def __init__(self, revision, prefix):
+    def __init__(self, revision: int, prefix: str) -> None:
         self.position = revision
         self.prefix = prefix
-        self.at = {stage: {} for stage in STAGES}
+        self.at: dict[str, dict[str, int]] = {stage: {} for stage in STAGES}
 
-    def read(self):
+    def read(self) -> bool:
+        """Read the rest of the log; true, for whoever goes on to ask what it says."""
         while changes := store.changes(self.position, [PODS], limit=4000):
             for change in changes:
                 self._note(change)
@@ -131,7 +142,7 @@ class Stages:
         time.sleep(0.1)  # do not compete with what is measured
         return True
 
-    def _note(self, change):
+    def _note(self, change: Change) -> None:
         if not change.name.startswith(self.prefix):
             return  # what another part of the benchmark began may end in this one
         pod = change.read(_Pod)

@@ -16,6 +16,7 @@ import time
 
 import uvloop
 import websockets
+from websockets.typing import Origin
 
 REVISION = re.compile(rb'"revision":(\d+)')
 PARTS = b'{"op":"parts"'
@@ -24,28 +25,29 @@ PARTS = b'{"op":"parts"'
 OPENING = 20  # sockets that are opened at a time
 
 
-async def follow(url, cookie, topic, opening, arrivals):
+async def follow(
+    url: str, cookie: str, topic: str, opening: asyncio.Semaphore, arrivals: list[tuple[float, int]]
+) -> None:
     """Follow a topic and note when which revision came; leaves `opening` with the first one."""
     origin = url.replace("ws", "http", 1).partition("/live/")[0]
-    options = {
-        "additional_headers": {"Cookie": cookie},
-        "origin": origin,
-        "compression": None,
-        "max_size": None,
-    }
     await opening.acquire()
-    async with websockets.connect(url, **options) as socket:
+    async with websockets.connect(
+        url, additional_headers={"Cookie": cookie}, origin=Origin(origin), compression=None, max_size=None
+    ) as socket:
         await socket.send(json.dumps({"op": "subscribe", "id": topic, "topic": topic, "revision": 0}))
         while True:
             message = await socket.recv(decode=False)
             if message.startswith(PARTS):
-                arrivals.append((time.time(), int(REVISION.search(message, 0, 4000)[1])))
+                now, found = time.time(), REVISION.search(message, 0, 4000)
+                assert found is not None, message[:4000]
+                arrivals.append((now, int(found[1])))
                 if len(arrivals) == 1:
                     opening.release()
 
 
-async def main(url, cookie, topic, count):
-    opening, arrivals = asyncio.Semaphore(OPENING), [[] for _ in range(count)]
+async def main(url: str, cookie: str, topic: str, count: int) -> None:
+    opening = asyncio.Semaphore(OPENING)
+    arrivals: list[list[tuple[float, int]]] = [[] for _ in range(count)]
     tasks = [asyncio.create_task(follow(url, cookie, topic, opening, each)) for each in arrivals]
     while not all(arrivals):
         await asyncio.sleep(0.05)

@@ -6,11 +6,15 @@ The jobs ask for more than the cluster has, so what is measured is the sweep and
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from cluster.store import store
 from kube.resources import JOBS
 from proof.benches.measure import percentile
 from proof.systems.work import Person
+
+if TYPE_CHECKING:
+    from proof.systems.harness import System
 
 COUNT = 10_000
 LOOKS = 20
@@ -33,7 +37,7 @@ spec:
 """
 
 
-def run(system):
+def run(system: System) -> dict[str, float]:
     """Return seconds until the jobs are stored, and ms until the server has answered with the grid of them."""
     values = ", ".join(map(str, range(100)))
     with Person(system) as person:
@@ -55,7 +59,7 @@ def run(system):
     }
 
 
-def _look(person):
+def _look(person: Person) -> tuple[float, int]:
     begun = time.monotonic()
     answer = person.get("/sweeps/default/wide/")
     assert answer.status_code == 200

@@ -21,7 +21,7 @@ NUMBER, FIRST_ARGUMENT = 0, 16
 ALLOW, EPERM = 0x7FFF0000, 0x00050000 | errno.EPERM
 
 
-def _filter():
+def _filter() -> bytes:
     lines = [(LOAD, 0, 0, NUMBER)]
     for number in REFUSED:
         lines += [(EQUAL, 0, 1, number), (RETURN, 0, 0, EPERM)]
@@ -30,7 +30,8 @@ def _filter():
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
-def main():
+def main() -> None:
+    """Become the program, where every layer of a wall is refused from now on."""
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     seccomp.install(_filter())
     os.execv(sys.argv[1], sys.argv[1:])

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from node.agent import control_groups, reach
 from node.agent.control_groups import Groups
@@ -24,10 +25,13 @@ from node.shim.order import Group, Order
 from proof.escapes.attempts import layers
 from proof.escapes.breaking_out import walls
 
+if TYPE_CHECKING:
+    from node.shim.order import Wall
+
 ROUNDS = 200
 
 
-def run(rounds=ROUNDS):
+def run(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
     """Return the median, and the fastest, time of a start behind each wall in milliseconds."""
     with tempfile.TemporaryDirectory(prefix="volcano-") as folder:
         layout = Layout(Path(folder))
@@ -43,7 +47,7 @@ def run(rounds=ROUNDS):
                     f"{words} + control group": (wall, True) for words, (wall, _) in list(tried.items())[:2]
                 }
             network = Network.received(spawner.start_network(Plan(folder, "")))
-            taken = {words: [] for words in tried}
+            taken: dict[str, list[float]] = {words: [] for words in tried}
             for count in range(rounds):
                 for place, (words, (wall, is_grouped)) in enumerate(tried.items()):
                     directory = layout.attempt(f"{count}-{place}", "main", 0)
@@ -61,7 +65,9 @@ def run(rounds=ROUNDS):
     }
 
 
-def _start(spawner, folder, directory, wall, groups, network):
+def _start(
+    spawner: Spawner, folder: Path, directory: Path, wall: Wall, groups: Groups, network: Network | None
+) -> float:
     begun = time.perf_counter()
     group = None
     if groups.home:

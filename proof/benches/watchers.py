@@ -14,8 +14,13 @@ import re
 import ssl
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import uvloop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 REVISION = re.compile(rb'"resourceVersion":"(\d+)"')
 OPENING = 20  # connections that are opened at a time
@@ -24,18 +29,18 @@ OPENING = 20  # connections that are opened at a time
 class Watch(asyncio.Protocol):
     """One watch, read as it comes."""
 
-    def __init__(self, request):
+    def __init__(self, request: bytes) -> None:
         self.request = request
-        self.headers = asyncio.get_running_loop().create_future()
+        self.headers: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lost = False
         self.rest = b""
-        self.arrivals = {}
+        self.arrivals: dict[int, float] = {}
 
-    def connection_made(self, transport):
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # it can write, and uvloop's is no asyncio.Transport by its class
         self.transport = transport
         transport.write(self.request)
 
-    def data_received(self, data):
+    def data_received(self, data: bytes) -> None:
         now = time.time()
         if not self.headers.done():
             head, found, data = (self.rest + data).partition(b"\r\n\r\n")
@@ -47,18 +52,19 @@ class Watch(asyncio.Protocol):
             self.headers.set_result(None)
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
-            if found := REVISION.search(line):
-                self.arrivals.setdefault(int(found[1]), now)
+            if named := REVISION.search(line):
+                self.arrivals.setdefault(int(named[1]), now)
 
-    def connection_lost(self, error):
+    def connection_lost(self, error: Exception | None) -> None:
         self.lost = True
 
 
-async def main(order):
+async def main(order: Mapping[str, Any]) -> None:
     context = ssl.create_default_context(cafile=order["ca"])
-    opening, watches = asyncio.Semaphore(OPENING), []
+    opening = asyncio.Semaphore(OPENING)
+    watches: list[Watch] = []
 
-    async def open_one(number):
+    async def open_one(number: int) -> None:
         path, accept = order["kinds"][number % len(order["kinds"])]
         path += ("&" if "?" in path else "?") + f"watch=true&resourceVersion={order['revision']}"
         request = (

@@ -17,6 +17,7 @@ import ssl
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import httpx
 from django.contrib.auth.models import User
@@ -28,6 +29,15 @@ from cluster.store import Create, Patch, store
 from kube.resources import NAMESPACES, PODS
 from proof.benches.measure import cpu_s, percentile, pss_mb
 from proof.systems.harness import PROJECT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self
+
+    from kube.meta import Object
+    from proof.systems.harness import System
+
+    Form = tuple[str, str]  # what is watched: its path, and in which form it is accepted
 
 WATCHERS, RATE, SECONDS = 50, 200, 20
 IDLE = 500
@@ -47,7 +57,7 @@ MIXED = [
 FORMS = {"plain": 1, "mixed": 3}
 
 
-def run(system):
+def run(system: System) -> dict[str, Any]:
     """Return latencies in ms, the API server's share of a core, and the lines written for each change."""
     nudge.from_a_thread()
     _prepare()
@@ -63,7 +73,7 @@ def run(system):
 class Server:
     """The measured API server, asked from here and watched from another process."""
 
-    def __init__(self, system, secret):
+    def __init__(self, system: System, secret: str) -> None:
         self.system, self.secret = system, secret
         self.pid = system.children()["apiserver"]
         self.http = httpx.Client(
@@ -72,13 +82,13 @@ class Server:
             headers={"authorization": f"Bearer {secret}"},
         )
 
-    def counts(self):
+    def counts(self) -> dict[str, int]:
         """The watch's counters of /metrics."""
         lines = self.http.get("/metrics").raise_for_status().text.splitlines()
         found = (line.split(" ") for line in lines if line.startswith("volcano_ui_watch_"))
         return {name.removeprefix("volcano_ui_watch_").removesuffix("_total"): int(n) for name, n in found}
 
-    def watchers(self, kinds, count):
+    def watchers(self, kinds: Sequence[Form], count: int) -> Watchers:
         """Start watchers, spread over the kinds; use it as a context manager."""
         return Watchers(self, kinds, count)
 
@@ -86,7 +96,7 @@ class Server:
 class Watchers:
     """Watches in a process of their own."""
 
-    def __init__(self, server, kinds, count):
+    def __init__(self, server: Server, kinds: Sequence[Form], count: int) -> None:
         self.order = {
             "port": server.system.api_port,
             "ca": str(server.system.ca),
@@ -96,33 +106,35 @@ class Watchers:
             "revision": str(store.revision()),
         }
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         command = [sys.executable, "-m", "proof.benches.watchers"]
         self.process = subprocess.Popen(
             command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(self.order) + "\n")
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "ready\n", "the watches could not be opened"
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
 
-    def end(self):
+    def end(self) -> list[dict[int, float]]:
         """Stop; return for each watcher when it had which revision."""
         answer = json.loads(self.process.communicate("\n", timeout=60)[0])
         assert not answer["lost"], f"{answer['lost']} watches ended"
         return [dict(arrivals) for arrivals in answer["arrivals"]]
 
 
-def _prepare():
+def _prepare() -> None:
     store.write(Create(NAMESPACES, {"metadata": {"name": PLACE}, "status": {"phase": "Active"}}))
     store.write(*(Create(PODS, _pod(number)) for number in range(PODS_COUNT)))
 
 
-def _pod(number):
+def _pod(number: int) -> Object:
     container = {
         "name": "main",
         "image": "busybox",
@@ -137,7 +149,7 @@ def _pod(number):
     }
 
 
-def _measured(server, kinds, forms):
+def _measured(server: Server, kinds: Sequence[Form], forms: int) -> dict[str, float]:
     with server.watchers(kinds, WATCHERS) as watchers:
         counts, used, begun = server.counts(), cpu_s(server.pid), time.monotonic()
         commits = _write()
@@ -160,9 +172,9 @@ def _measured(server, kinds, forms):
     }
 
 
-def _write():
+def _write() -> list[tuple[int, float]]:
     """Commit changes at a steady rate; return revision and time of each."""
-    done = []
+    done: list[tuple[int, float]] = []
     # The first to hear of a commit; nudges are sent after it.
     store.listeners.insert(0, lambda _, revision: done.append((revision, time.time())))
     begun = time.monotonic()
@@ -174,7 +186,7 @@ def _write():
     return done
 
 
-def _idle(server):
+def _idle(server: Server) -> dict[str, float]:
     before = pss_mb(server.pid)
     with server.watchers([("/api/v1/namespaces/nobody/pods", "application/json")], IDLE):
         held = pss_mb(server.pid) - before
