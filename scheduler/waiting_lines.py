@@ -17,13 +17,14 @@ from cluster.store.types import Single
 from kube import amounts, scheduler_configuration
 from kube.kinds.scheduling import PodGroupPhase
 from kube.meta import parse_time
+from kube.priorities import PriorityClasses
 from kube.quantity import QuantityError
 from kube.resources import CONFIGMAPS, POD_GROUPS, PRIORITY_CLASSES
 from kube.usage import DEFAULT_QUEUE
 from scheduler.cycle.nominations import is_nominated
 from scheduler.cycle.order import in_line
 from scheduler.policy.kept import Configuration
-from scheduler.snapshot.reading import GroupView, PriorityClassView
+from scheduler.snapshot.reading import GroupView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,6 @@ KINDS = (POD_GROUPS, PRIORITY_CLASSES, CONFIGURATION)
 WAITING = ("", PodGroupPhase.PENDING, PodGroupPhase.INQUEUE, PodGroupPhase.UNKNOWN)
 """Phases of groups whose minimum does not run."""
 _groups = msgspec.json.Decoder(GroupView)
-_classes = msgspec.json.Decoder(PriorityClassView)
 
 
 class Waiting(NamedTuple):
@@ -77,8 +77,7 @@ class Lines:
         self.revision = revision
         self._waiting: dict[str, tuple[Waiting, Rank]] = {}
         self._lines: dict[str, list[tuple[Rank, str]]] = {}
-        self._values: dict[str, int] = {}
-        self._defaults: dict[str, int] = {}
+        self._classes = PriorityClasses()
         self._configuration = Configuration()
 
     @classmethod
@@ -86,7 +85,7 @@ class Lines:
         """Return the lines as they are stored."""
         lines = cls(head)
         for found in store.find(PRIORITY_CLASSES):
-            lines._take_class(found.name, found.body)
+            lines._classes.put(found.name, found.body)
         for change in reversed(store.history(CONFIGMAPS, CONFIGURATION.namespace, CONFIGURATION.name)):
             lines._configuration.take(None if change.verb == "DELETED" else change.body)
         for found in store.find(POD_GROUPS, phase=[str(phase) for phase in WAITING]):
@@ -100,7 +99,7 @@ class Lines:
             self._take_group(change, gone=gone)
             return
         if change.resource == PRIORITY_CLASSES.id:
-            self._take_class(change.name, None if gone else change.body)
+            self._classes.put(change.name, None if gone else change.body)
         else:
             self._configuration.take(None if gone else change.body)
         self._sort_anew()
@@ -139,20 +138,7 @@ class Lines:
     def _named(self, some: list[tuple[Rank, str]]) -> Iterator[tuple[Waiting, int]]:
         for _, key in some:
             waiting = self._waiting[key][0]
-            yield waiting, self._priority_of(waiting.priority_class)
-
-    def _priority_of(self, name: str) -> int:
-        """Return the value of a priority class, as the scheduler's snapshot does."""
-        return self._values.get(name, max(self._defaults.values(), default=0))
-
-    def _take_class(self, name: str, body: bytes | None) -> None:
-        self._values.pop(name, None)
-        self._defaults.pop(name, None)
-        if body is not None:
-            view = _classes.decode(body)
-            self._values[name] = view.value
-            if view.global_default:
-                self._defaults[name] = view.value
+            yield waiting, self._classes.value(waiting.priority_class)
 
     def _take_group(self, stored: Stored | Changed, *, gone: bool) -> None:
         key = f"{stored.namespace}/{stored.name}"
@@ -170,7 +156,7 @@ class Lines:
         insort(self._lines.setdefault(waiting.queue, []), (rank, waiting.key))
 
     def _rank(self, waiting: Waiting) -> Rank:
-        return in_line(self._configuration.policy, self._priority_of)(waiting, waiting.nominated)
+        return in_line(self._configuration.policy, self._classes.value)(waiting, waiting.nominated)
 
     def _sort_anew(self) -> None:
         every = [waiting for waiting, _ in self._waiting.values()]

@@ -19,7 +19,7 @@ from cluster.rules import (
     templates,
 )
 from cluster.rules.checks import amount
-from kube import lenient
+from kube import lenient, priorities
 from kube.errors import Cause, Forbidden
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from cluster.rules.checks import RulesView
     from kube.meta import Object
+    from kube.priorities import PriorityClass
 
 DEFAULT_ACCOUNT = "default"
 TOLERATED_S = 300
@@ -142,11 +143,11 @@ def _set_account(pod: Object, spec: dict[str, Any], view: RulesView) -> None:
 
 def _set_priority(pod: Object, spec: dict[str, Any], view: RulesView) -> None:
     name = spec.get("priorityClassName") or ""
-    chosen = view.priority_class(name) if name else default_class(view)
-    if chosen is None and name:
+    named = view.priority_class(name) if name else None
+    if named is None and name:
         raise Forbidden.of("pods", _name(pod), f"no PriorityClass with name {name} was found")
-    value = (chosen or {}).get("value") or 0
-    policy = (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority"
+    chosen = priorities.read(named) if named else default_class(view)
+    value, policy = chosen.value, "PreemptLowerPriority" if chosen.preempts else priorities.NEVER
     if spec.get("priority") not in (None, value):
         detail = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; "
@@ -159,15 +160,14 @@ def _set_priority(pod: Object, spec: dict[str, Any], view: RulesView) -> None:
             f"priority admission controller computed {policy} from the given PriorityClass name"
         )
         raise Forbidden.of("pods", _name(pod), detail)
-    if chosen is not None:
-        spec["priorityClassName"] = chosen["metadata"]["name"]
+    if chosen.name:
+        spec["priorityClassName"] = chosen.name
     spec["priority"], spec["preemptionPolicy"] = value, policy
 
 
-def default_class(view: RulesView) -> Object | None:
-    """Return the class of pods that name none; of several, which a race may leave, the lowest."""
-    marked = [each for each in view.priority_classes() if each.get("globalDefault")]
-    return min(marked, key=lambda each: each.get("value") or 0) if marked else None
+def default_class(view: RulesView) -> PriorityClass:
+    """Return the class of pods that name none."""
+    return priorities.default_of(priorities.read(each) for each in view.priority_classes())
 
 
 def _tolerate(spec: dict[str, Any]) -> None:

@@ -328,12 +328,6 @@ def _job_key(metadata: _Metadata) -> str:
     return ""
 
 
-def read_priority(body: bytes) -> tuple[str, int, bool]:
-    """Return a priority class' name, its value, and whether it is for pods that name none."""
-    found = _decode_priority(body)
-    return found.metadata.name, found.value, found.global_default
-
-
 class _Owner(View):
     api_version: str = ""
     kind: str = ""
@@ -446,13 +440,6 @@ class _Group(View):
     status: _GroupStatus = _GroupStatus()
 
 
-class _Priority(View):
-    metadata: _Metadata = _Metadata()
-    value: int = 0
-    global_default: bool = False
-
-
-_decode_priority = msgspec.json.Decoder(_Priority).decode
 _decode_labelled = msgspec.json.Decoder(_Labelled).decode
 _decode_job = msgspec.json.Decoder(_Job).decode
 _decode_pod = msgspec.json.Decoder(_Pod).decode

@@ -82,7 +82,7 @@ class JobConsumer(Consumer[JobsState]):
             except msgspec.ValidationError as error:
                 log.error("ignored command %s, which cannot be read: %s", stored.key, error)
         for stored in store.find(PRIORITY_CLASSES):
-            _note_priority(state, stored.body)
+            state.priorities.put(stored.name, stored.body)
         for stored in store.find(CLAIMS):
             state.claims.setdefault(stored.namespace, set()).add(stored.name)
         for stored in store.find(LIMIT_RANGES):
@@ -423,10 +423,7 @@ def _keep(known: dict[str, dict[str, T]], change: Change, value: T) -> None:
 
 
 def _apply_priority(state: JobsState, change: Change) -> None:
-    if change.verb == "DELETED":
-        state.priorities.pop(change.name, None)
-    else:
-        _note_priority(state, change.body)
+    state.priorities.put(change.name, None if change.verb == "DELETED" else change.body)
 
 
 def _apply_command(state: JobsState, change: Change) -> None:
@@ -489,13 +486,6 @@ def _look_for_targets(state: JobsState) -> list[Group]:
         if not state.commands[key]:
             del state.commands[key]
     return groups
-
-
-def _note_priority(state: JobsState, body: bytes) -> None:
-    name, value, is_default = facts.read_priority(body)
-    state.priorities[name] = value
-    if is_default:
-        state.priorities[""] = value
 
 
 def _remember(state: JobsState, jobs: Iterable[Stored]) -> None:

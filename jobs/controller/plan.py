@@ -19,7 +19,7 @@ from cluster.rules import ranges as limit_ranges
 from cluster.writes import Create, Delete, Patch, Update, Write
 from jobs.controller import dependencies, namespace_limits, pod_diff, pod_group, products, status
 from jobs.controller.facts import GroupFact, JobFact, PodFact
-from jobs.controller.pods import Blueprint, Priorities, claim_name
+from jobs.controller.pods import Blueprint, claim_name
 from jobs.controller.products import Id, ProductFact
 from jobs.controller.requests import Request, pods_named, together
 from jobs.lifecycle import asking, messages, phases
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cluster.rules.quota_accounts import Account
     from jobs.plugins.contract import KeyPair
     from kube.meta import Object
+    from kube.priorities import PriorityClasses
 
 COMPONENT = "vc-controller-manager"
 MOST_EXIT_CODES = 32  # that a status lists
@@ -67,7 +68,7 @@ class Known(Struct):
 class World(NamedTuple):
     """What a job's pods depend on beside the job."""
 
-    priorities: Priorities
+    priorities: PriorityClasses
     claims: Mapping[str, Collection[str]]  # namespace → names
     ranges: Mapping[str, Sequence[Object]] = {}  # namespace → limit ranges
     accounts: Mapping[

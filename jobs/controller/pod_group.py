@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobs.controller.pods import Priorities, owner_of, priority_of
+from jobs.controller.pods import owner_of, priority_class
 from kube import amounts
 from kube.intake_times import JOB_MADE
 from kube.kept_room import RELEASED
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from jobs.controller.facts import JobFact
     from kube.amounts import Amounts
     from kube.meta import Object
+    from kube.priorities import PriorityClasses
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 KEPT_IN_STEP = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
-def pod_group(job: JobFact, whole: Object, priorities: Priorities) -> Object:
+def pod_group(job: JobFact, whole: Object, priorities: PriorityClasses) -> Object:
     """Return the pod group that a job should have when it has none."""
     spec = spec_in_step(job, whole, priorities)
     spec["queue"] = job.queue
@@ -47,13 +48,13 @@ def pod_group(job: JobFact, whole: Object, priorities: Priorities) -> Object:
     }
 
 
-def spec_in_step(job: JobFact, whole: Object, priorities: Priorities) -> dict[str, Any]:
+def spec_in_step(job: JobFact, whole: Object, priorities: PriorityClasses) -> dict[str, Any]:
     """Return the part of the pod group's spec that follows the job's when that changes."""
     tasks = whole["spec"].get("tasks") or []
     spec: dict[str, Any] = {
         "minMember": job.min_available,
         "minTaskMember": {task["name"]: _minimum(task) for task in tasks},
-        "minResources": amounts.resource_list(min_resources(tasks, job.min_available, priorities)),
+        "minResources": amounts.resource_list(min_resources(whole["spec"], job.min_available, priorities)),
     }
     if whole["spec"].get("priorityClassName"):
         spec["priorityClassName"] = whole["spec"]["priorityClassName"]
@@ -63,9 +64,11 @@ def spec_in_step(job: JobFact, whole: Object, priorities: Priorities) -> dict[st
     return spec
 
 
-def min_resources(tasks: list[Object], min_available: int, priorities: Priorities) -> Amounts:
+def min_resources(job_spec: Object, min_available: int, priorities: PriorityClasses) -> Amounts:
     """Return what the pods of the minimum use, tasks of higher priority first."""
-    ordered = sorted(tasks, key=lambda task: -_task_priority(task, priorities))
+    ordered = sorted(
+        job_spec.get("tasks") or [], key=lambda task: -_task_priority(task, job_spec, priorities)
+    )
     total: Amounts = {}
     for task, number in zip(ordered, _members(ordered, min_available), strict=True):
         if not number:
@@ -120,9 +123,9 @@ def _minimum(task: Object) -> int:
     return product or int(task.get("replicas") or 0)
 
 
-def _task_priority(task: Object, priorities: Priorities) -> int:
-    pod_spec = (task.get("template") or {}).get("spec") or {}
-    return priority_of(pod_spec.get("priorityClassName") or "", priorities)
+def _task_priority(task: Object, job_spec: Object, priorities: PriorityClasses) -> int:
+    template_spec = (task.get("template") or {}).get("spec") or {}
+    return priorities.value(priority_class(template_spec, job_spec))
 
 
 def _sub_group(task: Object) -> dict[str, Any]:

@@ -6,7 +6,6 @@ its own name, index and, where a plugin asks for it, its own containers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +19,16 @@ from kube.meta import controller_reference
 from kube.resources import CREATOR_ANNOTATION, JOBS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
     from jobs.controller.facts import JobFact
     from kube.meta import Object
+    from kube.priorities import PriorityClasses
 
 GROUP_NAME = "scheduling.k8s.io/group-name"
 QUEUE_NAME = "volcano.sh/queue-name"
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
-
-Priorities = Mapping[str, int]  # priority class → value; the name "" is the default's
 
 
 class Blueprint:
@@ -44,7 +44,7 @@ class Blueprint:
         job: JobFact,
         whole: Object,
         task: int,
-        priorities: Priorities,
+        priorities: PriorityClasses,
         claims: Collection[str],
         ranges: Sequence[Object] = (),
     ) -> None:
@@ -128,15 +128,15 @@ class Blueprint:
         return annotations
 
     def _spec(
-        self, template: Object, job_spec: Object, priorities: Priorities, claims: Collection[str]
+        self, template: Object, job_spec: Object, priorities: PriorityClasses, claims: Collection[str]
     ) -> dict[str, Any]:
         spec = dict(template.get("spec") or {})
         spec.setdefault("restartPolicy", "Always")
         spec["schedulerName"] = spec.get("schedulerName") or job_spec.get("schedulerName") or "volcano"
-        class_name = spec.get("priorityClassName") or job_spec.get("priorityClassName") or ""
+        class_name = priority_class(spec, job_spec)
         if class_name:
             spec["priorityClassName"] = class_name
-        spec.setdefault("priority", priority_of(class_name, priorities))
+        spec.setdefault("priority", priorities.value(class_name))
         _mount(spec, self.job.name, job_spec.get("volumes") or [], claims)
         simulation.tolerate(spec)
         pod_defaults.fill_host_ports(spec)
@@ -158,9 +158,9 @@ def owner_of(job: JobFact) -> dict[str, Any]:
     return controller_reference(JOBS, job.name, job.uid)
 
 
-def priority_of(class_name: str, priorities: Priorities) -> int:
-    """Return the value of a priority class; an unknown one counts 0, none at all as the default class."""
-    return priorities.get(class_name, 0)
+def priority_class(template_spec: Object, job_spec: Object) -> str:
+    """Return the priority class that the pods of a task name: the template's, or else the job's."""
+    return template_spec.get("priorityClassName") or job_spec.get("priorityClassName") or ""
 
 
 def claim_name(job: JobFact, index: int) -> str:

@@ -13,6 +13,7 @@ from cluster.rules.quota_accounts import Account
 from cluster.runtime import registry
 from jobs.controller import facts, unfilled
 from jobs.controller.plan import Known, World
+from kube.priorities import PriorityClasses
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +48,7 @@ class JobsState:
     shard: int
     shards: int
     entries: dict[str, JobEntry] = field(default_factory=dict)
-    priorities: dict[str, int] = field(default_factory=dict)
+    priorities: PriorityClasses = field(default_factory=PriorityClasses)
     claims: dict[str, set[str]] = field(default_factory=dict)
     commands: dict[str, dict[str, CommandFact]] = field(
         default_factory=dict

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kube.meta import Object
+    from kube.priorities import PriorityClasses
 
 MOST_PODS = (
     300  # that are rehearsed, while somebody types; what a larger gang asks for in all is looked at whole
@@ -35,7 +36,7 @@ def warnings(job: Object) -> list[str]:
     """Return as `path: sentence` why a job that would be accepted could not start, were nothing else on the nodes."""
     namespace = lenient.text(job, "metadata", "namespace")
     with store.reading() as head, rehearsal.current(head) as world:
-        group, pods = _made(job, effective.priorities(), effective.ranges(namespace))
+        group, pods = _made(job, effective.priority_classes(), effective.ranges(namespace))
         verdict = world.rehearse(group, pods, clock.milliseconds())
     if verdict is None:
         return []
@@ -43,7 +44,7 @@ def warnings(job: Object) -> list[str]:
     return [f"{path}: {verdict.sentence} {remedies.REASONS[verdict.reason].remedy}"]
 
 
-def _made(job: Object, priorities: dict[str, int], ranges: Sequence[Object]) -> tuple[Object, list[Object]]:
+def _made(job: Object, priorities: PriorityClasses, ranges: Sequence[Object]) -> tuple[Object, list[Object]]:
     """Return the pod group and pods of a job, of many pods the first of each task."""
     named = {"name": NAME, **job["metadata"], "uid": NAME}
     whole = {**job, "metadata": named, "status": {}}
@@ -59,7 +60,7 @@ def _made(job: Object, priorities: dict[str, int], ranges: Sequence[Object]) -> 
 
 
 def _pods(
-    fact: facts.JobFact, whole: Object, priorities: dict[str, int], ranges: Sequence[Object]
+    fact: facts.JobFact, whole: Object, priorities: PriorityClasses, ranges: Sequence[Object]
 ) -> Iterator[Object]:
     for index, task in enumerate(fact.tasks):
         blueprint = Blueprint(fact, whole, index, priorities, (), ranges)

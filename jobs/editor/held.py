@@ -25,8 +25,8 @@ def of(written: Object, stored: Object, view: RulesView) -> dict[str, str]:
     namespace = lenient.text(stored, "metadata", "namespace")
     if namespace != lenient.text(written, "metadata", "namespace"):
         found["metadata.namespace"] = namespace
-    if not lenient.text(stored, "spec", "priorityClassName") and (chosen := pods.default_class(view)):
-        found["spec.priorityClassName"] = chosen["metadata"]["name"]
+    if not lenient.text(stored, "spec", "priorityClassName") and (chosen := pods.default_class(view)).name:
+        found["spec.priorityClassName"] = chosen.name
     return found
 
 

@@ -13,6 +13,7 @@ from jobs.editor import yaml_write
 from jobs.rules import additions
 from jobs.rules.written import written
 from kube import lenient
+from kube.priorities import PriorityClasses
 from kube.resources import CLAIMS, LIMIT_RANGES, PODS, PRIORITY_CLASSES
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def author(job: Stored) -> Author:
 def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
     """Return what a pod of each task gets, from the real pod where there is one."""
     fact, whole = facts.read_job(job.body), job.object
-    world = priorities(), _claims(job.namespace), ranges(job.namespace)
+    world = priority_classes(), _claims(job.namespace), ranges(job.namespace)
     tasks = lenient.sequence(whole, "spec", "tasks")
     names = [f"{job.name}-{task.name}-0" for task in fact.tasks[:MOST_TASKS]]
     found = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
@@ -126,12 +127,11 @@ def _bounded(fields: Sequence[Addition]) -> Added:
     return Added(fields[:MOST_FIELDS], max(len(fields) - MOST_FIELDS, 0))
 
 
-def priorities() -> dict[str, int]:
-    """Return the values of priority classes by name, that of the default one also under ""."""
-    found: dict[str, int] = {}
+def priority_classes() -> PriorityClasses:
+    """Return the priority classes that there are."""
+    found = PriorityClasses()
     for stored in store.find(PRIORITY_CLASSES):
-        name, value, is_default = facts.read_priority(stored.body)
-        found |= {name: value, **({"": value} if is_default else {})}
+        found.put(stored.name, stored.body)
     return found
 
 

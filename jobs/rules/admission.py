@@ -144,7 +144,7 @@ def _warnings(job: Object, view: JobRulesView) -> list[str]:
     for name, path in classes.items():
         if name and view.priority_class(name) is None:
             found.append(
-                f"{path}: there is no priority class {name}; the pods get priority 0 until it exists."
+                f"{path}: there is no priority class {name}; until it exists this counts as if it named none."
             )
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kube.kinds.core import PodPhase
+from kube.priorities import NEVER
 from scheduler.policy.arguments import duration_of
 from scheduler.snapshot import claims, reading
 from scheduler.snapshot.constraints import understood
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     ShapeOf = Callable[[PodSpecView, Constraint | None], PodShape]
     """The shape of pods with a spec, of which a constraint cannot be judged."""
-
-NEVER = "Never"
-"""The preemptionPolicy of what waits and has nobody evicted."""
 
 
 def pod_record(

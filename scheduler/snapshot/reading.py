@@ -306,11 +306,3 @@ class QuotaView(View):
 
     spec: QuotaSpecView = QuotaSpecView()
     status: QuotaStatusView = QuotaStatusView()
-
-
-class PriorityClassView(View):
-    """A named priority."""
-
-    value: int = 0
-    global_default: bool | None = None
-    preemption_policy: str | None = None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from kube import resources, scheduler_configuration, topology, usage
+from kube.priorities import PriorityClasses
 from scheduler.cycle import nominations, reserved
 from scheduler.cycle.evictable import evictable
 from scheduler.cycle.gang_layout import lay_out
@@ -28,7 +29,7 @@ from scheduler.snapshot.load import Loads
 from scheduler.snapshot.network import hyper_nodes_of
 from scheduler.snapshot.nodes import NodeTable, readable
 from scheduler.snapshot.pod_relations import PodRelations, demands_in_force
-from scheduler.snapshot.pods import NEVER, is_orphan, pod_record
+from scheduler.snapshot.pods import is_orphan, pod_record
 from scheduler.snapshot.queues import queue_record
 from scheduler.snapshot.quotas import quota_record
 from scheduler.snapshot.records import READY, Group, Orphan, Pod, Queue, TaskStatus
@@ -88,8 +89,7 @@ class Snapshot:
         self.queues: dict[str, Queue] = {}
         self.quotas: dict[str, dict[str, Quota]] = {}
         """By namespace and name."""
-        self.priorities: dict[str, int] = {}
-        self.default_priority = 0
+        self.priority_classes = PriorityClasses()
         self.group_queues: dict[str, str] = {}
         self.namespace_queues: dict[str, str] = {}
         self.usage: dict[tuple[str, str], Counter[PodShape]] = {}
@@ -126,8 +126,6 @@ class Snapshot:
         self._network: tuple[object, HyperNodes] | None = None
         self._layouts: dict[str, Layout] = {}
         self._children: Counter[str] = Counter()
-        self._default_classes: dict[str, int] = {}
-        self._peaceful: set[str] = set()
         self._handlers: dict[str, Callable[[Changed, bool], None]] = {
             resources.PODS.id: self._pod,
             resources.NODES.id: self._node,
@@ -157,17 +155,12 @@ class Snapshot:
             handler(change, False)
 
     def priority_of(self, class_name: str) -> int:
-        """Return the value of a priority class; of the global default for an empty or unknown name."""
-        return self.priorities.get(class_name, self.default_priority)
+        """Return the priority of who names a class, which may not exist, or none."""
+        return self.priority_classes.value(class_name)
 
     def preempts(self, class_name: str) -> bool:
         """Tell whether pods may be evicted for groups of a priority class."""
-        if class_name not in self.priorities:
-            defaults = [
-                name for name, value in self._default_classes.items() if value == self.default_priority
-            ]
-            class_name = min(defaults, default="")
-        return class_name not in self._peaceful
+        return self.priority_classes.find(class_name).preempts
 
     def queue_of(self, pod: Pod) -> str:
         """Return the queue that a pod uses; empty for a pod of another scheduler."""
@@ -395,16 +388,7 @@ class Snapshot:
             _bump(self._children, view.spec.parent or "", 1)
 
     def _priority_class(self, change: Changed, exists: bool) -> None:
-        self.priorities.pop(change.name, None)
-        self._default_classes.pop(change.name, None)
-        self._peaceful.discard(change.name)
-        if exists:
-            view = decode(change.body, reading.PriorityClassView)
-            self.priorities[change.name] = view.value
-            if view.global_default:
-                self._default_classes[change.name] = view.value
-            _note(self._peaceful, change.name, is_in=view.preemption_policy == NEVER)
-        self.default_priority = max(self._default_classes.values(), default=0)
+        self.priority_classes.put(change.name, change.body if exists else None)
         self._layouts.clear()
         self._evictable.clear()
 

@@ -10,6 +10,7 @@ from jobs.controller import facts, plan
 from jobs.controller.plan import Known, World
 from jobs.controller.requests import Request, Target
 from kube.kinds.batch import Action
+from kube.priorities import PriorityClasses
 from kube.resources import POD_GROUPS, PODS
 from tests.jobs.builders import defaulted, job, task
 
@@ -111,10 +112,10 @@ def pod(name, phase):
 def test_action_in_a_phase(phase, action, expected):
     before = known(phase)
     asked = Request(action=Action(action), target=TARGET, why="Somebody asked.")
-    writes = plan.reconcile(before, World({}, {}), NOW, requests=[asked]).writes
+    writes = plan.reconcile(before, World(PriorityClasses(), {}), NOW, requests=[asked]).writes
     if before.job.is_finished:
         # What is asked of a job that is over is taken, and does nothing; the next round does what any would.
-        writes += plan.reconcile(before, World({}, {}), NOW).writes
+        writes += plan.reconcile(before, World(PriorityClasses(), {}), NOW).writes
     ends = [each for each in writes if isinstance(each, Delete)]
     status = next((each.object["status"] for each in writes if isinstance(each, Update)), before.job.status)
     pods = {each.name.removeprefix("demo-") for each in ends if each.resource == PODS}

@@ -10,12 +10,13 @@ from jobs.controller import facts, plan, pod_group
 from jobs.controller.plan import Known, World
 from kube.intake_times import JOB_MADE
 from kube.kept_room import RELEASED
+from kube.priorities import PriorityClass, PriorityClasses
 from kube.resources import POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 
 NOW = 1_767_225_600_000
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
-WORLD = World({"master-pri": 1000}, {"default": {"data"}})
+WORLD = World(PriorityClasses(PriorityClass("master-pri", 1000)), {"default": {"data"}})
 VOLCANO = "volcano.sh/"
 
 PARTS = {
@@ -315,7 +316,19 @@ def asking(name, replicas, cpu, minimum, **pod):
     ],
 )  # fmt: skip
 def test_which_pods_make_the_minimum(tasks, least, cpu):
-    assert pod_group.min_resources(tasks, least, {"high": 10})["cpu"] == cpu
+    assert (
+        pod_group.min_resources({"tasks": tasks}, least, PriorityClasses(PriorityClass("high", 10)))["cpu"]
+        == cpu
+    )
+
+
+def test_a_task_without_a_class_has_the_jobs_in_the_minimum_as_its_pods_do():
+    spec = {
+        "tasks": [asking("a", 1, 1, 0, priorityClassName="low"), asking("b", 1, 10, 0)],
+        "priorityClassName": "high",
+    }
+    classes = PriorityClasses(PriorityClass("low", 1), PriorityClass("high", 10))
+    assert pod_group.min_resources(spec, 1, classes)["cpu"] == 10_000
 
 
 @pytest.mark.shows("4.5/pod")

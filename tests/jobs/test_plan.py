@@ -15,12 +15,13 @@ from jobs.controller.facts import Dependency
 from jobs.controller.plan import Known, World
 from jobs.lifecycle.situation import Task
 from jobs.plugins.contract import KeyPair
+from kube.priorities import PriorityClass, PriorityClasses
 from kube.resources import CLAIMS, CREATOR_ANNOTATION, POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
-WORLD = World({"master-pri": 1000}, {"default": {"data"}})
+WORLD = World(PriorityClasses(PriorityClass("master-pri", 1000)), {"default": {"data"}})
 KEYS = KeyPair("the private key", "the public key\n")
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
 
@@ -176,7 +177,7 @@ def test_min_resources_as_in_the_reference(least, master, worker, cpu):
         )
         for (name, replicas, each), minimum in zip(RESOURCES, (master, worker), strict=True)
     ]
-    assert pod_group.min_resources(tasks, least, {})["cpu"] == cpu
+    assert pod_group.min_resources({"tasks": tasks}, least, PriorityClasses())["cpu"] == cpu
 
 
 @pytest.mark.shows("4.5/e2e")
@@ -186,7 +187,7 @@ def test_min_resources_name_everything_that_a_quota_counts():
     group = pod_group.pod_group(
         stored(job(task("a", 1, pods), task("b", 1, pods))),
         defaulted(job(task("a", 1, pods), task("b", 1, pods))),
-        {},
+        PriorityClasses(),
     )
     assert group["spec"]["minResources"] == {
         "count/pods": "2", "pods": "2", "cpu": "2", "requests.cpu": "2", "limits.cpu": "2",
@@ -203,7 +204,7 @@ def test_tasks_of_higher_priority_come_first_into_the_minimum():
         1,
         {"priorityClassName": "master-pri", "containers": [container(resources={"requests": {"cpu": "4"}})]},
     )
-    assert pod_group.min_resources([low, high], 3, {"master-pri": 1000})["cpu"] == 6000
+    assert pod_group.min_resources({"tasks": [low, high]}, 3, WORLD.priorities)["cpu"] == 6000
 
 
 @pytest.mark.parametrize(

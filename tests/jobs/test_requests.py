@@ -10,12 +10,13 @@ from jobs.controller import facts, plan
 from jobs.controller.plan import Known, World
 from jobs.controller.requests import Request, Target
 from kube.kinds.batch import Action
+from kube.priorities import PriorityClasses
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from tests.jobs.builders import defaulted, job, task
 
 NOW = 1_767_225_600_000
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
-WORLD = World({}, {})
+WORLD = World(PriorityClasses(), {})
 
 
 def pod(task, index, phase="Running", version=0, **metadata):

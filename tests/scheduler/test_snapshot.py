@@ -45,7 +45,7 @@ def facts(snapshot):
         "waiting": snapshot.waiting,
         "orphans": {key: o.pod is snapshot.pods[key] for key, o in snapshot.orphans.items()},
         "queues": {name: (q.state, q.capability, q.parent) for name, q in snapshot.queues.items()},
-        "priorities": (snapshot.priorities, snapshot.default_priority),
+        "priorities": [snapshot.priority_classes.find(name) for name in ("", "high", "low")],
         "namespaces": snapshot.namespace_queues,
         "verdicts": {
             key: snapshot.nodes.verdicts(p.shape).astype(bool).tolist() for key, p in snapshot.pods.items()
