@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kube import pod_health, terms
 from kube.kinds import core
 from kube.resource import Index
-from kube.usage import DEFAULT_QUEUE
+from kube.usage import queue_named
 
 if TYPE_CHECKING:
     from kube.meta import Object
@@ -120,7 +120,7 @@ def job(obj: Object) -> Index:
     owner, creator = _common(obj)
     status = _part(obj, "status")
     phase = _part(status, "state").get("phase") or ""
-    queue = _part(obj, "spec").get("queue") or ""
+    queue = queue_named(_part(obj, "spec").get("queue"))
     return Index(phase, queue, "", owner, creator, _cause(status, phase), _terms(obj, status))
 
 
@@ -160,5 +160,5 @@ def queue(obj: Object) -> Index:
 
 def pod_group(obj: Object) -> Index:
     owner, creator = _common(obj)
-    queue = _part(obj, "spec").get("queue") or DEFAULT_QUEUE
+    queue = queue_named(_part(obj, "spec").get("queue"))
     return Index(_part(obj, "status").get("phase") or "", queue, "", owner, creator)

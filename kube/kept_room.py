@@ -26,7 +26,7 @@ from kube.intake_times import moment
 from kube.kinds.fields import View
 from kube.meta import duration_text, now_text, parse_duration, parse_time
 from kube.pod_groups import job_of
-from kube.usage import DEFAULT_QUEUE
+from kube.usage import queue_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -152,7 +152,7 @@ def kept_for(namespace: str, name: str, body: bytes) -> KeptRoom | None:
     reservation = read(standing.message, standing.last_transition_time)
     if reservation is None or is_released(reservation, notes.released):
         return None
-    queue = group.spec.queue or DEFAULT_QUEUE
+    queue = queue_named(group.spec.queue)
     return KeptRoom(namespace, name, group.metadata.uid, queue, job_of(name), notes.creator, reservation)
 
 

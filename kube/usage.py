@@ -68,6 +68,11 @@ class Placed(Protocol):
     def ours(self) -> bool: ...
 
 
+def queue_named(name: str | None) -> str:
+    """Return the queue of a job or a pod group that names this one, or none."""
+    return name or DEFAULT_QUEUE
+
+
 def queue_of(pod: Placed, groups: Mapping[str, str], namespaces: Mapping[str, str]) -> str:
     """Return the queue that a pod uses; empty for a pod of another scheduler.
 
@@ -217,7 +222,7 @@ def group_use(body: bytes) -> GroupUse:
     """Return what there is to know of a pod group; ValidationError when it cannot be read."""
     group = _group(body)
     phase = group.status.phase or PodGroupPhase.PENDING.value
-    return GroupUse(group.spec.queue or DEFAULT_QUEUE, phase, _controller(group.metadata))
+    return GroupUse(queue_named(group.spec.queue), phase, _controller(group.metadata))
 
 
 def counted_phase(phase: str, placed: int, waiting: int) -> str:

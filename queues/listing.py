@@ -21,6 +21,7 @@ from kube import amounts
 from kube.errors import NotFound
 from kube.kinds.batch import Job
 from kube.resources import JOBS, NODES, PODS, QUEUES
+from kube.usage import queue_named
 from queues import holders_panel, share_bars, share_table, states, waiting_panel
 
 if TYPE_CHECKING:
@@ -330,7 +331,7 @@ def _job_row(stored: Stored, name: str, *, selectable: bool) -> str:
         "stored": stored,
         "id": f"job-{stored.uid}",
         "state": job.status.state,
-        "below": job.spec.queue if job.spec.queue != name else "",
+        "below": queue if (queue := queue_named(job.spec.queue)) != name else "",
         "selectable": selectable,
     }
     return render_to_string("queues/_job_row.html", context)

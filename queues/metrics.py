@@ -19,7 +19,7 @@ from dashboard.cluster_usage import amounts_of, moment
 from kube import amounts
 from kube.kinds.scheduling import PodGroupPhase
 from kube.resources import POD_GROUPS, QUEUES
-from kube.usage import DEFAULT_QUEUE
+from kube.usage import queue_named
 from queues import share_bars
 from scheduler import waiting_lines
 from scheduler.snapshot.reading import GroupView
@@ -174,7 +174,7 @@ def _durations(groups: Iterable[tuple[str, GroupView]]) -> Iterator[tuple[dict[s
             namespace, _, name = key.partition("/")
             labels = {
                 "job_name": name,
-                "queue": group.spec.queue or DEFAULT_QUEUE,
+                "queue": queue_named(group.spec.queue),
                 "job_namespace": namespace,
             }
             yield labels, max(since - moment(group.metadata.creation_timestamp), 0)

@@ -20,7 +20,7 @@ from kube.meta import parse_time
 from kube.priorities import PriorityClasses
 from kube.quantity import QuantityError
 from kube.resources import CONFIGMAPS, POD_GROUPS, PRIORITY_CLASSES
-from kube.usage import DEFAULT_QUEUE
+from kube.usage import queue_named
 from scheduler.cycle.nominations import is_nominated
 from scheduler.cycle.order import in_line
 from scheduler.policy.kept import Configuration
@@ -179,7 +179,7 @@ def _waiting(stored: Stored | Changed) -> Waiting | None:
     return Waiting(
         stored.namespace,
         stored.name,
-        view.spec.queue or DEFAULT_QUEUE,
+        queue_named(view.spec.queue),
         view.spec.priority_class_name or "",
         created,
         (notes.waits or notes.waits_too) if notes else "",

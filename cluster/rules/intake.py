@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from kube import lenient, names
 from kube.errors import Cause, invalid
 from kube.kinds.scheduling import QueueState
-from kube.usage import DEFAULT_QUEUE, QUEUE_ANNOTATION, ROOT_QUEUE
+from kube.usage import DEFAULT_QUEUE, QUEUE_ANNOTATION, ROOT_QUEUE, queue_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,4 +90,4 @@ def check_group(group: Object, old: Object | None, view: QueuesView) -> list[Cau
 
 
 def _queue_of(group: Object) -> str:
-    return lenient.text(group, "spec", "queue") or DEFAULT_QUEUE
+    return queue_named(lenient.text(group, "spec", "queue"))

@@ -21,6 +21,7 @@ from kube.kinds.batch import JobState
 from kube.kinds.fields import View
 from kube.kinds.scheduling import PodGroupStatus
 from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
+from kube.usage import queue_named
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -228,7 +229,7 @@ def _failures(failed: list[Stored], now: int) -> list[Trouble]:
         sentence = state.message or state.reason or "It gives no reason."
         sentence = sentence.replace(f"{stored.name}-", "")
         codes = job.status.exit_codes
-        alike = Alike(state.phase, job.spec.queue, codes[0]) if len(codes) == 1 else None
+        alike = Alike(state.phase, queue_named(job.spec.queue), codes[0]) if len(codes) == 1 else None
         key = alike or (stored.namespace, state.phase, sentence)
         if key in found:
             found[key] = found[key]._replace(more=found[key].more + 1, alike=alike)
@@ -296,11 +297,11 @@ def _waits(*sorts: Iterable[Stored], is_least: bool) -> list[Trouble]:
             state = job.status.state
             sentence = state.message or "No controller has looked at it yet. Is the worker running?"
             cause = job.status.waiting_reason or state.reason
-            key = (stored.namespace, job.spec.queue, cause or sentence)
+            key = (stored.namespace, queue_named(job.spec.queue), cause or sentence)
             known = found.get(key)
             if known is not None:
                 alike = (
-                    Alike("Pending", job.spec.queue, None, cause, stored.namespace, is_least)
+                    Alike("Pending", queue_named(job.spec.queue), None, cause, stored.namespace, is_least)
                     if cause
                     else None
                 )

@@ -25,6 +25,7 @@ from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED, OUT_OF_SYNC
 from kube.resources import JOBS
+from kube.usage import queue_named
 from scheduler.engine.message import people
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def read_job(body: bytes) -> JobFact:
         generation=metadata.generation,
         created=_moment(metadata.creation_timestamp),
         deleting=bool(metadata.deletion_timestamp),
-        queue=spec.queue or "default",
+        queue=queue_named(spec.queue),
         tasks=tuple(
             Task(task.name, task.replicas, task.min_available, task.partition_policy.partition_size)
             for task in spec.tasks

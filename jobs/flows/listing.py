@@ -23,6 +23,7 @@ from kube import lenient
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import FlowPhase, JobFlow
 from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS
+from kube.usage import queue_named
 
 if TYPE_CHECKING:
     from cluster.access import Actor
@@ -154,7 +155,7 @@ def _template_facts(stored: Stored) -> dict[str, Any]:
     return {
         "tasks": tasks,
         "pods": sum(lenient.whole(task, "replicas") or 0 for task in tasks),
-        "queue": lenient.text(spec, "queue") or "default",
+        "queue": queue_named(lenient.text(spec, "queue")),
         "made": lenient.texts(stored.object, "status", "jobDependsOnList"),
         "owner": owner_of(stored),
     }

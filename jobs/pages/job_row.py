@@ -56,7 +56,7 @@ def row(
         _brief(stored.namespace),
         f"<td>{_phase(progress.shown_phase(job, deleted))}{_tags(deleted, health)}",
         _gang(progress.of_job(job, deleted, health)),
-        _brief(job.spec.queue, "queue"),
+        _brief(job.queue, "queue"),
         _brief(job.creator, "owner"),
         f"<td>{_moment(stored.created)}",
         f"<td>{_ran(ran or progress.last_ran(progress.phases_of(job), deleted))}",

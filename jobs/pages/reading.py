@@ -10,6 +10,7 @@ from kube import kept_room, meta, pod_health
 from kube.kinds.core import PodPhase
 from kube.kinds.fields import View
 from kube.kinds.pod import ENDED
+from kube.usage import queue_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,6 +110,11 @@ class Job(View):
     def phase(self) -> str:
         """The phase; a job that no controller has seen yet is Pending."""
         return self.status.state.phase or "Pending"
+
+    @property
+    def queue(self) -> str:
+        """The queue that it is in."""
+        return queue_named(self.spec.queue)
 
     @property
     def replicas(self) -> int:

@@ -19,7 +19,7 @@ from kube.kinds.scheduling import PodGroupStatus, Queue, QueueState
 from kube.meta import ObjectMeta
 from kube.quantity import QuantityError
 from kube.resources import NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS
-from kube.usage import DEFAULT_QUEUE, AskingSpec, Usage, group_use, namespace_queue, pod_use
+from kube.usage import AskingSpec, Usage, group_use, namespace_queue, pod_use, queue_named
 from scheduler.idle import facts, placing
 from scheduler.idle.facts import ROOT_QUEUE
 
@@ -175,7 +175,7 @@ class Reader:
         pods = [each.template for each in members if each.template]
         return facts.Group(
             key,
-            spec.queue or DEFAULT_QUEUE,
+            queue_named(spec.queue),
             group.status.phase or "Pending",
             max(next(named, 0), 0),
             spec.min_task_member or {},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kube import intake_times, kept_room, task_topology
 from kube.kinds.scheduling import DequeueStrategy, PodGroupPhase
-from kube.usage import DEFAULT_QUEUE
+from kube.usage import queue_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -175,7 +175,7 @@ class Group:
     @property
     def queue(self) -> str:
         """The queue it is in."""
-        return (self.view.spec.queue if self.view else "") or DEFAULT_QUEUE
+        return queue_named(self.view.spec.queue if self.view else "")
 
     @property
     def priority_class(self) -> str:

@@ -167,8 +167,6 @@ PLACES = {
 )
 def test_everybody_gives_the_same_priority(admin, classes, names, priority):  # noqa: F811
     bootstrap()
-    for each in (waiting_lines, rehearsal):
-        each.forget()
     who = Followers()
     for each in classes:
         change(each)
