@@ -20,7 +20,7 @@ from dashboard.pages import events, node_devices
 from dashboard.parts import paging, phases, svg, usage_bar
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
-from kube import amounts
+from kube import amounts, pod_health
 from kube.errors import NotFound
 from kube.kinds.core import Pod
 from kube.resources import EVENTS, JOBS, NODES, POD_GROUPS, PODS
@@ -294,6 +294,7 @@ def _pod_row(stored: Stored) -> str:
             "pod": pod,
             "id": f"pod-{stored.uid}",
             "job": owner.name if owner and owner.kind == JOBS.kind else "",
+            "kept": pod_health.SAID.get(PODS.index(stored.object).trouble, ""),
             "phase": "Terminating" if pod.metadata.deletion_timestamp else pod.status.phase or "Pending",
             "asked": _asked(pod),
             "created": stored.created,
