@@ -120,6 +120,8 @@ class NodeTable:
         self._free_rows: list[int] = []
         self._allocatable = np.zeros((16, 0), dtype=np.int64)
         self._used = np.zeros((16, 0), dtype=np.int64)
+        self._taking = np.zeros(16, dtype=bool)
+        self._labels: dict[str, dict[str, str]] | None = None
         self._changed: list[str] = []
         self._eligible: dict[tuple[Any, ...], EligibleNodes] = {}
         self._shapes: dict[ShapeKey, PodShape] = {}
@@ -200,7 +202,10 @@ class NodeTable:
         node.capacity = view.status.capacity or view.status.allocatable
         facts = facts_of(name, view)
         if facts != node.facts:
+            if node.facts is None or facts.labels != node.facts.labels:
+                self._labels = None
             node.facts = facts
+            self._taking[node.row] = facts.ready and not facts.unschedulable
             self._note_change(name)
 
     def remove(self, name: str) -> None:
@@ -238,8 +243,7 @@ class NodeTable:
 
     def taking_pods(self) -> NDArray[np.bool_]:
         """Return which nodes are ready and not closed to new pods."""
-        nodes = (self._nodes[name].facts for name in self.names())
-        return np.array([f is not None and f.ready and not f.unschedulable for f in nodes], dtype=bool)
+        return self._taking[self._order()[1]]
 
     def verdicts(self, shape: PodShape) -> Verdicts:
         """Return for each node an index into exclusions; 0 where the shape may run."""
@@ -279,9 +283,12 @@ class NodeTable:
         return self._ground
 
     def labels(self) -> dict[str, dict[str, str]]:
-        """Return the labels of all nodes, in the order of a cycle."""
-        facts = ((name, self._nodes[name].facts) for name in self.names())
-        return {name: {} if each is None else dict(each.labels) for name, each in facts}
+        """Return the labels of all nodes, in the order of a cycle: the same object while they stay. It is to be read only."""
+        names = self.names()
+        if self._labels is None:
+            facts = ((name, self._nodes[name].facts) for name in names)
+            self._labels = {name: {} if each is None else dict(each.labels) for name, each in facts}
+        return self._labels
 
     def _selectable(self, shape: PodShape) -> Eligible:
         return Eligible(
@@ -322,7 +329,7 @@ class NodeTable:
 
     def _order(self) -> tuple[list[str], NDArray[np.intp]]:
         if self._sorted is None:
-            self._ground = None
+            self._ground = self._labels = None
             names = sorted(name for name, node in self._nodes.items() if node.facts is not None)
             self._sorted = names, np.array([self._nodes[name].row for name in names], dtype=np.intp)
             self._numbers = {name: number for number, name in enumerate(names)}
@@ -372,6 +379,7 @@ class NodeTable:
         if row == len(self._used):
             self._allocatable = _taller(self._allocatable)
             self._used = _taller(self._used)
+            self._taking = np.pad(self._taking, (0, len(self._taking)))
         node = self._nodes[name] = Node(row)
         return node
 

@@ -185,10 +185,10 @@ class Snapshot:
         return found
 
     def hyper_nodes(self) -> HyperNodes:
-        """Return the HyperNodes among the nodes of now; they are kept until one of both changes."""
-        ground = self.nodes.ground()
-        if self._network is None or self._network[0] is not ground:
-            self._network = ground, hyper_nodes_of(self._hyper_nodes, self.nodes.labels())
+        """Return the HyperNodes among the nodes of now; they are kept until one of them changes, or the labels of a node."""
+        labels = self.nodes.labels()
+        if self._network is None or self._network[0] is not labels:
+            self._network = labels, hyper_nodes_of(self._hyper_nodes, labels)
         return self._network[1]
 
     def unbound_claim(self, group: Group) -> str:

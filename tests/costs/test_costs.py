@@ -1,0 +1,90 @@
+"""A change of one thing costs what it touches, whatever else there is.
+
+Each line of a table is a change or a question, each column what there are many of beside it. What it costs (`tests.costs.meter`)
+
+1    is the same at a thousand as at ten
+n    grows with them, each costing as much as the one before, for the reason that is given
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+
+import pytest
+from django.db import transaction
+
+from tests.costs.scheduling import Scheduling
+
+pytestmark = pytest.mark.django_db
+FEW, SOME, MORE, MANY = 10, 20, 30, 1000
+# A cycle shares the cluster between all queues, and looks at all who wait, whatever changed: what a change costs is what the
+# cycle after it does more. The order of those who wait is by their priorities, and what they are told has the taints and
+# HyperNodes in it. Which nodes are in a HyperNode is worked out anew for all, for those who wait to be close together.
+SCHEDULING = """
+                  queues  classes  namespaces  nodes  taints  HyperNodes  pods  running  waiting
+a cycle                n        1           1      1       1           1     1        1        n
+a queue                1        1           1      1       1           1     1        1        1
+a priority class       1        1           1      1       1           1     1        1        n
+a node                 1        1           1      n       1           n     1        1        1
+a taint                1        1           1      1       1           1     1        1        n
+a namespace            1        1           1      1       1           1     1        1        1
+a quota                1        1           1      1       1           1     1        1        1
+a HyperNode            1        1           1      n       1           n     1        1        n
+a pod                  1        1           1      1       1           1     1        1        1
+a job                  1        1           1      1       1           1     1        1        1
+"""
+TABLES = {Scheduling: SCHEDULING}
+
+
+def cells():
+    for world, table in TABLES.items():
+        kinds, *lines = table.strip().splitlines()
+        assert kinds.split() == list(world.MANY)
+        for line in lines:
+            what, *growths = line.rsplit(None, len(world.MANY))
+            for kind, growth in zip(world.MANY, growths, strict=True):
+                yield pytest.param(world, what, kind, growth, id=f"{what}, {kind}")
+
+
+@pytest.mark.parametrize(("world", "what", "kind", "growth"), list(cells()))
+def test_cost(world, what, kind, growth):
+    few = costs(world, "", FEW)[what]
+    if growth == "1":
+        many = world.MOST.get(kind, MANY)
+        grown = growth_of(few, costs(world, kind, many)[what])
+        assert grown.total() < (many - FEW) / 10, (
+            f"{what} costs more with {many} {kind} than with {FEW}: {told(grown)}"
+        )
+        return
+    first = growth_of(few, costs(world, kind, SOME)[what])
+    then = growth_of(costs(world, kind, SOME)[what], costs(world, kind, MORE)[what])
+    assert first.total() > (SOME - FEW) / 10, f"{what} does not cost more with more {kind}: write 1"
+    assert then.total() < 1.2 * first.total(), (
+        f"{what} costs more for each of many {kind} than for each of few: {told(then)}"
+    )
+
+
+@cache
+def costs(world, kind, number):
+    """Return what everything costs in a world with so many of a kind, and few of all others."""
+    with transaction.atomic(), world.running():
+        made = world()
+        for each in world.MANY:
+            made.add(each, range(FEW))
+        if kind:
+            made.add(kind, range(FEW, number))
+        found = made.costs()
+        transaction.set_rollback(True)
+    return found
+
+
+def growth_of(before, after):
+    grown = Counter(after)
+    grown.subtract(before)
+    return grown
+
+
+def told(grown):
+    """Say where a cost grew most."""
+    return "; ".join(f"{count} more in {place}" for place, count in grown.most_common(8) if count > 0)
