@@ -15,6 +15,7 @@ import pytest
 from django.db import transaction
 
 from tests.costs.scheduling import Scheduling
+from tests.costs.watching import Watching
 
 pytestmark = pytest.mark.django_db
 FEW, SOME, MORE, MANY = 10, 20, 30, 1000
@@ -34,7 +35,12 @@ a HyperNode            1        1           1      n       1           n     1  
 a pod                  1        1           1      1       1           1     1        1        1
 a job                  1        1           1      1       1           1     1        1        1
 """
-TABLES = {Scheduling: SCHEDULING}
+WATCHING = """
+            watches  names  pages
+to watches        1      1      1
+to pages          1      1      1
+"""
+TABLES = {Scheduling: SCHEDULING, Watching: WATCHING}
 
 
 def cells():
