@@ -70,6 +70,7 @@ class Picture:
     queues: dict[str, QueueFacts] = field(default_factory=dict)
     _usage: Usage = field(default_factory=Usage)
     _rooms: dict[str, KeptRoom] = field(default_factory=dict)
+    _children: dict[str, dict[str, None]] = field(default_factory=dict)
 
     @property
     def on_node(self) -> dict[str, Amounts]:
@@ -102,8 +103,9 @@ class Picture:
 
     def children(self, name: str) -> list[QueueFacts]:
         """The queues directly below a queue, by name; those below root are below ""."""
-        below = [q for q in self.queues.values() if q.parent == name and q.name not in (name, ROOT)]
-        return sorted(below, key=lambda queue: queue.name)
+        return [
+            self.queues[each] for each in sorted(self._children.get(name, ())) if each not in (name, ROOT)
+        ]
 
     def below(self, name: str) -> list[QueueFacts]:
         """Every queue below a queue; a circle of parents ends where it began."""
@@ -201,13 +203,15 @@ class Picture:
         )
 
     def _take_queue(self, stored: Stored | Change, gone: bool) -> None:
-        if gone:
-            self.queues.pop(stored.name, None)
+        queue = None if gone else stored.read(Queue)
+        if (known := self.queues.pop(stored.name, None)) is not None:
+            del self._children[known.parent][stored.name]
+        if queue is None:
             return
-        queue = stored.read(Queue)
         parent = queue.spec.parent if queue.spec.parent != ROOT else ""
         state = queue.status.state or queue.spec.state or "Open"
         created = queue.metadata.creation_timestamp
+        self._children.setdefault(parent, {})[stored.name] = None
         self.queues[stored.name] = QueueFacts(stored.name, stored.uid, state, parent, created, queue)
 
 

@@ -48,14 +48,36 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class QueuesState:
-    """All queues, and what each of them holds."""
+    """All queues, who is above and below whom, and what each of them holds."""
 
     queues: dict[str, QueueFact] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)
+    children: dict[str, dict[str, None]] = field(default_factory=dict)
+    wishes: dict[str, str] = field(default_factory=dict)
     commands: dict[str, CommandFact] = field(default_factory=dict)  # key → Command to a queue, in their order
     usage: Usage = field(default_factory=Usage)
     written: dict[str, int] = field(default_factory=dict)  # queue → when its status was last written
     sent: dict[str, dict[str, Any]] = field(default_factory=dict)  # queue → what was written then
     stale: set[str] = field(default_factory=set)
+
+    def put(self, name: str, queue: QueueFact | None) -> None:
+        """Take over a queue; None when it is gone. Whoever's status that may change is stale from here on."""
+        self.stale.add(name)
+        known = self.queues.pop(name, None)
+        if queue is not None:
+            self.queues[name] = queue
+        standing = None if known is None else (_parent(known), known.wish)
+        if standing == (None if queue is None else (_parent(queue), queue.wish)):
+            return
+        if standing is not None:
+            self.stale.add(self.parents.pop(name))
+            del self.children[standing[0]][name], self.wishes[name]
+        if queue is not None:
+            parent = _parent(queue)
+            self.parents[name], self.wishes[name] = parent, queue.wish
+            self.children.setdefault(parent, {})[name] = None
+        # A queue's wish and its parent decide about the queues below it as well.
+        self.stale.update(hierarchy.subtree(name, self.children))
 
 
 class QueueConsumer(Consumer[QueuesState]):
@@ -67,7 +89,7 @@ class QueueConsumer(Consumer[QueuesState]):
         """Read all queues and pod groups, and the pods that have not ended."""
         state = QueuesState()
         for stored in store.find(QUEUES):
-            state.queues[stored.name] = stored.read(QueueFact)
+            state.put(stored.name, stored.read(QueueFact))
         for stored in store.find(NAMESPACES):
             state.usage.put_namespace(stored.name, usage.namespace_queue(stored.body))
         for stored in store.find(POD_GROUPS):
@@ -121,16 +143,14 @@ class QueueConsumer(Consumer[QueuesState]):
 def status_of(state: QueuesState, queue: QueueFact, asked: str = "") -> dict[str, Any]:
     """Return the status that a queue should have, when `asked` is wished of it now; what nobody here writes is kept."""
     name, used = queue.metadata.name, state.usage
-    parents = {other.metadata.name: _parent(other) for other in state.queues.values()}
-    wishes = {other.metadata.name: other.wish for other in state.queues.values()}
     phases: Counter[str] = Counter()
     total, loose = Counter({"cpu": 0, "memory": 0}), 0
-    for each in hierarchy.subtree(name, parents):
+    for each in hierarchy.subtree(name, state.children):
         phases.update(used.groups_in.get(each) or {})
         total.update(used.in_queue.get(each) or {})
         loose += used.loose_in[each]
     wish = QueueState.OPEN if name == ROOT_QUEUE else asked or queue.wish
-    standing = states.standing(wish, states.closed_above(name, parents, wishes), phases, loose)
+    standing = states.standing(wish, states.closed_above(name, state.parents, state.wishes), phases, loose)
     status = {
         key: value for key, value in queue.status.items() if key not in ("pending", *map(str.lower, _COUNTED))
     }
@@ -257,15 +277,12 @@ def _note_of_parent(queue: QueueFact, wanted: dict[str, Any]) -> Patch | None:
 
 
 def _apply_queue(state: QueuesState, change: Change) -> None:
-    # A queue's wish and its parent decide about the queues below it as well.
-    state.stale.update(state.queues)
     if change.verb == "DELETED":
-        state.queues.pop(change.name, None)
+        state.put(change.name, None)
         state.written.pop(change.name, None)
         state.sent.pop(change.name, None)
     else:
-        state.queues[change.name] = change.read(QueueFact)
-        state.stale.add(change.name)
+        state.put(change.name, change.read(QueueFact))
 
 
 def _apply_group(state: QueuesState, change: Change) -> None:

@@ -10,7 +10,7 @@ from kube.quantity import QuantityError
 from kube.usage import ROOT_QUEUE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cluster.rules.intake import QueuesView
     from kube.amounts import Amounts
@@ -42,11 +42,8 @@ def descendants(name: str, view: QueuesView) -> Iterator[Object]:
             left += view.queue_children(below)
 
 
-def subtree(name: str, parents: Mapping[str, str]) -> list[str]:
-    """Return a queue and all below it, by the parents of all; a circle of parents ends where it began."""
-    children: dict[str, list[str]] = {}
-    for child, parent in parents.items():
-        children.setdefault(parent, []).append(child)
+def subtree(name: str, children: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a queue and all below it, by who is right below whom; a circle of parents ends where it began."""
     found = {name: None}
     left = [name]
     while left:
