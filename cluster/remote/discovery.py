@@ -12,16 +12,16 @@ from kube.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cluster.remote.connection import Connection
+    from cluster.remote.request import RestClient
     from kube.resources import Resource
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def served(connection: Connection, kinds: Iterable[Resource]) -> frozenset[str]:
+def served(connection: RestClient, kinds: Iterable[Resource]) -> frozenset[str]:
     """Return the ids of those kinds that the server serves in our version, so that they can be watched.
 
-    Errors are those of `Connection.request`: a group that cannot be asked is not one that is not there.
+    Errors are those of `RestClient.request`: a group that cannot be asked is not one that is not there.
     """
     found: set[str] = set()
     by_path: dict[str, list[Resource]] = {}

@@ -24,8 +24,8 @@ from kube.resources import LEASES, PODS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster.remote.connection import Connection
     from cluster.remote.lease import Sight
+    from cluster.remote.request import RestClient
     from kube.meta import Object
 
 ANSWER_S = 5.0
@@ -58,7 +58,7 @@ def current() -> Leadership:
 class Election:
     """Renews the Lease of this installation, or watches that of another one."""
 
-    def __init__(self, connect: Callable[[], Connection]) -> None:
+    def __init__(self, connect: Callable[[], RestClient]) -> None:
         self._connect = connect
         self._sight: Sight | None = None
         self._volcanos: dict[str, Sight] = {}
@@ -125,10 +125,10 @@ class Election:
     def _name(self) -> str:
         return f"{settings.LEASE_NAMESPACE}/{lease.NAME}"
 
-    def _read(self, connection: Connection, name: str) -> Object | None:
+    def _read(self, connection: RestClient, name: str) -> Object | None:
         return look_up(connection, paths.one(LEASES, settings.LEASE_NAMESPACE, name), ANSWER_S)
 
-    def _write(self, connection: Connection, before: Object | None) -> Object:
+    def _write(self, connection: RestClient, before: Object | None) -> Object:
         moment = now_text(clock.milliseconds())
         body = lease.content(settings.LEASE_NAMESPACE, self.identity, moment, before)
         if before is None:
@@ -138,7 +138,7 @@ class Election:
         return _decode(connection.request(method, path, body=body, answer_s=ANSWER_S))
 
 
-def _volcanos_pods(connection: Connection) -> list[Object]:
+def _volcanos_pods(connection: RestClient) -> list[Object]:
     """Return the pods of Volcano's programs, from the cluster itself: a mirror that is behind would not do."""
     query = {"labelSelector": f"{lease.APP_LABEL} in ({','.join(lease.APPS)})"}
     path = paths.collection(PODS, settings.LEASE_NAMESPACE)

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from cluster.backend import Backend, Carried
-    from cluster.remote.connection import Connection
     from cluster.remote.outbox import Row
+    from cluster.remote.request import RestClient
     from cluster.runtime.registry import Registration
     from cluster.store import Group, Store, Stored
     from kube.errors import ApiError
@@ -63,7 +63,7 @@ class InPlace(Remote):
 
     def __init__(
         self,
-        connect: Callable[[], Connection] = server.connection,
+        connect: Callable[[], RestClient] = server.connection,
         threads: Callable[[], Executor] = sending.pool,
         random: Random | None = None,
     ) -> None:

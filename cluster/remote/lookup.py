@@ -9,13 +9,13 @@ import msgspec
 from kube.errors import NotFound
 
 if TYPE_CHECKING:
-    from cluster.remote.connection import Connection
+    from cluster.remote.request import RestClient
     from kube.meta import Object
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def look_up(connection: Connection, path: str, answer_s: float) -> Object | None:
+def look_up(connection: RestClient, path: str, answer_s: float) -> Object | None:
     """Return what is at a path, None where nothing is; ApiError and Unreachable say why nobody knows."""
     try:
         return _decode(connection.request("GET", path, answer_s=answer_s))

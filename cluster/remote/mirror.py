@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from cluster.remote.connection import Connection
+    from cluster.remote.request import RestClient
     from kube.resources import Resource
 
 PULSE_S = 5.0
@@ -52,7 +52,7 @@ class ClusterMirror:
     def __init__(
         self,
         term: int,
-        connect: Callable[[], Connection] = server.connection,
+        connect: Callable[[], RestClient] = server.connection,
         *,
         thread: Callable[..., threading.Thread] = threading.Thread,
         line: Callable[[int], queue.Queue[News]] = queue.Queue,
@@ -90,7 +90,7 @@ class ClusterMirror:
                     self._patiently(recorder.silent, reason)
             clock.sleep(AGAIN_S if failures else PULSE_S)
 
-    def _pulse(self, connection: Connection) -> None:
+    def _pulse(self, connection: RestClient) -> None:
         """Hear whether the cluster answers and which it is, and from time to time which kinds it serves."""
         if not self._patiently(recorder.identify, self._uid(connection)):
             raise OtherCluster
@@ -102,7 +102,7 @@ class ClusterMirror:
             self._look_for_kinds(connection)
         self._patiently(recorder.heard)
 
-    def _look_for_kinds(self, connection: Connection) -> None:
+    def _look_for_kinds(self, connection: RestClient) -> None:
         """Follow what the server serves by now, and note what it does not."""
         served = discovery.served(connection, recorder.followed())
         self._discovered = clock.monotonic()
@@ -117,7 +117,7 @@ class ClusterMirror:
             elif standing is None or standing.phase is not Phase.ABSENT:
                 self._news.put(News(kind, Step.ABSENT))
 
-    def _uid(self, connection: Connection) -> str:
+    def _uid(self, connection: RestClient) -> str:
         """Return what tells the cluster from others; "" when it does not let us see that."""
         try:
             answer = _decode(connection.request("GET", IDENTITY, answer_s=PULSE_ANSWER_S))
@@ -125,7 +125,7 @@ class ClusterMirror:
             return ""
         return str((answer.get("metadata") or {}).get("uid") or "")
 
-    def _follow(self, connection: Connection, kind: Resource, standing: Standing) -> None:
+    def _follow(self, connection: RestClient, kind: Resource, standing: Standing) -> None:
         selectors = kinds.selectors(works=recorder.works())
         reflector = Reflector(
             connection, kind, standing, self._news.put, selectors=selectors, random=self._random

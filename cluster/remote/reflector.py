@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from random import Random
 
-    from cluster.remote.connection import Connection
     from cluster.remote.reflection import Standing
+    from cluster.remote.request import RestClient
     from kube.resources import Resource
 
 REFUSED_WAIT_S = 30.0  # rights are given by people
@@ -34,7 +34,7 @@ class Reflector:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: RestClient,
         kind: Resource,
         standing: Standing,
         tell: Callable[[News], None],

@@ -6,7 +6,11 @@ Apart from `connection`, so that processes which never ask do not load the offic
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
 JSON = "application/json"
 MANAGER = "volcano-ui"  # who is noted to manage the fields that change
@@ -32,3 +36,30 @@ class Impersonation(NamedTuple):
 
     user: str
     groups: tuple[str, ...] = ()
+
+
+class RestClient(Protocol):
+    """What asks an API server, however that is reached."""
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        media_type: str = JSON,
+        impersonation: Impersonation | None = None,
+        answer_s: float = ...,
+    ) -> bytes:
+        """Return the body of the answer; ApiError is the server's refusal, Unreachable says that there was none."""
+
+    def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        impersonation: Impersonation | None = None,
+        silence_s: float = ...,
+    ) -> AbstractContextManager[Iterator[bytes]]:
+        """Hold an answer open and hand out its lines as they come."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from random import Random
 
-    from cluster.remote.connection import Connection
+    from cluster.remote.request import RestClient
     from cluster.remote.requests import Asked
     from cluster.remote.verdicts import Verdict
     from cluster.writes import Group, Write
@@ -81,7 +81,7 @@ class Sending:
         groups: Sequence[Group],
         *,
         is_repeat: bool,
-        connect: Callable[[], Connection],
+        connect: Callable[[], RestClient],
         threads: Executor,
         pace: Pace,
     ) -> None:
@@ -172,7 +172,7 @@ class Sending:
                 heapq.heappush(self._resting, (due, next(self._places), progress, number))
 
 
-def attempt(connect: Callable[[], Connection], write: Write, *, is_repeat: bool, is_doomed: bool) -> Verdict:
+def attempt(connect: Callable[[], RestClient], write: Write, *, is_repeat: bool, is_doomed: bool) -> Verdict:
     """Ask for one write, and look at its object where the answer does not tell enough."""
     try:
         connection = connect()
@@ -197,7 +197,7 @@ def attempt(connect: Callable[[], Connection], write: Write, *, is_repeat: bool,
     return verdicts.by_sight(write, verdict.error, found, is_repeat=is_repeat, is_doomed=is_doomed)
 
 
-def _ask(connection: Connection, asked: Asked) -> Object:
+def _ask(connection: RestClient, asked: Asked) -> Object:
     return _decode(
         connection.request(
             asked.method,
