@@ -15,7 +15,7 @@ from proof.conformance.reference import PAGES
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="only fail when a page is out of date")
     is_check = parser.parse_args().check
@@ -27,7 +27,7 @@ def main():
         keep(DOCS / page.file, document.text(page, marks, topics), is_check=is_check)
 
 
-def keep(page, wanted, *, is_check):
+def keep(page: Path, wanted: str, *, is_check: bool) -> None:
     """Write the page, or only say that it is not as it should be."""
     if not is_check:
         page.write_text(wanted, encoding="utf-8")

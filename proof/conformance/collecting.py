@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from proof.conformance.document import Mark
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MARKER = "shows"
 ROOT = Path(__file__).parents[2]
 
 
-def marks():
+def marks() -> list[Mark]:
     """Return the marks of all tests, in the order of the tests."""
     files = [
         str(file) for file in sorted(ROOT.glob("tests/**/test_*.py")) if f"{MARKER}(" in file.read_text()
@@ -42,7 +46,7 @@ def marks():
     return list(dict.fromkeys(mark for item in plugin.items for mark in of_test(item)))
 
 
-def of_test(item):
+def of_test(item: pytest.Function) -> Iterator[Mark]:
     """Yield the marks of a test; a row of its table is named where the row itself is marked."""
     path = item.nodeid.partition("::")[0]
     rows = item.callspec.marks if hasattr(item, "callspec") else ()
@@ -54,10 +58,10 @@ def of_test(item):
 class _Collected:
     """A plugin of pytest that keeps what was collected."""
 
-    def __init__(self):
-        self.items = []
+    def __init__(self) -> None:
+        self.items: list[pytest.Function] = []
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items):
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         # Before others sort them, and leave some out of this run.
-        self.items = list(items)
+        self.items = [item for item in items if isinstance(item, pytest.Function)]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from proof.conformance.items import Item, Page, Section
 
 HEAD = """\
 Where we do otherwise, the third column leads to the line that says how. The last one names the tests that show it.
@@ -22,9 +27,10 @@ class Mark(NamedTuple):
     test: str  # path::name
 
 
-def topics(differences):
+def topics(differences: str) -> dict[str, str]:
     """Return the topics of docs/differences.md, each with the link to its table."""
-    found, anchor, is_body = {}, "", False
+    found: dict[str, str] = {}
+    anchor, is_body = "", False
     for line in differences.splitlines():
         if line.startswith("## "):
             anchor = line.removeprefix("## ").lower().replace(" ", "-")
@@ -37,7 +43,7 @@ def topics(differences):
     return found
 
 
-def problems(pages, marks, topics):
+def problems(pages: Sequence[Page], marks: Sequence[Mark], topics: Mapping[str, str]) -> list[str]:
     """Say what is wrong: sections of one number, items that nothing shows, marks of no item, topics that are no line."""
     items = {name: item for page in pages for name, item in page.ids().items()}
     shown = {mark.item for mark in marks}
@@ -63,10 +69,10 @@ def problems(pages, marks, topics):
     return found
 
 
-def text(page, marks, topics):
+def text(page: Page, marks: Sequence[Mark], topics: Mapping[str, str]) -> str:
     """Return the text of a page."""
     items = page.ids()
-    tests = {}
+    tests: dict[str, list[str]] = {}
     for mark in marks:
         if mark.item in items:
             tests.setdefault(mark.item, []).append(mark.test)
@@ -80,7 +86,7 @@ def text(page, marks, topics):
     return page.head + HEAD + numbers + "".join(_section(each, tests, topics) for each in page.sections)
 
 
-def _section(section, tests, topics):
+def _section(section: Section, tests: Mapping[str, Sequence[str]], topics: Mapping[str, str]) -> str:
     column, kept = section.wording
     lines = [
         f"\n## {section.number} {section.title}\n",
@@ -96,7 +102,7 @@ def _section(section, tests, topics):
     return "\n".join(lines) + "\n"
 
 
-def _here(item, kept, topics):
+def _here(item: Item, kept: str, topics: Mapping[str, str]) -> str:
     if item.missing:
         return f"not done: {_escaped(item.missing)}"
     if item.decided:
@@ -106,5 +112,5 @@ def _here(item, kept, topics):
     return kept
 
 
-def _escaped(text):
+def _escaped(text: str) -> str:
     return text.replace("|", "\\|")

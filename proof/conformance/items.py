@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Item(NamedTuple):
@@ -39,7 +42,7 @@ class Section(NamedTuple):
     items: dict[str, Item]
     wording: Wording = VOLCANO
 
-    def ids(self):
+    def ids(self) -> dict[str, Item]:
         """The items by their ids: `3.1/PodFailed`."""
         return {f"{self.number}/{key}": item for key, item in self.items.items()}
 
@@ -51,27 +54,27 @@ class Page(NamedTuple):
     head: str
     sections: tuple[Section, ...]
 
-    def ids(self):
+    def ids(self) -> dict[str, Item]:
         """The items of all sections by their ids."""
         return {name: item for section in self.sections for name, item in section.ids().items()}
 
 
-def section(number, title, items, wording=VOLCANO):
+def section(number: str, title: str, items: Mapping[str, str | Item], wording: Wording = VOLCANO) -> Section:
     """Return a section; an item that is done as it is said is written as its title alone."""
     made = {key: Item(each) if isinstance(each, str) else each for key, each in items.items()}
     return Section(number, title, made, wording)
 
 
-def differs(title, topic):
+def differs(title: str, topic: str) -> Item:
     """Return an item that is done otherwise, as docs/differences.md says under a topic."""
     return Item(title, differs=topic)
 
 
-def not_done(title, why):
+def not_done(title: str, why: str) -> Item:
     """Return an item that is not done, and why."""
     return Item(title, missing=why)
 
 
-def decided(title, topic):
+def decided(title: str, topic: str) -> Item:
     """Return an item that is left out on purpose, for the reason that docs/differences.md says under a topic."""
     return Item(title, decided=topic)

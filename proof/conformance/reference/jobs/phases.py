@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proof.conformance.items import differs, not_done, section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from proof.conformance.items import Item
 
 ACTIONS = (
     "SyncJob",
@@ -43,12 +50,12 @@ _RESTARTING = {
 _ENDING = dict.fromkeys(ACTIONS, "Ends the pods that have not ended; {} until there are none")
 _OVER = dict.fromkeys(ACTIONS, "Ends the pods that have not ended; stays {}")
 _RESUMED = {"ResumeJob": differs("Restarting, one retry more", "Resuming a job")}
-_ROWS = {
+_ROWS: dict[str, Mapping[str, str | Item]] = {
     "Pending": _ALIVE,
     "Running": _ALIVE,
     "Restarting": _RESTARTING,
-    "Aborting": _ENDING | _RESUMED,
-    "Aborted": _OVER | _RESUMED,
+    "Aborting": {**_ENDING, **_RESUMED},
+    "Aborted": {**_OVER, **_RESUMED},
     "Completing": _ENDING,
     "Completed": _OVER,
     "Terminating": _ENDING,
@@ -57,7 +64,7 @@ _ROWS = {
 }
 
 
-def _cells():
+def _cells() -> Iterator[tuple[str, str | Item]]:
     for phase, row in _ROWS.items():
         for action, cell in row.items():
             yield f"{phase}×{action}", cell.format(phase) if isinstance(cell, str) else cell
