@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING, TypeVar
 
 from cluster.remote.request import Unreachable
-from kube.errors import Conflict, Forbidden, InternalError, ServiceUnavailable, Timeout, TooManyRequests
+from kube.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    InternalError,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
 
 
 class Killed(BaseException):
@@ -32,7 +46,7 @@ class Answer(Enum):
 # Of which who asked for it is told.
 REFUSALS = (Answer.REFUSED, Answer.CONFLICT, Answer.FAILED, Answer.TIMED_OUT)
 
-FAILURES = {
+FAILURES: dict[Answer, ApiError] = {
     Answer.REFUSED: Forbidden("an administrator does not like it"),
     Answer.CONFLICT: Conflict("somebody else was faster"),
     Answer.BUSY: TooManyRequests("slowly"),
@@ -41,7 +55,7 @@ FAILURES = {
 }
 
 
-def met(answer, do):
+def met(answer: Answer, do: Callable[[], T]) -> T:
     """Return what `do` gives, which carries a request out, or raise what its sender meets instead."""
     match answer:
         case Answer.NOT_SENT | Answer.LOST:

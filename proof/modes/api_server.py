@@ -7,6 +7,7 @@ tells what there is to tell and ends, as one does whose time is over.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -21,6 +22,12 @@ from proof.simulation.request import Request
 from proof.simulation.server import Server
 from proof.simulation.virtual import VirtualClock
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cluster.remote.request import Impersonation
+    from proof.simulation.server import Connection
+
 PASS_US = 110_000  # longer than the follower rests between two passes
 PASSES = 3  # in which a watch has begun, and has told what came before
 
@@ -28,18 +35,28 @@ PASSES = 3  # in which a watch has begun, and has told what came before
 class ApiServer:
     """The cluster's API server, which works on the database that is the default one when this is made."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.place = Place.here()
         # Its loop has a time of its own, as a test's clock may stand still.
         self.time = VirtualClock()
         self.server = Server("api", self.time, {"system": access.SYSTEM})
 
-    def close(self):
+    def close(self) -> None:
         """End, and every watch with it."""
         with self.place:
             self.server.die()
 
-    def request(self, method, path, *, query=None, body=None, media_type=JSON, identity=None, answer_s=0.0):
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        media_type: str = JSON,
+        impersonation: Impersonation | None = None,
+        answer_s: float = 0.0,
+    ) -> bytes:
         """Return the body of the answer, or raise the refusal."""
         with self.place:
             answer = self.server.ask(_request(method, path, query, body, media_type))
@@ -48,7 +65,14 @@ class ApiServer:
         return answer.body
 
     @contextmanager
-    def stream(self, path, *, query=None, identity=None, silence_s=0.0):
+    def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        impersonation: Impersonation | None = None,
+        silence_s: float = 0.0,
+    ) -> Iterator[Iterator[bytes]]:
         """Hand out the lines of a watch up to what is there now."""
         with self.place:
             connection = self.server.connect(_request("GET", path, query))
@@ -59,7 +83,7 @@ class ApiServer:
             raise errors.of_status(msgspec.json.decode(told), connection.status)
         yield iter(told.splitlines())
 
-    def _told(self, connection):
+    def _told(self, connection: Connection) -> Iterator[bytes]:
         """Yield what a watch says until its server has read the whole log, and had time to tell what was missed."""
         head, passes = store.revision(), 0
         while passes < PASSES and not connection.has_ended:
@@ -72,6 +96,8 @@ class ApiServer:
         yield from connection.take()
 
 
-def _request(method, path, query, body=None, media_type=JSON):
+def _request(
+    method: str, path: str, query: Mapping[str, str] | None, body: Any = None, media_type: str = JSON
+) -> Request:
     place = f"{path}?{urlencode(query)}" if query else path
     return Request(actor="system", method=method, path=place, body=body, content_type=media_type)

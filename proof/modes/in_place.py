@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from cluster import clock
 from cluster.remote import election, kinds, outbox, recorder
@@ -17,6 +18,14 @@ from proof.modes.bad_luck import BadLuck
 from proof.modes.inline import Inline
 from proof.modes.place import Place, new_database
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from random import Random
+
+    from cluster.remote.reflection import News
+    from cluster.runtime.consumer import Runner
+    from kube.resources import Resource
+
 HOUR_MS = 3_600_000
 
 
@@ -29,30 +38,30 @@ class InPlaceMode:
 
     name = "in-place"
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.cluster = Place.here()
         self.server = ApiServer()
         self.connection = BadLuck(self.server)
         self.database = new_database()
         self.read = 0  # the cluster's revision up to which `newest` is known
-        self.newest = {}  # kind → the newest revision of its objects in the cluster
-        self.news = []  # heard, and not written down yet
-        self.places = {}  # consumer's process → its part of this one
-        self.at_work = set()  # consumers whose last step said that there may be more to do
+        self.newest: dict[str, int] = {}  # kind → the newest revision of its objects in the cluster
+        self.news: list[News] = []  # heard, and not written down yet
+        self.places: dict[Runner[Any], Place] = {}  # consumer's process → its part of this one
+        self.at_work: set[Runner[Any]] = set()  # consumers whose last step said that there may be more to do
         with self.cluster.but(self.database):
             recorder.claim("https://cluster")
             recorder.choose()
             self.reflectors = {kind.id: self._reflector(kind) for kind in recorder.followed()}
 
-    def close(self):
+    def close(self) -> None:
         """End, and leave nothing of it in the process."""
         self.server.close()
         self.database.close()
 
-    def _reflector(self, kind):
+    def _reflector(self, kind: Resource) -> Reflector:
         return Reflector(self.connection, kind, Standing(), self.news.append, wait=lambda seconds: None)
 
-    def step(self, runner, step):
+    def step(self, runner: Runner[Any], step: Callable[[], bool]) -> bool:
         """Take a step of a consumer where it runs; tell whether there may be more."""
         if runner.registration.name not in WRITERS | READERS:
             return step()  # what kube-controller-manager does is the cluster's own
@@ -68,11 +77,11 @@ class InPlaceMode:
         (self.at_work.add if more else self.at_work.discard)(runner)
         return more
 
-    def ours(self):
+    def ours(self) -> Place:
         """A block in which the store is that of the consumers."""
         return self.cluster.but(self.database)
 
-    def hear(self):
+    def hear(self) -> bool:
         """Let the mirror hear what has happened in the cluster; tell whether something has."""
         behind = self._behind()
         try:
@@ -83,7 +92,7 @@ class InPlaceMode:
             recorder.record(heard)
         return bool(behind)
 
-    def _behind(self):
+    def _behind(self) -> list[str]:
         """The kinds of which the mirror has not heard all."""
         with self.cluster:
             while changes := store.changes(self.read, [kinds.BY_ID[each] for each in self.reflectors]):
@@ -93,7 +102,7 @@ class InPlaceMode:
         return [kind for kind in self.reflectors if self.newest.get(kind, 0) > known.get(kind, -1)]
 
     @contextmanager
-    def failing(self, share, choices):
+    def failing(self, share: float, choices: Random) -> Iterator[None]:
         """A block in which a share of all requests to the cluster fails, as `choices` draws it."""
         self.connection.share, self.connection.choices = share, choices
         try:
@@ -101,7 +110,7 @@ class InPlaceMode:
         finally:
             self.connection.share = 0.0
 
-    def is_settled(self):
+    def is_settled(self) -> bool:
         """Whether nothing that was planned is on its way, and nothing is to be heard."""
         with self.cluster.but(self.database):
             return not outbox.cursors(store.using) and not self._behind()

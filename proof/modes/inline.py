@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Inline(Executor):
     """Does at once what is submitted; a killed process is no outcome of that."""
 
-    def submit(self, function, /, *arguments, **options):
-        future = Future()
+    def submit(self, function: Callable[P, T], /, *arguments: P.args, **options: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
         try:
             future.set_result(function(*arguments, **options))
         except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.test import override_settings
 
@@ -12,49 +13,56 @@ from proof.modes.in_place import InPlaceMode
 from proof.simulation.broker import Broker
 from proof.simulation.virtual import VirtualClock
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from random import Random
+
+State = TypeVar("State")
+
 
 class EmbeddedMode:
     """Consumers work on the store."""
 
     name = "embedded"
 
-    def __init__(self):
-        self.cluster = contextlib.nullcontext()
+    def __init__(self) -> None:
+        self.cluster: AbstractContextManager[object] = contextlib.nullcontext()
 
-    def ours(self):
+    def ours(self) -> AbstractContextManager[object]:
         """A block in which the store is that of the consumers."""
         return contextlib.nullcontext()
 
-    def step(self, runner, step):
+    def step(self, runner: consumer.Runner[Any], step: Callable[[], bool]) -> bool:
         """Take a step of a consumer; tell whether there may be more."""
         return step()
 
-    def failing(self, share, choices):
+    def failing(self, share: float, choices: Random) -> AbstractContextManager[object]:
         """A block in which requests fail: there are none."""
         return contextlib.nullcontext()
 
-    def is_settled(self):
+    def is_settled(self) -> bool:
         """Whether nothing that was planned is on its way: always so, as a plan is a transaction."""
         return True
 
 
-_mode = EmbeddedMode()
+_mode: EmbeddedMode | InPlaceMode = EmbeddedMode()
 
 
-class Runner(consumer.Runner):
+class Runner(consumer.Runner[State]):
     """One shard of a consumer, which the test runs by hand in its mode."""
 
-    def step(self):
+    def step(self) -> bool:
         return _mode.step(self, super().step)
 
 
-def others():
+def others() -> AbstractContextManager[object]:
     """What somebody else does in the cluster, in a block in the middle of a consumer's step."""
     return _mode.cluster
 
 
 @contextmanager
-def using(name):
+def using(name: str) -> Iterator[EmbeddedMode | InPlaceMode]:
     """The mode of a name, for the length of the block."""
     global _mode
     before = _mode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
 from django.db import connections
@@ -12,10 +13,13 @@ from cluster.runtime import backlog, consumer, nudge, registry
 from cluster.store import store
 from kube import resources
 
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
 ALIAS = "default"
 SCHEMA = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
 # Where a process of the product keeps what it has one of, by the name of what that is here.
-KEPT = {
+KEPT: dict[str, list[tuple[Any, str]]] = {
     # The scheduler and who counts for queues ask that of the cluster: it has no other scheduler, and nobody who makes volumes.
     "backend": [(each, "backend") for each in (consumer, backlog, api)],
     "listeners": [(store, "listeners")],
@@ -31,35 +35,35 @@ KEPT = {
 class Place:
     """A system's part of the process, for the length of a block; blocks of both may be nested."""
 
-    def __init__(self, database, **kept):
+    def __init__(self, database: BaseDatabaseWrapper, **kept: Any) -> None:
         self.database, self.kept = database, kept
-        self._before = []
+        self._before: list[Place] = []
 
     @classmethod
-    def here(cls):
+    def here(cls) -> Place:
         """The one that is in force."""
         return cls(connections[ALIAS], **{name: getattr(*where[0]) for name, where in KEPT.items()})
 
-    def but(self, database=None, **kept):
+    def but(self, database: BaseDatabaseWrapper | None = None, **kept: Any) -> Place:
         """Return the same with something else in it; KEPT has the names."""
         return Place(database or self.database, **{**self.kept, **kept})
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._before.append(Place.here())
         self._take()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._before.pop()._take()
 
-    def _take(self):
+    def _take(self) -> None:
         connections[ALIAS] = self.database
         for name, value in self.kept.items():
             for where, attribute in KEPT[name]:
                 setattr(where, attribute, value)
 
 
-def new_database():
+def new_database() -> BaseDatabaseWrapper:
     """A database in memory with the tables of the default one and nothing in them; who asks for it closes it."""
     database = connections.create_connection(ALIAS)
     database.settings_dict = {**database.settings_dict, "NAME": ":memory:"}
@@ -69,6 +73,6 @@ def new_database():
 
 
 @functools.cache
-def _tables():
+def _tables() -> str:
     with connections[ALIAS].cursor() as cursor:
         return ";\n".join(sql for (sql,) in cursor.execute(SCHEMA).fetchall())
