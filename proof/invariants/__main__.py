@@ -15,7 +15,7 @@ from pathlib import Path
 from proof.invariants import INVARIANTS, Broken, Judge
 
 
-def main():
+def main() -> None:
     options = _options()
     if options.data is None:
         sys.stdout.writelines(f"{each.name:<36}{each.meaning}\n" for each in INVARIANTS)
@@ -32,14 +32,14 @@ def main():
     sys.stdout.write(f"{judge.revision} changes judged, every invariant holds\n")
 
 
-def _options():
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", help="state directory of a system")
     parser.add_argument("--settled", action="store_true", help="nothing moves any more: judge the end, too")
     return parser.parse_args()
 
 
-def _judge(*, settled):
+def _judge(*, settled: bool) -> Judge:
     from cluster import clock
     from cluster.store import store
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from kube.amounts import show
 from proof.invariants import idle
@@ -12,6 +14,15 @@ from scheduler.engine.message import people
 from scheduler.idle import placing
 from scheduler.idle.facts import ROOT_QUEUE
 from scheduler.idle.room import Room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scheduler.idle import facts
+    from scheduler.idle.facts import World
+
+# What a sentence names, and what should stand there; None where nothing can be said.
+Found = Iterator[tuple[str, str | None]]
 
 BEYOND = 1 << 50  # more than anybody has
 FIT = r"(?P<fit>\d+) of (?P<all>\d+) pods fit; "
@@ -29,7 +40,7 @@ class NamesAmounts(Invariant):
     meaning = "At rest the amounts, nodes and numbers of pods by which a pod group is told why it waits are those that the log shows."
     kinds = ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         world = idle.world_of(self.picture)
         if any(
             group.kept or group.reason in ("WaitingForVictims", "RoomKept") for group in world.groups.values()
@@ -47,19 +58,19 @@ class NamesAmounts(Invariant):
 class _Told:
     """One sentence, and the counts that it is compared with."""
 
-    def __init__(self, world, group):
+    def __init__(self, world: World, group: facts.Group) -> None:
         self._world, self._group, self._room = world, group, Room(world, ())
         self.text = people(group.message)
-        self._request, self._waiting = group.pods[0] if group.pods else ({}, None)
+        self._request, self._waiting = group.pods[0] if group.pods else ({}, placing.WaitingPod())
         self._used = world.used
 
     @property
-    def can_be_counted(self):
+    def can_be_counted(self) -> bool:
         group = self._group
         is_alike = len({placing.likeness(*pod) for pod in group.pods}) <= 1
-        return is_alike and not (self._waiting and self._waiting.has_rules)
+        return is_alike and not self._waiting.has_rules
 
-    def untrue(self):
+    def untrue(self) -> Iterator[str]:
         """Yield what is found in place of what the sentence says."""
         for pattern, judge in RULES:
             if (found := re.search(pattern, self.text)) is None:
@@ -71,7 +82,7 @@ class _Told:
             except _Other as other:
                 yield str(other)
 
-    def free_on_one_node(self, need, then, free, node):
+    def free_on_one_node(self, need: str, then: str | None, free: str, node: str) -> Found:
         """One pod, and the emptiest of the nodes that it may use; where those that fit were there, some of them are on it."""
         resource = self._named(need)
         each = self._each(
@@ -86,46 +97,47 @@ class _Told:
         else:
             yield from self._most(resource, each, node, "free")
 
-    def whole_of_one_node(self, need, whole, node):
+    def whole_of_one_node(self, need: str, whole: str, node: str) -> Found:
         """One pod, and the largest of the nodes that it may use."""
         resource = self._named(need)
         yield from self._most(
             resource, self._each(resource, lambda _, some: some.offers.get(resource, 0)), node, "whole"
         )
 
-    def pods_that_fit(self, fit, all):  # noqa: A002
+    def pods_that_fit(self, fit: str, all: str) -> Found:  # noqa: A002
         """How many of the pods that must start would find room."""
         yield "fit", str(self._fitting())
         yield "all", str(self._group.needed)
 
-    def pods_that_exist(self, fit, all):  # noqa: A002
+    def pods_that_exist(self, fit: str, all: str) -> Found:  # noqa: A002
         """How many of the pods that must start are there."""
         yield "fit", str(len(self._group.ready) + len(self._group.pods))
         yield "all", str(len(self._group.ready) + self._group.needed)
 
-    def part_of_gang(self, queue, fit, all, need, free, whole):  # noqa: A002
+    def part_of_gang(self, queue: str | None, fit: str, all: str, need: str, free: str, whole: str) -> Found:  # noqa: A002
         """How many pods fit under a ceiling, what the next one needs, and what is left for it."""
         yield from self.pods_that_fit(fit, all)
         resource = self._named(need)
         yield from self._under(queue, resource, int(fit) * self._request.get(resource, 0))
 
-    def whole_gang(self, queue, need, free, whole):
+    def whole_gang(self, queue: str | None, need: str, free: str, whole: str) -> Found:
         """What is needed more under a ceiling, and what is left."""
         missing = self._group.needed if len(self._group.ready) < self._group.minimum else 1
         asked = {name: amount * missing for name, amount in self._request.items()}
         resource = self._named(need, asked)
         yield from self._under(queue, resource, 0)
 
-    def at_the_door(self, queue, need, free, whole=None):
+    def at_the_door(self, queue: str | None, need: str, free: str, whole: str | None = None) -> Found:
         """What the minimum needs, and what can still be given out."""
         resource = self._named(need, self._group.min_resources)
         name = queue or ROOT_QUEUE
         if whole is not None:
             yield "whole", show(resource, self._room._limits(name)[resource])
-        if queue and _number(free) > _number(show(resource, self._left(name, resource, 0) or 0)):
-            yield "free", f"at most {show(resource, self._left(name, resource, 0))}"
+        most = show(resource, self._left(name, resource, 0) or 0)
+        if queue and _number(free) > _number(most):
+            yield "free", f"at most {most}"
 
-    def kept_for(self, keepers):
+    def kept_for(self, keepers: str) -> Found:
         """For whom guarantees keep what is not used."""
         told = re.findall(r"([\d.]+ \S+) for queue (\S+?)(?=,| and |$)", keepers)
         for amount, queue in told:
@@ -135,12 +147,12 @@ class _Told:
             if amount not in shown:
                 yield "keepers", f"one of {shown} for {queue}"
 
-    def limit_of_queue(self, queue, whole):
+    def limit_of_queue(self, queue: str, whole: str) -> Found:
         """The ceiling under which it is never."""
         limits = self._room._limits(queue)
         yield "whole", whole if whole in {show(*pair) for pair in limits.items()} else f"one of {limits}"
 
-    def never_in_cluster(self, need, whole):
+    def never_in_cluster(self, need: str, whole: str) -> Found:
         """What the minimum needs, and all that nodes have."""
         resource = self._named(need, self._group.min_resources)
         yield (
@@ -151,26 +163,26 @@ class _Told:
             ),
         )
 
-    def never_beside_guarantees(self, queue, need, whole, free):
+    def never_beside_guarantees(self, queue: str | None, need: str, whole: str, free: str) -> Found:
         """What is needed, and what the guarantees of others leave of all."""
         resource = self._named(need, self._whole_minimum())
         name = queue or ROOT_QUEUE
         yield "whole", show(resource, self._room._limits(name)[resource])
         yield "free", show(resource, self._at_best(name, resource))
 
-    def never_together(self, all, fit):  # noqa: A002
+    def never_together(self, all: str, fit: str) -> Found:  # noqa: A002
         """How many would find room on empty nodes."""
         yield "fit", str(placing.room(self._request, self._waiting, self._world.nodes, {}))
         yield "all", str(self._group.needed)
 
     # Counting
 
-    def _whole_minimum(self):
+    def _whole_minimum(self) -> Mapping[str, int]:
         if not self._request:
             return self._group.min_resources
         return {name: amount * self._group.minimum for name, amount in self._request.items()}
 
-    def _at_best(self, above, resource):
+    def _at_best(self, above: str, resource: str) -> int:
         """Return what the queue of the group could have if nobody used any."""
         queues, line = self._world.queues, self._room._line(self._group.queue)
         inside = line[: line.index(above) + 1]
@@ -183,7 +195,7 @@ class _Told:
         limit = self._room._limits(above)[resource]
         return max(limit - kept, min(queues[self._group.queue].guarantee.get(resource, 0), limit))
 
-    def _guaranteed(self, queue, resource):
+    def _guaranteed(self, queue: str, resource: str) -> int:
         below = [
             each for each, known in self._world.queues.items() if known.parent == queue and each != queue
         ]
@@ -192,7 +204,7 @@ class _Told:
             sum(self._guaranteed(each, resource) for each in below),
         )
 
-    def _named(self, shown, asked=None):
+    def _named(self, shown: str, asked: Mapping[str, int] | None = None) -> str:
         """Return the resource of which so much is asked for."""
         asked = self._request if asked is None else asked
         for name, amount in asked.items():
@@ -200,20 +212,20 @@ class _Told:
                 return name
         raise _Other(f"not {shown!r} but {asked} is asked for")
 
-    def _each(self, resource, count):
+    def _each(self, resource: str, count: Callable[[str, facts.Node], int]) -> dict[str, int]:
         nodes = self._world.nodes.items()
         return {
             name: count(name, some) for name, some in nodes if placing.may_use(self._waiting.spec, name, some)
         }
 
-    def _most(self, resource, each, node, what):
+    def _most(self, resource: str, each: Mapping[str, int], node: str, what: str) -> Found:
         yield what, show(resource, max(0, *each.values(), 0))
         yield "node", node if max(each[node], 0) == max(0, *each.values(), 0) else "another node"
 
-    def _taken(self, node, resource):
+    def _taken(self, node: str, resource: str) -> int:
         return self._used.get(node, {}).get(resource, 0)
 
-    def _fitting(self):
+    def _fitting(self) -> int:
         fits = (
             number
             for number in range(self._group.needed, 0, -1)
@@ -221,13 +233,13 @@ class _Told:
         )
         return next(fits, 0)
 
-    def _under(self, queue, resource, taken):
+    def _under(self, queue: str | None, resource: str, taken: int) -> Found:
         name = queue or ROOT_QUEUE
         left = self._left(name, resource, taken)
         yield "free", None if left is None else show(resource, left)
         yield "whole", show(resource, self._room._limits(name)[resource])
 
-    def _left(self, above, resource, taken):
+    def _left(self, above: str, resource: str, taken: int) -> int | None:
         """Return how much more the queue of the group may take; None where guarantees alone are more than there is."""
         limit = self._room._limits(above)[resource]
         if self._held(above, resource) > limit:
@@ -235,14 +247,14 @@ class _Told:
         more = self._room._held(above, resource, self._group.queue, taken + BEYOND) - BEYOND
         return max(limit - more, 0)
 
-    def _held(self, queue, resource):
+    def _held(self, queue: str, resource: str) -> int:
         return self._room._held(queue, resource, self._group.queue, 0)
 
-    def _kept(self, queue, resource):
+    def _kept(self, queue: str, resource: str) -> int:
         kept = self._world.queues[queue].guarantee.get(resource, 0)
         return max(self._held(queue, resource), kept) - self._use(queue, resource)
 
-    def _use(self, queue, resource):
+    def _use(self, queue: str, resource: str) -> int:
         return sum(self._room._own(each, resource) for each in self._room._below[queue])
 
 
@@ -250,7 +262,7 @@ class _Other(Exception):
     """Somebody is told of an amount that he does not ask for."""
 
 
-def _number(shown):
+def _number(shown: str) -> float:
     return float(shown.partition(" ")[0])
 
 

@@ -6,11 +6,21 @@ Written down here once more: it is what nodes, queues and quotas are judged by.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kube import amounts
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from kube.amounts import Amounts
+    from proof.invariants.views import PodSpec
+
+# The bytes of what containers, and init containers with their restartPolicy, ask for; overhead; the pod as a whole.
+_Template = tuple[tuple[bytes, ...], tuple[tuple[bytes, str], ...], bytes, bytes]
+_decode = msgspec.json.Decoder(dict[str, Any] | None).decode
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -19,7 +29,7 @@ class Ask:
 
     __slots__ = ("is_best_effort", "quota", "request")
 
-    def __init__(self, key):
+    def __init__(self, key: _Template) -> None:
         containers, starting, overhead, whole = key
         running = [_decoded(each) for each in containers]
         first = [(_decoded(each), policy == "Always") for each, policy in starting]
@@ -41,7 +51,7 @@ class Ask:
 _ask = lru_cache(maxsize=1 << 16)(Ask)
 
 
-def ask_of(spec):
+def ask_of(spec: PodSpec) -> Ask:
     """Return what a pod asks for; the same object for pods of one template."""
     key = (
         tuple([bytes(each.resources) for each in spec.containers]),
@@ -52,20 +62,25 @@ def ask_of(spec):
     return _ask(key)
 
 
-def _decoded(raw):
-    return (msgspec.json.decode(raw) if raw else None) or {}
+def _decoded(raw: bytes) -> dict[str, Any]:
+    return (_decode(raw) if raw else None) or {}
 
 
-def _requests(resources):
+def _requests(resources: Mapping[str, Any]) -> Amounts:
     """What is limited and not asked for is asked for."""
     return amounts.of({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
-def _limits(resources):
+def _limits(resources: Mapping[str, Any]) -> Amounts:
     return amounts.of(resources.get("limits") or {})
 
 
-def _request(running, first, overhead, whole):
+def _request(
+    running: Sequence[Mapping[str, Any]],
+    first: Sequence[tuple[Mapping[str, Any], bool]],
+    overhead: Mapping[str, Any],
+    whole: Mapping[str, Any],
+) -> Amounts:
     total = _most([_requests(each) for each in running], [(_requests(r), sidecar) for r, sidecar in first])
     if whole:
         total |= _requests(whole)
@@ -73,9 +88,10 @@ def _request(running, first, overhead, whole):
     return total | {"pods": 1}
 
 
-def _most(running, first):
+def _most(running: Iterable[Amounts], first: Iterable[tuple[Amounts, bool]]) -> Amounts:
     """Return the most that containers use at a time; each of `first` runs alone, or beside all that follow."""
-    beside, peak = {}, {}
+    beside: Amounts = {}
+    peak: Amounts = {}
     for request, stays in first:
         if stays:
             beside = amounts.add(beside, request)
@@ -87,11 +103,11 @@ def _most(running, first):
     return _larger(beside, peak)
 
 
-def _larger(a, b):
+def _larger(a: Amounts, b: Amounts) -> Amounts:
     return {name: max(a.get(name, 0), b.get(name, 0)) for name in a.keys() | b.keys()}
 
 
-def _quota(request, limits):
+def _quota(request: Amounts, limits: Amounts) -> Amounts:
     named = {
         name: amount
         for name, amount in request.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from proof.invariants.invariant import Invariant
 from proof.invariants.jobs import FINISHED
@@ -21,6 +22,11 @@ from proof.invariants.views import (
     Queue,
     key_of,
 )
+
+if TYPE_CHECKING:
+    from proof.invariants.invariant import Broken
+    from proof.invariants.picture import Picture, Step
+    from proof.invariants.views import PodNotes
 
 # Reference: volcano-job §2.6, what an action does at once to a job in a phase.
 LEADS = {
@@ -52,17 +58,20 @@ class CarriedOut(Invariant):
     meaning = "A Command goes together with the event that tells of it and with what it does; Aborted is left by one alone."
     kinds = None
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._at = 0
-        self._wanted = {}  # what has to be seen before time goes on → the error otherwise
-        self._resumed = set()  # keys of the jobs for which a ResumeJob was taken at this time
-        self._served = set()  # uids of the targets of the Commands that were taken at this time
-        self._told = defaultdict(list)  # uid of a job → what it was told of Commands at this time
-        self._made = {}  # key of a Command → the revision that made it
-        self._left = {}  # (uid of a queue, a wish) → the last revision that changed it to another
+        # What has to be seen before time goes on → the error otherwise.
+        self._wanted: dict[tuple[str, ...], Broken] = {}
+        self._resumed: set[str] = set()  # keys of the jobs for which a ResumeJob was taken at this time
+        self._served: set[str] = set()  # uids of the targets of the Commands that were taken at this time
+        # Uid of a job → what it was told of Commands at this time.
+        self._told: defaultdict[str, list[str]] = defaultdict(list)
+        self._made: dict[str, int] = {}  # key of a Command → the revision that made it
+        # (uid of a queue, a wish) → the last revision that changed it to another.
+        self._left: dict[tuple[str, str], int] = {}
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         change = step.change
         if change.at != self._at:
             if self._wanted:
@@ -76,8 +85,8 @@ class CarriedOut(Invariant):
             if step.before is None:
                 self._made[step.key] = change.revision
             if step.after is None and type(step.before) is Command:
-                self._served.add(self._target(step))
-                self._gone(step)
+                self._served.add(self._target(step, step.before))
+                self._gone(step, step.before)
         elif kind == JOBS:
             self._job(step)
         elif kind == EVENTS:
@@ -85,14 +94,14 @@ class CarriedOut(Invariant):
         elif kind == QUEUES:
             self._queue(step)
 
-    def finish(self):
+    def finish(self) -> None:
         wanted, self._wanted = self._wanted, {}
         for error in wanted.values():
             raise error
 
-    def _target(self, step):
+    def _target(self, step: Step, command: Command) -> str:
         """Return the uid of the job or queue that a Command is for."""
-        target = step.before.target
+        target = command.target
         if target.uid:
             return target.uid
         if target.kind == "Job":
@@ -101,8 +110,8 @@ class CarriedOut(Invariant):
             thing = self.picture.queues.get(f"/{target.name}")
         return thing.metadata.uid if thing is not None else ""
 
-    def _gone(self, step):
-        command, namespace = step.before, step.change.namespace
+    def _gone(self, step: Step, command: Command) -> None:
+        namespace = step.change.namespace
         place = self.picture.namespaces.get(f"/{namespace}")
         if place is not None and place.metadata.deletion_timestamp:
             return
@@ -111,7 +120,7 @@ class CarriedOut(Invariant):
         elif command.target.kind == "Queue":
             self._of_queue(step, command.target.name, command)
 
-    def _of_job(self, step, key, command):
+    def _of_job(self, step: Step, key: str, command: Command) -> None:
         job = self.picture.jobs.get(key)
         if type(job) is not Job or not _is_for(command, job):
             return
@@ -125,20 +134,20 @@ class CarriedOut(Invariant):
                 step, (JOBS, key, phase), f"{command.action} was taken, and the job stayed {job.phase}"
             )
 
-    def _of_queue(self, step, name, command):
+    def _of_queue(self, step: Step, name: str, command: Command) -> None:
         queue = self.picture.queues.get(f"/{name}")
         if type(queue) is not Queue or not _is_for(command, queue):
             return
         self._want(step, ("event", queue.metadata.uid), f"{command.action} was taken, and no event says so")
-        wish = WISHES.get(command.action)
+        wish = WISHES.get(command.action, "")
         had = self._left.get((queue.metadata.uid, wish), -1) > self._made.get(step.key, -1)
         if wish and queue.spec.state != wish and not had and not (name == ROOT_QUEUE and wish == "Closed"):
             self._want(step, (QUEUES, f"/{name}", wish), f"{command.action} was taken, and the wish stayed")
 
-    def _want(self, step, what, text):
+    def _want(self, step: Step, what: tuple[str, ...], text: str) -> None:
         self._wanted[what] = self.broken(key_of(step.change), text)
 
-    def _job(self, step):
+    def _job(self, step: Step) -> None:
         if type(step.seen) is not Job:
             return
         self._wanted.pop((JOBS, step.key, step.seen.phase), None)
@@ -146,7 +155,7 @@ class CarriedOut(Invariant):
         if was == "Aborted" and step.seen.phase == "Restarting" and step.key not in self._resumed:
             raise self.broken(key_of(step.change), "was Aborted and restarts, and no Command asked for it")
 
-    def _event(self, step):
+    def _event(self, step: Step) -> None:
         if type(step.after) is not Event or step.after.reason != REASON:
             return
         about = step.after.involved_object
@@ -156,7 +165,7 @@ class CarriedOut(Invariant):
             text = f"{about.kind} {about.name} is told of a Command, and none was for it"
             raise self.broken(key_of(step.change), text)
 
-    def _queue(self, step):
+    def _queue(self, step: Step) -> None:
         if type(step.seen) is not Queue:
             return
         wish = step.seen.spec.state
@@ -165,7 +174,7 @@ class CarriedOut(Invariant):
             self._left[step.before.metadata.uid, step.before.spec.state] = step.change.revision
 
 
-def _is_for(command, target):
+def _is_for(command: Command, target: Job | Queue) -> bool:
     return command.target.uid in ("", target.metadata.uid) and not target.metadata.deletion_timestamp
 
 
@@ -180,7 +189,7 @@ class HasTarget(Invariant):
     meaning = "A Command to a job or a queue comes in while that exists, under the uid that it names."
     kinds = (COMMANDS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         command = step.after
         if step.change.verb != "ADDED" or type(command) is not Command:
             return
@@ -201,9 +210,9 @@ class Failures:
 
     __slots__ = ("certain", "names", "seen", "told")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seen = self.told = self.certain = 0
-        self.names = Counter()
+        self.names: Counter[str] = Counter()
 
 
 class FailuresTold(Invariant):
@@ -222,20 +231,20 @@ class FailuresTold(Invariant):
 
     _SENTENCE = re.compile(r"(\d+) pods? failed: (\S+) ")
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._of = defaultdict(Failures)
+        self._of: defaultdict[str, Failures] = defaultdict(Failures)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         kind = step.change.resource
         if kind == PODS:
             self._pod(step)
         elif kind == JOBS:
             self._job(step)
         elif type(step.after) is Event and step.after.reason == "PodFailed" and step.change.verb == "ADDED":
-            self._event(step)
+            self._event(step, step.after)
 
-    def _pod(self, step):
+    def _pod(self, step: Step) -> None:
         before, seen = step.before, step.seen
         if (
             not (type(before) is Pod and type(seen) is Pod)
@@ -254,7 +263,7 @@ class FailuresTold(Invariant):
             failures.names[step.change.name] += 1
             failures.certain += _is_of_this_run(notes, job)
 
-    def _job(self, step):
+    def _job(self, step: Step) -> None:
         if step.after is None:
             self._of.pop(step.change.uid, None)
         elif step.change.uid in self._of and type(step.after) is Job:
@@ -262,8 +271,7 @@ class FailuresTold(Invariant):
             if step.after.phase == "Restarting":
                 failures.certain = failures.told  # what failed before may be left untold
 
-    def _event(self, step):
-        event = step.after
+    def _event(self, step: Step, event: Event) -> None:
         found = self._SENTENCE.match(event.message)
         if found is None or event.involved_object.uid not in self._alive(event, step):
             return
@@ -275,11 +283,11 @@ class FailuresTold(Invariant):
         if not failures.names[found[2]]:
             raise self.broken(key_of(step.change), f"tells that {found[2]} failed, which it did not")
 
-    def _alive(self, event, step):
+    def _alive(self, event: Event, step: Step) -> tuple[str, ...]:
         job = self.picture.jobs.get(f"{step.change.namespace}/{event.involved_object.name}")
         return (job.metadata.uid,) if type(job) is Job else ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, job in self.picture.jobs.items():
             failures = self._of.get(job.metadata.uid) if type(job) is Job else None
             if (
@@ -291,7 +299,7 @@ class FailuresTold(Invariant):
                 raise self.broken(f"{JOBS}/{key}", text)
 
 
-def _is_of_this_run(notes, job):
+def _is_of_this_run(notes: PodNotes | None, job: Job) -> bool:
     """Say whether a failed pod is not of a run that was ended, or no run follows, so that it must be told."""
     version = notes.version if notes is not None else ""
     return not version.isdigit() or int(version) >= job.status.version or job.phase in FINISHED

@@ -7,6 +7,7 @@ deletion follows in the same transaction.
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import field
@@ -15,6 +16,10 @@ from kube.kinds.fields import View
 from kube.meta import parse_time
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import EVENTS, GROUPS, PODS, Condition, Event, Group, Pod, key_of
+
+if TYPE_CHECKING:
+    from cluster.store import Change
+    from proof.invariants.picture import Picture, Step
 
 WAITING = "WaitingForVictims"
 CONFIGMAPS, CONFIGURATION = "configmaps", "volcano-scheduler-configmap"
@@ -39,7 +44,7 @@ class MarkedPod(View):
 
     status: MarkedStatus = MarkedStatus()
 
-    def time_of(self, kind):
+    def time_of(self, kind: str) -> int | None:
         """Return when a condition became true, in whole seconds as ms; None where it is not, or does not say."""
         told = [
             each.last_transition_time
@@ -71,25 +76,26 @@ _decode = msgspec.json.Decoder(MarkedPod).decode
 _decode_noted = msgspec.json.Decoder(NotedGroup).decode
 
 
-def _seconds(text):
+def _seconds(text: str) -> int | None:
     try:
         return parse_time(text) // 1000 * 1000
     except ValueError:
         return None
 
 
-def is_evicted(step):
-    """Say whether a step asks a pod to end because the scheduler wants it."""
+def evicted(step: Step) -> Pod | None:
+    """Return the pod that a step asks to end because the scheduler wants it; None for any other step."""
     before, after = step.before, step.after
     if type(after) is not Pod or not after.deleting or (type(before) is Pod and before.deleting):
-        return False
+        return None
     try:
         conditions = _decode(step.change.body).status.conditions
     except msgspec.ValidationError:
-        return False
-    return any(
+        return None
+    is_victim = any(
         each.type == "DisruptionTarget" and each.reason == "PreemptionByScheduler" for each in conditions
     )
+    return after if is_victim else None
 
 
 class ForSomebody(Invariant):
@@ -99,11 +105,11 @@ class ForSomebody(Invariant):
     meaning = "When the scheduler evicts a pod, another pod group waits for its victims."
     kinds = (PODS, GROUPS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._waiting = set()
+        self._waiting: set[str] = set()
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == GROUPS:
             conditions = step.after.status.conditions if type(step.after) is Group else ()
             is_waiting = any(
@@ -111,7 +117,7 @@ class ForSomebody(Invariant):
                 for each in conditions
             )
             (self._waiting.add if is_waiting else self._waiting.discard)(step.key)
-        elif is_evicted(step) and not self._waiting - {step.after.group}:
+        elif (pod := evicted(step)) is not None and not self._waiting - {pod.group}:
             raise self.broken(key_of(step.change), "is evicted, and no other pod group waits for its victims")
 
 
@@ -126,14 +132,16 @@ class LeavesWhole(Invariant):
     meaning = "After a burst of evictions no pod group that had its minimum is below it, unless none of its pods is left on a node."
     kinds = None
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._begun = {}  # key of a group → a step by which a pod of it was evicted in this burst
-        self._disturbed = {}  # key of a group → when its minimum changed, or it lost a pod otherwise
+        # Key of a group → a step by which a pod of it was evicted in this burst.
+        self._begun: dict[str, Change] = {}
+        # Key of a group → when its minimum changed, or it lost a pod otherwise.
+        self._disturbed: dict[str, int] = {}
 
-    def take(self, step):
-        if is_evicted(step):
-            self._evicted(step)
+    def take(self, step: Step) -> None:
+        if (pod := evicted(step)) is not None:
+            self._evicted(step, pod)
             return
         if self._begun:
             self.finish()
@@ -144,16 +152,16 @@ class LeavesWhole(Invariant):
         elif type(before) is Pod and before.ready and not (type(after) is Pod and after.ready):
             self._disturbed[before.group] = self.picture.at
 
-    def _evicted(self, step):
-        group = self.picture.groups.get(f"{step.change.namespace}/{step.after.group.partition('/')[2]}")
-        if type(group) is not Group or step.after.group in self._begun:
+    def _evicted(self, step: Step, pod: Pod) -> None:
+        group = self.picture.groups.get(f"{step.change.namespace}/{pod.group.partition('/')[2]}")
+        if type(group) is not Group or pod.group in self._begun:
             return
-        ready = len(self._ready(step.after.group)) + 1
-        at = self._disturbed.get(step.after.group, 0)
+        ready = len(self._ready(pod.group)) + 1
+        at = self._disturbed.get(pod.group, 0)
         if ready >= group.minimum and not self.picture.is_recent(at):
-            self._begun[step.after.group] = step.change
+            self._begun[pod.group] = step.change
 
-    def finish(self):
+    def finish(self) -> None:
         begun, self._begun = self._begun, {}
         for key, change in begun.items():
             group, ready = self.picture.groups.get(key), self._ready(key)
@@ -165,7 +173,7 @@ class LeavesWhole(Invariant):
                 )
                 raise self.broken(key_of(change), text, revision=change.revision)
 
-    def _ready(self, key):
+    def _ready(self, key: str) -> list[Pod]:
         return [pod for pod in self.picture.members.get(key, {}).values() if pod.ready]
 
 
@@ -180,21 +188,19 @@ class RunsAgain(Invariant):
     meaning = "Whoever was evicted before and has started again runs for five minutes before reclaim evicts him again."
     kinds = None
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._is_configured = False
-        self._noted = {}  # key of a group → its first eviction
-        self._new = {}  # key of a group → at which time of the log that was noted
-        self._reclaimed = (
-            set()
-        )  # uids of pods of which the scheduler says that they are evicted for another queue
-        self._gone = defaultdict(
-            list
-        )  # key of a group → by how many ms its pods have run too short, and the last step
+        self._noted: dict[str, int | None] = {}  # key of a group → its first eviction
+        self._new: dict[str, int] = {}  # key of a group → at which time of the log that was noted
+        # Uids of pods of which the scheduler says that they are evicted for another queue.
+        self._reclaimed: set[str] = set()
+        # Key of a group → how many ms its pods have run, and the change by which they go.
+        self._gone: defaultdict[str, list[tuple[int, Change]]] = defaultdict(list)
 
-    def take(self, step):
-        if is_evicted(step):
-            self._evicted(step)
+    def take(self, step: Step) -> None:
+        if (pod := evicted(step)) is not None:
+            self._evicted(step, pod)
             return
         if self._gone:
             self.finish()
@@ -210,24 +216,22 @@ class RunsAgain(Invariant):
                 self._new[step.key] = change.at
             self._noted[step.key] = noted
 
-    def _evicted(self, step):
-        first, uid = self._noted.get(step.after.group), step.change.uid
+    def _evicted(self, step: Step, pod: Pod) -> None:
+        first, uid = self._noted.get(pod.group), step.change.uid
         if uid not in self._reclaimed:
             return
         self._reclaimed.discard(uid)
         if self._is_configured:
             return
         if first is None:
-            raise self.broken(key_of(step.change), f"is reclaimed, and nothing says so on {step.after.group}")
-        pod = _decode(step.change.body)
-        started, now = pod.time_of("PodScheduled"), pod.time_of("DisruptionTarget")
-        is_first = (
-            self._new.get(step.after.group) == step.change.at
-        )  # whoever goes now has not been evicted before
+            raise self.broken(key_of(step.change), f"is reclaimed, and nothing says so on {pod.group}")
+        marked = _decode(step.change.body)
+        started, now = marked.time_of("PodScheduled"), marked.time_of("DisruptionTarget")
+        is_first = self._new.get(pod.group) == step.change.at  # whoever goes now has not been evicted before
         if started is not None and now is not None and started >= first and not is_first:
-            self._gone[step.after.group].append((now - started, step.change))
+            self._gone[pod.group].append((now - started, step.change))
 
-    def finish(self):
+    def finish(self) -> None:
         gone, self._gone = self._gone, defaultdict(list)
         for key, pods in gone.items():
             young = [change for ran, change in pods if ran + 1000 < LEAST_MS]

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import ENDED, GROUPS, PODS, Group, Pod, key_of
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def is_bound(step):
-    """Say whether a step gives a pod that was there its node."""
-    return (
-        type(step.before) is Pod
-        and type(step.after) is Pod
-        and not step.before.node
-        and bool(step.after.node)
-    )
+    from proof.invariants.invariant import Broken
+    from proof.invariants.picture import Picture, Step
+
+
+def bound(step: Step) -> Pod | None:
+    """Return the pod, which was there before, that a step gives its node; None for any other step."""
+    before, after = step.before, step.after
+    return after if type(before) is Pod and type(after) is Pod and not before.node and after.node else None
 
 
 class Minimums:
     """The minimum of each pod group, and when it became another one."""
 
-    def __init__(self):
-        self.of = {}  # key of a group → its minimum and those of its roles
-        self.changed = {}
+    def __init__(self) -> None:
+        # Key of a group → its minimum and those of its roles.
+        self.of: dict[str, tuple[int, dict[str, int]]] = {}
+        self.changed: dict[str, int] = {}  # key of a group → when
 
-    def note(self, key, group, at):
+    def note(self, key: str, group: Group | None, at: int) -> None:
         """Take over a pod group; None when it is gone."""
         if group is None:
             self.of.pop(key, None)
@@ -49,21 +53,21 @@ class RunsWhole(Invariant):
     meaning = "No pod of a pod group runs while fewer than its minimum are or were bound."
     kinds = (PODS, GROUPS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._minimums = Minimums()
-        self._bound = {}  # key of a group → uids of its pods that are or were bound
-        self._needs = {}  # key of a pod → the minimum of its group when it was bound
+        self._bound: dict[str, set[str]] = {}  # key of a group → uids of its pods that are or were bound
+        self._needs: dict[str, int] = {}  # key of a pod → the minimum of its group when it was bound
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == GROUPS:
             self._group(step)
         elif step.after is None:
             self._needs.pop(step.key, None)
         elif type(step.after) is Pod and step.after.group:
-            self._pod(step)
+            self._pod(step, step.after)
 
-    def _group(self, step):
+    def _group(self, step: Step) -> None:
         key, group = step.key, step.after if type(step.after) is Group else None
         self._minimums.note(key, group, self.picture.at)
         members = self.picture.members.get(key, {})
@@ -72,19 +76,19 @@ class RunsWhole(Invariant):
         elif group is None and not members:
             self._bound.pop(key, None)
 
-    def _pod(self, step):
-        key, pod = step.key, step.after
+    def _pod(self, step: Step, pod: Pod) -> None:
+        key = step.key
         if pod.node:
             self._bound.setdefault(pod.group, set()).add(step.change.uid)
         minimum = self._minimums.of.get(pod.group)
-        is_known = minimum and not self.picture.is_recent(self._minimums.changed.get(pod.group, 0))
-        if is_known and is_bound(step):
+        is_recent = self.picture.is_recent(self._minimums.changed.get(pod.group, 0))
+        if minimum and not is_recent and bound(step):
             self._needs[key] = minimum[0]
         if pod.phase == "Running" and not (type(step.before) is Pod and step.before.phase == "Running"):
             need = min(self._needs.get(key, 0), minimum[0] if minimum else self._needs.get(key, 0))
-            bound = len(self._bound[pod.group]) if pod.node else 0
-            if bound < need:
-                raise self.broken(key_of(step.change), f"runs with {bound} of {need} of {pod.group} placed")
+            placed = len(self._bound[pod.group]) if pod.node else 0
+            if placed < need:
+                raise self.broken(key_of(step.change), f"runs with {placed} of {need} of {pod.group} placed")
 
 
 class Standing:
@@ -92,12 +96,12 @@ class Standing:
 
     __slots__ = ("lost", "ready", "roles")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.ready = 0
-        self.roles = Counter()
+        self.roles: Counter[str] = Counter()
         self.lost = 0  # when one of them last ceased to count
 
-    def count(self, pod, sign):
+    def count(self, pod: Pod, sign: int) -> None:
         """Count a pod in, or out."""
         self.ready += sign
         self.roles[pod.role] += sign
@@ -118,15 +122,15 @@ class BoundWhole(Invariant):
     meaning = "A burst of bindings leaves no pod group below its minimum."
     kinds = None
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._minimums = Minimums()
-        self._standings = {}
+        self._standings: dict[str, Standing] = {}
         self._burst = ""  # the group whose pods are being bound
-        self._together = set()  # the keys of those pods
-        self._verdict = None  # the error to raise if nothing more of the burst follows
+        self._together: set[str] = set()  # the keys of those pods
+        self._verdict: Broken | None = None  # the error to raise if nothing more of the burst follows
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         kind = step.change.resource
         if kind == PODS:
             self._pod(step)
@@ -137,25 +141,26 @@ class BoundWhole(Invariant):
                 group = step.after if type(step.after) is Group else None
                 self._minimums.note(step.key, group, self.picture.at)
 
-    def finish(self):
+    def finish(self) -> None:
         self._burst, verdict, self._verdict = "", self._verdict, None
         self._together.clear()
         if verdict is not None:
             raise verdict
 
-    def _pod(self, step):
+    def _pod(self, step: Step) -> None:
         before = step.before if type(step.before) is Pod else None
         after = step.after if type(step.after) is Pod else None
-        bound = is_bound(step) and after.group
-        if self._burst and bound != self._burst:
+        pod = bound(step)
+        group = pod.group if pod is not None else ""
+        if self._burst and group != self._burst:
             self.finish()
         if _counted(before) != _counted(after):
             self._count(before, after)
-        if bound:
+        if group:
             self._together.add(step.key)
-            self._burst, self._verdict = bound, self._judge(bound, step)
+            self._burst, self._verdict = group, self._judge(group, step)
 
-    def _count(self, before, after):
+    def _count(self, before: Pod | None, after: Pod | None) -> None:
         if before is not None and before.ready and before.group:
             standing = self._standings[before.group]
             standing.count(before, -1)
@@ -165,7 +170,7 @@ class BoundWhole(Invariant):
         if after is not None and after.ready and after.group:
             self._standings.setdefault(after.group, Standing()).count(after, 1)
 
-    def _judge(self, group, step):
+    def _judge(self, group: str, step: Step) -> Broken | None:
         # A pod that is bound while it is deleted does not count, and may be the only one.
         standing, minimum = self._standings.get(group, Standing()), self._minimums.of.get(group)
         if minimum is None:
@@ -176,7 +181,7 @@ class BoundWhole(Invariant):
             return None
         return self.broken(key_of(step.change), f"its binding leaves {group} with {short} placed")
 
-    def _is_what_is_left(self, group, minimum):
+    def _is_what_is_left(self, group: str, minimum: int) -> bool:
         members = self.picture.members.get(group, {}).items()
         others = [pod for key, pod in members if key not in self._together]
         ended = [pod.phase for pod in others if pod.phase in ENDED]
@@ -184,7 +189,7 @@ class BoundWhole(Invariant):
         return is_over and len(ended) + len(self._together) >= minimum
 
 
-def _short(standing, minimum, roles):
+def _short(standing: Standing, minimum: int, roles: Mapping[str, int]) -> str:
     """Say how many there are of a minimum that is not reached, or "" when all are."""
     if standing.ready < minimum:
         return f"{standing.ready} of {minimum}"
@@ -192,7 +197,7 @@ def _short(standing, minimum, roles):
     return next((f"{standing.roles[role]} of {roles[role]} of {role}" for role in missing), "")
 
 
-def _counted(pod):
+def _counted(pod: Pod | None) -> tuple[str, str] | None:
     return (pod.group, pod.role) if pod is not None and pod.ready and pod.group else None
 
 

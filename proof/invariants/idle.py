@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import GROUPS, Group, Node, Queue, readable
 from proof.invariants.waiting import waiting_of
 from scheduler.idle import facts, judge
+
+if TYPE_CHECKING:
+    from proof.invariants.picture import Picture
 
 
 class IdleRoom(Invariant):
@@ -18,7 +23,7 @@ class IdleRoom(Invariant):
     meaning = "At rest no pod group is told that room is missing for which there is idle room that is kept for nobody."
     kinds = ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         world = world_of(self.picture)
         told = [group for group in world.groups.values() if judge.is_about_room(world, group)]
         for group, pods in judge.startable(world, told):
@@ -26,7 +31,7 @@ class IdleRoom(Invariant):
             raise self.broken(f"{GROUPS}/{group.key}", text)
 
 
-def world_of(picture):
+def world_of(picture: Picture) -> facts.World:
     """Return what the checker is told of a picture."""
     return facts.World(
         {key.removeprefix("/"): node.facts for key, node in picture.nodes.items() if type(node) is Node},
@@ -41,13 +46,13 @@ def world_of(picture):
     )
 
 
-def _queue(picture, name, queue):
+def _queue(picture: Picture, name: str, queue: Queue) -> facts.Queue:
     use = picture.queue_use
     is_fifo = queue.spec.dequeue_strategy == "fifo"
     return facts.Queue(use.parent(name), queue.capability, queue.guarantee, use.own.get(name, {}), is_fifo)
 
 
-def _group(picture, key, group):
+def _group(picture: Picture, key: str, group: Group) -> facts.Group:
     spec, waiting = group.spec, waiting_of(picture, key, group)
     told = {each.type: each for each in group.status.conditions if each.status == "True"}
     why, kept = told.get("Unschedulable"), told.get("Reserved")

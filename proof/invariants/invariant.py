@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proof.invariants.picture import Picture, Step
+
 
 class Broken(AssertionError):
     """An invariant does not hold: which one, at which revision, about which object, in words."""
 
-    def __init__(self, invariant, revision, key, text):
+    def __init__(self, invariant: str, revision: int, key: str, text: str) -> None:
         super().__init__(f"{invariant}: revision {revision}, {key}: {text}")
         self.invariant, self.revision, self.key, self.text = invariant, revision, key, text
 
@@ -21,20 +26,20 @@ class Invariant:
 
     name = ""
     meaning = ""  # one line
-    kinds = ()
+    kinds: tuple[str, ...] | None = ()
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         self.picture = picture
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         """Judge one step."""
 
-    def finish(self):
+    def finish(self) -> None:
         """Judge what waited for the next step, which does not come."""
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         """Judge the cluster at rest; now is in epoch milliseconds."""
 
-    def broken(self, key, text, revision=None):
+    def broken(self, key: str, text: str, revision: int | None = None) -> Broken:
         """Return the error that says that this invariant does not hold."""
         return Broken(self.name, self.picture.revision if revision is None else revision, key, text)

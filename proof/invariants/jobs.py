@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import ENDED, JOBS, PODS, QUOTAS, RANGES, Group, Job, Pod, Range, key_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kube.meta import OwnerReference
+    from proof.invariants.picture import Picture, Step
+
 # Reference: volcano-job §2.7, with the first sync of a new job.
-NEXT = {
+NEXT: dict[str, set[str]] = {
     "": {"Pending"},
     "Pending": {"Running", "Restarting", "Aborting", "Terminating", "Completing"},
     "Running": {"Pending", "Completed", "Failed", "Restarting", "Aborting", "Terminating", "Completing"},
@@ -18,6 +25,7 @@ NEXT = {
     "Completing": {"Completed"},
     "Terminating": {"Terminated"},
 }
+_Kind = tuple[str, str]  # a task, and a phase of its pods
 FINISHED = ("Completed", "Failed", "Terminated")
 SYNCED = ("Pending", "Running", "Restarting")  # the phases in which pods are made and surplus ones deleted
 # Plugin → kind and ending of the name of what it makes (reference: volcano-job, appendix).
@@ -36,7 +44,7 @@ class PhasesFollow(Invariant):
     meaning = "A job's phase changes only as the table of transitions says; one that is finished stays so."
     kinds = (JOBS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if type(step.before) is not Job or type(step.seen) is not Job:
             return
         before, seen = step.before.phase, step.seen.phase
@@ -58,7 +66,7 @@ class RetriesCount(Invariant):
     )
     kinds = (JOBS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if type(step.before) is not Job or type(step.seen) is not Job:
             return
         before, seen = step.before.status.retry_count, step.seen.status.retry_count
@@ -79,7 +87,7 @@ class VersionGrows(Invariant):
     meaning = "status.version, which counts how often all pods were ended, never falls."
     kinds = (JOBS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if type(step.before) is Job and type(step.seen) is Job:
             before, seen = step.before.status.version, step.seen.status.version
             if seen < before:
@@ -102,15 +110,15 @@ class Settled(Invariant):
     )
     kinds = (JOBS, PODS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._retained = defaultdict(
-            Counter
-        )  # uid of a finished job → its ended pods that were deleted since
-        self._finished = set()
-        self._going = defaultdict(list)  # uid of another job → when its ended pods were deleted, and which
+        # Uid of a finished job → its ended pods that were deleted since.
+        self._retained: defaultdict[str, Counter[_Kind]] = defaultdict(Counter)
+        self._finished: set[str] = set()
+        # Uid of another job → when its ended pods were deleted, and which.
+        self._going: defaultdict[str, list[tuple[int, _Kind]]] = defaultdict(list)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == JOBS:
             self._job(step)
         elif type(step.before) is Pod and type(step.seen) is Pod:
@@ -123,7 +131,7 @@ class Settled(Invariant):
             else:
                 self._going[pod.owner].append((self.picture.at, (pod.role, pod.phase)))
 
-    def _job(self, step):
+    def _job(self, step: Step) -> None:
         if step.after is None:
             self._finished.discard(step.change.uid)
             self._retained.pop(step.change.uid, None)
@@ -134,8 +142,8 @@ class Settled(Invariant):
                 if at == self.picture.at or self.picture.is_recent(at):
                     self._retained[step.change.uid][pod] += 1
 
-    def settle(self, now):
-        pods = defaultdict(list)
+    def settle(self, now: int) -> None:
+        pods: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in self.picture.pods.values():
             if type(pod) is Pod and pod.owner:
                 pods[pod.owner].append(pod)
@@ -143,15 +151,15 @@ class Settled(Invariant):
             if type(job) is Job and not job.metadata.deletion_timestamp:
                 self._judge(f"{JOBS}/{key}", job, pods[job.metadata.uid])
 
-    def _judge(self, key, job, pods):
+    def _judge(self, key: str, job: Job, pods: Sequence[Pod]) -> None:
         if not job.phase:
             raise self.broken(key, "no controller has taken it up")
         terminating = sum(pod.deleting for pod in pods)
         by_task, surplus = _count(job, pods)
         optional = surplus + self._retained.get(job.metadata.uid, Counter())
         self._judge_counts(key, job, by_task, optional, terminating)
-        if surplus := [pod for pod in pods if _is_beyond(job, pod)]:
-            raise self.broken(key, f"has {len(surplus)} pods beyond its replicas")
+        if beyond := [pod for pod in pods if _is_beyond(job, pod)]:
+            raise self.broken(key, f"has {len(beyond)} pods beyond its replicas")
         if job.phase not in FINISHED and job.status.min_available != job.spec.min_available:
             text = (
                 f"status.minAvailable is {job.status.min_available}, the spec says {job.spec.min_available}"
@@ -160,7 +168,9 @@ class Settled(Invariant):
         if problem := _overdue(job, by_task, terminating):
             raise self.broken(key, problem)
 
-    def _judge_counts(self, key, job, by_task, optional, terminating):
+    def _judge_counts(
+        self, key: str, job: Job, by_task: Counter[_Kind], optional: Counter[_Kind], terminating: int
+    ) -> None:
         status = job.status
         told = Counter(
             {(t, phase): n for t, of in status.task_status_count.items() for phase, n in of.phase.items()}
@@ -178,10 +188,11 @@ class Settled(Invariant):
             raise self.broken(key, text)
 
 
-def _count(job, pods):
+def _count(job: Job, pods: Sequence[Pod]) -> tuple[Counter[_Kind], Counter[_Kind]]:
     """Return how many pods of each task are in which phase, and apart from them those beyond the replicas."""
     replicas = {task.name: task.replicas for task in job.spec.tasks}
-    counted, surplus = Counter(), Counter()
+    counted: Counter[_Kind] = Counter()
+    surplus: Counter[_Kind] = Counter()
     for pod in pods:
         beyond = _index(pod) >= replicas.get(pod.role, 0)
         is_surplus = job.phase not in SYNCED and pod.phase in ENDED and beyond
@@ -190,7 +201,7 @@ def _count(job, pods):
     return counted, surplus
 
 
-def _is_beyond(job, pod):
+def _is_beyond(job: Job, pod: Pod) -> bool:
     """Say whether a job that makes pods and takes surplus ones away (§2.4, step 7) has left one."""
     replicas = {task.name: task.replicas for task in job.spec.tasks}
     return (
@@ -198,14 +209,14 @@ def _is_beyond(job, pod):
     )
 
 
-def _index(pod):
+def _index(pod: Pod) -> int:
     notes = pod.metadata.annotations
     return int(notes.index) if notes is not None and notes.index.isdigit() else 0
 
 
-def _overdue(job, by_task, terminating):
+def _overdue(job: Job, by_task: Counter[_Kind], terminating: int) -> str:
     """Say why a job should have gone on to another phase (§2.5); "" when it should not."""
-    phases = Counter()
+    phases: Counter[str] = Counter()
     for (_, phase), number in by_task.items():
         phases[phase] += number
     ended = phases["Succeeded"] + phases["Failed"]
@@ -224,7 +235,7 @@ def _overdue(job, by_task, terminating):
     return ""
 
 
-def _listed(counts):
+def _listed(counts: Counter[_Kind]) -> str:
     return ", ".join(f"{n} {phase} of {task}" for (task, phase), n in sorted(counts.items()) if n) or "none"
 
 
@@ -240,7 +251,7 @@ class HasPods(Invariant):
     meaning = "At rest a pod has each of the names that a job which runs on wants."
     kinds = (JOBS,)
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         ranges = (
             key
             for key, each in self.picture.things[RANGES].items()
@@ -261,7 +272,7 @@ class HasPods(Invariant):
                 ):
                     self._judge(key, job)
 
-    def _is_kept_back(self, key, job):
+    def _is_kept_back(self, key: str, job: Job) -> bool:
         """Say whether somebody else has the name of a file that every container of the job mounts."""
         things = [
             self.picture.things[kind].get(f"{key}{suffix}")
@@ -272,11 +283,11 @@ class HasPods(Invariant):
         owners = [thing.metadata.controller for thing in things if thing is not None]
         return any(owner is None or owner.uid != job.metadata.uid for owner in owners)
 
-    def _is_let_in(self, key, job):
+    def _is_let_in(self, key: str, job: Job) -> bool:
         group = self.picture.groups.get(f"{key}-{job.metadata.uid}")
         return type(group) is Group and group.phase not in ("", "Pending")
 
-    def _judge(self, key, job):
+    def _judge(self, key: str, job: Job) -> None:
         for task in job.spec.tasks:
             for index in range(0 if task.depends_on else task.replicas):
                 name = f"{key}-{task.name}-{index}"
@@ -294,7 +305,7 @@ class HasProducts(Invariant):
     meaning = "At rest there is what the plugins of a job make while it runs on, and it is gone once the job is over."
     kinds = (JOBS,)
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, job in self.picture.jobs.items():
             if type(job) is not Job or job.metadata.deletion_timestamp:
                 continue
@@ -302,7 +313,7 @@ class HasProducts(Invariant):
                 if plugin in job.spec.plugins:
                     self._judge(key, job, made)
 
-    def _judge(self, key, job, made):
+    def _judge(self, key: str, job: Job, made: Iterable[tuple[str, str]]) -> None:
         for kind, suffix in made:
             thing = self.picture.things[kind].get(f"{key}{suffix}")
             if thing is None:
@@ -328,31 +339,31 @@ class TasksFollow(Invariant):
     meaning = "No pod of a task is made before enough pods of the tasks that it depends on have run."
     kinds = (JOBS, PODS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._ran = defaultdict(lambda: defaultdict(set))  # uid of a job → task → uids of pods that ran
-        self._changed = set()  # uids of jobs whose spec became another one
+        # Uid of a job → task → uids of pods that ran.
+        self._ran: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._changed: set[str] = set()  # uids of jobs whose spec became another one
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == JOBS:
             if step.after is None:
                 self._ran.pop(step.change.uid, None)
                 self._changed.discard(step.change.uid)
             elif step.before is not None and step.before.metadata.generation != step.seen.metadata.generation:
                 self._changed.add(step.change.uid)
-        elif type(step.seen) is Pod and step.seen.owner:
+        elif type(step.seen) is Pod and (controller := step.seen.metadata.controller) is not None:
             if step.seen.phase in ("Running", "Succeeded"):
-                self._ran[step.seen.owner][step.seen.role].add(step.change.uid)
-            if step.change.verb == "ADDED" and step.seen.owner not in self._changed:
-                self._judge(step)
+                self._ran[controller.uid][step.seen.role].add(step.change.uid)
+            if step.change.verb == "ADDED" and controller.uid not in self._changed:
+                self._judge(step, step.seen.role, controller)
 
-    def _judge(self, step):
-        controller = step.seen.metadata.controller
+    def _judge(self, step: Step, role: str, controller: OwnerReference) -> None:
         job = self.picture.jobs.get(f"{step.change.namespace}/{controller.name}")
         if type(job) is not Job or job.metadata.uid != controller.uid:
             return
         tasks = {task.name: task for task in job.spec.tasks}
-        wanted = tasks[step.seen.role].depends_on if step.seen.role in tasks else None
+        wanted = tasks[role].depends_on if role in tasks else None
         if wanted is None or not wanted.name:
             return
         ran = {name: len(self._ran[controller.uid][name]) for name in wanted.name}
@@ -369,7 +380,7 @@ class SubmittersOwn(Invariant):
     meaning = "A pod that a job's controller makes names as its creator whoever created the job."
     kinds = (PODS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         pod = step.after
         if (
             step.change.verb != "ADDED"

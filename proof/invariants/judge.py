@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proof.invariants import (
     commands,
     evictions,
@@ -20,6 +22,12 @@ from proof.invariants import (
 )
 from proof.invariants.picture import Picture
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from cluster.store import Change
+    from proof.invariants.invariant import Invariant
+
 MODULES = (
     log,
     nodes,
@@ -36,7 +44,9 @@ MODULES = (
     waiting,
     idle,
 )
-INVARIANTS = tuple(invariant for module in MODULES for invariant in module.INVARIANTS)
+INVARIANTS: tuple[type[Invariant], ...] = tuple(
+    invariant for module in MODULES for invariant in module.INVARIANTS
+)
 LAG_MS = 5000  # a cycle over a large cluster takes seconds, and decides by what it read when it began
 
 
@@ -48,7 +58,7 @@ class Judge:
     wrote: where each of its turns is one step, as in a simulation, 0 is exact.
     """
 
-    def __init__(self, *, only=None, lag_ms=LAG_MS):
+    def __init__(self, *, only: Collection[str] | None = None, lag_ms: int = LAG_MS) -> None:
         names = {invariant.name for invariant in INVARIANTS}
         if unknown := set(only or ()) - names:
             raise ValueError(
@@ -64,30 +74,30 @@ class Judge:
         }
 
     @property
-    def revision(self):
+    def revision(self) -> int:
         """The last revision that was taken."""
         return self.picture.revision
 
-    def take(self, change):
+    def take(self, change: Change) -> None:
         """Judge a change; raise Broken at the first thing that must not be."""
         step = self.picture.take(change)
         for judge in self._of_kind.get(change.resource, self._of_every_kind):
             judge(step)
 
-    def set_lag(self, lag_ms):
+    def set_lag(self, lag_ms: int) -> None:
         """Take another `lag_ms` from now on: somebody was stopped between what he read and what he writes."""
         self.picture.lag_ms = lag_ms
 
-    def excuse(self, revision):
+    def excuse(self, revision: int) -> None:
         """Know that what a revision tells, which is still to be taken, is not true: it is not judged, what comes of it is."""
         self.picture.untrue.add(revision)
 
-    def finish(self):
+    def finish(self) -> None:
         """Judge what waited for the next change: the log ends here."""
         for invariant in self._all:
             invariant.finish()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         """Judge what must hold once nothing moves any more; now is in epoch milliseconds. Raise Broken."""
         self.finish()
         for invariant in self._all:
@@ -111,7 +121,7 @@ BY_REQUESTS = frozenset(each.name for each in INVARIANTS) - TOGETHER
 HEARD = frozenset({commands.FailuresTold.name, *(each.name for each in policies.INVARIANTS)})
 
 
-def check(changes, *, now=None, by_requests=False):
+def check(changes: Iterable[Change], *, now: int | None = None, by_requests: bool = False) -> Judge:
     """Judge a whole log, and its end as a cluster at rest when now is given; return the judge.
 
     by_requests: who worked on the cluster did so one request after the other, as controllers of another system do.

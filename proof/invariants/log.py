@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kube.meta import parse_time
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import key_of
+
+if TYPE_CHECKING:
+    from proof.invariants.picture import Picture, Step
 
 
 class NoGaps(Invariant):
@@ -14,11 +19,11 @@ class NoGaps(Invariant):
     meaning = "The revisions of the log are 1, 2, 3 …"
     kinds = None
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._next = 1
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         change = step.change
         if change.revision != self._next:
             raise self.broken(
@@ -34,11 +39,11 @@ class OneLife(Invariant):
     meaning = "ADDED, MODIFIED … and DELETED alternate; a uid stays while its object lives and is never given again."
     kinds = None
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._uids = set()
+        self._uids: set[str] = set()
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         change, before = step.change, step.before
         if change.verb == "ADDED":
             self._begin(step)
@@ -49,7 +54,7 @@ class OneLife(Invariant):
         if step.seen.metadata.uid != change.uid:
             raise self.broken(key_of(change), f"the row says {change.uid}, its JSON {step.seen.metadata.uid}")
 
-    def _begin(self, step):
+    def _begin(self, step: Step) -> None:
         change = step.change
         if step.before is not None:
             raise self.broken(key_of(change), "ADDED, but it is there already")
@@ -65,7 +70,7 @@ class VersionsGrow(Invariant):
     meaning = "resourceVersion and generation of an object never fall."
     kinds = None
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.before is None or step.change.verb == "ADDED":
             return
         before, seen = step.before.metadata, step.seen.metadata
@@ -88,7 +93,7 @@ class DeletionStays(Invariant):
     meaning = "A deletionTimestamp, once set, stays and is never put off."
     kinds = None
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.before is None or step.change.verb == "ADDED":
             return
         before, seen = step.before.metadata.deletion_timestamp, step.seen.metadata.deletion_timestamp

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import CRONS, FLOWS, JOBS, Cron, Flow, Job, key_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proof.invariants.picture import Picture, Step
+
+Maker = TypeVar("Maker", Flow, Cron)
 FINISHED = ("Completed", "Failed", "Terminated")
 BAD = ("Failed", "Terminated")
 MAKERS = {FLOWS: "JobFlow", CRONS: "CronJob"}
 
 
-class Made(Invariant):
+class Made(Invariant, Generic[Maker]):
     """A rule about the jobs of objects of one kind."""
 
     of = ""
-    kinds = (JOBS,)
+    read_as: type[Maker]
+    kinds: tuple[str, ...] | None = (JOBS,)
 
-    def maker_of(self, step):
-        """Return the object that a job was made for, None when there is none of this kind any more."""
-        controller = step.seen.metadata.controller if type(step.seen) is Job else None
-        if controller is None or controller.kind != MAKERS[self.of]:
+    def made_for(self, step: Step) -> tuple[Job, str, Maker] | None:
+        """Return a job, and the name and the object that it was made for; None when there is none of this kind any more."""
+        job = step.seen
+        if type(job) is not Job or (controller := job.metadata.controller) is None:
+            return None
+        if controller.kind != MAKERS[self.of]:
             return None
         found = self.picture.things[self.of].get(f"{step.change.namespace}/{controller.name}")
-        return found if found is not None and found.metadata.uid == controller.uid else None
+        if not isinstance(found, self.read_as) or found.metadata.uid != controller.uid:
+            return None
+        return job, controller.name, found
 
-    def jobs_of(self, key, maker):
+    def jobs_of(self, key: str, maker: Maker) -> dict[str, Job]:
         """Return the jobs of an object that are there, by their names."""
         place = f"{key.partition('/')[0]}/"
         return {
@@ -38,14 +50,14 @@ class Made(Invariant):
             and job.metadata.controller.uid == maker.metadata.uid
         }
 
-    def makers(self):
+    def makers(self) -> Iterator[tuple[str, Maker]]:
         """Yield the objects of the kind that are not being deleted, with their keys."""
         for key, maker in self.picture.things[self.of].items():
-            if type(maker) in (Flow, Cron) and not maker.metadata.deletion_timestamp:
+            if isinstance(maker, self.read_as) and not maker.metadata.deletion_timestamp:
                 yield key, maker
 
 
-class OncePerTime(Made):
+class OncePerTime(Made[Cron]):
     """Source: reference §7.3; docs of jobs/crons/plan.py: the job's name is made of the time, which the status notes."""
 
     name = "each time has one job"
@@ -53,21 +65,24 @@ class OncePerTime(Made):
         "A cron job makes at most one job for a time, also when that one is deleted, or whoever made it dies."
     )
     of = CRONS
+    read_as = Cron
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._made = defaultdict(set)  # uid of a cron job → the times for which it has made jobs
+        # Uid of a cron job → the times for which it has made jobs.
+        self._made: defaultdict[str, set[str]] = defaultdict(set)
 
-    def take(self, step):
-        if step.change.verb != "ADDED" or self.maker_of(step) is None:
+    def take(self, step: Step) -> None:
+        if step.change.verb != "ADDED" or (made := self.made_for(step)) is None:
             return
-        time, uid = step.seen.scheduled, step.seen.metadata.controller.uid
+        job, _, cron = made
+        time, uid = job.scheduled, cron.metadata.uid
         if time and time in self._made[uid]:
             raise self.broken(key_of(step.change), f"is made for {time} a second time")
         self._made[uid].add(time)
 
 
-class Alone(Made):
+class Alone(Made[Cron]):
     """Source: reference §7.3, concurrencyPolicy Forbid and Replace.
 
     Jobs that somebody made by hand come when he likes. A policy that has just
@@ -77,20 +92,22 @@ class Alone(Made):
     name = "jobs of a cron job meet as it allows"
     meaning = "With Forbid no job is made while another runs on; with Replace the other one is deleted first."
     of = CRONS
+    read_as = Cron
     kinds = (JOBS, CRONS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._changed = {}  # key of a cron job → when its spec was last another one
+        self._changed: dict[str, int] = {}  # key of a cron job → when its spec was last another one
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == CRONS:
             if type(step.before) is Cron and type(step.seen) is Cron and step.before.spec != step.seen.spec:
                 self._changed[step.key] = self.picture.at
             return
-        if step.change.verb != "ADDED" or (cron := self.maker_of(step)) is None or not step.seen.scheduled:
+        if step.change.verb != "ADDED" or (made := self.made_for(step)) is None or not made[0].scheduled:
             return
-        key = f"{step.change.namespace}/{step.seen.metadata.controller.name}"
+        _, maker, cron = made
+        key = f"{step.change.namespace}/{maker}"
         if self.picture.is_recent(self._changed.get(key, 0)):
             return
         if cron.spec.suspend:
@@ -103,7 +120,7 @@ class Alone(Made):
                 raise self.broken(key_of(step.change), f"is made beside {name}, and the policy is {policy}")
 
 
-class History(Made):
+class History(Made[Cron]):
     """Source: reference §7.3: history limits, and status.active. A job that is being deleted counts no more."""
 
     name = "cron job tells of its jobs"
@@ -111,8 +128,9 @@ class History(Made):
         "At rest a cron job has no more jobs that ended than its limits say, and names those that have not."
     )
     of = CRONS
+    read_as = Cron
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, cron in self.makers():
             jobs = {
                 name: job
@@ -140,7 +158,7 @@ class History(Made):
                 raise self.broken(f"{CRONS}/{key}", f"names {told} as active, and there are {active}")
 
 
-class InTurn(Made):
+class InTurn(Made[Flow]):
     """Source: reference §7.1: a job waits for its targets, which must have completed unless a probe asks for less.
 
     What a flow wants may be changed while it is looked at.
@@ -149,23 +167,25 @@ class InTurn(Made):
     name = "jobs of a flow come in turn"
     meaning = "A job of a flow is made after those that it waits for have completed, and not again once it has ended."
     of = FLOWS
+    read_as = Flow
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._ended = defaultdict(dict)  # uid of a flow → name of a job → phase in which it ended
+        # Uid of a flow → name of a job → phase in which it ended.
+        self._ended: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
-    def take(self, step):
-        flow = self.maker_of(step)
-        if flow is None:
+    def take(self, step: Step) -> None:
+        made = self.made_for(step)
+        if made is None:
             return
+        job, name, flow = made
         ended = self._ended[flow.metadata.uid]
-        if step.after is not None and step.seen.phase in FINISHED:
-            ended[step.change.name] = step.seen.phase
+        if step.after is not None and job.phase in FINISHED:
+            ended[step.change.name] = job.phase
         if step.change.verb != "ADDED":
             return
         if step.change.name in ended:
             raise self.broken(key_of(step.change), f"is made again, and was {ended[step.change.name]}")
-        name = step.seen.metadata.controller.name
         wanted = next((each for each in flow.spec.flows if f"{name}-{each.name}" == step.change.name), None)
         if wanted is None:
             raise self.broken(key_of(step.change), f"is made, and is no job of the flow {name}")
@@ -173,7 +193,7 @@ class InTurn(Made):
             if wanted.depends_on.probe is None and ended.get(f"{name}-{target}") != "Completed":
                 raise self.broken(key_of(step.change), f"is made, and {name}-{target} has not completed")
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, flow in self.makers():
             name, ended = key.partition("/")[2], self._ended[flow.metadata.uid]
             outcomes = {each.name: ended.get(f"{name}-{each.name}") for each in flow.spec.flows}

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kube import amounts
 from proof.invariants.invariant import Invariant
-from proof.invariants.views import NODES, PODS, Pod, Thing, key_of
+from proof.invariants.views import NODES, PODS, Node, Pod, key_of
+
+if TYPE_CHECKING:
+    from kube.amounts import Amounts
+    from proof.invariants.picture import Picture, Step
 
 
 class NodeRoom(Invariant):
@@ -19,27 +25,27 @@ class NodeRoom(Invariant):
     meaning = "What the unfinished pods bound to a node ask for is never more than it offers, pods included."
     kinds = (PODS, NODES)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._offers = {}
-        self._changed = {}  # when what a node offers became another amount
+        self._offers: dict[str, Amounts | None] = {}  # None where there is no such node
+        self._changed: dict[str, int] = {}  # when what a node offers became another amount
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == NODES:
             self._note(step)
-        elif type(step.before) is Pod and type(step.after) is Pod and step.after.holds and _takes_more(step):
-            self._judge(step)
+        elif type(step.before) is Pod and type(step.after) is Pod and _takes_more(step.before, step.after):
+            self._judge(step, step.before, step.after)
 
-    def _note(self, step):
-        name, gone = step.change.name, step.after is None or type(step.after) is Thing
-        offers = None if gone else step.after.offers
+    def _note(self, step: Step) -> None:
+        name = step.change.name
+        offers = step.after.offers if type(step.after) is Node else None
         if name in self._offers and offers != self._offers[name]:
             self._changed[name] = self.picture.at
         self._offers[name] = offers
 
-    def _judge(self, step):
-        node, request = step.after.node, step.after.ask.request
-        taken = step.before.ask.request if step.before.node == node else {}
+    def _judge(self, step: Step, before: Pod, after: Pod) -> None:
+        node, request = after.node, after.ask.request
+        taken = before.ask.request if before.node == node else {}
         if self.picture.is_recent(self._changed.get(node, 0)):
             return
         offers = self._offers.get(node)
@@ -52,9 +58,9 @@ class NodeRoom(Invariant):
                 raise self.broken(key_of(step.change), f"with it {node} holds {told}")
 
 
-def _takes_more(step):
+def _takes_more(before: Pod, after: Pod) -> bool:
     """Say whether a pod may take more of its node than before."""
-    return step.before.node != step.after.node or step.before.ask is not step.after.ask
+    return after.holds and (before.node != after.node or before.ask is not after.ask)
 
 
 INVARIANTS = (NodeRoom,)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import NAMESPACES, NODES, PODS, Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from proof.invariants.picture import Picture, Step
+    from proof.invariants.views import Meta
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 OF_NAMESPACES = "kubernetes"  # the finalizer in the spec of a namespace that is not empty
@@ -23,7 +31,7 @@ class NoOrphans(Invariant):
     )
     kinds = ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         everything = {
             f"{kind}/{key}".replace("//", "/"): thing.metadata
             for kind, things in self.picture.things.items()
@@ -45,7 +53,7 @@ class NoOrphans(Invariant):
                 gone = metadata.owner_references[0]
                 raise self.broken(name, f"is left, and its owner {gone.kind} {gone.name} is gone")
 
-    def _judge_going(self, name, metadata, blocked):
+    def _judge_going(self, name: str, metadata: Meta, blocked: Collection[str]) -> None:
         if ORPHAN in metadata.finalizers:
             raise self.broken(name, "is being deleted, and still has the finalizer orphan")
         if FOREGROUND in metadata.finalizers and metadata.uid not in blocked:
@@ -66,17 +74,17 @@ class EmptyAfterwards(Invariant):
     meaning = "At rest nothing is left in a namespace that was deleted."
     kinds = (NAMESPACES,)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._gone = {}
+        self._gone: dict[str, int] = {}  # name → when
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.after is None:
             self._gone[step.change.name] = self.picture.at
         else:
             self._gone.pop(step.change.name, None)
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         gone = {name for name, at in self._gone.items() if at + AFTER_MS <= now}
         if not gone:
             return
@@ -96,7 +104,7 @@ class EmptyGoes(Invariant):
     meaning = "At rest no namespace is left that is being deleted and in which there is nothing."
     kinds = ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         going = {
             key.removeprefix("/")
             for key, namespace in self.picture.namespaces.items()

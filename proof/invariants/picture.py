@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING, Any
 
 from proof.invariants.queue_use import QueueUse
-from proof.invariants.views import GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES, QUOTAS, Thing, read
+from proof.invariants.views import GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES, QUOTAS, Pod, Thing, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.store import Change
+    from proof.invariants.views import Group, Namespace, Queue, Seen
 
 
 class Step:
@@ -16,7 +23,7 @@ class Step:
 
     __slots__ = ("after", "before", "change", "key", "seen")
 
-    def __init__(self, change, key, before, seen):
+    def __init__(self, change: Change, key: str, before: Seen | None, seen: Seen) -> None:
         self.change, self.key, self.before, self.seen = change, key, before, seen
         self.after = None if change.verb == "DELETED" else seen
 
@@ -28,26 +35,30 @@ class Picture:
     decision was made from, see `is_recent`.
     """
 
-    def __init__(self, lag_ms=0):
+    def __init__(self, lag_ms: int = 0) -> None:
         self.lag_ms = lag_ms
         self.revision = 0
         self.at = 0
-        self.things = defaultdict(dict)
+        self.things: defaultdict[str, dict[str, Seen]] = defaultdict(dict)
         self.pods, self.nodes, self.jobs = self.things[PODS], self.things[NODES], self.things[JOBS]
         self.groups, self.queues = self.things[GROUPS], self.things[QUEUES]
         self.namespaces, self.quotas = self.things[NAMESPACES], self.things[QUOTAS]
-        self.used = defaultdict(lambda: defaultdict(int))  # node → what its pods take
-        self.members = defaultdict(dict)  # key of a pod group → its pods by key
-        self.untrue = set()  # revisions by which somebody tells what is not so, see `proof.simulation.lies`
+        # Node → what its pods take.
+        self.used: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+        # Key of a pod group → its pods by key.
+        self.members: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        # Revisions by which somebody tells what is not so, see `proof.simulation.lies`.
+        self.untrue: set[int] = set()
         self.queue_use = QueueUse(self)
-        self._followers = {
+        # Each is told of objects of its own kind.
+        self._followers: dict[str, Callable[[str, Any, Any], None]] = {
             PODS: self._follow_pod,
             GROUPS: self._follow_group,
             QUEUES: self._follow_queue,
             NAMESPACES: self._follow_namespace,
         }
 
-    def take(self, change):
+    def take(self, change: Change) -> Step:
         """Take over a change; return it as a step."""
         self.revision, self.at = change.revision, change.at
         known, key = self.things[change.resource], f"{change.namespace}/{change.name}"
@@ -63,7 +74,7 @@ class Picture:
             follow(key, None if type(before) is Thing else before, None if type(after) is Thing else after)
         return step
 
-    def is_recent(self, at):
+    def is_recent(self, at: int) -> bool:
         """Say whether something happened so lately that who decided now may not have known of it.
 
         Consumers plan from what they read, and commit without looking again at
@@ -71,7 +82,7 @@ class Picture:
         """
         return self.at - at < self.lag_ms
 
-    def _follow_pod(self, key, before, after):
+    def _follow_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         if before is not None and (after is None or after.group != before.group):
             self._leave(before.group, key)
         if after is not None and after.group:
@@ -85,27 +96,29 @@ class Picture:
                     used[name] += sign * amount
         self.queue_use.put(key, after)
 
-    def _leave(self, group, key):
+    def _leave(self, group: str, key: str) -> None:
         members = self.members.get(group)
         if members is not None:
             members.pop(key, None)
             if not members:
                 del self.members[group]
 
-    def _follow_group(self, key, before, after):
+    def _follow_group(self, key: str, before: Group | None, after: Group | None) -> None:
         if (before and before.queue) != (after and after.queue):
             self.queue_use.move(self.members.get(key, {}))
 
-    def _follow_queue(self, key, before, after):
+    def _follow_queue(self, key: str, before: Queue | None, after: Queue | None) -> None:
         if (before and before.spec) != (after and after.spec):
             self.queue_use.forget_tree(key, self.at)
 
-    def _follow_namespace(self, key, before, after):
+    def _follow_namespace(self, key: str, before: Namespace | None, after: Namespace | None) -> None:
         if (before and before.queue) != (after and after.queue):
             name = key.removeprefix("/")
-            self.queue_use.move({k: pod for k, pod in self.pods.items() if k.startswith(f"{name}/")})
+            self.queue_use.move(
+                {k: pod for k, pod in self.pods.items() if type(pod) is Pod and k.startswith(f"{name}/")}
+            )
 
 
-def _taken(pod):
+def _taken(pod: Pod | None) -> tuple[object, ...] | None:
     """Return what decides about the sums that a pod is part of."""
     return None if pod is None else (pod.holds, pod.node, id(pod.ask), pod.group, pod.wish, pod.ours)

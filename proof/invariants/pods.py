@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import PODS, Pod, key_of
+
+if TYPE_CHECKING:
+    from proof.invariants.picture import Picture, Step
+    from proof.invariants.views import ContainerStatus
 
 # Reference: kubernetes-api-and-batch-job, pod lifecycle. Unknown is written by nobody on this cluster.
 NEXT = {"Pending": ("Running", "Succeeded", "Failed"), "Running": ("Succeeded", "Failed")}
@@ -18,9 +22,11 @@ class OneNode(Invariant):
     meaning = "A pod's nodeName never changes once it is set."
     kinds = (PODS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         before, seen = step.before, step.seen
-        if type(before) is Pod and before.node and before.node != seen.node:
+        if type(before) is not Pod or type(seen) is not Pod:
+            return
+        if before.node and before.node != seen.node:
             raise self.broken(key_of(step.change), f"went from node {before.node} to {seen.node or 'none'}")
 
 
@@ -31,9 +37,11 @@ class BoundToStay(Invariant):
     meaning = "A pod that is being deleted is given no node."
     kinds = (PODS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         before, seen = step.before, step.seen
-        if type(before) is Pod and before.deleting and seen.node and not before.node:
+        if type(before) is not Pod or type(seen) is not Pod:
+            return
+        if before.deleting and seen.node and not before.node:
             text = f"was given the node {seen.node} while it was being deleted"
             raise self.broken(key_of(step.change), text)
 
@@ -50,9 +58,11 @@ class PhasesGoOn(Invariant):
     )
     kinds = (PODS,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         before, seen = step.before, step.seen
-        if type(before) is not Pod or before.phase == seen.phase or step.change.verb == "ADDED":
+        if type(before) is not Pod or type(seen) is not Pod:
+            return
+        if before.phase == seen.phase or step.change.verb == "ADDED":
             return
         if step.change.revision in self.picture.untrue:
             return
@@ -64,7 +74,7 @@ class Attempt(NamedTuple):
     """What is known of one attempt of a container; empty where nothing was said yet."""
 
     started: str = ""
-    ended: tuple = ()
+    ended: tuple[()] | tuple[str, int] = ()  # when, and with which exit code
 
 
 class OneRun(Invariant):
@@ -80,12 +90,14 @@ class OneRun(Invariant):
     meaning = "One attempt of a container has one start and one end, which stay told; restartCount never falls, and is 0 under Never."
     kinds = (PODS,)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._attempts = {}  # key of a pod → attempts by container id
-        self._restarts = {}  # key of a pod → restarts by container, and whether the attempt before is told of
+        # Key of a pod → attempts by container id.
+        self._attempts: dict[str, dict[str, Attempt]] = {}
+        # Key of a pod → restarts by container, and whether the attempt before is told of.
+        self._restarts: dict[str, dict[str, tuple[int, bool]]] = {}
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         key = step.key
         if step.after is None:
             self._attempts.pop(key, None)
@@ -97,10 +109,10 @@ class OneRun(Invariant):
                 return
             status = step.after.status
             for told in (*status.container_statuses, *status.init_container_statuses):
-                self._count(step, told)
+                self._count(step, step.after, told)
                 self._read(step, told)
 
-    def _count(self, step, told):
+    def _count(self, step: Step, pod: Pod, told: ContainerStatus) -> None:
         known = self._restarts.setdefault(step.key, {})
         before, was_told = known.get(told.name, (0, False))
         if told.restart_count < before:
@@ -111,11 +123,11 @@ class OneRun(Invariant):
             text = f"container {told.name} tells no more of the attempt before number {before}"
             raise self.broken(key_of(step.change), text)
         known[told.name] = told.restart_count, is_told
-        if told.restart_count and step.after.restart_policy == "Never" and not step.after.restarting:
+        if told.restart_count and pod.restart_policy == "Never" and not pod.restarting:
             text = f"container {told.name} began attempt {told.restart_count}, and its restartPolicy is Never"
             raise self.broken(key_of(step.change), text)
 
-    def _read(self, step, told):
+    def _read(self, step: Step, told: ContainerStatus) -> None:
         for state in (told.state, told.last_state):
             if state.terminated is not None:
                 ended = state.terminated
@@ -124,7 +136,7 @@ class OneRun(Invariant):
             elif state.running is not None:
                 self._note(step, told.name, told.container_id, Attempt(state.running.started_at))
 
-    def _note(self, step, container, number, attempt):
+    def _note(self, step: Step, container: str, number: str, attempt: Attempt) -> None:
         if not number:
             return
         attempts = self._attempts.setdefault(step.key, {})

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import COMMANDS, ENDED, GROUPS, JOBS, PODS, Command, Group, Job, Pod, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kube.meta import OwnerReference
+    from proof.invariants.picture import Picture, Step
+    from proof.invariants.views import Policy
 
 ALIVE = ("Pending", "Running")
 RESTARTS = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
@@ -14,11 +22,12 @@ CERTAIN = ("RestartJob", "RestartTask", "RestartPod", "AbortJob", "TerminateJob"
 ANY = ("PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "TaskFailed")  # what * stands for
 
 
-def policy_for(job, pod, event):
+def policy_for(job: Job, pod: Pod, event: str) -> Policy | None:
     """Return the policy that answers what happened to a pod, None where none does (reference: volcano-job §3.4)."""
     task = next((task for task in job.spec.tasks if task.name == pod.role), None)
     codes = _exit_codes(pod) if event == "PodFailed" else set()
-    for policy in [*(task.policies if task else ()), *job.spec.policies]:
+    of_task = task.policies if task else []
+    for policy in [*of_task, *job.spec.policies]:
         named = policy.answers
         if event in named or ("*" in named and event in ANY):
             return policy
@@ -27,24 +36,24 @@ def policy_for(job, pod, event):
     return None
 
 
-def _exit_codes(pod):
+def _exit_codes(pod: Pod) -> set[int]:
     """Return the exit codes of the containers that ended badly, init containers too (docs/differences.md)."""
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     ended = (each.state.terminated for each in statuses)
     return {each.exit_code for each in ended if each and each.exit_code}
 
 
-def _happened(step):
-    """Return the job's uid, the pod and the event of a change; None where nothing has a policy."""
-    if type(step.seen) is not Pod or not step.seen.owner:
-        return None
+def _happened(step: Step) -> tuple[Pod, OwnerReference, str] | None:
+    """Return the pod, who made it and the event of a change; None where nothing has a policy."""
     pod, before = step.seen, step.before
+    if type(pod) is not Pod or (maker := pod.metadata.controller) is None:
+        return None
     if pod.metadata.annotations is None or pod.metadata.annotations.out_of_sync == "true":
         return None
     if step.after is None:
-        return pod, "PodEvicted"
+        return pod, maker, "PodEvicted"
     if type(before) is Pod and pod.phase == "Failed" and before.phase != "Failed":
-        return pod, "PodFailed"
+        return pod, maker, "PodFailed"
     return None
 
 
@@ -62,35 +71,33 @@ class Answered(Invariant):
     meaning = "A pod that fails or is evicted leads to what its job's policies say, also when nobody was there to see it."
     kinds = (JOBS, PODS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._open = defaultdict(
-            list
-        )  # uid of a job → what waits for its answer: since when, name, event and action
+        # Uid of a job → what waits for its answer: since when, name, event and action.
+        self._open: defaultdict[str, list[tuple[int, str, str, str]]] = defaultdict(list)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == JOBS:
             self._job(step)
             return
         found = _happened(step)
         if found is None:
             return
-        pod, event = found
-        controller = pod.metadata.controller
-        job = self.picture.jobs.get(f"{step.change.namespace}/{controller.name}")
+        pod, maker, event = found
+        job = self.picture.jobs.get(f"{step.change.namespace}/{maker.name}")
         if type(job) is not Job or not self._is_judged(job, pod):
             return
         policy = policy_for(job, pod, event)
         if policy is not None and not policy.timeout and policy.action in CERTAIN:
             self._open[pod.owner].append((self.picture.at, step.change.name, event, policy.action))
 
-    def _is_judged(self, job, pod):
-        version = pod.metadata.annotations.version
+    def _is_judged(self, job: Job, pod: Pod) -> bool:
+        version = pod.metadata.annotations.version if pod.metadata.annotations else ""
         is_of_run = not version.isdigit() or int(version) >= job.status.version
         alive = job.phase in ALIVE and not job.metadata.deletion_timestamp
         return alive and is_of_run and job.metadata.uid == pod.owner
 
-    def _job(self, step):
+    def _job(self, step: Step) -> None:
         uid = step.change.uid
         if uid not in self._open:
             return
@@ -104,10 +111,9 @@ class Answered(Invariant):
                 text = f"is Failed, and {event} of {name} was to be answered with {action}"
                 raise self.broken(key_of(step.change), text)
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, job in self.picture.jobs.items():
-            waiting = self._open.get(job.metadata.uid) if type(job) is Job else None
-            if waiting:
+            if type(job) is Job and (waiting := self._open.get(job.metadata.uid)):
                 _, name, event, action = waiting[0]
                 text = f"is {job.phase}, and {event} of {name} was not answered with {action}"
                 raise self.broken(f"{JOBS}/{key}", text)
@@ -125,33 +131,33 @@ class Caused(Invariant):
     meaning = "A job is restarted no more often than something happened that a policy answers so, or a Command asked."
     kinds = (JOBS, PODS, GROUPS, COMMANDS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._causes = Counter()  # uid of a job → what may have led to a restart
+        self._causes: Counter[str] = Counter()  # uid of a job → what may have led to a restart
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         kind = step.change.resource
         if kind == JOBS:
             self._job(step)
         elif kind == COMMANDS:
             if step.after is None and type(step.before) is Command and step.before.action in RESTARTS:
-                self._causes[self._target(step)] += 1
+                self._causes[self._target(step, step.before)] += 1
         elif kind == GROUPS:
-            controller = step.seen.metadata.controller if type(step.seen) is Group else None
-            if controller is not None and step.seen.phase == "Unknown":
-                self._count(step, controller, "", "Unknown")
-        elif type(step.seen) is Pod and step.seen.owner:
-            for event in self._events(step):
-                self._count(step, step.seen.metadata.controller, step.seen.role, event)
+            maker = step.seen.metadata.controller
+            if type(step.seen) is Group and maker is not None and step.seen.phase == "Unknown":
+                self._count(step, maker, "", "Unknown")
+        elif type(step.seen) is Pod and (maker := step.seen.metadata.controller) is not None:
+            for event in self._events(step, step.seen):
+                self._count(step, maker, step.seen.role, event)
 
-    def _target(self, step):
+    def _target(self, step: Step, command: Command) -> str:
         """Return the uid of the job that a Command is for."""
-        target = step.before.target
+        target = command.target
         job = self.picture.jobs.get(f"{step.change.namespace}/{target.name}")
         return target.uid or (job.metadata.uid if job is not None else "")
 
-    def _events(self, step):
-        pod, before = step.seen, step.before
+    def _events(self, step: Step, pod: Pod) -> Iterator[str]:
+        before = step.before
         if step.after is None:
             yield "PodEvicted"
         elif type(before) is not Pod:
@@ -161,7 +167,7 @@ class Caused(Invariant):
         elif _restarts(pod) > _restarts(before):
             yield "TaskFailed"
 
-    def _count(self, step, controller, role, event):
+    def _count(self, step: Step, controller: OwnerReference, role: str, event: str) -> None:
         job = self.picture.jobs.get(f"{step.change.namespace}/{controller.name}")
         if type(job) is not Job or job.metadata.uid != controller.uid:
             return
@@ -172,7 +178,7 @@ class Caused(Invariant):
                 self._causes[controller.uid] += 1
                 return
 
-    def _job(self, step):
+    def _job(self, step: Step) -> None:
         uid = step.change.uid
         if step.after is None:
             self._causes.pop(uid, None)
@@ -184,7 +190,7 @@ class Caused(Invariant):
                 raise self.broken(key_of(step.change), text)
 
 
-def _restarts(pod):
+def _restarts(pod: Pod) -> int:
     told = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     return sum(each.restart_count for each in told)
 

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from proof.invariants.views import DEFAULT_QUEUE, ROOT_QUEUE, Group, Namespace, Queue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from proof.invariants.asks import Ask
+    from proof.invariants.picture import Picture
+    from proof.invariants.views import Pod
 
 
 class QueueUse:
@@ -14,24 +22,24 @@ class QueueUse:
     or may hold.
     """
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         self._picture = picture
-        self._counted = {}  # key of a pod → its queue and what it asks for
-        self.own = defaultdict(lambda: defaultdict(int))
-        self.disturbed = {}
-        self._lines = {}
-        self._below = None
+        self._counted: dict[str, tuple[str, Ask]] = {}  # key of a pod → its queue and what it asks for
+        self.own: defaultdict[str, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self.disturbed: dict[str, int] = {}
+        self._lines: dict[str, list[str]] = {}
+        self._below: defaultdict[str, list[str]] | None = None
 
-    def put(self, key, pod):
+    def put(self, key: str, pod: Pod | None) -> None:
         """Count a pod; None when it is gone."""
         before = self._counted.pop(key, None)
         if before is not None:
-            self._add(*before, -1)
+            self._add(before[0], before[1], -1)
         if pod is not None and pod.holds and (queue := self.queue_of(key, pod)):
             self._counted[key] = queue, pod.ask
             self._add(queue, pod.ask, 1)
 
-    def move(self, pods):
+    def move(self, pods: Mapping[str, Pod]) -> None:
         """Count pods anew whose queue may be another one now."""
         for key, pod in pods.items():
             before = self._counted.get(key)
@@ -40,7 +48,7 @@ class QueueUse:
             if after is not None and before != after:
                 self.disturbed.update(dict.fromkeys(self.line(after[0]), self._picture.at))
 
-    def queue_of(self, key, pod):
+    def queue_of(self, key: str, pod: Pod) -> str:
         """Return the queue that a pod uses: its group's, else the one it names, else its namespace's."""
         if not pod.ours:
             return ""
@@ -51,10 +59,11 @@ class QueueUse:
         of_namespace = namespace.queue if type(namespace) is Namespace else ""
         return pod.wish or of_namespace or DEFAULT_QUEUE
 
-    def line(self, name):
+    def line(self, name: str) -> list[str]:
         """Return a queue and those above it."""
         if name not in self._lines:
-            line, above = [], name
+            line: list[str] = []
+            above = name
             # A circle of parents is refused; one that is stored all the same must not hang this.
             while above and above not in line:
                 line.append(above)
@@ -62,12 +71,12 @@ class QueueUse:
             self._lines[name] = line
         return self._lines[name]
 
-    def parent(self, name):
+    def parent(self, name: str) -> str:
         """Return the queue above, "" for root and for one that is not there."""
         queue = self._picture.queues.get(f"/{name}")
         return "" if type(queue) is not Queue or name == ROOT_QUEUE else queue.spec.parent or ROOT_QUEUE
 
-    def below(self, name):
+    def below(self, name: str) -> list[str]:
         """Return a queue and all below it."""
         if self._below is None:
             self._below = defaultdict(list)
@@ -76,11 +85,11 @@ class QueueUse:
                     self._below[above].append(key.removeprefix("/"))
         return self._below.get(name) or [name]
 
-    def held(self, name, resource):
+    def held(self, name: str, resource: str) -> int:
         """Return how much of a resource the pods of a queue and of those below it take."""
         return sum(self.own[queue][resource] for queue in self.below(name) if queue in self.own)
 
-    def forget_tree(self, key, at):
+    def forget_tree(self, key: str, at: int) -> None:
         """Note that what a queue's spec says changed."""
         name = key.removeprefix("/")
         lines = [*self.line(name)]
@@ -88,7 +97,7 @@ class QueueUse:
         self._below = None
         self.disturbed.update(dict.fromkeys([*lines, *self.line(name)], at))
 
-    def _add(self, queue, ask, sign):
+    def _add(self, queue: str, ask: Ask, sign: int) -> None:
         held = self.own[queue]
         for name, amount in ask.request.items():
             held[name] += sign * amount

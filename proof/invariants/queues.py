@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
 
 from kube import amounts
-from proof.invariants.gangs import is_bound
+from proof.invariants.gangs import bound
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import (
     DEFAULT_QUEUE,
@@ -23,6 +24,13 @@ from proof.invariants.views import (
     readable,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kube.amounts import Amounts
+    from proof.invariants.picture import Picture, Step
+    from proof.invariants.views import Seen
+
 NEXT = {
     "Open": {"Closing", "Closed"},
     "Closing": {"Closed", "Open"},
@@ -36,10 +44,10 @@ BEHIND_MS = 60_000
 class Work:
     """The unfinished pod groups of each queue, and since when they are that there."""
 
-    def __init__(self):
-        self.since = defaultdict(dict)
+    def __init__(self) -> None:
+        self.since: defaultdict[str, dict[str, int]] = defaultdict(dict)
 
-    def note(self, step, at):
+    def note(self, step: Step, at: int) -> None:
         """Take over a step of a pod group."""
         key, before, after = step.key, _working_in(step.before), _working_in(step.after)
         if before != after:
@@ -49,7 +57,7 @@ class Work:
                 self.since[after][key] = at
 
 
-def _working_in(group):
+def _working_in(group: Seen | None) -> str:
     return group.queue if type(group) is Group and group.phase != "Completed" else ""
 
 
@@ -66,22 +74,22 @@ class StatesFollow(Invariant):
     meaning = "A queue goes Open, Closing, Closed and back to Open, and is Closed only without unfinished pod groups in it or below it."
     kinds = (QUEUES, GROUPS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._work = Work()
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == GROUPS:
             self._work.note(step, self.picture.at)
         elif type(step.before) is Queue and type(step.seen) is Queue:
             before, seen = step.before.status.state, step.seen.status.state
             if before != seen:
-                work = {}
+                work: dict[str, int] = {}
                 for name in self.picture.queue_use.below(step.change.name):
                     work |= self._work.since.get(name, {})
                 self._judge(step, before, seen, work)
 
-    def _judge(self, step, before, seen, work):
+    def _judge(self, step: Step, before: str, seen: str, work: Mapping[str, int]) -> None:
         late = (
             before == "Closed" and seen == "Closing" and (work or _has_pods(self.picture, step.change.name))
         )
@@ -106,33 +114,32 @@ class OpenForNews(Invariant):
     meaning = "No job, and no pod group but that of a job, begins in a queue that is not Open."
     kinds = (JOBS, GROUPS, QUEUES)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._shut = {}  # queue → since when it is not Open
+        self._shut: dict[str, int] = {}  # queue → since when it is not Open
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == QUEUES:
             self._follow(step)
-        elif step.change.verb == "ADDED" and type(step.after) in (Job, Group):
+        elif step.change.verb == "ADDED" and isinstance(step.after, Job | Group):
             maker = step.after.metadata.controller if type(step.after) is Group else None
             if maker is None or not maker.api_version.startswith("batch.volcano.sh/"):
-                self._judge(step, BEHIND_MS if maker else 0)
+                self._judge(step, step.after, BEHIND_MS if maker else 0)
 
-    def _follow(self, step):
+    def _follow(self, step: Step) -> None:
         if type(step.after) is Queue and _state(step.after) != "Open":
             self._shut.setdefault(step.change.name, self.picture.at)
         else:
             self._shut.pop(step.change.name, None)
 
-    def _judge(self, step, behind_ms):
-        name = step.after.spec.queue or DEFAULT_QUEUE
-        since = self._shut.get(name)
-        if since is not None and self.picture.at - since >= behind_ms:
-            state = _state(self.picture.queues[f"/{name}"])
-            raise self.broken(key_of(step.change), f"begins in queue {name}, which is {state}")
+    def _judge(self, step: Step, thing: Job | Group, behind_ms: int) -> None:
+        name = thing.spec.queue or DEFAULT_QUEUE
+        since, queue = self._shut.get(name), self.picture.queues.get(f"/{name}")
+        if since is not None and type(queue) is Queue and self.picture.at - since >= behind_ms:
+            raise self.broken(key_of(step.change), f"begins in queue {name}, which is {_state(queue)}")
 
 
-def _state(queue):
+def _state(queue: Queue) -> str:
     return queue.status.state or queue.spec.state or "Open"
 
 
@@ -143,7 +150,7 @@ class DeletedEmpty(Invariant):
     meaning = "A queue that is deleted was Closed and had none below it; default and root stay."
     kinds = (QUEUES,)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.after is not None or type(step.before) is not Queue:
             return
         name, state = step.change.name, step.before.status.state
@@ -173,21 +180,21 @@ class WithinCapability(Invariant):
     meaning = "What the pods bound in a queue and below it ask for is never more than its capability."
     kinds = (PODS, QUEUES)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._limits = {}
+        self._limits: dict[str, Amounts] = {}
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == QUEUES:
             self._limits.pop(step.change.name, None)
             if type(step.after) is Queue and step.after.spec.capability:
                 self._limits[step.change.name] = step.after.capability
-        elif self._limits and is_bound(step) and step.after.holds:
-            self._judge(step)
+        elif self._limits and (pod := bound(step)) is not None and pod.holds:
+            self._judge(step, pod)
 
-    def _judge(self, step):
-        use, request = self.picture.queue_use, step.after.ask.request
-        for name in use.line(use.queue_of(step.key, step.after)):
+    def _judge(self, step: Step, pod: Pod) -> None:
+        use, request = self.picture.queue_use, pod.ask.request
+        for name in use.line(use.queue_of(step.key, pod)):
             if name not in self._limits or self.picture.is_recent(use.disturbed.get(name, 0)):
                 continue
             for resource, limit in self._limits[name].items():
@@ -196,7 +203,7 @@ class WithinCapability(Invariant):
                     raise self.broken(key_of(step.change), f"with it queue {name} holds {told}")
 
 
-def _has_pods(picture, name):
+def _has_pods(picture: Picture, name: str) -> bool:
     """Whether pods of a queue or of one below it keep it from being empty: those of a group, and on nodes all."""
     use, groups = picture.queue_use, picture.groups
     below = set(use.below(name))
@@ -210,7 +217,7 @@ def _has_pods(picture, name):
     )
 
 
-def _phase(group, members):
+def _phase(group: Group, members: Iterable[Pod]) -> str:
     """Return the phase that counts: a group with a pod that has not ended is not Completed."""
     alive = [pod for pod in members if type(pod) is Pod and pod.ours and pod.phase not in ENDED]
     if group.phase != "Completed" or not alive:
@@ -225,8 +232,8 @@ class Settled(Invariant):
     meaning = "At rest a queue's state follows from its wish and its work, and its counters equal its groups and pods."
     kinds = ()
 
-    def settle(self, now):
-        own = defaultdict(Counter)
+    def settle(self, now: int) -> None:
+        own: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for key, group in self.picture.groups.items():
             if type(group) is Group:
                 own[group.queue][_phase(group, self.picture.members.get(key, {}).values())] += 1
@@ -235,7 +242,7 @@ class Settled(Invariant):
                 below = self.picture.queue_use.below(key.removeprefix("/"))
                 self._judge(key.removeprefix("/"), queue, sum((own[each] for each in below), Counter()))
 
-    def _judge(self, name, queue, counts):
+    def _judge(self, name: str, queue: Queue, counts: Counter[str]) -> None:
         status, key = queue.status, f"{QUEUES}/{name}"
         state = self._state(name, counts)
         if status.state != state:
@@ -250,7 +257,7 @@ class Settled(Invariant):
             text = f"status.allocated is {amounts.resource_list(told)}, its pods hold {amounts.resource_list(held)}"
             raise self.broken(key, text)
 
-    def _state(self, name, counts):
+    def _state(self, name: str, counts: Counter[str]) -> str:
         line = self.picture.queue_use.line(name)
         found = (self.picture.queues.get(f"/{each}") for each in line if each != ROOT_QUEUE)
         if not any(type(queue) is Queue and queue.spec.state == "Closed" for queue in found):
@@ -258,8 +265,9 @@ class Settled(Invariant):
         unfinished = sum(counts.values()) - counts["Completed"]
         return "Closing" if unfinished or _has_pods(self.picture, name) else "Closed"
 
-    def _held(self, name):
-        use, total = self.picture.queue_use, Counter()
+    def _held(self, name: str) -> Amounts:
+        use = self.picture.queue_use
+        total: Counter[str] = Counter()
         for queue in use.below(name):
             total.update(use.own.get(queue, {}))
         return {resource: amount for resource, amount in total.items() if amount}

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import ENDED, EVENTS, JOBS, PODS, QUOTAS, Pod, Quota, ScopeTerm, key_of, readable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from kube.amounts import Amounts
+    from proof.invariants.picture import Picture, Step
+
 # Quotas count these by their plain names, too.
 ALIASED = ("services", "secrets", "configmaps", "resourcequotas", "persistentvolumeclaims")
 UNCOUNTED = (EVENTS, "leases.coordination.k8s.io")
-SCOPES = {
+SCOPES: dict[str, Callable[[Pod], bool]] = {
     "Terminating": lambda pod: pod.deadline is not None,
     "NotTerminating": lambda pod: pod.deadline is None,
     "BestEffort": lambda pod: pod.ask.is_best_effort,
@@ -21,7 +28,7 @@ SCOPES = {
 class Bounds:
     """What one quota bounds and what its pods use of it."""
 
-    def __init__(self, quota, pods):
+    def __init__(self, quota: Quota, pods: Iterable[Pod]) -> None:
         self.hard = readable(quota.spec.hard)
         self._scopes = [ScopeTerm(scope_name=name) for name in quota.spec.scopes]
         self._scopes += quota.spec.scope_selector.match_expressions
@@ -30,29 +37,30 @@ class Bounds:
             term.scope_name in SCOPES or term.scope_name == "PriorityClass" for term in self._scopes
         )
         self.is_for_pods_only = bool(self._scopes)
-        self.used = Counter()
+        self.used: Counter[str] = Counter()
         for pod in pods:
             self.count(pod, 1)
 
-    def count(self, pod, sign):
+    def count(self, pod: Pod, sign: int) -> None:
         """Count a pod in, or out."""
         if self.is_about(pod):
             for name, amount in _use(pod).items():
                 self.used[name] += sign * amount
 
-    def is_about(self, pod):
+    def is_about(self, pod: Pod) -> bool:
         """Say whether a pod is one of those that the quota counts."""
         return all(_in_scope(term, pod) for term in self._scopes)
 
 
-def _use(pod):
+def _use(pod: Pod) -> Amounts:
     """Return what a pod uses; one that has ended counts only as an object."""
     return {"count/pods": 1} if pod.phase in ENDED else {"count/pods": 1, **pod.ask.quota}
 
 
-def _in_scope(term, pod):
+def _in_scope(term: ScopeTerm, pod: Pod) -> bool:
     if term.scope_name != "PriorityClass":
-        return SCOPES.get(term.scope_name, lambda pod: False)(pod)
+        is_in = SCOPES.get(term.scope_name)
+        return is_in is not None and is_in(pod)
     match term.operator:
         case "In":
             return pod.priority_class in term.values
@@ -66,12 +74,12 @@ def _in_scope(term, pod):
 class Account:
     """The quotas of all namespaces, what pods use of them, and how many objects there are of each kind."""
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         self._picture = picture
-        self.bounds = {}  # namespace → name → Bounds
-        self.objects = Counter()  # (namespace, kind)
+        self.bounds: dict[str, dict[str, Bounds]] = {}  # namespace → name → Bounds
+        self.objects: Counter[tuple[str, str]] = Counter()  # (namespace, kind)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         """Take over one step of whatever kind."""
         change = step.change
         if change.verb != "MODIFIED":
@@ -81,7 +89,7 @@ class Account:
         elif change.resource == PODS and change.namespace in self.bounds:
             self._pod(step)
 
-    def _quota(self, step):
+    def _quota(self, step: Step) -> None:
         namespace, name = step.change.namespace, step.change.name
         if type(step.after) is not Quota:
             self.bounds.get(namespace, {}).pop(name, None)
@@ -96,7 +104,7 @@ class Account:
             ]
             self.bounds.setdefault(namespace, {})[name] = Bounds(step.after, pods)
 
-    def _pod(self, step):
+    def _pod(self, step: Step) -> None:
         before = step.before if type(step.before) is Pod else None
         after = step.after if type(step.after) is Pod else None
         if before is not None and after is not None and _weight(before) == _weight(after):
@@ -108,7 +116,7 @@ class Account:
                 bounds.count(after, 1)
 
 
-def _weight(pod):
+def _weight(pod: Pod) -> tuple[object, ...]:
     return id(pod.ask), pod.phase in ENDED, pod.deadline, pod.priority_class
 
 
@@ -123,11 +131,11 @@ class Respected(Invariant):
     meaning = "No pod or job is made for which a ResourceQuota of its namespace has no room."
     kinds = None
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
         self._account = Account(picture)
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         self._account.take(step)
         change = step.change
         if (
@@ -139,27 +147,27 @@ class Respected(Invariant):
                 if change.resource == JOBS:
                     self._judge_count(step, name, bounds)
                 elif type(step.after) is Pod and bounds.is_known and bounds.is_about(step.after):
-                    self._judge_pod(step, name, bounds)
+                    self._judge_pod(step, step.after, name, bounds)
 
-    def _judge_pod(self, step, quota, bounds):
-        for name, amount in _use(step.after).items():
+    def _judge_pod(self, step: Step, pod: Pod, quota: str, bounds: Bounds) -> None:
+        for name, amount in _use(pod).items():
             limit = bounds.hard.get(name)
             if limit is not None and amount > 0 and bounds.used[name] > limit:
                 text = f"with it {bounds.used[name]} {name} of {limit} of quota {quota} are used"
                 raise self.broken(key_of(step.change), text)
 
-    def _judge_count(self, step, quota, bounds):
+    def _judge_count(self, step: Step, quota: str, bounds: Bounds) -> None:
         limit = bounds.hard.get(f"count/{JOBS}")
         number = self._account.objects[step.change.namespace, JOBS]
         if limit is not None and not bounds.is_for_pods_only and number > limit:
             raise self.broken(key_of(step.change), f"is job {number} of {limit} of quota {quota}")
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, quota in self.picture.quotas.items():
             if type(quota) is Quota and not quota.metadata.deletion_timestamp:
                 self._judge_status(key, quota)
 
-    def _judge_status(self, key, quota):
+    def _judge_status(self, key: str, quota: Quota) -> None:
         namespace, _, name = key.partition("/")
         bounds = self._account.bounds[namespace][name]
         told = readable(quota.status.used)
@@ -168,7 +176,7 @@ class Respected(Invariant):
                 text = f"status.used says {told.get(resource)} {resource}, there are {used}"
                 raise self.broken(f"{QUOTAS}/{key}", text)
 
-    def _used(self, namespace, bounds):
+    def _used(self, namespace: str, bounds: Bounds) -> Iterator[tuple[str, int]]:
         """Yield what is used of all that is counted here: storage, ports of services and unknown scopes are not."""
         for name in bounds.hard:
             kind = name.removeprefix("count/")
@@ -179,7 +187,7 @@ class Respected(Invariant):
                 yield name, self._account.objects[namespace, kind]
 
 
-def _is_of_pods(name):
+def _is_of_pods(name: str) -> bool:
     plain = name.removeprefix("requests.").removeprefix("limits.")
     return plain in ("cpu", "memory", "ephemeral-storage") or (
         name.startswith("requests.") and plain != "storage"

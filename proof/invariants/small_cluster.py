@@ -8,6 +8,8 @@ before it commits, as it does where they run beside each other.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from cluster import access, api, clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
@@ -20,6 +22,21 @@ from proof.invariants.judge import BY_REQUESTS
 from proof.modes.answers import Killed
 from proof.modes.mode import Runner, others
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    import pytest
+
+    from cluster.runtime.consumer import Plan
+    from cluster.runtime.registry import Registration
+    from cluster.store import Change, Stored
+    from kube.meta import Object
+    from kube.resources import Resource
+    from proof.modes.in_place import InPlaceMode
+    from proof.modes.mode import EmbeddedMode
+
+T = TypeVar("T")
 QUIET_ROUNDS = 3
 LATER_MS = 90_000
 INTERRUPTED = 0.2
@@ -28,7 +45,7 @@ INTERRUPTED = 0.2
 class _Ahead:
     """The clock as the consumers see it, and those who count, who rest for a time after they did."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster: SmallCluster) -> None:
         self.milliseconds = cluster.now
         self.monotonic = lambda: clock.monotonic() + cluster.ahead_ms / 1000
 
@@ -36,15 +53,25 @@ class _Ahead:
 class SmallCluster:
     """Everything that runs in a mode, taking turns; `judge` has heard the log up to `judge.revision`."""
 
-    def __init__(self, choices, monkeypatch, mode, *, hasty=False, nodes=4, cpu="4"):
+    def __init__(
+        self,
+        choices: Random,
+        monkeypatch: pytest.MonkeyPatch,
+        mode: EmbeddedMode | InPlaceMode,
+        *,
+        hasty: bool = False,
+        nodes: int = 4,
+        cpu: str = "4",
+    ) -> None:
         self.choices, self.mode, self.hasty = choices, mode, hasty
-        self.busy = set()  # places of those who take a step
-        self.between = None  # what people may do while a consumer is about to commit
+        self.busy: set[int] = set()  # places of those who take a step
+        # What people may do while a consumer is about to commit.
+        self.between: Callable[[], object] | None = None
         by_requests = mode.name == "in-place"
         self.judge = Judge(
             only=BY_REQUESTS if by_requests else None, lag_ms=LAG_MS if hasty or by_requests else 0
         )
-        self.changes = []
+        self.changes: list[Change] = []
         self.ahead_ms = 0
         for place in ("cluster.runtime.consumer", "cluster.controllers.status_counter"):
             monkeypatch.setattr(f"{place}.clock", _Ahead(self))
@@ -53,26 +80,26 @@ class SmallCluster:
         self.simulator = Simulator(nodes, Size(cpu=cpu, memory="8Gi", pods="16"))
         self.simulator.begin()
 
-    def close(self):
+    def close(self) -> None:
         self.simulator.listener.close()
         self.simulator.selector.close()
 
-    def now(self):
+    def now(self) -> int:
         """The clock of the consumers, which the end of a history moves on."""
         return clock.milliseconds() + self.ahead_ms
 
-    def try_(self, call, *arguments, **named):
+    def try_(self, call: Callable[..., T], *arguments: Any, **named: Any) -> T | ApiError:
         """Do what a person does through the door; a refusal is an answer."""
         try:
             return call(access.SYSTEM, *arguments, **named)
         except ApiError as error:
             return error
 
-    def make(self, resource, obj):
+    def make(self, resource: Resource, obj: Object) -> Stored | ApiError:
         """Make an object through the door."""
         return self.try_(api.create, resource, obj)
 
-    def turns(self, number):
+    def turns(self, number: int) -> None:
         """Let so many of those who run do something."""
         for _ in range(number):
             place = self.choices.randrange(len(self.runners) + 1)
@@ -82,7 +109,7 @@ class SmallCluster:
                 self.busy.discard(place)
             self.hear()
 
-    def _turn(self, place):
+    def _turn(self, place: int) -> None:
         if place == len(self.runners):
             self._simulate()
             return
@@ -93,19 +120,20 @@ class SmallCluster:
         except Killed:
             self._begin_anew(place)
 
-    def _begin_anew(self, place):
+    def _begin_anew(self, place: int) -> None:
         """Let a consumer go on in another process."""
         old = self.runners[place]
         self.runners[place] = self._runner(old.registration, old.shard)
 
-    def _runner(self, registration, shard):
+    def _runner(self, registration: Registration, shard: int) -> Runner[Any]:
         runner = Runner(registration, shard, registration.make())
         if self.hasty:
-            runner.consumer.plan = self._interrupted(runner.consumer.plan)
+            # Of this consumer alone, whatever its class does.
+            runner.consumer.plan = self._interrupted(runner.consumer.plan)  # type: ignore[method-assign]
         return runner
 
-    def _interrupted(self, plan):
-        def planned(*arguments):
+    def _interrupted(self, plan: Callable[..., Plan]) -> Callable[..., Plan]:
+        def planned(*arguments: Any) -> Plan:
             found = plan(*arguments)
             if self.between is not None and self.choices.random() < INTERRUPTED:
                 happening, self.between = self.between, None
@@ -117,7 +145,7 @@ class SmallCluster:
 
         return planned
 
-    def _simulate(self):
+    def _simulate(self) -> None:
         one = self.simulator
         one.listener.hurry()
         one._wait(0)
@@ -126,14 +154,14 @@ class SmallCluster:
             pass
         one.fleet.beat()
 
-    def hear(self):
+    def hear(self) -> None:
         """Let the judge hear what is new."""
         while found := store.changes(self.judge.revision, limit=1000):
             self.changes += found
             for change in found:
                 self.judge.take(change)
 
-    def rest(self, within_s=60):
+    def rest(self, within_s: int = 60) -> None:
         """Let everybody work until nothing happens any more, then judge what must hold."""
         self._work_off(within_s)
         before = -1
@@ -145,7 +173,7 @@ class SmallCluster:
             self._work_off(within_s)
         self.judge.settle(self.now())
 
-    def _work_off(self, within_s):
+    def _work_off(self, within_s: float) -> None:
         deadline, quiet = clock.monotonic() + within_s, 0
         while quiet < QUIET_ROUNDS or self.simulator.heap:
             before = self.judge.revision

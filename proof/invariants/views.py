@@ -6,7 +6,7 @@ with its amounts worked out; pods of one template share them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -16,8 +16,15 @@ from kube.kinds.core import Taint
 from kube.kinds.fields import View
 from kube.meta import OwnerReference
 from kube.quantity import QuantityError
-from proof.invariants.asks import ask_of
+from proof.invariants.asks import Ask, ask_of
 from scheduler.idle import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.store import Change
+    from kube.amounts import Amounts
+    from scheduler.idle.facts import Node as NodeFacts
 
 PODS, NODES, NAMESPACES, EVENTS, QUOTAS = "pods", "nodes", "namespaces", "events", "resourcequotas"
 RANGES = "limitranges"
@@ -42,7 +49,7 @@ class Meta(View):
     owner_references: list[OwnerReference] = []
 
     @property
-    def controller(self):
+    def controller(self) -> OwnerReference | None:
         """The owner that made the object, or None."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
@@ -164,7 +171,7 @@ class Pod(Struct, gc=False):
 
     metadata: PodMeta
     status: PodStatus
-    ask: Any
+    ask: Ask
     node: str
     phase: str
     group: str
@@ -181,7 +188,7 @@ class Pod(Struct, gc=False):
     waiting: bytes
 
     @property
-    def owner(self):
+    def owner(self) -> str:
         """The uid of the job that made it."""
         controller = self.metadata.controller
         return controller.uid if controller else ""
@@ -225,17 +232,17 @@ class Node(View):
     status: NodeStatus = NodeStatus()
 
     @property
-    def offers(self):
+    def offers(self) -> Amounts:
         """What pods may use of it; without an allocatable that is its capacity (Kubernetes' default)."""
         return readable(self.status.allocatable or self.status.capacity)
 
     @property
-    def is_ready(self):
+    def is_ready(self) -> bool:
         """Whether it says so."""
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
 
     @property
-    def facts(self):
+    def facts(self) -> NodeFacts:
         """What the checker of idle room is told of it."""
         spec = self.spec
         return facts.Node(self.offers, self.metadata.labels, spec.taints, self.is_ready, spec.unschedulable)
@@ -269,25 +276,25 @@ class Group(View):
     status: GroupStatus = GroupStatus()
 
     @property
-    def minimum(self):
+    def minimum(self) -> int:
         """How many pods must start together."""
         spec = self.spec
         named = (each for each in (spec.min_member, spec.min_members, spec.num_member) if each is not None)
         return max(next(named, 0), 0)
 
     @property
-    def roles(self):
+    def roles(self) -> dict[str, int]:
         """How many pods of each role must start; ignored when they are more than the minimum (§3.1)."""
         roles = self.spec.min_task_member
         return roles if sum(roles.values()) <= self.minimum else {}
 
     @property
-    def queue(self):
+    def queue(self) -> str:
         """The queue that it is in."""
         return self.spec.queue or DEFAULT_QUEUE
 
     @property
-    def phase(self):
+    def phase(self) -> str:
         """Its phase; an empty one stands for Pending (§3.2)."""
         return self.status.phase or "Pending"
 
@@ -309,7 +316,7 @@ class Policy(View):
     timeout: str = ""
 
     @property
-    def answers(self):
+    def answers(self) -> set[str]:
         """The events that it names."""
         return {self.event, *self.events} - {""}
 
@@ -324,7 +331,7 @@ class Task(View):
     policies: list[Policy] = []
 
     @property
-    def needed(self):
+    def needed(self) -> int:
         """How many pods of it have to be ready for those that wait for it."""
         return self.replicas if self.min_available is None else self.min_available
 
@@ -389,17 +396,17 @@ class Job(View):
     status: JobStatus = JobStatus()
 
     @property
-    def phase(self):
+    def phase(self) -> str:
         """Its phase; empty while no controller has seen it."""
         return self.status.state.phase
 
     @property
-    def replicas(self):
+    def replicas(self) -> int:
         """How many pods it wants."""
         return sum(task.replicas for task in self.spec.tasks)
 
     @property
-    def scheduled(self):
+    def scheduled(self) -> str:
         """The time of its cron job that it was made for; empty for others."""
         return self.metadata.annotations.scheduled if self.metadata.annotations else ""
 
@@ -498,12 +505,12 @@ class Queue(View):
     status: QueueStatus = QueueStatus()
 
     @property
-    def capability(self):
+    def capability(self) -> Amounts:
         """What its pods may use at most; a resource that is not named is not limited."""
         return {name: max(amount, 0) for name, amount in readable(self.spec.capability).items()}
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Amounts:
         """What is kept for its pods, and lent to nobody."""
         kept = self.spec.guarantee.get("resource") or {}
         return {name: max(amount, 0) for name, amount in readable(kept).items()}
@@ -534,7 +541,7 @@ class Namespace(View):
     spec: NamespaceSpec = NamespaceSpec()
 
     @property
-    def queue(self):
+    def queue(self) -> str:
         """The queue of pods and pod groups in it that name none."""
         return self.metadata.annotations.queue if self.metadata.annotations else ""
 
@@ -589,7 +596,7 @@ class Range(View):
     spec: RangeSpec = RangeSpec()
 
     @property
-    def refuses(self):
+    def refuses(self) -> bool:
         """Whether it bounds anything: defaults alone refuse nobody."""
         return any(
             item.get(name) for item in self.spec.limits for name in ("min", "max", "maxLimitRequestRatio")
@@ -636,7 +643,12 @@ class Event(View):
     source: Source = Source()
 
 
-def _pod(view, change):
+Seen: TypeAlias = (
+    Thing | Pod | Node | Group | Job | Flow | Cron | Queue | Namespace | Quota | Range | Command | Event
+)
+
+
+def _pod(view: PodView, change: Change) -> Pod:
     metadata, spec, status = view.metadata, view.spec, view.status
     notes = metadata.annotations or NO_NOTES
     phase, node = status.phase or "Pending", spec.node_name
@@ -667,11 +679,13 @@ _VIEWS = {
     PODS: PodView, NODES: Node, GROUPS: Group, JOBS: Job, QUEUES: Queue, NAMESPACES: Namespace,
     QUOTAS: Quota, RANGES: Range, COMMANDS: Command, EVENTS: Event, FLOWS: Flow, CRONS: Cron,
 }  # fmt: skip
-_decoders = {kind: msgspec.json.Decoder(view).decode for kind, view in _VIEWS.items()}
+_decoders: dict[str, Callable[[bytes], PodView | Seen]] = {
+    kind: msgspec.json.Decoder(view).decode for kind, view in _VIEWS.items()
+}
 _thing = msgspec.json.Decoder(Thing).decode
 
 
-def read(change):
+def read(change: Change) -> Seen:
     """Return what a row says of its object; one that cannot be read as its kind is a Thing."""
     decode = _decoders.get(change.resource)
     if decode is None:
@@ -680,10 +694,10 @@ def read(change):
         view = decode(change.body)
     except msgspec.ValidationError:
         view = _reread(change.body, decode)
-    return _pod(view, change) if type(view) is PodView else view
+    return _pod(view, change) if isinstance(view, PodView) else view
 
 
-def _reread(body, decode):
+def _reread(body: bytes, decode: Callable[[bytes], PodView | Seen]) -> PodView | Seen:
     """Read an object again with null for absent, as Kubernetes does."""
     try:
         return decode(msgspec.json.encode(_without_nulls(msgspec.json.decode(body))))
@@ -691,15 +705,15 @@ def _reread(body, decode):
         return _thing(body)
 
 
-def _without_nulls(value):
+def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(some) for key, some in value.items() if some is not None}
     return [_without_nulls(some) for some in value] if isinstance(value, list) else value
 
 
-def readable(resource_list):
+def readable(resource_list: Mapping[str, Any]) -> Amounts:
     """Return the amounts of a resource list, by plain or by quota's names; what is no quantity is left out."""
-    found = {}
+    found: Amounts = {}
     for name, written in resource_list.items():
         try:
             plain = "cpu" if name.rpartition(".")[2] == "cpu" else name
@@ -709,6 +723,6 @@ def readable(resource_list):
     return found
 
 
-def key_of(change):
+def key_of(change: Change) -> str:
     """Return how an object is named in messages: `pods/default/a-work-0`, `queues.scheduling.volcano.sh/default`."""
     return "/".join(filter(None, (change.resource, change.namespace, change.name)))

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kube.meta import parse_time
 from proof.invariants.invariant import Invariant
 from proof.invariants.views import GROUPS, NODES, PODS, Group, Node, Pod
 from scheduler.idle import placing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from proof.invariants.picture import Picture, Step
+    from proof.invariants.views import Seen
+    from scheduler.idle import facts
+    from scheduler.idle.placing import WaitingPod
 
 GRACE_MS = 11_000  # pods of a gang may be about to be made for ten seconds before that is called waiting
 LATE_MS = 5_000  # after its time a pod is ended and taken away
@@ -23,14 +33,16 @@ NO_ROOM = (
 class Waiting:
     """The pods of one group that wait for nodes; those behind scheduling gates do not count."""
 
-    def __init__(self, group, pods, members):
+    def __init__(
+        self, group: Group, pods: Mapping[str, tuple[Pod, WaitingPod]], members: Mapping[str, Pod]
+    ) -> None:
         self.group = group
         self.pods = pods  # key → (pod, what it waits for)
         self.ready = [pod for pod in members.values() if pod.ready]
         self.failed = sum(pod.phase == "Failed" for pod in members.values())
 
     @property
-    def reason(self):
+    def reason(self) -> str:
         """What people are told: by the group's condition; by the pods where the minimum has its nodes, or had them and has failed."""
         conditions = self.group.status.conditions
         told = next((c.message for c in conditions if c.type == "Unschedulable" and c.status == "True"), "")
@@ -39,7 +51,7 @@ class Waiting:
         return told
 
     @property
-    def needed(self):
+    def needed(self) -> int:
         """How many pods must get nodes together."""
         roles = {
             role: least - sum(pod.role == role for pod in self.ready)
@@ -63,17 +75,17 @@ class SaysWhy(Invariant):
     )
     kinds = (PODS, GROUPS)
 
-    def __init__(self, picture):
+    def __init__(self, picture: Picture) -> None:
         super().__init__(picture)
-        self._changed = {}
+        self._changed: dict[str, int] = {}
 
-    def take(self, step):
+    def take(self, step: Step) -> None:
         if step.change.resource == GROUPS:
             self._changed[step.key] = step.change.at
         elif type(step.seen) is Pod and step.seen.group:
             self._changed[step.seen.group] = step.change.at
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, group in self.picture.groups.items():
             if type(group) is not Group or now - self._changed.get(key, 0) < GRACE_MS:
                 continue
@@ -97,7 +109,7 @@ class SaysTrue(Invariant):
     meaning = "At rest a pod group that is told that no node has room does not fit on what the log shows to be free."
     kinds = ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         if any(_is_kept_room(group) for group in self.picture.groups.values()):
             return
         nodes = {
@@ -111,7 +123,7 @@ class SaysTrue(Invariant):
                 if waiting.pods and any(text in waiting.reason for text in NO_ROOM):
                     self._judge(key, waiting, nodes)
 
-    def _judge(self, key, waiting, nodes):
+    def _judge(self, key: str, waiting: Waiting, nodes: Mapping[str, facts.Node]) -> None:
         pods = list(waiting.pods.values())
         if (
             len({placing.likeness(pod.ask.request, waiting) for pod, waiting in pods}) > 1
@@ -127,17 +139,17 @@ class SaysTrue(Invariant):
             raise self.broken(f"{GROUPS}/{key}", text)
 
 
-def _is_kept_room(group):
+def _is_kept_room(group: Seen) -> bool:
     """Say whether room is kept for a group: that of its victims, or because it has waited long (condition Reserved)."""
     conditions = group.status.conditions if type(group) is Group else ()
     standing = [each for each in conditions if each.status == "True"]
     return any(each.type == "Reserved" or each.reason == "WaitingForVictims" for each in standing)
 
 
-def waiting_of(picture, key, group):
+def waiting_of(picture: Picture, key: str, group: Group) -> Waiting:
     """Return what of a pod group waits."""
     members = picture.members.get(key, {})
-    pods = {}
+    pods: dict[str, tuple[Pod, WaitingPod]] = {}
     for name, pod in members.items():
         if pod.phase == "Pending" and not pod.node and not pod.deleting and pod.ours:
             waiting = placing.read(pod.waiting)
@@ -158,20 +170,21 @@ class Begins(Invariant):
     meaning = "At rest no pod that is bound to a Ready node is Pending without saying what it waits for."
     kinds = ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, pod in self.picture.pods.items():
-            is_due = type(pod) is Pod and pod.holds and pod.phase == "Pending" and not pod.deleting
-            if is_due and is_on_ready_node(self.picture, pod) and not _says_why(pod):
+            if type(pod) is not Pod or not pod.holds or pod.phase != "Pending" or pod.deleting:
+                continue
+            if is_on_ready_node(self.picture, pod) and not _says_why(pod):
                 raise self.broken(f"{PODS}/{key}", f"is bound to {pod.node} and Pending")
 
 
-def is_on_ready_node(picture, pod):
+def is_on_ready_node(picture: Picture, pod: Pod) -> bool:
     """Say whether the node of a pod is there and Ready."""
     node = picture.nodes.get(f"/{pod.node}")
     return type(node) is Node and node.is_ready
 
 
-def _says_why(pod):
+def _says_why(pod: Pod) -> bool:
     told = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     return any(
         each.state.running is not None
@@ -191,7 +204,7 @@ class Goes(Invariant):
     meaning = "At rest no pod is left on a Ready node whose time to end is over."
     kinds = (NODES,)
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, pod in self.picture.pods.items():
             if type(pod) is not Pod or not pod.deleting or pod.metadata.finalizers:
                 continue
@@ -208,7 +221,7 @@ class Ends(Invariant):
     meaning = "At rest no pod is left on a Ready node longer after its start than its activeDeadlineSeconds."
     kinds = ()
 
-    def settle(self, now):
+    def settle(self, now: int) -> None:
         for key, pod in self.picture.pods.items():
             if type(pod) is not Pod or pod.deadline is None or not pod.holds or pod.deleting:
                 continue
