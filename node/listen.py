@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import select
 import selectors
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import redis
 
@@ -29,7 +29,24 @@ RETRY_S = 1.0
 BATCH = 4000  # changes in one query
 
 
-class Subscription:
+class Subscription(Protocol):
+    """What tells a process that the log has something new."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a nudge would be heard."""
+
+    def renew(self) -> bool:
+        """Subscribe where that is due; say whether the subscription is new."""
+
+    def drain(self) -> None:
+        """Take what has come in; that anything came is the message."""
+
+    def close(self) -> None:
+        """End the subscription."""
+
+
+class RedisSubscription:
     """Nudges on a socket that a selector waits on; comes back by itself when Redis does."""
 
     def __init__(self, selector: selectors.BaseSelector) -> None:

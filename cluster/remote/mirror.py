@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from django.db import connection as database
@@ -42,6 +42,21 @@ class OtherCluster(Exception):
     """Another cluster answers at the address; what was heard of the one before counts for nothing."""
 
 
+class Thread(Protocol):
+    """As much of `threading.Thread` as a mirror needs."""
+
+    def start(self) -> None: ...
+    def is_alive(self) -> bool: ...
+
+
+class Line(Protocol):
+    """As much of `queue.Queue` as a mirror needs."""
+
+    def put(self, item: News) -> None: ...
+    def get(self) -> News: ...
+    def empty(self) -> bool: ...
+
+
 class ClusterMirror:
     """Mirrors one cluster until the process ends, and writes in one term of its `up` alone.
 
@@ -54,15 +69,15 @@ class ClusterMirror:
         term: int,
         connect: Callable[[], RestClient] = server.connection,
         *,
-        thread: Callable[..., threading.Thread] = threading.Thread,
-        line: Callable[[int], queue.Queue[News]] = queue.Queue,
+        thread: Callable[..., Thread] = threading.Thread,
+        line: Callable[[int], Line] = queue.Queue,
         random: Random | None = None,
     ) -> None:
         self._term = term
         self._connect, self._thread, self._random = connect, thread, random or SystemRandom()
         self._news = line(MOST_WAITING)
         self._outage = Outage("writing down what was heard of the cluster", log)
-        self._followed: dict[str, threading.Thread] = {}
+        self._followed: dict[str, Thread] = {}
         self._known: dict[str, Standing] = {}
         self._discovered = -DISCOVER_S
 

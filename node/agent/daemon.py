@@ -36,7 +36,7 @@ from node.agent.server import Port
 from node.agent.shims import Handle, Shims
 from node.agent.spawn import Spawner
 from node.left import AtStop
-from node.listen import Subscription
+from node.listen import RedisSubscription
 from node.lookup import refused
 from node.paths import Layout
 from node.usage import Sampler
@@ -68,7 +68,7 @@ class Companion(Protocol):
 
 
 def _local(selector: selectors.BaseSelector) -> Cluster:
-    return LocalCluster(Subscription(selector))
+    return LocalCluster(RedisSubscription(selector))
 
 
 class Daemon:

@@ -27,7 +27,7 @@ from kube.errors import ApiError
 from kube.kinds.core import Node, Pod
 from kube.kinds.pod import ENDED
 from kube.resources import CONFIGMAPS, NODES, PODS
-from node.listen import Listener, Subscription
+from node.listen import Listener, RedisSubscription
 from node.lookup import refused
 from node.simulator import stages
 from node.simulator.fleet import Fleet, Size
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.store import Write
+    from node.listen import Subscription
     from node.simulator.stages import Stage
 
 BATCH = 1000  # status writes in one commit
@@ -66,7 +67,7 @@ class Simulator:
         self.fleet = Fleet(count, size or Size())
         self.stages: Sequence[Stage] = stages.load(directory or stages.DEFAULT)
         self.selector = selectors.DefaultSelector()
-        self.listener = Listener((PODS, NODES, CONFIGMAPS), subscription or Subscription(self.selector))
+        self.listener = Listener((PODS, NODES, CONFIGMAPS), subscription or RedisSubscription(self.selector))
         self.pods: dict[str, Simulated] = {}
         self.gatherings = Gatherings()
         self.holds = Holds()

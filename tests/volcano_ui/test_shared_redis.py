@@ -17,7 +17,7 @@ import django
 django.setup()
 from cluster.runtime import nudge
 from kube.resources import JOBS
-from node.listen import Subscription
+from node.listen import RedisSubscription
 from volcano_ui import celery_app
 
 heard = threading.Condition()
@@ -33,7 +33,7 @@ def wait_for(revision):
         assert heard.wait_for(lambda: revision in revisions, 30), revisions
 
 threading.Thread(target=lambda: asyncio.run(nudge.hear(told)), daemon=True).start()
-agent = Subscription(selectors.DefaultSelector())
+agent = RedisSubscription(selectors.DefaultSelector())
 assert agent.renew()
 confirmed = agent._connection.read_response(push_request=True)
 wait_for(nudge.NEWEST)
