@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -19,12 +19,14 @@ from proof.simulation.server import Wrong
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from cluster.remote.request import Impersonation
     from proof.modes.place import Place
     from proof.simulation.faults import Steps
     from proof.simulation.server import Connection, Server
     from proof.simulation.story import Trouble
     from proof.simulation.troubles import Troubles
 
+T = TypeVar("T")
 URL = "https://cluster"
 INSTALLED = "volcano-ui"  # as whom it asks
 ANSWER_S = 30.0
@@ -53,14 +55,14 @@ class Asking:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         media_type: str = JSON,
-        impersonation: object = None,
+        impersonation: Impersonation | None = None,
         answer_s: float = ANSWER_S,
     ) -> bytes:
         """Return the body of the answer, or raise the refusal, or that there was none."""
         request = _request(method, path, query, body, media_type)
         self._steps.asks()
         trouble = self._troubles.next(reads_on="continue" in (query or ()))
-        answer: bytes = self._meet(trouble, answer_s, lambda: self._ask(request))
+        answer = self._meet(trouble, answer_s, lambda: self._ask(request))
         self._steps.answered()
         return answer
 
@@ -70,7 +72,7 @@ class Asking:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        impersonation: object = None,
+        impersonation: Impersonation | None = None,
         silence_s: float = ANSWER_S,
     ) -> Iterator[Iterator[bytes]]:
         """Hand out the lines of a watch as they come, until it ends or is cut."""
@@ -90,7 +92,7 @@ class Asking:
         for watch in self._watches:
             watch.is_cut = True
 
-    def _meet(self, trouble: Trouble | None, answer_s: float, do: Callable[[], Any]) -> Any:
+    def _meet(self, trouble: Trouble | None, answer_s: float, do: Callable[[], T]) -> T:
         if trouble is None:
             return do()
         if trouble.what == troubles.FORGOTTEN:
@@ -99,7 +101,7 @@ class Asking:
             return self._slowly(min(trouble.us, round(answer_s * 1e6)), do)
         return met(Answer(trouble.what), do)
 
-    def _slowly(self, us: int, do: Callable[[], Any]) -> Any:
+    def _slowly(self, us: int, do: Callable[[], T]) -> T:
         """Do something in the middle of a time in which all others work."""
         self._rest(us // 2)
         done = do()

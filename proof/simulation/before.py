@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kube.resources import NAMESPACES, PRIORITY_CLASSES, QUEUES, RESOURCE_QUOTAS
 from proof.simulation.request import create
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from proof.simulation.request import Request
 
 CLASSES = {"high": 1000, "low": 10}
 SPACES = ("team", "research")
@@ -12,28 +19,28 @@ QUOTA = "team"
 ROOMY = {"pods": "100", "requests.cpu": "120", "count/jobs.batch.volcano.sh": "200"}
 
 
-def setup():
+def setup() -> list[Request]:
     """Return the administrator's first requests, in their order."""
     return [*_namespaces(), *_queues(), *_classes(), _quota()]
 
 
-def _namespaces():
+def _namespaces() -> Iterator[Request]:
     for name in SPACES:
         yield create("admin", NAMESPACES, {"metadata": {"name": name}}, f"admin makes the namespace {name}")
 
 
-def _queues():
+def _queues() -> Iterator[Request]:
     for name, weight in WEIGHTS.items():
         body = {"metadata": {"name": name}, "spec": {"weight": weight}}
         yield create("admin", QUEUES, body, f"admin makes the queue {name} of weight {weight}")
 
 
-def _classes():
+def _classes() -> Iterator[Request]:
     for name, value in CLASSES.items():
         body = {"metadata": {"name": name}, "value": value}
         yield create("admin", PRIORITY_CLASSES, body, f"admin makes the priority class {name} of {value}")
 
 
-def _quota():
+def _quota() -> Request:
     body = {"metadata": {"name": QUOTA, "namespace": "team"}, "spec": {"hard": ROOMY}}
     return create("admin", RESOURCE_QUOTAS, body, "admin bounds what the namespace team may use")

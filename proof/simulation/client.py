@@ -10,6 +10,7 @@ What can be wanted is in `proof.simulation.wishes`, one small function each.
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,10 @@ from proof.simulation.before import setup
 from proof.simulation.desk import KINDS, Desk, Habits, Wish
 from proof.simulation.request import ROLES, Picture, Request
 from proof.simulation.wishes import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
 
 __all__ = ["KINDS", "ROLES", "Client", "Habits", "Picture", "Request", "Wish", "setup"]
 
@@ -33,7 +38,9 @@ class Client:
     which objects they take, and how long their work is.
     """
 
-    def __init__(self, random, weights=None, habits=None):
+    def __init__(
+        self, random: Random, weights: Mapping[str, float] | None = None, habits: Habits | None = None
+    ) -> None:
         unknown = sorted(set(weights or ()) - set(KINDS))
         if unknown:
             raise ValueError(f"There is no wish called {unknown[0]!r}; KINDS has their names.")
@@ -42,14 +49,14 @@ class Client:
         self.weights = {name: KINDS[name].weight for name in sorted(KINDS)} | dict(weights or {})
         self.habits = habits or Habits()
         self.named = 0
-        self.sent = deque(maxlen=REMEMBERED)
-        self.minds = {}
+        self.sent: deque[Request] = deque(maxlen=REMEMBERED)
+        self.minds: dict[str, str] = {}
 
-    def wish(self, picture):
+    def wish(self, picture: Picture) -> Request:
         """Return the next thing that somebody wants."""
         return self.draw(picture)[1]
 
-    def maker(self, deletion):
+    def maker(self, deletion: Request) -> Request | None:
         """Return the request that made what a request deletes, None for other requests and what nobody made lately."""
         if deletion.method != "DELETE":
             return None
@@ -57,7 +64,7 @@ class Client:
         of_place = (each for each in reversed(self.sent) if each.path == place)
         return next((each for each in of_place if each.body["metadata"].get("name") == name), None)
 
-    def collide(self, picture):
+    def collide(self, picture: Picture) -> Request:
         """Return a thing that somebody wants of what has just changed, of work that is there if that is possible."""
         usual = {name: 0 if KINDS[name].submits else weight for name, weight in self.weights.items()}
         try:
@@ -65,7 +72,9 @@ class Client:
         except LookupError:
             return self.wish(picture)
 
-    def draw(self, picture, usual=None, habits=None):
+    def draw(
+        self, picture: Picture, usual: Mapping[str, float] | None = None, habits: Habits | None = None
+    ) -> tuple[str, Request]:
         """Return the kind of the next wish, and its request."""
         weights = {name: KINDS[name].weight_now(picture, of) for name, of in (usual or self.weights).items()}
         left = {name: weight for name, weight in weights.items() if weight}
@@ -77,7 +86,7 @@ class Client:
             del left[name]
         raise LookupError("Nobody wants anything: no wish with a weight finds something to act on.")
 
-    def make(self, name, picture, habits=None):
+    def make(self, name: str, picture: Picture, habits: Habits | None = None) -> Request | None:
         """Return a request of one kind, None when it finds nothing to act on."""
         kind = KINDS[name]
         made = kind.make(Desk(self.random, picture, self._name, self.sent, self.minds, habits or self.habits))
@@ -88,11 +97,11 @@ class Client:
             self.sent.append(request)
         return request
 
-    def _name(self, word):
+    def _name(self, word: str) -> str:
         self.named += 1
         return f"{word}{self.named}"
 
 
-def _apart(request):
+def _apart(request: Request) -> Request:
     """Return a request that shares nothing with the picture, which goes on changing."""
     return msgspec.json.decode(msgspec.json.encode(request), type=Request)

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 
-def run(module, *options, typed=""):
+def run(module: str, *options: object, typed: str = "") -> subprocess.CompletedProcess[str]:
     """Run `python -m module` with these options and this input, and return what came of it."""
     command = [sys.executable, "-m", module, *map(str, options)]
     return subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
 
 
-def play(*options, typed=""):
+def play(*options: object, typed: str = "") -> subprocess.CompletedProcess[str]:
     """Run `python -m proof.simulation`."""
     return run("proof.simulation", *options, typed=typed)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
 from django.core.management import call_command
 from django.db import connection, connections
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 @functools.cache
@@ -16,7 +19,7 @@ def _empty() -> bytes:
     return content
 
 
-def another() -> Any:
+def another() -> BaseDatabaseWrapper:
     """Return another database like this one, empty; who asks for it closes it."""
     found = connections.create_connection("default")
     found.ensure_connection()

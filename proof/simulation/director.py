@@ -289,7 +289,7 @@ class Director:
         return self._run(world, others, depth=1)
 
     def _death(self) -> str:
-        by_requests = ("asks", "asks", "answered") if self.setup.is_remote else ()
+        by_requests: tuple[str, ...] = ("asks", "asks", "answered") if self.setup.is_remote else ()
         return self.random.choice(("reads", "writes", "writes", "committed", *by_requests))
 
     def _refusal(self) -> str:

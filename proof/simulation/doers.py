@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kube.kinds.pod import ENDED
 from kube.meta import parse_time
@@ -22,6 +22,7 @@ from proof.invariants.jobs import FINISHED
 
 if TYPE_CHECKING:
     from cluster.store import Change
+    from kube.meta import Object
     from proof.simulation.faults import Steps
     from proof.simulation.machine import Processes
     from proof.simulation.picture import LogPicture
@@ -53,7 +54,7 @@ class Doers:
         self.machine = machine
         self.last: tuple[int, str] = (0, "")
         self.of: dict[int, str] = {}  # the last revision of each commit → who made it
-        self.meta: dict[str, Any] = {}  # uid → metadata
+        self.meta: dict[str, Object] = {}  # uid → metadata
         self.namespaces: dict[str, str] = {}  # name → uid
 
     def committed(self, touched: frozenset[str], revision: int) -> None:
@@ -89,7 +90,7 @@ class Doers:
             self.last = later, self.of.pop(later)
         return self.last[1].partition("+")[0]
 
-    def _judge(self, change: Change, before: Any) -> None:
+    def _judge(self, change: Change, before: Object) -> None:
         place = self.meta.get(self.namespaces.get(change.namespace, ""))
         if place is None or "deletionTimestamp" in place:
             return
@@ -101,9 +102,9 @@ class Doers:
             why = "an owner of it lives" if keeping else "it belongs to nobody"
             raise Broken(NAME, change.revision, f"{change.resource}/{change.key}", f"was deleted, and {why}")
 
-    def _is_done_with(self, change: Change, before: Any) -> bool:
+    def _is_done_with(self, change: Change, before: Object) -> bool:
         """Whether a cron job or a flow deletes a job of its own: one that has ended, or that another one replaces."""
-        owner = next((each for each in before["ownerReferences"] if each.get("controller")), {})
+        owner: Object = next((each for each in before["ownerReferences"] if each.get("controller")), {})
         kind = {each.kind: each for each in (CRON_JOBS, JOB_FLOWS)}.get(owner.get("kind", ""))
         job = self.picture.objects(change.resource).get((change.namespace, change.name))
         if change.resource != JOBS.id or kind is None or job is None:
@@ -137,7 +138,7 @@ class Doers:
             raise Broken(OUTLIVED, revision, f"{PODS.id}/{key}", text)
 
 
-def _phase(pod: Any) -> str:
+def _phase(pod: Object | None) -> str:
     """Return the phase of a pod; of one that is not there, Succeeded."""
     return str(((pod or {"status": {"phase": "Succeeded"}}).get("status") or {}).get("phase") or "")
 
@@ -155,8 +156,9 @@ def _judge_end_of_job(change: Change) -> None:
     raise Broken(IN_TIME, change.revision, f"{change.resource}/{change.key}", f"was deleted, and {why}")
 
 
-def _metadata(change: Change) -> Any:
+def _metadata(change: Change) -> Object:
     """Return as much of an object's metadata as matters: of what is only an owner, whether it goes."""
     if change.resource in OWNED:
-        return change.object["metadata"]
+        metadata: Object = change.object["metadata"]
+        return metadata
     return {"deletionTimestamp": ""} if b'"deletionTimestamp"' in change.body else {}

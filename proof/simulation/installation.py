@@ -39,7 +39,11 @@ from proof.simulation.troubles import Troubles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cluster.store import Change
+    from cluster.runtime.registry import Registration
+    from cluster.store import Change, Group, Store, Stored
+    from kube.errors import ApiError
+    from kube.meta import Object
+    from kube.resources import Resource
     from proof.simulation.faults import Steps
     from proof.simulation.server import Server
     from proof.simulation.story import Trouble
@@ -65,7 +69,7 @@ SMALL: tuple[tuple[Any, str, Any], ...] = (
 LONG: tuple[tuple[Any, str, Any], ...] = ((settings, "HISTORY_HOURS", 0.2),)
 
 
-def of_cluster(registration: Any) -> bool:
+def of_cluster(registration: Registration) -> bool:
     """Whether a controller is the cluster's own business: what kube-controller-manager does."""
     return registration.name not in OURS
 
@@ -229,7 +233,7 @@ class Installation:
                     raise Broken(NAME, store.revision(), f"{kind.id}/{key}", text)
 
 
-def _objects(kind: Any) -> Iterator[tuple[str, Any]]:
+def _objects(kind: Resource) -> Iterator[tuple[str, Object]]:
     for stored in store.find(kind):
         obj = kinds.kept(kind, stored.object)
         yield stored.key, {**obj, "apiVersion": kind.api_version, "kind": kind.kind}
@@ -239,10 +243,12 @@ class Noting(InPlace):
     """The backend of a worker's process, of which is noted when a plan was true."""
 
     def __init__(self, installation: Installation, worker: Worker) -> None:
-        super().__init__(lambda: installation.asking, Inline, installation.chance())  # type: ignore[arg-type,return-value]
+        super().__init__(lambda: installation.asking, Inline, installation.chance())
         self._installation, self._worker = installation, worker
 
-    def commit(self, cursor: str, groups: Any, now: int, using: Any) -> Any:
+    def commit(
+        self, cursor: str, groups: Sequence[Group], now: int, using: Store
+    ) -> list[list[Stored] | ApiError] | None:
         if groups:
             self._installation.planned[cursor] = self._installation.knows_until(self._worker)
         return super().commit(cursor, groups, now, using)
@@ -260,15 +266,17 @@ class Mirroring(Process):
         assert term is not None
         program = ClusterMirror(
             term,
-            lambda: installation.asking,  # type: ignore[arg-type,return-value]
-            thread=self._strand,  # type: ignore[arg-type]
-            line=Line,  # type: ignore[arg-type]
+            lambda: installation.asking,
+            thread=self._strand,
+            line=Line,
             random=self._random,
         )
         self._strand(target=program.run, name="main").start()
 
-    def _strand(self, **what: Any) -> Strand:
-        self.strands.append(Strand(**what))
+    def _strand(
+        self, *, target: Callable[..., Any], name: str, args: tuple[Any, ...] = (), daemon: bool = True
+    ) -> Strand:
+        self.strands.append(Strand(target=target, name=name, args=args, daemon=daemon))
         return self.strands[-1]
 
     @property

@@ -9,7 +9,7 @@ have to go on with what is said, and who knows better has to say so again.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from cluster.store import Group, Patch, Update, store
 from kube.errors import ApiError
@@ -18,11 +18,13 @@ from kube.resources import NODES, PODS
 from proof.invariants import Broken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cluster.store import Change, Write
+    from kube.meta import Object
     from proof.simulation.picture import LogPicture
 
+T = TypeVar("T")
 NAME = "old reports change nothing"
 REAL = "vm"  # the node whose agent has the truth on disk; simulated nodes have it in the store
 REMEMBERED = 5  # versions of a pod
@@ -100,7 +102,7 @@ class Lies:
             ]
             _commit(Patch(NODES, "", _name(node), {"status": {"conditions": told}}, "status"))
 
-    def _pods(self, test: Callable[[Any], Any]) -> list[Any]:
+    def _pods(self, test: Callable[[Object], object]) -> list[Object]:
         return [pod for pod in self.picture.objects(PODS.id).values() if test(pod)]
 
     def _expect_refusal(self, change: Change | None) -> None:
@@ -124,11 +126,11 @@ LIES: dict[str, Callable[[Lies, int], None]] = {
 }
 
 
-def _one(found: list[Any], index: int) -> Any:
+def _one(found: Sequence[T], index: int) -> T | None:
     return found[index % len(found)] if found else None
 
 
-def _report(pod: Any, status: Any) -> Write:
+def _report(pod: Object, status: Object | None) -> Write:
     """Return what a node writes that has seen a version of a pod (`node.simulator.simulator`)."""
     kept = ("namespace", "name", "uid", "resourceVersion")
     metadata = {field: pod["metadata"][field] for field in kept}
@@ -141,28 +143,28 @@ def _commit(write: Write) -> int:
     return 0 if isinstance(outcome, ApiError) else outcome[0].revision
 
 
-def _has_succeeded(pod: Any) -> bool:
+def _has_succeeded(pod: Object) -> bool:
     """Whether a pod of the node with processes has run to its end."""
     told = (pod.get("status") or {}).get("containerStatuses") or ()
     is_there = pod["spec"].get("nodeName") == REAL and "deletionTimestamp" not in pod["metadata"]
     return is_there and _phase(pod) == "Succeeded" and all("terminated" in each["state"] for each in told)
 
 
-def _phase(pod: Any) -> str:
+def _phase(pod: Object) -> str:
     return str((pod.get("status") or {}).get("phase") or "")
 
 
-def _name(obj: Any) -> str:
+def _name(obj: Object) -> str:
     return str(obj["metadata"]["name"])
 
 
-def _key(pod: Any) -> str:
+def _key(pod: Object) -> str:
     return f"{PODS.id}/{pod['metadata']['namespace']}/{_name(pod)}"
 
 
-def _conditions(node: Any) -> list[Any]:
+def _conditions(node: Object) -> list[Object]:
     return (node.get("status") or {}).get("conditions") or []
 
 
-def _is_ready(condition: Any) -> bool:
+def _is_ready(condition: Object) -> bool:
     return bool(condition["type"] == "Ready" and condition["status"] == "True")

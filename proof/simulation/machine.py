@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from node.agent.checks import Check
+    from node.listen import Subscription
     from node.shim.order import Order
 
 SECOND = 1_000_000
@@ -205,7 +206,9 @@ class Processes:
     @property
     def running(self) -> list[tuple[str, str]]:
         """Return the pod and container of every process, sorted; one that ran twice would be here twice."""
-        return sorted(tuple(process.key) for process in self._living if process.started_us)
+        return sorted(
+            (process.key.uid, process.key.container) for process in self._living if process.started_us
+        )
 
     def living(self, uid: str) -> list[str]:
         """Return the containers of a pod that have a process, or a shim that is about to start one."""
@@ -251,9 +254,10 @@ class Processes:
     def clean(self, living: Collection[str], running: Collection[str]) -> None:
         """Forget the pods that are gone and of which nothing happened for a while."""
         before = clock.microseconds() - KEPT_US
+        active = {*(each.key.uid for each in self._ordered), *(each.key.uid for each in self._living)}
         for uid in self.uids():
             ends = [one.read().finished_us for each in self._disk[uid].values() for one in each.values()]
-            busy = any(one.key.uid == uid for one in (*self._ordered, *self._living))
+            busy = uid in active
             if uid not in living and uid not in running and not busy and max(ends, default=0) < before:
                 del self._disk[uid]
 
@@ -504,13 +508,17 @@ class SimulatedAgent:
     """
 
     def __init__(
-        self, processes: Processes, directory: Path, name: str = "vm", subscription: Deaf | None = None
+        self,
+        processes: Processes,
+        directory: Path,
+        name: str = "vm",
+        subscription: Subscription | None = None,
     ) -> None:
         self.runtime = SimulatedRuntime(processes)
         cluster = LocalCluster(subscription or Deaf())
         machine = Machine(SimulatedMachine(), name, Wall(landlock=landlock.LEAST_ABI), (), cluster)
         self.agent = Agent(Layout(directory), machine, self.runtime, cluster)
-        self.listener = self.agent.listener
+        self.listener = cluster.listener
         self.begin = self.agent.begin
         self.work = self.agent.work
         self.patience = self.agent.patience

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cluster.store import Change
+    from node.listen import Listener
     from proof.simulation.processes import Process
 
 NAME = "nodes hear in time"
@@ -42,15 +43,14 @@ class News:
         """Raise Broken when somebody is behind for too long; everybody has done what he has to do at this moment."""
         for process in processes:
             if isinstance(process, Nodes) and process.works is not None:
-                self._look_at(process)
+                self._look_at(process.name, process.works.listener)
 
-    def _look_at(self, process: Nodes) -> None:
-        listener = process.works.listener
+    def _look_at(self, name: str, listener: Listener) -> None:
         newest = max((self._newest.get(kind.id, 0) for kind in listener._kinds), default=0)
         if listener.position >= newest:
-            self._behind.pop(process.name, None)
+            self._behind.pop(name, None)
             return
-        late = clock.monotonic() - self._behind.setdefault(process.name, clock.monotonic())
+        late = clock.monotonic() - self._behind.setdefault(name, clock.monotonic())
         if late > LATE_S:
             text = f"has read up to revision {listener.position}, and has had news for {late:.1f} s"
-            raise Broken(NAME, newest, process.name, text)
+            raise Broken(NAME, newest, name, text)

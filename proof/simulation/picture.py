@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cluster import clock
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cluster.store import Change
+    from kube.meta import Object
 
 Key = tuple[str, str]
 UID = re.compile(r"00000000-0000-4000-8000-\d{12}")
@@ -24,13 +25,13 @@ def uid(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012d}"
 
 
-class Objects(Mapping[Key, Any]):
+class Objects(Mapping[Key, "Object"]):
     """Objects of one kind by namespace and name; their JSON is decoded when somebody looks."""
 
     def __init__(self) -> None:
         self.changes: dict[Key, Change] = {}
 
-    def __getitem__(self, key: Key) -> Any:
+    def __getitem__(self, key: Key) -> Object:
         return self.changes[key].object
 
     def __iter__(self) -> Iterator[Key]:
@@ -56,11 +57,11 @@ class LogPicture:
         self._uids: dict[str, str] = {}  # of the newest object of each name, also of those that are gone
         self._keys: dict[str, str] = {}
 
-    def objects(self, resource: str) -> Mapping[Key, Any]:
+    def objects(self, resource: str) -> Mapping[Key, Object]:
         """Return the objects of a kind."""
         return self._objects[resource]
 
-    def versions(self, resource: str, test: Callable[[Any], bool]) -> dict[Key, int]:
+    def versions(self, resource: str, test: Callable[[Object], bool]) -> dict[Key, int]:
         """Return the newest revisions of the objects of a kind that pass a test."""
         changes = self._objects[resource].changes
         return {key: change.revision for key, change in changes.items() if test(change.object)}

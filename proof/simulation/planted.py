@@ -19,16 +19,46 @@ import sys
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from dataclasses import replace as with_fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from unittest.mock import patch
 
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cluster.api.cluster_view import ClusterView
+    from cluster.controllers.garbage import GarbageState
+    from cluster.runtime.division import Position
+    from cluster.runtime.follower import Wanted
+    from cluster.runtime.registry import Registration
+    from cluster.store import Change, Group, Store, Stored, Write
+    from cluster.store.ledger import Turn
+    from cluster.writes import Timer
+    from jobs.controller.asked import Asked
+    from jobs.controller.facts import Dependency, JobFact, PodFact
+    from jobs.controller.pod_diff import PodDiff
+    from jobs.controller.state import JobEntry, JobsState
+    from jobs.crons.plan import Notice, Run
+    from jobs.lifecycle.situation import Task
+    from jobs.made.jobs import MadeJob
+    from jobs.rules.admission import JobRulesView
+    from kube.kinds.batch import JobPhase
+    from kube.kinds.core import Pod as AgentPod
+    from kube.kinds.flow import Flow
+    from kube.meta import Object
+    from kube.usage import GroupUse, Placed
+    from node.simulator.simulated_pod import Simulated
+    from node.simulator.stages import Stage
+    from queues.controller import QueuesState
+    from queues.state_commands import QueueFact
+    from scheduler.cycle.gang_layout import Layout, PriorityOf
+    from scheduler.policy.policy import TaskTopologies
+    from scheduler.snapshot.records import Group as PodGroup
 
 Put: TypeAlias = "Callable[[Any, str, Any], Any]"
 PLANTS: dict[str, Plant] = {}
+T = TypeVar("T")
 
 
 class Plant(NamedTuple):
@@ -74,7 +104,7 @@ def planted(name: str) -> Iterator[None]:
 
 
 @plant("generateName takes a name that is taken, and creating overwrites what has it")
-def a1(put):
+def a1(put: Put) -> None:
     from cluster.store import Store, sql
 
     columns = ("uid", "revision", "created", "phase", "queue", "node", "owner", "creator")
@@ -84,11 +114,11 @@ def a1(put):
 
 
 @plant("an owner that was taken away is remembered, and what names him no more goes with him")
-def a2(put):
+def a2(put: Put) -> None:
     from cluster.controllers.garbage import _Work
-    from cluster.store import Store, owners, sql
+    from cluster.store import Store, owners, sql, store
 
-    def put_owners(self, cursor, turns):
+    def put_owners(self: Store, cursor: Any, turns: Sequence[Turn]) -> None:
         for key, before, after in turns:
             old = owners.beyond_controller(before.resource, before.object) if before else owners.NONE
             new = owners.beyond_controller(after.resource, after.object) if after else owners.NONE
@@ -97,11 +127,9 @@ def a2(put):
             if after is None:
                 cursor.executemany(sql.DELETE_OWNER, [(key, uid) for uid in sorted(old)])
 
-    def dependents(self, uid, after):
-        from cluster.controllers import garbage
-
+    def dependents(self: _Work, uid: str, after: int) -> tuple[list[Stored], int | None]:
         wanted = self.room
-        found = garbage.store.dependents(uid, after=after, limit=wanted)
+        found = store.dependents(uid, after=after, limit=wanted)
         self.room -= len(found) or 1
         return [each for each in found if each.uid != uid], (
             found[-1].revision if len(found) == wanted else None
@@ -112,7 +140,7 @@ def a2(put):
 
 
 @plant("the queue controller counts a pod where its annotation says, not where its group is")
-def a3(put):
+def a3(put: Put) -> None:
     from kube import usage
     from scheduler.snapshot.snapshot import Snapshot
 
@@ -120,25 +148,25 @@ def a3(put):
     put(Snapshot, "queue_of", lambda self, pod: right(pod, self.group_queues, self.namespace_queues))
 
 
-def _wish(pod):
+def _wish(pod: Placed) -> str:
     return (pod.wish or "default") if pod.ours else ""
 
 
 @plant("retention waits for every cursor, also for one that nobody moves")
-def a4(put):
+def a4(put: Put) -> None:
     from cluster.runtime import registry
 
     put(registry, "has_reader", lambda cursor: True)
 
 
 @plant("the log is asked what retention removed before it is read, not afterwards")
-def a5(put):
+def a5(put: Put) -> None:
     from cluster.store import log
 
     check = log.check
     after = log.after
 
-    def early(revision, *args, **options):
+    def early(revision: int, *args: Any, **options: Any) -> list[Change]:
         check(revision, using=options.get("using", "default"))
         with patch.object(log, "check", lambda revision, *, using="default": None):
             return after(revision, *args, **options)
@@ -147,17 +175,18 @@ def a5(put):
 
 
 @plant("the job controller takes an Aborted job for finished")
-def a6(put):
+def a6(put: Put) -> None:
     from jobs.controller import facts
+    from jobs.lifecycle.phases import FINISHED
     from kube.kinds.batch import JobPhase
 
-    put(facts, "FINISHED", facts.FINISHED | {JobPhase.ABORTED})
+    put(facts, "FINISHED", FINISHED | {JobPhase.ABORTED})
 
 
 @plant("the job controller puts what the log tells over what it has read since")
-def a7(put):
+def a7(put: Put) -> None:
     """Names, uids and reading back what was written set most of it right; not what an earlier pod of a name did."""
-    from jobs.controller.job_controller import JobsState
+    from jobs.controller.state import JobsState
 
     put(JobsState, "has_read", lambda self, key, revision: False)
 
@@ -166,14 +195,14 @@ def a7(put):
 
 
 @plant("due timers are dropped after new ones are set, so that one set anew is lost")
-def timer_lost(put):
+def timer_lost(put: Put) -> None:
     from cluster.runtime.consumer import Runner
 
-    dropped = []
+    dropped: list[Any] = []
     drop = put(Runner, "_drop_timers", lambda self, keys: dropped.append(keys))
     set_ = Runner._set_timers
 
-    def set_timers(self, timers):
+    def set_timers(self: Runner[Any], timers: Sequence[Timer]) -> None:
         set_(self, timers)
         while dropped:
             drop(self, dropped.pop())
@@ -182,12 +211,12 @@ def timer_lost(put):
 
 
 @plant("a cursor is moved one too far")
-def cursor_too_far(put):
+def cursor_too_far(put: Put) -> None:
     from cluster.runtime.consumer import Runner
 
     move = Runner._move_cursor
 
-    def too_far(self, cursor, now):
+    def too_far(self: Runner[Any], cursor: Position, now: int) -> None:
         self.heard += 1
         try:
             move(self, cursor, now)
@@ -198,12 +227,12 @@ def cursor_too_far(put):
 
 
 @plant("whoever moves a cursor does not look whether somebody else did: two leaders")
-def two_leaders(put):
+def two_leaders(put: Put) -> None:
     from cluster.runtime.consumer import Runner
 
     move = Runner._move_cursor
 
-    def unguarded(self, cursor, now):
+    def unguarded(self: Runner[Any], cursor: Position, now: int) -> None:
         found = self._read_cursor()
         move(self, with_fields(cursor, generation=found.generation if found else cursor.generation), now)
 
@@ -211,12 +240,12 @@ def two_leaders(put):
 
 
 @plant("a consumer goes on with its old state after an error")
-def old_state(put):
+def old_state(put: Put) -> None:
     from cluster.runtime.consumer import Runner
 
     step = Runner.step
 
-    def lenient(self):
+    def lenient(self: Runner[Any]) -> bool:
         kept = self.state
         try:
             return step(self)
@@ -228,12 +257,12 @@ def old_state(put):
 
 
 @plant("a consumer plans before it has read back what it wrote")
-def own_writes(put):
+def own_writes(put: Put) -> None:
     from cluster.runtime.consumer import Runner
 
     advance = Runner._advance
 
-    def short(self, state):
+    def short(self: Runner[T], state: T) -> list[Change]:
         self.written = -1
         return advance(self, state)
 
@@ -241,7 +270,7 @@ def own_writes(put):
 
 
 @plant("what could not be written is not tried again, also not when it has not been seen in the log for long")
-def no_retry(put):
+def no_retry(put: Put) -> None:
     """Without the second the job controller would only be a minute late, see `Sent.expires`."""
     from cluster.runtime.retries import Retries
     from jobs.controller import expectations
@@ -251,25 +280,26 @@ def no_retry(put):
 
 
 @plant("retention removes what a living consumer has not read")
-def greedy_retention(put):
+def greedy_retention(put: Put) -> None:
+    from cluster.runtime import registry
     from cluster.store import retention
 
     horizon = retention._horizon
 
-    def greedy(now, source):
-        with patch.object(retention.registry, "has_reader", lambda cursor: False):
+    def greedy(now: int, source: Store) -> int:
+        with patch.object(registry, "has_reader", lambda cursor: False):
             return horizon(now, source)
 
     put(retention, "_horizon", greedy)
 
 
 @plant("a log row goes when it is old itself, not when what replaced it is")
-def young_history(put):
+def young_history(put: Put) -> None:
     from django.db import connections, transaction
 
     from cluster.store import retention, sql
 
-    def step(horizon, source):
+    def step(horizon: int, source: Store) -> tuple[int, bool]:
         with transaction.atomic(using=source.using), connections[source.using].cursor() as cursor:
             sql.lock_head(source.using)
             cursor.execute(
@@ -288,7 +318,7 @@ def young_history(put):
 
 
 @plant("what was sent for a job is forgotten at once, and not read back before the next plan")
-def sent_forgotten(put):
+def sent_forgotten(put: Put) -> None:
     """Each of the two is enough: the runner reads its own writes back before it plans, see `Runner._advance`."""
     from jobs.controller.expectations import Sent
 
@@ -298,19 +328,19 @@ def sent_forgotten(put):
 
 
 @plant("what policies ask for is remembered by one process alone")
-def asked_forgotten(put):
+def asked_forgotten(put: Put) -> None:
     from jobs.controller import asked
 
     put(asked, "timers", lambda key, known, now: [])
 
 
 @plant("what a policy asked for stays to be done when it was done")
-def asked_again(put):
+def asked_again(put: Put) -> None:
     from jobs.controller import job_controller
 
     group = job_controller._group
 
-    def kept(state, entry, writes, now):
+    def kept(state: JobsState, entry: JobEntry, writes: Sequence[Write], now: int) -> Group:
         made = group(state, entry, writes, now)
         return replace(made, timers=(), cancel=())
 
@@ -318,17 +348,19 @@ def asked_again(put):
 
 
 @plant("a job that pods are missing from is judged before it is told what happened to them")
-def told_late(put):
+def told_late(put: Put) -> None:
     from jobs.controller.job_controller import JobConsumer
 
     put(JobConsumer, "lags", lambda self, state, *, is_behind: None)
 
 
 @plant("a task waits until as many pods are ready as it has itself, not as the task it waits for has")
-def wrong_task(put):
+def wrong_task(put: Put) -> None:
     from jobs.controller import dependencies
 
-    def may_start(task, wanted, tasks, ready):
+    def may_start(
+        task: str, wanted: Mapping[str, Dependency], tasks: Mapping[str, Task], ready: Mapping[str, int]
+    ) -> bool:
         if task not in wanted:
             return True
         answers = (name in tasks and ready.get(name, 0) >= tasks[task].needed for name in wanted[task].names)
@@ -338,12 +370,12 @@ def wrong_task(put):
 
 
 @plant("a job that is scaled down keeps one pod too many")
-def one_too_many(put):
+def one_too_many(put: Put) -> None:
     from jobs.controller import pod_diff
 
     compare = pod_diff.compare
 
-    def lenient(job, pods):
+    def lenient(job: JobFact, pods: Iterable[PodFact]) -> PodDiff:
         tasks = tuple(replace(task, replicas=task.replicas + 1) for task in job.tasks)
         return compare(replace(job, tasks=tasks), pods)
 
@@ -351,12 +383,12 @@ def one_too_many(put):
 
 
 @plant("a failed pod is counted twice in a job's status")
-def counted_twice(put):
+def counted_twice(put: Put) -> None:
     from jobs.controller.counts import Counts
 
     fields = Counts.fields
 
-    def twice(self):
+    def twice(self: Counts) -> dict[str, Any]:
         found = fields(self)
         return found | ({"failed": found["failed"] + 1} if "failed" in found else {})
 
@@ -364,19 +396,19 @@ def counted_twice(put):
 
 
 @plant("a Command is carried out on whatever job has the name now")
-def any_uid(put):
+def any_uid(put: Put) -> None:
     from kube.commands import CommandFact
 
     put(CommandFact, "is_for", lambda self, uid: True)
 
 
 @plant("the end of a finished job is asked for by name alone")
-def ttl_by_name(put):
+def ttl_by_name(put: Put) -> None:
     from cluster.store import Delete, Group
     from jobs.controller import job_controller
     from kube.resources import JOBS
 
-    def expiry(timer):
+    def expiry(timer: Timer) -> Group:
         namespace, name, *_ = timer.key.split("/")
         return Group([Delete(JOBS, namespace, name, propagation="Foreground")])
 
@@ -384,14 +416,14 @@ def ttl_by_name(put):
 
 
 @plant("what plugins made for a job is not deleted when the job is over")
-def products_left(put):
+def products_left(put: Put) -> None:
     from jobs.controller import products
 
     put(products, "end", lambda job, known: ())
 
 
 @plant("what plugins made for a job is not known to a controller that starts")
-def products_unknown(put):
+def products_unknown(put: Put) -> None:
     from jobs.controller import job_controller
 
     put(job_controller, "_remember_products", lambda jobs: None)
@@ -401,11 +433,11 @@ def products_unknown(put):
 
 
 @plant("a flow goes on when a job has ended, however it ended")
-def flow_hurries(put):
+def flow_hurries(put: Put) -> None:
     from jobs.flows import plan, steps
     from jobs.lifecycle.phases import FINISHED
 
-    def may_start(step, made, phases):
+    def may_start(step: Flow, made: Mapping[str, MadeJob], phases: Mapping[str, JobPhase]) -> bool:
         return all(phases.get(target) in FINISHED for target in step.depends_on.targets)
 
     put(steps, "may_start", may_start)
@@ -413,27 +445,27 @@ def flow_hurries(put):
 
 
 @plant("a cron job does not note for which time it has made a job")
-def time_not_noted(put):
+def time_not_noted(put: Put) -> None:
     from jobs.crons.plan import _Round
 
     put(_Round, "_note_run", lambda self, run: None)
 
 
 @plant("a cron job keeps its jobs, however many are wished")
-def history_kept(put):
+def history_kept(put: Put) -> None:
     from jobs.crons.plan import _Round
 
     put(_Round, "trim", lambda self: None)
 
 
 @plant("a cron job asks only about jobs that run when it looks for one that has not ended")
-def alone_when_running(put):
+def alone_when_running(put: Put) -> None:
     from jobs.crons.plan import _Round
     from kube.kinds.batch import JobPhase
 
     start = _Round.start
 
-    def hasty(self, run, view, *, is_taken):
+    def hasty(self: _Round, run: Run, view: JobRulesView, *, is_taken: bool) -> Notice | None:
         self.active = [job for job in self.active if job.phase is JobPhase.RUNNING]
         return start(self, run, view, is_taken=is_taken)
 
@@ -444,20 +476,20 @@ def alone_when_running(put):
 
 
 @plant("the scheduler gives a pod's room away when its deletion begins, not when it has ended")
-def early_room(put):
+def early_room(put: Put) -> None:
     from scheduler.snapshot import records
 
     put(records, "HOLDING", records.HOLDING - {records.TaskStatus.RELEASING})
 
 
 @plant("a gang is placed with one pod less than its minimum")
-def gang_short(put):
+def gang_short(put: Put) -> None:
     from scheduler.cycle import gang_layout
 
     lay_out = gang_layout.lay_out
 
-    def short(group, priority_of, tasks):
-        return lay_out(_Shorter(group), priority_of, tasks)
+    def short(group: PodGroup, priority_of: PriorityOf, tasks: TaskTopologies | None) -> Layout:
+        return lay_out(_Shorter(group), priority_of, tasks)  # type: ignore[arg-type]  # it has all that a group has
 
     from scheduler.snapshot import snapshot
 
@@ -467,30 +499,30 @@ def gang_short(put):
 class _Shorter:
     """A pod group whose minimum is one less than it says."""
 
-    def __init__(self, group):
+    def __init__(self, group: PodGroup) -> None:
         self._group = group
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._group, name)
 
     @property
-    def min_member(self):
+    def min_member(self) -> int:
         least = self._group.min_member
         return least - 1 if least > 1 else least
 
 
 @plant("a queue is Closed while groups in it wait for their turn")
-def closed_early(put):
+def closed_early(put: Put) -> None:
     from queues import states
 
     put(states, "FINISHED", states.FINISHED | {"Pending"})
 
 
 @plant("the pods of a group that is moved stay counted in the queue where they were")
-def moved_group(put):
+def moved_group(put: Put) -> None:
     from kube.usage import Usage, _put
 
-    def put_group(self, key, group):
+    def put_group(self: Usage, key: str, group: GroupUse | None) -> set[str]:
         _put(self._groups, key, group)
         _put(self._queues, key, group.queue if group else None)
         return self._count_group(key)
@@ -499,12 +531,12 @@ def moved_group(put):
 
 
 @plant("a pod group that is deleted stays counted in its queue")
-def counted_group(put):
+def counted_group(put: Put) -> None:
     from queues import controller
 
     right = controller._put_group
 
-    def lenient(state, key, body):
+    def lenient(state: QueuesState, key: str, body: bytes | None) -> None:
         if body is not None:
             right(state, key, body)
 
@@ -515,12 +547,12 @@ def counted_group(put):
 
 
 @plant("a status is written over whatever it was, without the version that was seen")
-def blind_status(put):
+def blind_status(put: Put) -> None:
     from node.simulator.simulator import Simulator
 
     writes = Simulator._writes
 
-    def blind(self, known, now_us):
+    def blind(self: Simulator, known: Simulated, now_us: int) -> list[Write]:
         found = writes(self, known, now_us)
         for write in found:
             if hasattr(write, "object"):
@@ -531,7 +563,7 @@ def blind_status(put):
 
 
 @plant("the store takes a status over, whatever version of the object it was made from")
-def any_version(put):
+def any_version(put: Put) -> None:
     from cluster.store import strategy
 
     right = strategy.check_preconditions
@@ -539,21 +571,21 @@ def any_version(put):
 
 
 @plant("the quota is asked when pods are planned, and not in the transaction that makes them")
-def early_quota(put):
+def early_quota(put: Put) -> None:
     from cluster.api import quota_room
 
     put(quota_room, "check", lambda view, group: None)
 
 
 @plant("pods that end do not make a quota's status be counted again")
-def quota_of_the_dead(put):
+def quota_of_the_dead(put: Put) -> None:
     from cluster.controllers import quotas
 
     put(quotas, "has_ended", lambda change: False)
 
 
 @plant("what the collector could not write, because somebody was faster, it leaves, and what that one wrote")
-def conflict_left(put):
+def conflict_left(put: Put) -> None:
     from cluster.controllers import garbage
     from cluster.controllers.garbage import _Work
     from cluster.store import Group
@@ -561,11 +593,11 @@ def conflict_left(put):
     note = garbage._note
 
     # By itself it does no harm: who was faster has changed the object, and a change has its owners looked at.
-    def unmoved(state, change, doubtful):
+    def unmoved(state: GarbageState, change: Change, doubtful: dict[str, None]) -> None:
         note(state, change, {} if change.verb == "MODIFIED" else doubtful)
 
-    def forgetful(right):
-        def do(self, *args):
+    def forgetful(right: Callable[..., None]) -> Callable[..., None]:
+        def do(self: _Work, *args: Any) -> None:
             right(self, *args)
             self.groups[-1] = Group(self.groups[-1].writes)
 
@@ -577,7 +609,7 @@ def conflict_left(put):
 
 
 @plant("a pod that is being deleted can be given a node")
-def bound_while_going(put):
+def bound_while_going(put: Put) -> None:
     from cluster.store import strategy
 
     right = strategy._unbindable
@@ -588,16 +620,16 @@ def bound_while_going(put):
     )
 
 
-def _without(mapping, name):
+def _without(mapping: Object, name: str) -> Object:
     return {key: value for key, value in mapping.items() if key != name}
 
 
 @plant("a second deletion puts the time of the first one off")
-def deletion_put_off(put):
+def deletion_put_off(put: Put) -> None:
     from cluster.store import strategy
     from kube.meta import timestamp
 
-    def mark(metadata, grace, now):
+    def mark(metadata: Object, grace: int, now: int) -> None:
         if "deletionTimestamp" not in metadata and "generation" in metadata:
             metadata["generation"] += 1
         metadata["deletionTimestamp"] = timestamp(now + grace * 1000)
@@ -610,13 +642,13 @@ def deletion_put_off(put):
 
 
 @plant("a node's follower goes on from the newest revision instead of from the last that it read")
-def skips_ahead(put):
+def skips_ahead(put: Put) -> None:
     from cluster.store import store
     from node.listen import Listener
 
     read = Listener.read
 
-    def ahead(self, apply, reload):
+    def ahead(self: Listener, apply: Callable[[Change], None], reload: Callable[[], None]) -> None:
         asked = self._asked_at
         read(self, apply, reload)
         if self._asked_at != asked:
@@ -626,11 +658,11 @@ def skips_ahead(put):
 
 
 @plant("a node's follower takes a nudge for read before it has read")
-def nudge_for_read(put):
+def nudge_for_read(put: Put) -> None:
     from cluster import clock
     from node.listen import Listener
 
-    def hear(self):
+    def hear(self: Listener) -> None:
         self.subscription.drain()
         self._asked_at = clock.monotonic()
         self.subscribe()
@@ -639,13 +671,13 @@ def nudge_for_read(put):
 
 
 @plant("the follower of watches and live pages goes on from the newest revision")
-def watch_skips(put):
+def watch_skips(put: Put) -> None:
     from cluster.runtime.follower import Follower
     from cluster.store import store
 
     read = Follower._read
 
-    def ahead(self, after, wanted):
+    def ahead(self: Follower, after: int, wanted: Wanted) -> tuple[int, list[Change] | None]:
         position, changes = read(self, after, wanted)
         return max(position, store.revision()), changes
 
@@ -653,12 +685,12 @@ def watch_skips(put):
 
 
 @plant("an agent that starts again does not look for what runs already")
-def agent_forgets(put):
+def agent_forgets(put: Put) -> None:
     from node.agent.agent import Agent
 
     take = Agent._take
 
-    def forgetful(self, pod, revision):
+    def forgetful(self: Agent, pod: AgentPod, revision: int) -> None:
         with patch.object(self.runtime, "adopt", lambda uid: False):
             take(self, pod, revision)
 
@@ -666,7 +698,7 @@ def agent_forgets(put):
 
 
 @plant("a second agent does not wait for the end of the first")
-def two_agents(put):
+def two_agents(put: Put) -> None:
     from cluster import sole
 
     put(sole, "take", lambda path: path.open("a+"))
@@ -676,7 +708,7 @@ def two_agents(put):
 
 
 @plant("a pod that is taken from its job is looked for among the job's pods")
-def group_forgotten(put):
+def group_forgotten(put: Put) -> None:
     from node.agent.agent import Agent
 
     put(Agent, "_change_group", lambda self, local, before: None)
@@ -685,10 +717,10 @@ def group_forgotten(put):
 @plant(
     "after the clock was set back a gang says only when it shows the same time that pods of it are missing"
 )
-def gang_waits_for_clock(put):
+def gang_waits_for_clock(put: Put) -> None:
     from scheduler.cycle import cycle, waits
 
-    def made_until(group, now):
+    def made_until(group: PodGroup, now: int) -> int | None:
         due = group.changed + waits.GRACE_MS
         return due if due > now else None
 
@@ -696,10 +728,10 @@ def gang_waits_for_clock(put):
 
 
 @plant("after the clock was set back a queue's counters stay as they are until it shows the same time again")
-def queue_waits_for_clock(put):
+def queue_waits_for_clock(put: Put) -> None:
     from queues import controller
 
-    def is_due(state, queue, wanted, now):
+    def is_due(state: QueuesState, queue: QueueFact, wanted: dict[str, Any], now: int) -> bool:
         if wanted["state"] != queue.status.get("state"):
             return True
         return now - state.written.get(queue.metadata.name, 0) >= controller.PAUSE_MS
@@ -710,7 +742,7 @@ def queue_waits_for_clock(put):
 @plant(
     "after the clock was set back what is used of a quota is counted again only when it shows the same time"
 )
-def quota_waits_for_clock(put):
+def quota_waits_for_clock(put: Put) -> None:
     from cluster import clock
     from cluster.controllers import status_counter
 
@@ -718,7 +750,7 @@ def quota_waits_for_clock(put):
         milliseconds = staticmethod(clock.milliseconds)
 
         @staticmethod
-        def monotonic():
+        def monotonic() -> float:
             return clock.milliseconds() / 1000
 
     put(status_counter, "clock", ByTheWall)
@@ -727,13 +759,13 @@ def quota_waits_for_clock(put):
 @plant(
     "after the clock was set back simulated pods wait for what would have been the time of their next stage"
 )
-def pods_wait_for_clock(put):
+def pods_wait_for_clock(put: Put) -> None:
     from cluster import clock
     from node.simulator.simulator import Simulator
 
     due = Simulator._due
 
-    def by_the_wall(self, stage, known):
+    def by_the_wall(self: Simulator, stage: Stage, known: Simulated) -> int | None:
         with patch.object(clock, "microseconds", lambda: sys.maxsize):
             return due(self, stage, known)
 
@@ -744,19 +776,19 @@ def pods_wait_for_clock(put):
 @plant(
     "after the clock was set back the agent tries a refused container again only when it shows the same time"
 )
-def agent_waits_for_clock(put):
+def agent_waits_for_clock(put: Put) -> None:
     from node.agent.agent import Agent
 
     put(Agent, "_notice_clock", lambda self: None)
 
 
 @plant("the agent does not wait at all while the last process of a pod ends that was deleted by force")
-def agent_never_rests(put):
+def agent_never_rests(put: Put) -> None:
     from node.agent.pod_worker import Local
 
     step = Local.step
 
-    def restless(self, *args, **options):
+    def restless(self: Local, *args: Any, **options: Any) -> None:
         before = self.wake_us
         step(self, *args, **options)
         if self.gone:
@@ -766,19 +798,19 @@ def agent_never_rests(put):
 
 
 @plant("simulated nodes do not look at activeDeadlineSeconds")
-def deadline_ignored(put):
+def deadline_ignored(put: Put) -> None:
     from node.simulator.simulated_pod import Simulated
 
     put(Simulated, "deadline_us", property(lambda self: None))
 
 
 @plant("after a restart of its containers a simulated pod says that its init containers ran only then")
-def init_told_anew(put):
+def init_told_anew(put: Put) -> None:
     from node.simulator.simulated_pod import Simulated
 
     pass_through = Simulated.pass_through
 
-    def anew(self, stage, now_us):
+    def anew(self: Simulated, stage: Stage, now_us: int) -> None:
         pass_through(self, stage, now_us)
         self.begun_us = self.started_us
 
@@ -786,14 +818,14 @@ def init_told_anew(put):
 
 
 @plant("a simulator that starts again forgets the attempt before the present one")
-def attempt_forgotten(put):
+def attempt_forgotten(put: Put) -> None:
     from node.simulator import simulated_pod
 
     put(simulated_pod, "_last", lambda known, now_us: None)
 
 
 @plant("people can make pod groups in queues that take no work")
-def group_in_closed(put):
+def group_in_closed(put: Put) -> None:
     from cluster.rules import intake
 
     check = intake.check
@@ -801,21 +833,21 @@ def group_in_closed(put):
 
 
 @plant("the scheduler makes groups in closed queues for pods that have none")
-def adopted_by_closed(put):
+def adopted_by_closed(put: Put) -> None:
     from scheduler.cycle import adoptions
 
     put(adoptions, "_closed_to", lambda snapshot, adoption: None)
 
 
 @plant("a Command whose target is gone is stored for nobody")
-def command_to_nothing(put):
+def command_to_nothing(put: Put) -> None:
     from cluster import access
     from cluster.api import rights
     from kube.errors import NotFound
 
     check = rights._check_command
 
-    def lenient(*args):
+    def lenient(*args: Any) -> Object | None:
         try:
             return check(*args)
         except NotFound:
@@ -827,12 +859,12 @@ def command_to_nothing(put):
 
 
 @plant("who closes a closed queue needs the right to edit queues")
-def state_said_again(put):
+def state_said_again(put: Put) -> None:
     from cluster.api import rights
 
     differs = rights._at_most_state_differs
 
-    def state_differs(old, new):
+    def state_differs(old: Object, new: Object) -> bool:
         states = [(queue.get("spec") or {}).get("state") for queue in (old, new)]
         return states[0] != states[1] and differs(old, new)
 
@@ -840,19 +872,19 @@ def state_said_again(put):
 
 
 @plant("a Command that names its target as its owner, as vcctl's do, needs the right to edit the target")
-def target_as_owner(put):
+def target_as_owner(put: Put) -> None:
     from cluster.api import rights
 
     check = rights._check_command
 
-    def strict(*args):
+    def strict(*args: Any) -> None:
         check(*args)
 
     put(rights, "_check_command", strict)
 
 
 @plant("what is made for a job does not say whose it is, and may say that it is anybody's")
-def nobodys_pods(put):
+def nobodys_pods(put: Put) -> None:
     from jobs.controller import pods, products
 
     for module in (pods, products):
@@ -861,11 +893,11 @@ def nobodys_pods(put):
 
 
 @plant("nobody has a right on his own pod whose controller is gone")
-def controller_gone(put):
+def controller_gone(put: Put) -> None:
     from cluster.access.ownership import creator_of, referred
     from cluster.api import rights
 
-    def owner_of(obj, view):
+    def owner_of(obj: Object, view: ClusterView) -> str | None:
         meta = obj["metadata"]
         for reference in meta.get("ownerReferences") or ():
             if reference.get("controller"):
@@ -877,10 +909,10 @@ def controller_gone(put):
 
 
 @plant("a job does not miss a pod whose owner reference somebody takes away")
-def owner_taken(put):
+def owner_taken(put: Put) -> None:
     from jobs.controller import job_controller
 
-    def follow(state, change, pod, own):
+    def follow(state: JobsState, change: Change, pod: PodFact, own: str) -> None:
         if change.verb == "DELETED":
             right(state, change, pod, own)
 
@@ -888,7 +920,7 @@ def owner_taken(put):
 
 
 @plant("the pages of queues do not hear of nodes, although they show what these have room for")
-def page_without_nodes(put):
+def page_without_nodes(put: Put) -> None:
     from dashboard import cluster_usage
     from kube.resources import NODES
 
@@ -896,39 +928,39 @@ def page_without_nodes(put):
 
 
 @plant("after the clock was set back a dead leader leads on until it shows the same time again")
-def leads_on(put):
+def leads_on(put: Put) -> None:
     from cluster.runtime.division import Position
 
-    def is_led_by_another(cursor, holder, now):
+    def is_led_by_another(cursor: Position, holder: str, now: int) -> bool:
         return cursor.holder not in ("", holder) and cursor.held_until > now
 
     put(Position, "is_led_by_another", is_led_by_another)
 
 
 @plant("a later job of a name is deleted when the time of an earlier one is over")
-def time_of_another(put):
+def time_of_another(put: Put) -> None:
     from jobs.controller import job_controller
 
-    def by_name(job):
+    def by_name(job: JobFact) -> list[Timer]:
         return [replace(timer, key=job.key) for timer in right(job)]
 
     right = put(job_controller, "_deadline", by_name)
 
 
 @plant("what is left to do for a finished job is forgotten when the job controller dies")
-def left_undone(put):
+def left_undone(put: Put) -> None:
     from jobs.controller import job_controller
 
     put(job_controller, "_finishes", lambda writes: False)
 
 
 @plant("a consumer that asks for its next run while Redis is away fails")
-def redis_away(put):
+def redis_away(put: Put) -> None:
     from cluster.runtime import nudge
 
     wake = nudge.wake
 
-    def strict(registration, shard, *, delay_s=0):
+    def strict(registration: Registration, shard: int, *, delay_s: float = 0) -> None:
         if delay_s:
             wake(registration, shard, delay_s=delay_s)
         else:
@@ -938,7 +970,7 @@ def redis_away(put):
 
 
 @plant("what was asked of a job that went while no controller ran is looked at in each step")
-def asked_of_nobody(put):
+def asked_of_nobody(put: Put) -> None:
     import msgspec
 
     from cluster.runtime.consumer import timers_of
@@ -948,13 +980,13 @@ def asked_of_nobody(put):
 
     load = JobConsumer.load
 
-    def load_all(self, shard, revision):
+    def load_all(self: JobConsumer, shard: int, revision: int) -> JobsState:
         state = load(self, shard, revision)
         for timer in timers_of(self.name, shard, asked.ASKED):
             state.note_asked(timer.key, asked.read(timer))
         return state
 
-    def at_once(key, known, now):
+    def at_once(key: str, known: Sequence[Asked], now: int) -> list[Timer]:
         due = min((each.due if each.delay_ms else now + asked.SOON_MS for each in known), default=0)
         content = {"asked": msgspec.to_builtins(known)}
         return [Timer(asked.ASKED, key, max(due, now + 1), content)] if known else []
@@ -967,14 +999,14 @@ def asked_of_nobody(put):
 
 
 @plant("what the API answered is mirrored whatever the watch has told since: what is gone comes back")
-def gone_comes_back(put):
+def gone_comes_back(put: Put) -> None:
     from cluster.remote import reflection
 
     put(reflection, "is_news", lambda version, standing: True)
 
 
 @plant("what a list does not name stays in the mirror")
-def list_keeps(put):
+def list_keeps(put: Put) -> None:
     from cluster.remote import reflection
 
     put(reflection, "vanished", lambda stored, listed, versions, news: [])
@@ -1028,6 +1060,7 @@ def hunt(name: str, options: argparse.Namespace) -> Hunt:
                 break
             if hunted.hours >= options.hours or hunted.cpu_s >= options.seconds:
                 return hunted
+        assert played.found is not None
         hunted.found, hunted.text, hunted.moves = played.found.kind, played.found.text, len(played.moves)
         if not options.plays:
             return hunted

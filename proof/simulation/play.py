@@ -17,7 +17,9 @@ from proof.simulation.story import Move, Setup, Story
 from proof.simulation.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from cluster.store import Change
 
 PROOF = str(Path(__file__).parents[1])
 
@@ -49,28 +51,19 @@ class Played:
         return Story(self.setup, tuple(self.moves), self.found.kind if self.found else "")
 
 
-class _Digest:
-    """The log as one number: two runs with the same have written the same, byte for byte."""
+class _Digest(Judge):
+    """A judge that makes one number of the log: two runs with the same have written the same, byte for byte."""
 
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
+    def __init__(self, *, only: Collection[str] | None) -> None:
+        super().__init__(only=only)
         self.hash = blake2b(digest_size=16)
 
-    def take(self, change: object) -> None:
+    def take(self, change: Change) -> None:
         c = change
         self.hash.update(
-            repr((c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body)).encode()  # type: ignore[attr-defined]
+            repr((c.revision, c.resource, c.namespace, c.name, c.uid, c.verb, c.at, c.body)).encode()
         )
-        self.judge.take(c)  # type: ignore[arg-type]
-
-    def set_lag(self, lag_ms: int) -> None:
-        self.judge.set_lag(lag_ms)
-
-    def excuse(self, revision: int) -> None:
-        self.judge.excuse(revision)
-
-    def settle(self, now: int) -> None:
-        self.judge.settle(now)
+        super().take(change)
 
 
 def from_seed(
@@ -112,7 +105,7 @@ def _play(
     look_at: Callable[[Exception], None] | None = None,
 ) -> Played:
     played = Played(setup)
-    digest = _Digest(Judge(only=_asked(setup)))
+    digest = _Digest(only=_asked(setup))
     with World(setup, digest) as world:
         try:
             for move in moves(world):

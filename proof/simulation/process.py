@@ -23,5 +23,5 @@ def prepare(module: str) -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "proof.simulation.settings"
     django.setup()
     # One thread, one connection: nobody asks whose it is, which a twentieth of all time went into.
-    connections._connections = SimpleNamespace()  # type: ignore[attr-defined]
+    connections._connections = SimpleNamespace()  # type: ignore[attr-defined]  # private to Django
     logging.disable(logging.CRITICAL)

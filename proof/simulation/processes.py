@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TextIO, TypeVar
 
 from django.db import DatabaseError, connection
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from node.listen import Listener
     from proof.modes.place import Place
     from proof.simulation.broker import Broker, Message
     from proof.simulation.machine import Processes
@@ -226,17 +227,38 @@ class Heard:
             self.broker.listeners.remove(self._told)
 
 
-class Nodes(Process):
+class Works(Protocol):
+    """A Simulator, or an Agent."""
+
+    @property
+    def listener(self) -> Listener:
+        """Where it is in the log."""
+
+    def begin(self) -> None:
+        """Look at what there is."""
+
+    def work(self) -> None:
+        """Do what is due."""
+
+    def patience(self) -> float:
+        """Return for how many seconds nothing is due."""
+
+
+W = TypeVar("W", bound=Works)
+
+
+class Nodes(Process, Generic[W]):
     """A process that works for nodes: it begins, hears of the log, and does what is due."""
 
     has_begun = False
 
-    def __init__(self, name: str, heard: Heard, works: Any) -> None:
+    def __init__(self, name: str, heard: Heard, works: W | None) -> None:
         super().__init__(name)
         self.heard = heard
-        self.works = works  # a Simulator or an Agent; None while another agent works
+        self.works = works  # None while another agent works
 
     def step(self) -> None:
+        assert self.works is not None
         if not self.has_begun:
             try:
                 self.works.begin()
@@ -251,12 +273,12 @@ class Nodes(Process):
         self.heard.close()
 
 
-class Fleet(Nodes):
+class Fleet(Nodes[Simulator]):
     """`manage.py simulator`."""
 
     def __init__(self, name: str, nodes: int, broker: Broker) -> None:
         heard = Heard(broker)
-        self.simulator = Simulator(nodes, NODE_SIZE, subscription=heard)  # type: ignore[arg-type]
+        self.simulator = Simulator(nodes, NODE_SIZE, subscription=heard)
         super().__init__(name, heard, self.simulator)
 
     @property
@@ -278,7 +300,7 @@ class Fleet(Nodes):
         self.simulator.selector.close()
 
 
-class NodeAgent(Nodes):
+class NodeAgent(Nodes[SimulatedAgent]):
     """`manage.py agent` on the machine with these processes: while another one works there, it waits."""
 
     def __init__(self, name: str, machine: Processes, directory: Path, broker: Broker) -> None:
@@ -289,41 +311,44 @@ class NodeAgent(Nodes):
 
     @property
     def is_ready(self) -> bool:
-        if self._is_waiting:
+        agent = self._agent
+        if agent is None:
             return False
         due = self.machine.due()
         return (
             self.heard.has_news
-            or self.works.has_news
+            or agent.has_news
             or (due is not None and due <= clock.monotonic())
             or not self.has_begun
-            or self.works.patience() <= 0
+            or agent.patience() <= 0
         )
 
     @property
-    def _is_waiting(self) -> bool:
-        """Whether another agent has the lock. When that one ends, the kernel gives it to who asks first."""
+    def _agent(self) -> SimulatedAgent | None:
+        """None while another agent has the lock. When that one ends, the kernel gives it to who asks first."""
         if self.lock is None:
             self.lock = sole.take(daemon.lock_of(self.directory))
             if self.lock is not None:
                 self.works = SimulatedAgent(self.machine, self.directory, subscription=self.heard)
-        return self.lock is None
+        return self.works
 
     @property
     def due(self) -> float | None:
-        if self._is_waiting:
+        agent = self._agent
+        if agent is None:
             return None
         due = self.machine.due()
-        mine = clock.monotonic() + self.works.patience() if self.has_begun else clock.monotonic()
+        mine = clock.monotonic() + agent.patience() if self.has_begun else clock.monotonic()
         return mine if due is None else min(mine, due)
 
     def step(self) -> None:
-        if not self._is_waiting:
+        if self._agent is not None:
             self.machine.advance()
             super().step()
 
     def die(self) -> None:
         super().die()
-        if self.lock is not None:
+        if self.works is not None:
             self.works.abandon()
+        if self.lock is not None:
             self.lock.close()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cluster.access import Actor
+    from kube.meta import Object
     from kube.resources import Resource
     from proof.simulation.picture import LogPicture
     from proof.simulation.server import Connection, Server
@@ -41,7 +42,7 @@ class Selected(NamedTuple):
     resource: Resource
     phase: str = ""
 
-    def has(self, obj: Any) -> bool:
+    def has(self, obj: Object) -> bool:
         """Whether an object is one of them."""
         return not self.phase or (obj.get("status") or {}).get("phase") == self.phase
 
@@ -109,7 +110,7 @@ class Informer:
             else:  # an ERROR event, or the answer that there is no watch
                 self.seen = -1
 
-    def _learn(self, kind: str, obj: Any) -> None:
+    def _learn(self, kind: str, obj: Object) -> None:
         version = _version(obj)
         if version < self.seen or (version == self.seen and kind != "BOOKMARK"):
             self._wrong(version, kind, f"it comes after version {self.seen}")
@@ -140,12 +141,12 @@ class Informer:
         raise Broken(NAME, version, f"{self.selected.resource.id}: {subject}", text)
 
 
-def _key(obj: Any) -> tuple[str, str]:
+def _key(obj: Object) -> tuple[str, str]:
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def _version(obj: Any) -> int:
+def _version(obj: Object) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
@@ -217,6 +218,10 @@ class Page:
     def offer(self, text: str) -> None:
         """Take a message that the browser has not read yet."""
         self.waiting.append(msgspec.json.decode(text))
+
+    def rejoin(self, topic: str) -> None:
+        """Nobody who has a page open is given other rights, so that none is asked to join again."""
+        raise Broken(NAME, self.revision, topic, "the page was to join again, as if rights had changed")
 
     def read(self) -> None:
         """Do what the messages say."""

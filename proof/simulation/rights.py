@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kube import resources
 from kube.resources import (
@@ -101,7 +101,7 @@ class Rights:
             return kind in (JOBS, QUEUES)
         return kind is JOBS and self.whose.get(uid) == request.actor
 
-    def _meant(self, uid: Any) -> str:
+    def _meant(self, uid: object) -> str:
         return self.picture.meant(str(uid))
 
 

@@ -6,5 +6,5 @@ from proof.settings import *  # noqa: F403
 from proof.settings import DATABASES
 
 DATABASES["default"] = {**DATABASES["default"], "NAME": ":memory:", "ENGINE": "proof.simulation.sqlite"}
-HISTORY_HOURS = 0.2
+HISTORY_HOURS = 0.2  # type: ignore[assignment]  # whole hours are what operators choose from
 EVENT_HOURS = 1

@@ -19,19 +19,19 @@ class Base(Struct, frozen=True, omit_defaults=True, tag_field="do", tag=str.lowe
     """One move."""
 
 
-class Pass(Base):
+class Pass(Base, frozen=True):
     """Time passes."""
 
     us: int
 
 
-class Rest(Base):
+class Rest(Base, frozen=True):
     """Time passes, and every process does at once what it has to do: a stretch in which nothing goes wrong."""
 
     us: int
 
 
-class Run(Base):
+class Run(Base, frozen=True):
     """A process takes one step, which other moves may come between.
 
     `between` happens before statement number `at` of those that lie outside
@@ -49,7 +49,7 @@ class Run(Base):
     at: int = 0
 
 
-class Ask(Base):
+class Ask(Base, frozen=True):
     """Somebody sends a request to the API server; the rest is as with Run."""
 
     request: Request
@@ -59,50 +59,50 @@ class Ask(Base):
     at: int = 0
 
 
-class Kill(Base):
+class Kill(Base, frozen=True):
     """A process dies by SIGKILL."""
 
     process: str
 
 
-class Start(Base):
+class Start(Base, frozen=True):
     """A process starts, unless it lives."""
 
     process: str
 
 
-class Messages(Base):
+class Messages(Base, frozen=True):
     """What happens to the messages in the queues: "drop", "double" or "delay" one, or all are "lost"; Redis is "away", "back"."""
 
     what: str
     index: int = 0
 
 
-class Clean(Base):
+class Clean(Base, frozen=True):
     """Retention runs: what is older than history is kept goes, as by beat each minute, but now."""
 
 
-class SetClock(Base):
+class SetClock(Base, frozen=True):
     """The wall clock is set."""
 
     by_us: int
 
 
-class Harm(Base):
+class Harm(Base, frozen=True):
     """Something happens to the process node: "kill" a container, "shim" (nobody sees how it ends), "reboot"."""
 
     what: str
     index: int = 0
 
 
-class Lie(Base):
+class Lie(Base, frozen=True):
     """A node reports what is not true; see `proof.simulation.lies` for what there is to say, and of which object it is."""
 
     what: str
     index: int = 0
 
 
-class Grant(Base):
+class Grant(Base, frozen=True):
     """A user is given a role in a namespace ("*": everywhere), or loses it."""
 
     user: str
@@ -111,7 +111,7 @@ class Grant(Base):
     lost: bool = False
 
 
-class Trouble(Base):
+class Trouble(Base, frozen=True):
     """What becomes of so many requests to another cluster's API server, see `proof.simulation.troubles`; `us` is how slow it is."""
 
     what: str
@@ -119,7 +119,7 @@ class Trouble(Base):
     us: int = 0
 
 
-class Settle(Base):
+class Settle(Base, frozen=True):
     """All faults end and nobody wants anything; what has begun comes to its end, and is judged."""
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cluster.store import Change
+    from kube.meta import Object
     from proof.simulation.story import Move
     from proof.simulation.world import World
 
@@ -55,7 +56,7 @@ class Transcript:
         return f"      {change.revision:>6}  {key}  {what}"[:WIDE]
 
 
-def _facts(obj: Any) -> dict[str, str]:
+def _facts(obj: Object) -> dict[str, str]:
     """Return what matters most of an object."""
     spec, status, meta = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
     state = status.get("state")

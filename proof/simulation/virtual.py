@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import selectors
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from proof.simulation import strands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from concurrent.futures import Executor
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EPOCH_US = 1_767_225_600_000_000  # 2026-01-01
 
@@ -76,14 +78,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     @property
     def due(self) -> float | None:
         """The monotonic second at which something is to be done; None: at no time."""
-        # What others do to it, as a nudge does, is to be handled at once.
+        # What others do to it, as a nudge does, is to be handled at once. asyncio does not say what is ready.
         return self.time() if self._ready else self._due  # type: ignore[attr-defined]
 
     def time(self) -> float:
         return self._virtual.monotonic()
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        future = self.create_future()
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = self.create_future()
         asyncio._set_running_loop(None)  # a thread has none, and Django asks
         try:
             future.set_result(func(*args))

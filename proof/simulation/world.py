@@ -49,7 +49,9 @@ from scheduler.idle_watch import IdleWatch
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
+    from cluster.access import Actor
     from kube.resources import Resource
+    from proof.invariants import Judge
     from proof.simulation.story import Move, Setup
 
 ROUNDS, PATIENCE_S = 20, 300.0  # how often and for how long things may go on after the last fault
@@ -80,7 +82,7 @@ class Endless(AssertionError):
 class World:
     """One cluster; `perform` does a move. Raises whatever is found to be wrong."""
 
-    def __init__(self, setup: Setup, judge: Any) -> None:
+    def __init__(self, setup: Setup, judge: Judge) -> None:
         self.setup = setup
         self.judge = judge
         judge.set_lag(LAG_MS)
@@ -182,8 +184,8 @@ class World:
         number = next(self.key_pairs)
         return KeyPair(f"private key {number}", f"public key {number}")
 
-    def _people(self) -> dict[str, Any]:
-        people = {INSTALLED: access.SYSTEM}
+    def _people(self) -> dict[str, Actor]:
+        people: dict[str, Actor] = {INSTALLED: access.SYSTEM}
         for name, role in ROLES.items():
             user = get_user_model().objects.create(username=name)
             accounts.bind_role(access.SYSTEM, access.Role(role), "*", user=user)
@@ -383,7 +385,7 @@ class World:
             elif move.what == "delay":
                 self.broker.messages.append(message)
 
-    def settle(self, _: Any = None) -> None:
+    def settle(self, move: story.Settle | None = None) -> None:
         """Let all faults end, bring what has begun to its end, and judge that.
 
         What runs for long, or again and again, is deleted, so that what waits for it gets its turn; finalizers
@@ -448,7 +450,7 @@ class World:
         """Have retention run in each system."""
         self._each(clean)
 
-    def _each(self, do: Callable[[], Any]) -> None:
+    def _each(self, do: Callable[[], object]) -> None:
         """Do something in the cluster, and in the installation where there is one."""
         do()
         if self.installation is not None:
@@ -523,8 +525,9 @@ class World:
         soon = clock.milliseconds() + round(PATIENCE_S * 1000)
         timers = self._rows(TIMERS, [soon])
         owes = self.installation.owes if self.installation is not None else []
-        waiting = self.processes["fleet"].waiting  # type: ignore[attr-defined]
-        return [*timers[:5], *owes, *waiting[:5], *self.machine.running[:5]]
+        fleet = self.processes["fleet"]
+        assert isinstance(fleet, Fleet)
+        return [*timers[:5], *owes, *fleet.waiting[:5], *self.machine.running[:5]]
 
     # Time.
 
@@ -588,7 +591,7 @@ def _clean_now(world: World, move: story.Clean) -> None:
     world._clean()
 
 
-MOVES: dict[type, Callable[[World, Any], Any]] = {
+MOVES: dict[type[Move], Callable[[World, Any], object]] = {
     story.Pass: _pass,
     story.Rest: World.rest,
     story.Run: World.run,

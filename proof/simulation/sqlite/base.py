@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from django.db.backends.sqlite3 import base
-from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX, Database
+from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return self.connection.cursor(factory=self.factory)
 
 
-class Cursor(Database.Cursor):
+class Cursor(sqlite3.Cursor):
     """What Django's wrappers of a cursor do: wrappers of statements, its placeholders and its errors."""
 
     db: DatabaseWrapper
@@ -55,14 +56,14 @@ class Cursor(Database.Cursor):
     def _execute(self, query: str, params: Any, *_: Any) -> Any:
         try:
             return super().execute(query) if params is None else super().execute(_marked(query), params)
-        except Database.Error:
+        except sqlite3.Error:
             with self.db.wrap_database_errors:
                 raise
 
     def _executemany(self, query: str, params: Iterable[Any], *_: Any) -> Any:
         try:
             return super().executemany(_marked(query), params)
-        except Database.Error:
+        except sqlite3.Error:
             with self.db.wrap_database_errors:
                 raise
 

@@ -19,7 +19,7 @@ MODULES = (
 )
 
 
-def load():
+def load() -> None:
     """Fill the table of wishes, in this order."""
     for module in MODULES:
         import_module(f"{__name__}.{module}")

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import copy
+from typing import TYPE_CHECKING
 
 from kube.resources import BATCH_JOBS, JOBS
 from proof.simulation.desk import is_unfinished, wish
 from proof.simulation.request import APPLY, JSON_PATCH, STRATEGIC, name_of, patch, replace, version_of
 
+if TYPE_CHECKING:
+    from kube.meta import Object
+    from proof.simulation.desk import Desk
+    from proof.simulation.request import Request
+
 MOST_REPLICAS = 8
 EDITABLE = ("name", "labels", "namespace", "resourceVersion")
 
 
-def _changeable(job):
-    tasks = job["spec"].get("tasks") or ()
-    return is_unfinished(job) and tasks and not any("partitionPolicy" in each for each in tasks)
+def _changeable(job: Object) -> bool:
+    tasks = job["spec"].get("tasks")
+    return is_unfinished(job) and bool(tasks) and not any("partitionPolicy" in each for each in tasks)
 
 
-def _scaled(desk, job):
+def _scaled(desk: Desk, job: Object) -> Object:
     """Return the spec of a job with other numbers of pods, all minimums within them."""
-    spec = copy.deepcopy(job["spec"])
+    spec: Object = copy.deepcopy(job["spec"])
     chosen = desk.one(spec["tasks"])
     chosen["replicas"] = desk.random.randint(0 if desk.chance(0.1) else 1, MOST_REPLICAS)
     least = min(chosen.get("minAvailable") or 0, chosen["replicas"])
@@ -29,12 +35,12 @@ def _scaled(desk, job):
     return spec
 
 
-def _size(spec):
+def _size(spec: Object) -> str:
     return " and ".join(f"{each.get('replicas') or 0} {each['name']}" for each in spec["tasks"])
 
 
 @wish(1.5)
-def scale_a_job(desk):
+def scale_a_job(desk: Desk) -> Request | None:
     """A merge patch, which writes the list of tasks whole."""
     job = desk.any(JOBS, _changeable)
     if job is None:
@@ -47,13 +53,13 @@ def scale_a_job(desk):
 
 
 @wish(1)
-def scale_a_job_precisely(desk):
+def scale_a_job_precisely(desk: Desk) -> Request | None:
     """A JSON patch that changes nothing else, of the version that was seen."""
     job = desk.any(JOBS, _changeable)
     if job is None:
         return None
     who, spec = desk.whose(job), _scaled(desk, job)
-    change = [{"op": "test", "path": "/metadata/resourceVersion", "value": version_of(job)}]
+    change: list[Object] = [{"op": "test", "path": "/metadata/resourceVersion", "value": version_of(job)}]
     change.append({"op": "replace", "path": "/spec/minAvailable", "value": spec["minAvailable"]})
     for number, each in enumerate(spec["tasks"]):
         for field in ("replicas", "minAvailable"):
@@ -63,7 +69,7 @@ def scale_a_job_precisely(desk):
 
 
 @wish(0.8)
-def edit_a_job(desk):
+def edit_a_job(desk: Desk) -> Request | None:
     """`kubectl edit`: the whole object goes back, changed."""
     job = desk.any(JOBS, _changeable)
     if job is None:
@@ -74,7 +80,7 @@ def edit_a_job(desk):
 
 
 @wish(0.5)
-def apply_a_job_again(desk):
+def apply_a_job_again(desk: Desk) -> Request | None:
     """Server-side apply by the same manager, with other numbers."""
     job = desk.any(JOBS, lambda each: _changeable(each) and _is_applied(each))
     if job is None:
@@ -87,12 +93,12 @@ def apply_a_job_again(desk):
     return patch(who, JOBS, job, whole, words, APPLY, fieldManager="kubectl", force="true")
 
 
-def _is_applied(job):
+def _is_applied(job: Object) -> bool:
     return (job["metadata"].get("labels") or {}).get("applied") == "true"
 
 
 @wish(0.6)
-def lower_the_minimum(desk):
+def lower_the_minimum(desk: Desk) -> Request | None:
     """Let a gang begin with one pod less, or go on with fewer."""
     job = desk.any(JOBS, lambda each: _changeable(each) and (each["spec"].get("minAvailable") or 0) > 1)
     if job is None:
@@ -103,7 +109,7 @@ def lower_the_minimum(desk):
 
 
 @wish(0.6)
-def change_the_priority_of_a_job(desk):
+def change_the_priority_of_a_job(desk: Desk) -> Request | None:
     """Raise or lower it while it waits or runs."""
     job, name = desk.any(JOBS, is_unfinished), desk.priority_class()
     if job is None or name is None:
@@ -114,7 +120,7 @@ def change_the_priority_of_a_job(desk):
 
 
 @wish(0.6)
-def note_something_on_a_job(desk):
+def note_something_on_a_job(desk: Desk) -> Request | None:
     """A label or an annotation, which changes nothing that runs."""
     job = desk.any(JOBS)
     if job is None:
@@ -126,7 +132,7 @@ def note_something_on_a_job(desk):
 
 
 @wish(0.5)
-def suspend_or_resume_a_batch_job(desk):
+def suspend_or_resume_a_batch_job(desk: Desk) -> Request | None:
     """The field that jobs of batch/v1 have for it."""
     job = desk.any(BATCH_JOBS)
     if job is None:

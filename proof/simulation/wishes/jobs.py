@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from cluster.rules.simulation import SIMULATED
 from kube.resources import BATCH_JOBS, CLAIMS, CONFIGMAPS, JOBS, NAMESPACES
 from proof.simulation.desk import wish
 from proof.simulation.request import APPLY, Request, create, name_of, path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from kube.meta import Object
+    from proof.simulation.desk import Desk
 
 CPU = {"100m": 10, "250m": 15, "500m": 20, "1": 25, "2": 15, "4": 8, "8": 3}
 MEMORY = {"64Mi": 30, "256Mi": 30, "1Gi": 25, "4Gi": 15}
@@ -22,20 +30,20 @@ LATELY = 10  # requests whose outcome no picture may show yet
 # ---- pods of jobs
 
 
-def requests_of(desk, cpu=None):
+def requests_of(desk: Desk, cpu: str | None = None) -> Object:
     """Return the resources of a container."""
     wanted = {"cpu": cpu or desk.weighed(CPU), "memory": desk.weighed(MEMORY)}
     return {"requests": wanted, "limits": wanted} if desk.chance(0.2) else {"requests": wanted}
 
 
-def seconds(desk):
+def seconds(desk: Desk) -> int:
     """Return how long a simulated pod runs."""
     if desk.chance(desk.habits.long):
         return LONG
     return desk.random.randint(1, 5) if desk.chance(0.1) else desk.random.randint(5, 300)
 
 
-def script(desk, *, fails, runs=None):
+def script(desk: Desk, *, fails: bool, runs: int | None = None) -> dict[str, str]:
     """Return the annotations that tell a simulated node what the pod does."""
     found = {"ui.volcano.sh/duration-seconds": str(runs or seconds(desk))}
     if fails:
@@ -47,12 +55,14 @@ def script(desk, *, fails, runs=None):
     return found
 
 
-def restart_policy(desk, *, fails):
+def restart_policy(desk: Desk, *, fails: bool) -> str:
     """Return a restart policy; a pod that fails seldom starts again, because it would do so for ever."""
     return ("OnFailure" if desk.chance(0.15) else "Never") if fails else desk.weighed(RESTART)
 
 
-def simulated(desk, *, cpu=None, fails=False, runs=None, **spec):
+def simulated(
+    desk: Desk, *, cpu: str | None = None, fails: bool = False, runs: int | None = None, **spec: Any
+) -> Object:
     """Return the template of a pod for simulated nodes; spec is added to the pod's."""
     container = {"name": "main", "image": "busybox", "resources": requests_of(desk, cpu)}
     if desk.chance(0.1):
@@ -68,7 +78,7 @@ def simulated(desk, *, cpu=None, fails=False, runs=None, **spec):
     }
 
 
-def real(desk):
+def real(desk: Desk) -> Object:
     """Return the template of a pod for a node that runs processes."""
     code = 1 if desk.chance(FAILING_SHARE) else 0
     command = desk.one([["sh", "-c", f"exit {code}"], ["sleep", str(desk.random.randint(1, 90))]])
@@ -80,19 +90,21 @@ def real(desk):
 # ---- jobs
 
 
-def task(desk, name="main", replicas=None, template=None, **fields):
+def task(
+    desk: Desk, name: str = "main", replicas: int | None = None, template: Object | None = None, **fields: Any
+) -> Object:
     """Return a task of simulated pods."""
     count = replicas or desk.random.randint(1, 6)
     fails = desk.chance(FAILING_SHARE)
     return {"name": name, "replicas": count, "template": template or simulated(desk, fails=fails), **fields}
 
 
-def total(tasks):
+def total(tasks: Sequence[Object]) -> int:
     """Return how many pods the tasks have."""
     return sum(each["replicas"] for each in tasks)
 
 
-def extras(desk):
+def extras(desk: Desk) -> Object:
     """Return fields of a job that some people write."""
     found = {
         "ttlSecondsAfterFinished": desk.random.randint(0, 120) if desk.chance(0.35) else None,
@@ -104,32 +116,32 @@ def extras(desk):
     return {field: value for field, value in found.items() if value is not None}
 
 
-def _plugins(desk):
-    found = {name: [] for name in ("env", "svc", "ssh") if desk.chance(0.5)}
+def _plugins(desk: Desk) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {name: [] for name in ("env", "svc", "ssh") if desk.chance(0.5)}
     if desk.chance(0.1):
         found["pytorch"] = ["--master=main", "--worker=worker", "--port=23456"]
     return found or {"env": []}
 
 
-def job(desk, tasks, **spec):
+def job(desk: Desk, tasks: Sequence[Object], **spec: Any) -> Object:
     """Return a job of these tasks, all of which start together unless spec says otherwise."""
     metadata = {"name": desk.name("j"), "namespace": desk.namespace(), "labels": {"lot": desk.one("xyz")}}
     whole = {"queue": desk.queue(), "minAvailable": total(tasks), "tasks": tasks}
     return {"metadata": metadata, "spec": {**whole, **extras(desk), **spec}}
 
 
-def told(body):
+def told(body: Object) -> str:
     """Return a job in words: `j17 of 3 x 2 cpu to the queue q2`."""
     parts = [f"{each['replicas']} x {_cpu(each)} cpu" for each in body["spec"]["tasks"]]
     queue = body["spec"].get("queue", "default")
     return f"{body['metadata'].get('name', 'without a name')} of {' and '.join(parts)} to the queue {queue}"
 
 
-def _cpu(each):
-    return each["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+def _cpu(each: Object) -> str:
+    return str(each["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"])
 
 
-def submit(desk, body, what="the job"):
+def submit(desk: Desk, body: Object, what: str = "the job") -> Request:
     """Return the request that submits a job."""
     who = desk.submitter()
     return create(who, JOBS, body, f"{who} submits {what} {told(body)}")
@@ -149,12 +161,12 @@ EVENTS = {
 }
 
 
-def policies(desk):
+def policies(desk: Desk) -> list[Object]:
     """Return what is to be done when something happens to a job or a task."""
     if desk.chance(0.1):
         return [{"event": "*", "action": desk.one(ANSWERS)}]
     chosen = desk.random.sample(list(EVENTS), desk.random.randint(1, 2))
-    found = [{"event": event, "action": desk.one(EVENTS[event])} for event in chosen]
+    found: list[Object] = [{"event": event, "action": desk.one(EVENTS[event])} for event in chosen]
     for policy in found:
         if policy["event"] == "PodPending" or desk.chance(0.2):
             policy["timeout"] = f"{desk.random.randint(5, 60)}s"
@@ -167,13 +179,13 @@ def policies(desk):
 
 
 @wish(20, submits=True)
-def submit_gang(desk):
+def submit_gang(desk: Desk) -> Request:
     """All of it, or nothing."""
     return submit(desk, job(desk, [task(desk)]), "the gang")
 
 
 @wish(10, submits=True)
-def submit_part_of_a_gang(desk):
+def submit_part_of_a_gang(desk: Desk) -> Request:
     """A job that starts with fewer pods than it has."""
     tasks = [task(desk, replicas=desk.random.randint(2, 6))]
     least = desk.random.randint(1, total(tasks) - 1)
@@ -185,13 +197,13 @@ def submit_part_of_a_gang(desk):
 
 
 @wish(12, submits=True)
-def submit_one_pod(desk):
+def submit_one_pod(desk: Desk) -> Request:
     """The smallest job."""
     return submit(desk, job(desk, [task(desk, replicas=1)]))
 
 
 @wish(6, submits=True)
-def submit_several_tasks(desk):
+def submit_several_tasks(desk: Desk) -> Request:
     """Tasks of their own priorities, and some that wait for others."""
     names = TASKS[: desk.random.randint(2, 3)]
     tasks = [task(desk, name, desk.random.randint(1, 4)) for name in names]
@@ -207,7 +219,7 @@ def submit_several_tasks(desk):
 
 
 @wish(5, submits=True)
-def submit_with_policies(desk):
+def submit_with_policies(desk: Desk) -> Request:
     """Jobs that say what to do when their pods fail, which these often do."""
     tasks = [
         task(desk, name, desk.random.randint(1, 3), simulated(desk, fails=desk.chance(0.5)))
@@ -219,13 +231,13 @@ def submit_with_policies(desk):
 
 
 @wish(1, submits=True)
-def submit_for_hours(desk):
+def submit_for_hours(desk: Desk) -> Request:
     """Two hours of work."""
     return submit(desk, job(desk, [task(desk, template=simulated(desk, runs=LONG))]), "for two hours")
 
 
 @wish(1, submits=True)
-def submit_with_volumes(desk):
+def submit_with_volumes(desk: Desk) -> Request:
     """Volumes with a claim that exists, one that does not, one to make, and none."""
     body = job(desk, [task(desk)])
     place = body["metadata"]["namespace"]
@@ -236,18 +248,18 @@ def submit_with_volumes(desk):
     return submit(desk, body, "with volumes")
 
 
-def _in(place):
+def _in(place: str) -> Callable[[Object], bool]:
     return lambda obj: obj["metadata"].get("namespace") == place
 
 
-def _volume(desk, known):
+def _volume(desk: Desk, known: Iterable[str]) -> Object:
     size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    kinds = [{}, {"volumeClaimName": "nobody-made-it"}, {"volumeClaim": size}]
+    kinds: list[Object] = [{}, {"volumeClaimName": "nobody-made-it"}, {"volumeClaim": size}]
     return desk.one([*kinds, *({"volumeClaimName": name} for name in known)])
 
 
 @wish(0.8, submits=True)
-def submit_with_settings(desk):
+def submit_with_settings(desk: Desk) -> Request | None:
     """Pods that see a ConfigMap as files."""
     body = job(desk, [task(desk)])
     settings = desk.any(CONFIGMAPS, _in(body["metadata"]["namespace"]))
@@ -260,7 +272,7 @@ def submit_with_settings(desk):
 
 
 @wish(0.5, submits=True)
-def submit_and_hold(desk):
+def submit_and_hold(desk: Desk) -> Request:
     """Pods whose time begins when somebody makes a ConfigMap."""
     body = job(desk, [task(desk)])
     held = desk.name("h")
@@ -269,13 +281,13 @@ def submit_and_hold(desk):
 
 
 @wish(1, submits=True)
-def submit_to_this_machine(desk):
+def submit_to_this_machine(desk: Desk) -> Request:
     """Real processes."""
     return submit(desk, job(desk, [task(desk, replicas=desk.random.randint(1, 2), template=real(desk))]))
 
 
 @wish(1, submits=True)
-def submit_to_a_zone(desk):
+def submit_to_a_zone(desk: Desk) -> Request:
     """Pods for labelled nodes only, or rather there than elsewhere."""
     zone = desk.one(ZONES)
     if desk.chance(0.5):
@@ -288,7 +300,7 @@ def submit_to_a_zone(desk):
 
 
 @wish(0.5, submits=True)
-def submit_impossible(desk):
+def submit_impossible(desk: Desk) -> Request:
     """What is accepted and can never run: too large, or next to pods in a way that is not understood."""
     if desk.chance(0.5):
         return submit(desk, job(desk, [task(desk, template=simulated(desk, cpu="100"))]))
@@ -298,7 +310,7 @@ def submit_impossible(desk):
 
 
 @wish(0.5, submits=True)
-def submit_partitions(desk):
+def submit_partitions(desk: Desk) -> Request:
     """A task whose pods come in partitions."""
     count = desk.random.randint(1, 3)
     policy = {"totalPartitions": count, "partitionSize": PARTITION_SIZE, "minPartitions": 1}
@@ -308,7 +320,7 @@ def submit_partitions(desk):
 
 
 @wish(0.5, submits=True)
-def submit_without_a_name(desk):
+def submit_without_a_name(desk: Desk) -> Request:
     """The server makes the name."""
     body = job(desk, [task(desk, replicas=1)])
     body["metadata"]["generateName"] = f"{body['metadata'].pop('name')}-"
@@ -316,7 +328,7 @@ def submit_without_a_name(desk):
 
 
 @wish(0.4, submits=True)
-def submit_another_run(desk):
+def submit_another_run(desk: Desk) -> Request:
     """The server makes the name, from the same beginning as for everybody's."""
     body = job(desk, [task(desk, replicas=1)])
     del body["metadata"]["name"]
@@ -325,7 +337,7 @@ def submit_another_run(desk):
 
 
 @wish(0.6, submits=True)
-def apply_a_job(desk):
+def apply_a_job(desk: Desk) -> Request:
     """`kubectl apply --server-side` of a new job."""
     who, body = desk.submitter(), job(desk, [task(desk)])
     body["metadata"]["labels"]["applied"] = "true"
@@ -336,7 +348,7 @@ def apply_a_job(desk):
 
 
 @wish(0.8, submits=True)
-def submit_to_batch(desk):
+def submit_to_batch(desk: Desk) -> Request:
     """A job of batch/v1, which is stored."""
     who, name, count = desk.submitter(), desk.name("b"), desk.random.randint(1, 3)
     template = simulated(desk)
@@ -347,13 +359,13 @@ def submit_to_batch(desk):
 
 
 @wish(2, submits=True)
-def use_a_name_again(desk):
+def use_a_name_again(desk: Desk) -> Request | None:
     """A job like one that is gone, under its name, where its namespace is still there."""
     known, older = desk.picture.objects(JOBS.id), list(desk.sent)[:-LATELY]
     places = [name_of(each) for each in desk.all(NAMESPACES)]
     named = [each for each in older if _names_a_job(each) and _key(each)[0] in places]
     gone = [each for each in named if _key(each) not in known]
-    before = desk.one(gone)
+    before = desk.one_or_none(gone)
     if before is None:
         return None
     name = before.body["metadata"]["name"]
@@ -361,10 +373,10 @@ def use_a_name_again(desk):
     return create(before.actor, JOBS, before.body, words)
 
 
-def _names_a_job(request):
+def _names_a_job(request: Request) -> bool:
     return request.body["apiVersion"] == JOBS.api_version and "name" in request.body["metadata"]
 
 
-def _key(request):
+def _key(request: Request) -> tuple[str, str]:
     metadata = request.body["metadata"]
     return metadata["namespace"], metadata["name"]

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES
 from proof.simulation.desk import wish
 from proof.simulation.request import create, delete, name_of, patch
 from proof.simulation.wishes.jobs import job, task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kube.meta import Object
+    from proof.simulation.desk import Desk
+    from proof.simulation.request import Request
 
 MOST_FLOWS, MOST_CRONS = 8, 4
 MOST_PARTS = 4
@@ -15,16 +23,17 @@ AHEAD = 6  # minutes with runs of a new cron job; the next are a year later, so 
 POLICIES = {"Allow": 2, "Forbid": 2, "Replace": 1}
 
 
-def _spec(desk):
+def _spec(desk: Desk) -> Object:
     """Return the spec of a small job; one that has a time to live may be gone before anybody looks."""
-    return job(desk, [task(desk, replicas=desk.random.randint(1, 2))])["spec"]
+    spec: Object = job(desk, [task(desk, replicas=desk.random.randint(1, 2))])["spec"]
+    return spec
 
 
 # ---- templates and flows
 
 
 @wish(2)
-def make_a_template(desk):
+def make_a_template(desk: Desk) -> Request:
     """Where flows may name it."""
     who, name, place = desk.submitter(), desk.name("t"), desk.namespace()
     body = {"metadata": {"name": name, "namespace": place}, "spec": _spec(desk)}
@@ -32,7 +41,7 @@ def make_a_template(desk):
 
 
 @wish(2, submits=True)
-def run_a_flow(desk):
+def run_a_flow(desk: Desk) -> Request | None:
     """Of templates that there are, and sometimes of one that is made later, or never."""
     if len(desk.all(JOB_FLOWS)) >= MOST_FLOWS:
         return None
@@ -49,8 +58,8 @@ def run_a_flow(desk):
     return create(who, JOB_FLOWS, {"metadata": {"name": name, "namespace": place}, "spec": spec}, words)
 
 
-def _part(desk, name, earlier):
-    part = {"name": name}
+def _part(desk: Desk, name: str, earlier: Iterable[str]) -> Object:
+    part: Object = {"name": name}
     targets = [each for each in earlier if desk.chance(0.6)]
     if targets:
         part["dependsOn"] = {"targets": targets}
@@ -66,11 +75,11 @@ def _part(desk, name, earlier):
 
 
 @wish(1.5, submits=True)
-def make_a_cron_job(desk):
+def make_a_cron_job(desk: Desk) -> Request | None:
     """With a few runs in the next minutes."""
     if len(desk.all(CRON_JOBS)) >= MOST_CRONS:
         return None
-    spec = {
+    spec: Object = {
         "schedule": _schedule(desk),
         "concurrencyPolicy": desk.weighed(POLICIES),
         "jobTemplate": {"spec": _spec(desk)},
@@ -85,7 +94,7 @@ def make_a_cron_job(desk):
     return create(who, CRON_JOBS, {"metadata": {"name": name, "namespace": place}, "spec": spec}, words)
 
 
-def _schedule(desk):
+def _schedule(desk: Desk) -> str:
     """Return some of the next minutes of this hour, on this day of the year."""
     soon = datetime.fromtimestamp(desk.picture.now // 1000, UTC) + timedelta(minutes=1)
     minutes = range(soon.minute, min(soon.minute + AHEAD, 60), desk.random.randint(1, 2))
@@ -93,7 +102,7 @@ def _schedule(desk):
 
 
 @wish(0.8)
-def suspend_or_resume_a_cron_job(desk):
+def suspend_or_resume_a_cron_job(desk: Desk) -> Request | None:
     """As its page does."""
     cron = desk.any(CRON_JOBS)
     if cron is None:
@@ -104,7 +113,7 @@ def suspend_or_resume_a_cron_job(desk):
 
 
 @wish(0.6)
-def change_a_cron_job(desk):
+def change_a_cron_job(desk: Desk) -> Request | None:
     """Its policy, or its times."""
     cron = desk.any(CRON_JOBS)
     if cron is None:
@@ -125,7 +134,7 @@ def change_a_cron_job(desk):
 
 
 @wish(1)
-def delete_what_makes_jobs(desk):
+def delete_what_makes_jobs(desk: Desk) -> Request | None:
     """Its jobs go with it, unless they are to be left."""
     resource = desk.one((JOB_FLOWS, CRON_JOBS, JOB_TEMPLATES))
     found = desk.any(resource)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kube.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS, QUEUES
 from proof.simulation.desk import has_owner, is_unfinished, pod_phase, queue_state, wish
 from proof.simulation.request import JSON_PATCH, STRATEGIC, create, name_of, patch
 from proof.simulation.wishes.jobs import FAILING_SHARE, simulated
+
+if TYPE_CHECKING:
+    from kube.meta import Object
+    from proof.simulation.desk import Desk
+    from proof.simulation.request import Request
 
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
@@ -13,7 +20,7 @@ GATE = "simulation.example/gate"
 MOST_GROUPS = 20
 
 
-def pod(desk, **annotations):
+def pod(desk: Desk, **annotations: str) -> Object:
     """Return a pod for Volcano's scheduler."""
     body = simulated(desk, fails=desk.chance(FAILING_SHARE))
     body["metadata"] |= {"name": desk.name("p"), "namespace": desk.namespace()}
@@ -22,13 +29,13 @@ def pod(desk, **annotations):
     return body
 
 
-def _create(desk, body, what):
+def _create(desk: Desk, body: Object, what: str) -> Request:
     who = desk.submitter()
     return create(who, PODS, body, f"{who} makes {what}")
 
 
 @wish(2, submits=True)
-def make_a_pod(desk):
+def make_a_pod(desk: Desk) -> Request:
     """A pod that says its queue."""
     queue = desk.queue()
     body = pod(desk, **{QUEUE_ANNOTATION: queue})
@@ -40,7 +47,7 @@ def make_a_pod(desk):
 
 
 @wish(1.5, submits=True)
-def run_a_pod_with_kubectl(desk):
+def run_a_pod_with_kubectl(desk: Desk) -> Request:
     """A pod that knows nothing of queues or schedulers."""
     body = pod(desk)
     del body["spec"]["schedulerName"]
@@ -49,19 +56,19 @@ def run_a_pod_with_kubectl(desk):
 
 
 @wish(0.5, submits=True)
-def make_a_pod_without_a_name(desk):
+def make_a_pod_without_a_name(desk: Desk) -> Request:
     """The server makes the name."""
     body = pod(desk)
     body["metadata"]["generateName"] = f"{body['metadata'].pop('name')}-"
     return _create(desk, body, f"a pod named {body['metadata']['generateName']}...")
 
 
-def _closed_queue(desk):
+def _closed_queue(desk: Desk) -> Object | None:
     return desk.any(QUEUES, lambda each: queue_state(each) in ("Closed", "Closing"))
 
 
 @wish(0.3, submits=True)
-def make_a_pod_for_a_closed_queue(desk):
+def make_a_pod_for_a_closed_queue(desk: Desk) -> Request | None:
     """It waits until the queue is open."""
     queue = _closed_queue(desk)
     if queue is None:
@@ -71,7 +78,7 @@ def make_a_pod_for_a_closed_queue(desk):
 
 
 @wish(0.2, meant="refused")
-def make_a_group_in_a_closed_queue(desk):
+def make_a_group_in_a_closed_queue(desk: Desk) -> Request | None:
     """It may not begin there."""
     queue = _closed_queue(desk)
     if queue is None:
@@ -84,7 +91,7 @@ def make_a_group_in_a_closed_queue(desk):
 
 
 @wish(0.4, meant="either", submits=True)
-def take_a_name_of_a_job(desk):
+def take_a_name_of_a_job(desk: Desk) -> Request | None:
     """A pod with a name that a job wants, which has it for a pod of its own, or waits."""
     job = desk.any(JOBS, lambda each: is_unfinished(each) and each["spec"].get("tasks"))
     if job is None:
@@ -97,7 +104,7 @@ def take_a_name_of_a_job(desk):
 
 
 @wish(0.5, submits=True)
-def make_a_gated_pod(desk):
+def make_a_gated_pod(desk: Desk) -> Request:
     """A pod that waits until somebody opens its gate."""
     body = pod(desk)
     body["spec"]["schedulingGates"] = [{"name": GATE}]
@@ -105,7 +112,7 @@ def make_a_gated_pod(desk):
 
 
 @wish(0.8)
-def open_a_gate(desk):
+def open_a_gate(desk: Desk) -> Request | None:
     """Let a gated pod be scheduled."""
     gated = desk.any(PODS, lambda each: each["spec"].get("schedulingGates"))
     if gated is None:
@@ -116,7 +123,7 @@ def open_a_gate(desk):
 
 
 @wish(1.2, submits=True)
-def make_a_group(desk):
+def make_a_group(desk: Desk) -> Request | None:
     """A pod group; its pods come one by one."""
     if len(desk.all(POD_GROUPS, lambda each: not has_owner(each))) >= MOST_GROUPS:
         return None
@@ -129,9 +136,9 @@ def make_a_group(desk):
 
 
 @wish(5, submits=True)
-def make_a_pod_of_a_group(desk):
+def make_a_pod_of_a_group(desk: Desk) -> Request | None:
     """One more pod of a group that has not all yet; the queue that it may name itself says nothing."""
-    group = desk.one([each for each in desk.all(POD_GROUPS, _is_for_pods) if _is_wanting(desk, each)])
+    group = desk.one_or_none([each for each in desk.all(POD_GROUPS, _is_for_pods) if _is_wanting(desk, each)])
     if group is None:
         return None
     own = {QUEUE_ANNOTATION: desk.queue()} if desk.chance(0.3) else {}
@@ -140,16 +147,16 @@ def make_a_pod_of_a_group(desk):
     return _create(desk, body, f"the pod {name_of(body)} of the group {name_of(group)}")
 
 
-def _is_for_pods(group):
+def _is_for_pods(group: Object) -> bool:
     return not has_owner(group) and name_of(group).startswith("g")
 
 
-def _is_wanting(desk, group):
+def _is_wanting(desk: Desk, group: Object) -> bool:
     least = (group.get("spec") or {}).get("minMember") or 0
     return len(desk.all(PODS, lambda each: _is_of(group, each))) < least
 
 
-def _is_of(group, each):
+def _is_of(group: Object, each: Object) -> bool:
     metadata = each["metadata"]
     annotations = metadata.get("annotations") or {}
     same_place = metadata.get("namespace") == group["metadata"].get("namespace")
@@ -157,7 +164,7 @@ def _is_of(group, each):
 
 
 @wish(1)
-def move_a_group(desk):
+def move_a_group(desk: Desk) -> Request | None:
     """To another queue, with the pods that it has, whatever queue these name; also the group of a job."""
     group, queue = desk.any(POD_GROUPS, _is_at_work), desk.queue()
     if group is None:
@@ -166,12 +173,12 @@ def move_a_group(desk):
     return patch("olga", POD_GROUPS, group, {"spec": {"queue": queue}}, words)
 
 
-def _is_at_work(group):
+def _is_at_work(group: Object) -> bool:
     return (group.get("status") or {}).get("phase") == "Running"
 
 
 @wish(1)
-def let_go(desk):
+def let_go(desk: Desk) -> Request | None:
     """Make the ConfigMap that pods are held for."""
     known = desk.picture.objects(CONFIGMAPS.id)
     held = {
@@ -179,7 +186,7 @@ def let_go(desk):
         for each in desk.all(PODS)
         if (hold := (each["metadata"].get("annotations") or {}).get("ui.volcano.sh/hold"))
     }
-    key = desk.one([key for key in held if key not in known])
+    key = desk.one_or_none([key for key in held if key not in known])
     if key is None:
         return None
     body = {"metadata": {"name": key[1], "namespace": key[0]}, "data": {"go": "true"}}
@@ -187,7 +194,7 @@ def let_go(desk):
 
 
 @wish(0.8)
-def label_a_pod(desk):
+def label_a_pod(desk: Desk) -> Request | None:
     """A strategic patch, as kubectl label sends it."""
     found = desk.any(PODS)
     if found is None:
@@ -198,7 +205,7 @@ def label_a_pod(desk):
 
 
 @wish(0.3)
-def bound_a_pod_in_time(desk):
+def bound_a_pod_in_time(desk: Desk) -> Request | None:
     """A deadline for a pod that runs."""
     found = desk.any(PODS, _has_no_deadline)
     if found is None:
@@ -208,5 +215,5 @@ def bound_a_pod_in_time(desk):
     return patch(who, PODS, found, {"spec": {"activeDeadlineSeconds": limit}}, words, STRATEGIC)
 
 
-def _has_no_deadline(each):
+def _has_no_deadline(each: Object) -> bool:
     return pod_phase(each) == "Running" and each["spec"].get("activeDeadlineSeconds") is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kube.resources import CLAIMS, CONFIGMAPS, JOBS, POD_GROUPS, PODS, SECRETS, SERVICES
 from proof.simulation.desk import OVER, Crowd, has_owner, is_going, wish
 from proof.simulation.request import (
@@ -17,6 +19,12 @@ from proof.simulation.request import (
     version_of,
 )
 
+if TYPE_CHECKING:
+    from kube.meta import Object
+    from kube.resources import Resource
+    from proof.simulation.desk import Desk
+    from proof.simulation.request import Picture
+
 FINALIZER = "simulation.example/keep"
 SHARED = "settings"  # a ConfigMap that two managers apply to
 MANAGERS = ("gitops", "console")
@@ -24,7 +32,7 @@ FINALIZED = (JOBS, PODS, CONFIGMAPS, POD_GROUPS)
 MOST_MAPS, MOST_CLAIMS = 40, 20
 
 
-def _is_map(obj):
+def _is_map(obj: Object) -> bool:
     return name_of(obj).startswith(("m", "o")) and name_of(obj)[1:].isdecimal()
 
 
@@ -32,7 +40,7 @@ def _is_map(obj):
 
 
 @wish(0.7)
-def make_a_map(desk):
+def make_a_map(desk: Desk) -> Request:
     """Settings for pods."""
     who, name = desk.submitter(), desk.name("m")
     body = {"metadata": {"name": name, "namespace": desk.namespace()}, "data": {"key": "1"}}
@@ -40,7 +48,7 @@ def make_a_map(desk):
 
 
 @wish(0.5)
-def change_a_map(desk):
+def change_a_map(desk: Desk) -> Request | None:
     """By a patch, or by replacing what was read."""
     found = desk.any(CONFIGMAPS, _is_map)
     if found is None:
@@ -53,7 +61,7 @@ def change_a_map(desk):
 
 
 @wish(0.3, crowd=Crowd(CONFIGMAPS, MOST_MAPS, _is_map))
-def delete_a_map(desk):
+def delete_a_map(desk: Desk) -> Request | None:
     """Also one that pods use."""
     found = desk.any(CONFIGMAPS, _is_map)
     if found is None:
@@ -63,7 +71,7 @@ def delete_a_map(desk):
 
 
 @wish(0.4)
-def make_a_claim(desk):
+def make_a_claim(desk: Desk) -> Request:
     """Room for files."""
     who, name = desk.submitter(), desk.name("v")
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -72,7 +80,7 @@ def make_a_claim(desk):
 
 
 @wish(0.3, crowd=Crowd(CLAIMS, MOST_CLAIMS))
-def delete_a_claim(desk):
+def delete_a_claim(desk: Desk) -> Request | None:
     """Also one that a job made."""
     found = desk.any(CLAIMS)
     if found is None:
@@ -84,7 +92,7 @@ def delete_a_claim(desk):
 # ---- owners
 
 
-def owner(desk, resource, obj):
+def owner(desk: Desk, resource: Resource, obj: Object) -> Object:
     """Return a reference to an owner that controls nothing."""
     found = {
         "apiVersion": resource.api_version,
@@ -96,7 +104,7 @@ def owner(desk, resource, obj):
 
 
 @wish(0.6)
-def make_a_map_of_a_job(desk):
+def make_a_map_of_a_job(desk: Desk) -> Request | None:
     """It goes with the job, or with the last of its owners."""
     job = desk.any(JOBS)
     if job is None:
@@ -112,20 +120,20 @@ def make_a_map_of_a_job(desk):
 
 
 @wish(0.4)
-def disown_a_map(desk):
+def disown_a_map(desk: Desk) -> Request | None:
     """It belongs to nobody, or to one owner less."""
     found = desk.any(CONFIGMAPS, has_owner)
-    return found and _disown(desk, CONFIGMAPS, found)
+    return None if found is None else _disown(desk, CONFIGMAPS, found)
 
 
 @wish(0.2)
-def disown_a_pod(desk):
+def disown_a_pod(desk: Desk) -> Request | None:
     """A job's pod that is not the job's any more."""
     found = desk.any(PODS, has_owner)
-    return found and _disown(desk, PODS, found)
+    return None if found is None else _disown(desk, PODS, found)
 
 
-def _disown(desk, resource, obj):
+def _disown(desk: Desk, resource: Resource, obj: Object) -> Request:
     who, left = desk.whose(obj), obj["metadata"]["ownerReferences"][1:]
     change = {"metadata": {"ownerReferences": left or None, "resourceVersion": version_of(obj)}}
     words = f"{who} takes an owner from {resource.kind} {name_of(obj)}"
@@ -138,7 +146,7 @@ MADE = ((CONFIGMAPS, "-svc"), (SECRETS, "-ssh"), (SERVICES, ""))
 
 
 @wish(0.5)
-def delete_what_a_plugin_made(desk):
+def delete_what_a_plugin_made(desk: Desk) -> Request | None:
     """Its job may still need it."""
     resource = desk.one((CONFIGMAPS, SECRETS, SERVICES))
     found = desk.any(resource, has_owner)
@@ -149,7 +157,7 @@ def delete_what_a_plugin_made(desk):
 
 
 @wish(0.3)
-def take_a_name_of_a_plugin(desk):
+def take_a_name_of_a_plugin(desk: Desk) -> Request | None:
     """Before the next run of a job, or the next job of its name, comes to make it."""
     job = desk.job(*OVER)
     if job is None:
@@ -165,22 +173,22 @@ def take_a_name_of_a_plugin(desk):
 # ---- finalizers
 
 
-def _finalizers(obj):
+def _finalizers(obj: Object) -> list[str]:
     return obj["metadata"].get("finalizers") or []
 
 
-def _is_kept(obj):
+def _is_kept(obj: Object) -> bool:
     return FINALIZER in _finalizers(obj)
 
 
-def _with_finalizers(who, resource, obj, left, what):
+def _with_finalizers(who: str, resource: Resource, obj: Object, left: list[str], what: str) -> Request:
     # The list is written whole, so only if nobody else has changed the object.
     change = {"metadata": {"finalizers": left or None, "resourceVersion": version_of(obj)}}
     return patch(who, resource, obj, change, f"{who} {what} {resource.kind} {name_of(obj)}")
 
 
 @wish(0.4)
-def keep_something(desk):
+def keep_something(desk: Desk) -> Request | None:
     """A finalizer: when it is deleted it stays until somebody lets it go."""
     resource = desk.one(FINALIZED)
     found = desk.any(resource, lambda each: not _is_kept(each))
@@ -191,14 +199,14 @@ def keep_something(desk):
 
 
 @wish(0.6)
-def let_something_go(desk):
+def let_something_go(desk: Desk) -> Request | None:
     """What is being deleted comes first."""
     found = kept(desk.picture)
-    chosen = desk.one([each for each in found if is_going(each[1])] or found)
-    return chosen and let_go(*chosen)
+    chosen = desk.one_or_none([each for each in found if is_going(each[1])] or found)
+    return None if chosen is None else let_go(*chosen)
 
 
-def kept(picture):
+def kept(picture: Picture) -> list[tuple[Resource, Object]]:
     """Return what people have put a finalizer on, with its kind."""
     known = {resource: picture.objects(resource.id) for resource in FINALIZED}
     return [
@@ -209,7 +217,7 @@ def kept(picture):
     ]
 
 
-def let_go(resource, obj):
+def let_go(resource: Resource, obj: Object) -> Request:
     """Return the request by which an operator takes that finalizer away."""
     left = [each for each in _finalizers(obj) if each != FINALIZER]
     return _with_finalizers("olga", resource, obj, left, "takes a finalizer from")
@@ -218,7 +226,7 @@ def let_go(resource, obj):
 # ---- fields with managers
 
 
-def _apply(desk, manager, data, what, **query):
+def _apply(desk: Desk, manager: str, data: dict[str, str], what: str, **query: str) -> Request:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SHARED}, "data": data}
     where = path(CONFIGMAPS, "default", SHARED, fieldManager=manager, **query)
     words = f"olga applies as {manager} {what} to the ConfigMap {SHARED}"
@@ -226,19 +234,19 @@ def _apply(desk, manager, data, what, **query):
 
 
 @wish(0.4)
-def apply_own_fields(desk):
+def apply_own_fields(desk: Desk) -> Request:
     """Two managers, each with fields of its own."""
     manager = desk.one(MANAGERS)
     return _apply(desk, manager, {manager: str(desk.random.randint(1, 99))}, "its own field")
 
 
 @wish(0.3, meant="either")
-def apply_a_shared_field(desk):
+def apply_a_shared_field(desk: Desk) -> Request:
     """A conflict, once the other manager has it with another value."""
     return _apply(desk, desk.one(MANAGERS), {"shared": desk.one("12")}, "the shared field")
 
 
 @wish(0.2)
-def apply_by_force(desk):
+def apply_by_force(desk: Desk) -> Request:
     """Whoever has the field has it no more."""
     return _apply(desk, desk.one(MANAGERS), {"shared": desk.one("12")}, "by force", force="true")
