@@ -49,7 +49,6 @@ class Counting:
         "a new queue": lambda turn: queue(f"new-{turn}"),
         "a namespace's queue": lambda turn: namespace("ns", f"queue-{turn}"),
         "a group's phase": lambda turn: group("runs", phase=("Inqueue", "Running")[turn]),
-        "a pod's end": lambda turn: pod(f"ends-{turn}", phase="Failed"),
     }
     MOST: dict[str, int] = {}
     running = nullcontext

@@ -50,7 +50,6 @@ a queue's parent                 n           1       1     1
 a new queue                      n           1       1     1
 a namespace's queue              1           1       1     n
 a group's phase                  n           1       1     1
-a pod's end                      n           1       1     1
 a queue with all below it        1           1       1     1
 the tree of queues               n           1       1     1
 """
