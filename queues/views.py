@@ -17,7 +17,7 @@ from dashboard.pages.errors import explained
 from dashboard.parts import responses
 from kube.errors import ApiError
 from kube.kinds.scheduling import Queue, QueueState
-from kube.resources import COMMANDS, EVENTS, QUEUES
+from kube.resources import COMMANDS, QUEUES
 from queues import forms, listing, state_commands
 from queues.scheduler import parts as scheduler
 
@@ -55,14 +55,13 @@ def show_queue(request: HttpRequest, name: str) -> HttpResponse:
     with store.reading() as revision:
         uid, parts = listing.parts(actor, name)
         table = listing.job_table(actor, name, listing.JOBS_SPEC.read(request.GET))
-        reads_events = access.allowed(actor, "list", EVENTS, "default")
-        happened = events.about(uid) if reads_events else []
+        happened = events.about(actor, uid)
     context = {
         "name": name,
         "parts": parts,
         "topic": address("queues:detail", {"name": name}),
         "queue_revision": revision,
-        "events": happened,
+        **happened,
         "shows_decisions": scheduler.shows_decisions(actor),
     }
     return responses.listing(request, "queues/detail.html", table, **context)

@@ -10,17 +10,18 @@ from django.urls import NoReverseMatch, reverse
 from cluster import access
 from cluster.store import store
 from dashboard import live
-from dashboard.live import Parts, Watch
+from dashboard.live import Parts, TopicRequest, Watch
+from dashboard.live.topics import address, parse
 from dashboard.parts import paging, phases
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
+from kube.errors import Forbidden
 from kube.kinds.core import Event
 from kube.resources import EVENTS
 
 if TYPE_CHECKING:
     from cluster.access import Actor
     from cluster.store import Stored
-    from dashboard.live import TopicRequest
     from dashboard.parts.table import TableView
 
 SPEC = Spec(
@@ -47,6 +48,9 @@ EMPTY = {
     "title": "Nothing has happened yet",
     "text": "Controllers, scheduler and nodes report here what they do and what goes wrong. Run a job to see it.",
 }
+
+
+MOST_ABOUT = 20
 
 
 class Shown(NamedTuple):
@@ -114,9 +118,24 @@ def watches(resource: str, chosen: str, visible: frozenset[str] | access.Everywh
     return [Watch(resource, namespace) for namespace in sorted(wanted)]
 
 
-def about(uid: str, limit: int = 20) -> list[Shown]:
-    """Return the newest events about an object."""
-    return [show(stored) for stored in store.find(EVENTS, owner=uid, order="-revision", limit=limit)]
+@live.topic("dashboard:events-about")
+def events_about_topic(request: TopicRequest) -> Parts:
+    """The newest events about one object, for those who may read the namespace in which they are."""
+    namespace, uid = (request.params.get(each, "") for each in ("namespace", "uid"))
+    access.require(request.actor, "list", EVENTS, namespace)
+    found = store.find(EVENTS, namespace=namespace, owner=uid, order="-revision", limit=MOST_ABOUT)
+    html = render_to_string("dashboard/_event_list.html", {"events": [show(stored) for stored in found]})
+    return Parts({"events-about": html}, watches=[Watch(EVENTS.id, namespace, owner=uid)])
+
+
+def about(actor: Actor, uid: str, namespace: str = "default") -> dict[str, Any]:
+    """Return the context of "dashboard/_events_about.html"; events about what has no namespace are in `default`."""
+    topic = address("dashboard:events-about", {"namespace": namespace, "uid": uid})
+    try:
+        parts = events_about_topic(TopicRequest(actor, parse(topic)[1]))
+    except Forbidden:
+        return {"events": render_to_string("dashboard/_event_list.html")}
+    return {"events": parts.html(parts.parts), "events_topic": topic}
 
 
 def show(stored: Stored) -> Shown:

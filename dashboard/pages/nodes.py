@@ -16,14 +16,14 @@ from cluster.rules.simulation import WISH
 from cluster.store import store
 from dashboard import cluster_usage, kept_room, live
 from dashboard.live import Parts, Watch
-from dashboard.pages import events, node_devices
+from dashboard.pages import node_devices
 from dashboard.parts import paging, phases, svg, usage_bar
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from kube import amounts, pod_health
 from kube.errors import NotFound
 from kube.kinds.core import Pod
-from kube.resources import EVENTS, JOBS, NODES, POD_GROUPS, PODS
+from kube.resources import JOBS, NODES, POD_GROUPS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -309,8 +309,3 @@ def _asked(pod: Pod) -> list[str]:
     except ValueError:
         return []
     return [amounts.show(name, asked[name]) for name in usage_bar.in_order(asked) if name != "pods"]
-
-
-def events_about(actor: Actor, uid: str) -> list[events.Shown]:
-    """Return the newest events about a node, for those who may read the namespace in which they are."""
-    return events.about(uid) if access.allowed(actor, "list", EVENTS, "default") else []

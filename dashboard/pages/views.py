@@ -66,13 +66,13 @@ def show_node(request: HttpRequest, name: str) -> HttpResponse:
     with store.reading() as revision:
         uid, parts = nodes.node_parts(actor, name)
         table = nodes.pod_table(actor, name, nodes.PODS_SPEC.read(request.GET))
-        happened = nodes.events_about(actor, uid)
+        happened = events.about(actor, uid)
     context = {
         "name": name,
         "parts": parts,
         "topic": address("dashboard:node", {"name": name}),
         "node_revision": revision,
-        "events": happened,
+        **happened,
     }
     return responses.listing(request, "dashboard/node.html", table, **context)
 

@@ -17,7 +17,7 @@ from jobs.crons import listing, plan
 from jobs.crons.listing import Detail
 from kube.errors import ApiError
 from kube.kinds.batch import CronJob
-from kube.resources import CRON_JOBS, EVENTS, JOBS
+from kube.resources import CRON_JOBS, JOBS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -41,12 +41,11 @@ def cron_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse
         shown = Detail.of(actor, namespace, name, clock.milliseconds())
         table = shown.job_table(listing.JOBS_SPEC.read(request.GET))
         table.revision = revision
-        reads_events = access.allowed(actor, "list", EVENTS, namespace)
         context = {
             "stored": shown.stored,
             "parts": shown.parts(actor).parts,
             "topic": shown.topic,
-            "events": events.about(shown.stored.uid) if reads_events else [],
+            **events.about(actor, shown.stored.uid, namespace),
         }
     return responses.listing(request, "crons/detail.html", table, **context)
 

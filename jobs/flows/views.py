@@ -16,7 +16,7 @@ from dashboard.parts import responses
 from jobs.flows import listing, steps
 from jobs.rules import allowed_actions
 from kube.errors import ApiError
-from kube.resources import EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -47,13 +47,12 @@ def flow_detail(request: HttpRequest, namespace: str, name: str) -> HttpResponse
     actor = access.of(request)
     with store.reading() as revision:
         stored = listing.read(actor, JOB_FLOWS, namespace, name)
-        reads_events = access.allowed(actor, "list", EVENTS, namespace)
         context = {
             "stored": stored,
             "parts": listing.parts(actor, stored).parts,
             "topic": listing.topic("flows:detail", stored),
             "revision": revision,
-            "events": events.about(stored.uid) if reads_events else [],
+            **events.about(actor, stored.uid, namespace),
         }
     return render(request, "flows/detail.html", context)
 
