@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 from cluster import clock
 from dashboard import live
 from dashboard.live import Parts, Watch
+from dashboard.parts.buttons import no_buttons
 from jobs.crons import listing
 from jobs.crons.listing import Detail
 from kube.errors import NotFound
@@ -33,7 +34,10 @@ def cron_detail(request: TopicRequest) -> Parts:
     except NotFound:
         place, name = (request.params.get(each, "") for each in ("namespace", "name"))
         gone = render_to_string("crons/_gone.html", {"namespace": place, "name": name})
-        return Parts({"cron-head": gone}, watches=[Watch(CRON_JOBS.id, place, name)])
+        return Parts(
+            {"cron-head": gone, "cron-actions": no_buttons("cron-actions")},
+            watches=[Watch(CRON_JOBS.id, place, name)],
+        )
 
 
 @live.topic(listing.JOBS_SPEC.name)

@@ -8,6 +8,7 @@ from django.template.loader import render_to_string
 
 from dashboard import live
 from dashboard.live import Parts, Watch
+from dashboard.parts.buttons import no_buttons
 from jobs.flows import listing
 from kube.errors import NotFound
 from kube.resources import JOB_FLOWS, JOB_TEMPLATES
@@ -54,4 +55,5 @@ def _shown(
         return parts(request.actor, listing.read(request.actor, resource, place, name))
     except NotFound:
         gone = render_to_string("flows/_gone.html", {"id": head, "namespace": place, "name": name})
-        return Parts({head: gone}, watches=[Watch(resource.id, place, name)])
+        actions = head.replace("-head", "-actions")
+        return Parts({head: gone, actions: no_buttons(actions)}, watches=[Watch(resource.id, place, name)])

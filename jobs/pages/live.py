@@ -10,6 +10,7 @@ from cluster import clock
 from dashboard import live
 from dashboard.live import Parts, Watch
 from dashboard.parts import decisions
+from dashboard.parts.buttons import no_buttons
 from jobs.editor import yaml_write
 from jobs.logs import tab
 from jobs.pages import buttons, effective, kubernetes_jobs, listing, pod_table
@@ -61,8 +62,8 @@ def _gone(request: TopicRequest, namespace: str, name: str) -> dict[str, str]:
         shown = Detail.of_deleted(request.actor, namespace, name, run=run_of(request.params))
     except NotFound:
         html = render_to_string("jobs/_why.html", {"gone": True, "namespace": namespace, "name": name})
-        return {"job-why": html}
-    return shown.head_parts(is_seen=True)
+        return {"job-why": html, "job-actions": no_buttons("job-actions")}
+    return {**shown.head_parts(is_seen=True), "job-actions": buttons.html(shown, request.actor)}
 
 
 @live.topic("jobs:detail")

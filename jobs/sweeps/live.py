@@ -8,6 +8,7 @@ from django.template.loader import render_to_string
 
 from dashboard import live
 from dashboard.live import Parts, Watch
+from dashboard.parts.buttons import no_buttons
 from jobs.sweeps import listing, record
 from kube.errors import NotFound
 from kube.resources import CONFIGMAPS
@@ -40,7 +41,8 @@ def sweep_head(request: TopicRequest) -> Parts:
     try:
         parts = listing.head(request.actor, *listing.read(request.actor, namespace, name))
     except NotFound:
-        parts = {"sweep-head": render_to_string("sweeps/_gone.html", {"namespace": namespace, "name": name})}
+        gone = render_to_string("sweeps/_gone.html", {"namespace": namespace, "name": name})
+        parts = {"sweep-head": gone, "sweep-actions": no_buttons("sweep-actions")}
     return Parts(parts, watches=_watch(request))
 
 
