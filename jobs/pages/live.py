@@ -16,7 +16,7 @@ from jobs.logs import tab
 from jobs.pages import buttons, effective, kubernetes_jobs, listing, pod_table
 from jobs.pages.detail import Detail
 from kube.errors import NotFound
-from kube.resources import EVENTS, JOBS
+from kube.resources import COMMANDS, EVENTS, JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +75,9 @@ def job_head(shown: Detail, request: TopicRequest) -> Parts:
     again = min(
         (due for due in (again, shown.waiting.again, shown.left_alone_until) if due is not None), default=None
     )
-    return Parts({**shown.head_parts(), **more}, watches=[*shown.watches, *_of_group(shown)], again=again)
+    orders = Watch(COMMANDS.id, namespace=shown.stored.namespace, owner=shown.stored.uid)
+    watches = [*shown.watches, orders, *_of_group(shown)]
+    return Parts({**shown.head_parts(), **more}, watches=watches, again=again)
 
 
 def _of_group(shown: Detail) -> list[Watch]:
