@@ -14,7 +14,7 @@ from dashboard.parts import moments, paging
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
 from kube.errors import Forbidden
-from kube.resources import POD_GROUPS, QUEUES
+from kube.resources import POD_GROUPS, PODS, QUEUES
 from queues.scheduler import parts
 
 if TYPE_CHECKING:
@@ -73,7 +73,12 @@ def table(actor: Actor, view: TableView) -> Table:
         view=view,
         rows=shown.rows(found, names_group=True),
         page=page,
-        watches=events.watches(POD_GROUPS.id, view.get("namespace"), visible),
+        # A decision is written with what it changes: groups that are let in or told to wait, pods that are bound or go.
+        watches=[
+            watch
+            for kind in (POD_GROUPS, PODS)
+            for watch in events.watches(kind.id, view.get("namespace"), visible)
+        ],
         counts={word: counts.get(kind, 0) for kind, word in shown.WORDS.items()},
         phases=tuple(shown.KINDS),
         by="kind",
