@@ -1,0 +1,127 @@
+"""What `verify_action` finds: one planted fault for each thing that must agree, and nothing where there is none."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+
+from cluster.models import Object, RoleBinding
+from cluster.store import Patch, store
+from dashboard import live
+from kube.resources import PODS, QUEUES
+from tests.actions.world import PLACE
+from tests.verify import Screen, verify_action
+
+PAGE = "/queues/spare/"
+
+
+@live.topic("test:deaf")
+def deaf(request):
+    """What a queue weighs, and no word of what makes that another text."""
+    return live.Parts({"weight": f"<b id='weight'>{weight()}</b>"}, ["weight"])
+
+
+@live.topic("test:leaving")
+def leaving(request):
+    """A part that goes without an order that says so."""
+    parts = {"heavy": "<button id='heavy'></button>"} if weight() < 2 else {}
+    return live.Parts(parts, watches=[live.Watch(QUEUES.id)])
+
+
+@live.topic("test:telling")
+def telling(request):
+    """The pods of all namespaces, whoever asks."""
+    rows = {pod.name: f"<i id='{pod.name}'>{pod.revision}</i>" for pod in store.find(PODS)}
+    return live.Parts(rows, [*rows], [live.Watch(PODS.id)])
+
+
+def weight():
+    return store.get(QUEUES, "", "spare").object["spec"]["weight"]
+
+
+@pytest.fixture
+def small(cluster):
+    """The cluster with one page open, so that it is looked through at once."""
+    reader, outsider = (screen.person for screen in cluster.screens)
+    cluster.screens = [
+        Screen(reader, [PAGE], ["test:leaving"]),
+        Screen(outsider, [], ["queues:detail?name=spare"]),
+    ]
+    return cluster
+
+
+def change(cluster=None, **spec):
+    store.write(Patch(QUEUES, "", "spare", {"spec": spec or {"weight": 2}}))
+
+
+def change_pod(cluster, **what):
+    store.write(Patch(PODS, PLACE, "vault-long-main-0", what))
+
+
+def open_deaf(cluster):
+    cluster.screens[0] = Screen(cluster.screens[0].person, [], ["test:deaf"])
+
+
+def open_telling(cluster):
+    cluster.screens[1] = Screen(cluster.screens[1].person, [], ["test:telling"])
+
+
+def show_what_nobody_patches(cluster):
+    pages = cluster.screens[0].pages
+    pages[PAGE] = pages[PAGE].replace("<h2>Jobs</h2>", "<h2>Jobs of weight 1</h2>")
+
+
+def lose_a_row(cluster):
+    change(reclaimable=False)
+    Object.objects.filter(resource=QUEUES.id, name="closed").delete()
+
+
+def misplace(cluster):
+    change(reclaimable=False)
+    Object.objects.filter(resource=QUEUES.id, name="closed").update(phase="Open")
+
+
+def let_in(cluster):
+    change_pod(cluster, metadata={"labels": {"a": "b"}})
+    RoleBinding.objects.create(user=User.objects.get(username="olive"), namespace=PLACE, role="viewer")
+
+
+def nothing(cluster):
+    """No fault is planted."""
+
+
+FAULTS = {
+    "a value of another type": (nothing, lambda c: change(extendClusters="near"), "spare: spec.extendClusters"),
+    "a field that is not known": (nothing, lambda c: change(colour="red"), "spare: spec.colour is no field"),
+    "a history that must not be": (nothing, lambda c: change_pod(c, spec={"nodeName": "sim-0003"}), "revision"),
+    "a topic that does not hear": (open_deaf, lambda c: change(reclaimable=False, weight=3), "the topic test:deaf of root: weight: "),
+    "a part that stays": (nothing, change, "the topic test:leaving of root: heavy"),
+    "a page that is not patched": (show_what_nobody_patches, lambda c: change(reclaimable=False), f"the page {PAGE}: ….*Jobs of weight 1"),
+    "a row that is lost": (nothing, lose_a_row, "a list of queues.* has .*closed"),
+    "a column that is another": (nothing, misplace, "/closed is found by .'Open'"),
+    "a message to an outsider": (open_telling, lambda c: change_pod(c, metadata={"labels": {"a": "b"}}), "the topic test:telling tells the outsider of .'vault"),
+    "a list for an outsider": (nothing, let_in, "namespaces/vault/pods answers the outsider with 200"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found(small, name):
+    plant, do, told = FAULTS[name]
+    plant(small)
+    with pytest.raises(AssertionError, match=told), verify_action(small):
+        do(small)
+
+
+def test_a_query_too_many_is_found(small):
+    with (
+        pytest.raises(AssertionError, match=r"(?s)queries, 1 at most:\n.*cluster_change"),
+        verify_action(small, queries=1),
+    ):
+        change(reclaimable=False)
+
+
+def test_where_all_agrees_nothing_is_found(small):
+    with verify_action(small, queries=20) as action:
+        change(reclaimable=False)
+    assert action.kinds == {QUEUES.id}
+    assert [message["id"] for message in action.messages] == ["queues:detail?name=spare"]
