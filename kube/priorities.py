@@ -51,11 +51,12 @@ class PriorityClasses:
 
     def put(self, name: str, body: bytes | None) -> None:
         """Take over a stored class; None when it is gone. One that cannot be read counts as gone."""
-        self._classes.pop(name, None)
+        before, after = self._classes.pop(name, NO_CLASS), NO_CLASS
         if body is not None:
             with contextlib.suppress(msgspec.ValidationError):
-                self._classes[name] = _of(_decode(body))
-        self.default = default_of(self._classes.values())
+                after = self._classes[name] = _of(_decode(body))
+        if before.is_default or after.is_default:
+            self.default = default_of(self._classes.values())
 
     def find(self, name: str) -> PriorityClass:
         """Return the class of those who name this one, which may not exist, or none ("")."""
