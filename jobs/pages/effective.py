@@ -78,12 +78,17 @@ def author(job: Stored) -> Author:
     return Author(yaml_write.dump({**plain, "spec": found.spec}), found.is_known, _bounded(made))
 
 
+def first_pods(job: Stored) -> list[str]:
+    """Return the names of the pods that are shown, one of each task."""
+    return [f"{job.name}-{task.name}-0" for task in facts.read_job(job.body).tasks[:MOST_TASKS]]
+
+
 def pods(job: Stored, *, is_there: bool = True) -> list[PodOf]:
     """Return what a pod of each task gets, from the real pod where there is one."""
     fact, whole = facts.read_job(job.body), job.object
     world = priority_classes(), _claims(job.namespace), ranges(job.namespace)
     tasks = lenient.sequence(whole, "spec", "tasks")
-    names = [f"{job.name}-{task.name}-0" for task in fact.tasks[:MOST_TASKS]]
+    names = first_pods(job)
     found = store.find(PODS, namespace=job.namespace, owner=job.uid, name=names) if is_there else ()
     real = {stored.name: stored.object for stored in found}
     return [

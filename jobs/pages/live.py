@@ -16,7 +16,7 @@ from jobs.logs import tab
 from jobs.pages import buttons, effective, kubernetes_jobs, listing, pod_table
 from jobs.pages.detail import Detail
 from kube.errors import NotFound
-from kube.resources import COMMANDS, EVENTS, JOBS
+from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,9 +109,8 @@ def job_events(shown: Detail, request: TopicRequest) -> Parts:
     """What happened to the job, its group and its pods."""
     rows = event_rows(shown)
     empty = render_to_string("jobs/_events_empty.html", {"rows": rows})
-    return Parts(
-        {**rows, "events-empty": empty}, list(rows), [Watch(EVENTS.id, namespace=shown.stored.namespace)]
-    )
+    watches = [*shown.watches[:1], Watch(EVENTS.id, namespace=shown.stored.namespace)]
+    return Parts({**rows, "events-empty": empty}, list(rows), watches)
 
 
 @live.topic("jobs:decisions")
@@ -134,7 +133,9 @@ def job_logs(shown: Detail, request: TopicRequest) -> Parts:
 @_of_job
 def job_yaml(shown: Detail, request: TopicRequest) -> Parts:
     """The job as YAML."""
-    return Parts(yaml_parts(shown), watches=shown.watches[:1])
+    namespace = shown.stored.namespace
+    pods = [Watch(PODS.id, namespace=namespace, name=name) for name in effective.first_pods(shown.stored)]
+    return Parts(yaml_parts(shown), watches=[*shown.watches[:1], *pods])
 
 
 def run_of(params: Mapping[str, str]) -> int:
