@@ -8,7 +8,7 @@ from cluster import access
 from dashboard import cluster_usage, live
 from dashboard.live import Parts
 from dashboard.pages import events
-from kube.resources import CONFIGMAPS, JOBS
+from kube.resources import CONFIGMAPS, JOBS, PRIORITY_CLASSES
 from kube.scheduler_configuration import NAME, NAMESPACE
 from queues import listing
 from queues.scheduler import decisions
@@ -26,9 +26,10 @@ def queue_list(request: TopicRequest) -> Parts:
 
 @live.topic("queues:detail")
 def queue_detail(request: TopicRequest) -> Parts:
-    """One queue: what may be done with it, its facts and its use."""
+    """One queue: what may be done with it, its facts, its use, and who waits in which order."""
     jobs = events.watches(JOBS.id, "", access.namespaces(request.actor, JOBS))
-    watches = [*cluster_usage.WATCHES, *jobs]
+    order = [live.Watch(PRIORITY_CLASSES.id), live.Watch(CONFIGMAPS.id, NAMESPACE, NAME)]
+    watches = [*cluster_usage.WATCHES, *jobs, *order]
     return Parts(listing.parts(request.actor, request.params.get("name", ""))[1], watches=watches)
 
 
