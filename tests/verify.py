@@ -42,13 +42,22 @@ from proof.simulation.request import path
 
 # These show everybody who has a role how much is in use everywhere: of the work of others they tell amounts, and nothing else.
 AMOUNTS = frozenset(
-    {"dashboard:overview", "dashboard:nodes", "dashboard:node", "queues:list", "queues:detail"}
+    {
+        "dashboard:overview",
+        "dashboard:nodes",
+        "dashboard:node",
+        "dashboard:hypernodes",
+        "queues:list",
+        "queues:detail",
+    }
 )
-# What is another text in each answer, and what can be chosen in a form, which stays as it was when that was opened.
+# What is another text in each answer, and what can be chosen, which stays as it was when the page was opened.
 OWN = re.compile(
     r' data-revision="[^"]*"|<input type="hidden" name="(csrfmiddlewaretoken|token|next)"[^>]*>|<option.*?</option>',
     re.DOTALL,
 )
+# What is counted only once it is recorded, for which the list looks every so often.
+RECORDED = re.compile(r'\s*<a class="chip" href="[^"]*phase=Deleted".*?</a>', re.DOTALL)
 
 
 class Person(NamedTuple):
@@ -143,7 +152,7 @@ class Screen:
         return other
 
     def _subscribe(self):
-        self.messages, self.index, self.renderings = [], WatchIndex(), []
+        self.messages, self.index, self.renderings, self.over = [], WatchIndex(), [], []
         for topic, parts in self.shown.items():
             if isinstance(parts, topics.Parts):
                 name, params = topics.parse(topic)
@@ -175,6 +184,7 @@ class Screen:
                 self.index.put(rendering, parts.watches)
             else:
                 rendering.refuse(parts)
+                self.over.append(rendering.topic)
                 self.index.put(rendering, ())
                 self.renderings.remove(rendering)
         for message in self.messages:
@@ -186,10 +196,13 @@ class Screen:
         """Yield each topic that is on the screen in another way than a fresh load brings it."""
         for topic, shown in self.shown.items():
             fresh = render(self.person.actor, topic)
-            shown = _without_pictures(shown, fresh)
-            if _as_read(shown) != _as_read(fresh):
-                yield f"the topic {topic} of {self.person.actor.name}: {_difference(shown, fresh)}"
+            one, other = _without_pictures(shown, fresh)
+            if _as_read(one) != _as_read(other):
+                yield f"the topic {topic} of {self.person.actor.name}: {_difference(one, other)}"
             self.shown[topic] = fresh
+        for topic in self.over:  # its subscription, and the page says so
+            del self.shown[topic]
+        self.over.clear()
 
     def wrong_pages(self, action):
         """Yield each page that was told of something or names what changed, and is not as a fresh load brings it."""
@@ -200,12 +213,29 @@ class Screen:
             if not live or not (messages or any(name in before for name in names)):
                 continue
             fresh = self.load(address)
-            if fresh and not any(message["op"] == "denied" for message in messages):
-                on_screen = content(patched_page(before, messages))
-                afresh = content(lxml.html.document_fromstring(fresh))
-                if on_screen != afresh:
-                    yield f"the page {address}: {_first(on_screen, afresh)}"
+            if not any(message["op"] == "denied" for message in messages):
+                yield from _wrong_page(address, before, messages, fresh)
             self.pages[address] = fresh
+
+
+def _wrong_page(address, before, messages, fresh):
+    """Yield where a page is not as it is loaded afresh; of what is gone, what can be done on it and not on a fresh one."""
+    page = patched_page(before, messages)
+    afresh = lxml.html.document_fromstring(fresh) if fresh else None
+    if topics_of(before)[0] in topics_of(fresh):
+        if content(page) != content(afresh):
+            yield f"the page {address}: {_first(content(page), content(afresh))}"
+    elif left := posted(page) - posted(afresh):
+        yield f"the page {address} of what is gone offers {sorted(left)}"
+
+
+def posted(page):
+    """Return where the forms and buttons of a page, if there is one, send to."""
+    return (
+        set()
+        if page is None
+        else set(page.get_element_by_id("content").xpath(".//form/@action | .//@formaction"))
+    )
 
 
 def topics_of(text):
@@ -233,19 +263,25 @@ def patched(shown, message):
 
 
 def _as_read(shown):
-    return (dict(shown.parts), shown.order) if isinstance(shown, topics.Parts) else shown
+    if not isinstance(shown, topics.Parts):
+        return shown
+    return {name: " ".join(RECORDED.sub("", html).split()) for name, html in shown.parts.items()}, shown.order
 
 
 def _without_pictures(shown, fresh):
-    """Return what is shown without the last pictures of an object that is gone: parts that a fresh load lacks and in which nothing can be done."""
+    """Return both without what a fresh load lacks and in which nothing can be done: the last pictures of an object that is gone."""
     if not (isinstance(shown, topics.Parts) and isinstance(fresh, topics.Parts)):
-        return shown
+        return shown, fresh
     left = {
         name
         for name, html in shown.parts.items()
-        if name not in fresh.parts and not re.search("<(button|form)", html)
+        if not fresh.parts.get(name, "").strip() and not re.search("<form|formaction", html)
     }
-    return topics.Parts({name: html for name, html in shown.parts.items() if name not in left}, shown.order)
+    order = None if fresh.order is None else shown.order
+    one, other = (
+        {name: html for name, html in each.parts.items() if name not in left} for each in (shown, fresh)
+    )
+    return topics.Parts(one, order), topics.Parts(other, fresh.order)
 
 
 def _difference(shown, fresh):
@@ -293,8 +329,12 @@ def patched_page(text, messages):
 
 
 def content(page):
-    """Return what is between the bars of a page, but for what each answer has of its own."""
-    text = OWN.sub("", lxml.html.tostring(page.get_element_by_id("content"), encoding="unicode"))
+    """Return what is between the bars of a page, but for what each answer has of its own, and what somebody writes there."""
+    for form in page.xpath("//form[@data-draft]"):
+        form.drop_tree()
+    text = RECORDED.sub(
+        "", OWN.sub("", lxml.html.tostring(page.get_element_by_id("content"), encoding="unicode"))
+    )
     return re.sub(r"\s*([<>])\s*", r"\1", re.sub(r"\s+", " ", text))
 
 

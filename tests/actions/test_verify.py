@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 from django.contrib.auth.models import User
+from django.urls import get_resolver, resolve, reverse
 
 from cluster.models import Object, RoleBinding
 from cluster.store import Patch, store
 from dashboard import live
+from dashboard.live import topics
 from kube.resources import PODS, QUEUES
 from tests.actions.world import PLACE
 from tests.verify import Screen, verify_action
@@ -24,7 +28,7 @@ def deaf(request):
 @live.topic("test:leaving")
 def leaving(request):
     """A part that goes without an order that says so."""
-    parts = {"heavy": "<button id='heavy'></button>"} if weight() < 2 else {}
+    parts = {"heavy": "<form id='heavy'></form>"} if weight() < 2 else {}
     return live.Parts(parts, watches=[live.Watch(QUEUES.id)])
 
 
@@ -125,3 +129,58 @@ def test_where_all_agrees_nothing_is_found(small):
         change(reclaimable=False)
     assert action.kinds == {QUEUES.id}
     assert [message["id"] for message in action.messages] == ["queues:detail?name=spare"]
+
+
+NOT_LOOKED_AT = {
+    **dict.fromkeys(
+        (
+            *(
+                f"jobs:{each}"
+                for each in ("new", "edit", "scale", "template", "template-kept", "template-new")
+            ),
+            *(f"jobs:{each}" for each in ("complete", "delete", "restart", "resume", "suspend", "terminate")),
+            *("queues:new", "queues:edit", "sweeps:new", "dashboard:add-machine"),
+        ),
+        "a form, which stays as it was when it was opened",
+    ),
+    **dict.fromkeys(
+        (
+            f"accounts:{each}"
+            for each in ("login", "link", "oidc", "arrival", "connection", "password_change")
+        ),
+        "nothing of the cluster",
+    ),
+    **dict.fromkeys(("healthz", "jobs:yaml", "jobs:log"), "no page: what programs read, or a file"),
+    "jobs:operation": "its number is not known before it is made",
+    **dict.fromkeys(("cluster", "clusters"), "of other clusters, of which there are none"),
+}
+
+
+def patterns(resolver, prefix=""):
+    """Yield the name of each address with what has to be filled in."""
+    for each in resolver.url_patterns:
+        if hasattr(each, "url_patterns"):
+            yield from patterns(each, f"{prefix}{each.namespace}:" if each.namespace else prefix)
+        else:
+            yield f"{prefix}{each.name}", each.pattern.regex.groupindex
+
+
+def shows(browser, name, parameters):
+    """Say whether there is anything to read at an address, to which otherwise things are only sent."""
+    values = {"number": 1, "state": "open"}
+    address = reverse(name, kwargs={each: values.get(each, "x") for each in parameters})
+    return browser.get(address).status_code != 405
+
+
+def test_all_that_shows_something_is_looked_at(cluster):
+    screen = cluster.screens[0]
+    pages = {
+        name
+        for name, parameters in patterns(get_resolver())
+        if shows(screen.person.browser, name, parameters)
+    }
+    told = {name for name in topics._topics if not name.startswith("test:")}
+    looked_at = {resolve(urlsplit(address).path).view_name for address in screen.addresses}
+    heard = {topics.parse(topic)[0] for topic in screen.shown}
+    found = (pages - looked_at) | (told - heard)
+    assert found == NOT_LOOKED_AT.keys(), " ".join(sorted(found ^ NOT_LOOKED_AT.keys()))

@@ -1,0 +1,301 @@
+"""Every action of the product, a row a line: what is done, which kinds change at once, and how many queries that takes at most.
+
+Each is checked twice by `verify_action`: when it is done, and when controllers, scheduler and nodes have done what follows from it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import lxml.html
+import pytest
+
+from cluster.store import store
+from jobs.tasks import advance
+from kube.resources import (
+    ALL,
+    BATCH_JOBS,
+    COMMANDS,
+    CONFIGMAPS,
+    CRON_JOBS,
+    HYPER_NODES,
+    JOB_FLOWS,
+    JOB_TEMPLATES,
+    JOBS,
+    LIMIT_RANGES,
+    NAMESPACES,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    RESOURCE_QUOTAS,
+)
+from proof.simulation import request as requests
+from tests.actions.world import PLACE, container, cron, job, named, task
+from tests.verify import verify_action
+
+HERE = f"/jobs/{PLACE}"
+POD = "vault-long-main-0"
+TEXT = json.dumps(job("vault-made", task(seconds="2")))
+
+
+ANY = "*"
+
+
+class Row(NamedTuple):
+    """What is done, the kinds that it changes by their plurals, and the most queries that it may take, if that is bounded."""
+
+    do: object
+    kinds: str
+    queries: int | None = 22
+
+
+def post(path, status=302, **fields):
+    """A form that is sent."""
+
+    def do(cluster):
+        answer = cluster.world.reader.browser.post(path, fields)
+        assert answer.status_code == status, words(answer)
+        return answer
+
+    return do
+
+
+def fill(path, **fields):
+    """A form that is opened, changed and sent, and sent once more where it first shows what it would do."""
+
+    def do(cluster):
+        browser = cluster.world.reader.browser
+        answer = browser.post(path, of_form(browser.get(path)) | fields)
+        answer = answer if answer.status_code == 302 else browser.post(path, of_form(answer))
+        assert answer.status_code == 302, words(answer)
+
+    return do
+
+
+def of_form(answer):
+    page = lxml.html.document_fromstring(answer.content.decode())
+    return {
+        name: value or ""
+        for form in page.forms
+        if form.get("id") != "post"
+        for name, value in form.form_values()
+    }
+
+
+def words(answer):
+    page = lxml.html.document_fromstring(answer.content.decode())
+    return answer.status_code, " ".join(" ".join(page.itertext()).split())[:2000]
+
+
+def bulk(action, *names, then="confirm"):
+    """A bulk operation of jobs, prepared and confirmed, and carried on as beat has it done."""
+
+    def do(cluster):
+        uids = [store.get(JOBS, PLACE, name).uid for name in names]
+        answer = cluster.world.reader.browser.post(
+            "/jobs/-/operations/", {"action": action, "which": "ticked", "uid": uids}
+        )
+        assert answer.status_code == 302, words(answer)
+        if then:
+            post(f"{urlsplit(answer['Location']).path}{then}/")(cluster)
+            advance.run()
+
+    return do
+
+
+def create(resource, obj, **query):
+    return asked(requests.create("", resource, obj, "", **query))
+
+
+def patch(resource, name, change, namespace=PLACE):
+    where = named(name, namespace if resource.namespaced else "")
+    return asked(requests.patch("", resource, where, change, ""))
+
+
+def delete(resource, name, namespace=PLACE, **options):
+    return asked(
+        requests.delete("", resource, named(name, namespace if resource.namespaced else ""), "", **options)
+    )
+
+
+def asked(request):
+    """A request to the Kubernetes API."""
+
+    def do(cluster):
+        answer = cluster.send(cluster.world.reader.actor, request)
+        assert answer.status < 300, answer.body
+
+    return do
+
+
+def evict(name):
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": PLACE}}
+    return asked(
+        requests.Request(
+            actor="", method="POST", path=requests.path(PODS, PLACE, name, "eviction"), body=body
+        )
+    )
+
+
+def command(action, name="vault-long", kind=JOBS):
+    target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name}
+    obj = {"metadata": {"name": f"{name}-command", "namespace": PLACE}, "target": target, "action": action}
+
+    def do(cluster):
+        uid = store.get(kind, PLACE if kind.namespaced else "", name).uid
+        owner = {**target, "uid": uid, "controller": True}
+        metadata = {**obj["metadata"], "ownerReferences": [owner]}
+        create(COMMANDS, {**obj, "target": {**target, "uid": uid}, "metadata": metadata})(cluster)
+
+    return do
+
+
+def later(seconds):
+    """Time that passes."""
+
+    def do(cluster):
+        cluster.clock.move(seconds)
+        cluster.settle()
+
+    return do
+
+
+def after(*steps):
+    def do(cluster):
+        for step in steps:
+            step(cluster)
+
+    return do
+
+
+TASKS = {"spec": {"minAvailable": 1, "tasks": [{**task(), "replicas": 1}, task("extra", 1)]}}
+BY_POLICY = job(
+    "vault-made",
+    {
+        **task(code="3", seconds="1", replicas=1),
+        "policies": [{"event": "PodFailed", "action": "RestartTask"}],
+    },
+    task("other", 1),
+    maxRetry=1,
+)
+DEVICE = named("vault-made", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}}]})
+CONFIGURATION = (
+    'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
+)
+BATCH = named(
+    "vault-made", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}}
+)
+BARE = named("vault-made", spec={**task()["template"]["spec"], "schedulerName": "volcano"})
+ACCOUNT = post("/access/users/", name="ann", password="correct horse 7", role="viewer", namespace=PLACE)
+ACTIONS = {
+    # jobs
+    "job: by YAML": Row(post("/jobs/new/", text=TEXT), "jobs"),
+    "job: by the API": Row(create(JOBS, job("vault-made", queue="spare")), "jobs"),
+    "job: in a child queue": Row(create(JOBS, job("vault-made", queue="child", priorityClassName="urgent")), "jobs"),
+    "job: that never fits": Row(create(JOBS, job("vault-made", task(cpu="9"))), "jobs"),
+    "job: whose task restarts": Row(create(JOBS, BY_POLICY), "jobs"),
+    "job: a sample": Row(post("/jobs/samples/primes/run/", namespace=PLACE), "jobs"),
+    "job: scale": Row(fill(f"{HERE}/vault-long/scale/", **{"tasks.0.replicas": "4"}), "jobs", 31),
+    "job: edit": Row(fill(f"{HERE}/vault-long/edit/", labels="team: vision"), "jobs", 27),
+    "job: restart": Row(post(f"{HERE}/vault-long/restart/"), "commands", 24),
+    "job: suspend": Row(post(f"{HERE}/vault-long/suspend/"), "commands", 24),
+    "job: resume": Row(post(f"{HERE}/vault-paused/resume/"), "commands", 24),
+    "job: complete": Row(post(f"{HERE}/vault-long/complete/"), "commands", 24),
+    "job: terminate": Row(post(f"{HERE}/vault-long/terminate/"), "commands", 24),
+    "job: delete": Row(post(f"{HERE}/vault-long/delete/"), "jobs"),
+    "job: delete one that ended": Row(post(f"{HERE}/vault-ended/delete/"), "jobs"),
+    "job: patch by the API": Row(patch(JOBS, "vault-long", TASKS), "jobs"),
+    "job: label by the API": Row(patch(JOBS, "vault-ended", {"metadata": {"labels": {"team": "vision"}}}), "jobs"),
+    "job: another minimum": Row(patch(JOBS, "vault-waiting", {"spec": {"minAvailable": 0}}), "jobs"),
+    "job: delete by the API": Row(delete(JOBS, "vault-long", propagationPolicy="Foreground"), "jobs"),
+    "job: orphan its pods": Row(delete(JOBS, "vault-long", propagationPolicy="Orphan"), "jobs"),
+    "job: delete all": Row(asked(requests.Request(actor="", method="DELETE", path=requests.path(JOBS, PLACE))), "jobs"),
+    "job: a Command": Row(command("RestartJob"), "commands"),
+    "job: of batch/v1": Row(create(BATCH_JOBS, BATCH), "jobs.batch"),
+    "job: of batch/v1 deleted": Row(delete(BATCH_JOBS, "vault-kubernetes"), "jobs.batch"),
+    # many jobs
+    "bulk: draft": Row(bulk("delete", "vault-ended", "vault-long", then=""), ""),
+    "bulk: suspend": Row(bulk("suspend", "vault-long", "vault-waiting"), "commands", 58),
+    "bulk: restart": Row(bulk("restart", "vault-long"), "commands", 57),
+    "bulk: delete": Row(bulk("delete", "vault-ended", "vault-long"), "jobs", 58),
+    "sweep: make": Row(post("/sweeps/-/new/", text=json.dumps(job("vault-young", task(replicas=1, seconds="{{number}}"))), do="submit", **{"grid-number": "1, 2"}), "configmaps jobs", 34),
+    "sweep: delete": Row(post(f"/sweeps/{PLACE}/vault-old/delete/"), "configmaps"),
+    # pods
+    "pod: delete": Row(delete(PODS, POD), "pods"),
+    "pod: delete at once": Row(delete(PODS, POD, gracePeriodSeconds=0), "pods"),
+    "pod: evict": Row(evict(POD), "pods"),
+    "pod: by the API": Row(create(PODS, BARE), "pods"),
+    "pod group: by the API": Row(create(POD_GROUPS, named("vault-made", spec={"minMember": 1, "queue": "default"})), "podgroups"),
+    # templates, flows, cron jobs
+    "template: keep": Row(fill("/jobs/-/templates/", do="save"), "jobtemplates", 23),
+    "template: by the API": Row(create(JOB_TEMPLATES, named("vault-made", spec=job("made")["spec"])), "jobtemplates"),
+    "template: run": Row(post(f"/flows/-/templates/{PLACE}/vault-steps/run/"), "jobs"),
+    "template: delete": Row(post(f"/flows/-/templates/{PLACE}/vault-steps/delete/"), "jobtemplates"),
+    "flow: by the API": Row(create(JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "vault-steps"}], "jobRetainPolicy": "delete"})), "jobflows"),
+    "flow: delete": Row(post(f"/flows/{PLACE}/vault-flow/delete/"), "jobflows"),
+    "flow: of a template that is not there": Row(create(JOB_FLOWS, named("vault-made", spec={"flows": [{"name": "none"}]})), "jobflows"),
+    "cron job: by the API": Row(create(CRON_JOBS, cron("vault-made", schedule="* * * * *")), "cronjobs"),
+    "cron job: suspend": Row(post(f"/cronjobs/{PLACE}/vault-nightly/suspend/"), "cronjobs"),
+    "cron job: resume": Row(post(f"/cronjobs/{PLACE}/vault-resting/resume/"), "cronjobs"),
+    "cron job: run": Row(post(f"/cronjobs/{PLACE}/vault-nightly/run/"), "jobs"),
+    "cron job: delete": Row(post(f"/cronjobs/{PLACE}/vault-nightly/delete/"), "cronjobs"),
+    # queues
+    "queue: make": Row(fill("/queues/-/new/", name="fresh", weight="2", parent="parent"), "queues", 23),
+    "queue: edit": Row(fill("/queues/spare/edit/", weight="3", capability="cpu: 2"), "queues", 25),
+    "queue: bound": Row(patch(QUEUES, "default", {"spec": {"capability": {"cpu": "1"}}}), "queues"),
+    "queue: close": Row(post("/queues/spare/close/"), "queues"),
+    "queue: close one in use": Row(post("/queues/default/close/"), "queues"),
+    "queue: close a parent": Row(post("/queues/parent/close/"), "queues"),
+    "queue: open": Row(post("/queues/closed/open/"), "queues"),
+    "queue: delete": Row(post("/queues/closed/delete/"), "queues"),
+    # nodes
+    "node: cordon": Row(patch(NODES, "sim-0001", {"spec": {"unschedulable": True}}), "nodes"),
+    "node: taint": Row(patch(NODES, "sim-0001", {"spec": {"taints": [{"key": "gone", "effect": "NoExecute"}]}}), "nodes"),
+    "node: label": Row(patch(NODES, "sim-0002", {"metadata": {"labels": {"rack": "b"}}}), "nodes"),
+    "node: delete": Row(delete(NODES, "sim-0001"), "nodes"),
+    "node: another": Row(create(NODES, named("real-1", "")), "nodes"),
+    "hyper node: make": Row(create(HYPER_NODES, named("row", "", spec={"tier": 2, "members": [{"type": "HyperNode", "selector": {"exactMatch": {"name": "rack"}}}]})), "hypernodes"),
+    "hyper node: delete": Row(delete(HYPER_NODES, "rack"), "hypernodes"),
+    # namespaces and bounds
+    "namespace: make": Row(post("/access/namespaces/", name="fresh"), "namespaces"),
+    "namespace: delete": Row(delete(NAMESPACES, PLACE), "namespaces"),
+    "quota: make": Row(create(RESOURCE_QUOTAS, named("vault-made", spec={"hard": {"pods": "5", "count/jobs.batch.volcano.sh": "3"}})), "resourcequotas"),
+    "quota: delete": Row(delete(RESOURCE_QUOTAS, "vault-quota"), "resourcequotas"),
+    "limits: make": Row(create(LIMIT_RANGES, DEVICE), "limitranges"),
+    "priority class: make": Row(create(PRIORITY_CLASSES, named("usual", "", value=7, globalDefault=True)), "priorityclasses"),
+    "priority class: delete": Row(delete(PRIORITY_CLASSES, "urgent"), "priorityclasses"),
+    "configuration: a ConfigMap": Row(create(CONFIGMAPS, named("vault-made", data={"a": "1"})), "configmaps"),
+    # settings of the scheduler
+    "scheduler: change": Row(fill("/queues/-/scheduler/", text=CONFIGURATION, do="save"), "namespaces configmaps", 60),
+    # people
+    "people: an account": Row(ACCOUNT, "", 24),
+    "people: a link": Row(post("/access/users/olive/link/"), ""),
+    "people: out": Row(after(ACCOUNT, post("/access/users/ann/active/", active="0")), "", 39),
+    "people: a role": Row(post("/access/roles/", kind="user", subject="root", role="operator", namespace=PLACE), ""),
+    "people: a token": Row(post("/connect/", 200, name="laptop", days="30"), ""),
+    # what time brings
+    "time: a minute": Row(later(60), ANY, None),
+    "time: an hour": Row(later(3605), ANY, None),
+    "time: cron jobs": Row(after(create(CRON_JOBS, cron("vault-made", schedule="* * * * *")), later(60)), ANY, None),
+}  # fmt: skip
+SHORT = {"jobs": JOBS.id, "jobs.batch": BATCH_JOBS.id}
+
+
+def kinds(text):
+    by_plural = {each.plural: each.id for each in ALL}
+    return {SHORT.get(each) or by_plural[each] for each in text.split()}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_all_agree_after_an_action_and_after_what_follows_from_it(cluster, name):
+    row = ACTIONS[name]
+    with verify_action(cluster, row.queries) as action:
+        row.do(cluster)
+    if row.kinds != ANY:
+        assert action.kinds == kinds(row.kinds)
+    with verify_action(cluster):
+        cluster.settle()
