@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from kube.meta import Object
     from kube.resources import Resource
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 RATE, SECONDS, CONNECTIONS = 200, 20, 20
 PODS_COUNT, JOBS_COUNT, PAGE = 5_000, 10_000, 500

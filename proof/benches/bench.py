@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Any
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
     Figures = Mapping[str, Any] | None  # None: what is measured is not installed
 
@@ -126,7 +126,7 @@ def _of_one_system(
         watching,
     )
     from proof.invariants import Judge
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
     system = System(data, nodes=options.nodes)
     judge = Judge()

@@ -22,8 +22,8 @@ from kube.resources import LEASES
 from proof.benches import placing
 from proof.benches.in_place import NODES, SHAPES
 from proof.harness.waiting import until
-from proof.kubernetes import harness, volcano, world
-from proof.kubernetes.harness import ADMINISTRATORS, Kubernetes
+from proof.kubernetes import volcano, world
+from proof.kubernetes.cluster import ADMINISTRATORS, Kubernetes, missing
 from proof.kubernetes.volcano import Volcano
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
     Shape = tuple[int, int]  # jobs, and pods of each
 
@@ -42,7 +42,7 @@ WORKING = "The controllers and the scheduler of these pages work there."
 
 def run(system: System, shapes: Sequence[str] | None, repetitions: int) -> dict[str, Any]:
     """Return seconds of each stage and requests, by shape and who worked; the system is only where the folder is."""
-    if lacking := [*harness.missing(), *volcano.missing()]:
+    if lacking := [*missing(), *volcano.missing()]:
         return {"not_run": f"{', '.join(lacking)} not built; make kubernetes-programs, make volcano-programs"}
     chosen = [_shape(each) for each in shapes] if shapes else SHAPES
     folder = Path(system.data).with_name("beside-volcano")

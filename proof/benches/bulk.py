@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 COUNT = 5_000
 PREFIX, HOLD = "many", "never"  # no ConfigMap of this name is made: the pods run on

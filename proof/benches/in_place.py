@@ -16,13 +16,13 @@ from cluster import clock
 from cluster.remote.sending import AT_ONCE
 from kube.resources import PODS
 from proof.benches import placing
-from proof.kubernetes import harness, world
-from proof.kubernetes.harness import Kubernetes
+from proof.kubernetes import world
+from proof.kubernetes.cluster import Kubernetes, missing
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 SHAPES = ((1, 500), (20, 50), (50, 10), (500, 1))  # jobs, and pods of each
 NODES = 50
@@ -31,7 +31,7 @@ CEILING = 500
 
 def run(system: System) -> dict[str, Any]:
     """Return seconds and pods per second; the embedded system of the other parts is only where the folder is."""
-    if lacking := harness.missing():
+    if lacking := missing():
         return {"not_run": f"{', '.join(lacking)} not built; make kubernetes-programs"}
     folder = Path(system.data).with_name("in-place")
     with Kubernetes(folder / "kubernetes", nodes=NODES) as cluster:

@@ -32,8 +32,8 @@ def main() -> None:
 
     django.setup()
     from proof.harness.waiting import until
-    from proof.systems.harness import running
     from proof.systems.second import Client, Linked
+    from proof.systems.system import running
 
     with tempfile.TemporaryDirectory(prefix="volcano-link-") as name:
         folder = Path(name)

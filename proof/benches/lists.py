@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING
 
 from proof.benches.measure import percentile
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -30,13 +30,13 @@ from proof.benches.measure import cpu_s, percentile, pss_mb
 from proof.harness import chromium
 from proof.harness.waiting import until
 from proof.pictures.world import cookies_of
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Self
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 QUEUES_COUNT = 20
 TOPIC = "queues:list"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Self
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_S = 2.0  # between two looks at the memory of all processes, which take up to a tenth of a second of processor each

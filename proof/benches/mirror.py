@@ -17,7 +17,7 @@ from cluster.store import Create, Group, Patch, store
 from kube.resources import NAMESPACES, NODES, PODS
 from proof.benches.measure import TICKS, PeakMemory, cpu_s, percentile, pss_mb
 from proof.harness.waiting import until
-from proof.systems.harness import System
+from proof.systems.system import System
 
 if TYPE_CHECKING:
     from typing import Any

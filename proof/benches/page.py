@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 NAME, HOLD, REPLICAS = "looked-at", "release-page", 10_000
 OPENINGS, PAINTS, READERS = 20, 5, 10

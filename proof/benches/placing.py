@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kube.meta import Object
     from kube.resources import Resource
-    from proof.kubernetes.harness import Kubernetes
+    from proof.kubernetes.cluster import Kubernetes
 
 WITHIN_S = 600
 STAGES = ("bound", "running", "completed")

@@ -26,7 +26,7 @@ from proof.benches import shapes
 from proof.benches.measure import cpu_s, percentile
 from proof.benches.posters import NAME
 from proof.harness.services import postgres_binaries, postgres_server, redis_server, running, wait_until
-from proof.systems.harness import PROJECT, System
+from proof.systems.system import PROJECT, System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from cluster.store import store
 from kube.resources import JOBS, PODS
 from proof.benches.measure import percentile
 from proof.harness.waiting import until
-from proof.systems.harness import UP, System
+from proof.systems.system import UP, System
 from proof.systems.work import Person, job, task
 
 if TYPE_CHECKING:

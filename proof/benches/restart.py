@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cluster.store import Change
     from kube.meta import Object
     from proof.invariants import Judge
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 COUNT, REPLICAS = 1_000, 20
 PREFIX, HOLD = "restarted", "never"  # no ConfigMap of this name is made: the pods run on

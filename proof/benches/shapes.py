@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cluster.store import Change
     from kube.meta import Object
     from proof.invariants import Judge
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 SHAPES = {"10000x1": (10_000, 1), "500x20": (500, 20), "20x500": (20, 500), "1x10000": (1, 10_000)}
 SIMULATED = {"ui.volcano.sh/simulated": "true"}

@@ -14,7 +14,7 @@ from proof.benches.measure import percentile
 from proof.systems.work import Person
 
 if TYPE_CHECKING:
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 COUNT = 10_000
 LOOKS = 20

@@ -28,14 +28,14 @@ from cluster.runtime import nudge
 from cluster.store import Create, Patch, store
 from kube.resources import NAMESPACES, PODS
 from proof.benches.measure import cpu_s, percentile, pss_mb
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Self
 
     from kube.meta import Object
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
     Form = tuple[str, str]  # what is watched: its path, and in which form it is accepted
 

@@ -18,7 +18,7 @@ def main() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "proof.settings"
     django.setup()
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    from proof.kubernetes.harness import BUILT, PROGRAMS, Kubernetes  # which want settings
+    from proof.kubernetes.cluster import BUILT, PROGRAMS, Kubernetes  # which want settings
 
     folder = BUILT / "cluster"
     parser = argparse.ArgumentParser(prog="make kubernetes", description=__doc__)

@@ -17,7 +17,7 @@ from proof.harness.kubectl import Kubectl
 from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
 from proof.kubernetes.program import Program
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Literal, Self
 
     from kube.meta import Object
-    from proof.kubernetes.harness import Kubernetes
+    from proof.kubernetes.cluster import Kubernetes
 
 BUILT = PROJECT / ".cache" / "volcano"
 PROGRAMS = {

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kube.meta import Object
-    from proof.kubernetes.harness import Kubernetes
+    from proof.kubernetes.cluster import Kubernetes
 
 CONFIGURATIONS = [plural for _, plural in hooks.KINDS.values()]
 

@@ -10,7 +10,7 @@ import msgspec
 from cluster.remote.kinds import KINDS, selectors
 from cluster.remote.paths import collection
 from proof.harness.waiting import until
-from proof.systems.harness import running
+from proof.systems.system import running
 from proof.systems.work import Person
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cluster.store import Store
     from kube.meta import Object
     from kube.resources import Resource
-    from proof.kubernetes.harness import Kubernetes
-    from proof.systems.harness import System
+    from proof.kubernetes.cluster import Kubernetes
+    from proof.systems.system import System
 
 NAMESPACE, ACCOUNT = "volcano-ui", "pages"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"

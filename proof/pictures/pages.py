@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 PAGES = {
     "overview": "/",
@@ -96,7 +96,7 @@ def main(folder: str, *names: str) -> None:
     django.setup()
     from proof.harness import chromium
     from proof.pictures import world
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)

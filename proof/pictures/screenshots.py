@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proof.systems.harness import PROJECT, System
+from proof.systems.system import PROJECT, System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

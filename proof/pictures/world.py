@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cluster.store import Store
     from kube.meta import Object
     from kube.resources import Resource
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TICKS = "i=0; while :; do i=$((i+1)); echo tick $i; sleep 0.2; done"

@@ -19,14 +19,14 @@ from node import left
 from node.paths import Layout
 from node.shim import tree
 from proof.harness.waiting import HANG_S, until
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 from volcano_ui import supervisor
 
 if TYPE_CHECKING:
     from typing import Self
 
     from cluster.store import Store
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 
 def manage(system: System, *words: str) -> str:

@@ -12,7 +12,7 @@ import httpx
 from proof.harness import services
 from proof.harness.halting import halt
 from proof.harness.waiting import HANG_S, until
-from proof.systems.harness import System
+from proof.systems.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
     from kube.meta import Object
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 PODS = "/api/v1/namespaces/default/pods"
 

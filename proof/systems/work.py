@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cluster.store import Change, Store
     from kube.meta import Object
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 COMPLETED = 'data-phase="Completed"'  # as a page shows it; the bare word is in a living job's too, of what a button does
 FINISHED = ("Completed", "Failed", "Aborted", "Terminated")

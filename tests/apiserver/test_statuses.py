@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from cluster import access
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 from tests.apiserver import asked
 
 GOLDEN = json.loads((PROJECT / "tests/golden/kubernetes/statuses.json").read_text())

@@ -9,7 +9,7 @@ import pytest
 
 from proof.harness import chromium
 from proof.pictures import world
-from proof.systems.harness import System
+from proof.systems.system import System
 from proof.systems.work import Person, Watcher
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from proof.pictures.world import TUNING, write
-from proof.systems.harness import System
+from proof.systems.system import System
 from proof.systems.work import Person, job, shell
 from tests.browser.test_journeys import yaml_of
 

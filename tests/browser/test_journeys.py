@@ -11,9 +11,9 @@ from kube.resources import QUEUES
 from proof.harness.waiting import until
 from proof.pictures import world
 from proof.pictures.world import write, yaml_of
-from proof.systems.harness import System
 from proof.systems.parts import stopped
 from proof.systems.seed import TF_JOB
+from proof.systems.system import System
 from proof.systems.work import Person, held, job, shell
 
 pytestmark = pytest.mark.system

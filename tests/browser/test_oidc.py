@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from proof.harness import provider
-from proof.systems.harness import System
+from proof.systems.system import System
 from tests.browser.test_pages import findings
 
 pytestmark = pytest.mark.system

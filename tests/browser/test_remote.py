@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from proof.pictures import world
-from proof.systems.harness import running
+from proof.systems.system import running
 from tests.browser.test_pages import WIDTHS, findings, in_dark
 
 pytestmark = [pytest.mark.system, pytest.mark.clusters]

@@ -31,7 +31,7 @@ from kube.resources import (
 from proof import invariants
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import until
-from proof.systems.harness import System, running
+from proof.systems.system import System, running
 from proof.systems.work import Person, held, job, shell
 from tests.system.pair import BARE, here, in_place, kubeconfig, person, there
 

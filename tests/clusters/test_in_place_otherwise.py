@@ -15,7 +15,7 @@ from cluster.runtime.registry import shard_of
 from cluster.store import Create, Patch
 from kube.resources import JOBS, NAMESPACES, NODES, POD_GROUPS, RESOURCE_QUOTAS
 from proof.harness.waiting import until
-from proof.systems.harness import running
+from proof.systems.system import running
 from proof.systems.work import job, shell
 from tests.clusters.test_in_place import check, first, in_place, judged, outgoing, telling
 from tests.system.pair import here, kubeconfig, person, there

@@ -12,8 +12,8 @@ from websockets.sync.client import connect
 
 from kube.resources import JOBS
 from proof.harness.waiting import HANG_S, until
-from proof.systems.harness import running
 from proof.systems.parts import WORKS, freeze, health, installation, kill, thaw
+from proof.systems.system import running
 from proof.systems.work import COMPLETED, Person, Watcher, held, job, shell
 from tests.clusters.test_in_place import in_place, judged
 from tests.system.pair import kubeconfig, there

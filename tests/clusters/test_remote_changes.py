@@ -13,7 +13,7 @@ from cluster.remote import target
 from cluster.remote.connection import Connection
 from kube.resources import QUEUES
 from proof.harness.waiting import until
-from proof.systems.harness import running
+from proof.systems.system import running
 from proof.systems.work import Page, Person, Watcher
 from tests.system.changes import CHANGES, LASTING, objects, send, sweep
 from tests.system.pair import kubeconfig

@@ -12,7 +12,7 @@ import pytest
 
 from cluster.several import reports
 from proof.harness.waiting import until
-from proof.systems.harness import System, running
+from proof.systems.system import System, running
 from proof.systems.work import COMPLETED, Page, Person, job, shell
 
 pytestmark = pytest.mark.system

@@ -10,7 +10,7 @@ from kubernetes import client, config
 from proof.harness.kubectl import Kubectl
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
-from proof.systems.harness import System
+from proof.systems.system import System
 
 
 @pytest.fixture(autouse=True)

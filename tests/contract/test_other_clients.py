@@ -13,7 +13,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources import core_v1
 from lightkube.types import PatchType
 
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 pytestmark = pytest.mark.system
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from proof.harness.waiting import until
-from proof.systems.harness import System
+from proof.systems.system import System
 from proof.systems.work import Person, Watcher, job, task
 
 pytestmark = pytest.mark.system

@@ -13,7 +13,7 @@ from cluster.writes import Create, Group
 from jobs.models import Operation, OperationItem
 from kube.resources import COMMANDS, JOBS
 from proof.harness.waiting import until
-from proof.systems.harness import System
+from proof.systems.system import System
 from proof.systems.work import Person, Watcher
 from tests.jobs import control
 

@@ -9,13 +9,13 @@ import signal
 import httpx
 
 from proof.harness.waiting import until
-from proof.systems import harness
+from proof.systems.system import NAMES, running
 
 
 def test_each_program_that_stands_still_is_replaced(tmp_path):
-    with harness.running(tmp_path / "data", nodes=1) as system:
+    with running(tmp_path / "data", nodes=1) as system:
         before = system.children()
-        assert set(before) == set(harness.NAMES)
+        assert set(before) == set(NAMES)
         for pid in before.values():
             os.kill(pid, signal.SIGSTOP)
 
@@ -26,7 +26,7 @@ def test_each_program_that_stands_still_is_replaced(tmp_path):
         until(replaced, what=lambda: f"{before} → {system.children()}")
         until(lambda: healthy(system.base), what="a web server that is well")
         told = "".join(system.output)
-        assert told.count("gave no sign of life for 20 s; killing it") == len(harness.NAMES)
+        assert told.count("gave no sign of life for 20 s; killing it") == len(NAMES)
 
 
 def healthy(base):

@@ -9,8 +9,8 @@ import pytest
 
 from node.joined import membership
 from proof.harness.waiting import until
-from proof.systems.harness import System
 from proof.systems.joined import Machine, _is_ready
+from proof.systems.system import System
 from proof.systems.work import Person, Watcher, held, job, shell
 
 pytestmark = pytest.mark.system

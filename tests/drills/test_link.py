@@ -8,8 +8,8 @@ import pytest
 from cluster import clock
 from kube.meta import parse_time
 from proof.harness.waiting import until
-from proof.systems.harness import running
 from proof.systems.second import Client, Linked
+from proof.systems.system import running
 
 pytestmark = pytest.mark.system
 COUNTER = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.02; done"

@@ -11,7 +11,7 @@ import pytest
 from kube.resources import EVENTS, NODES
 from node.shim import tree
 from proof.harness.waiting import HANG_S, until
-from proof.systems.harness import System
+from proof.systems.system import System
 from proof.systems.work import Person, Watcher, held, job, shell
 
 pytestmark = pytest.mark.system

@@ -14,7 +14,7 @@ import pytest
 
 from proof import invariants
 from proof.harness.waiting import until
-from proof.systems.harness import running
+from proof.systems.system import running
 from proof.systems.work import Page, Person, shell
 from tests.system import drill as drills
 from tests.system.drill import Drill, pods

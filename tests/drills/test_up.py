@@ -12,7 +12,7 @@ import redis
 
 from node.shim import tree
 from proof.harness.waiting import HANG_S, until
-from proof.systems.harness import PROJECT, UP
+from proof.systems.system import PROJECT, UP
 from proof.systems.work import Person, Watcher, job, shell
 from volcano_ui import valkey
 

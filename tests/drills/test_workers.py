@@ -9,8 +9,8 @@ import pytest
 
 from cluster.runtime.registry import shard_of
 from proof.harness.waiting import until
-from proof.systems.harness import System
 from proof.systems.parts import stopped
+from proof.systems.system import System
 from proof.systems.work import Person, Watcher, job, shell
 
 pytestmark = pytest.mark.system

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proof.kubernetes import harness, volcano
-from proof.kubernetes.harness import DEPLOY, Kubernetes
+from proof.kubernetes import volcano
+from proof.kubernetes.cluster import DEPLOY, Kubernetes, missing
 from proof.kubernetes.volcano import Volcano
 from tests.system.conftest import _database
 
@@ -20,7 +20,7 @@ WANT_VOLCANO = ("test_volcano.py", "test_volcano_in_place.py")
 
 def pytest_collection_modifyitems(config, items):
     ours = [item for item in items if item.path.is_relative_to(HERE)]
-    left_out = ours if harness.missing() else []
+    left_out = ours if missing() else []
     if volcano.missing():
         left_out = left_out or [item for item in ours if item.path.name in WANT_VOLCANO]
     if left_out:
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    if lacking := harness.missing():
+    if lacking := missing():
         terminalreporter.write_line(
             f"NOT RUN tests/kubernetes: {', '.join(lacking)} not built; make test-kubernetes builds and runs"
         )

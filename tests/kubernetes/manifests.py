@@ -9,7 +9,7 @@ from jobs.editor.samples import SAMPLES
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
 from proof.systems import seed
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 DESIGN = ("TEMPLATES", "TF_JOB", "SPARK_JOB", "GANG", "PRIORITY", "PLUGINS")
 GOLDEN = PROJECT / "tests" / "golden" / "jobs"

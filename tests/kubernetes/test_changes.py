@@ -11,7 +11,7 @@ from kube.indexes import CREATOR_ANNOTATION
 from kube.resources import COMMANDS, CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOBS, QUEUES
 from proof.harness.waiting import until
 from proof.kubernetes import world
-from proof.kubernetes.harness import DEPLOY
+from proof.kubernetes.cluster import DEPLOY
 from proof.systems.work import Person, Watcher, job, problems, shell
 from tests.kubernetes.samples import sample
 

@@ -14,9 +14,9 @@ import yaml
 from kube.resources import JOBS, POD_GROUPS, PODS, QUEUES
 from proof.harness.waiting import until
 from proof.kubernetes import world
-from proof.kubernetes.harness import ACCOUNT, DEPLOY, NAMESPACE, PROGRAMS
+from proof.kubernetes.cluster import ACCOUNT, DEPLOY, NAMESPACE, PROGRAMS
 from proof.systems import parts
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 from proof.systems.work import COMPLETED, Person
 
 pytestmark = pytest.mark.system

@@ -13,7 +13,7 @@ import yaml
 
 from proof.harness import services
 from proof.harness.ports import free_port
-from proof.kubernetes.harness import DEPLOY, PROGRAMS
+from proof.kubernetes.cluster import DEPLOY, PROGRAMS
 from volcano_ui import valkey
 from volcano_ui.management.commands.up import Command
 

@@ -22,7 +22,7 @@ from kube.quantity import parse
 from kube.resources import JOBS, LEASES
 from proof.harness.waiting import until
 from proof.kubernetes import world
-from proof.kubernetes.harness import PROGRAMS
+from proof.kubernetes.cluster import PROGRAMS
 from proof.kubernetes.program import Program
 from proof.systems.parts import kill
 from scheduler.cycle.half_bound import GIVEN_BACK

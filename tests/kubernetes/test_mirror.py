@@ -15,7 +15,7 @@ from kube.resources import COMMANDS, JOBS, LIMIT_RANGES, POD_GROUPS, PODS
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import until
 from proof.kubernetes import world
-from proof.kubernetes.harness import DEPLOY
+from proof.kubernetes.cluster import DEPLOY
 from proof.systems.work import Watcher
 from tests.kubernetes.samples import sample
 

@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 from kube.resources import CRON_JOBS, EVENTS, JOBS, NAMESPACES, PODS
 from proof.harness.waiting import HANG_S, until
 from proof.kubernetes import world
-from proof.kubernetes.harness import DEPLOY, Kubernetes
+from proof.kubernetes.cluster import DEPLOY, Kubernetes
 from proof.systems.work import Person, job, problems, shell
 from tests.kubernetes.samples import sample
 

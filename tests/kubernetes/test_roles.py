@@ -8,7 +8,7 @@ from cluster.remote.kinds import KINDS
 from kube.resources import COMMANDS, JOBS, PODS, QUEUES
 from proof.harness.waiting import until
 from proof.kubernetes import world
-from proof.kubernetes.harness import DEPLOY
+from proof.kubernetes.cluster import DEPLOY
 from proof.systems.parts import stopped
 from proof.systems.work import Person, Watcher, problems
 from tests.kubernetes.samples import sample

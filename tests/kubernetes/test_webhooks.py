@@ -16,7 +16,7 @@ from kube.resources import COMMANDS, JOBS, QUEUES
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
 from proof.kubernetes import world
-from proof.kubernetes.harness import DEPLOY
+from proof.kubernetes.cluster import DEPLOY
 from proof.kubernetes.webhooks import CONFIGURATIONS, forget, queue
 from proof.systems.parts import stopped
 from proof.systems.work import Person, job, shell

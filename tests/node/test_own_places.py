@@ -11,7 +11,7 @@ import pytest
 from cluster.runtime import nudge
 from node.agent import memory_volumes, retention
 from node.paths import Layout
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 from tests.node.driving import Node
 from tests.node.walled import beginning, mount
 

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from proof.systems.harness import PROJECT, System
+from proof.systems.system import PROJECT, System
 from proof.systems.work import Person, job, shell
 from tests.system.conftest import _database, watcher
 from volcano_ui import assets

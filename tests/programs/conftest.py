@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proof.systems.harness import PROJECT, System
+from proof.systems.system import PROJECT, System
 from tests.system.conftest import _database, person, watcher
 
 __all__ = ["_database", "person", "watcher"]

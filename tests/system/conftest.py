@@ -6,7 +6,7 @@ import pytest
 
 from kube.resources import JOBS, PODS
 from proof.harness.waiting import until
-from proof.systems.harness import System
+from proof.systems.system import System
 from proof.systems.work import Person, Watcher
 from tests.system.pair import installed
 

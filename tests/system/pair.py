@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from proof.systems.harness import running
+from proof.systems.system import running
 from proof.systems.work import Person, Watcher
 
 

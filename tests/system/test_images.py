@@ -15,7 +15,7 @@ from kube.resources import NODES
 from proof.harness import engine
 from proof.harness.waiting import until
 from proof.systems import seed
-from proof.systems.harness import running
+from proof.systems.system import running
 from proof.systems.work import Person, Watcher
 
 pytestmark = pytest.mark.system

@@ -15,7 +15,7 @@ from cluster.remote.kinds import KINDS
 from kube.resources import COMMANDS, JOBS, PODS, QUEUES
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import until
-from proof.systems.harness import PROJECT, System, running
+from proof.systems.system import PROJECT, System, running
 from proof.systems.work import COMPLETED, Person, Watcher, held, job, problems, shell
 from tests.system.pair import here, kubeconfig, person, there
 

@@ -23,7 +23,7 @@ from jobs.editor import job_text
 from kube.resources import EVENTS
 from proof.harness.waiting import HANG_S, until
 from proof.systems import seed
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 pytestmark = [pytest.mark.system, pytest.mark.both_modes]
 ENDLESS = ["sh", "-c", "exec sleep 3600"]

@@ -26,8 +26,8 @@ import django
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from proof.kubernetes.cluster import Kubernetes
     from proof.kubernetes.e2e.report import Spec
-    from proof.kubernetes.harness import Kubernetes
 
 # The order of the specs. With this one those of guarantees come last in schedulingaction: they leave queues behind, for which
 # two CPUs are kept, and specs that come after them then lack these.
@@ -40,7 +40,7 @@ def main() -> int:
     django.setup()
     logging.getLogger("httpx").setLevel(logging.WARNING)
     from proof.kubernetes.e2e import report, world  # which want settings
-    from proof.systems.harness import PROJECT
+    from proof.systems.system import PROJECT
 
     built = PROJECT / ".cache" / "volcano-e2e"
     parser = argparse.ArgumentParser(prog="make volcano-e2e", description=__doc__)

@@ -11,7 +11,7 @@ from kube import scheduler_configuration
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
 from proof.kubernetes import world
-from proof.kubernetes.harness import ACCOUNT, DEPLOY, NAMESPACE, Kubernetes
+from proof.kubernetes.cluster import ACCOUNT, DEPLOY, NAMESPACE, Kubernetes
 from proof.kubernetes.volcano import Volcano
 from proof.kubernetes.webhooks import CONFIGURATIONS
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kube.meta import Object
-    from proof.systems.harness import System
+    from proof.systems.system import System
 
 STAGES = Path(__file__).parent / "stages.yaml"
 NODES, AMOUNTS = 4, {"cpu": "4", "memory": "16Gi"}

@@ -21,7 +21,7 @@ from cluster.models import AuditEntry
 from cluster.store import Stored, store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
 from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, PODS, QUEUES, RESOURCE_QUOTAS
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 from tests.cluster.rules.known import pod_spec
 
 from .conftest import config_map, job, queue

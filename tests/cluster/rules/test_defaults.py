@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 from tests.cluster.rules.defaulted import CASES, seen
 from tests.cluster.rules.known import admitted
 

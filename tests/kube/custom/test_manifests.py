@@ -12,7 +12,7 @@ from kube import definitions
 from kube.custom import definition, manifests, structural
 from kube.custom.structural import Structural
 from kube.resources import JOBS
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 from tests.kubernetes.manifests import jobs
 from volcano_ui.management.commands.crds import KINDS
 

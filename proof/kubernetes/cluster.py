@@ -23,7 +23,7 @@ from proof.harness.ports import free_port
 from proof.harness.waiting import HANG_S, until
 from proof.kubernetes.identities import Identities
 from proof.kubernetes.program import Program
-from proof.systems.harness import PROJECT
+from proof.systems.system import PROJECT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
