@@ -139,6 +139,10 @@ stories: .venv/dev ## Play the kept stories of the simulation: each finds the de
 	@echo "• stories"
 	@$(BIN)/python -m proof.simulation.stories
 
+.PHONY: mutants
+mutants: .venv/dev ## Make 300 small defects in rules and controllers, and see who finds each; docs/mutants.md (some two hours)
+	@$(BIN)/python -m proof.mutants $(ARGS)
+
 .PHONY: check
 check: .venv/dev ## Lint, types, layers, templates, JavaScript and CSS
 	@$(MAKE) --no-print-directory -j 2 types lint

@@ -31,6 +31,7 @@ def main() -> int:
         with planted.planted(options.plant) if options.plant else nullcontext():
             return _play(options)
     if options.plant:
+        options.seconds = options.seconds or planted.SECONDS
         return planted.tell(planted.hunt(options.plant, options))
     if options.seed is None:
         options.seed = int.from_bytes(os.urandom(2), "big")
@@ -68,7 +69,7 @@ def _options() -> argparse.Namespace:
         "--plant", choices=planted.PLANTS, metavar="NAME", help="with this defect, until it is found"
     )
     parser.add_argument(
-        "--seconds", type=float, default=240.0, help="of CPU, after which a planted defect is given up"
+        "--seconds", type=float, help="of CPU, after which no world is begun; a planted defect has 240"
     )
     return parser.parse_args()
 
@@ -113,7 +114,7 @@ def _worlds(options: argparse.Namespace) -> int:
     """Play worlds, one after the other, until the hours are over or something is found."""
     hours, begun, seed = 0.0, time.process_time(), options.seed
     weights = of_worlds(plain=options.plain, remote=options.remote)
-    while hours < options.hours:
+    while hours < options.hours and not (options.seconds and time.process_time() - begun >= options.seconds):
         played = play.from_seed(seed, min(options.world_hours, options.hours), weights, most=options.moves)
         hours += played.hours
         rate = hours / (time.process_time() - begun) * 600
@@ -123,6 +124,8 @@ def _worlds(options: argparse.Namespace) -> int:
             flush=True,
         )
         if played.found:
+            if not options.plays:
+                return _say(played)
             return _shorten(options, seed, played)
         seed += 1
     return 0

@@ -1040,6 +1040,7 @@ class Hunt:
         return f"| {self.name}: {about} | {self.found} | {self.cpu_s:.0f} | {self.hours:.1f} | {story} |"
 
 
+SECONDS = 240.0  # of CPU, after which a defect is given up
 HEAD = "| defect | found by | CPU s to find | cluster-hours | moves → when short |\n|---|---|---|---|---|"
 
 
@@ -1092,7 +1093,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m proof.simulation.planted", description=__doc__)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(PLANTS)}")
     parser.add_argument("--hours", type=float, default=20.0)
-    parser.add_argument("--seconds", type=float, default=240.0)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
     parser.add_argument("--remote", action="store_true", help="in worlds that are remote, and in no others")
     options = parser.parse_args()
     sys.stdout.write(HEAD + "\n")

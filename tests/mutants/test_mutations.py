@@ -1,0 +1,136 @@
+"""Defects made by machine: which there are, and that each sleeps until it is woken."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from proof.mutants import listing, report
+from proof.mutants.mutations import applied, mutations
+
+HEAD = "from __future__ import annotations\n"
+
+
+def made(source):
+    """Return the defects of a function's body, as `before -> after`."""
+    return [f"{each.before} -> {each.after}" for each in mutations(HEAD + source)]
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        pytest.param("x = a < b", ["a < b -> a <= b", "a < b -> a >= b"], id="a bound"),
+        pytest.param("x = a in b", ["a in b -> a not in b"], id="membership"),
+        pytest.param(
+            "x = a and b()", ["a and b() -> a", "a and b() -> a or b()", "a and b() -> b()"], id="and"
+        ),
+        pytest.param("x = not a", ["not a -> a"], id="not"),
+        pytest.param("x = a + b", ["a + b -> a - b"], id="arithmetic"),
+        pytest.param("x = a + 'text of people'", [], id="text is put together, not computed"),
+        pytest.param("x = a if b else c", ["a if b else c -> c if b else a"], id="a branch"),
+        pytest.param("x = [a for a in b if a]", ["a -> True", "a -> not a"], id="a filter"),
+        pytest.param("x = 5, True", ["5 -> 6", "True -> False"], id="numbers and truths"),
+        pytest.param("x = 'Running', 'in words'", ["'Running' -> 'not-Running'"], id="words, not sentences"),
+        pytest.param("x = {a: b, c: d}", ["{a: b, c: d} -> {a: b}"], id="the last entry"),
+        pytest.param("x = max(a, b)", ["max(a, b) -> min(a, b)"], id="a function"),
+        pytest.param("if a: pass", ["a -> not a"], id="a condition"),
+        pytest.param("return a", ["a -> None"], id="a result"),
+        pytest.param("write(a)", ["write(a) -> "], id="a call"),
+        pytest.param("log.info(a > b)", [], id="what is only logged"),
+        pytest.param("a.b = c", ["a.b = c -> "], id="an assignment that others see"),
+        pytest.param("a = c", [], id="a name"),
+        pytest.param("raise a", ["raise a -> "], id="a refusal"),
+        pytest.param("assert a > b", [], id="what is for the type checker"),
+        pytest.param("x = f'{a > b}'", [], id="text for people"),
+        pytest.param("match a:\n  case 'b' if c: pass", ["c -> not c"], id="a guard, not a pattern"),
+    ],
+)
+def test_what_can_be_made_of_a_function(body, wanted):
+    lines = "\n".join(f"  {line}" for line in body.splitlines())
+    assert sorted(made(f"def function(a, b, c):\n{lines}")) == sorted(wanted)
+
+
+def test_types_are_left_alone():
+    assert made("Either = int | str\ndef f(a: int | str = 1) -> None: ...") == ["1 -> 2"]
+
+
+def test_what_says_whether_is_turned_round():
+    assert made("def f(a) -> bool:\n  return g(a)") == ["g(a) -> not (g(a))"]
+
+
+SOURCE = """from __future__ import annotations
+class Counter:
+    def __init__(self):
+        self.total = 0  # ä
+    def add(self, numbers):
+        self.total += sum(
+            each
+            for each in numbers  # all
+            if each > 0
+        )
+        return self.total
+"""
+
+
+def test_a_defect_sleeps_until_it_is_woken():
+    asleep = applied(
+        SOURCE, {1: next(each for each in mutations(SOURCE) if each.operator == "filter")}, "_mutant"
+    )
+    space = {"_mutant": lambda number: False}
+    exec(compile(asleep, "counter", "exec"), space)
+    assert space["Counter"]().add((-1, 2)) == 2
+    space["_mutant"] = lambda number: True
+    assert space["Counter"]().add((-1, 2)) == 1
+    assert asleep.count("\n") == SOURCE.count("\n")
+
+
+def test_every_defect_of_the_list_leaves_a_module_that_compiles():
+    modules = listing.sources()
+    places = listing.located(listing.load(), modules)
+    by_module = {}
+    for number, (path, mutation) in places.items():
+        by_module.setdefault(path, {})[number] = mutation
+    for path, chosen in by_module.items():
+        ast.parse(applied(modules[path], chosen, "_mutant"))
+
+
+def test_the_list_finds_a_defect_again_where_lines_have_moved():
+    mutants = [
+        listing.Mutant(number=1, module="a.py", function="f", operator="not", before="not a", after="a")
+    ]
+    source = "\n\n# above\ndef f(a):\n    return not a\n"
+    assert listing.located(mutants, {"a.py": source})[1][1].start == source.index("not a")
+    assert listing.located(mutants, {"b.py": source})[1][0] == "b.py"  # the module has moved
+    assert listing.located(mutants, {"a.py": "def f(a):\n    return bool(a)\n"}) == {}
+
+
+def test_what_is_gone_or_harmless_makes_way_for_another():
+    modules = {"jobs/a.py": "def f(a, b):\n" + "".join(f"    g(a < {n}, b and {n})\n" for n in range(40))}
+    whole = listing.filled([], modules, 20)
+    assert [each.number for each in whole] == list(range(1, 21))
+    whole[3].equivalent = "nobody could meet it"
+    fewer = {"jobs/a.py": modules["jobs/a.py"].replace(whole[0].before, "c")}
+    again = listing.filled(whole, fewer, 20)
+    assert sum(not each.equivalent for each in again) == 20
+    assert whole[3] in again
+    assert listing.filled([], modules, 20) == listing.filled([], modules, 20)
+
+
+def test_the_page_says_what_the_list_has():
+    assert report.PAGE.read_text() == report.text(listing.load())
+
+
+def test_a_defect_without_a_finder_is_shown_as_survived():
+    mutant = listing.Mutant(
+        number=7, module="jobs/a.py", function="f", operator="not", before="not a|b", after=""
+    )
+    page = report.text([mutant])
+    assert "| jobs | 1 | 0 | 0 | 1 |" in page
+    assert "| 7 | `jobs/a.py` f | `not a\\|b` | (left out) |" in page
+    assert "0 of 1, 0.0 %" in page
+
+
+def test_a_mutation_is_known_by_how_it_looks_and_which_it_is():
+    first, second = (each for each in mutations("def f(a):\n    g(a)\n    g(a)\n") if each.operator == "call")
+    assert (first.key, second.key) == (("f", "call", "g(a)", "", 0), ("f", "call", "g(a)", "", 1))
