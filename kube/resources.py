@@ -470,6 +470,10 @@ TOKEN_REVIEWS = _review("TokenReview", "authentication.k8s.io")
 SELF_SUBJECT_REVIEWS = _review("SelfSubjectReview", "authentication.k8s.io")
 
 
+# Who binds a pod by its path instead asks pods/binding.
+BINDINGS = _review("Binding", "", namespaced=True)
+
+
 def _metrics(kind: str, plural: str, *columns: Column, namespaced: bool) -> Resource:
     """Return what is measured and not stored."""
     settings = {"group": "metrics.k8s.io", "version": "v1beta1", "namespaced": namespaced, "stored": False}
@@ -500,6 +504,7 @@ VIRTUAL: tuple[Resource, ...] = (
     SUBJECT_ACCESS_REVIEWS,
     LOCAL_SUBJECT_ACCESS_REVIEWS,
     TOKEN_REVIEWS,
+    BINDINGS,
     SELF_SUBJECT_REVIEWS,
     NODE_METRICS,
     POD_METRICS,

@@ -1,4 +1,4 @@
-"""POST pods/x/binding and pods/x/eviction (reference: kubernetes-api §4.7)."""
+"""POST pods/x/binding, bindings and pods/x/eviction (reference: kubernetes-api §4.7)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apiserver.http import query, respond, routes, threads
 from cluster import api
 from kube import errors, lenient
 from kube.errors import BadRequest, Invalid, MethodNotAllowed
-from kube.resources import PODS
+from kube.resources import BINDINGS, PODS
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -25,8 +25,22 @@ EVICTIONS = ("policy/v1", "policy/v1beta1")
 async def binding(request: Request) -> Response:
     """Give a pod its node."""
     _only_post(request)
+    return await _bound(request, request.info.name)
+
+
+@routes.virtual(BINDINGS)
+async def binding_by_body(request: Request) -> Response:
+    """Give the pod that the body names its node, as the Python client asks for it."""
+    _only_post(request)
+    name = lenient.text(await request.object(), "metadata", "name")
+    if not name:
+        raise BadRequest("name is required")
+    return await _bound(request, name)
+
+
+async def _bound(request: Request, pod: str) -> Response:
     body = await request.object()
-    _check_body(request, body, "Binding", ("v1",))
+    _check_body(pod, body, "Binding", ("v1",))
     options = query.write_options(request.query, request.user_agent, request.method)
     target = lenient.mapping(body, "target")
     causes = []
@@ -35,14 +49,14 @@ async def binding(request: Request) -> Response:
     if not isinstance(target.get("name"), str) or not target["name"]:
         causes.append(errors.required("target.name", "name the node"))
     if causes:
-        raise Invalid.of("Binding", request.info.name, causes)
+        raise Invalid.of("Binding", pod, causes)
     uid = str(lenient.mapping(body, "metadata").get("uid") or "")
-    await threads.write(_bind, request, target["name"], uid, options.dry_run)
+    await threads.write(_bind, request, pod, target["name"], uid, options.dry_run)
     return respond.success(request, code=201)
 
 
-def _bind(request: Request, node: str, uid: str, dry_run: bool) -> Stored:
-    return api.bind(request.actor, request.info.namespace, request.info.name, node, uid=uid, dry_run=dry_run)
+def _bind(request: Request, pod: str, node: str, uid: str, dry_run: bool) -> Stored:
+    return api.bind(request.actor, request.info.namespace, pod, node, uid=uid, dry_run=dry_run)
 
 
 @routes.subresource(PODS, "eviction")
@@ -50,7 +64,7 @@ async def eviction(request: Request) -> Response:
     """Delete a pod if its disruption budget lets it go."""
     _only_post(request)
     body = await request.object()
-    _check_body(request, body, "Eviction", EVICTIONS)
+    _check_body(request.info.name, body, "Eviction", EVICTIONS)
     options = query.delete_options(request.query, lenient.mapping(body, "deleteOptions"))
     dry_run = options.dry_run or query.write_options(request.query, "", request.method).dry_run
     await threads.write(_evict, request, options, dry_run)
@@ -74,10 +88,10 @@ def _only_post(request: Request) -> None:
         raise MethodNotAllowed()
 
 
-def _check_body(request: Request, body: Object, kind: str, versions: tuple[str, ...]) -> None:
+def _check_body(pod: str, body: Object, kind: str, versions: tuple[str, ...]) -> None:
     given = (body.get("kind") or kind, body.get("apiVersion") or versions[0])
     if given[0] != kind or given[1] not in versions:
         raise BadRequest(f"{given[0]!s:.100} in {given[1]!s:.100} is no {kind} of {versions[0]}.")
-    name = lenient.mapping(body, "metadata").get("name") or request.info.name
-    if name != request.info.name:
+    name = lenient.mapping(body, "metadata").get("name") or pod
+    if name != pod:
         raise BadRequest(f"name in URL does not match name in {kind} object: {name!s:.253}")

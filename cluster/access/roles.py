@@ -63,6 +63,7 @@ NAMESPACED: dict[str, Row] = {
     "pods/portforward":                ("",    "c*",         "c",       ""),
     "pods/eviction":                   ("",    "c*",         "c",       ""),
     "pods/binding":                    ("",    "",           "",        "c"),
+    "bindings":                        ("",    "",           "",        "c"),
     "podgroups.scheduling.volcano.sh": ("r",   "c u* d*",    "u d",     ""),
     "commands.bus.volcano.sh":         ("r",   "c* d*",      "c d",     ""),
     "configmaps":                      ("r",   "c u* d*",    "u d",     ""),

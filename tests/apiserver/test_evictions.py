@@ -99,6 +99,19 @@ def test_only_who_may_evicts(api):
     assert evict(api.as_(access.Actor("nobody")), "a").status_code == 403
 
 
+def test_a_pod_is_bound_by_the_name_in_the_body(api):
+    store.write(Create(NODES, {"metadata": {"name": "n1"}}))
+    pod("a", node="")
+    bindings = "/api/v1/namespaces/default/bindings"
+    body = {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n1"}}
+    assert api.as_(access.Actor("nobody")).post(bindings, body).status_code == 403
+    assert api.post(bindings, {**body, "metadata": {}}).status_code == 400
+    assert api.post(bindings, body).status_code == 201
+    assert api.get(f"{WHERE}/a").json()["spec"]["nodeName"] == "n1"
+    assert api.post(bindings, body).status_code == 409
+    assert api.get(bindings).status_code == 405
+
+
 def test_a_pod_is_bound_once(api):
     store.write(Create(NODES, {"metadata": {"name": "n1"}}))
     pod("a", node="")
