@@ -161,14 +161,14 @@ def _check_finalizers(resource: Resource, kept: Object, metadata: Object) -> Non
 
 
 def _bound(write: Patch, old: Object) -> Object:
+    """Return a pod with its node; that is no change of what is wanted of it, so its generation stays."""
     spec, metadata = old.get("spec") or {}, old["metadata"]
     target = write.patch["spec"]["nodeName"]
     if problem := _unbindable(metadata, spec, old):
         detail = f"pod {metadata['name']} {problem}"
         raise Conflict.of(f"{write.resource.id}/binding", metadata["name"], detail)
     status = patch.merge(old.get("status") or {}, write.patch.get("status") or {})
-    metadata = {**metadata, "generation": metadata.get("generation", 1) + 1}
-    return {**old, "metadata": metadata, "spec": {**spec, "nodeName": target}, "status": status}
+    return {**old, "spec": {**spec, "nodeName": target}, "status": status}
 
 
 def _unbindable(metadata: Object, spec: Object, pod: Object) -> str:

@@ -120,5 +120,6 @@ def test_a_pod_is_bound_once(api):
     assert api.post(f"{WHERE}/a/binding", {**body, "target": {"name": "nope"}}).status_code == 404
     assert api.post(f"{WHERE}/a/binding", {"target": {"kind": "Pod"}}).status_code == 422
     assert api.post(f"{WHERE}/a/binding", body).status_code == 201
-    assert api.get(f"{WHERE}/a").json()["spec"]["nodeName"] == "n1"
+    bound = api.get(f"{WHERE}/a").json()
+    assert (bound["spec"]["nodeName"], bound["metadata"]["generation"]) == ("n1", 1)
     assert api.post(f"{WHERE}/a/binding", body).status_code == 409
