@@ -161,7 +161,7 @@ _EVENT_NAME, _EVENT_COLUMNS = (
         Column("Source", cell="event_source", priority=1),
         Column("Message", cell="event_message"),
         Column("First Seen", cell="event_first_seen", priority=1),
-        Column("Count", cell="event_count", type="integer", priority=1),
+        Column("Count", cell="event_count", priority=1),
     ),
 )
 _REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -207,7 +207,7 @@ CONFIGMAPS = _core(
     "ConfigMap",
     "configmaps",
     ("cm",),
-    Column("Data", cell="config_map_data", type="integer"),
+    Column("Data", cell="config_map_data"),
     _AGE,
     index=indexes.config_map,
 )
@@ -216,7 +216,7 @@ SECRETS = _core(
     "secrets",
     (),
     Column("Type", path="type"),
-    Column("Data", cell="secret_data", type="integer"),
+    Column("Data", cell="secret_data"),
     _AGE,
     fields=("type",),
 )
