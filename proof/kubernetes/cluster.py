@@ -83,7 +83,8 @@ def missing() -> list[str]:
 class Kubernetes:
     """One cluster; use it as a context manager. `kubectl` is an administrator's.
 
-    `amounts` is what each node has, otherwise than usual; `stages` says how kwok plays nodes and pods.
+    `amounts` is what each node has, otherwise than usual; `stages` says how kwok plays nodes and pods. With
+    is_at_rest=True nothing but the API server runs, so that only who asks it changes anything; there are no nodes.
     """
 
     def __init__(
@@ -94,10 +95,12 @@ class Kubernetes:
         volcano: bool = True,
         amounts: Mapping[str, str] | None = None,
         stages: Path = STAGES,
+        is_at_rest: bool = False,
     ) -> None:
         self.folder = Path(folder).absolute()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.nodes, self.volcano, self.amounts, self.stages = nodes, volcano, amounts or {}, stages
+        self.is_at_rest = is_at_rest
         self.port, self.etcd_port, self.peer_port = free_port(), free_port(), free_port()
         self.server = f"https://127.0.0.1:{self.port}"
         self.identities = Identities(self.folder / "pki")
@@ -108,7 +111,8 @@ class Kubernetes:
         self._audit_policy.write_text(json.dumps(AUDIT_POLICY))
         self.etcd = Program("etcd", self._etcd(), self.folder)
         self.apiserver = Program("kube-apiserver", self._apiserver(), self.folder)
-        self.others = [Program(name, command, self.folder) for name, command in self._others().items()]
+        others = {} if is_at_rest else self._others()
+        self.others = [Program(name, command, self.folder) for name, command in others.items()]
         self.programs = [self.etcd, self.apiserver, *self.others]
 
     def __enter__(self) -> Self:
@@ -257,6 +261,8 @@ class Kubernetes:
         """Make nodes, and what every cluster with Volcano has."""
         if self.volcano:
             self.install_volcano()
+        if self.is_at_rest:
+            return
         self.apply(*(node(f"node-{number}", **self.amounts) for number in range(self.nodes)))
         until(self._is_whole, every_s=0.2, what="nodes that are ready, and the account of pods")
 

@@ -1,0 +1,1 @@
+"""What people do with each client, a module for each recording."""

@@ -1,0 +1,66 @@
+"""What clients ask of a kube-apiserver, asked of ours: it answers the same, but for what is known to differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from apiserver.http import authentication
+from cluster import access
+from cluster.access import tokens
+from cluster.api import custom_kinds
+from cluster.bootstrap import bootstrap
+from cluster.runtime import nudge
+from kube import resources
+from proof.traffic import exchange, table, touched
+from proof.traffic.allowed import ALLOWED
+from proof.traffic.replay import QUIET_S, Replay
+from tests.apiserver.client import serving
+from tests.cluster.api.conftest import make_user
+
+
+@pytest.fixture
+def client(transactional_db, redis_url, settings):
+    """A client of an API server on a new cluster, who may do everything."""
+    settings.REDIS_URL = redis_url
+    authentication._known.clear()
+    nudge.client.cache_clear()
+    bootstrap()
+    secret = tokens.issue(
+        access.CONSOLE, make_user("admin", is_superuser=True), "laptop", tokens.DAY_S
+    ).secret
+    with (
+        serving(authentication.authenticate) as url,
+        httpx.Client(
+            base_url=url, headers={"authorization": f"Bearer {secret}"}, timeout=QUIET_S, verify=False
+        ) as found,
+    ):
+        yield found
+    nudge.client.cache_clear()
+    custom_kinds._known.clear()
+    resources.set_custom(())
+
+
+@pytest.mark.parametrize("name", exchange.names())
+def test_clients_are_answered_as_by_kubernetes(client, name):
+    unused = [each for each in ALLOWED if name in each.recordings.split()]
+    unexpected = []
+    for found in Replay(client).differences(exchange.load(name)):
+        allowing = [each for each in ALLOWED if each.allows(name, found)]
+        unused = [each for each in unused if each not in allowing]
+        if not allowing:
+            unexpected.append(str(found))
+    assert unexpected == []
+    assert unused == []
+
+
+def test_each_difference_that_is_allowed_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "kubernetes-api-differences.md").read_text()
+    assert [each.topic for each in ALLOWED if f"\n| {each.topic} |" not in page] == []
+
+
+def test_the_table_is_up_to_date():
+    assert table.PAGE.read_text() == table.text(), "python -m proof.traffic table writes it"
+    assert touched.missing() == []
