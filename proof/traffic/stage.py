@@ -20,7 +20,7 @@ import httpx
 import yaml
 
 from proof.harness.waiting import HANG_S, until
-from proof.kubernetes.harness import ADMINISTRATORS, PROGRAMS, Kubernetes
+from proof.kubernetes.cluster import ADMINISTRATORS, PROGRAMS, Kubernetes
 from proof.kubernetes.volcano import PROGRAMS as VOLCANO_PROGRAMS
 from proof.kubernetes.volcano import Volcano
 from proof.traffic.exchange import STAGE

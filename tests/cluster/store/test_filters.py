@@ -154,8 +154,8 @@ def test_the_values_of_a_column_are_told_once_each_and_in_order(few):
     for name, queue in (("ant", "b"), ("bee", "a"), ("cow", "b")):
         few.write(Create(JOBS, {"metadata": {"name": name, "namespace": "zoo"}, "spec": {"queue": queue}}))
     assert few.values(JOBS, "namespace") == ["default", "zoo"]
-    assert few.values(JOBS, "queue") == ["", "a", "b"]
-    assert few.values(JOBS, "queue", limit=2) == ["", "a"]
+    assert few.values(JOBS, "queue") == ["a", "b", "default"]
+    assert few.values(JOBS, "queue", limit=2) == ["a", "b"]
     assert few.values(PODS, "queue") == []
     with pytest.raises(ValueError, match="values of 'phase'"):
         few.values(JOBS, "phase")
