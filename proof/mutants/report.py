@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from proof.mutants.listing import Mutant
 
 PAGE = ROOT / "docs" / "mutants.md"
+OUTCOMES = ("tests", "simulation", "survived", "open")  # a column each
 HEAD = """# Mutants: what the tests would notice
 
 `make mutants` makes small defects in the rules and controllers, one at a time, and looks who finds each: the tests of
@@ -38,17 +39,23 @@ def score(mutants: Iterable[Mutant]) -> str:
 
 def _table(mutants: Sequence[Mutant]) -> str:
     rows = [
-        "| package | defects | found by tests | by the simulation alone | survived |",
-        "|---|---|---|---|---|",
+        "| package | defects | found by tests | by the simulation alone | survived | not asked of everybody yet |",
+        "|---|---|---|---|---|---|",
     ]
     real = [each for each in mutants if not each.equivalent]
     for name, some in (
         *((name, _of(name, real)) for name in sorted({each.package for each in real})),
         ("**all**", real),
     ):
-        by = Counter(each.found_by if each.found_by in ("", "simulation") else "tests" for each in some)
-        rows.append(f"| {name} | {len(some)} | {by['tests']} | {by['simulation']} | {by['']} |")
+        by = Counter(_outcome(each) for each in some)
+        rows.append(f"| {name} | {len(some)} | {' | '.join(str(by[each]) for each in OUTCOMES)} |")
     return "\n".join((*rows, "", f"Found: {score(mutants)}.", ""))
+
+
+def _outcome(mutant: Mutant) -> str:
+    if mutant.found_by:
+        return "simulation" if mutant.found_by == "simulation" else "tests"
+    return "survived" if mutant.asked == len(Stage) else "open"
 
 
 def _of(package: str, mutants: Iterable[Mutant]) -> list[Mutant]:

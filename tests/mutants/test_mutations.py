@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from proof.mutants import listing, report
+from proof.mutants.hunting import Stage
 from proof.mutants.mutations import applied, mutations
 
 HEAD = "from __future__ import annotations\n"
@@ -121,14 +122,18 @@ def test_the_page_says_what_the_list_has():
     assert report.PAGE.read_text() == report.text(listing.load())
 
 
-def test_a_defect_without_a_finder_is_shown_as_survived():
+def test_a_defect_without_a_finder_has_survived_once_everybody_was_asked():
     mutant = listing.Mutant(
         number=7, module="jobs/a.py", function="f", operator="not", before="not a|b", after=""
     )
     page = report.text([mutant])
-    assert "| jobs | 1 | 0 | 0 | 1 |" in page
-    assert "| 7 | `jobs/a.py` f | `not a\\|b` | (left out) |" in page
+    assert "| jobs | 1 | 0 | 0 | 0 | 1 |" in page
+    assert "| 7 | `jobs/a.py` f | `not a\\|b` | (left out) | nobody yet |" in page
     assert "0 of 1, 0.0 %" in page
+    mutant.asked = len(Stage)
+    page = report.text([mutant])
+    assert "| jobs | 1 | 0 | 0 | 1 | 0 |" in page
+    assert "(left out) | everybody |" in page
 
 
 def test_a_mutation_is_known_by_how_it_looks_and_which_it_is():
