@@ -25,21 +25,21 @@ EVICTIONS = ("policy/v1", "policy/v1beta1")
 async def binding(request: Request) -> Response:
     """Give a pod its node."""
     _only_post(request)
-    return await _bound(request, request.info.name)
+    return await _bound(request, request.info.name, await request.object())
 
 
 @routes.virtual(BINDINGS)
 async def binding_by_body(request: Request) -> Response:
     """Give the pod that the body names its node, as the Python client asks for it."""
     _only_post(request)
-    name = lenient.text(await request.object(), "metadata", "name")
+    body = await request.object()
+    name = lenient.text(body, "metadata", "name")
     if not name:
         raise BadRequest("name is required")
-    return await _bound(request, name)
+    return await _bound(request, name, body)
 
 
-async def _bound(request: Request, pod: str) -> Response:
-    body = await request.object()
+async def _bound(request: Request, pod: str, body: Object) -> Response:
     _check_body(pod, body, "Binding", ("v1",))
     options = query.write_options(request.query, request.user_agent, request.method)
     target = lenient.mapping(body, "target")
