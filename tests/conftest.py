@@ -19,9 +19,7 @@ from volcano_ui import assets, collector
 pytest_plugins = ("tests.record",)
 
 MODES = ("embedded", "in-place")
-NO_CHROMIUM = (
-    "no Chromium (browser tests): apt-get install chromium-headless-shell, or set CHROMIUM=/path/to/it"
-)
+NO_CHROMIUM = "no Chromium (browser tests): apt-get install chromium-headless-shell, or set CHROMIUM=/path/to/it"
 NO_POSTGRES = "no PostgreSQL (store on PostgreSQL): apt-get install postgresql, or set DATABASE_URL"
 NO_DOCKER = "no docker that works (containers of images): apt-get install docker.io busybox-static"
 NO_PODMAN = "no podman that works (containers of images): apt-get install podman runc busybox-static"
@@ -40,9 +38,7 @@ hypothesis.settings.load_profile("suite")
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--update-golden", action="store_true", help="rewrite the golden files from what is computed"
-    )
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files from what is computed")
 
 
 def pytest_configure(config):

@@ -24,9 +24,7 @@ PHASES = ("setup", "call", "teardown")
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--record", type=Path, metavar="FILE", help="append what each test took to FILE, as JSON"
-    )
+    parser.addoption("--record", type=Path, metavar="FILE", help="append what each test took to FILE, as JSON")
 
 
 def pytest_configure(config):

@@ -42,14 +42,7 @@ from proof.simulation.request import path
 
 # These show everybody who has a role how much is in use everywhere: of the work of others they tell amounts, and nothing else.
 AMOUNTS = frozenset(
-    {
-        "dashboard:overview",
-        "dashboard:nodes",
-        "dashboard:node",
-        "dashboard:hypernodes",
-        "queues:list",
-        "queues:detail",
-    }
+    {"dashboard:overview", "dashboard:nodes", "dashboard:node", "dashboard:hypernodes", "queues:list", "queues:detail"}
 )
 # What is another text in each answer, and what can be chosen, which stays as it was when the page was opened.
 OWN = re.compile(
@@ -231,11 +224,7 @@ def _wrong_page(address, before, messages, fresh):
 
 def posted(page):
     """Return where the forms and buttons of a page, if there is one, send to."""
-    return (
-        set()
-        if page is None
-        else set(page.get_element_by_id("content").xpath(".//form/@action | .//@formaction"))
-    )
+    return set() if page is None else set(page.get_element_by_id("content").xpath(".//form/@action | .//@formaction"))
 
 
 def topics_of(text):
@@ -278,9 +267,7 @@ def _without_pictures(shown, fresh):
         if not fresh.parts.get(name, "").strip() and not re.search("<form|formaction", html)
     }
     order = None if fresh.order is None else shown.order
-    one, other = (
-        {name: html for name, html in each.parts.items() if name not in left} for each in (shown, fresh)
-    )
+    one, other = ({name: html for name, html in each.parts.items() if name not in left} for each in (shown, fresh))
     return topics.Parts(one, order), topics.Parts(other, fresh.order)
 
 
@@ -289,19 +276,14 @@ def _difference(shown, fresh):
         return f"{_as_read(shown)!s:.300} instead of {_as_read(fresh)!s:.300}"
     if shown.order != fresh.order:
         return f"the order {shown.order} instead of {fresh.order}"
-    names = [
-        each for each in {**shown.parts, **fresh.parts} if shown.parts.get(each) != fresh.parts.get(each)
-    ]
-    return "; ".join(
-        f"{each}: {_first(shown.parts.get(each, ''), fresh.parts.get(each, ''))}" for each in names
-    )
+    names = [each for each in {**shown.parts, **fresh.parts} if shown.parts.get(each) != fresh.parts.get(each)]
+    return "; ".join(f"{each}: {_first(shown.parts.get(each, ''), fresh.parts.get(each, ''))}" for each in names)
 
 
 def _first(one, other):
     """Return where two texts begin to differ."""
     at = next(
-        (n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
-        min(len(one), len(other)),
+        (n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
     )
     return f"…{one[max(at - 80, 0) : at + 160]!r} instead of …{other[max(at - 80, 0) : at + 160]!r}"
 
@@ -332,9 +314,7 @@ def content(page):
     """Return what is between the bars of a page, but for what each answer has of its own, and what somebody writes there."""
     for form in page.xpath("//form[@data-draft]"):
         form.drop_tree()
-    text = RECORDED.sub(
-        "", OWN.sub("", lxml.html.tostring(page.get_element_by_id("content"), encoding="unicode"))
-    )
+    text = RECORDED.sub("", OWN.sub("", lxml.html.tostring(page.get_element_by_id("content"), encoding="unicode")))
     return re.sub(r"\s*([<>])\s*", r"\1", re.sub(r"\s+", " ", text))
 
 
@@ -412,9 +392,7 @@ def _objects(found):
 def _other(objects, state):
     """Return which objects are others than in the state."""
     return [
-        (key, objects.get(key), state.get(key))
-        for key in {**objects, **state}
-        if objects.get(key) != state.get(key)
+        (key, objects.get(key), state.get(key)) for key in {**objects, **state} if objects.get(key) != state.get(key)
     ]
 
 
@@ -423,9 +401,7 @@ def _other(objects, state):
 
 def told_outside(cluster, outsider, action, log, messages):
     """Yield in which ways the outsider is told of what lies where he has no role."""
-    hidden = [
-        row for row in action.rows if row.namespace and row.namespace not in cluster.world.open_to_outsider
-    ]
+    hidden = [row for row in action.rows if row.namespace and row.namespace not in cluster.world.open_to_outsider]
     public = {row.name for row in log if not row.namespace and row.resource != NAMESPACES.id}
     words = {word for row in hidden for word in (row.name, row.uid, row.namespace)} - public
     for message in messages:

@@ -13,10 +13,7 @@ import itertools
 
 from xdist.scheduler import LoadScopeScheduling
 
-SHARED = {
-    "browsers": ("tests/browser/", "tests/dashboard/browser/"),
-    "systems": ("tests/system/", "tests/contract/"),
-}
+SHARED = {"browsers": ("tests/browser/", "tests/dashboard/browser/"), "systems": ("tests/system/", "tests/contract/")}
 # They begin before others, so that no worker is left with one of them at the end.
 LONG = (
     "tests/clusters/test_in_place.py",

@@ -78,12 +78,7 @@ def fill(path, **fields):
 
 def of_form(answer):
     page = lxml.html.document_fromstring(answer.content.decode())
-    return {
-        name: value or ""
-        for form in page.forms
-        if form.get("id") != "post"
-        for name, value in form.form_values()
-    }
+    return {name: value or "" for form in page.forms if form.get("id") != "post" for name, value in form.form_values()}
 
 
 def words(answer):
@@ -117,9 +112,7 @@ def patch(resource, name, change, namespace=PLACE):
 
 
 def delete(resource, name, namespace=PLACE, **options):
-    return asked(
-        requests.delete("", resource, named(name, namespace if resource.namespaced else ""), "", **options)
-    )
+    return asked(requests.delete("", resource, named(name, namespace if resource.namespaced else ""), "", **options))
 
 
 def asked(request):
@@ -135,9 +128,7 @@ def asked(request):
 def evict(name):
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": PLACE}}
     return asked(
-        requests.Request(
-            actor="", method="POST", path=requests.path(PODS, PLACE, name, "eviction"), body=body
-        )
+        requests.Request(actor="", method="POST", path=requests.path(PODS, PLACE, name, "eviction"), body=body)
     )
 
 
@@ -175,20 +166,13 @@ def after(*steps):
 TASKS = {"spec": {"minAvailable": 1, "tasks": [{**task(), "replicas": 1}, task("extra", 1)]}}
 BY_POLICY = job(
     "vault-made",
-    {
-        **task(code="3", seconds="1", replicas=1),
-        "policies": [{"event": "PodFailed", "action": "RestartTask"}],
-    },
+    {**task(code="3", seconds="1", replicas=1), "policies": [{"event": "PodFailed", "action": "RestartTask"}]},
     task("other", 1),
     maxRetry=1,
 )
 DEVICE = named("vault-made", spec={"limits": [{"type": "Container", "default": {"cpu": "1"}}]})
-CONFIGURATION = (
-    'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
-)
-BATCH = named(
-    "vault-made", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}}
-)
+CONFIGURATION = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n'
+BATCH = named("vault-made", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}})
 BARE = named("vault-made", spec={**task()["template"]["spec"], "schedulerName": "volcano"})
 ACCOUNT = post("/access/users/", name="ann", password="correct horse 7", role="viewer", namespace=PLACE)
 ACTIONS = {

@@ -47,10 +47,7 @@ def weight():
 def small(cluster):
     """The cluster with one page open, so that it is looked through at once."""
     reader, outsider = (screen.person for screen in cluster.screens)
-    cluster.screens = [
-        Screen(reader, [PAGE], ["test:leaving"]),
-        Screen(outsider, [], ["queues:detail?name=spare"]),
-    ]
+    cluster.screens = [Screen(reader, [PAGE], ["test:leaving"]), Screen(outsider, [], ["queues:detail?name=spare"])]
     return cluster
 
 
@@ -134,20 +131,14 @@ def test_where_all_agrees_nothing_is_found(small):
 NOT_LOOKED_AT = {
     **dict.fromkeys(
         (
-            *(
-                f"jobs:{each}"
-                for each in ("new", "edit", "scale", "template", "template-kept", "template-new")
-            ),
+            *(f"jobs:{each}" for each in ("new", "edit", "scale", "template", "template-kept", "template-new")),
             *(f"jobs:{each}" for each in ("complete", "delete", "restart", "resume", "suspend", "terminate")),
             *("queues:new", "queues:edit", "sweeps:new", "dashboard:add-machine"),
         ),
         "a form, which stays as it was when it was opened",
     ),
     **dict.fromkeys(
-        (
-            f"accounts:{each}"
-            for each in ("login", "link", "oidc", "arrival", "connection", "password_change")
-        ),
+        (f"accounts:{each}" for each in ("login", "link", "oidc", "arrival", "connection", "password_change")),
         "nothing of the cluster",
     ),
     **dict.fromkeys(("healthz", "jobs:yaml", "jobs:log"), "no page: what programs read, or a file"),
@@ -174,11 +165,7 @@ def shows(browser, name, parameters):
 
 def test_all_that_shows_something_is_looked_at(cluster):
     screen = cluster.screens[0]
-    pages = {
-        name
-        for name, parameters in patterns(get_resolver())
-        if shows(screen.person.browser, name, parameters)
-    }
+    pages = {name for name, parameters in patterns(get_resolver()) if shows(screen.person.browser, name, parameters)}
     told = {name for name in topics._topics if not name.startswith("test:")}
     looked_at = {resolve(urlsplit(address).path).view_name for address in screen.addresses}
     heard = {topics.parse(topic)[0] for topic in screen.shown}

@@ -58,22 +58,13 @@ WATCHED = ("jobs:logs?name=vault-long&namespace=vault",)
 
 def container(cpu="500m", command="true"):
     requests = {"cpu": cpu, "memory": "64Mi"}
-    return {
-        "name": "main",
-        "image": "busybox",
-        "command": ["sh", "-c", command],
-        "resources": {"requests": requests},
-    }
+    return {"name": "main", "image": "busybox", "command": ["sh", "-c", command], "resources": {"requests": requests}}
 
 
 def task(name="main", replicas=2, seconds="3600", code="0", cpu="500m"):
     notes = {"ui.volcano.sh/duration-seconds": seconds, "ui.volcano.sh/exit-code": code}
     spec = {"containers": [container(cpu)], "restartPolicy": "Never", "nodeSelector": SIMULATED}
-    return {
-        "name": name,
-        "replicas": replicas,
-        "template": {"metadata": {"annotations": notes}, "spec": spec},
-    }
+    return {"name": name, "replicas": replicas, "template": {"metadata": {"annotations": notes}, "spec": spec}}
 
 
 def job(name, *tasks, namespace=PLACE, **spec):
@@ -227,16 +218,11 @@ class World:
                 api.create(access.SYSTEM, resource, obj)
             self.reader = person("root", User.objects.create_superuser)
             self.outsider = person("olive", User.objects.create_user)
-            RoleBinding.objects.create(
-                user_id=self.outsider.actor.user_id, namespace=APART, role="administrator"
-            )
+            RoleBinding.objects.create(user_id=self.outsider.actor.user_id, namespace=APART, role="administrator")
             let_time_pass(cluster)
             post = self.reader.browser.post
             text = json.dumps(job("vault-old", task(replicas=1, seconds="{{number}}")))
-            assert (
-                post("/sweeps/-/new/", {"text": text, "do": "submit", "grid-number": "1, 2"}).status_code
-                == 302
-            )
+            assert post("/sweeps/-/new/", {"text": text, "do": "submit", "grid-number": "1, 2"}).status_code == 302
             assert post("/jobs/vault/vault-paused/suspend/").status_code == 302
             let_time_pass(cluster)
             self.us = cluster.clock.us

@@ -33,10 +33,7 @@ class Api:
         self.url = url
         # Without `verify` httpx reads the machine's authorities first, which takes longer than most tests.
         self.http = httpx.Client(
-            base_url=url,
-            headers={"x-actor": actor.name, "user-agent": "tests/1"},
-            timeout=HANG_S,
-            verify=False,
+            base_url=url, headers={"x-actor": actor.name, "user-agent": "tests/1"}, timeout=HANG_S, verify=False
         )
         _clients.append(self.http)
 

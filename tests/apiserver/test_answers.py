@@ -102,9 +102,7 @@ class TestSchedulingGates:
         assert scheduled(api.post(WHERE, pod()).json()) == []
 
     def test_a_gated_pod_that_a_controller_makes_says_so_too(self, api):
-        store.write(
-            Create(PODS, {**pod(schedulingGates=GATES), "metadata": {"name": "p", "namespace": "default"}})
-        )
+        store.write(Create(PODS, {**pod(schedulingGates=GATES), "metadata": {"name": "p", "namespace": "default"}}))
         assert [each["reason"] for each in scheduled(api.get(f"{WHERE}/p").json())] == ["SchedulingGated"]
 
     @pytest.mark.parametrize("left", [[], GATES[1:], GATES[:1]], ids=["both", "the first", "the last"])
@@ -152,10 +150,7 @@ class TestSchedulingGates:
         api.patch(f"{WHERE}/p", WITHOUT_GATES)
         assert api.post(f"{WHERE}/p/binding", body).status_code == 201
         bound = api.get(f"{WHERE}/p").json()
-        assert (bound["spec"]["nodeName"], scheduled(bound)) == (
-            "n",
-            [{"type": "PodScheduled", "status": "True"}],
-        )
+        assert (bound["spec"]["nodeName"], scheduled(bound)) == ("n", [{"type": "PodScheduled", "status": "True"}])
 
     NARROWER = {
         "a label more": ({}, {"nodeSelector": {"disk": "ssd", "zone": "a"}}),

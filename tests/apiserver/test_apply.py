@@ -21,11 +21,7 @@ def test_an_apply_creates_and_changes(api):
     made = apply(api, "a", x="1")
     assert made.status_code == 201
     entry = made.json()["metadata"]["managedFields"][0]
-    assert (entry["manager"], entry["operation"], entry["fieldsV1"]) == (
-        "flux",
-        "Apply",
-        {"f:data": {"f:x": {}}},
-    )
+    assert (entry["manager"], entry["operation"], entry["fieldsV1"]) == ("flux", "Apply", {"f:data": {"f:x": {}}})
     changed = apply(api, "a", y="1")
     assert changed.status_code == 200
     assert changed.json()["data"] == {"y": "1"}

@@ -270,9 +270,7 @@ def test_nothing_of_a_token_is_in_logs_audit_or_answers(http, secret, root, capl
         caplog.set_level(logging.DEBUG, name)
     paths = (PODS, "/nothing", "/api/v1/namespaces/other/pods", f"{PODS}/x?limit=%")
     said = [
-        http.get(path, headers=bearer(token)).text
-        for path in paths
-        for token in (secret, secret[:-1], f"{secret}x")
+        http.get(path, headers=bearer(token)).text for path in paths for token in (secret, secret[:-1], f"{secret}x")
     ]
     records = [record.getMessage() + str(record.__dict__) for record in caplog.records]
     text = "".join([*said, *records, str(AuditEntry.objects.values()), str(Token.objects.values())])
@@ -285,9 +283,7 @@ def test_a_refusal_arrives_though_a_body_was_sent(http, size):
         assert http.post(MAPS, content=b"a" * size, headers=bearer("x")).status_code == 401
 
 
-@pytest.mark.parametrize(
-    "begin", [b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ", b"GET /", b"X" * 10]
-)
+@pytest.mark.parametrize("begin", [b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ", b"GET /", b"X" * 10])
 def test_a_head_that_never_ends_is_cut_off(http, begin):
     address = ("127.0.0.1", http.base_url.port)
     with socket.create_connection(address, timeout=HANG_S) as connection:

@@ -89,10 +89,7 @@ def test_replacing_asks_for_the_version_that_is_replaced(defined):
     del found["metadata"]["resourceVersion"]
     answer = defined.put(f"{CRON_TABS}/a", found)
     assert answer.status_code == 422
-    assert (
-        answer.json()["details"]["causes"][0]["message"]
-        == "Invalid value: 0x0: must be specified for an update"
-    )
+    assert answer.json()["details"]["causes"][0]["message"] == "Invalid value: 0x0: must be specified for an update"
 
 
 def test_unknown_fields_are_refused_told_or_dropped(defined):

@@ -146,15 +146,7 @@ def test_nothing_is_found_where_nothing_is_served(path):
 
 def test_versions_are_ordered_by_maturity():
     given = ["v1alpha1", "foo", "v2", "v1beta2", "v1", "v1beta10", "v2alpha1"]
-    assert sorted(given, key=discovery.rank) == [
-        "v2",
-        "v1",
-        "v1beta10",
-        "v1beta2",
-        "v2alpha1",
-        "v1alpha1",
-        "foo",
-    ]
+    assert sorted(given, key=discovery.rank) == ["v2", "v1", "v1beta10", "v1beta2", "v2alpha1", "v1alpha1", "foo"]
 
 
 def test_a_group_goes_with_its_last_resource():
@@ -181,12 +173,7 @@ def test_aggregated_discovery_is_sent_once(api, accept):
 
 @pytest.mark.parametrize(
     ("path", "kind"),
-    [
-        ("/api", "APIVersions"),
-        ("/apis", "APIGroupList"),
-        ("/api/v1", "APIResourceList"),
-        ("/apis/batch", "APIGroup"),
-    ],
+    [("/api", "APIVersions"), ("/apis", "APIGroupList"), ("/api/v1", "APIResourceList"), ("/apis/batch", "APIGroup")],
 )
 def test_legacy_discovery_over_http(api, path, kind):
     assert api.get(path).json()["kind"] == kind

@@ -140,10 +140,7 @@ def test_events_are_selected_by_who_told_them(told, source, found):
 @pytest.mark.parametrize(("path", "field"), [(VIEW, "involvedObject.name"), (CORE, "regarding.name")])
 def test_fields_of_the_other_form_select_nothing(told, path, field):
     answer = told.get(f"{path}?fieldSelector={field}=web-0")
-    assert (answer.status_code, f"field label not supported: {field}" in answer.json()["message"]) == (
-        400,
-        True,
-    )
+    assert (answer.status_code, f"field label not supported: {field}" in answer.json()["message"]) == (400, True)
 
 
 def test_a_table_shows_the_same_in_both_forms(told):

@@ -45,11 +45,7 @@ class Connection:
 
     def read(self):
         message = self.socket.recv(timeout=HANG_S)
-        data = (
-            message
-            if isinstance(message, bytes)
-            else bytes([int(message[0])]) + base64.b64decode(message[1:])
-        )
+        data = message if isinstance(message, bytes) else bytes([int(message[0])]) + base64.b64decode(message[1:])
         self.out[data[0]] += data[1:]
 
     def read_until(self, text, channel=1):
@@ -84,13 +80,9 @@ class Door:
         self.node = node
         self.open = contextlib.ExitStack()
 
-    def connect(
-        self, *command, pod="p", kind="exec", protocol=V5, actor=SYSTEM, stdout=True, stderr=True, **options
-    ):
+    def connect(self, *command, pod="p", kind="exec", protocol=V5, actor=SYSTEM, stdout=True, stderr=True, **options):
         flags = {
-            name: "true"
-            for name, value in {"stdout": stdout, "stderr": stderr, **options}.items()
-            if value is True
+            name: "true" for name, value in {"stdout": stdout, "stderr": stderr, **options}.items() if value is True
         }
         texts = {name: value for name, value in options.items() if isinstance(value, str)}
         query = urlencode([*(("command", word) for word in command), *flags.items(), *texts.items()])
@@ -99,9 +91,7 @@ class Door:
         options = {"subprotocols": [protocol] if protocol else None, "max_size": None, "compression": None}
         options["open_timeout"] = HANG_S  # its own ten seconds may pass on a machine that does much else
         headers = self.headers or {"x-actor": actor.name}
-        socket = self.node.during(
-            lambda: connect(address, additional_headers=headers, legacy=True, **options)
-        )
+        socket = self.node.during(lambda: connect(address, additional_headers=headers, legacy=True, **options))
         self.open.callback(socket.close)
         return Connection(socket)
 
@@ -213,9 +203,7 @@ def test_a_command_has_the_container_s_surroundings(running, node, mounts):
         "volumes": [{"name": name, "emptyDir": {}}],
     }
     door = running(mounts, **pod)
-    connection, last = door.shell(
-        "echo $COLOUR $HOSTNAME; pwd; ulimit -c -n; id -u; nproc; echo kept > $VOLUME_VOL/x"
-    )
+    connection, last = door.shell("echo $COLOUR $HOSTNAME; pwd; ulimit -c -n; id -u; nproc; echo kept > $VOLUME_VOL/x")
     assert last == SUCCESS, connection.stderr
     main = main_of(node)
     lines = connection.stdout.splitlines()
@@ -456,10 +444,7 @@ def test_attaching_to_a_terminal(running, node):
 
 @pytest.mark.parametrize(
     ("flag", "message"),
-    [
-        ("stdin", "container main does not read standard input"),
-        ("tty", "container main did not allocate a TTY"),
-    ],
+    [("stdin", "container main does not read standard input"), ("tty", "container main did not allocate a TTY")],
 )
 def test_attaching_to_what_a_container_does_not_have_is_refused(running, flag, message):
     with pytest.raises(InvalidStatus) as refused:

@@ -28,11 +28,7 @@ NEGATIVE_STATUS = 400
 LASTING = ("watch", "follow")
 OWN = "selfsubject"  # what everybody may ask about himself
 PLACES = {"namespace": "default", "name": "a"}
-CHECKS = [
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_schema_conformance,
-]
+CHECKS = [checks.status_code_conformance, checks.content_type_conformance, checks.response_schema_conformance]
 TRIED = hypothesis.settings(
     max_examples=EXAMPLES,
     derandomize=True,

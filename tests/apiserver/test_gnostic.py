@@ -96,9 +96,7 @@ PATCH = (8, 2, 2, 8)
         pytest.param((*SCHEMA, 25, 1, 2, 11), [300], id="maxLength is a whole number"),
         pytest.param((*SCHEMA, 25, 1, 2, 23, 1, 1), [b"#/definitions/a.B"], id="items"),
         pytest.param((*SCHEMA, 25, 1, 2, 21, 1, 20, 2), [b'"p"\n', b'"q"\n'], id="values and enum"),
-        pytest.param(
-            (*SCHEMA, 31, 2, 2), [b'[{"group":"","version":"v1","kind":"B"}]\n'], id="vendor extension"
-        ),
+        pytest.param((*SCHEMA, 31, 2, 2), [b'[{"group":"","version":"v1","kind":"B"}]\n'], id="vendor extension"),
         pytest.param((8, 2, 1), [b"/b/{name}"], id="path"),
         pytest.param((8, 2, 2, 9, 1, 2, 4, 4), [b"name"], id="path parameter"),
         pytest.param((*PATCH, 5), [b"patchB"], id="operation id"),

@@ -35,13 +35,7 @@ def ask(api, person, settings):
         client = api.as_(actor)
         if not review:
             return client.request("POST", f"/api/v1/namespaces/default/pods/x/{way}")
-        asked = {
-            "verb": "create",
-            "resource": "pods",
-            "subresource": way,
-            "namespace": "default",
-            "name": "x",
-        }
+        asked = {"verb": "create", "resource": "pods", "subresource": way, "namespace": "default", "name": "x"}
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         return client.post(path, {"spec": {"resourceAttributes": asked}})
 
@@ -68,9 +62,7 @@ def test_a_path_of_the_machine_is_reached_by_those_who_may_mount_it(ask, way, wh
     assert answer.status_code == code
     if code == 403 and path and who != "viewer":
         assert f'pods "x" is forbidden: hostPath "{path}" is not allowed' in answer.json()["message"]
-        assert (
-            "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in answer.json()["message"]
-        )
+        assert "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in answer.json()["message"]
 
 
 @pytest.mark.parametrize(

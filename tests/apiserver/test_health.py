@@ -84,9 +84,7 @@ def test_requests_are_counted_by_verb_resource_and_code():
     telemetry.observe("get", "pods/log", 200, 0.03)
     telemetry.observe("create", "jobs.batch.volcano.sh", 201, 0.3)
     lines = telemetry.text().splitlines()
-    assert (
-        'apiserver_request_total{code="200",verb="GET",group="",resource="pods",subresource="log"} 1' in lines
-    )
+    assert 'apiserver_request_total{code="200",verb="GET",group="",resource="pods",subresource="log"} 1' in lines
     assert (
         'apiserver_request_duration_seconds_bucket{verb="CREATE",group="batch.volcano.sh",resource="jobs",'
         'subresource="",le="0.4"} 1'
@@ -98,8 +96,7 @@ def test_what_runs_at_the_moment_is_counted():
     with telemetry.inflight("create"), telemetry.watching("pods"):
         assert 'apiserver_current_inflight_requests{request_kind="mutating"} 1' in telemetry.text()
         assert (
-            'apiserver_longrunning_requests{verb="WATCH",group="",resource="pods",subresource=""} 1'
-            in telemetry.text()
+            'apiserver_longrunning_requests{verb="WATCH",group="",resource="pods",subresource=""} 1' in telemetry.text()
         )
     assert 'apiserver_current_inflight_requests{request_kind="mutating"} 0' in telemetry.text()
 

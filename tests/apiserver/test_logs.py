@@ -160,10 +160,7 @@ def test_parameters_that_cannot_be_read_are_bad_requests(parameters):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (
-            "",
-            "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]",
-        ),
+        ("", "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]"),
         ("container=c", "container c is not valid for pod p"),
         ("container=a", 'container "a" in pod "p" is waiting to start: CrashLoopBackOff'),
         ("container=i", 'container "i" in pod "p" is waiting to start: ContainerCreating'),

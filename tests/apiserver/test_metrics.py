@@ -50,8 +50,7 @@ def start(node, **scripts):
 def until_running(node, *names):
     node.until(
         lambda: all(
-            "running" in (node.status(name).get("containerStatuses") or [{}])[0].get("state", ())
-            for name in names
+            "running" in (node.status(name).get("containerStatuses") or [{}])[0].get("state", ()) for name in names
         )
     )
 

@@ -59,10 +59,7 @@ def event(pod, kind="Pod"):
 STATUS = {"status": {"phase": "Running"}}
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 BINDING = {"metadata": {"name": "free"}, "target": {"kind": "Node", "name": NODE}}
-MIRROR = {
-    "metadata": {"name": "own"},
-    "spec": {"nodeName": NODE, "containers": [{"name": "m", "image": "x"}]},
-}
+MIRROR = {"metadata": {"name": "own"}, "spec": {"nodeName": NODE, "containers": [{"name": "m", "image": "x"}]}}
 LEASE_BODY = {"spec": {"holderIdentity": NODE}}
 
 MAY = {
@@ -104,11 +101,7 @@ MAY_NOT = {
         f"/api/v1/nodes/{NODE}",
         {"metadata": {"labels": {"kubernetes.io/hostname": OTHER}}},
     ),
-    "take a taint or cordon off itself": (
-        "PATCH",
-        f"/api/v1/nodes/{NODE}",
-        {"spec": {"unschedulable": True}},
-    ),
+    "take a taint or cordon off itself": ("PATCH", f"/api/v1/nodes/{NODE}", {"spec": {"unschedulable": True}}),
     "live by another's lease": (
         "PATCH",
         f"/api/v1/nodes/{NODE}",
@@ -147,21 +140,13 @@ MAY_NOT = {
     ),
     "tell of a node": ("POST", f"{CORE}/events", event(NODE, "Node")),
     "read events": ("GET", f"{CORE}/events", None),
-    "make a job": (
-        "POST",
-        "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs",
-        {"metadata": {"name": "j"}},
-    ),
+    "make a job": ("POST", "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs", {"metadata": {"name": "j"}}),
     "make a token": (
         "POST",
         f"{CORE}/serviceaccounts/default/token",
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
     ),
-    "ask what others may": (
-        "POST",
-        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-        {"spec": {"user": "a"}},
-    ),
+    "ask what others may": ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": {"user": "a"}}),
     "ask whose another's pod is": ("GET", "/node/makers?namespace=default&name=other", None),
 }
 

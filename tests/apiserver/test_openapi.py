@@ -215,12 +215,7 @@ def test_a_real_pod_has_no_unknown_field():
         ),
         pytest.param(
             resources.JOBS,
-            {
-                "spec": {
-                    "taskSpecs": [{"template": {"spec": {"priorityClass": "x"}}}],
-                    "volumes": [{"claim": {}}],
-                }
-            },
+            {"spec": {"taskSpecs": [{"template": {"spec": {"priorityClass": "x"}}}], "volumes": [{"claim": {}}]}},
             [],
             id="the older spellings",
         ),
@@ -310,10 +305,7 @@ WIDGETS = dataclasses.replace(
                 "description": "What is wished of a widget.",
                 "properties": {
                     "size": {"type": "integer", "minimum": 1},
-                    "port": {
-                        "x-kubernetes-int-or-string": True,
-                        "anyOf": [{"type": "integer"}, {"type": "string"}],
-                    },
+                    "port": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
                     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
                     "inner": {
                         "type": "object",
@@ -353,12 +345,7 @@ def test_a_changed_schema_is_noticed(widgets):
     before = documents.version3("apis/example.com/v1").hash
     changed = dataclasses.replace(WIDGETS, schema={"type": "object", "properties": {"other": {}}})
     assert unknown_fields(changed, {"other": 1, "spec": {}}) == ["spec"]
-    assert definitions[definitions.of(changed)]["properties"].keys() == {
-        "other",
-        "apiVersion",
-        "kind",
-        "metadata",
-    }
+    assert definitions[definitions.of(changed)]["properties"].keys() == {"other", "apiVersion", "kind", "metadata"}
     assert documents.version3("apis/example.com/v1").hash == before
 
 

@@ -257,9 +257,7 @@ def test_a_pod_that_does_not_take_the_connection_is_given_up(door, monkeypatch):
 def test_a_stream_that_is_none_is_reset_alone(door, program, named):
     client = door.spdy()
     stream = client.stream("data", program.port, 0, **named)
-    assert during(door, client.until_frame, Kind.RST_STREAM) == struct.pack(
-        ">II", stream, spdy.PROTOCOL_ERROR
-    )
+    assert during(door, client.until_frame, Kind.RST_STREAM) == struct.pack(">II", stream, spdy.PROTOCOL_ERROR)
     _, data = client.pair(program.port, 1)
     client.send(spdy.data(data, b"", fin=True))
     assert during(door, client.whole, data) == b"|0"
@@ -318,9 +316,7 @@ def test_what_the_pod_has_taken_is_granted_anew(door, program):
     grants = {}
 
     def both():
-        grants.update(
-            struct.unpack(">II", body) for kind, body in client.frames if kind == Kind.WINDOW_UPDATE
-        )
+        grants.update(struct.unpack(">II", body) for kind, body in client.frames if kind == Kind.WINDOW_UPDATE)
         return grants == {0: spdy.WINDOW, data: spdy.WINDOW}
 
     during(door, client.until, both)

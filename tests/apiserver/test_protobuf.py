@@ -30,9 +30,7 @@ def test_an_object_can_be_created_replaced_and_deleted(api):
     assert limits[0]["max"] == {"memory": "2Gi"}
 
     assert send(api, "PUT", f"{CORE}/limitranges/l", golden("limitrange")).status_code == 200
-    assert (
-        send(api, "DELETE", f"{CORE}/limitranges/l", golden("deleteoptions")).status_code == 409
-    )  # another uid
+    assert send(api, "DELETE", f"{CORE}/limitranges/l", golden("deleteoptions")).status_code == 409  # another uid
 
 
 @pytest.mark.parametrize(

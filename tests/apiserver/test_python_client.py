@@ -48,10 +48,7 @@ def config_map(name, **data):
 
 
 def pod(name, **spec):
-    return {
-        "metadata": {"name": name},
-        "spec": {"containers": [{"name": "main", "image": "busybox"}], **spec},
-    }
+    return {"metadata": {"name": name}, "spec": {"containers": [{"name": "main", "image": "busybox"}], **spec}}
 
 
 def options(**preconditions):

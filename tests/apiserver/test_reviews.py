@@ -43,13 +43,7 @@ def may(client, verb, resource, namespace="default", **more):
     """Ask as the client's actor; return the answer's status."""
     name, _, part = resource.partition("/")
     plural, _, group = name.partition(".")
-    attributes = {
-        "verb": verb,
-        "resource": plural,
-        "group": group,
-        "subresource": part,
-        "namespace": namespace,
-    }
+    attributes = {"verb": verb, "resource": plural, "group": group, "subresource": part, "namespace": namespace}
     answer = client.post(
         f"{AUTHORIZATION}/selfsubjectaccessreviews",
         {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes | more}},
@@ -143,9 +137,7 @@ def rules(client, namespace):
 
 
 def verbs_of(status, resource):
-    return {
-        verb for rule in status["resourceRules"] if resource in rule["resources"] for verb in rule["verbs"]
-    }
+    return {verb for rule in status["resourceRules"] if resource in rule["resources"] for verb in rule["verbs"]}
 
 
 def test_the_list_of_what_i_may_do(api, alice):

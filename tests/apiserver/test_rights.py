@@ -23,9 +23,7 @@ METHODS = {
 }
 NAMED = frozenset({"get", "update", "patch", "delete"})
 PLACES = ("default", "other")
-KINDS = [
-    kind for kind in resources.ALL if kind is not resources.COMMANDS
-]  # whose right is that on their target
+KINDS = [kind for kind in resources.ALL if kind is not resources.COMMANDS]  # whose right is that on their target
 
 
 def paths(kind, place, name):
@@ -40,11 +38,7 @@ def ask(api, kind, verb, place, name):
     collection, one = paths(kind, place, name)
     path = one if verb in NAMED else collection
     query = {"watch": "?watch=1&resourceVersionMatch=Exact"}.get(verb, "?dryRun=All")
-    body = (
-        {"metadata": {"name": name if verb != "create" else "new"}}
-        if METHODS[verb] in ("POST", "PUT")
-        else None
-    )
+    body = {"metadata": {"name": name if verb != "create" else "new"}} if METHODS[verb] in ("POST", "PUT") else None
     if verb == "patch":
         return api.patch(path + query, {"metadata": {"labels": {"a": "b"}}}).status_code
     return api.request(METHODS[verb], path + query, body).status_code

@@ -63,8 +63,7 @@ def group(name, phase, *, at="default", queue="small", conditions=(), minimum=3)
             "phase": phase,
             "running": 1,
             "conditions": [
-                {"type": kind, "status": status, "lastTransitionTime": when}
-                for kind, status, when in conditions
+                {"type": kind, "status": status, "lastTransitionTime": when} for kind, status, when in conditions
             ],
         },
     }
@@ -73,11 +72,7 @@ def group(name, phase, *, at="default", queue="small", conditions=(), minimum=3)
 def pod(name, of, cpu):
     requests = {"cpu": cpu, "memory": "1Gi"}
     return resources.PODS, {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "annotations": {"scheduling.k8s.io/group-name": of},
-        },
+        "metadata": {"name": name, "namespace": "default", "annotations": {"scheduling.k8s.io/group-name": of}},
         "spec": {
             "nodeName": "n",
             "schedulerName": "volcano",

@@ -10,17 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.streams import spdy
-from apiserver.streams.spdy import (
-    BadFrame,
-    Data,
-    GoneAway,
-    Granted,
-    InitialWindow,
-    Kind,
-    Opened,
-    Pinged,
-    Reset,
-)
+from apiserver.streams.spdy import BadFrame, Data, GoneAway, Granted, InitialWindow, Kind, Opened, Pinged, Reset
 
 # What kubectl 1.32 sent for two connections to a port, but for their data.
 KUBECTL = (

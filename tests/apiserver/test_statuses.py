@@ -41,10 +41,7 @@ OTHERWISE = {
     "409 a version to delete": ("said.message", "said.details.kind"),
     "415 a patch": ("said.message", "said.details"),  # here with what is accepted
     "415 a patch of a custom kind": MESSAGE,  # a strategic patch is, here
-    "422 a value of another type in a Volcano job": (
-        "said.message",
-        "said.details.causes",
-    ),  # here of all fields
+    "422 a value of another type in a Volcano job": ("said.message", "said.details.causes"),  # here of all fields
 }
 
 
@@ -53,9 +50,7 @@ def test_statuses_are_those_of_kubernetes(api):
 
     def send(each):
         options = {"headers": each.headers}
-        return clients[each.user].request(
-            each.method, each.path, each.content(), each.content_type, **options
-        )
+        return clients[each.user].request(each.method, each.path, each.content(), each.content_type, **options)
 
     for each in asked.THERE:
         assert send(each).status_code == 201

@@ -28,9 +28,7 @@ def client(transactional_db, redis_url, settings):
     authentication._known.clear()
     nudge.client.cache_clear()
     bootstrap()
-    secret = tokens.issue(
-        access.CONSOLE, make_user("admin", is_superuser=True), "laptop", tokens.DAY_S
-    ).secret
+    secret = tokens.issue(access.CONSOLE, make_user("admin", is_superuser=True), "laptop", tokens.DAY_S).secret
     with (
         serving(authentication.authenticate) as url,
         httpx.Client(

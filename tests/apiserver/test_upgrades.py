@@ -93,9 +93,7 @@ def test_the_link_of_a_node_is_upgraded(upgrade):
 
 
 @pytest.mark.parametrize(
-    "resource",
-    [each for each in resources.BUILT_IN if "watch" in each.verbs],
-    ids=lambda each: each.full_name,
+    "resource", [each for each in resources.BUILT_IN if "watch" in each.verbs], ids=lambda each: each.full_name
 )
 def test_a_watch_is_upgraded(upgrade, resource):
     place = "default" if resource.namespaced else ""
@@ -111,21 +109,11 @@ def test_a_watch_is_upgraded(upgrade, resource):
         pytest.param("/api/v1/namespaces/default/pods/x", SYSTEM, 400, "is not upgraded", id="an object"),
         pytest.param("/api/v1/namespaces/default/pods/x/log", SYSTEM, 400, "is not upgraded", id="a log"),
         pytest.param(
-            "/api/v1/namespaces/default/pods/x/exec?command=a&stdout=1",
-            SYSTEM,
-            404,
-            'pods "x" not found',
-            id="no pod",
+            "/api/v1/namespaces/default/pods/x/exec?command=a&stdout=1", SYSTEM, 404, 'pods "x" not found', id="no pod"
         ),
+        pytest.param("/api/v1/namespaces/default/pods/x/exec", SOMEBODY.name, 403, "cannot create", id="no right"),
         pytest.param(
-            "/api/v1/namespaces/default/pods/x/exec", SOMEBODY.name, 403, "cannot create", id="no right"
-        ),
-        pytest.param(
-            "/api/v1/namespaces/default/pods?watch=true",
-            SOMEBODY.name,
-            403,
-            "cannot watch",
-            id="no right to watch",
+            "/api/v1/namespaces/default/pods?watch=true", SOMEBODY.name, 403, "cannot watch", id="no right to watch"
         ),
         pytest.param(
             "/api/v1/namespaces/default/pods?watch=true&resourceVersion=a",

@@ -48,11 +48,7 @@ def test_generate_name_gives_a_name(api):
     [
         ("application/merge-patch+json", {"data": {"a": None, "b": "2"}}, {"b": "2"}),
         ("application/strategic-merge-patch+json", {"data": {"b": "2"}}, {"a": "1", "b": "2"}),
-        (
-            "application/json-patch+json",
-            [{"op": "replace", "path": "/data/a", "value": "9"}],
-            {"a": "9"},
-        ),
+        ("application/json-patch+json", [{"op": "replace", "path": "/data/a", "value": "9"}], {"a": "9"}),
     ],
     ids=["merge", "strategic", "json"],
 )
@@ -73,23 +69,11 @@ REFUSALS = {
     "no such path": ("GET", "/apis/nothing.example/v1/things", None, 404, "NotFound"),
     "no such object": ("GET", f"{MAPS}/nope", None, 404, "NotFound"),
     "no such subresource": ("GET", f"{MAPS}/nope/log", None, 404, "NotFound"),
-    "a cluster-scoped kind in a namespace": (
-        "GET",
-        "/api/v1/namespaces/default/nodes",
-        None,
-        404,
-        "NotFound",
-    ),
+    "a cluster-scoped kind in a namespace": ("GET", "/api/v1/namespaces/default/nodes", None, 404, "NotFound"),
     "post to all namespaces": ("POST", "/api/v1/configmaps", {}, 405, "MethodNotAllowed"),
     "no name": ("POST", MAPS, {"data": {}}, 422, "Invalid"),
     "another kind": ("POST", MAPS, {"kind": "Pod", "apiVersion": "v1"}, 400, "BadRequest"),
-    "another namespace": (
-        "POST",
-        MAPS,
-        {"metadata": {"name": "a", "namespace": "other"}},
-        400,
-        "BadRequest",
-    ),
+    "another namespace": ("POST", MAPS, {"metadata": {"name": "a", "namespace": "other"}}, 400, "BadRequest"),
     "not json": ("POST", MAPS, "{", 400, "BadRequest"),
     "a list": ("POST", MAPS, "[]", 400, "BadRequest"),
     "huge": ("POST", MAPS, '{"data":{"a":"' + "x" * 4_000_000 + '"}}', 413, "RequestEntityTooLarge"),
@@ -157,10 +141,7 @@ def test_unknown_and_duplicate_fields(api, mode, code):
     elif mode == "Ignore":
         assert not warnings
     else:
-        assert warnings == [
-            '299 - "duplicate field \\"metadata.name\\""',
-            '299 - "unknown field \\"datta\\""',
-        ]
+        assert warnings == ['299 - "duplicate field \\"metadata.name\\""', '299 - "unknown field \\"datta\\""']
 
 
 def test_pages_of_a_list_show_one_state(api):
@@ -253,6 +234,4 @@ def test_tables_have_columns_rows_and_the_objects_metadata(api):
     assert row["object"]["kind"] == "PartialObjectMetadata"
     whole = api.get(f"{MAPS}/a?includeObject=Object", headers={"accept": TABLE}).json()
     assert whole["rows"][0]["object"]["data"] == {"key": "1"}
-    assert (
-        api.get(f"{MAPS}?includeObject=None", headers={"accept": TABLE}).json()["rows"][0]["object"] is None
-    )
+    assert api.get(f"{MAPS}?includeObject=None", headers={"accept": TABLE}).json()["rows"][0]["object"] is None

@@ -33,8 +33,7 @@ def answer(config, path):
     cluster = config["clusters"][0]["cluster"]
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
     request = urllib.request.Request(
-        cluster["server"] + path,
-        headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"},
+        cluster["server"] + path, headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
     )
     try:
         with urllib.request.urlopen(

@@ -56,9 +56,7 @@ def test_a_job_outlives_a_server_that_is_away_and_a_tab_that_is_closed(tmp_path,
         write(page, text)
         own.stop()
         page.get_by_role("button", name="Submit the job").click()
-        expect(page.get_by_role("alert")).to_contain_text(
-            "The server does not answer, so nothing was submitted"
-        )
+        expect(page.get_by_role("alert")).to_contain_text("The server does not answer, so nothing was submitted")
         expect(page.get_by_role("alert")).to_be_in_viewport()
         assert yaml_of(page) == text
         own.start()

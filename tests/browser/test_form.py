@@ -193,9 +193,7 @@ def test_what_the_yaml_leaves_out_is_shown_as_it_will_hold(page, form):
     expect(topology.locator("option:checked")).to_have_text("must be kept (hard) (default)")
     together = form.locator(".field", has=page.get_by_label("Pods that must start together"))
     expect(together).to_contain_text("Counts as 2.")
-    expect(form.locator(".task-form").get_by_label("Name", exact=True)).to_have_attribute(
-        "placeholder", "default0"
-    )
+    expect(form.locator(".task-form").get_by_label("Name", exact=True)).to_have_attribute("placeholder", "default0")
     page.get_by_label("Pods that must start together").fill("3")
     says(page)
     expect(together).not_to_contain_text("Counts as")
@@ -273,13 +271,13 @@ def test_partitions_and_the_network_are_set(page, form):
     form.get_by_label("Highest tier of the network").fill("")
     name = form.get_by_label("Highest tier, by its name", exact=True)
     name.fill("campus")
-    expect(
-        form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))
-    ).to_contain_text("No HyperNode has the tier campus")
+    expect(form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))).to_contain_text(
+        "No HyperNode has the tier campus"
+    )
     name.fill("rack")
-    expect(
-        form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))
-    ).not_to_contain_text("No HyperNode")
+    expect(form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))).not_to_contain_text(
+        "No HyperNode"
+    )
 
 
 def test_queue_is_chosen_by_its_room_and_a_closed_one_says_so(page, person, watcher):
@@ -337,9 +335,7 @@ def test_namespace_and_priority_are_chosen_with_the_keyboard(page, form):
     offered(page, "Priority class").first.click()
     until(lambda: f"priorityClassName: {priority.input_value()}" in yaml_of(page))
     expect(
-        page.locator(".field", has=page.get_by_role("combobox", name="Priority class")).locator(
-            "[data-part=said]"
-        )
+        page.locator(".field", has=page.get_by_role("combobox", name="Priority class")).locator("[data-part=said]")
     ).to_contain_text("priority ")
     says(page)
 
@@ -396,9 +392,7 @@ def test_order_of_the_tasks_is_drawn_while_it_is_chosen(page, form):
     third.get_by_label("How many of them").select_option("any")
     expect(graph.locator(".graph-node")).to_have_count(3)
     expect(graph.locator(".graph-line")).to_have_count(3)
-    expect(graph).to_contain_text(
-        "main starts first. task-2 waits for main. task-3 waits for main or task-2."
-    )
+    expect(graph).to_contain_text("main starts first. task-2 waits for main. task-3 waits for main or task-2.")
     second.get_by_label("Name", exact=True).fill("train")
     expect(graph).to_contain_text("task-3 waits for main or train.")
     says(page)

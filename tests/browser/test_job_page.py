@@ -17,8 +17,7 @@ LONG_WAIT = {
     "met": 401_000,
     "lanes": [["Failed", 0, 0], ["main", 2, 2]],
     "bars": [
-        [f"failed-main-{index}", 1, 400_000, 400_500, 401_000, 409_000, "succeeded", 0, "n", []]
-        for index in range(2)
+        [f"failed-main-{index}", 1, 400_000, 400_500, 401_000, 409_000, "succeeded", 0, "n", []] for index in range(2)
     ],
     "marks": [],
     "waits": [["queue", 0, 400_000], ["gang", 400_000, 400_500], ["starting", 400_500, 401_000]],

@@ -61,9 +61,7 @@ def test_form_and_yaml_change_each_other_and_nothing_is_lost(page, watcher):
     form = page.locator("[data-part=form]")
     form.get_by_label("Name", exact=True).first.fill("from-the-form")
     until(lambda: "name: from-the-form" in yaml_of(page))
-    text = yaml_of(page).replace(
-        "minAvailable: 1", "minAvailable: 1\n  unknownToTheForm: # kept\n    deep: [1, 2]"
-    )
+    text = yaml_of(page).replace("minAvailable: 1", "minAvailable: 1\n  unknownToTheForm: # kept\n    deep: [1, 2]")
     write(page, text.replace("name: from-the-form", "name: from-the-text"))
     expect(form.get_by_label("Name", exact=True).first).to_have_value("from-the-text")
     form.get_by_label("Replicas").first.fill("2")
@@ -219,9 +217,7 @@ def test_job_of_the_design_is_pasted_and_submitted_as_it_is_printed(page, watche
 @pytest.mark.parametrize(
     ("old", "new", "field", "words"),
     [
-        pytest.param(
-            "replicas: 1", "replicas: -2", "Replicas", "greater than or equal to 0", id="negative replicas"
-        ),
+        pytest.param("replicas: 1", "replicas: -2", "Replicas", "greater than or equal to 0", id="negative replicas"),
         pytest.param("name: my-job", 'name: "<script>x"', "Name", "lower", id="hostile name"),
         pytest.param("cpu: 100m", "cpu: lots", "cpu request", "lots", id="impossible quantity"),
         pytest.param("queue: default", "queue: nowhere", "Queue", "nowhere", id="queue that is not there"),
@@ -233,9 +229,7 @@ def test_problem_is_shown_at_its_field_while_typing(page, old, new, field, words
     expect(page.locator("[data-part=says]")).to_have_attribute("data-state", "refused")
     marked = page.locator("[data-part=form] [aria-invalid=true]").first
     expect(marked).to_be_visible()
-    assert field in marked.evaluate(
-        "each => each.labels?.[0]?.textContent || each.getAttribute('aria-label')"
-    )
+    assert field in marked.evaluate("each => each.labels?.[0]?.textContent || each.getAttribute('aria-label')")
     assert words in page.locator("[data-part=findings]").inner_text()
     with page.expect_event("load"):  # a window that is closed while the answer comes is never gone
         page.get_by_role("button", name="Submit the job").click()
@@ -392,9 +386,7 @@ def test_two_tabs_on_one_queue_do_not_overwrite_each_other(enter, person):
 
 
 @pytest.mark.parametrize("how", ["offline", "web server stands still"])
-def test_laptop_that_was_closed_catches_up_and_equals_a_fresh_load(
-    enter, person, watcher, system, tmp_path, how
-):
+def test_laptop_that_was_closed_catches_up_and_equals_a_fresh_load(enter, person, watcher, system, tmp_path, how):
     page = enter()
     page.clock.install()
     name = f"asleep-{how.split()[0]}"
@@ -431,9 +423,7 @@ def grows_stale(page):
 
 def words(page):
     """The rows as a reader sees them, but for ages, which go on."""
-    return re.sub(
-        r"\d+ ?(ms|s|min|seconds?)( ago)?|(just )?\bnow\b", "T", page.locator("#table-rows").inner_text()
-    )
+    return re.sub(r"\d+ ?(ms|s|min|seconds?)( ago)?|(just )?\bnow\b", "T", page.locator("#table-rows").inner_text())
 
 
 def test_viewer_sees_and_may_not_and_logging_out_ends_the_sight(enter, person, system):

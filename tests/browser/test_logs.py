@@ -63,9 +63,7 @@ def test_pods_of_a_task_are_followed_together_in_the_order_of_time(page, person,
     assert len(hues) == 3
 
 
-def test_a_pod_that_is_restarted_goes_on_with_its_next_attempt_and_nothing_begins_anew(
-    page, person, watcher, tmp_path
-):
+def test_a_pod_that_is_restarted_goes_on_with_its_next_attempt_and_nothing_begins_anew(page, person, watcher, tmp_path):
     go = tmp_path / "out" / "go"
     broken = f"echo attempt begins; until [ -e {go} ]; do sleep 0.05; done; rm {go}; echo it broke; exit 1"
     tasks = [
@@ -181,9 +179,7 @@ def test_without_scripts_the_end_of_all_logs_is_shown_merged(enter, person, watc
 
 def test_lines_that_leave_the_page_are_counted_and_none_is_missing(page, person, watcher, tmp_path):
     go = tmp_path / "out" / "go"
-    script = (
-        f"echo ready; until [ -e {go} ]; do sleep 0.05; done; seq -f 'number %g' 20000; echo all; sleep 3600"
-    )
+    script = f"echo ready; until [ -e {go} ]; do sleep 0.05; done; seq -f 'number %g' 20000; echo all; sleep 3600"
     person.create(talkers("many-lines", 2, script, sees=go.parent))
     watcher.reaches("many-lines", "Running")
     page.goto("/jobs/default/many-lines/?tab=logs&pod=task/worker")
@@ -238,9 +234,7 @@ def test_a_bar_is_one_line_that_changes_with_colours_links_and_what_it_said_befo
     assert bar.locator(".log-ink-green").inner_text() == "epoch 1:"
     # A row is as high as a line of a block without elements, and the sign before it stands apart.
     assert {each.bounding_box()["height"] for each in lines(page).all()} == {18}
-    assert (
-        page.locator(".log-at").first.evaluate("each => parseFloat(getComputedStyle(each).paddingRight)") > 6
-    )
+    assert page.locator(".log-at").first.evaluate("each => parseFloat(getComputedStyle(each).paddingRight)") > 6
     page.get_by_label("Find in the log").fill("1: 1")  # over two looks
     expect(page.locator("[data-part=found]")).to_have_text("1 found")
     assert page.evaluate("String([...CSS.highlights.get('log-found')].map((each) => each.endOffset))") == "2"
@@ -258,10 +252,7 @@ def test_a_bar_is_one_line_that_changes_with_colours_links_and_what_it_said_befo
     expect(lines(page)).to_have_count(3)
     assert bar.locator(".log-ink-red.log-bold").inner_text() == "over"
     last = lines(page).nth(2)
-    assert (
-        last.locator("[data-words]").inner_text()
-        == "see https://example.com/docs. <b>javascript:alert(1)</b>"
-    )
+    assert last.locator("[data-words]").inner_text() == "see https://example.com/docs. <b>javascript:alert(1)</b>"
     links = last.get_by_role("link").all()
     assert {(each.get_attribute("href"), each.get_attribute("rel")) for each in links} == {
         ("https://example.com/docs", "noopener noreferrer")

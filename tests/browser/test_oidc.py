@@ -31,9 +31,7 @@ def guarded(keeper, tmp_path_factory, django_db_blocker):
         "OIDC_ADMIN_GROUP": "staff",
         "PASSWORD_LOGIN": "0",
     }
-    with System(
-        folder / "data", **{f"VOLCANO_UI_{name}": value for name, value in settings.items()}
-    ) as running:
+    with System(folder / "data", **{f"VOLCANO_UI_{name}": value for name, value in settings.items()}) as running:
         yield running
     running.assert_gone()
 

@@ -12,9 +12,7 @@ from proof.pictures.world import write
 pytestmark = pytest.mark.system
 
 WIDTHS = (360, 600, 768, 1024, 1280)
-JUDGED = (
-    ".editor-says[data-state]:not([data-checking])"  # the editor, once it has said what it thinks of the job
-)
+JUDGED = ".editor-says[data-state]:not([data-checking])"  # the editor, once it has said what it thinks of the job
 BEYOND = """[...document.querySelectorAll("body *")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.children.length)
     .map((one) => one.outerHTML.slice(0, 120)).slice(0, 5)"""
@@ -98,9 +96,7 @@ def test_a_verdict_can_be_read_while_another_is_awaited(page, system, axe):
     page.unroute_all(behavior="ignoreErrors")
 
 
-LATE_HTMX = (
-    "const soon = setTimeout; globalThis.setTimeout = (what, ms, ...more) => soon(what, ms ?? 1000, ...more)"
-)
+LATE_HTMX = "const soon = setTimeout; globalThis.setTimeout = (what, ms, ...more) => soon(what, ms ?? 1000, ...more)"
 
 
 @pytest.mark.parametrize("late", ["scripts", "htmx"])

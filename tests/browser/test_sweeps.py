@@ -25,12 +25,7 @@ def outcome(page, row, column):
 
 def test_values_are_looked_at_while_they_are_typed_and_the_outcomes_come_live(page):
     page.goto("/sweeps/-/new/")
-    write(
-        page,
-        TUNING.replace("name: tuning", "name: typed").replace(
-            "echo rate", "sleep 1; exit $(({{rate}} - 1)) #"
-        ),
-    )
+    write(page, TUNING.replace("name: tuning", "name: typed").replace("echo rate", "sleep 1; exit $(({{rate}} - 1)) #"))
     stays(page)
     expect(page.locator("#sweep-preview")).to_contain_text("size has no values")
     fill(page, rate="1, 2", size="3, 4, 4")
@@ -68,9 +63,7 @@ def test_the_job_in_the_editor_becomes_a_sweep(page):
     write(page, TUNING.replace("name: tuning", "name: from-editor"))
     page.get_by_role("button", name="Make a sweep of it").click()
     page.wait_for_url("**/sweeps/-/new/")
-    expect(page.locator("textarea[name=text]")).to_have_value(
-        TUNING.replace("name: tuning", "name: from-editor")
-    )
+    expect(page.locator("textarea[name=text]")).to_have_value(TUNING.replace("name: tuning", "name: from-editor"))
     expect(page.get_by_role("textbox", name="size", exact=True)).to_be_visible()
 
 
@@ -98,9 +91,7 @@ def test_ten_thousand_jobs_are_made_whole_and_shown_on_one_page(page, person, sy
     held = text.replace(
         "      spec:\n        restart", "      spec:\n        nodeSelector: {kind: none}\n        restart"
     )
-    answer = person.post(
-        "/sweeps/-/new/", text=held, do="submit", **{"grid-rate": values, "grid-size": values}
-    )
+    answer = person.post("/sweeps/-/new/", text=held, do="submit", **{"grid-rate": values, "grid-size": values})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/sweeps/default/large/")
     with system.store() as store:
         assert len(store.names(JOBS, text="large-")) == 10_000

@@ -50,9 +50,7 @@ def run(project, start):
         process = start(*arguments)
         printed = process.communicate(timeout=HANG_S)[0]
         files = {file.name: file.read_text() for file in (project.folder / ".cache" / "ci").iterdir()}
-        return SimpleNamespace(
-            status=process.returncode, printed=printed, lines=printed.splitlines(), files=files
-        )
+        return SimpleNamespace(status=process.returncode, printed=printed, lines=printed.splitlines(), files=files)
 
     return run
 
@@ -182,9 +180,7 @@ def again(name):
     seen.touch()
     return known
 """
-ONE, TWO, THREE, FOUR = (
-    f"def test_{name}(): assert again('{name}')\n" for name in ("one", "two", "three", "four")
-)
+ONE, TWO, THREE, FOUR = (f"def test_{name}(): assert again('{name}')\n" for name in ("one", "two", "three", "four"))
 OTHERS = "def test_passes(): pass\ndef test_is_skipped(): pytest.skip()\n"
 SET_UP = "@pytest.fixture\ndef world(): assert again('world')\ndef test_one(world): pass\n"
 RANDOM = """
@@ -203,9 +199,7 @@ CRASHES = "def test_crashes(): again('crashes') or os._exit(1)\n"
 
 def with_tests(project, files, workers=0):
     project.write({name: AGAIN + text for name, text in files.items()})
-    project.write(
-        {"Makefile": f"test:\n\t@.venv/bin/pytest -n {workers} --randomly-dont-reorganize $(ARGS)\n"}
-    )
+    project.write({"Makefile": f"test:\n\t@.venv/bin/pytest -n {workers} --randomly-dont-reorganize $(ARGS)\n"})
 
 
 def second_runs(ran):
@@ -303,14 +297,10 @@ def test_times_are_listed_slowest_first(run, project):
     ran = run(f"[[[{PYTEST}]]]")
     listed = [row for row in table(ran.files["times.md"].splitlines()) if "test_a." in row[2]]
     assert [float(row[0]) for row in listed] == sorted((float(row[0]) for row in listed), reverse=True)
-    assert [
-        "setup of fixture",
-        "test_a.world",
-        "module, 2 in all, the first with test_a.py::test_waits[1]",
-    ] in [row[1:] for row in listed]
-    assert {"setup", "call"} == {
-        row[1] for row in listed if "test_waits[2]" in row[2] and float(row[0]) >= 0.2
-    }
+    assert ["setup of fixture", "test_a.world", "module, 2 in all, the first with test_a.py::test_waits[1]"] in [
+        row[1:] for row in listed
+    ]
+    assert {"setup", "call"} == {row[1] for row in listed if "test_waits[2]" in row[2] and float(row[0]) >= 0.2}
     assert listed[:10] == [row for row in table(ran.lines) if "test_a." in row[2]]
 
 
@@ -322,9 +312,7 @@ def test_what_was_not_run_is_said_at_the_end(run):
 def test_the_stages_of_ci_are_targets_that_take_what_they_are_handed(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / ".ci")
     stages = importlib.import_module("stages")
-    recipes = dict(
-        re.findall(r"^([\w./-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    )
+    recipes = dict(re.findall(r"^([\w./-]+):.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE))
     everything = list(stages_of(stages.ALL))
     commands = [stage.command for stage in everything if stage.command[0] == "make"]
     assert [command for command in commands if command[1] not in {*recipes, "kubernetes-programs"}] == []
@@ -334,10 +322,7 @@ def test_the_stages_of_ci_are_targets_that_take_what_they_are_handed(monkeypatch
 
 def test_a_run_goes_by_no_setting_of_whoever_calls_it(project):
     project.write(
-        {
-            ".ci/run": (ROOT / ".ci" / "run").read_text(),
-            ".ci/stages.py": "import os; print(sorted(os.environ))",
-        }
+        {".ci/run": (ROOT / ".ci" / "run").read_text(), ".ci/stages.py": "import os; print(sorted(os.environ))"}
     )
     project.environment |= {"VOLCANO_UI_PORT": "1", "MAKEFLAGS": "n"}
     status, printed = project.run("bash", ".ci/run")

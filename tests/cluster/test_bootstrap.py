@@ -17,16 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.shows("scheduler 1.6/built-in queues")
 def test_bootstrap_makes_namespaces_queues_and_priority_classes():
     bootstrap()
-    assert [n.name for n in store.find(NAMESPACES)] == [
-        "default",
-        "kube-node-lease",
-        "kube-public",
-        "kube-system",
-    ]
-    assert {q.name: q.object["status"]["state"] for q in store.find(QUEUES)} == {
-        "default": "Open",
-        "root": "Open",
-    }
+    assert [n.name for n in store.find(NAMESPACES)] == ["default", "kube-node-lease", "kube-public", "kube-system"]
+    assert {q.name: q.object["status"]["state"] for q in store.find(QUEUES)} == {"default": "Open", "root": "Open"}
     assert {c.name: c.object["value"] for c in store.find(PRIORITY_CLASSES)} == {
         "master-pri": 1000,
         "system-cluster-critical": 2_000_000_000,

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from cluster.claims import ClaimError, person
 
 CLAIMS = {"iss": "https://p", "sub": "1", "preferred_username": "alice"}
-VALUES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.text(max_size=300)
-    | st.lists(st.text(max_size=200) | st.none())
-)
+VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=300) | st.lists(st.text(max_size=200) | st.none())
 
 
 def read(**claims):

@@ -16,18 +16,7 @@ from django.db import connections
 from cluster.remote import outbox, paths, target
 from cluster.remote.connection import Connection
 from cluster.store import Create, Delete, Patch
-from kube.resources import (
-    COMMANDS,
-    CRON_JOBS,
-    EVENTS,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    JOBS,
-    LEASES,
-    NODES,
-    PODS,
-    QUEUES,
-)
+from kube.resources import COMMANDS, CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, LEASES, NODES, PODS, QUEUES
 from proof import invariants
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import until
@@ -113,19 +102,13 @@ def test_policy_restarts_a_job_whose_pod_fails(person, there, tmp_path):
 def test_policy_completes_a_job_with_its_first_task(person, there, tmp_path):
     complete = [{"event": "TaskCompleted", "action": "CompleteJob"}]
     main = shell("true", name="main", policies=complete)
-    person.create(
-        job("first", main, held(tmp_path / "out" / "never", name="rest", terminationGracePeriodSeconds=0))
-    )
+    person.create(job("first", main, held(tmp_path / "out" / "never", name="rest", terminationGracePeriodSeconds=0)))
     there.reaches("first", "Completed")
     until(lambda: not unended(there, "first"), what="the end of the other task")
 
 
 def unended(watcher, name):
-    return [
-        pod
-        for pod in watcher.pods(name).values()
-        if pod["status"].get("phase") not in ("Succeeded", "Failed")
-    ]
+    return [pod for pod in watcher.pods(name).values() if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
 
 def test_job_is_suspended_and_resumed_by_commands(person, here, there, tmp_path):
@@ -271,14 +254,8 @@ def test_who_works_gives_way_to_volcano_and_says_so(person, there, sign):
 def present(store):
     """Have a pod of Volcano's scheduler there, which no node takes."""
     container = {"name": "main", "image": "any"}
-    metadata = {
-        "namespace": "kube-system",
-        "name": "volcano-scheduler",
-        "labels": {"app": "volcano-scheduler"},
-    }
-    store.write(
-        Create(PODS, {"metadata": metadata, "spec": {"containers": [container], "schedulerName": "nobody"}})
-    )
+    metadata = {"namespace": "kube-system", "name": "volcano-scheduler", "labels": {"app": "volcano-scheduler"}}
+    store.write(Create(PODS, {"metadata": metadata, "spec": {"containers": [container], "schedulerName": "nobody"}}))
     yield
     store.write(Delete(PODS, "kube-system", "volcano-scheduler"))
 
@@ -313,9 +290,7 @@ def told(person):
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0])).strip())
 
 
-def test_another_installation_stands_by_and_goes_on_when_the_first_is_gone(
-    second, person, there, kubeconfig, tmp_path
-):
+def test_another_installation_stands_by_and_goes_on_when_the_first_is_gone(second, person, there, kubeconfig, tmp_path):
     third = System(tmp_path / "data", **in_place(kubeconfig))
     try:
         third.start()

@@ -62,24 +62,16 @@ def test_gang_that_has_no_room_holds_nothing_and_a_smaller_one_runs(second, pers
 def reasons(watcher, name):
     """The reasons of the conditions of a job's pod group."""
     found = watcher.store.find(POD_GROUPS, owner=watcher.store.get(JOBS, "default", name).uid)
-    return [
-        each["reason"] for group in found for each in (group.object.get("status") or {}).get("conditions", ())
-    ]
+    return [each["reason"] for group in found for each in (group.object.get("status") or {}).get("conditions", ())]
 
 
 def test_refusal_stands_on_the_page_and_the_job_goes_on_after_it(second, person, there):
     namespace = f"tight-{second.way}"
-    quota = {
-        "metadata": {"name": "groups", "namespace": namespace},
-        "spec": {"hard": {f"count/{POD_GROUPS.id}": "0"}},
-    }
+    quota = {"metadata": {"name": "groups", "namespace": namespace}, "spec": {"hard": {f"count/{POD_GROUPS.id}": "0"}}}
     there.store.write(Create(NAMESPACES, {"metadata": {"name": namespace}}), Create(RESOURCE_QUOTAS, quota))
     held = job("held", shell("true"), namespace=namespace)
     until(lambda: person.submit(held).status_code == 302, what="the namespace in the mirror")
-    until(
-        lambda: "exceeded quota: groups" in refusals(person, namespace),
-        what="the word on the page of the job",
-    )
+    until(lambda: "exceeded quota: groups" in refusals(person, namespace), what="the word on the page of the job")
     more = {"spec": {"hard": {f"count/{POD_GROUPS.id}": "5"}}}
     there.store.write(Patch(RESOURCE_QUOTAS, namespace, "groups", more))
     until(lambda: phase(there, namespace) == "Completed", what="its end")
@@ -96,9 +88,7 @@ def refusals(person, namespace):
     return html.unescape(found[0])
 
 
-def test_nothing_is_lost_nor_doubled_when_workers_are_killed_amid_their_plans(
-    second, person, here, there, tmp_path
-):
+def test_nothing_is_lost_nor_doubled_when_workers_are_killed_amid_their_plans(second, person, here, there, tmp_path):
     ran = tmp_path / "out" / "ran"
     names = [f"killed-{second.way}-{number}" for number in range(6)]
     if second.way == "workers":
@@ -113,9 +103,7 @@ def test_nothing_is_lost_nor_doubled_when_workers_are_killed_amid_their_plans(
 def kill_one(system, watcher, cursors):
     """Kill the worker of a plan that is on its way."""
     cursor = until(
-        lambda: next((each for each in outgoing(watcher) if each.startswith(cursors)), ""),
-        every_s=0.001,
-        what="a plan",
+        lambda: next((each for each in outgoing(watcher) if each.startswith(cursors)), ""), every_s=0.001, what="a plan"
     )
     queue, _, shard = cursor.partition("/")
     program = queue if shard == "0" else f"{queue}-{shard}"

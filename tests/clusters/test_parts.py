@@ -25,9 +25,7 @@ pytestmark = pytest.mark.system
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
     """The cluster: an API server, an agent, and the controllers that Kubernetes has itself."""
-    with running(
-        tmp_path_factory.mktemp("first") / "data", DJANGO_SETTINGS_MODULE="proof.systems.bare"
-    ) as started:
+    with running(tmp_path_factory.mktemp("first") / "data", DJANGO_SETTINGS_MODULE="proof.systems.bare") as started:
         yield started
 
 
@@ -74,14 +72,11 @@ def test_each_runs_its_part_and_one_of_two_works(whole, webs, works):
     # Who has just begun, or works hard, answers later.
     for system, parts in ((other, servers), (leader, working)):
         until(
-            lambda system=system, parts=parts: health(system) == (200, parts),
-            what=lambda system=system: health(system),
+            lambda system=system, parts=parts: health(system) == (200, parts), what=lambda system=system: health(system)
         )
 
 
-def test_job_from_one_web_server_runs_and_is_followed_live_on_the_other(
-    people, webs, works, here, there, tmp_path
-):
+def test_job_from_one_web_server_runs_and_is_followed_live_on_the_other(people, webs, works, here, there, tmp_path):
     one, other = people
     one.create(job("shown", held(tmp_path / "out" / "go", replicas=2)))
     there.reaches("shown", "Running")

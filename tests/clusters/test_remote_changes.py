@@ -69,12 +69,7 @@ READS = {
 # Pages that need what these tests do not have, or answer without offering anything.
 OTHER_READS = {"dashboard:node", "jobs:kubernetes", "jobs:operation", "jobs:validate", "jobs:log"}
 # About a scheduler of ours, which works on another cluster in-place alone: not there in the ways that are tried here.
-OF_OUR_SCHEDULER = {
-    "queues:scheduler",
-    "queues:reset-scheduler",
-    "queues:decisions",
-    "dashboard:release-room",
-}
+OF_OUR_SCHEDULER = {"queues:scheduler", "queues:reset-scheduler", "queues:decisions", "dashboard:release-room"}
 # Samples run with one click on the embedded cluster alone.
 EMBEDDED = {"jobs:run-sample"}
 APPLICATIONS = ("dashboard", "jobs", "sweeps", "flows", "cronjobs", "queues")
@@ -111,10 +106,7 @@ def world(first, kubeconfig, tmp_path_factory, django_db_blocker):
 def showing(first, kubeconfig, folder, **variables):
     """A person at pages that show the first system, which has been read."""
     data = folder / "data"
-    with (
-        running(data, VOLCANO_UI_KUBECONFIG=str(kubeconfig), **variables) as system,
-        Person(system) as person,
-    ):
+    with running(data, VOLCANO_UI_KUBECONFIG=str(kubeconfig), **variables) as system, Person(system) as person:
         until(lambda: 'data-word="live"' in person.get("/").text, what="the first list")
         yield person
 

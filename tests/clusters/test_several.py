@@ -94,9 +94,7 @@ def test_old_addresses_lead_to_the_first_cluster(person, many):
 
 
 def test_roles_are_each_clusters_own_and_accounts_are_kept_by_the_first(person, many):
-    created = person.post(
-        "/c/home/access/users/", name="dora", password=PASSWORD, namespace="*", role="viewer"
-    )
+    created = person.post("/c/home/access/users/", name="dora", password=PASSWORD, namespace="*", role="viewer")
     assert created.status_code == 302, created.text[-2000:]
     with httpx.Client(base_url=many.base, timeout=120, follow_redirects=True) as dora:
         form = Page(dora.get("/c/dev/login/").text).forms["/c/dev/login/"]
@@ -105,13 +103,9 @@ def test_roles_are_each_clusters_own_and_accounts_are_kept_by_the_first(person, 
         assert "You may not see jobs anywhere" in dora.get("/c/dev/").text
         assert dora.get("/c/dev/access/").status_code == 403
 
-        given = person.post(
-            "/c/dev/access/roles/", kind="user", subject="dora", role="administrator", namespace="*"
-        )
+        given = person.post("/c/dev/access/roles/", kind="user", subject="dora", role="administrator", namespace="*")
         assert given.status_code == 302, given.text[-2000:]
-        page = until(
-            lambda: (answer := dora.get("/c/dev/access/")).status_code == 200 and answer.text, what="the role"
-        )
+        page = until(lambda: (answer := dora.get("/c/dev/access/")).status_code == 200 and answer.text, what="the role")
         assert "/c/dev/access/users/admin/password/" not in page
         assert 'href="/c/home/access/"' in page
         token = dora.cookies.get(f"volcano_ui_csrf_{many.port}")
@@ -132,9 +126,7 @@ def test_a_cluster_whose_processes_are_killed_comes_back_and_the_other_goes_on(p
     address = submit(person, "dev", "survivor")
     (up,) = pids(many, "up --behind-front", "dev")
     os.kill(up, signal.SIGKILL)
-    away = until(
-        lambda: (answer := person.get("/c/dev/jobs/")).status_code == 503 and answer.text, what="its end"
-    )
+    away = until(lambda: (answer := person.get("/c/dev/jobs/")).status_code == 503 and answer.text, what="its end")
     assert "dev is not running" in away
     assert person.get("/c/home/jobs/").status_code == 200
     until(lambda: pids(many, "up --behind-front", "dev") not in ([], [up]), what="its next start")

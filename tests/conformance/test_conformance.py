@@ -34,8 +34,7 @@ MARKS = [
 def test_the_page_says_what_is_done_and_who_shows_it():
     page = document.text(PAGE, MARKS, TOPICS)
     assert (
-        "4 items: 1 as described, 1 that differ, 1 that are left out on purpose, 1 that are not done. 3 tests."
-        in page
+        "4 items: 1 as described, 1 that differ, 1 that are left out on purpose, 1 that are not done. 3 tests." in page
     )
     assert page.splitlines()[-4:] == [
         "| a | Something \\| else | as Volcano | `tests/test_x.py::test_a`<br>`tests/test_x.py::test_b[1]` |",
@@ -70,8 +69,7 @@ def test_what_does_not_agree_is_a_problem(marks, topics, problem):
 def test_a_page_has_its_own_items_alone_and_speaks_of_its_source():
     page = document.text(OTHER, [*MARKS, Mark("seed 3/a", "t")], TOPICS)
     assert (
-        "1 items: 1 as described, 0 that differ, 0 that are left out on purpose, 0 that are not done. 1 tests."
-        in page
+        "1 items: 1 as described, 0 that differ, 0 that are left out on purpose, 0 that are not done. 1 tests." in page
     )
     assert page.splitlines()[-3:] == [
         "| Item | What the document asks for | Here | Shown by |",
@@ -86,7 +84,9 @@ def test_two_sections_of_one_number_are_a_problem():
 
 
 def test_topics_are_the_first_column_of_every_table():
-    text = "# T\n\n## Cron jobs\n\n| Topic | V |\n|---|---|\n| `x` left out | y |\n\n## Jobs\n\n| Topic |\n|---|\n| Z |\n"
+    text = (
+        "# T\n\n## Cron jobs\n\n| Topic | V |\n|---|---|\n| `x` left out | y |\n\n## Jobs\n\n| Topic |\n|---|\n| Z |\n"
+    )
     assert document.topics(text) == {"`x` left out": "differences.md#cron-jobs", "Z": "differences.md#jobs"}
 
 

@@ -68,11 +68,7 @@ ThreadingHTTPServer(("", %d), Handler).serve_forever()
 def web_pod(kubeconfig):
     """A pod that serves a page, and does so already."""
     port = free_port()
-    probe = {
-        "exec": {
-            "command": ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"]
-        }
-    }
+    probe = {"exec": {"command": ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}))"]}}
     container = {
         "name": "main", "image": "any", "command": ["python3", "-c", SERVES % port], "ports": [{"containerPort": port}],
         "readinessProbe": {**probe, "periodSeconds": 1, "timeoutSeconds": 10},

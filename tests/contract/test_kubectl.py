@@ -177,9 +177,7 @@ def test_taints_keep_pods_away_that_do_not_tolerate_them(kubectl):
     kubectl("apply", "-f", "-", stdin=simulated_pod("stray", name, asks=False))
     said = "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].status}=False"
     kubectl("wait", said, "pod/stray", WAIT)
-    why = kubectl(
-        "get", "pod", "stray", "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
-    )
+    why = kubectl("get", "pod", "stray", "-o", "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}")
     assert why.startswith(f"The pods do not tolerate the taints of the nodes: {SIMULATED}=true on 1 node")
     groups = kubectl("get", "podgroups", "-o", "jsonpath={.items[*].status.conditions[*].message}")
     assert f"1 node(s) had untolerated taint {{{SIMULATED}: true}}" in groups
@@ -220,10 +218,7 @@ def test_an_administrator_places_a_pod_past_the_scheduler(kubectl):
     kubectl("create", "-f", "-", stdin=json.dumps(placed))
     kubectl("wait", "--for=condition=Ready", "pod/placed", WAIT)
     again = kubectl.fails("create", "-f", "-", stdin=json.dumps(placed))
-    assert (
-        again
-        == 'Error from server (AlreadyExists): error when creating "STDIN": pods "placed" already exists\n'
-    )
+    assert again == 'Error from server (AlreadyExists): error when creating "STDIN": pods "placed" already exists\n'
     kubectl("delete", "pod", "placed", "--grace-period=0", "--force")
 
 
@@ -337,21 +332,14 @@ def test_a_kind_of_ones_own(kubectl):
                             },
                         }
                     },
-                    "additionalPrinterColumns": [
-                        {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
-                    ],
+                    "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
                 }
             ],
         },
     }
     kubectl("apply", "-f", "-", stdin=json.dumps(definition))
     kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", WAIT)
-    widget = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w"},
-        "spec": {"size": 3},
-    }
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 3}}
     kubectl("apply", "-f", "-", stdin=json.dumps(widget))
     assert words(kubectl("get", "wd")) == [["NAME", "SIZE"], ["w", "3"]]
     bad = {**widget, "spec": {"size": 0}}
@@ -369,10 +357,7 @@ def test_ports_of_a_pod_are_forwarded(kubectl, web_pod):
         "port-forward", web_pod.name, f"{local}:{web_pod.port}", f"{free}:1", stderr=subprocess.STDOUT
     ) as lines:
         assert next(lines).startswith(f"Forwarding from 127.0.0.1:{local}")
-        with (
-            closing(HTTPConnection("127.0.0.1", local)) as one,
-            closing(HTTPConnection("127.0.0.1", local)) as other,
-        ):
+        with closing(HTTPConnection("127.0.0.1", local)) as one, closing(HTTPConnection("127.0.0.1", local)) as other:
             one.request("GET", "/hello")
             other.request("GET", "/hello")
             assert [each.getresponse().read() for each in (other, one)] == [b"from the pod"] * 2

@@ -44,9 +44,7 @@ def test_lightkube_applies_and_finds_conflicts(with_lightkube):
     assert (caught.value.status.code, caught.value.status.reason) == (409, "Conflict")
     assert 'conflict with "tests"' in caught.value.status.message
     assert client.apply(wanted("2"), field_manager="other", force=True).data == {"a": "2"}
-    patched = client.patch(
-        core_v1.ConfigMap, "by-lightkube", {"data": {"b": "3"}}, patch_type=PatchType.MERGE
-    )
+    patched = client.patch(core_v1.ConfigMap, "by-lightkube", {"data": {"b": "3"}}, patch_type=PatchType.MERGE)
     assert patched.data == {"a": "2", "b": "3"}
     client.delete(core_v1.ConfigMap, "by-lightkube")
 

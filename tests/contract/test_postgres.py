@@ -100,10 +100,7 @@ def test_a_sweep_runs_its_jobs_are_deleted_in_bulk_and_stay_in_the_history(syste
         operation = drafted.headers["location"]
         assert "2 jobs" in person.get(operation).text
         assert person.post(f"{operation}confirm/").status_code == 302
-        until(
-            lambda: store.count(JOBS, text="tuned-") == {"Completed": 1},
-            what="the deletion of those that failed",
-        )
+        until(lambda: store.count(JOBS, text="tuned-") == {"Completed": 1}, what="the deletion of those that failed")
         until(lambda: "tuned-2" in person.get("/jobs/", phase="Deleted").text, what="their records")
         assert "This job was deleted" in person.get("/jobs/default/tuned-2/").text
         until(lambda: person.get(operation).text.count("Done") >= 2, what="the results")

@@ -37,17 +37,13 @@ def pod(name, script, **spec):
 
 def events(listing, *arguments, **options):
     """The events of a watch; ending the iteration closes it."""
-    return contextlib.closing(
-        watch.Watch().stream(listing, *arguments, timeout_seconds=int(HANG_S), **options)
-    )
+    return contextlib.closing(watch.Watch().stream(listing, *arguments, timeout_seconds=int(HANG_S), **options))
 
 
 def watched(core, name, until, **options):
     """Return the phases that a watch of one pod shows, up to one of them."""
     seen = []
-    with events(
-        core.list_namespaced_pod, "default", field_selector=f"metadata.name={name}", **options
-    ) as found:
+    with events(core.list_namespaced_pod, "default", field_selector=f"metadata.name={name}", **options) as found:
         for event in found:
             seen.append(event["object"].status.phase)
             if seen[-1] in until:
@@ -97,9 +93,7 @@ def test_no_kind_lacks_a_field_that_the_library_requires(api, group, name):
 
 def test_a_watch_goes_on_from_where_another_ended(core):
     def create():
-        return core.create_namespaced_config_map(
-            "default", {"metadata": {"name": "resumed"}, "data": {"n": "0"}}
-        )
+        return core.create_namespaced_config_map("default", {"metadata": {"name": "resumed"}, "data": {"n": "0"}})
 
     made = create()
     for number in (1, 2):
@@ -143,16 +137,11 @@ def test_a_volcano_job_runs_as_a_custom_object(api):
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": "by-program"},
-        "spec": {
-            "minAvailable": 2,
-            "tasks": [{"name": "work", "replicas": 2, "template": pod("", "true")}],
-        },
+        "spec": {"minAvailable": 2, "tasks": [{"name": "work", "replicas": 2, "template": pod("", "true")}]},
     }
     del body["spec"]["tasks"][0]["template"]["metadata"]
     objects.create_namespaced_custom_object(*where, body)
-    with events(
-        objects.list_namespaced_custom_object, *where, field_selector="metadata.name=by-program"
-    ) as found:
+    with events(objects.list_namespaced_custom_object, *where, field_selector="metadata.name=by-program") as found:
         phases = (event["object"].get("status", {}).get("state", {}).get("phase") for event in found)
         assert "Completed" in phases
     dynamic = DynamicClient(api).resources.get(api_version="batch.volcano.sh/v1alpha1", kind="Job")

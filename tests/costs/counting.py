@@ -56,14 +56,7 @@ class Counting:
     def __init__(self):
         self.consumer, self.state, self.picture = QueueConsumer(), QueuesState(), Picture()
         self.revision = 0
-        for each in (
-            queue("root"),
-            queue("above"),
-            queue("team"),
-            group("runs"),
-            pod("ends-0"),
-            pod("ends-1"),
-        ):
+        for each in (queue("root"), queue("above"), queue("team"), group("runs"), pod("ends-0"), pod("ends-1")):
             self._take(each)
 
     def add(self, kind, numbers):

@@ -43,10 +43,7 @@ class Scheduling:
             group(f"runs-{number}", phase="Running"),
             pod(f"runs-{number}-0", f"runs-{number}", cpu="0", node="n0", phase="Running"),
         ],
-        "waiting": lambda number: [
-            group(f"waits-{number}"),
-            pod(f"waits-{number}-0", f"waits-{number}", cpu="999"),
-        ],
+        "waiting": lambda number: [group(f"waits-{number}"), pod(f"waits-{number}-0", f"waits-{number}", cpu="999")],
     }
     CHANGES = {
         "queue": lambda turn: [queue("team", weight=2 + turn)],

@@ -72,9 +72,7 @@ def test_cost(world, what, kind, growth):
     if growth == "1":
         many = world.MOST.get(kind, MANY)
         grown = growth_of(few, costs(world, kind, many)[what])
-        assert grown.total() < (many - FEW) / 10, (
-            f"{what} costs more with {many} {kind} than with {FEW}: {told(grown)}"
-        )
+        assert grown.total() < (many - FEW) / 10, f"{what} costs more with {many} {kind} than with {FEW}: {told(grown)}"
         return
     first = growth_of(few, costs(world, kind, SOME)[what])
     then = growth_of(costs(world, kind, SOME)[what], costs(world, kind, MORE)[what])

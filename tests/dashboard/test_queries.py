@@ -84,11 +84,7 @@ def job(number):
     name, phase = f"job-{number:05}", PHASES[number % len(PHASES)]
     obj = world.job_object(name, tasks=(("worker", 1),), minimum=1, queue=f"queue-{number % 20}")
     pod = {
-        "metadata": {
-            "name": f"{name}-worker-0",
-            "namespace": "default",
-            "annotations": {"volcano.sh/job-name": name},
-        },
+        "metadata": {"name": f"{name}-worker-0", "namespace": "default", "annotations": {"volcano.sh/job-name": name}},
         "spec": {**world.TEMPLATE["spec"], "nodeName": f"node-{number % 50:02}"},
         "status": {"phase": "Running"},
     }
@@ -100,16 +96,9 @@ def job(number):
         "type": "Normal",
     }
     told = {"phase": phase, "reason": "Told", "message": "As told."}
-    counts = {"Running": {"running": 1}, "Completed": {"succeeded": 1}, "Failed": {"failed": 1}}.get(
-        phase, {}
-    )
+    counts = {"Running": {"running": 1}, "Completed": {"succeeded": 1}, "Failed": {"failed": 1}}.get(phase, {})
     state = {"status": {"state": told, "minAvailable": 1, **counts}}
-    return [
-        Create(JOBS, obj),
-        Patch(JOBS, "default", name, state, "status"),
-        Create(PODS, pod),
-        Create(EVENTS, event),
-    ]
+    return [Create(JOBS, obj), Patch(JOBS, "default", name, state, "status"), Create(PODS, pod), Create(EVENTS, event)]
 
 
 @pytest.mark.django_db

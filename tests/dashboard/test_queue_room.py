@@ -23,12 +23,7 @@ def rooms():
         return {room.name: room for room in queue_room.rooms(picture, waiting)}
 
 
-TREE = [
-    queue("root", parent=""),
-    queue("team", capability={"cpu": "6"}),
-    queue("sub", parent="team"),
-    queue("free"),
-]
+TREE = [queue("root", parent=""), queue("team", capability={"cpu": "6"}), queue("sub", parent="team"), queue("free")]
 
 
 @pytest.mark.parametrize(

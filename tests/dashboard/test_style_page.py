@@ -43,9 +43,7 @@ def style_page(query=None, user=None, **headers):
     )  # fmt: skip
     request = RequestFactory().get("/style", query or {}, **headers)
     request.user = user or AnonymousUser()
-    template = engines["django"].from_string(
-        (Path(__file__).parent / "templates/style_page.html").read_text()
-    )
+    template = engines["django"].from_string((Path(__file__).parent / "templates/style_page.html").read_text())
     words = [word for word in phases.LOOKS if word not in ("Normal", "Warning")]
     spark = svg.sparkline([1, 5, 3, 8, 2, 9], "Starts: 9 now")
     return template.render({"table": table, "words": words, "spark": spark, "user": request.user}, request)
@@ -85,12 +83,7 @@ def test_text_can_be_read_in_both_themes(ink, ground, theme):
 
 def test_every_job_phase_has_its_own_word_icon_and_colour():
     looks = [phases.look(word) for word in phases.JOB_PHASES]
-    assert (
-        len(phases.JOB_PHASES)
-        == len({look.icon for look in looks})
-        == len({look.hue for look in looks})
-        == 10
-    )
+    assert len(phases.JOB_PHASES) == len({look.icon for look in looks}) == len({look.hue for look in looks}) == 10
 
 
 def test_a_phase_without_an_element_for_its_icon_looks_as_one_with():
@@ -98,9 +91,7 @@ def test_a_phase_without_an_element_for_its_icon_looks_as_one_with():
     for word in phases.JOB_PHASES:
         look = phases.look(word)
         rule = f'.phase[data-phase="{word}"]:not(:has(svg))'
-        assert (
-            f"{rule} {{\n  --hue-ink: var(--{look.hue}-ink);\n  --hue-fill: var(--{look.hue}-fill);" in text
-        )
+        assert f"{rule} {{\n  --hue-ink: var(--{look.hue}-ink);\n  --hue-fill: var(--{look.hue}-fill);" in text
         assert (
             f'{rule}::before {{\n  mask-image: url("../../../node_modules/lucide-static/icons/{look.icon}.svg");'
             in text

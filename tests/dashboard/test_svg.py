@@ -30,9 +30,7 @@ def test_a_label_cannot_break_out():
 
 
 def test_shares_lie_side_by_side():
-    drawn = svg.stack(
-        [svg.Share(3, "green", "ready"), svg.Share(0, "amber", "odd"), svg.Share(1, "red", "not ready")]
-    )
+    drawn = svg.stack([svg.Share(3, "green", "ready"), svg.Share(0, "amber", "odd"), svg.Share(1, "red", "not ready")])
     assert 'x="0%" width="75%"' in drawn
     assert 'x="75%" width="25%"' in drawn
     assert 'aria-label="3 ready, 1 not ready"' in drawn
@@ -44,9 +42,7 @@ def test_a_sparkline_is_drawn_for_any_values(values):
 
 
 def test_use_is_said_without_the_name_that_stands_beside_it():
-    rows = usage_bar.table(
-        {"cpu": 1500, "nvidia.com/gpu": 1}, {"cpu": 8000, "memory": 2**34, "nvidia.com/gpu": 8}
-    )
+    rows = usage_bar.table({"cpu": 1500, "nvidia.com/gpu": 1}, {"cpu": 8000, "memory": 2**34, "nvidia.com/gpu": 8})
     assert [(row.title, row.text) for row in rows] == [
         ("CPU", "1.5 of 8"), ("Memory", "0 bytes of 16 GiB"), ("nvidia.com/gpu", "1 of 8"),
     ]  # fmt: skip

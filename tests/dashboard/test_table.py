@@ -12,15 +12,8 @@ from dashboard.parts.table import Column, Spec, Table
 
 SPEC = Spec(
     name="things",
-    columns=(
-        Column("Name", sort="name", kind="name"),
-        Column("Made", sort="created", kind="time"),
-        Column("Plain"),
-    ),
-    filters=(
-        Filter("namespace", "Namespace"),
-        Filter("phase", "Phase", choices=("Running", "Failed"), hidden=True),
-    ),
+    columns=(Column("Name", sort="name", kind="name"), Column("Made", sort="created", kind="time"), Column("Plain")),
+    filters=(Filter("namespace", "Namespace"), Filter("phase", "Phase", choices=("Running", "Failed"), hidden=True)),
     order="-created",
     plural="things",
 )
@@ -44,10 +37,7 @@ def table(query="", total=100, **more):
         ("sort=Plain", "This list cannot be sorted by “Plain”; it is sorted by created."),
         ("phase=Nonsense", "There is no phase “Nonsense”; the filter was left out."),
         ("q=%00", "The filter q was left out: it is too long or has unprintable characters."),
-        (
-            "namespace=a%0ab",
-            "The filter namespace was left out: it is too long or has unprintable characters.",
-        ),
+        ("namespace=a%0ab", "The filter namespace was left out: it is too long or has unprintable characters."),
     ],
 )
 def test_an_invalid_value_is_left_out_with_a_note(query, note):
@@ -62,9 +52,7 @@ def test_a_view_is_its_url():
 
 
 @given(
-    st.dictionaries(
-        st.sampled_from(["q", "namespace", "phase", "sort", "page", "per", "other"]), st.text(max_size=300)
-    )
+    st.dictionaries(st.sampled_from(["q", "namespace", "phase", "sort", "page", "per", "other"]), st.text(max_size=300))
 )
 def test_any_query_is_read_and_its_canonical_form_reads_the_same(query):
     shown = SPEC.read(query)

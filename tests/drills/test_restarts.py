@@ -86,9 +86,7 @@ def test_pod_that_ends_while_nobody_looks_has_ended(own, tmp_path):
     with at_work(own, [job("held", held(go))]) as watcher:
         (uid,) = uids(watcher, "held")
         own.stop()
-        until(
-            lambda: "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own)
-        )
+        until(lambda: "1 running pod (default/held-main-0) goes on until the next start takes over" in said(own))
         go.touch()
         until(lambda: not own.shims(), what="the end of the pod")
         own.start()

@@ -32,8 +32,7 @@ CONF = ACTIONS + "%s\ntiers:\n- plugins:\n  - name: gang\n%s"
 def conf(*plugins, action=""):
     """Return a configuration that lists plugins, each with its arguments in YAML."""
     lines = "".join(
-        f"  - name: {name}\n" + (f"    arguments: {arguments}\n" if arguments else "")
-        for name, arguments in plugins
+        f"  - name: {name}\n" + (f"    arguments: {arguments}\n" if arguments else "") for name, arguments in plugins
     )
     return CONF % (action, lines)
 
@@ -139,10 +138,7 @@ SCENARIOS = {
         },
     ),
     "HyperNodes: none has room for a gang while others run": Scenario(
-        jobs={
-            "filler": asked(pods(6, "32", on={"half": "a"})),
-            "late": asked(pods(2, "32"), **hard(1)),
-        },
+        jobs={"filler": asked(pods(6, "32", on={"half": "a"})), "late": asked(pods(2, "32"), **hard(1))},
         labels={node: {"half": "a"} for node in NODES[::2]},
         outcome={
             "filler": Within(tuple(NODES[::2]), 1),
@@ -190,9 +186,7 @@ SCENARIOS = {
         outcome={
             "lent": Within((NODES[0],), 2),
             "early": Waits("RevocableZone", ("in the revocable zone night, which is closed now",)),
-            "own": Waits(
-                "RevocableZone", ("in the revocable zone day, which is for pods that may be revoked",)
-            ),
+            "own": Waits("RevocableZone", ("in the revocable zone day, which is for pods that may be revoked",)),
         },
     ),
     "task-topology: each server has its workers beside it": Scenario(
@@ -216,11 +210,7 @@ SCENARIOS = {
     ),
     "quota: who has no room in his namespace does not enter, and is told how much is left": Scenario(
         quota={"requests.cpu": "8"},
-        jobs={
-            "fits": asked(pods(5)),
-            "waits": asked(pods(4)),
-            "never": asked(pods(9)),
-        },
+        jobs={"fits": asked(pods(5)), "waits": asked(pods(4)), "never": asked(pods(9))},
         outcome={
             "fits": Within((NODES[0],), 5),
             "waits": Waits("QuotaExceeded", ("quota bound", "needs 4 CPU", "3 CPU of 8 CPU left")),
@@ -335,9 +325,7 @@ def test_a_more_urgent_job_takes_what_a_budget_leaves(drill):
     drill.runs("urgent")
     drill.comes_to("victim", lambda places: places[""] == 1 and places.total() == 4)
     drill.submit("later", pods(1, "32"), queue="small", priorityClassName="high")
-    drill.waits(
-        "later", "QueueLimit", f"3 pods by disruption budget {drill.namespace}/keep-victim", "Queue small"
-    )
+    drill.waits("later", "QueueLimit", f"3 pods by disruption budget {drill.namespace}/keep-victim", "Queue small")
     assert drill.places("victim").total() - drill.places("victim")[""] == 3
 
 
@@ -376,10 +364,7 @@ def test_who_waits_is_in_a_line_and_every_decision_is_kept(drill, person):
         drill.submit(name, pods(1), queue="line", priorityClassName=more.get("priorityClassName", ""))
         drill.waits(name, "QueueLimit")
 
-    until(
-        lambda: "Place in queue line : 2 of 3" in text_of(person, f"/jobs/{drill.namespace}/second/"),
-        every_s=0.5,
-    )
+    until(lambda: "Place in queue line : 2 of 3" in text_of(person, f"/jobs/{drill.namespace}/second/"), every_s=0.5)
     line = text_of(person, "/queues/line/")
     assert line.index("/ first") < line.index("/ second") < line.index("/ third")
     decided = text_of(person, f"/queues/-/scheduler/decisions/?namespace={drill.namespace}")

@@ -57,7 +57,5 @@ def test_controllers_that_do_not_come_to_their_work_delay_no_job(own):
 
 def test_number_of_workers_that_is_none_is_refused_by_its_name(tmp_path):
     system = System(tmp_path / "data", VOLCANO_UI_JOB_WORKERS="0")
-    with pytest.raises(
-        AssertionError, match="VOLCANO_UI_JOB_WORKERS is '0'; set it to a whole number from 1 to 64"
-    ):
+    with pytest.raises(AssertionError, match="VOLCANO_UI_JOB_WORKERS is '0'; set it to a whole number from 1 to 64"):
         system.start()

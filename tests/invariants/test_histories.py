@@ -72,11 +72,7 @@ class People:
         requests = {"cpu": pick(("500m", "1", "3", "9")), "memory": "64Mi"}
         container = {"name": "main", "command": ["true"], "resources": {"requests": requests}}
         spec = {"containers": [container], "restartPolicy": policy, "nodeSelector": SIMULATED}
-        task = {
-            "name": "main",
-            "replicas": count,
-            "template": {"metadata": {"annotations": notes}, "spec": spec},
-        }
+        task = {"name": "main", "replicas": count, "template": {"metadata": {"annotations": notes}, "spec": spec}}
         namespace = pick(("default", "default", "bounded"))
         job = {
             "metadata": {"name": f"j{self.number}", "namespace": namespace},
@@ -102,10 +98,7 @@ class People:
 
     def command(self):
         if (job := self.any(JOBS)) is not None:
-            is_suspended = job.object.get("status", {}).get("state", {}).get("phase") in (
-                "Aborting",
-                "Aborted",
-            )
+            is_suspended = job.object.get("status", {}).get("state", {}).get("phase") in ("Aborting", "Aborted")
             action = Action.RESUME_JOB if is_suspended else self.choices.choice(ACTIONS)
             self.cluster.make(COMMANDS, to_job(job.namespace, job.name, job.uid, action))
 
@@ -119,10 +112,7 @@ class People:
             self.cluster.try_(api.delete, PODS, pod.namespace, pod.name, grace=self.choices.choice((None, 0)))
 
     def switch_queue(self):
-        name, state = (
-            self.choices.choice(("team-a", "team-b", "parent")),
-            self.choices.choice(("Open", "Closed")),
-        )
+        name, state = (self.choices.choice(("team-a", "team-b", "parent")), self.choices.choice(("Open", "Closed")))
         self.cluster.try_(api.patch, QUEUES, "", name, {"spec": {"state": state}})
 
     def open_queues(self):

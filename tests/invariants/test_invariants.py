@@ -6,18 +6,7 @@ import pytest
 
 from kube.meta import parse_time, timestamp
 from proof.invariants import INVARIANTS, Broken, Judge, check
-from proof.invariants.views import (
-    COMMANDS,
-    CRONS,
-    EVENTS,
-    FLOWS,
-    GROUPS,
-    JOBS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    QUEUES,
-)
+from proof.invariants.views import COMMANDS, CRONS, EVENTS, FLOWS, GROUPS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.invariants.writing import AT, Log
 from scheduler.engine.cause import Reason
 from scheduler.idle import judge
@@ -34,9 +23,7 @@ def ran(number, started, ended=""):
     ident = f"process://p/c/{number}"
     state = {"running": {"startedAt": started}}
     if ended:
-        state = {
-            "terminated": {"startedAt": started, "finishedAt": ended, "exitCode": 0, "containerID": ident}
-        }
+        state = {"terminated": {"startedAt": started, "finishedAt": ended, "exitCode": 0, "containerID": ident}}
     told = {"name": "c", "restartCount": number, "containerID": ident, "state": state}
     return {"containerStatuses": [told]}
 
@@ -73,12 +60,7 @@ def gang(count, minimum=2, **fields):
 
 
 VICTIM = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
-WAITS = {
-    "type": "Unschedulable",
-    "status": "True",
-    "reason": "WaitingForVictims",
-    "message": "2 pods are asked to end",
-}
+WAITS = {"type": "Unschedulable", "status": "True", "reason": "WaitingForVictims", "message": "2 pods are asked to end"}
 
 
 def evicting(*numbers, minimum=2, waits="h"):
@@ -120,9 +102,7 @@ def reclaimed(after, *, first="2027-01-15T08:00:00Z", says=True, is_first=False)
 def outside(cpu="4", queue="default"):
     """A group that was kept out, which asks for two pods of two CPUs each, or more, beside nodes of four."""
     log = Log().node(cpu="2").node("m", cpu="2").queue("default", pending=int(queue == "default"))
-    return log.group(
-        minimum=2, queue=queue, phase="Pending", roles={"main": 2}, asks={"cpu": cpu}, **FOR_ROOM
-    )
+    return log.group(minimum=2, queue=queue, phase="Pending", roles={"main": 2}, asks={"cpu": cpu}, **FOR_ROOM)
 
 
 def patient():
@@ -493,11 +473,7 @@ UNSETTLED = [
         "has succeeded, and f-a is not deleted",
     ),
     (lambda: Log().job(), "job tells of its pods", "no controller has taken it up"),
-    (
-        lambda: Log().job(phase="Pending").pod(job="j"),
-        "job tells of its pods",
-        "says none, its pods are 1 Pending",
-    ),
+    (lambda: Log().job(phase="Pending").pod(job="j"), "job tells of its pods", "says none, its pods are 1 Pending"),
     (
         lambda: Log().job(phase="Running", **counted(Running=2)).pod(job="j", phase="Running"),
         "job tells of its pods",
@@ -531,18 +507,10 @@ UNSETTLED = [
         "job tells of its pods",
         "is Running, and all its pods have ended",
     ),
-    (
-        lambda: Log().job(phase="Aborting"),
-        "job tells of its pods",
-        "is Aborting, and all its pods have ended",
-    ),
+    (lambda: Log().job(phase="Aborting"), "job tells of its pods", "is Aborting, and all its pods have ended"),
     (lambda: Log().job(phase="Restarting"), "job tells of its pods", "no pod is left to end"),
     (
-        lambda: (
-            Log()
-            .job(phase="Running", minimum=0, replicas=0, **counted(Running=1))
-            .pod(job="j", phase="Running")
-        ),
+        lambda: Log().job(phase="Running", minimum=0, replicas=0, **counted(Running=1)).pod(job="j", phase="Running"),
         "job tells of its pods",
         "has 1 pods beyond its replicas",
     ),
@@ -551,11 +519,7 @@ UNSETTLED = [
         "job has its pods",
         "is Running, and there is no pod d/j-main-0",
     ),
-    (
-        lambda: plugged("Running"),
-        "job has what its plugins make",
-        "is Running, and there is no secrets/d/j-ssh",
-    ),
+    (lambda: plugged("Running"), "job has what its plugins make", "is Running, and there is no secrets/d/j-ssh"),
     (
         lambda: (
             plugged("Running")
@@ -582,22 +546,14 @@ UNSETTLED = [
         "queue tells of its work",
         "is Closing, and should be Closed",
     ),
-    (
-        lambda: Log().queue(state="Open", wish="Closed"),
-        "queue tells of its work",
-        "is Open, and should be Closed",
-    ),
+    (lambda: Log().queue(state="Open", wish="Closed"), "queue tells of its work", "is Open, and should be Closed"),
     (
         lambda: Log().node().queue().group(queue="q").pod(group="g", node="n").queue(inqueue=1),
         "queue tells of its work",
         "allocated is {}, its pods hold {'cpu': '1', 'pods': '1'}",
     ),
     (lambda: Log().quota(pods="3").pod(), "quota is respected", "says None pods, there are 1"),
-    (
-        lambda: Log().put(GROUPS, "g", meta=owned("nobody")),
-        "nothing outlives its owners",
-        "owner Job j is gone",
-    ),
+    (lambda: Log().put(GROUPS, "g", meta=owned("nobody")), "nothing outlives its owners", "owner Job j is gone"),
     (
         lambda: Log().put(JOBS, "j", meta={"deletionTimestamp": SOON, "finalizers": ["orphan"]}),
         "nothing outlives its owners",
@@ -608,20 +564,14 @@ UNSETTLED = [
         "nothing outlives its owners",
         "no dependent holds it",
     ),
-    (
-        lambda: Log().put(JOBS, "j", meta={"deletionTimestamp": SOON}),
-        "nothing outlives its owners",
-        "nothing holds it",
-    ),
+    (lambda: Log().put(JOBS, "j", meta={"deletionTimestamp": SOON}), "nothing outlives its owners", "nothing holds it"),
     (
         lambda: Log().put(NAMESPACES, "d").gone(NAMESPACES, "d").put("secrets", "s"),
         "nothing in a namespace that is gone",
         "namespace d is gone",
     ),
     (
-        lambda: Log().put(
-            NAMESPACES, "d", meta={"deletionTimestamp": SOON}, spec={"finalizers": ["kubernetes"]}
-        ),
+        lambda: Log().put(NAMESPACES, "d", meta={"deletionTimestamp": SOON}, spec={"finalizers": ["kubernetes"]}),
         "empty namespaces go",
         "is being deleted, and nothing is left in it",
     ),
@@ -640,33 +590,16 @@ UNSETTLED = [
     (lambda: Log().group().pod(group="g"), "waiting says why", "1 pods wait, and nothing says why"),
     (lambda: Log().group(phase=""), "waiting says why", "is not let in"),
     (lambda: Log().group(phase="Pending"), "waiting says why", "is not let in"),
-    (
-        lambda: Log().node().group(told=NO_ROOM).pod(group="g"),
-        "no room means no room",
-        "room for 4 of 1 such pods",
-    ),
+    (lambda: Log().node().group(told=NO_ROOM).pod(group="g"), "no room means no room", "room for 4 of 1 such pods"),
     (lambda: outside(), "idle room is given out", "there is idle room for its 2 pods"),
     (lambda: outside("2").queue("vip", guarantee={"cpu": "2"}), "idle room is given out", "idle room"),
+    (lambda: patient().group("h", **FOR_ROOM).pod("h0", group="h"), "idle room is given out", "idle room for its 1"),
     (
-        lambda: patient().group("h", **FOR_ROOM).pod("h0", group="h"),
+        lambda: patient().queue("vip", guarantee={"cpu": "1"}).group("h", **FOR_ROOM).pod("h0", group="h", cpu="2"),
         "idle room is given out",
         "idle room for its 1",
     ),
-    (
-        lambda: (
-            patient()
-            .queue("vip", guarantee={"cpu": "1"})
-            .group("h", **FOR_ROOM)
-            .pod("h0", group="h", cpu="2")
-        ),
-        "idle room is given out",
-        "idle room for its 1",
-    ),
-    (
-        lambda: Log().node().pod().pod(node="n", phase="Pending"),
-        "bound pods begin",
-        "is bound to n and Pending",
-    ),
+    (lambda: Log().node().pod().pod(node="n", phase="Pending"), "bound pods begin", "is bound to n and Pending"),
     (lambda: Log().node().pod().pod(node="n", deleted=LONG_AGO), "deleted pods go", "is left on n"),
     (
         lambda: (
@@ -676,11 +609,7 @@ UNSETTLED = [
             .pod(
                 node="n",
                 phase="Pending",
-                status={
-                    "containerStatuses": [
-                        {"name": "c", "state": {"waiting": {"reason": "RunContainerError"}}}
-                    ]
-                },
+                status={"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "RunContainerError"}}}]},
             )
         ),
         "bound pods begin",
@@ -688,10 +617,7 @@ UNSETTLED = [
     ),
     (
         lambda: (
-            Log()
-            .node()
-            .pod()
-            .pod(node="n", phase="Running", status={"startTime": LONG_AGO}, activeDeadlineSeconds=60)
+            Log().node().pod().pod(node="n", phase="Running", status={"startTime": LONG_AGO}, activeDeadlineSeconds=60)
         ),
         "pods end in time",
         "is Running, and was to end",

@@ -36,9 +36,7 @@ def job_names():
 
 def told(*, since=()):
     """The reasons of all events, in the order in which they were told."""
-    return [
-        event.object["reason"] for event in store.find(EVENTS, order="created") if event.name not in since
-    ]
+    return [event.object["reason"] for event in store.find(EVENTS, order="created") if event.name not in since]
 
 
 def spec(*tasks, **fields):

@@ -82,10 +82,7 @@ EFFECTS = [
     ),
     pytest.param("resume", Extent(1, 1), "The one pod runs from the start, once there is room.", id="resume"),
     pytest.param(
-        "restart",
-        Extent(1, 2, 1),
-        "1 running pod will be stopped. All 2 pods run again from the start.",
-        id="restart",
+        "restart", Extent(1, 2, 1), "1 running pod will be stopped. All 2 pods run again from the start.", id="restart"
     ),
     pytest.param(
         "restart",
@@ -188,10 +185,7 @@ class Cluster:
     """A cluster with one job."""
 
     def __init__(self, phase):
-        self.job = {
-            "metadata": {"name": "demo", "namespace": "default"},
-            "status": {"state": {"phase": phase}},
-        }
+        self.job = {"metadata": {"name": "demo", "namespace": "default"}, "status": {"state": {"phase": phase}}}
 
     def get(self, resource, namespace, name):
         return self.job if (resource, namespace, name) == (JOBS, "default", "demo") else None
@@ -203,9 +197,7 @@ def test_a_client_is_warned_of_a_command_that_the_page_would_not_offer(action, p
     command = commands.to_job("default", "demo", "", action.order)
     said = command_warnings.warn(command, None, Cluster(phase))
     heeded = phase in APPLIES[action.name]
-    assert said == (
-        [] if heeded else [f"target: The job demo stays as it is. {actions.problem(action, job(phase))}"]
-    )
+    assert said == ([] if heeded else [f"target: The job demo stays as it is. {actions.problem(action, job(phase))}"])
 
 
 @pytest.mark.parametrize(
@@ -215,9 +207,7 @@ def test_a_client_is_warned_of_a_command_that_the_page_would_not_offer(action, p
         pytest.param({"action": ["AbortJob"]}, id="no action"),
         pytest.param({"target": None}, id="no target"),
         pytest.param({"target": {"kind": "Queue", "name": "demo"}}, id="a queue"),
-        pytest.param(
-            {"target": {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}}, id="no such job"
-        ),
+        pytest.param({"target": {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}}, id="no such job"),
     ],
 )
 def test_of_other_commands_nothing_is_said(change):

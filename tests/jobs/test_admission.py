@@ -275,19 +275,11 @@ def annotated(of_job, of_task=(), **spec):
         pytest.param(annotated({MOST: "50%"}), [], id="a share"),
         pytest.param(annotated({LEAST: "0"}), [f"{OF_JOB}[{LEAST}]"], id="of the job"),
         pytest.param(annotated({}, {MOST: "100%"}), [f"{OF_TASK}[{MOST}]"], id="of the template"),
-        pytest.param(
-            annotated({LEAST: "1", MOST: "x"}), [], id="the job's second, which its pods do not get"
-        ),
-        pytest.param(
-            annotated({}, {LEAST: "1", MOST: "1"}), [f"{OF_TASK}[{MOST}]"], id="both on the template"
-        ),
-        pytest.param(
-            annotated({LEAST: "1"}, {MOST: "1"}), [f"{OF_TASK}[{MOST}]"], id="one here and one there"
-        ),
+        pytest.param(annotated({LEAST: "1", MOST: "x"}), [], id="the job's second, which its pods do not get"),
+        pytest.param(annotated({}, {LEAST: "1", MOST: "1"}), [f"{OF_TASK}[{MOST}]"], id="both on the template"),
+        pytest.param(annotated({LEAST: "1"}, {MOST: "1"}), [f"{OF_TASK}[{MOST}]"], id="one here and one there"),
         pytest.param(annotated({LEAST: "1"}, {LEAST: "2"}), [], id="the job's in place of the template's"),
-        pytest.param(
-            annotated({LEAST: "0"}, {MOST: "0"}, schedulerName="mine"), [], id="another scheduler's"
-        ),
+        pytest.param(annotated({LEAST: "0"}, {MOST: "0"}, schedulerName="mine"), [], id="another scheduler's"),
     ],
 )
 def test_what_a_disruption_must_leave_is_said_in_one_way(obj, fields):
@@ -297,12 +289,7 @@ def test_what_a_disruption_must_leave_is_said_in_one_way(obj, fields):
 @pytest.mark.shows("7.3/all at once")
 def test_all_problems_are_told_at_once():
     bad = job(task("a", minAvailable=5), task("a"), queue="none", minAvailable=99)
-    assert set(refusals(bad)) == {
-        "spec.tasks[0].minAvailable",
-        "spec.tasks[1].name",
-        "spec.queue",
-        "spec.minAvailable",
-    }
+    assert set(refusals(bad)) == {"spec.tasks[0].minAvailable", "spec.tasks[1].name", "spec.queue", "spec.minAvailable"}
 
 
 @pytest.mark.parametrize(
@@ -324,9 +311,7 @@ def test_accepted(obj):
 
 @pytest.mark.shows("7.2/4", "7.2/8", "queues 4/none", "queue state 3/no queue")
 def test_defaults_are_filled_in_order():
-    spec = defaulted(job(task(name="", replicas=2), task(name="", replicas=3, pod={"hostNetwork": True})))[
-        "spec"
-    ]
+    spec = defaulted(job(task(name="", replicas=2), task(name="", replicas=3, pod={"hostNetwork": True})))["spec"]
     assert [t["name"] for t in spec["tasks"]] == ["default0", "default1"]
     assert [t["minAvailable"] for t in spec["tasks"]] == [2, 3]
     assert [t["maxRetry"] for t in spec["tasks"]] == [3, 3]
@@ -356,8 +341,7 @@ def test_frameworks_bring_their_services(plugin):
 @pytest.mark.shows("9.1/1", "9.1/2", "9.1/25")
 def test_spellings_of_the_seed_are_stored_as_todays():
     written = job(
-        task(pod={"priorityClass": "master-pri"}),
-        volumes=[{"mountPath": "/a", "claim": {"spec": {"accessModes": []}}}],
+        task(pod={"priorityClass": "master-pri"}), volumes=[{"mountPath": "/a", "claim": {"spec": {"accessModes": []}}}]
     )
     written["spec"]["taskSpecs"] = written["spec"].pop("tasks")
     spec = defaulted(written)["spec"]
@@ -394,9 +378,7 @@ def test_the_same_file_applied_again_with_more_replicas_is_accepted():
         pytest.param(job({"replicas": 2, "template": task()["template"]}), id="a task without a name"),
         pytest.param(job(task(), plugins={"mpi": ["--master=main"]}), id="plugins that bring others"),
         pytest.param(pod(hostNetwork=True), id="the network of the host"),
-        pytest.param(
-            job(volumes=[{"mountPath": "/b", "volumeClaim": {"storageClassName": "s"}}]), id="a made claim"
-        ),
+        pytest.param(job(volumes=[{"mountPath": "/b", "volumeClaim": {"storageClassName": "s"}}]), id="a made claim"),
     ],
 )
 def test_a_job_can_be_sent_again_as_it_was_written(written):
@@ -506,11 +488,7 @@ def test_a_closed_queue_takes_changes_of_the_jobs_it_has():
 def test_annotations_for_simulated_nodes_need_a_pod_that_asks_for_them():
     def warned(**pod):
         annotations = {"ui.volcano.sh/duration-seconds": "6", "ui.volcano.sh/note": "x"}
-        given = {
-            "restartPolicy": "Never",
-            "containers": [{"name": "c", "image": "i", "command": ["true"]}],
-            **pod,
-        }
+        given = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i", "command": ["true"]}], **pod}
         template = {"metadata": {"annotations": annotations}, "spec": given}
         return admission.warn(defaulted(job({**task(), "template": template})), None, CLUSTER)
 
@@ -525,9 +503,7 @@ def test_annotations_for_simulated_nodes_need_a_pod_that_asks_for_them():
 
 def test_a_demand_that_keeps_pods_waiting_is_told_when_the_job_is_written():
     spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-    assert (
-        admission.warn(defaulted(job(task(pod={"topologySpreadConstraints": [spread]}))), None, CLUSTER) == []
-    )
+    assert admission.warn(defaulted(job(task(pod={"topologySpreadConstraints": [spread]}))), None, CLUSTER) == []
     spread["whenUnsatisfiable"] = "Perhaps"
     demanding = defaulted(job(task(pod={"topologySpreadConstraints": [spread]})))
     (warning,) = admission.warn(demanding, None, CLUSTER)

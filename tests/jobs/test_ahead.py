@@ -196,9 +196,7 @@ def test_status_that_somebody_else_writes_is_not_taken_for_the_controllers_own(c
     admit(controller)
     wanted = state()
     for text in ("nonsense", wanted["state"]["message"]):
-        store.write(
-            Patch(JOBS, "default", "demo", {"status": {"state": {"message": text}, "running": 7}}, "status")
-        )
+        store.write(Patch(JOBS, "default", "demo", {"status": {"state": {"message": text}, "running": 7}}, "status"))
         controller.settle()
         assert state() == wanted
 
@@ -250,16 +248,10 @@ def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog)
     assert timer.due - now == 60_000
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value"), [("ROOM", 0), ("is_behind", True)], ids=["no room", "behind"]
-)
+@pytest.mark.parametrize(("attribute", "value"), [("ROOM", 0), ("is_behind", True)], ids=["no room", "behind"])
 def test_what_failed_and_is_put_off_stays_known_to_fail(late, monkeypatch, attribute, value):
     """Otherwise more of them than one plan has room for are tried again at once, without end."""
     monkeypatch.setattr(late.state if attribute == "is_behind" else job_controller, attribute, value)
     failed = {"error": "no", "tries": 9, "news": True}
-    back = [
-        each
-        for each in late.plan(Timer(RETRY, "default/demo", 0, failed), now=7).timers
-        if each.kind == RETRY
-    ]
+    back = [each for each in late.plan(Timer(RETRY, "default/demo", 0, failed), now=7).timers if each.kind == RETRY]
     assert back == [Timer(RETRY, "default/demo", 7, {**failed, "news": False})]

@@ -97,8 +97,7 @@ def test_job_that_fails_again_and_again_ends_with_its_retries(controller):
 
 
 @pytest.mark.parametrize(
-    ("action", "expected"),
-    [("AbortJob", "Aborting"), ("TerminateJob", "Terminating"), ("CompleteJob", "Completing")],
+    ("action", "expected"), [("AbortJob", "Aborting"), ("TerminateJob", "Terminating"), ("CompleteJob", "Completing")]
 )
 def test_failed_pod_ends_the_job(controller, action, expected):
     started(controller, {"action": action, "event": "PodFailed"})
@@ -106,9 +105,7 @@ def test_failed_pod_ends_the_job(controller, action, expected):
     controller.settle()
     assert phase() == expected
     swept(controller)
-    assert (
-        phase() == {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}[expected]
-    )
+    assert phase() == {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}[expected]
 
 
 @pytest.mark.shows("10/Q-14")

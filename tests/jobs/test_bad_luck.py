@@ -136,12 +136,7 @@ def test_job_that_is_restarted_for_whatever_happens_fails_with_its_retries_and_t
     assert state["message"] == (
         "Exit 7 · main-0. The job was restarted once; instead of restart 2 it failed, as maxRetry is 2."
     )
-    assert [each["status"] for each in status()["conditions"]] == [
-        "Pending",
-        "Running",
-        "Restarting",
-        "Failed",
-    ]
+    assert [each["status"] for each in status()["conditions"]] == ["Pending", "Running", "Restarting", "Failed"]
     failure = "demo-main-0 exited with code 7"
     lines = [line for line in told() if not line.startswith("Successful")]
     assert [line.partition(": ")[0] for line in lines] == [
@@ -188,9 +183,7 @@ def test_job_that_is_scaled_to_zero_says_what_to_do_about_it(world):
     world.scale("demo", 0, 0)
     go_on(world)
     assert (phase(), names(world)) == ("Running", [])
-    assert status()["state"]["message"] == (
-        "Every task has 0 replicas; raise a task's replicas or delete the job."
-    )
+    assert status()["state"]["message"] == ("Every task has 0 replicas; raise a task's replicas or delete the job.")
 
 
 # ---- two Commands at once

@@ -45,9 +45,7 @@ def test_gang_waits_as_a_whole_until_there_is_room(controller):
     start(controller, job(replicas=3))
     assert pods() == []
     assert state()["state"]["reason"] == "FailedCreate"
-    refusal = (
-        'pods "demo-main-0" is forbidden: exceeded quota: q, requested: pods=3, used: pods=0, limited: pods=2'
-    )
+    refusal = 'pods "demo-main-0" is forbidden: exceeded quota: q, requested: pods=3, used: pods=0, limited: pods=2'
     text = f"Waiting until the job's 3 pods may be made together: {refusal}."
     assert state()["state"]["message"] == text
     assert told() == [text]
@@ -109,9 +107,7 @@ def test_quota_that_must_know_the_request_is_told_by_the_limit_range(controller)
     limit(defaultRequest={"cpu": "500m"})
     controller.settle()
     made = store.find(PODS)
-    assert [pod.object["spec"]["containers"][0]["resources"]["requests"] for pod in made] == [
-        {"cpu": "500m"}
-    ] * 2
+    assert [pod.object["spec"]["containers"][0]["resources"]["requests"] for pod in made] == [{"cpu": "500m"}] * 2
     note = "LimitRanger plugin set: cpu request for container main"
     assert made[0].object["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == note
 

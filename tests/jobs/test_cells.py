@@ -102,9 +102,7 @@ def pod(name, phase):
 @pytest.mark.parametrize(
     ("phase", "action", "expected"),
     [
-        pytest.param(
-            phase, action, expected, id=f"{phase}: {action}", marks=pytest.mark.shows(*items(phase, action))
-        )
+        pytest.param(phase, action, expected, id=f"{phase}: {action}", marks=pytest.mark.shows(*items(phase, action)))
         for phase, row in CELLS.items()
         for action, expected in row.items()
     ],

@@ -440,13 +440,7 @@ def lack(controller, state=LACKS):
     statuses = [{"name": "main", "state": state}]
     for each in store.find(PODS):
         store.write(
-            Patch(
-                PODS,
-                "default",
-                each.name,
-                {"status": {"phase": "Pending", "containerStatuses": statuses}},
-                "status",
-            )
+            Patch(PODS, "default", each.name, {"status": {"phase": "Pending", "containerStatuses": statuses}}, "status")
         )
     controller.settle()
 

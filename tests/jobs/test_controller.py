@@ -13,11 +13,7 @@ from jobs.controller.job_controller import JobConsumer
 from kube.resources import CLAIMS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import CLAIM, Controller, admit, become, job, messages, pods, state, submit, task
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("runner_mode"),
-    pytest.mark.each_backend,
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 
 
 @pytest.mark.shows(
@@ -126,20 +122,11 @@ def test_many_pods_are_made_in_rounds(controller):
     admit(controller)
     assert len(pods()) == 2500
     assert state()["pending"] == 2500
-    assert messages() == [
-        "Created 1000 of 2500 pods.",
-        "Created 1000 of 2500 pods.",
-        "Created 500 of 2500 pods.",
-    ]
+    assert messages() == ["Created 1000 of 2500 pods.", "Created 1000 of 2500 pods.", "Created 500 of 2500 pods."]
 
 
 @pytest.mark.shows(
-    "2.4/7 surplus",
-    "2.4/9",
-    "2.8/scale",
-    "10/Q-3",
-    "2.2/4",
-    "4.1/annotation volcano.sh/controller-out-of-sync",
+    "2.4/7 surplus", "2.4/9", "2.8/scale", "10/Q-3", "2.2/4", "4.1/annotation volcano.sh/controller-out-of-sync"
 )
 def test_lowered_replicas_delete_marked_pods_with_the_highest_index(controller):
     submit(controller, job(replicas=4, minAvailable=1))
@@ -210,9 +197,7 @@ def test_tasks_that_must_start_together_and_wait_for_each_other_are_named_whatev
     admit(controller)
     (group,) = store.find(POD_GROUPS)
     condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": told}
-    store.write(
-        Patch(POD_GROUPS, group.namespace, group.name, {"status": {"conditions": [condition] * bool(told)}})
-    )
+    store.write(Patch(POD_GROUPS, group.namespace, group.name, {"status": {"conditions": [condition] * bool(told)}}))
     controller.settle()
     assert pods() == ["demo-first-0"]
     assert state()["state"]["reason"] == "TaskDeadlock"

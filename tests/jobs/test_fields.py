@@ -92,9 +92,7 @@ def filled(obj, path, value, *items):
 
 
 HOST = {"hostNetwork": True}
-PARTED = job(
-    task(replicas=4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "networkTopology": {}})
-)
+PARTED = job(task(replicas=4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2, "networkTopology": {}}))
 FILLED = [
     filled(job(), "schedulerName", "volcano", "1.1/schedulerName", "7.2/2"),
     filled(job(task(replicas=3), task("b", 2, minAvailable=1)), "minAvailable", 4, "1.1/minAvailable", "7.2/8"),

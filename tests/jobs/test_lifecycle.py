@@ -19,8 +19,7 @@ NAMES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
 def counts(terminating=0, **tasks):
     found = Counts(
-        {name: dict(zip(NAMES, numbers, strict=False)) for name, numbers in tasks.items()},
-        terminating=terminating,
+        {name: dict(zip(NAMES, numbers, strict=False)) for name, numbers in tasks.items()}, terminating=terminating
     )
     found.sum_up()
     return found
@@ -209,14 +208,7 @@ def test_message_has_the_numbers(phase, found, message):
 
 @pytest.mark.parametrize("phase", sorted(phases.STOPPING))
 @pytest.mark.parametrize(
-    "by",
-    [
-        "",
-        "on request",
-        POLICY,
-        "by its policy Unknown → RestartJob",
-        "by its policy exitCode 3 → RestartJob (ps)",
-    ],
+    "by", ["", "on request", POLICY, "by its policy Unknown → RestartJob", "by its policy exitCode 3 → RestartJob (ps)"]
 )
 def test_who_asked_is_read_from_what_was_said_of_it(phase, by):
     """In each round until the last pod has ended."""
@@ -231,9 +223,7 @@ def test_who_asked_is_read_from_what_was_said_of_it(phase, by):
 numbers = st.integers(0, 5)
 situations = st.builds(
     Situation,
-    tasks=st.lists(st.builds(Task, st.sampled_from("abc"), numbers, st.none() | numbers), max_size=3).map(
-        tuple
-    ),
+    tasks=st.lists(st.builds(Task, st.sampled_from("abc"), numbers, st.none() | numbers), max_size=3).map(tuple),
     counts=st.builds(
         lambda terminating, tasks: counts(terminating, **tasks),
         numbers,

@@ -124,9 +124,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         self.world.admit()
         self.world.settle()
         self.world.bind()
-        for pod in self.world.pods(
-            lambda pod: node_of(pod) and phase_of(pod) == "Pending" and not is_going(pod)
-        ):
+        for pod in self.world.pods(lambda pod: node_of(pod) and phase_of(pod) == "Pending" and not is_going(pod)):
             self.world.begin(pod)
         self.world.settle()
 
@@ -274,9 +272,7 @@ class LifecycleMachine(RuleBasedStateMachine):
 def play(machine, **fields):
     run_state_machine_as_test(
         machine,
-        settings=settings(
-            stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck), **fields
-        ),
+        settings=settings(stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck), **fields),
     )
 
 

@@ -136,9 +136,7 @@ def test_jobs_that_come_in_a_crowd_are_not_told_first_that_they_wait_for_their_q
     assert scribe.rows.count(("jobs", "Job", "Pending: Unschedulable")) >= COUNT - with_pods > 0
 
 
-@pytest.mark.parametrize(
-    ("seconds", "told"), [pytest.param(1.9, 0, id="before"), pytest.param(2, None, id="by then")]
-)
+@pytest.mark.parametrize(("seconds", "told"), [pytest.param(1.9, 0, id="before"), pytest.param(2, None, id="by then")])
 def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_after_two_seconds(scribe, moved_clock, seconds, told):
     for number in range(COUNT):
         _held_job(scribe, name=f"demo-{number}")

@@ -316,10 +316,7 @@ def asking(name, replicas, cpu, minimum, **pod):
     ],
 )  # fmt: skip
 def test_which_pods_make_the_minimum(tasks, least, cpu):
-    assert (
-        pod_group.min_resources({"tasks": tasks}, least, PriorityClasses(PriorityClass("high", 10)))["cpu"]
-        == cpu
-    )
+    assert pod_group.min_resources({"tasks": tasks}, least, PriorityClasses(PriorityClass("high", 10)))["cpu"] == cpu
 
 
 def test_a_task_without_a_class_has_the_jobs_in_the_minimum_as_its_pods_do():
@@ -334,18 +331,9 @@ def test_a_task_without_a_class_has_the_jobs_in_the_minimum_as_its_pods_do():
 @pytest.mark.shows("4.5/pod")
 def test_what_a_pod_is_charged():
     first = container("first", resources={"requests": {"cpu": "4"}})
-    asked = {
-        "cpu": "1",
-        "memory": "1Gi",
-        "ephemeral-storage": "2Gi",
-        "hugepages-2Mi": "4Mi",
-        "nvidia.com/gpu": "2",
-    }
+    asked = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "2Gi", "hugepages-2Mi": "4Mi", "nvidia.com/gpu": "2"}
     main = container(
-        resources={
-            "requests": asked,
-            "limits": {"cpu": "2", **{k: v for k, v in asked.items() if "cpu" not in k}},
-        }
+        resources={"requests": asked, "limits": {"cpu": "2", **{k: v for k, v in asked.items() if "cpu" not in k}}}
     )
     spec = {"containers": [main], "initContainers": [first], "overhead": {"cpu": "500m"}}
     (group,) = made(job(task(pod=spec)), POD_GROUPS).values()

@@ -75,9 +75,7 @@ def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted)
         assert notes.get(CREATOR_ANNOTATION) == noted.get(CREATOR_ANNOTATION), kind.id
 
 
-@pytest.mark.parametrize(
-    "path", sorted(GOLDEN.glob("*.in.yaml")), ids=lambda path: path.name.removesuffix(".in.yaml")
-)
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.in.yaml")), ids=lambda path: path.name.removesuffix(".in.yaml"))
 def test_golden(path, request):
     known = Known(stored(yaml.safe_load(path.read_text())))
     first = plan.reconcile(known, WORLD, NOW, keys=KEYS).writes
@@ -169,12 +167,7 @@ RESOURCES = [("master", 2, "50m"), ("worker", 2, "100m")]
 def test_min_resources_as_in_the_reference(least, master, worker, cpu):
     """The worked examples of volcano-job §4.5."""
     tasks = [
-        task(
-            name,
-            replicas,
-            {"containers": [container(resources={"requests": {"cpu": each}})]},
-            minAvailable=minimum,
-        )
+        task(name, replicas, {"containers": [container(resources={"requests": {"cpu": each}})]}, minAvailable=minimum)
         for (name, replicas, each), minimum in zip(RESOURCES, (master, worker), strict=True)
     ]
     assert pod_group.min_resources({"tasks": tasks}, least, PriorityClasses())["cpu"] == cpu
@@ -226,21 +219,11 @@ def test_circle_of_tasks(waits_for, circle):
     [
         pytest.param(None, {}, True, id="waits for nothing"),
         pytest.param(
-            Dependency(("a", "b")),
-            {"a": 1, "b": 1},
-            True,
-            id="all are ready",
-            marks=pytest.mark.shows("4.2/all"),
+            Dependency(("a", "b")), {"a": 1, "b": 1}, True, id="all are ready", marks=pytest.mark.shows("4.2/all")
         ),
+        pytest.param(Dependency(("a", "b")), {"a": 1}, False, id="one is missing", marks=pytest.mark.shows("4.2/all")),
         pytest.param(
-            Dependency(("a", "b")), {"a": 1}, False, id="one is missing", marks=pytest.mark.shows("4.2/all")
-        ),
-        pytest.param(
-            Dependency(("a", "b"), any=True),
-            {"a": 1},
-            True,
-            id="any is enough",
-            marks=pytest.mark.shows("4.2/any"),
+            Dependency(("a", "b"), any=True), {"a": 1}, True, id="any is enough", marks=pytest.mark.shows("4.2/any")
         ),
         pytest.param(Dependency(("x",)), {}, False, id="unknown task"),
     ],

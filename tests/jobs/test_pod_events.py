@@ -36,9 +36,7 @@ def restarted(number, field="containerStatuses"):
         pytest.param(pod("Succeeded"), pod("Succeeded"), False, None, id="had succeeded already"),
         pytest.param(pod("Pending"), pod(), False, JobEvent.POD_RUNNING, id="began to run"),
         pytest.param(pod(), pod(**restarted(1)), False, JobEvent.TASK_FAILED, id="container started again"),
-        pytest.param(
-            pod(**restarted(1)), pod(**restarted(1)), False, None, id="container was started again before"
-        ),
+        pytest.param(pod(**restarted(1)), pod(**restarted(1)), False, None, id="container was started again before"),
         pytest.param(
             pod("Pending"),
             pod("Pending", **restarted(2, "initContainerStatuses")),
@@ -46,9 +44,7 @@ def restarted(number, field="containerStatuses"):
             JobEvent.TASK_FAILED,
             id="init container started again",
         ),
-        pytest.param(
-            pod(), pod("Failed", **restarted(1)), False, JobEvent.POD_FAILED, id="failed at its last start"
-        ),
+        pytest.param(pod(), pod("Failed", **restarted(1)), False, JobEvent.POD_FAILED, id="failed at its last start"),
         pytest.param(pod(), pod("Unknown"), False, None, id="its node does not answer"),
         pytest.param(None, pod(), True, JobEvent.POD_EVICTED, id="deleted"),
         pytest.param(None, pod("Pending"), True, JobEvent.POD_EVICTED, id="deleted before it ran"),
@@ -75,10 +71,7 @@ def code(number):
             id="some failed",
         ),
         pytest.param(
-            "PodEvicted",
-            1,
-            "1 pod was deleted, and not by the job controller: demo-main-0.",
-            id="one deleted",
+            "PodEvicted", 1, "1 pod was deleted, and not by the job controller: demo-main-0.", id="one deleted"
         ),
         pytest.param(
             "PodEvicted",
@@ -171,9 +164,7 @@ def test_failure_is_told_once_when_the_commit_of_its_plan_fails(running, monkeyp
 
 
 @store_test
-def test_failures_that_end_the_job_are_all_told_though_they_were_missed_in_several_batches(
-    running, monkeypatch
-):
+def test_failures_that_end_the_job_are_all_told_though_they_were_missed_in_several_batches(running, monkeypatch):
     monkeypatch.setattr(consumer, "BATCH", 2)
     fail(*(f"demo-main-{number}" for number in range(5)))
     Controller().settle()

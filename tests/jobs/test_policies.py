@@ -108,13 +108,7 @@ CHOICES = [
         marks=pytest.mark.shows("3.1/*", "3.4/5a"),
     ),
     pytest.param(
-        [],
-        [policy("AbortJob", "*")],
-        UNKNOWN,
-        None,
-        "AbortJob",
-        id="* is Unknown",
-        marks=pytest.mark.shows("3.1/*"),
+        [], [policy("AbortJob", "*")], UNKNOWN, None, "AbortJob", id="* is Unknown", marks=pytest.mark.shows("3.1/*")
     ),
     pytest.param(
         [],
@@ -153,12 +147,7 @@ CHOICES = [
         marks=pytest.mark.shows("3.1/*", "3.4/5a"),
     ),
     pytest.param(
-        [],
-        [policy("AbortJob", "*", timeout="1m")],
-        PENDING,
-        None,
-        "AbortJob",
-        id="* is Pending after a while",
+        [], [policy("AbortJob", "*", timeout="1m")], PENDING, None, "AbortJob", id="* is Pending after a while"
     ),
     pytest.param(
         [],
@@ -170,21 +159,10 @@ CHOICES = [
         marks=pytest.mark.shows("3.1/PodPending", "3.4/5a"),
     ),
     pytest.param(
-        [],
-        [policy("AbortJob", PENDING, timeout="1m")],
-        PENDING,
-        None,
-        "AbortJob",
-        id="Pending after a while",
+        [], [policy("AbortJob", PENDING, timeout="1m")], PENDING, None, "AbortJob", id="Pending after a while"
     ),
     pytest.param(
-        [],
-        [policy("RestartJob", code=3)],
-        FAILED,
-        3,
-        "RestartJob",
-        id="exit code",
-        marks=pytest.mark.shows("3.4/5b"),
+        [], [policy("RestartJob", code=3)], FAILED, 3, "RestartJob", id="exit code", marks=pytest.mark.shows("3.4/5b")
     ),
     pytest.param(
         [],
@@ -268,10 +246,7 @@ def failed(index=0, code=1, **fields):
 ANSWERS = [
     pytest.param(read(policy("RestartJob", FAILED)), [failed()], ["RestartJob"], id="failed"),
     pytest.param(
-        read(policy("RestartJob", FAILED)),
-        [failed(0), failed(1)],
-        ["RestartJob"],
-        id="two failed: one restart",
+        read(policy("RestartJob", FAILED)), [failed(0), failed(1)], ["RestartJob"], id="two failed: one restart"
     ),
     pytest.param(
         read(policy("RestartPod", FAILED)),
@@ -286,18 +261,11 @@ ANSWERS = [
         id="of a run that was ended",
         marks=pytest.mark.shows("3.4/4"),
     ),
-    pytest.param(
-        read(policy("RestartJob", FAILED), version=2), [failed(version=2)], ["RestartJob"], id="of this run"
-    ),
+    pytest.param(read(policy("RestartJob", FAILED), version=2), [failed(version=2)], ["RestartJob"], id="of this run"),
     pytest.param(read(policy("RestartJob", FAILED), phase="Aborting"), [failed()], [], id="job that ends"),
+    pytest.param(read(policy("RestartJob", FAILED), phase="Completed"), [failed()], [], id="job that is over"),
     pytest.param(
-        read(policy("RestartJob", FAILED), phase="Completed"), [failed()], [], id="job that is over"
-    ),
-    pytest.param(
-        read(policy("RestartJob", FAILED), phase="Restarting"),
-        [failed()],
-        ["RestartJob"],
-        id="restarts already",
+        read(policy("RestartJob", FAILED), phase="Restarting"), [failed()], ["RestartJob"], id="restarts already"
     ),
     pytest.param(
         read(policy("AbortJob", FAILED), policy("RestartJob", EVICTED)),
@@ -353,9 +321,7 @@ def test_task_that_failed(retries, restarts, is_failed):
 def waiting(action="RestartJob", event=FAILED, name="demo-main-0", delay_s=60, **fields):
     fields = {"uid": UID, "why": "", **fields}
     delay = delay_s * 1000
-    return Asked(
-        action=Action(action), event=event, due=NOW + delay, delay_ms=delay, task="main", pod=name, **fields
-    )
+    return Asked(action=Action(action), event=event, due=NOW + delay, delay_ms=delay, task="main", pod=name, **fields)
 
 
 LATER = [
@@ -382,9 +348,7 @@ LATER = [
         id="each pod has a place",
         marks=pytest.mark.shows("3.5/place"),
     ),
-    pytest.param(
-        [waiting()], [waiting(delay_s=0)], [("RestartJob", 60), ("RestartJob", 0)], id="at once, too"
-    ),
+    pytest.param([waiting()], [waiting(delay_s=0)], [("RestartJob", 60), ("RestartJob", 0)], id="at once, too"),
 ]
 
 
@@ -403,11 +367,7 @@ def test_what_waits(known, new, left):
         pytest.param(EVICTED, "demo-main-0", True, id="evicted"),
         pytest.param(FAILED, "demo-main-1", False, id="another pod"),
         pytest.param(
-            COMPLETED,
-            "demo-main-0",
-            False,
-            id="task completed",
-            marks=pytest.mark.shows("3.5/not called off"),
+            COMPLETED, "demo-main-0", False, id="task completed", marks=pytest.mark.shows("3.5/not called off")
         ),
     ],
 )
@@ -426,12 +386,8 @@ SCOPES = [
     pytest.param(request("RestartJob"), waiting("AbortJob"), True, id="job: job"),
     pytest.param(request("AbortJob"), waiting("RestartPod"), False, id="job: pod"),
     pytest.param(request("SyncJob"), waiting("AbortJob"), False, id="nothing"),
-    pytest.param(
-        request("RestartPod", "main", "demo-main-0"), waiting("RestartPod"), True, id="pod: the same"
-    ),
-    pytest.param(
-        request("RestartPod", "main", "demo-main-1"), waiting("RestartPod"), False, id="pod: another"
-    ),
+    pytest.param(request("RestartPod", "main", "demo-main-0"), waiting("RestartPod"), True, id="pod: the same"),
+    pytest.param(request("RestartPod", "main", "demo-main-1"), waiting("RestartPod"), False, id="pod: another"),
     pytest.param(request("RestartTask", "main"), waiting("RestartTask"), True, id="task: the same"),
     pytest.param(request("RestartTask", "other"), waiting("RestartTask"), False, id="task: another"),
     pytest.param(request("RestartTask", "main"), waiting("RestartPod"), False, id="task: a pod of it"),

@@ -137,9 +137,7 @@ def test_left_alone(obj, nodes):
 
 def test_a_job_whose_plugins_need_no_program_asks_for_no_nodes():
     view = Machines(node())
-    admission.warn(
-        defaulted(job(plugins={name: [] for name in PLUGINS.keys() - {"mpi", "ssh", "ray"}})), None, view
-    )
+    admission.warn(defaulted(job(plugins={name: [] for name in PLUGINS.keys() - {"mpi", "ssh", "ray"}})), None, view)
     assert view.asked == 0
 
 

@@ -124,9 +124,7 @@ def test_pod_that_is_being_deleted_is_not_deleted_once_more():
 def test_pod_of_somebody_else_with_a_name_of_the_task_is_left_alone():
     stranger = pod("driver", 0)
     stranger["metadata"]["ownerReferences"] = []
-    outcome = plan.reconcile(
-        running(stranger), WORLD, NOW, requests=[asked(Action.RESTART_TASK, task="driver")]
-    )
+    outcome = plan.reconcile(running(stranger), WORLD, NOW, requests=[asked(Action.RESTART_TASK, task="driver")])
     assert ended(outcome) == []
 
 
@@ -136,9 +134,7 @@ NOBODY = [
     pytest.param(asked(Action.RESTART_POD), "Restarting", id="no pod"),
     pytest.param(asked(Action.RESTART_PARTITION), None, id="no partition"),
     pytest.param(asked(Action.RESTART_PARTITION, task="worker", partition=7), None, id="empty partition"),
-    pytest.param(
-        asked(Action.RESTART_PARTITION, task="driver", partition=0), None, id="task without partitions"
-    ),
+    pytest.param(asked(Action.RESTART_PARTITION, task="driver", partition=0), None, id="task without partitions"),
 ]
 
 
@@ -156,10 +152,7 @@ def test_parts_are_restarted_together_and_use_up_one_retry():
     outcome = plan.reconcile(running(), WORLD, NOW, requests=parts)
     assert ended(outcome) == ["demo-worker-0", "demo-worker-3"]
     assert status(outcome)["retryCount"] == 1
-    assert [message for reason, message in told(outcome) if reason == "ExecuteAction"] == [
-        "0 failed.",
-        "3 failed.",
-    ]
+    assert [message for reason, message in told(outcome) if reason == "ExecuteAction"] == ["0 failed.", "3 failed."]
 
 
 def test_what_is_asked_for_after_an_action_on_the_whole_job_waits():

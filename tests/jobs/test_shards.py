@@ -118,9 +118,7 @@ def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start,
     "by_one_of_them",
     [pytest.param(False, id="that nobody heard of"), pytest.param(True, id="that one worker heard of")],
 )
-def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(
-    start, numbers, by_one_of_them
-):
+def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(start, numbers, by_one_of_them):
     submit(replicas=1)
     start(numbers[0])
     finish()

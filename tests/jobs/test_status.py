@@ -142,10 +142,7 @@ def test_status_lists_the_claims_that_the_job_names_and_those_it_makes(controlle
     (made,) = store.find(CLAIMS)
     assert made.object["metadata"]["ownerReferences"][0]["uid"] == store.get(JOBS, "default", "demo").uid
     assert made.object["spec"]["accessModes"] == ["ReadWriteOnce"]
-    assert state()["controlledResources"] == {
-        f"volume-pvc-{made.name}": made.name,
-        "volume-pvc-data": "data",
-    }
+    assert state()["controlledResources"] == {f"volume-pvc-{made.name}": made.name, "volume-pvc-data": "data"}
 
 
 @pytest.mark.shows("1.5/conditions", "2.2/8")

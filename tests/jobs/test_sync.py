@@ -75,8 +75,7 @@ def test_while_the_pod_group_waits_pods_are_counted_and_none_is_made(controller)
 
 @pytest.mark.shows("2.4/5", "4.4/made")
 @pytest.mark.parametrize(
-    ("of_group", "number"),
-    [("Pending", 0), ("Inqueue", 2), ("Running", 2), ("Unknown", 2), ("Completed", 2)],
+    ("of_group", "number"), [("Pending", 0), ("Inqueue", 2), ("Running", 2), ("Unknown", 2), ("Completed", 2)]
 )
 def test_pods_are_made_when_the_scheduler_let_the_group_in(controller, of_group, number):
     submit(controller, job())
@@ -154,11 +153,7 @@ def test_a_job_whose_queue_is_gone_waits_and_is_not_ended(controller, moved_cloc
 
 
 @pytest.mark.shows(
-    "10/Q-8",
-    "3.6/tried again",
-    "3.6/given up",
-    "2.7/gave up",
-    "3.7/PodGroupError, JobStatusError, FailedDelete",
+    "10/Q-8", "3.6/tried again", "3.6/given up", "2.7/gave up", "3.7/PodGroupError, JobStatusError, FailedDelete"
 )
 def test_what_cannot_be_written_is_tried_again_for_as_long_as_it_takes(controller, moved_clock):
     stored = store.write(Create(JOBS, job()))[0]
@@ -232,11 +227,7 @@ def test_a_claim_that_is_made_has_the_jobs_name_and_twelve_characters(controller
     assert re.fullmatch("demo-pvc-[0-9a-z]{12}", claim.name)
 
 
-ENDS = {
-    "Completed": ("CompleteJob", True),
-    "Terminated": ("TerminateJob", True),
-    "Aborted": ("AbortJob", False),
-}
+ENDS = {"Completed": ("CompleteJob", True), "Terminated": ("TerminateJob", True), "Aborted": ("AbortJob", False)}
 
 
 @pytest.mark.shows("6.2/which", "6.2/since")

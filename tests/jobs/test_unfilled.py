@@ -38,13 +38,7 @@ def admitted(obj):
         {"tasks": [task()]},
         {"tasks": [task()], "plugins": {"pytorch": []}},
     ],
-    ids=[
-        "nothing",
-        "of vcctl",
-        "without a task's name",
-        "without a queue",
-        "with a plugin that needs another",
-    ],
+    ids=["nothing", "of vcctl", "without a task's name", "without a queue", "with a plugin that needs another"],
 )
 def test_job_is_read_as_admission_would_have_stored_it(spec):
     job = sent(**spec)

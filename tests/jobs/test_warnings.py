@@ -46,9 +46,7 @@ def noted(*names, near="", apart="", order=""):
     """A job of these tasks with annotations about their topology."""
     obj = job(*(task(name) for name in names))
     texts = {"affinity": near, "anti-affinity": apart, "task-order": order}
-    obj["metadata"]["annotations"] = {
-        f"volcano.sh/task-topology-{name}": text for name, text in texts.items() if text
-    }
+    obj["metadata"]["annotations"] = {f"volcano.sh/task-topology-{name}": text for name, text in texts.items() if text}
     return obj
 
 

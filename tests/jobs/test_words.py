@@ -25,9 +25,7 @@ def test_every_plugin_has_words_and_all_its_arguments_with_their_defaults():
         flags = PLUGINS[plugin.name].flags
         assert written.keys() == flags.keys(), plugin.name
         for name, default in flags.items():
-            assert written[name] == (
-                str(default).lower() if isinstance(default, bool) else str(default) or "…"
-            )
+            assert written[name] == (str(default).lower() if isinstance(default, bool) else str(default) or "…")
 
 
 def test_a_task_is_offered_what_reaches_its_policies():

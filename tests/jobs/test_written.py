@@ -84,9 +84,7 @@ specs = st.fixed_dictionaries(
         "queue": st.sampled_from(["default", "batch", ""]),
         "minAvailable": st.integers(0, 5),
         "maxRetry": st.integers(0, 5),
-        "plugins": st.dictionaries(
-            st.sampled_from(["svc", "ssh", "mpi", "env"]), st.lists(st.just("--x"), max_size=1)
-        ),
+        "plugins": st.dictionaries(st.sampled_from(["svc", "ssh", "mpi", "env"]), st.lists(st.just("--x"), max_size=1)),
     },
 )
 

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from kube import amounts
 from kube.kinds.core import PodSpec
 
-resource_amounts = st.dictionaries(
-    st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 2**40)
-)
+resource_amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 2**40))
 
 
 def container(requests=None, limits=None, **fields):
@@ -27,10 +25,7 @@ def test_no_resource_list_is_nothing():
 
 
 @pytest.mark.shows(
-    "scheduler 1.2/containers",
-    "scheduler 1.2/init containers",
-    "scheduler 1.2/overhead",
-    "scheduler 1.2/pod level",
+    "scheduler 1.2/containers", "scheduler 1.2/init containers", "scheduler 1.2/overhead", "scheduler 1.2/pod level"
 )
 @pytest.mark.parametrize(
     ("spec", "expected"),
@@ -57,10 +52,7 @@ def test_no_resource_list_is_nothing():
         pytest.param(
             {
                 "containers": [container({"cpu": 1})],
-                "initContainers": [
-                    container({"cpu": 2}, restartPolicy="Always"),
-                    container({"cpu": "1500m"}),
-                ],
+                "initContainers": [container({"cpu": 2}, restartPolicy="Always"), container({"cpu": "1500m"})],
             },
             {"cpu": 3500, "pods": 1},
             id="a sidecar runs beside what starts after it",

@@ -97,10 +97,7 @@ def test_every_field_that_a_view_selects_is_one_of_what_it_views():
 
 
 def test_managed_fields_are_named_as_their_version_has_them():
-    ours, cores = (
-        {"f:note": {}, "f:regarding": {"f:name": {}}},
-        {"f:message": {}, "f:involvedObject": {"f:name": {}}},
-    )
+    ours, cores = ({"f:note": {}, "f:regarding": {"f:name": {}}}, {"f:message": {}, "f:involvedObject": {"f:name": {}}})
     assert conversion.fields(ours, EVENTS_VIEW, EVENTS) == cores
     assert conversion.fields(cores, EVENTS, EVENTS_VIEW) == ours
     assert conversion.fields(ours, EVENTS_VIEW, EVENTS_VIEW) is ours

@@ -48,11 +48,7 @@ JSON_TYPES = {
 
 def subschemas(given):
     yield given
-    for part in (
-        *given.get("properties", {}).values(),
-        given.get("items"),
-        given.get("additionalProperties"),
-    ):
+    for part in (*given.get("properties", {}).values(), given.get("items"), given.get("additionalProperties")):
         if isinstance(part, dict):
             yield from subschemas(part)
 
@@ -63,9 +59,7 @@ def test_every_kind_has_a_definition(resource):
 
 
 def test_a_kind_that_nobody_knows_is_an_object_with_metadata():
-    stranger = resources.of_stored(
-        "strangers.example.com", {"apiVersion": "example.com/v1", "kind": "Stranger"}
-    )
+    stranger = resources.of_stored("strangers.example.com", {"apiVersion": "example.com/v1", "kind": "Stranger"})
     assert definitions.of(stranger) == definitions.OBJECT
     assert schema.check({"metadata": {"labels": 1}, "spec": 3}, definitions.OBJECT) != []
     assert schema.check({"metadata": {"labels": {}}, "spec": 3}, definitions.OBJECT) == []
@@ -164,9 +158,7 @@ def test_a_view_reads_fields_that_its_definition_has(view, definition):
     ("view", "definition"),
     [
         pytest.param(core.Taint, "io.k8s.api.core.v1.Taint", id="taint"),
-        pytest.param(
-            OwnerReference, "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference", id="owner reference"
-        ),
+        pytest.param(OwnerReference, "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference", id="owner reference"),
     ],
 )
 def test_what_controllers_write_back_is_read_whole(view, definition):

@@ -53,9 +53,7 @@ def test_details_say_what_the_error_is_about():
     error = errors.Invalid.of(
         "Job.batch.volcano.sh", "x", [errors.required("spec.a"), errors.forbidden("spec.b", "no")]
     )
-    assert (
-        str(error) == 'Job.batch.volcano.sh "x" is invalid: [spec.a: Required value, spec.b: Forbidden: no]'
-    )
+    assert str(error) == 'Job.batch.volcano.sh "x" is invalid: [spec.a: Required value, spec.b: Forbidden: no]'
     assert error.status()["details"] == {
         "name": "x",
         "group": "batch.volcano.sh",
@@ -169,9 +167,7 @@ def test_any_value_can_be_shown_in_a_short_message(value):
 @pytest.mark.parametrize(
     "error",
     [
-        errors.Invalid.of(
-            "Job.batch.volcano.sh", "x", [errors.required("spec.a"), errors.forbidden("", "no")]
-        ),
+        errors.Invalid.of("Job.batch.volcano.sh", "x", [errors.required("spec.a"), errors.forbidden("", "no")]),
         errors.NotFound.of("pods", "x"),
         errors.AlreadyExists.generated("jobs.batch.volcano.sh", "x"),
         errors.Timeout.too_large_resource_version(9, 7),

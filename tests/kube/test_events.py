@@ -9,11 +9,7 @@ from kube import definitions, events, names, resources, schema
 from kube.kinds.core import Event
 
 NOW = 1_767_225_600_000
-QUEUE = {
-    "apiVersion": "scheduling.volcano.sh/v1beta1",
-    "kind": "Queue",
-    "metadata": {"name": "team", "uid": "u"},
-}
+QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "team", "uid": "u"}}
 JOB = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
@@ -25,9 +21,7 @@ def event(about=QUEUE, reason="Opened", message="It is open.", now=NOW):
     return events.event(about, reason, message, now, component="test")
 
 
-@pytest.mark.parametrize(
-    "about", [QUEUE, JOB], ids=["of the cluster", "in a namespace, with the longest name"]
-)
+@pytest.mark.parametrize("about", [QUEUE, JOB], ids=["of the cluster", "in a namespace, with the longest name"])
 def test_event_is_valid_and_about_its_object(about):
     made = event(about)
     assert schema.check(made, definitions.of(resources.EVENTS)) == []
@@ -56,9 +50,7 @@ MOMENT, LATER = "2026-01-01T00:00:00.000001Z", "2026-01-01T00:09:00.000001Z"
     [
         pytest.param({"count": 4, "lastTimestamp": LATER}, 4, LATER, id="an older client's"),
         pytest.param({"eventTime": MOMENT}, 1, MOMENT, id="a newer client's"),
-        pytest.param(
-            {"eventTime": MOMENT, "series": {"count": 3, "lastObservedTime": LATER}}, 3, LATER, id="a series"
-        ),
+        pytest.param({"eventTime": MOMENT, "series": {"count": 3, "lastObservedTime": LATER}}, 3, LATER, id="a series"),
         pytest.param({}, 1, "2026-01-01T00:00:00Z", id="one that says nothing"),
     ],
 )

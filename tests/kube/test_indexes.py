@@ -19,16 +19,10 @@ def waits(reason, kind="containerStatuses"):
         pytest.param(waits("ContainerCreating"), "", id="starts"),
         pytest.param(waits("PodInitializing"), "", id="is initialized"),
         pytest.param(waits("CrashLoopBackOff"), "CrashLoop", id="starts again and again"),
-        pytest.param(
-            waits("CrashLoopBackOff", "initContainerStatuses"),
-            "CrashLoop",
-            id="does not get initialized",
-        ),
+        pytest.param(waits("CrashLoopBackOff", "initContainerStatuses"), "CrashLoop", id="does not get initialized"),
         pytest.param(waits("X" * 100), "ContainerWaits", id="a reason that is no word"),
         pytest.param(
-            {"phase": "Running", "containerStatuses": [{"state": {"running": None}}]},
-            "ContainersEnded",
-            id="null runs",
+            {"phase": "Running", "containerStatuses": [{"state": {"running": None}}]}, "ContainersEnded", id="null runs"
         ),
         pytest.param({**waits("CrashLoopBackOff"), "phase": "Failed"}, "", id="has ended"),
         pytest.param({"containerStatuses": [{"state": {"waiting": None}}]}, "", id="null"),

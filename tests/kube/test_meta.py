@@ -45,10 +45,7 @@ def test_times_are_read(text, expected):
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_reading_agrees_with_the_standard_library(moment):
     whole = moment.replace(microsecond=0)
-    assert (
-        meta.parse_time(whole.isoformat())
-        == (whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000
-    )
+    assert meta.parse_time(whole.isoformat()) == (whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000
 
 
 @pytest.mark.parametrize(
@@ -83,14 +80,7 @@ def test_a_duration_survives_writing_and_reading(duration):
 
 @pytest.mark.parametrize(
     ("duration", "expected"),
-    [
-        (0, "0s"),
-        (300, "300ms"),
-        (1500, "1.5s"),
-        (60_000, "1m0s"),
-        (3_723_000, "1h2m3s"),
-        (3_600_000, "1h0m0s"),
-    ],
+    [(0, "0s"), (300, "300ms"), (1500, "1.5s"), (60_000, "1m0s"), (3_723_000, "1h2m3s"), (3_600_000, "1h0m0s")],
 )
 def test_durations_are_written_as_go_does(duration, expected):
     assert meta.duration_text(duration) == expected
@@ -112,18 +102,13 @@ def test_durations_are_said_to_people_in_their_two_largest_units(duration, expec
     assert meta.duration_words(duration) == expected
 
 
-@pytest.mark.parametrize(
-    "metadata", [None, {}, {"ownerReferences": None}, {"ownerReferences": [{"uid": "1"}]}]
-)
+@pytest.mark.parametrize("metadata", [None, {}, {"ownerReferences": None}, {"ownerReferences": [{"uid": "1"}]}])
 def test_an_object_without_a_controller_has_none(metadata):
     assert meta.controller_of({"metadata": metadata}) is None
 
 
 def test_the_controller_is_the_owner_that_controls():
-    owners = [
-        {"uid": "1", "kind": "A"},
-        {"uid": "2", "kind": "B", "name": "b", "apiVersion": "v1", "controller": True},
-    ]
+    owners = [{"uid": "1", "kind": "A"}, {"uid": "2", "kind": "B", "name": "b", "apiVersion": "v1", "controller": True}]
     controller = meta.controller_of({"metadata": {"ownerReferences": owners}})
     assert (controller.uid, controller.kind, controller.name, controller.api_version) == ("2", "B", "b", "v1")
 

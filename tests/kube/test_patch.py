@@ -13,14 +13,10 @@ from kube import definitions, patch, resources
 names = st.sampled_from(["a", "b", "c", "", "a/b", "~", "0", "-"])
 scalars = st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])
 values = st.recursive(
-    scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
-    max_leaves=8,
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3), max_leaves=8
 )
 objects = st.dictionaries(names, values, max_size=4)
-with_nulls = st.recursive(
-    scalars | st.none(), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=8
-)
+with_nulls = st.recursive(scalars | st.none(), lambda inner: st.dictionaries(names, inner, max_size=3), max_leaves=8)
 merge_patches = st.dictionaries(names, with_nulls, max_size=4)
 
 
@@ -240,9 +236,7 @@ def test_hostile_patches_are_refused_quickly(hostile):
 def test_long_keyed_lists_merge_in_linear_time():
     items = [{"name": f"v{number}"} for number in range(50_000)]
     began = time.thread_time()
-    result = patch.strategic(
-        {"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, "io.k8s.api.core.v1.Pod"
-    )
+    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, "io.k8s.api.core.v1.Pod")
     assert time.thread_time() - began < 5
     assert result["spec"]["volumes"] == items[::-1]
 
@@ -336,9 +330,7 @@ def test_lists_of_volcanos_kinds_are_replaced_whole():
 
 
 containers = st.lists(
-    st.builds(
-        lambda name, image: {"name": name, "image": image}, st.sampled_from("abcd"), st.sampled_from("xy")
-    ),
+    st.builds(lambda name, image: {"name": name, "image": image}, st.sampled_from("abcd"), st.sampled_from("xy")),
     max_size=4,
     unique_by=lambda item: item["name"],
 )

@@ -27,22 +27,12 @@ OWNED = {
         (resources.SECRETS, "secrets", "v1", "Secret"),
         (resources.SERVICES, "services", "v1", "Service"),
         (resources.CLAIMS, "persistentvolumeclaims", "v1", "PersistentVolumeClaim"),
-        (
-            resources.PRIORITY_CLASSES,
-            "priorityclasses.scheduling.k8s.io",
-            "scheduling.k8s.io/v1",
-            "PriorityClass",
-        ),
+        (resources.PRIORITY_CLASSES, "priorityclasses.scheduling.k8s.io", "scheduling.k8s.io/v1", "PriorityClass"),
         (resources.ENDPOINTS, "endpoints", "v1", "Endpoints"),
         (resources.SERVICE_ACCOUNTS, "serviceaccounts", "v1", "ServiceAccount"),
         (resources.RESOURCE_QUOTAS, "resourcequotas", "v1", "ResourceQuota"),
         (resources.LIMIT_RANGES, "limitranges", "v1", "LimitRange"),
-        (
-            resources.NETWORK_POLICIES,
-            "networkpolicies.networking.k8s.io",
-            "networking.k8s.io/v1",
-            "NetworkPolicy",
-        ),
+        (resources.NETWORK_POLICIES, "networkpolicies.networking.k8s.io", "networking.k8s.io/v1", "NetworkPolicy"),
         (resources.DISRUPTION_BUDGETS, "poddisruptionbudgets.policy", "policy/v1", "PodDisruptionBudget"),
         (resources.BATCH_JOBS, "jobs.batch", "batch/v1", "Job"),
         (
@@ -58,18 +48,8 @@ OWNED = {
         (resources.JOB_TEMPLATES, "jobtemplates.flow.volcano.sh", "flow.volcano.sh/v1alpha1", "JobTemplate"),
         (resources.COMMANDS, "commands.bus.volcano.sh", "bus.volcano.sh/v1alpha1", "Command"),
         (resources.QUEUES, "queues.scheduling.volcano.sh", "scheduling.volcano.sh/v1beta1", "Queue"),
-        (
-            resources.POD_GROUPS,
-            "podgroups.scheduling.volcano.sh",
-            "scheduling.volcano.sh/v1beta1",
-            "PodGroup",
-        ),
-        (
-            resources.HYPER_NODES,
-            "hypernodes.topology.volcano.sh",
-            "topology.volcano.sh/v1alpha1",
-            "HyperNode",
-        ),
+        (resources.POD_GROUPS, "podgroups.scheduling.volcano.sh", "scheduling.volcano.sh/v1beta1", "PodGroup"),
+        (resources.HYPER_NODES, "hypernodes.topology.volcano.sh", "topology.volcano.sh/v1alpha1", "HyperNode"),
     ],
 )
 def test_a_resource_is_found_by_id_and_by_kind(resource, name, api_version, kind):
@@ -104,10 +84,7 @@ def test_jobs_without_a_group_are_those_of_kubernetes_itself():
 @pytest.mark.shows("0/Job", "0/Command")
 def test_jobs_and_commands_are_called_as_volcano_calls_them():
     told = [(each.kind, each.plural, each.api_version) for each in (resources.JOBS, resources.COMMANDS)]
-    assert told == [
-        ("Job", "jobs", "batch.volcano.sh/v1alpha1"),
-        ("Command", "commands", "bus.volcano.sh/v1alpha1"),
-    ]
+    assert told == [("Job", "jobs", "batch.volcano.sh/v1alpha1"), ("Command", "commands", "bus.volcano.sh/v1alpha1")]
     assert {"vcjob", "vj"} <= {*resources.JOBS.short_names}
     assert [(each.namespaced, each.status_subresource) for each in (resources.JOBS, resources.COMMANDS)] == [
         (True, True),

@@ -91,9 +91,7 @@ def test_one_fault_gives_one_cause_in_kubernetes_words(obj, kind, expected):
     "obj",
     [
         pytest.param(job(), id="smallest"),
-        pytest.param(
-            job(queue="", priorityClassName="", networkTopology={"mode": ""}), id="empty texts are absent"
-        ),
+        pytest.param(job(queue="", priorityClassName="", networkTopology={"mode": ""}), id="empty texts are absent"),
         pytest.param(job(queue=None, minAvailable=None, tasks=[task(replicas=None)]), id="null is absent"),
         pytest.param(job(plugins={"svc": None, "env": []}), id="a plugin without arguments"),
         pytest.param({"metadata": {"creationTimestamp": None}, "status": {}}, id="as kubectl writes it"),
@@ -105,9 +103,7 @@ def test_sound_objects_have_no_cause(obj):
 
 
 def test_all_faults_are_found_at_once():
-    found = causes(
-        job(minAvailable=-1, queue="A", tasks=[task(replicas=-1, name="B"), {"template": {"spec": {}}}])
-    )
+    found = causes(job(minAvailable=-1, queue="A", tasks=[task(replicas=-1, name="B"), {"template": {"spec": {}}}]))
     assert [text.split(":")[0] for text in found] == [
         "spec.tasks[0].replicas", "spec.tasks[0].name", "spec.tasks[1].template.spec.containers", "spec.minAvailable", "spec.queue",
     ]  # fmt: skip
@@ -146,9 +142,7 @@ def nested(depth, value=0):
 @pytest.mark.parametrize(
     "obj",
     [
-        pytest.param(
-            {"spec": {"containers": [{"name": "a", "lifecycle": {"x": nested(5000)}}]}}, id="deep JSON"
-        ),
+        pytest.param({"spec": {"containers": [{"name": "a", "lifecycle": {"x": nested(5000)}}]}}, id="deep JSON"),
         pytest.param({"spec": {"containers": nested(5000)}}, id="deep JSON in a typed place"),
         pytest.param({"spec": {"containers": [0] * 1_000_000}}, id="a million faults"),
         pytest.param({"metadata": {"labels": {"a": "\ud800"}}}, id="lone surrogate"),
@@ -194,10 +188,7 @@ def test_unknown_fields_come_with_the_name_that_is_near():
 
 
 def test_nulls_of_fields_go_and_other_nulls_stay():
-    obj = {
-        "metadata": None,
-        "spec": {"queue": None, "plugins": {"svc": None}, "own": None, "tasks": [{"name": None}]},
-    }
+    obj = {"metadata": None, "spec": {"queue": None, "plugins": {"svc": None}, "own": None, "tasks": [{"name": None}]}}
     before = msgspec.json.encode(obj)
     assert schema.without_nulls(obj, Job) == {"spec": {"plugins": {"svc": None}, "own": None, "tasks": [{}]}}
     assert msgspec.json.encode(obj) == before

@@ -10,9 +10,7 @@ keys = st.sampled_from(["a", "b", "app.kubernetes.io/name", "in", "notin"])
 values = st.sampled_from(["", "x", "y", "1", "20"])
 labels = st.dictionaries(keys, values)
 requirement = st.one_of(
-    st.builds(
-        selector.Requirement, keys, st.sampled_from(["In", "NotIn"]), st.frozensets(values, min_size=1)
-    ),
+    st.builds(selector.Requirement, keys, st.sampled_from(["In", "NotIn"]), st.frozensets(values, min_size=1)),
     st.builds(selector.Requirement, keys, st.sampled_from(["Exists", "DoesNotExist"])),
     st.builds(selector.Requirement, keys, st.sampled_from(["Gt", "Lt"]), st.just(frozenset({"5"}))),
 )
@@ -88,9 +86,7 @@ def test_any_text_is_a_selector_or_refused(text):
         pytest.param(None, False, id="none selects nothing"),
         pytest.param({}, True, id="empty selects everything"),
         pytest.param({"matchLabels": {"app": "web"}}, True, id="match labels"),
-        pytest.param(
-            {"matchLabels": {"app": "web", "tier": "back"}}, False, id="match labels are all needed"
-        ),
+        pytest.param({"matchLabels": {"app": "web", "tier": "back"}}, False, id="match labels are all needed"),
         pytest.param(
             {
                 "matchExpressions": [

@@ -109,9 +109,7 @@ def test_nodes_may_be_in_hyper_nodes_of_several_tiers():
 @given(
     st.dictionaries(
         st.sampled_from("hijkl"),
-        st.tuples(
-            st.integers(0, 3), st.sets(st.sampled_from("hijkl")), st.sets(st.sampled_from(sorted(NODES)))
-        ),
+        st.tuples(st.integers(0, 3), st.sets(st.sampled_from("hijkl")), st.sets(st.sampled_from(sorted(NODES)))),
     )
 )
 def test_nodes_are_those_to_which_ways_of_falling_tiers_lead(written):
@@ -127,8 +125,6 @@ def test_nodes_are_those_to_which_ways_of_falling_tiers_lead(written):
         for name, (tier, members, nodes) in written.items()
     ]
     found = come_to(*objects)
-    assert {name: set(each.nodes) for name, each in found.items()} == {
-        name: reached(name) for name in written
-    }
+    assert {name: set(each.nodes) for name, each in found.items()} == {name: reached(name) for name in written}
     order = [(each.tier, each.name) for each in found.values()]
     assert order == sorted(order)

@@ -86,12 +86,7 @@ class Gate:
             return False
 
     def _configuration(self):
-        rule = {
-            "apiGroups": [""],
-            "apiVersions": ["v1"],
-            "resources": ["pods/binding"],
-            "operations": ["CREATE"],
-        }
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/binding"], "operations": ["CREATE"]}
         webhook = {
             "name": "gate.tests.local",
             "clientConfig": {
@@ -104,12 +99,7 @@ class Gate:
             "timeoutSeconds": _TIMEOUT_S,
             "admissionReviewVersions": ["v1"],
         }
-        return {
-            "apiVersion": GROUP_VERSION,
-            "kind": _KIND,
-            "metadata": {"name": NAME},
-            "webhooks": [webhook],
-        }
+        return {"apiVersion": GROUP_VERSION, "kind": _KIND, "metadata": {"name": NAME}, "webhooks": [webhook]}
 
 
 class _Server(ThreadingHTTPServer):
@@ -136,9 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["request"]
         allowed = self.server.passes(asked["name"])
         response = {"uid": asked["uid"], "allowed": allowed}
-        body = json.dumps(
-            {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
-        )
+        body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
         with contextlib.suppress(OSError):
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

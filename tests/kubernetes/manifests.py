@@ -17,14 +17,10 @@ GOLDEN = PROJECT / "tests" / "golden" / "jobs"
 
 def jobs():
     """Return the jobs with what `kubectl create` wants: a name."""
-    found = {
-        f"design-{name.lower().replace('_', '-')}": job_text.read(getattr(seed, name)).object
-        for name in DESIGN
-    }
+    found = {f"design-{name.lower().replace('_', '-')}": job_text.read(getattr(seed, name)).object for name in DESIGN}
     found |= {f"sample-{each.slug}": job_text.read(each.yaml).object for each in SAMPLES.values()}
     found |= {
-        f"template-{each.slug}": fill(each.template, each.parameters, each.defaults)
-        for each in BUILTINS.values()
+        f"template-{each.slug}": fill(each.template, each.parameters, each.defaults) for each in BUILTINS.values()
     }
     for file in sorted(GOLDEN.glob("*.in.yaml")):
         documents = [each for each in yaml.safe_load_all(file.read_text()) if each["kind"] == "Job"]

@@ -5,11 +5,7 @@ from __future__ import annotations
 from kube import resources
 from kube.indexes import HOLDS_LABEL, HOLDS_SWEEP
 
-_TASK = {
-    "name": "main",
-    "replicas": 1,
-    "template": {"spec": {"containers": [{"name": "main", "image": "any"}]}},
-}
+_TASK = {"name": "main", "replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "any"}]}}}
 _NOBODY = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "nobody", "uid": "none"}
 _INVOLVED = {"kind": "Pod", "namespace": "default", "name": "nobody"}
 
@@ -28,9 +24,7 @@ PARTS = {
     resources.JOB_FLOWS: {"spec": {"flows": [{"name": "nobody"}]}},
     resources.JOB_TEMPLATES: {"spec": {"tasks": [_TASK]}},
     resources.CONFIGMAPS: {"data": {"answer": "42"}},
-    resources.CLAIMS: {
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    },
+    resources.CLAIMS: {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
     resources.RESOURCE_QUOTAS: {"spec": {"hard": {"count/secrets": "100"}}},
     resources.HYPER_NODES: {
         "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "nobody"}}}]}

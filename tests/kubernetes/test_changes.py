@@ -43,9 +43,7 @@ def here(system):
 
 def there(kubernetes, kind, name):
     """An object as the cluster has it, None when it has none."""
-    found = kubernetes.kubectl(
-        "get", kind.id, name, "--ignore-not-found", "--show-managed-fields", "-o", "json"
-    )
+    found = kubernetes.kubectl("get", kind.id, name, "--ignore-not-found", "--show-managed-fields", "-o", "json")
     return json.loads(found) if found else None
 
 
@@ -114,9 +112,7 @@ def test_many_jobs_are_deleted_at_once(kubernetes, person):
     page = person.post("/jobs/-/operations/", action="delete", which="all", q="bulk-").headers["location"]
     arrives(person.post(f"{page}confirm/"), page)
     until(lambda: "8 of 8 jobs have a result" in person.get(page).text, what="the operation's end")
-    assert not [
-        each for each in kubernetes.get(JOBS.id)["items"] if each["metadata"]["name"].startswith("bulk-")
-    ]
+    assert not [each for each in kubernetes.get(JOBS.id)["items"] if each["metadata"]["name"].startswith("bulk-")]
 
 
 def test_queue_is_made_changed_closed_and_deleted(kubernetes, person, here):
@@ -167,10 +163,7 @@ def test_sweep_of_which_a_job_is_refused_leaves_nothing(kubernetes, person):
     refused = person.post("/sweeps/-/new/", text=text, do="submit", **{"grid-number": "1, 2, 3"})
     assert refused.status_code == 409
     assert "already exists" in refused.text
-    until(
-        lambda: torn_left(kubernetes) == {torn[1]},
-        what="only what was there before",
-    )
+    until(lambda: torn_left(kubernetes) == {torn[1]}, what="only what was there before")
 
 
 def torn_left(kubernetes):

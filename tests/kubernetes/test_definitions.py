@@ -19,10 +19,7 @@ JOBS_WRITTEN = manifests.jobs()
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_definition_is_accepted_without_a_word_against_it(kubernetes, kind):
     conditions = kubernetes.get("crd", kind.id)["status"]["conditions"]
-    assert {each["type"]: each["status"] for each in conditions} == {
-        "NamesAccepted": "True",
-        "Established": "True",
-    }
+    assert {each["type"]: each["status"] for each in conditions} == {"NamesAccepted": "True", "Established": "True"}
 
 
 @pytest.mark.parametrize("name", JOBS_WRITTEN)

@@ -100,12 +100,7 @@ def test_several_pods_are_admitted_and_find_their_secret(kubernetes, deployed):
     until(lambda: counted(kubernetes) == PODS_OF, what="the pods of all parts")
     made = kubernetes.get("secret", "servers", "-n", NAMESPACE)["data"]
     environments = [c.get("env", ()) for pod in pods_of(kubernetes) for c in pod["spec"]["containers"]]
-    wanted = [
-        each["valueFrom"]["secretKeyRef"]["key"]
-        for env in environments
-        for each in env
-        if "valueFrom" in each
-    ]
+    wanted = [each["valueFrom"]["secretKeyRef"]["key"] for env in environments for each in env if "valueFrom" in each]
     assert sorted(wanted) == ["POSTGRES_PASSWORD", "VALKEY_PASSWORD"]
     assert made.keys() > set(wanted)
     until(lambda: allowed(kubernetes) == {"web": 1, "works": 1}, what="that one pod of each part may go")
@@ -114,9 +109,7 @@ def test_several_pods_are_admitted_and_find_their_secret(kubernetes, deployed):
 def allowed(kubernetes):
     """Return how many pods of each part may be taken away at a time."""
     budgets = kubernetes.get("pdb", "-n", NAMESPACE)["items"]
-    return {
-        each["metadata"]["name"]: (each.get("status") or {}).get("disruptionsAllowed") for each in budgets
-    }
+    return {each["metadata"]["name"]: (each.get("status") or {}).get("disruptionsAllowed") for each in budgets}
 
 
 def counted(kubernetes):
@@ -163,19 +156,14 @@ def phase(kubernetes, name):
 
 def ends(kubernetes, name):
     """Wait until a job is Completed; where it does not come to that, say what the cluster tells of it."""
-    until(
-        lambda: phase(kubernetes, name) == "Completed",
-        what=lambda: f"the end of {name} ({told(kubernetes, name)})",
-    )
+    until(lambda: phase(kubernetes, name) == "Completed", what=lambda: f"the end of {name} ({told(kubernetes, name)})")
 
 
 def told(kubernetes, job):
     """Return what the cluster says of a job, its pod group, its queue and its pods."""
     found = kubernetes.get(f"{JOBS.id},{POD_GROUPS.id},pods,events")["items"]
     found += kubernetes.get(QUEUES.id)["items"]
-    said = [
-        (each["kind"], each["metadata"]["name"], each.get("status") or each.get("message")) for each in found
-    ]
+    said = [(each["kind"], each["metadata"]["name"], each.get("status") or each.get("message")) for each in found]
     return "\n".join(str(each) for each in said if each[0] == "Queue" or each[1].startswith(job))
 
 

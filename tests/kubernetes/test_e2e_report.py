@@ -12,9 +12,7 @@ from proof.kubernetes.e2e import report
 
 STARTED, ENDED = "2026-11-27T11:06:10.123456789Z", "2026-11-27T12:31:09+01:00"
 TIMES = {
-    "jobp": report.Times(
-        datetime(2026, 11, 27, 11, 6, 10, 123456, UTC), datetime(2026, 11, 27, 11, 31, 9, 0, UTC)
-    )
+    "jobp": report.Times(datetime(2026, 11, 27, 11, 6, 10, 123456, UTC), datetime(2026, 11, 27, 11, 31, 9, 0, UTC))
 }
 
 
@@ -96,9 +94,7 @@ def test_what_was_run_again_counts_and_is_named(told, tmp_path):
         ("Jobs worse", "failed"),
     ]
     page = report.page(specs, "abc123", TIMES)
-    assert (
-        "Of these 1 failed at first and passed when they were run again alone: `jobp` Jobs other.\n" in page
-    )
+    assert "Of these 1 failed at first and passed when they were run again alone: `jobp` Jobs other.\n" in page
 
 
 @pytest.mark.parametrize("stopped", ["Interrupted by User", "Suite Timeout Elapsed"])

@@ -58,11 +58,7 @@ def selected(objects, labels):
 
 
 def containers(objects):
-    return [
-        (name, each)
-        for name, template in templates(objects).items()
-        for each in template["spec"]["containers"]
-    ]
+    return [(name, each) for name, template in templates(objects).items() for each in template["spec"]["containers"]]
 
 
 def ports_of(objects, workload):
@@ -205,9 +201,7 @@ def test_what_is_reached_may_be_asked_for(several):
     (outward,) = [each for each in of(several, "NetworkPolicy") if each["metadata"]["name"] == "outward"]
     assert selected(several, outward["spec"]["podSelector"]["matchLabels"]) == {"web", "works"}
     allowed = {
-        (port.get("protocol", "TCP"), port["port"])
-        for rule in outward["spec"]["egress"]
-        for port in rule["ports"]
+        (port.get("protocol", "TCP"), port["port"]) for rule in outward["spec"]["egress"] for port in rule["ports"]
     }
     assert allowed >= {("TCP", ports["postgres"]), ("TCP", ports["valkey"]), ("TCP", 443), ("UDP", 53)}
 
@@ -253,12 +247,7 @@ def test_components_fit_each_folder(folder, tmp_path):
     kustomization["components"] = [each.replace("..", above) for each in kustomization["components"]]
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     found = rendered(tmp_path)
-    assert {each["metadata"]["name"] for each in of(found, *WORKLOADS)} == {
-        "web",
-        "works",
-        "postgres",
-        "valkey",
-    }
+    assert {each["metadata"]["name"] for each in of(found, *WORKLOADS)} == {"web", "works", "postgres", "valkey"}
     (settings,) = of(found, "ConfigMap")
     (usual,) = of(rendered(folder), "ConfigMap")
     assert settings["data"] == usual["data"]

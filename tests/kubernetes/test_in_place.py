@@ -58,9 +58,7 @@ def reaches(kubernetes, name, *phases, namespace="default"):
     try:
         until(lambda: phase(kubernetes, name, namespace) in phases, every_s=0.3)
     except AssertionError:
-        told = [
-            (each["reason"], each["message"]) for each in kubernetes.get("events", "-n", namespace)["items"]
-        ]
+        told = [(each["reason"], each["message"]) for each in kubernetes.get("events", "-n", namespace)["items"]]
         status = kubernetes.get(JOBS.id, name, "-n", namespace).get("status")
         raise AssertionError(f"{name} is {status}; {told[-12:]}") from None
 
@@ -90,9 +88,7 @@ def policy(kubernetes):
             "spec": {
                 "failurePolicy": "Fail",
                 "matchConstraints": {"resourceRules": [rule]},
-                "validations": [
-                    {"expression": "!object.metadata.name.endsWith('-refused-0')", "message": REFUSED}
-                ],
+                "validations": [{"expression": "!object.metadata.name.endsWith('-refused-0')", "message": REFUSED}],
             },
         },
         {
@@ -110,10 +106,7 @@ def policy(kubernetes):
     path = "/api/v1/namespaces/default/pods/probe-refused-0/binding?dryRun=All"
 
     def works():
-        return (
-            REFUSED
-            in kubernetes.kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(binding)).stderr
-        )
+        return REFUSED in kubernetes.kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(binding)).stderr
 
     until(works, every_s=0.2, what="the policy")
 
@@ -130,9 +123,7 @@ def test_gang_is_taken_back_while_one_is_refused_and_bound_when_it_is_not(kubern
     many = shell("true", name="many", replicas=3, minAvailable=2, annotations=stays)
     one = shell("true", name="refused", minAvailable=1, annotations=stays)
     person.create(job("whole", many, one, minimum=3))
-    first = until(
-        lambda: len(found := owned(kubernetes, "whole")) == 4 and uids(found), every_s=0.1, what="the pods"
-    )
+    first = until(lambda: len(found := owned(kubernetes, "whole")) == 4 and uids(found), every_s=0.1, what="the pods")
     until(
         lambda: (
             len(found := owned(kubernetes, "whole")) == 4
@@ -166,11 +157,7 @@ def uids_of(found, name):
 
 
 def test_job_whose_service_exceeds_a_quota_waits_and_says_so(kubernetes, person):
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "addresses", "namespace": "tight"},
-    }
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "addresses", "namespace": "tight"}}
     tight = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tight"}}
     kubernetes.apply(tight, {**quota, "spec": {"hard": {"services": "0"}}})
     probe = ("create", "service", "clusterip", "probe", "--clusterip=None", "-n", "tight", "--dry-run=server")
@@ -197,11 +184,7 @@ def test_job_waits_while_the_pods_of_its_minimum_exceed_a_quota(kubernetes, pers
         {**quota, "spec": {"hard": {"pods": "2"}}},
     )
     submit(person, job("three", shell("true", replicas=3), namespace="small"))
-    until(
-        lambda: "quota" in state(kubernetes, "three", "small").get("message", ""),
-        every_s=0.3,
-        what="why it waits",
-    )
+    until(lambda: "quota" in state(kubernetes, "three", "small").get("message", ""), every_s=0.3, what="why it waits")
     assert not owned(kubernetes, "three", "small"), "part of a gang would use up the quota"
     kubernetes.apply({**quota, "spec": {"hard": {"pods": "3"}}})
     reaches(kubernetes, "three", "Running", "Completed", namespace="small")
@@ -220,11 +203,7 @@ def test_pods_of_kubernetes_own_scheduler_are_left_to_it(kubernetes, ours):
     def schedulers():
         """Who is said to have scheduled them; a binding is there before its event."""
         told = [each for each in kubernetes.get("events")["items"] if each["reason"] == "Scheduled"]
-        return {
-            each.get("reportingComponent")
-            for each in told
-            if each["involvedObject"]["name"].startswith("theirs-")
-        }
+        return {each.get("reportingComponent") for each in told if each["involvedObject"]["name"].startswith("theirs-")}
 
     assert until(schedulers, every_s=0.2, what="their events") == {"default-scheduler"}
     kubernetes.kubectl("delete", "deployment", "theirs")

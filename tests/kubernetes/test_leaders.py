@@ -69,9 +69,7 @@ def told(kubernetes, tmp_path):
 
 
 @pytest.mark.parametrize("room", ["free", "taken"])
-def test_gangs_are_whole_and_jobs_end_however_often_the_leader_is_killed(
-    room, kubernetes, systems, gate, told
-):
+def test_gangs_are_whole_and_jobs_end_however_often_the_leader_is_killed(room, kubernetes, systems, gate, told):
     """Where pods of Kubernetes' own scheduler have taken the room meanwhile, half a gang gives back what it holds."""
     names = [f"gang-{room}-{number}" for number in range(GANGS)]
     first, second = moments()

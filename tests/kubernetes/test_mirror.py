@@ -86,11 +86,7 @@ def test_object_of_each_kind_is_made_changed_and_deleted(kubernetes, here, kind)
 
 def test_workload_that_grows_and_shrinks_is_followed(kubernetes, here):
     def running():
-        return [
-            pod
-            for pod in here.find(PODS, text="busy-")
-            if pod.object.get("status", {}).get("phase") == "Running"
-        ]
+        return [pod for pod in here.find(PODS, text="busy-") if pod.object.get("status", {}).get("phase") == "Running"]
 
     kubernetes.kubectl("create", "deployment", "busy", "--image=any", "--replicas=30")
     until(lambda: len(running()) == 30, what="30 running pods")
@@ -180,9 +176,7 @@ def test_api_server_that_is_killed_is_away_and_then_live(kubernetes, system, her
 
 def test_right_that_is_taken_away_is_said_and_given_back_is_used(kubernetes, system, here):
     rules = kubernetes.get("clusterrole", READS)["rules"]
-    without = [
-        {**rule, "resources": [each for each in rule["resources"] if each != "pods"]} for rule in rules
-    ]
+    without = [{**rule, "resources": [each for each in rule["resources"] if each != "pods"]} for rule in rules]
 
     def allow(rules):
         kubernetes.kubectl("patch", "clusterrole", READS, "--type=merge", "-p", json.dumps({"rules": rules}))
@@ -207,9 +201,7 @@ def test_right_that_is_taken_away_is_said_and_given_back_is_used(kubernetes, sys
     kubernetes.kubectl("delete", COMMANDS.id, "seen")
 
 
-def test_token_that_counts_no_more_is_said_and_a_new_one_in_the_file_is_used(
-    kubernetes, config, system, here
-):
+def test_token_that_counts_no_more_is_said_and_a_new_one_in_the_file_is_used(kubernetes, config, system, here):
     kubernetes.kubectl("delete", "serviceaccount", world.ACCOUNT, "-n", world.NAMESPACE)
     try:
         kubernetes.restart_apiserver()

@@ -55,11 +55,7 @@ def team(kubernetes):
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",
             "metadata": {"name": "people", "namespace": "team-a"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "volcano-ui-beside",
-            },
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "volcano-ui-beside"},
             "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": NAME}],
         },
     )
@@ -69,8 +65,7 @@ def team(kubernetes):
 
 def names(kubernetes):
     return {
-        (each["metadata"]["namespace"], each["metadata"]["name"])
-        for each in kubernetes.get(JOBS.id, "-A")["items"]
+        (each["metadata"]["namespace"], each["metadata"]["name"]) for each in kubernetes.get(JOBS.id, "-A")["items"]
     }
 
 
@@ -131,9 +126,7 @@ def vera(kubernetes, system, django_db_blocker):
         assert answer.status_code == 302, problems(answer)
         wanted = {f"{name}-one" for name in ("left", "right")}
         until(lambda: all(wanted <= {each.name for each in here.find(kind)} for kind in OBJECTS))
-        User.objects.using(here.using).get(username=VERA).groups.add(
-            Group.objects.using(here.using).create(name=GROUP)
-        )
+        User.objects.using(here.using).get(username=VERA).groups.add(Group.objects.using(here.using).create(name=GROUP))
     with Vera(system) as somebody:
         yield somebody
     kubernetes.kubectl("delete", "namespace", "left", "right")
@@ -170,11 +163,7 @@ def test_person_with_rights_in_one_namespace_sees_that_one_and_no_other(kubernet
         assert "/jobs/right/" not in shows(vera, "/jobs/", **search), search
     own = sum(namespace == "left" for namespace, _ in names(kubernetes))
     until(lambda: f">{own} in your namespaces<" in shows(vera, "/"), what="a count of those alone")
-    for page in (
-        "/jobs/right/right-one/",
-        "/cronjobs/right/right-one/",
-        "/jobs/right/right-one/log/?pod=right-one",
-    ):
+    for page in ("/jobs/right/right-one/", "/cronjobs/right/right-one/", "/jobs/right/right-one/log/?pod=right-one"):
         answer = vera.get(page)
         assert answer.status_code == 403, page
         assert f'User "{VERA}" cannot get resource' in html.unescape(answer.text), page
@@ -186,9 +175,7 @@ def test_what_lies_in_no_namespace_is_shown_as_the_cluster_says(kubernetes, vera
     kubernetes.kubectl(
         "create", "clusterrole", "sees-queues", "--verb=get,list", "--resource=queues.scheduling.volcano.sh"
     )
-    kubernetes.kubectl(
-        "create", "clusterrolebinding", "sees-queues", "--clusterrole=sees-queues", f"--group={GROUP}"
-    )
+    kubernetes.kubectl("create", "clusterrolebinding", "sees-queues", "--clusterrole=sees-queues", f"--group={GROUP}")
     until(lambda: vera.get("/queues/").status_code == 200, what="the right to list queues")
     assert 'href="/queues/' in shows(vera, "/")
     kubernetes.kubectl("delete", "clusterrolebinding,clusterrole", "sees-queues")
@@ -236,9 +223,7 @@ def phase_of_pod(here):
 def test_cluster_is_asked_about_her_in_her_name_alone(kubernetes, vera):
     shows(vera, "/jobs/")
     asked = [
-        each
-        for each in kubernetes.asked_by(world.USER)
-        if each["verb"] == "create" and "review" in each["requestURI"]
+        each for each in kubernetes.asked_by(world.USER) if each["verb"] == "create" and "review" in each["requestURI"]
     ]
     assert asked
     assert {each["objectRef"]["resource"] for each in asked} == {"selfsubjectrulesreviews"}

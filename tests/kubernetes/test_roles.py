@@ -30,13 +30,7 @@ def objects(kubernetes):
         kubernetes.set_status(JOBS.id, name, {"state": {"phase": phase}, "running": 1})
     kubernetes.set_status(QUEUES.id, "closed", {"state": "Closed"})
     owner = kubernetes.get(JOBS.id, "long")["metadata"]["uid"]
-    reference = {
-        "apiVersion": JOBS.api_version,
-        "kind": "Job",
-        "name": "long",
-        "uid": owner,
-        "controller": True,
-    }
+    reference = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "long", "uid": owner, "controller": True}
     pod = sample(PODS, "long-main-0")
     pod["metadata"]["ownerReferences"] = [reference]
     kubernetes.apply(pod)
@@ -65,9 +59,7 @@ def test_each_right_is_used_and_no_other_is_asked_for(kubernetes, objects, tmp_p
     used = {right(each) for each in asked if "objectRef" in each}
     granted = set().union(*(rights(kubernetes, role) for role in ROLES))
     assert granted - used == set(), "nobody needs these"
-    assert {each for each in used if each[0] == "watch"} == {
-        ("watch", kind.group, kind.plural) for kind in KINDS
-    }
+    assert {each for each in used if each[0] == "watch"} == {("watch", kind.group, kind.plural) for kind in KINDS}
 
 
 def save_behind_the_mirror(kubernetes, system, person):

@@ -76,8 +76,7 @@ def test_job_is_suspended_resumed_and_restarted_by_commands(cluster, person, her
         if action == "restart":
             until(
                 lambda before=before: (
-                    len(found := pods(cluster, "commanded")) == len(before)
-                    and not found.items() & before.items()
+                    len(found := pods(cluster, "commanded")) == len(before) and not found.items() & before.items()
                 ),
                 what="other pods",
             )

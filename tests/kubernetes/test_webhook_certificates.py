@@ -38,9 +38,7 @@ class Process:
     """The server of the webhooks in this process, which looks at its certificate all the time."""
 
     def __init__(self, folder, port):
-        self.served = Served(
-            Keeper(server.connection, hooks.Address("127.0.0.1", port)), folder, every_s=0.05
-        )
+        self.served = Served(Keeper(server.connection, hooks.Address("127.0.0.1", port)), folder, every_s=0.05)
         self.served.await_first()
         self.served.show()
         config = webhooks.config(self.served)
@@ -128,9 +126,7 @@ STAGES = (
 
 
 @pytest.mark.django_db(transaction=True)
-def test_authority_and_certificate_are_rolled_and_nothing_is_refused(
-    kubernetes, leading, moved_clock, tmp_path
-):
+def test_authority_and_certificate_are_rolled_and_nothing_is_refused(kubernetes, leading, moved_clock, tmp_path):
     set_back, today = moved_clock
     set_back(timedelta(days=243.5))  # from when the first authority is
     port, seen = free_port(), []
@@ -150,9 +146,7 @@ def test_authority_and_certificate_are_rolled_and_nothing_is_refused(
             if not applying.thread.is_alive():
                 stack.enter_context(applying)
             applying.until_again()
-            wrong = kubernetes.kubectl.fails(
-                "apply", "-f", "-", stdin=json.dumps(queue("rolled", parent="none"))
-            )
+            wrong = kubernetes.kubectl.fails("apply", "-f", "-", stdin=json.dumps(queue("rolled", parent="none")))
             assert "queue none not found; choose one that exists" in wrong
     assert applying.failures == []
     assert len({each.server[0].serial_number for each in seen}) == 2
@@ -162,12 +156,8 @@ def test_authority_and_certificate_are_rolled_and_nothing_is_refused(
 def in_use(kubernetes, port):
     """Return what the Secret holds, once that is what is shown and what the API server was told; None before."""
     keys = keeping.read(kubernetes.get("secret", SECRET))
-    told = [
-        each for plural in CONFIGURATIONS for each in kubernetes.get(plural, hooks.NAME).get("webhooks") or ()
-    ]
+    told = [each for plural in CONFIGURATIONS for each in kubernetes.get(plural, hooks.NAME).get("webhooks") or ()]
     if not told or {each["clientConfig"]["caBundle"] for each in told} != {keys.bundle}:
         return None
-    is_shown = ssl.get_server_certificate(("127.0.0.1", port)).encode() == issuing.certificate_text(
-        keys.server[0]
-    )
+    is_shown = ssl.get_server_certificate(("127.0.0.1", port)).encode() == issuing.certificate_text(keys.server[0])
     return keys if is_shown else None

@@ -108,9 +108,7 @@ def test_queue_and_job_of_one_file_are_taken(kubernetes, system):
 def test_queue_is_closed_before_it_is_deleted(kubernetes, system):
     create(kubernetes, queue("team"))
     create(kubernetes, queue("below", parent="team"))
-    assert "close it first and wait until it is empty" in kubernetes.kubectl.fails(
-        "delete", QUEUES.id, "team"
-    )
+    assert "close it first and wait until it is empty" in kubernetes.kubectl.fails("delete", QUEUES.id, "team")
     assert "the cluster needs it" in kubernetes.kubectl.fails("delete", QUEUES.id, "default")
     with Person(system) as person:
         until(lambda: person.get("/queues/team/").status_code == 200, what="the queue in the mirror")
@@ -124,10 +122,7 @@ def test_queue_is_closed_before_it_is_deleted(kubernetes, system):
     )
     assert "it has 1 child queues: below" in kubernetes.kubectl.fails("delete", QUEUES.id, "team")
     kubernetes.kubectl("delete", QUEUES.id, "below")
-    until(
-        lambda: "deleted" in kubernetes.kubectl.run("delete", QUEUES.id, "team").stdout,
-        what="the end of the queue",
-    )
+    until(lambda: "deleted" in kubernetes.kubectl.run("delete", QUEUES.id, "team").stdout, what="the end of the queue")
 
 
 def state(kubernetes, name):
@@ -162,10 +157,7 @@ def test_while_nobody_answers_only_volcanos_kinds_are_held_up(kubernetes, system
     for each in (said, by_hand, posing):
         assert 'failed calling webhook "mutatejob.volcano.sh"' in each
     error = calls.unasked("test-cluster", InternalError(said))
-    assert (
-        "asks the admission webhook mutatejob.volcano.sh about such changes, which does not answer"
-        in error.message
-    )
+    assert "asks the admission webhook mutatejob.volcano.sh about such changes, which does not answer" in error.message
     assert "connection refused), so nothing was changed. Try again" in error.message
     create(kubernetes, job("asked", shell("true")))
 
@@ -176,18 +168,14 @@ def test_page_names_the_webhook_that_does_not_answer(kubernetes, system):
 
     def is_closed(queues):
         return any(
-            each.name == "asked-about" and (each.object.get("status") or {}).get("state") == "Closed"
-            for each in queues
+            each.name == "asked-about" and (each.object.get("status") or {}).get("state") == "Closed" for each in queues
         )
 
     with stopped(system, "webhooks"), system.store() as here, Person(system) as person:
         until(lambda: is_closed(here.find(QUEUES)), what="the closed queue here")
         answer = person.post("/queues/asked-about/delete/")
         page = html.unescape(person.get(answer.headers["location"]).text)
-    assert (
-        "asks the admission webhook validatequeue.volcano.sh about such changes, which does not answer"
-        in page
-    )
+    assert "asks the admission webhook validatequeue.volcano.sh about such changes, which does not answer" in page
     assert "so nothing was changed. Try again in a moment" in page
 
 
@@ -198,10 +186,5 @@ def command(about):
         "kind": "Command",
         "metadata": {"generateName": "late-", "namespace": "default"},
         "action": "RestartJob",
-        "target": {
-            "apiVersion": JOBS.api_version,
-            "kind": "Job",
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-        },
+        "target": {"apiVersion": JOBS.api_version, "kind": "Job", "name": metadata["name"], "uid": metadata["uid"]},
     }

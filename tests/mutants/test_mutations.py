@@ -23,9 +23,7 @@ def made(source):
     [
         pytest.param("x = a < b", ["a < b -> a <= b", "a < b -> a >= b"], id="a bound"),
         pytest.param("x = a in b", ["a in b -> a not in b"], id="membership"),
-        pytest.param(
-            "x = a and b()", ["a and b() -> a", "a and b() -> a or b()", "a and b() -> b()"], id="and"
-        ),
+        pytest.param("x = a and b()", ["a and b() -> a", "a and b() -> a or b()", "a and b() -> b()"], id="and"),
         pytest.param("x = not a", ["not a -> a"], id="not"),
         pytest.param("x = a + b", ["a + b -> a - b"], id="arithmetic"),
         pytest.param("x = a + 'text of people'", [], id="text is put together, not computed"),
@@ -75,9 +73,7 @@ class Counter:
 
 
 def test_a_defect_sleeps_until_it_is_woken():
-    asleep = applied(
-        SOURCE, {1: next(each for each in mutations(SOURCE) if each.operator == "filter")}, "_mutant"
-    )
+    asleep = applied(SOURCE, {1: next(each for each in mutations(SOURCE) if each.operator == "filter")}, "_mutant")
     space = {"_mutant": lambda number: False}
     exec(compile(asleep, "counter", "exec"), space)
     assert space["Counter"]().add((-1, 2)) == 2
@@ -97,9 +93,7 @@ def test_every_defect_of_the_list_leaves_a_module_that_compiles():
 
 
 def test_the_list_finds_a_defect_again_where_lines_have_moved():
-    mutants = [
-        listing.Mutant(number=1, module="a.py", function="f", operator="not", before="not a", after="a")
-    ]
+    mutants = [listing.Mutant(number=1, module="a.py", function="f", operator="not", before="not a", after="a")]
     source = "\n\n# above\ndef f(a):\n    return not a\n"
     assert listing.located(mutants, {"a.py": source})[1][1].start == source.index("not a")
     assert listing.located(mutants, {"b.py": source})[1][0] == "b.py"  # the module has moved
@@ -123,9 +117,7 @@ def test_the_page_says_what_the_list_has():
 
 
 def test_a_defect_without_a_finder_has_survived_once_everybody_was_asked():
-    mutant = listing.Mutant(
-        number=7, module="jobs/a.py", function="f", operator="not", before="not a|b", after=""
-    )
+    mutant = listing.Mutant(number=7, module="jobs/a.py", function="f", operator="not", before="not a|b", after="")
     page = report.text([mutant])
     assert "| jobs | 1 | 0 | 0 | 0 | 1 |" in page
     assert "| 7 | `jobs/a.py` f | `not a\\|b` | (left out) | nobody yet |" in page

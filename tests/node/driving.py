@@ -105,9 +105,7 @@ class Node:
             self.until(task.done)
             return task.result()
 
-    def submit(
-        self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", **spec
-    ):
+    def submit(self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", **spec):
         containers = containers or [{"name": "main", "image": "any", "command": command or ["true"]}]
         metadata = {"name": name, "namespace": "d", "annotations": annotations or {}, "labels": labels or {}}
         if owner:
@@ -118,11 +116,7 @@ class Node:
             self._give_images(whole)
         if self.shows_out:
             self._show_out(whole)
-        body = {
-            "metadata": metadata,
-            "spec": whole,
-            "status": {"phase": "Pending"},
-        }
+        body = {"metadata": metadata, "spec": whole, "status": {"phase": "Pending"}}
         return store.write(Create(PODS, body))[0].uid
 
     def _give_images(self, spec):
@@ -174,10 +168,7 @@ class Node:
         return self.status(name)["containerStatuses"][container]["state"]
 
     def until_phase(self, phase, name="p"):
-        self.until(
-            lambda: self.status(name).get("phase") == phase,
-            lambda: f"{phase} of {name}, {self.status(name)},",
-        )
+        self.until(lambda: self.status(name).get("phase") == phase, lambda: f"{phase} of {name}, {self.status(name)},")
         return self.status(name)
 
     def delete(self, name="p", **fields):

@@ -25,9 +25,7 @@ from tests.node.driving import NODE, UNTIL_ASKED, Node
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
-REMEDY = (
-    "; give another command, or install it on node here, whose programs containers run, whatever their image"
-)
+REMEDY = "; give another command, or install it on node here, whose programs containers run, whatever their image"
 
 
 def conditions(status):
@@ -49,9 +47,7 @@ class TestOneAgent:
 
     def test_second_agent_stands_back_while_the_first_lives(self, node, other):
         node.begin()
-        with pytest.raises(
-            Occupied, match=f"the node {NODE} is the agent's in {socket.gethostname()}:{node.data}$"
-        ):
+        with pytest.raises(Occupied, match=f"the node {NODE} is the agent's in {socket.gethostname()}:{node.data}$"):
             other.begin()
 
     def test_second_agent_follows_at_once_when_the_first_stops_in_order(self, node, other):
@@ -62,9 +58,7 @@ class TestOneAgent:
     def test_second_agent_follows_a_crash_when_the_lease_has_ended(self, node, other):
         node.begin()
         node.crash()
-        store.write(
-            Patch(LEASES, LEASE_NAMESPACE, NODE, {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
-        )
+        store.write(Patch(LEASES, LEASE_NAMESPACE, NODE, {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}))
         other.begin()
 
     def test_first_agent_stops_when_it_stood_still_until_another_was_its_node(self, node, other, caplog):
@@ -77,9 +71,7 @@ class TestOneAgent:
         other.begin()
         uid = node.shell("true", "meanwhile")
         lease, told = store.get(LEASES, LEASE_NAMESPACE, NODE), node.pod("before")
-        node.agent.machine.due = node.agent.listener._asked_at = (
-            0.0  # it stood still for longer than all its pauses
-        )
+        node.agent.machine.due = node.agent.listener._asked_at = 0.0  # it stood still for longer than all its pauses
         node.agent.work()
         assert f"the node {NODE} is the agent's in {socket.gethostname()}:{other.data}" in caplog.text
         assert node.agent.stopping
@@ -132,8 +124,7 @@ class TestOnePod:
         else:
             assert state["containerID"] == f"process://{uid}/main/0"
         assert all(
-            MICROSECONDS.fullmatch(text)
-            for text in (state["startedAt"], state["finishedAt"], status["startTime"])
+            MICROSECONDS.fullmatch(text) for text in (state["startedAt"], state["finishedAt"], status["startTime"])
         )
         assert conditions(status) == {
             "PodScheduled": "True", "Initialized": "True", "ContainersReady": "False", "Ready": "False",
@@ -261,9 +252,7 @@ class TestSeveralContainers:
     @pytest.mark.each_runtime
     def test_pod_is_running_until_its_last_container_ends(self, node):
         node.begin()
-        node.submit(
-            containers=[{"name": "a", "command": ["true"]}, {"name": "b", "command": ["sleep", "60"]}]
-        )
+        node.submit(containers=[{"name": "a", "command": ["true"]}, {"name": "b", "command": ["sleep", "60"]}])
         node.until(lambda: node.status().get("phase") == "Running" and "terminated" in node.state())
         assert "running" in node.state(container=1)
 
@@ -277,9 +266,7 @@ class TestRestarts:
         container = node.status()["containerStatuses"][0]
         assert container["restartCount"] == 1
         assert container["lastState"]["terminated"]["exitCode"] == 5
-        assert container["state"]["waiting"]["message"].startswith(
-            "back-off 10s restarting failed container=main"
-        )
+        assert container["state"]["waiting"]["message"].startswith("back-off 10s restarting failed container=main")
         assert node.status()["phase"] == "Running"
 
     @pytest.mark.each_runtime
@@ -287,9 +274,7 @@ class TestRestarts:
         node.begin()
         uid = node.shell("exit 5", restartPolicy="OnFailure")
         node.until(lambda: "BackOff" in [each.object["reason"] for each in store.find(EVENTS, owner=uid)])
-        (told,) = (
-            stored.object for stored in store.find(EVENTS, owner=uid) if stored.object["reason"] == "BackOff"
-        )
+        (told,) = (stored.object for stored in store.find(EVENTS, owner=uid) if stored.object["reason"] == "BackOff")
         assert "CrashLoopBackOff" in json.dumps(node.status())
         assert (told["type"], told["reason"], told["count"]) == ("Warning", "BackOff", 1)
         assert told["message"] == f"Back-off restarting failed container main in pod p_d({uid})"
@@ -328,9 +313,7 @@ class TestDeletion:
     @pytest.mark.each_runtime
     def test_who_ignores_sigterm_is_killed_after_the_grace(self, node):
         node.begin()
-        uid = node.shell(
-            "trap '' TERM; echo up; while :; do sleep 0.01; done", terminationGracePeriodSeconds=1
-        )
+        uid = node.shell("trap '' TERM; echo up; while :; do sleep 0.01; done", terminationGracePeriodSeconds=1)
         node.until_phase("Running")
         until(lambda: list(node.directory(uid).glob("log.*")))
         node.delete()
@@ -373,8 +356,7 @@ class TestEnvironment:
         node.begin()
         store.write(
             Create(
-                CONFIGMAPS,
-                {"metadata": {"name": "c", "namespace": "d"}, "data": {"K": "from-map", "not a name=": "x"}},
+                CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"K": "from-map", "not a name=": "x"}}
             )
         )
         store.write(Create(SECRETS, {"metadata": {"name": "s", "namespace": "d"}, "data": {"P": "aHVzaA=="}}))
@@ -402,12 +384,7 @@ class TestEnvironment:
         status = node.until_phase("Succeeded")
         found = dict(one.split("=", 1) for one in (node.out / "env").read_text().split("\0") if one)
         assert found["B"] == "1-$(NOPE)-$(A)"
-        assert (found["NAME"], found["IP"], found["TIER"], found["CPU"]) == (
-            "p",
-            status["podIP"],
-            "gold",
-            "1500",
-        )
+        assert (found["NAME"], found["IP"], found["TIER"], found["CPU"]) == ("p", status["podIP"], "gold", "1500")
         assert (found["MAPPED"], found["SECRET"], found["X_K"], "ABSENT" in found) == (
             "from-map",
             "hush",
@@ -461,9 +438,7 @@ class TestVolumes:
         store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "one"}}))
         seen = begun.out / "seen"
         mount = {"name": "conf", "mountPath": "/etc/volcano-test"}
-        script = (
-            f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
-        )
+        script = f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
         begun.submit(
             containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount]}],
             volumes=[{"name": "conf", "configMap": {"name": "c"}}],
@@ -475,10 +450,7 @@ class TestVolumes:
 
     def test_empty_dir_is_shared_by_containers_and_a_claim_by_pods(self, begun):
         mounts = [{"name": "scratch", "mountPath": "/scratch"}, {"name": "kept", "mountPath": "/kept/deep"}]
-        volumes = [
-            {"name": "scratch", "emptyDir": {}},
-            {"name": "kept", "persistentVolumeClaim": {"claimName": "c"}},
-        ]
+        volumes = [{"name": "scratch", "emptyDir": {}}, {"name": "kept", "persistentVolumeClaim": {"claimName": "c"}}]
         begun.claim()
         write = ["sh", "-c", "echo shared > $VOLUME_SCRATCH/f; echo kept > $VOLUME_KEPT/f"]
         read = ["sh", "-c", "[ $(cat $VOLUME_SCRATCH/f) = shared ]"]
@@ -489,9 +461,7 @@ class TestVolumes:
         )  # fmt: skip
         begun.until_phase("Succeeded", "one")
         again = ["sh", "-c", "[ $(cat $VOLUME_KEPT/f) = kept ] && ! [ -e $VOLUME_SCRATCH/f ]"]
-        begun.submit(
-            "two", volumes=volumes, containers=[{"name": "m", "command": again, "volumeMounts": mounts}]
-        )
+        begun.submit("two", volumes=volumes, containers=[{"name": "m", "command": again, "volumeMounts": mounts}])
         begun.until_phase("Succeeded", "two")
 
     def test_pods_of_a_job_find_each_other_by_name(self, begun):
@@ -518,8 +488,7 @@ class TestVolumes:
     def test_peer_that_has_finished_is_still_found(self, begun):
         begun.shell("true", "first", owner="job-uid")
         begun.shell(
-            f"until [ -e {begun.out}/go ]; do sleep 0.01; done; grep -q ' first$' $VOLCANO_HOSTS_FILE",
-            owner="job-uid",
+            f"until [ -e {begun.out}/go ]; do sleep 0.01; done; grep -q ' first$' $VOLCANO_HOSTS_FILE", owner="job-uid"
         )
         begun.until_phase("Succeeded", "first")
         begun.annotate()
@@ -597,10 +566,7 @@ class TestBadLuck:
 
     def test_pod_that_cannot_be_read_stops_nobody(self, node):
         node.begin()
-        body = {
-            "metadata": {"name": "odd", "namespace": "d"},
-            "spec": {"nodeName": "here", "containers": "what?"},
-        }
+        body = {"metadata": {"name": "odd", "namespace": "d"}, "spec": {"nodeName": "here", "containers": "what?"}}
         store.write(Create(PODS, body))
         node.shell("true")
         node.until_phase("Succeeded")
@@ -743,9 +709,7 @@ class TestSurvival:
         forget()
         node.until_phase("Succeeded")
 
-    def test_volume_changed_while_the_machine_slept_longer_than_history_is_kept_is_brought_up_to_date(
-        self, node
-    ):
+    def test_volume_changed_while_the_machine_slept_longer_than_history_is_kept_is_brought_up_to_date(self, node):
         node.begin()
         store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "old"}}))
         out = node.out / "seen"
@@ -762,9 +726,7 @@ class TestSurvival:
         node.until_phase("Succeeded")
         assert out.read_text() == "new"
 
-    def test_database_that_goes_away_while_everything_is_looked_at_again_is_asked_again(
-        self, node, monkeypatch
-    ):
+    def test_database_that_goes_away_while_everything_is_looked_at_again_is_asked_again(self, node, monkeypatch):
         node.begin()
         node.shell("sleep 60")
         node.until_phase("Running")

@@ -60,9 +60,7 @@ class Watch:
     def __init__(self, *paths):
         libc = ctypes.CDLL(None, use_errno=True)
         self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        self.watched = {
-            libc.inotify_add_watch(self.fd, os.fsencode(path), self.EVERYTHING): path for path in paths
-        }
+        self.watched = {libc.inotify_add_watch(self.fd, os.fsencode(path), self.EVERYTHING): path for path in paths}
         assert -1 not in self.watched, os.strerror(ctypes.get_errno())
 
     def seen(self):
@@ -134,9 +132,7 @@ class Attacks(RuleBasedStateMachine):
             path.symlink_to(leads.format(private=self.private, state=self.state))
 
     @rule(
-        volume=st.sampled_from(VOLUMES),
-        name=st.sampled_from(NAMES),
-        kind=st.sampled_from(["folder", "file", "fifo"]),
+        volume=st.sampled_from(VOLUMES), name=st.sampled_from(NAMES), kind=st.sampled_from(["folder", "file", "fifo"])
     )
     def make(self, volume, name, kind):
         path = self.state / volume / name
@@ -177,12 +173,7 @@ class Attacks(RuleBasedStateMachine):
         ours, theirs = socket.socketpair()
         reader, writer = os.pipe()
         with ours, theirs:
-            request = {
-                "do": "exec",
-                "argv": ["sh", "-c", self._script(binds)],
-                "streams": ["stdout"],
-                "tty": False,
-            }
+            request = {"do": "exec", "argv": ["sh", "-c", self._script(binds)], "streams": ["stdout"], "tty": False}
             control_socket.send(str(directory), request, [theirs.fileno(), writer])
             os.close(writer)
             theirs.close()
@@ -228,9 +219,6 @@ class Attacks(RuleBasedStateMachine):
 
 EXAMPLES, STEPS = (120, 25) if "ESCAPES" in os.environ else (6, 12)
 Attacks.TestCase.settings = hypothesis.settings(
-    max_examples=EXAMPLES,
-    stateful_step_count=STEPS,
-    deadline=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
+    max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
 )
 TestAttacks = Attacks.TestCase

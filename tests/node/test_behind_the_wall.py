@@ -40,10 +40,7 @@ class TestControlSockets:
         node.begin("none")
         node.uid = node.held("true")
         node.until_phase("Running")
-        where = {
-            "agent": (node.data / "run", "agent.sock"),
-            "shim": (node.directory(node.uid), "control"),
-        }[socket_of]
+        where = {"agent": (node.data / "run", "agent.sock"), "shim": (node.directory(node.uid), "control")}[socket_of]
         key = (node.data / "run" / "node-key").read_text()
         assert self.asked(node, *where) == b""
         assert self.asked(node, *where, key=key[:-1] + "?") == b""
@@ -87,9 +84,7 @@ class TestBehindTheWall:
             begin_walled(node)
             node.submit(command=[str(folder / "program")])
             text = refused(node, "StartError")
-            assert (
-                "containers do not reach this directory of their node; mount it as a hostPath volume" in text
-            )
+            assert "containers do not reach this directory of their node; mount it as a hostPath volume" in text
         finally:
             shutil.rmtree(folder)
 
@@ -141,9 +136,7 @@ def silent():
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
     libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.mount(b"silent", os.fsencode(folder), b"fuse", 0, options) == 0, os.strerror(
-        ctypes.get_errno()
-    )
+    assert libc.mount(b"silent", os.fsencode(folder), b"fuse", 0, options) == 0, os.strerror(ctypes.get_errno())
     yield folder
     os.close(device)  # whoever waits for it goes on
     assert libc.umount2(os.fsencode(folder), 2) == 0

@@ -43,9 +43,7 @@ def test_a_spec_is_a_kind_with_its_devices():
 
 
 def test_yaml_is_read_as_well():
-    text = (
-        "cdiVersion: 0.6.0\nkind: vendor.com/npu\ndevices:\n- name: a\n  containerEdits:\n    env: [A=b=c]\n"
-    )
+    text = "cdiVersion: 0.6.0\nkind: vendor.com/npu\ndevices:\n- name: a\n  containerEdits:\n    env: [A=b=c]\n"
     assert cdi.parse(text).devices == (Device("a", env=(("A", "b=c"),)),)
 
 
@@ -56,18 +54,12 @@ def test_what_a_device_has_twice_a_name_is_offered_once():
 
 
 def test_what_stands_for_several_is_not_offered():
-    assert ids(entry("0", "/dev/npu0"), entry("1", "/dev/npu1"), entry("all", "/dev/npu0", "/dev/npu1")) == [
-        "0",
-        "1",
-    ]
+    assert ids(entry("0", "/dev/npu0"), entry("1", "/dev/npu1"), entry("all", "/dev/npu0", "/dev/npu1")) == ["0", "1"]
 
 
 def test_files_of_all_make_devices_no_group():
     common = [{"path": "/dev/kfd"}]
-    assert ids(entry("0", "/dev/kfd", "/dev/r0"), entry("1", "/dev/kfd", "/dev/r1"), deviceNodes=common) == [
-        "0",
-        "1",
-    ]
+    assert ids(entry("0", "/dev/kfd", "/dev/r0"), entry("1", "/dev/kfd", "/dev/r1"), deviceNodes=common) == ["0", "1"]
 
 
 def test_devices_without_files_are_as_many_as_there_are_names():
@@ -206,9 +198,7 @@ def test_a_device_whose_file_is_missing_or_whose_spec_went_is_gone(tmp_path):
 
 
 def test_a_pod_gets_a_device_with_its_variables(node, tmp_path, monkeypatch):
-    (tmp_path / "npu.json").write_text(
-        json.dumps(spec(entry("a", env=["NPU=first"]), env=["NPU_MODE=alone"]))
-    )
+    (tmp_path / "npu.json").write_text(json.dumps(spec(entry("a", env=["NPU=first"]), env=["NPU_MODE=alone"])))
     monkeypatch.setattr(cdi, "FOLDERS", (tmp_path,))
     node.begin()
     script = f'echo "$NPU $NPU_MODE" > {node.out}/has'

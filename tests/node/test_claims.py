@@ -85,7 +85,9 @@ def test_a_claim_of_the_same_name_is_another_ones_and_empty(begun, delete, resta
 @pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
 def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(begun, restarts):
     first = begun.claim()
-    script = f"cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {begun.out}/go ]; do sleep 0.01; done; exit 1"
+    script = (
+        f"cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {begun.out}/go ]; do sleep 0.01; done; exit 1"
+    )
     uid = run(begun, script, restartPolicy="OnFailure")
     begun.until(lambda: (begun.files(first) / "f").exists())
     delete_claim()
@@ -98,9 +100,7 @@ def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(begun, res
     assert (begun.files(first) / "f").exists()
     begun.let_go()
     begun.until_phase("Succeeded")
-    assert begun.status()["containerStatuses"][0]["restartCount"] == 1, (
-        "it began again with the files that it had"
-    )
+    assert begun.status()["containerStatuses"][0]["restartCount"] == 1, "it began again with the files that it had"
     assert not begun.files(second).exists()
     assert read_json(str(begun.agent.layout.pod(uid) / "_claims.json")) == {"c": first}
     begun.until(lambda: not begun.agent.pods)

@@ -75,9 +75,7 @@ class TestWhere:
         ("seen", "leaves", "why"),
         [
             pytest.param(Seen("/s.scope", False, 5, 2), False, "was not delegated", id="a session"),
-            pytest.param(
-                Seen("/u.service", True, 5, 0), True, "DelegateSubgroup=volcano-ui", id="an old systemd"
-            ),
+            pytest.param(Seen("/u.service", True, 5, 0), True, "DelegateSubgroup=volcano-ui", id="an old systemd"),
         ],
     )
     def test_other_groups_are_left_alone(self, seen, leaves, why):
@@ -91,15 +89,11 @@ class TestWhere:
 
 
 class TestNumbers:
-    @pytest.mark.parametrize(
-        ("millicpus", "weight"), [(0, 1), (100, 4), (1000, 39), (4000, 157), (10**9, 10000)]
-    )
+    @pytest.mark.parametrize(("millicpus", "weight"), [(0, 1), (100, 4), (1000, 39), (4000, 157), (10**9, 10000)])
     def test_weight_is_kubernetes(self, millicpus, weight):
         assert control_groups.cpu_weight(millicpus) == weight
 
-    @pytest.mark.parametrize(
-        ("millicpus", "quota"), [(0, 0), (1, 1000), (10, 1000), (500, 50_000), (1500, 150_000)]
-    )
+    @pytest.mark.parametrize(("millicpus", "quota"), [(0, 0), (1, 1000), (10, 1000), (500, 50_000), (1500, 150_000)])
     def test_quota_is_exact(self, millicpus, quota):
         assert control_groups.cpu_quota_us(millicpus) == quota
 
@@ -300,9 +294,7 @@ print(made)
 
     def test_who_forks_for_ever_is_ended(self, bound):
         """It forks in all of its processes, as fast as it can."""
-        directory = bound.python(
-            "import os\nwhile True:\n try: os.fork()\n except OSError: pass", processes=200
-        )
+        directory = bound.python("import os\nwhile True:\n try: os.fork()\n except OSError: pass", processes=200)
         pids = f"{bound.group()}/pids.current"
         until(lambda: int(linux.content(pids)) == 200)
         bound.attempts.stop(directory, grace=0)
@@ -448,9 +440,7 @@ class TestNode:
 
     def test_container_that_starts_again_has_a_new_group(self, bounding):
         self.hog(bounding, restartPolicy="OnFailure")
-        bounding.until(
-            lambda: [one["restartCount"] for one in bounding.status().get("containerStatuses", ())] == [1]
-        )
+        bounding.until(lambda: [one["restartCount"] for one in bounding.status().get("containerStatuses", ())] == [1])
         last = bounding.status()["containerStatuses"][0]["lastState"]["terminated"]
         assert last["reason"] == "OOMKilled"
         bounding.delete(grace=0)

@@ -46,9 +46,7 @@ def test_what_is_declared_is_read():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        pytest.param(
-            "example.org/licence=a", "does not have the form RESOURCE:VARIABLE=ID", id="no variable"
-        ),
+        pytest.param("example.org/licence=a", "does not have the form RESOURCE:VARIABLE=ID", id="no variable"),
         pytest.param("example.org/licence:L", "does not have the form", id="no ids"),
         pytest.param("licence:L=a", "write a domain before it", id="no domain"),
         pytest.param("cpu:L=a", "write a domain before it", id="a resource that every node has"),
@@ -68,10 +66,7 @@ def test_what_declares_nothing_is_refused(text, told):
 
 def test_first_free_ones_are_given():
     held = [{LICENCE: ("blue",)}, {PORT: ("5001",)}]
-    assert devices.assign(DECLARED, held, {LICENCE: 1, PORT: 2}) == {
-        LICENCE: ("red",),
-        PORT: ("5000", "5002"),
-    }
+    assert devices.assign(DECLARED, held, {LICENCE: 1, PORT: 2}) == {LICENCE: ("red",), PORT: ("5000", "5002")}
 
 
 def test_what_is_gone_is_not_given():
@@ -104,28 +99,20 @@ def test_containers_that_run_side_by_side_share_no_device(given, expected):
 def test_variables_name_what_a_container_has_and_hide_what_it_has_not():
     gpus = Kind("nvidia.com/gpu", ("CUDA_VISIBLE_DEVICES",), (Device("GPU-1"),), hides=True)
     kinds = (*DECLARED, gpus)
-    assert devices.variables(kinds, {PORT: ("5000", "5002")}) == {
-        "PORT": "5000,5002",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    assert devices.variables(kinds, {PORT: ("5000", "5002")}) == {"PORT": "5000,5002", "CUDA_VISIBLE_DEVICES": ""}
     assert devices.variables(kinds, {"nvidia.com/gpu": ("GPU-1",)}) == {"CUDA_VISIBLE_DEVICES": "GPU-1"}
 
 
 def test_file_that_two_devices_need_is_reached_by_who_has_either():
     scopes = Kind(
-        "a.org/b",
-        ("B",),
-        (Device("1", files=("/dev/all", "/dev/1")), Device("2", files=("/dev/all", "/dev/2"))),
+        "a.org/b", ("B",), (Device("1", files=("/dev/all", "/dev/1")), Device("2", files=("/dev/all", "/dev/2")))
     )
     assert devices.files([scopes], {"a.org/b": ("1",)}) == (("/dev/1", "/dev/all"), ("/dev/2",))
     assert devices.files([scopes], {}) == ((), ("/dev/1", "/dev/2", "/dev/all"))
 
 
 def test_node_and_pod_say_what_they_have():
-    listed = [
-        node_devices.NodeDevice(LICENCE, "blue"),
-        node_devices.NodeDevice(PORT, "5000", "first", gone=True),
-    ]
+    listed = [node_devices.NodeDevice(LICENCE, "blue"), node_devices.NodeDevice(PORT, "5000", "first", gone=True)]
     assert node_devices.read({node_devices.ANNOTATION: node_devices.written(listed)}) == listed
     assert node_devices.written([]) == ""
     for text in ("", "no JSON", "[1]", '[["a"]]', "7", "[" * 100_000):
@@ -140,9 +127,7 @@ def test_node_and_pod_say_what_they_have():
 
 
 steps = st.lists(
-    st.tuples(
-        st.sampled_from(["give", "release", "crash"]), st.integers(0, 4), st.integers(0, 2), st.integers(0, 3)
-    ),
+    st.tuples(st.sampled_from(["give", "release", "crash"]), st.integers(0, 4), st.integers(0, 2), st.integers(0, 3)),
     max_size=25,
 )
 

@@ -114,9 +114,7 @@ def test_nothing_is_given_out_twice_after_the_agent_was_killed(licences):
     assert has(node, "all") == ["blue", "red", "green"]
 
 
-def test_container_does_not_start_again_without_its_devices_where_the_next_agent_finds_none(
-    licences, settings
-):
+def test_container_does_not_start_again_without_its_devices_where_the_next_agent_finds_none(licences, settings):
     node = licences
     uid = asks(node, 1, "false", restartPolicy="OnFailure")
     node.until_phase("Running")
@@ -131,10 +129,7 @@ def test_container_does_not_start_again_without_its_devices_where_the_next_agent
 def test_container_that_starts_again_keeps_its_devices(licences):
     node = licences
     asks(
-        node,
-        1,
-        f"echo $LICENCE >> {node.out}/again; [ $(wc -l < {node.out}/again) -gt 1 ]",
-        restartPolicy="OnFailure",
+        node, 1, f"echo $LICENCE >> {node.out}/again; [ $(wc -l < {node.out}/again) -gt 1 ]", restartPolicy="OnFailure"
     )
     node.until_phase("Running")
     node.let_go()
@@ -153,9 +148,7 @@ def test_device_that_vanishes_makes_a_condition_and_is_not_offered(node, setting
     node.begin()
     assert node_status()["allocatable"]["nvidia.com/gpu"] == "2"
     resources = {"limits": {"nvidia.com/gpu": "2"}}
-    script = (
-        f'echo "$CUDA_VISIBLE_DEVICES" > {node.out}/gpus; until [ -e {node.out}/go ]; do sleep 0.01; done'
-    )
+    script = f'echo "$CUDA_VISIBLE_DEVICES" > {node.out}/gpus; until [ -e {node.out}/go ]; do sleep 0.01; done'
     node.submit(containers=[{"name": "main", "command": ["sh", "-c", script], "resources": resources}])
     node.shell(f'echo "has=$NVIDIA_VISIBLE_DEVICES" > {node.out}/none', "none")
     node.until_phase("Running")
@@ -174,9 +167,7 @@ def test_device_that_vanishes_makes_a_condition_and_is_not_offered(node, setting
     node.annotate()
     node.until(lambda: "Unhealthy" in json.dumps(node.status()))
     figures = json.loads((node.data / "node" / "usage.json").read_text())["devices"]["nvidia.com/gpu"]
-    assert figures == {
-        "GPU-1": {"use": 0.05, "memory": 10 << 20, "memoryTotal": 100 << 20, "temperature": 40.0}
-    }
+    assert figures == {"GPU-1": {"use": 0.05, "memory": 10 << 20, "memoryTotal": 100 << 20, "temperature": 40.0}}
 
 
 @pytest.fixture
@@ -207,9 +198,7 @@ def character_devices():
         pytest.param("root", {"landlock": 0}, id="mounts"),
     ],
 )
-def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(
-    node, settings, character_devices, mounts, layers
-):
+def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(node, settings, character_devices, mounts, layers):
     allowed = node.allowed()
     if not allowed.landlock and not layers:
         pytest.skip("this machine has no Landlock")
@@ -227,10 +216,7 @@ def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(
         container = {"name": "main", "command": ["sh", "-c", script], "resources": {"limits": limits}}
         node.submit(name, containers=[container])
         node.until_phase("Running", name)
-    opened = {
-        name: node.until(lambda name=name: (node.out / name).exists())
-        for name in ("first", "second", "without")
-    }
+    opened = {name: node.until(lambda name=name: (node.out / name).exists()) for name in ("first", "second", "without")}
     assert all(opened.values())
     node.let_go()
     for name in opened:

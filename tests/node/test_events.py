@@ -49,9 +49,7 @@ def test_a_wait_is_told_when_it_begins(before, after, expected):
 def test_one_event_for_each_container_counts_its_waits(db):
     store.write(Create(NAMESPACES, {"metadata": {"name": "default"}}))
     for number in range(3):
-        store.write(
-            *events.writes(LocalCluster(Deaf()), pod(), status(a=LOOPS, b=LOOPS), T + number * 60_000)
-        )
+        store.write(*events.writes(LocalCluster(Deaf()), pod(), status(a=LOOPS, b=LOOPS), T + number * 60_000))
     told = [stored.object for stored in store.find(EVENTS)]
     assert sorted((each["involvedObject"]["fieldPath"], each["count"]) for each in told) == [
         ("spec.containers{a}", 3),

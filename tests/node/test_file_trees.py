@@ -316,10 +316,7 @@ class TestChanges:
             chance = random.Random(1)
             while not stop.is_set():
                 source, target = (f"{chance.randrange(10)}/{chance.randrange(5)}" for _ in range(2))
-                for one, other in (
-                    (f"{source}/deep", f"{target}/deep"),
-                    (source, f"{target}/deep/{source[0]}"),
-                ):
+                for one, other in ((f"{source}/deep", f"{target}/deep"), (source, f"{target}/deep/{source[0]}")):
                     try:
                         (tree / one).rename(tree / other)
                     except OSError:
@@ -389,9 +386,7 @@ class TestTrash:
         trash.discard(place / "nothing", place / "trash")
         trash.discard(place / "nothing" / "below", place / "nothing" / "trash")
 
-    def test_what_cannot_be_removed_is_told_once_and_tried_again_after_an_hour(
-        self, place, tree, caplog, monkeypatch
-    ):
+    def test_what_cannot_be_removed_is_told_once_and_tried_again_after_an_hour(self, place, tree, caplog, monkeypatch):
         (tree / "folder").mkdir()
         for name in ("stays", "goes", "folder/goes"):
             (tree / name).touch()
@@ -403,9 +398,7 @@ class TestTrash:
             emptied.empty(1.0)
         (left,) = (place / "trash").iterdir()
         assert [each.name for each in left.iterdir()] == ["stays"]
-        assert [f"{left.name}/stays: Operation not permitted" in each.message for each in caplog.records] == [
-            True
-        ]
+        assert [f"{left.name}/stays: Operation not permitted" in each.message for each in caplog.records] == [True]
         subprocess.run(["chattr", "-i", left / "stays"], check=True)
         emptied.empty(1.0)
         assert left.exists(), "it is not tried again at once"
@@ -435,10 +428,7 @@ def work_of_sampler(tmp_path, failing):
     return sampler._run, sampler.stop
 
 
-@pytest.mark.parametrize(
-    "work",
-    [pytest.param(work_of_storage, id="disk"), pytest.param(work_of_sampler, id="usage")],
-)
+@pytest.mark.parametrize("work", [pytest.param(work_of_storage, id="disk"), pytest.param(work_of_sampler, id="usage")])
 def test_a_thread_survives_every_exception_and_tells_each_kind_once(tmp_path, monkeypatch, caplog, work):
     monkeypatch.setattr(storage_watch, "EVERY_S", 0.001)
     monkeypatch.setattr("node.usage.EVERY_S", 0.001)

@@ -59,9 +59,7 @@ def test_amds_gpus_are_those_of_the_kernel(tmp_path):
     write("nodes/0/gpu_id", "0\n")  # the processor
     for node, (gpu, unique, minor) in enumerate([(51000, 0x1F2E, 128), (52000, 0, 129)], 1):
         write(f"nodes/{node}/gpu_id", f"{gpu}\n")
-        write(
-            f"nodes/{node}/properties", f"cpu_cores_count 0\nunique_id {unique}\ndrm_render_minor {minor}\n"
-        )
+        write(f"nodes/{node}/properties", f"cpu_cores_count 0\nunique_id {unique}\ndrm_render_minor {minor}\n")
     device = "drm/renderD128/device"
     write(f"{device}/product_name", "Instinct\n")
     write(f"{device}/gpu_busy_percent", "50\n")

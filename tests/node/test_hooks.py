@@ -46,9 +46,7 @@ def test_container_runs_when_the_hook_after_its_start_has_succeeded(node):
 
 def test_container_whose_hook_after_the_start_fails_is_ended_by_its_policy(node):
     node.begin()
-    script = (
-        f"trap 'echo x >> {node.out}/ended; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
-    )
+    script = f"trap 'echo x >> {node.out}/ended; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
     hook = shell(f"until [ -e {node.out}/up ]; do sleep 0.01; done; test -e {node.out}/ended")
     uid = node.submit(containers=[container(script, start=hook)], restartPolicy="OnFailure")
     node.until_phase("Running")

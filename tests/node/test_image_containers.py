@@ -34,17 +34,11 @@ def values(said, name):
     [
         pytest.param({}, [], [], [], id="the image's own"),
         pytest.param({"args": ["x"]}, ["x"], [], ["x"], id="its entry point with other arguments"),
-        pytest.param(
-            {"command": ["c", "d"]}, ["c", "d"], ["c"], ["d"], id="a command, no arguments of the image"
-        ),
-        pytest.param(
-            {"command": ["c"], "args": ["x"]}, ["c", "x"], ["c"], ["x"], id="a command with arguments"
-        ),
+        pytest.param({"command": ["c", "d"]}, ["c", "d"], ["c"], ["d"], id="a command, no arguments of the image"),
+        pytest.param({"command": ["c"], "args": ["x"]}, ["c", "x"], ["c"], ["x"], id="a command with arguments"),
     ],
 )
-def test_entry_point_command_and_arguments_are_combined_as_kubernetes_has_it(
-    container, argv, entrypoint, words
-):
+def test_entry_point_command_and_arguments_are_combined_as_kubernetes_has_it(container, argv, entrypoint, words):
     made = pod(container)
     assert values(options(made, argv), "--entrypoint") == entrypoint
     assert image_containers.words(made.spec.containers[0], argv) == words
@@ -92,10 +86,7 @@ def test_capabilities_have_names_for_all_their_numbers():
     assert len(NAMES) == len(KEPT)
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("p", "p"), ("a" * 70, "a" * 63), ("a" * 62 + "-" + "b" * 9, "a" * 62)],
-)
+@pytest.mark.parametrize(("name", "shown"), [("p", "p"), ("a" * 70, "a" * 63), ("a" * 62 + "-" + "b" * 9, "a" * 62)])
 def test_host_name_is_as_much_of_the_pods_name_as_the_kernel_takes(name, shown):
     made = pod()
     named = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, name=name))
@@ -149,9 +140,7 @@ def test_root_is_refused_where_the_pod_says_so(user, context, is_refused):
     [
         pytest.param(Bind("/v", "/a,src=/etc"), True, "no comma", id="another option in a path"),
         pytest.param(Bind("/v", '/a"'), True, "no comma, quote", id="a quote"),
-        pytest.param(
-            Bind("/v", "/a", below="x"), False, "a subPath", id="a subPath that a pod could exchange"
-        ),
+        pytest.param(Bind("/v", "/a", below="x"), False, "a subPath", id="a subPath that a pod could exchange"),
         pytest.param(Bind("/v", "/a", within=("/",)), False, "a hostPath", id="a hostPath"),
         pytest.param(Bind("/v", "/a", below="x"), True, "", id="a subPath that is mounted before"),
         pytest.param(Bind("/v", "/a"), False, "", id="a whole volume"),

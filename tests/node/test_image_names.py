@@ -44,27 +44,10 @@ def test_what_names_no_registry_may_have_been_built_here(text, built):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "UPPER",
-        "a b",
-        "-a",
-        "a:",
-        "a@",
-        "a@sha256:12",
-        "a//b",
-        "a/:b",
-        "--help",
-        "x/UPPER",
-        "a:b:c",
-        "a\n",
-        "ü",
-    ],
+    ["", "UPPER", "a b", "-a", "a:", "a@", "a@sha256:12", "a//b", "a/:b", "--help", "x/UPPER", "a:b:c", "a\n", "ü"],
 )
 def test_what_is_no_name_is_refused_with_the_form(text):
-    with pytest.raises(
-        image_names.InvalidImageName, match=r"invalid reference format; write registry/path:tag"
-    ):
+    with pytest.raises(image_names.InvalidImageName, match=r"invalid reference format; write registry/path:tag"):
         image_names.parse(text)
 
 
@@ -86,12 +69,4 @@ def test_policy_follows_from_the_tag_unless_it_is_given(image, given, policy):
 
 
 def test_pulls_that_fail_are_tried_later_each_time():
-    assert [image_names.back_off_s(count) for count in (1, 2, 3, 5, 6, 7, 1000)] == [
-        10,
-        20,
-        40,
-        160,
-        300,
-        300,
-        300,
-    ]
+    assert [image_names.back_off_s(count) for count in (1, 2, 3, 5, 6, 7, 1000)] == [10, 20, 40, 160, 300, 300, 300]

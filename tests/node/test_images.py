@@ -85,12 +85,8 @@ def described(tmp_path):
     edits = {
         "deviceNodes": [{"path": "/dev/full"}],
         "env": ["NPU_MODE=shared"],
-        "mounts": [
-            {"hostPath": f"{tmp_path}/driver", "containerPath": "/npu/driver", "options": ["ro", "bind"]}
-        ],
-        "hooks": [
-            {"hookName": "createRuntime", "path": "/usr/bin/touch", "args": ["touch", f"{tmp_path}/hooked"]}
-        ],
+        "mounts": [{"hostPath": f"{tmp_path}/driver", "containerPath": "/npu/driver", "options": ["ro", "bind"]}],
+        "hooks": [{"hookName": "createRuntime", "path": "/usr/bin/touch", "args": ["touch", f"{tmp_path}/hooked"]}],
     }
     spec = {"cdiVersion": "0.5.0", "kind": kind, "devices": [{"name": "0", "containerEdits": edits}]}
     file = cdi.FOLDERS[-1] / f"{kind.rpartition('/')[2]}.json"
@@ -148,17 +144,13 @@ class TestPulls:
         begun.until(lambda: begun.pod() is None)
 
     @pytest.mark.parametrize(("password", "is_let_in"), [("hush", True), ("wrong", False), (None, False)])
-    def test_registry_that_asks_who_is_there_is_told_by_a_secret(
-        self, begun, registries, podman, password, is_let_in
-    ):
+    def test_registry_that_asks_who_is_there_is_told_by_a_secret(self, begun, registries, podman, password, is_let_in):
         image = f"{registries[1]}/greeter:1"
         podman.run("rmi", "--force", image, check=False)
         secrets = []
         if password:
             auth = base64.b64encode(f"somebody:{password}".encode()).decode()
-            config = base64.b64encode(
-                json.dumps({"auths": {registries[1]: {"auth": auth}}}).encode()
-            ).decode()
+            config = base64.b64encode(json.dumps({"auths": {registries[1]: {"auth": auth}}}).encode()).decode()
             metadata = {"name": "pull", "namespace": "d"}
             kind = "kubernetes.io/dockerconfigjson"
             store.write(Create(SECRETS, {"metadata": metadata, "type": kind, "data": {images.AUTHS: config}}))
@@ -230,8 +222,7 @@ class TestCommands:
         for code in (125, 126, 127):
             begun.until_phase("Failed", f"p-{code}")
             assert (
-                begun.state(f"p-{code}")["terminated"] | {"reason": "Error"}
-                == begun.state(f"p-{code}")["terminated"]
+                begun.state(f"p-{code}")["terminated"] | {"reason": "Error"} == begun.state(f"p-{code}")["terminated"]
             )
             assert begun.state(f"p-{code}")["terminated"]["exitCode"] == code
 
@@ -256,9 +247,7 @@ class TestLimits:
         assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
 
     def test_what_a_container_uses_is_measured_without_its_engine(self, begun):
-        uid = run(
-            begun, command=["sh", "-c", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"]
-        )
+        uid = run(begun, command=["sh", "-c", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"])
         begun.until_phase("Running")
         begun.daemon.sampler.sample()
         time.sleep(1.2)  # the kernel counts hundredths: less says little
@@ -320,9 +309,7 @@ class TestWalls:
             }],
             volumes=[{"name": "v", "emptyDir": {}}],
         )  # fmt: skip
-        node_says = begun.until(
-            lambda: "leads out of the volume" in json.dumps(begun.status()) and begun.status()
-        )
+        node_says = begun.until(lambda: "leads out of the volume" in json.dumps(begun.status()) and begun.status())
         assert node_says["phase"] == "Pending"
 
     def test_sub_path_is_mounted_from_what_was_opened(self, begun):
@@ -335,9 +322,7 @@ class TestWalls:
         )  # fmt: skip
         begun.until_phase("Succeeded")
         assert printed(uid) == "f\n"
-        assert (
-            begun.data / "node" / "pods" / uid / "_volumes" / "v" / "deep" / "er" / "f"
-        ).read_text() == "here\n"
+        assert (begun.data / "node" / "pods" / uid / "_volumes" / "v" / "deep" / "er" / "f").read_text() == "here\n"
 
 
 class TestCare:
@@ -367,9 +352,7 @@ class TestCare:
         uid = run(begun, command=["sleep", "1000"])
         begun.until_phase("Running")
         (shim,) = begun.shims()
-        started = [
-            pid for pid in tree.children(shim) if b"start" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
+        started = [pid for pid in tree.children(shim) if b"start" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(started[0], signal.SIGKILL)
         begun.until_phase("Failed")
         assert "watched over the container was ended" in begun.state()["terminated"]["message"]

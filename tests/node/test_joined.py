@@ -152,8 +152,7 @@ def test_mounted_files_follow_their_object(joined, after):
     mounts = [{"name": "v", "mountPath": "/tmp/v"}]
     script = f'until [ -e {joined.out}/go ]; do sleep 0.01; done; cat "$VOLUME_V/k"'
     uid = joined.submit(
-        containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": mounts}],
-        volumes=volumes,
+        containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": mounts}], volumes=volumes
     )
     joined.until_phase("Running")
     if after == "a crash":
@@ -206,9 +205,7 @@ def test_a_container_that_fails_again_and_again_is_told_of_once_with_a_count(joi
     joined.shell("exit 1", restartPolicy="Always")
     joined.until(lambda: joined.status().get("containerStatuses", [{}])[0].get("restartCount", 0) >= 2)
     joined.until(
-        lambda: (
-            store.find(EVENTS, namespace="d") and store.find(EVENTS, namespace="d")[0].read(Event).times >= 2
-        )
+        lambda: store.find(EVENTS, namespace="d") and store.find(EVENTS, namespace="d")[0].read(Event).times >= 2
     )
     assert [each.read(Event).reason for each in store.find(EVENTS, namespace="d")] == ["BackOff"]
 
@@ -221,10 +218,7 @@ def test_a_killed_connection_loses_nothing(joined, proxy):
     for number, name in enumerate(names):
         joined.shell(f"exit {number}", name)
     joined.until(
-        lambda: (
-            proxy.cuts >= 5
-            or all(joined.status(name).get("phase") in ("Failed", "Succeeded") for name in names)
-        )
+        lambda: proxy.cuts >= 5 or all(joined.status(name).get("phase") in ("Failed", "Succeeded") for name in names)
     )
     proxy.cutting = False
     for number, name in enumerate(names):
@@ -465,10 +459,7 @@ class Stage(breaking_out.Stage):
 
 def test_nothing_gets_out_of_a_pod_that_does_not_on_the_clusters_own_machine(joined, attempts):
     mounts = joined.allowed().mounts
-    with (
-        security_table.folder() as folder,
-        contextlib.closing(Stage(folder / "stage", attempts, joined)) as stage,
-    ):
+    with security_table.folder() as folder, contextlib.closing(Stage(folder / "stage", attempts, joined)) as stage:
         joined.shows_out = False
         joined.begin(mounts)
         (joined.data / "socket").unlink()

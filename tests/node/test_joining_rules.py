@@ -95,21 +95,10 @@ POD = "/api/v1/namespaces/d/pods/p"
     ("write", "method", "path", "body"),
     [
         pytest.param(
-            Patch(
-                PODS,
-                "d",
-                "p",
-                {"status": {"phase": "Running", "reason": None}},
-                "status",
-                uid="u",
-                version="7",
-            ),
+            Patch(PODS, "d", "p", {"status": {"phase": "Running", "reason": None}}, "status", uid="u", version="7"),
             "PATCH",
             f"{POD}/status",
-            {
-                "metadata": {"uid": "u", "resourceVersion": "7"},
-                "status": {"phase": "Running", "reason": None},
-            },
+            {"metadata": {"uid": "u", "resourceVersion": "7"}, "status": {"phase": "Running", "reason": None}},
             id="the status of a pod, pinned",
         ),
         pytest.param(

@@ -39,11 +39,7 @@ def running(number=0, streak=0):
 
 def ended(code=0, *, number=0, streak=0, ran_s=1, ago_s=0, stopped=""):
     finished = NOW - ago_s * SECOND
-    return Run(
-        Attempt(
-            number, AttemptState.ENDED, streak, finished - ran_s * SECOND, finished, code, stopped=stopped
-        )
-    )
+    return Run(Attempt(number, AttemptState.ENDED, streak, finished - ran_s * SECOND, finished, code, stopped=stopped))
 
 
 ORDERED = Run(Attempt(0, AttemptState.ORDERED))
@@ -97,9 +93,7 @@ def test_what_comes_next(given, runs, phase, starts):
     decision = decide(given, runs, PLACE, NOW)
     assert decision.status["phase"] == phase
     assert [(one.container.name, one.number) for one in decision.start] == starts
-    assert decision.over == (
-        phase in ("Succeeded", "Failed") and not any(r.current.active for r in runs.values())
-    )
+    assert decision.over == (phase in ("Succeeded", "Failed") and not any(r.current.active for r in runs.values()))
 
 
 @pytest.mark.parametrize(
@@ -153,18 +147,12 @@ def test_what_runs_is_stopped(given, reason, grace):
 
 def test_refusal_fails_the_pod_with_its_words():
     status = decide(pod(), {}, PLACE, NOW, refusal=Refusal("NoCommand", "Say what to run.")).status
-    assert (status["phase"], status["reason"], status["message"]) == (
-        "Failed",
-        "NoCommand",
-        "Say what to run.",
-    )
+    assert (status["phase"], status["reason"], status["message"]) == ("Failed", "NoCommand", "Say what to run.")
 
 
 def test_problem_is_shown_where_it_is():
     problems = {"main": Waiting("CreateContainerConfigError", 'secret "s" not found')}
-    waiting = decide(pod(), {}, PLACE, NOW, problems=problems).status["containerStatuses"][0]["state"][
-        "waiting"
-    ]
+    waiting = decide(pod(), {}, PLACE, NOW, problems=problems).status["containerStatuses"][0]["state"]["waiting"]
     assert waiting == {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}
 
 
@@ -182,14 +170,10 @@ PROBLEMS = [
     ("given", "name", "statuses"),
     [
         pytest.param(pod(policy="Always"), "main", "containerStatuses", id="container"),
-        pytest.param(
-            pod(policy="OnFailure", inits=("i",)), "i", "initContainerStatuses", id="init container"
-        ),
+        pytest.param(pod(policy="OnFailure", inits=("i",)), "i", "initContainerStatuses", id="init container"),
     ],
 )
-def test_a_container_that_cannot_start_again_waits_and_its_end_is_its_last_state(
-    given, name, statuses, problem
-):
+def test_a_container_that_cannot_start_again_waits_and_its_end_is_its_last_state(given, name, statuses, problem):
     runs = {name: ended(3, number=2, streak=2, ago_s=60)}
     entry = decide(given, runs, PLACE, NOW, problems={name: problem}).status[statuses][0]
     assert entry["state"] == {"waiting": {k: v for k, v in problem._asdict().items() if v}}

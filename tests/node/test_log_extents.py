@@ -80,11 +80,7 @@ def test_a_quiet_log_is_looked_at_without_listing_a_directory(layout, monkeypatc
 
 
 @settings(max_examples=30)
-@given(
-    st.lists(
-        st.sampled_from(["write", "rotate", "end", "next attempt", "look", "age", "remove"]), max_size=20
-    )
-)
+@given(st.lists(st.sampled_from(["write", "rotate", "end", "next attempt", "look", "age", "remove"]), max_size=20))
 def test_whatever_happens_is_seen_at_the_next_look(tmp_path_factory, steps):
     layout = Layout(tmp_path_factory.mktemp("node"))
     attempt = 0

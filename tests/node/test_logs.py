@@ -200,10 +200,7 @@ def whole_log(directory):
     return b"".join((directory / name).read_bytes() for _, name in logs.segments(directory))
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60)), max_size=30),
-    st.booleans(),
-)
+@given(st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60)), max_size=30), st.booleans())
 def test_what_is_shown_is_what_was_written_whatever_the_pieces(parts, times):
     with tempfile.TemporaryDirectory() as folder:
         log = CriLog(folder, segment_bytes=200, count=1000)
@@ -217,9 +214,7 @@ def test_what_is_shown_is_what_was_written_whatever_the_pieces(parts, times):
         if times:
             shown, _ = logs.shown(data, stream=stream, times=True)
             lines = shown.split(b"\n")
-            assert [line[31:] for line in lines if line] == wanted.split(b"\n")[
-                : len([x for x in lines if x])
-            ]
+            assert [line[31:] for line in lines if line] == wanted.split(b"\n")[: len([x for x in lines if x])]
 
 
 def test_times_are_written_to_nine_digits_before_each_line(directory):
@@ -253,8 +248,7 @@ def long_log(directory):
     with (directory / "log.000000000000000").open("wb") as file:
         for second in range(640):
             stamps = (
-                b"2026-01-01T00:%02d:%02d.%03d000Z stdout F " % (second // 60, second % 60, ms)
-                for ms in range(1000)
+                b"2026-01-01T00:%02d:%02d.%03d000Z stdout F " % (second // 60, second % 60, ms) for ms in range(1000)
             )
             file.write(b"".join(stamp + b"x" * 65 + b"\n" for stamp in stamps))
     return directory

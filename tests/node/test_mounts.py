@@ -105,9 +105,7 @@ def test_no_attack_on_what_is_mounted_brings_anything(attempts, mode):
     assert {name: loot for name, loot in escapes.escaped(attempts, mode).items() if loot} == {}
 
 
-@pytest.mark.parametrize(
-    "target", ["/data", "/brand/new/deep"], ids=["missing at the root", "missing further down"]
-)
+@pytest.mark.parametrize("target", ["/data", "/brand/new/deep"], ids=["missing at the root", "missing further down"])
 def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(attempts, mode, target):
     state, _ = escapes.stage(attempts)
     binds = (Bind(str(state / "v"), target, below="made/here", read_only=True),)

@@ -96,9 +96,7 @@ def test_pods_of_a_namespace_reach_each_other_and_nobody_else(attempts, wall):
         pytest.param("", True, "refused", id="the machine's, whose loopback is not the pod's"),
     ],
 )
-def test_a_port_at_localhost_is_forwarded_only_where_that_is_the_pod_s(
-    attempts, wall, namespace, local, expected
-):
+def test_a_port_at_localhost_is_forwarded_only_where_that_is_the_pod_s(attempts, wall, namespace, local, expected):
     directory, port = server(attempts, namespace, "127.0.0.1")
     ours, theirs = socket.socketpair()
     request = {"do": "connect", "host": ADDRESS, "port": port, "local": local, "seconds": HANG_S}

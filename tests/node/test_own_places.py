@@ -80,9 +80,7 @@ def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit(begun):
 
 
 def test_shared_memory_counts_as_memory(begun):
-    script = (
-        "head -c 60000000 /dev/zero > /dev/shm/much; x=$(head -c 60000000 /dev/zero | tr '\\0' a); sleep 600"
-    )
+    script = "head -c 60000000 /dev/zero > /dev/shm/much; x=$(head -c 60000000 /dev/zero | tr '\\0' a); sleep 600"
     begun.submit(
         containers=[{
             "name": "main", "command": ["sh", "-c", script], "resources": {"limits": {"memory": "100Mi"}},
@@ -123,17 +121,9 @@ def in_memory(node):
 
 def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod(begun):
     script = "stat -f -c %T /v; test -e /v/ours; ls -A /dev/shm; cat /v/ours"
-    first = {
-        "name": "first",
-        "command": ["sh", "-c", "echo hello > /v/ours"],
-        "volumeMounts": [mount("v", "/v")],
-    }
+    first = {"name": "first", "command": ["sh", "-c", "echo hello > /v/ours"], "volumeMounts": [mount("v", "/v")]}
     words = said(
-        begun,
-        script,
-        volumes=[MEMORY],
-        initContainers=[first],
-        container={"volumeMounts": [mount("v", "/v")]},
+        begun, script, volumes=[MEMORY], initContainers=[first], container={"volumeMounts": [mount("v", "/v")]}
     )
     assert words == ["tmpfs", "hello"]
     assert begun.agent.layout.memory.stat().st_mode & 0o777 == 0o700

@@ -20,9 +20,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 NAMES = st.sampled_from(["a", "b", "c"])
 PATHS = st.lists(st.sampled_from(["a", "b", "c", "..", "."]), min_size=1, max_size=6).map("/".join)
-TREES = st.lists(
-    st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.none() | PATHS | PATHS.map("/".__add__))
-)
+TREES = st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.none() | PATHS | PATHS.map("/".__add__)))
 
 
 def kernel(root, path, resolve):
@@ -71,9 +69,7 @@ def test_a_walk_ends_where_the_kernel_s_own_search_beneath_a_directory_ends(tree
 
 
 @pytest.mark.parametrize(
-    "link",
-    ["../../out", "/etc", "../top2", "inside/../../out"],
-    ids=["up", "absolute", "sibling", "by inside"],
+    "link", ["../../out", "/etc", "../top2", "inside/../../out"], ids=["up", "absolute", "sibling", "by inside"]
 )
 def test_nothing_is_made_through_a_link_that_leads_out(tmp_path, link):
     volume, out = tmp_path / "volume", tmp_path / "out"
@@ -96,10 +92,7 @@ def test_what_is_missing_is_made_below(tmp_path):
 def test_links_in_a_circle_are_given_up(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    with (
-        pytest.raises(PathRefused, match="too many symbolic links"),
-        Walk(str(tmp_path), Links.INSIDE) as way,
-    ):
+    with pytest.raises(PathRefused, match="too many symbolic links"), Walk(str(tmp_path), Links.INSIDE) as way:
         way.go("a")
 
 
@@ -117,15 +110,10 @@ def test_what_was_opened_stays_what_it_was_when_its_name_is_exchanged(tmp_path):
 
 def test_links_of_the_system_are_followed_and_others_named(tmp_path):
     with Walk("/", Links.SYSTEM) as way:
-        assert (
-            os.fstat(way.go("/proc/self/../../usr/bin/env").fd).st_ino == Path("/usr/bin/env").stat().st_ino
-        )
+        assert os.fstat(way.go("/proc/self/../../usr/bin/env").fd).st_ino == Path("/usr/bin/env").stat().st_ino
     tmp_path.chmod(0o777)
     (tmp_path / "link").symlink_to("/etc")
-    with (
-        pytest.raises(PathRefused, match="name the place that it stands for"),
-        Walk("/", Links.SYSTEM) as way,
-    ):
+    with pytest.raises(PathRefused, match="name the place that it stands for"), Walk("/", Links.SYSTEM) as way:
         way.go(str(tmp_path / "link"))
 
 

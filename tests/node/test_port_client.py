@@ -29,9 +29,7 @@ async def test_answers_come_one_by_one(ends):
     assert await line.hear() == ({}, [])
 
 
-@pytest.mark.parametrize(
-    "said", [b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"]
-)
+@pytest.mark.parametrize("said", [b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"])
 async def test_what_is_no_answer_is_nobody_s(ends, said):
     ours, theirs = ends
     theirs.sendall(said)

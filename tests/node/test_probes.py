@@ -102,11 +102,7 @@ def test_probe_is_not_asked_twice_at_once():
     assert probes.due(asked, given, T0 + 60 * S) == ([], None)
 
 
-@given(
-    st.integers(1, 4),
-    st.integers(1, 4),
-    st.lists(st.sampled_from([True, False, None]), max_size=30),
-)
+@given(st.integers(1, 4), st.integers(1, 4), st.lists(st.sampled_from([True, False, None]), max_size=30))
 def test_readiness_is_the_last_long_enough_row(successes, failures, results):
     """The oracle looks at the whole history instead of counting."""
     given = of(readiness={"successThreshold": successes, "failureThreshold": failures})
@@ -126,9 +122,7 @@ def test_agent_that_begins_anew_takes_from_the_status_what_was_known(known):
 
 
 def test_grace_of_the_probe_goes_before_the_pods():
-    given = of(
-        liveness={"terminationGracePeriodSeconds": 3, "failureThreshold": 1}, startup={"failureThreshold": 1}
-    )
+    given = of(liveness={"terminationGracePeriodSeconds": 3, "failureThreshold": 1}, startup={"failureThreshold": 1})
     assert probes.grace_s(told(given, [(LIVENESS, False)]), given, 30.0) == 3.0
     assert probes.grace_s(told(given, [(STARTUP, False)]), given, 30.0) == 30.0
 
@@ -194,8 +188,7 @@ def asked(attempts):
 
 
 @pytest.mark.parametrize(
-    ("status", "passed"),
-    [(200, True), (204, True), (302, True), (399, True), (400, False), (404, False), (503, False)],
+    ("status", "passed"), [(200, True), (204, True), (302, True), (399, True), (400, False), (404, False), (503, False)]
 )
 def test_request_passes_by_its_status(asked, server, status, passed):
     server.status = status
@@ -204,11 +197,7 @@ def test_request_passes_by_its_status(asked, server, status, passed):
     assert answer.passed == passed
     assert answer.message == ("" if passed else f"HTTP probe failed with statuscode: {status}")
     ((path, sent),) = server.asked
-    assert (path, sent["Host"], sent["X-Who"]) == (
-        "/healthz?full=1",
-        f"127.0.0.1:{server.port}",
-        "meX-More: no",
-    )
+    assert (path, sent["Host"], sent["X-Who"]) == ("/healthz?full=1", f"127.0.0.1:{server.port}", "meX-More: no")
 
 
 def test_request_that_is_not_answered_in_time_fails(asked, server):
@@ -224,10 +213,7 @@ def test_connection_is_enough_or_refused(asked, server):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         answer = asked(Action(host="127.0.0.1", port=port))
-        assert (answer.passed, answer.message) == (
-            False,
-            f"dial tcp 127.0.0.1:{port}: connect: connection refused",
-        )
+        assert (answer.passed, answer.message) == (False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
 
 
 def test_what_is_no_answer_fails(asked):
@@ -293,9 +279,7 @@ def conditions(status):
 
 
 def events(uid):
-    return {
-        (one.object["reason"], one.object["message"]): one.object for one in store.find(EVENTS, owner=uid)
-    }
+    return {(one.object["reason"], one.object["message"]): one.object for one in store.find(EVENTS, owner=uid)}
 
 
 def test_pod_is_ready_when_its_probe_says_so(node):

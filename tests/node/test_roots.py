@@ -54,9 +54,7 @@ def order(at):
         Bind(volume, "/data"), Bind(volume, "/part", below="part"),
         Bind(other, "/data/inner/deep"), Bind(f"{other}/file", "/data/leaf"),
     )  # fmt: skip
-    return Order(
-        "", [], {}, "/", mounts="root", binds=binds, state=str(at["state"]), ids=users.subordinate(0)
-    )
+    return Order("", [], {}, "/", mounts="root", binds=binds, state=str(at["state"]), ids=users.subordinate(0))
 
 
 def built(at, kind="", when=-1):
@@ -161,9 +159,7 @@ class TestNames:
         if pid == 0:
             wall.prepare()  # as the spawner does, of which shims are forks
             self._watch(theirs)
-            launch._become(
-                given, Streams(), launch._Child(shim, [*os.sched_getaffinity(0)], theirs, inside, -1)
-            )
+            launch._become(given, Streams(), launch._Child(shim, [*os.sched_getaffinity(0)], theirs, inside, -1))
         theirs.close()
         os.close(shim)
         with ours, ours.makefile("rb") as answer:

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from node.shim import seccomp
 
-ALLOW, EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT = (
-    0x7FFF0000,
-    0x00050001,
-    0x00050026,
-    0x00050061,
-    0x0005005D,
-)
+ALLOW, EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT = (0x7FFF0000, 0x00050001, 0x00050026, 0x00050061, 0x0005005D)
 NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 FORK, THREAD = 17, 0x3D0F00  # the flags of fork() and of pthread_create()
 
@@ -56,9 +50,7 @@ def test_every_number_is_refused_or_allowed_as_the_table_says(machine, tracing):
     said = {number: answer(code, known.audit, number) for number in range(1200)}
     other = {known.calls["clone3"]: ENOSYS}
     other |= {known.calls[name]: EAFNOSUPPORT for name in ("socket", "socketpair")}  # of no family
-    assert said == {
-        number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)
-    }
+    assert said == {number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)}
 
 
 @pytest.mark.parametrize("name", ["clone", "unshare"])
@@ -74,9 +66,7 @@ def test_flags_of_namespaces_are_refused(machine, name, flag):
 def test_processes_and_threads_are_made(machine, flags):
     known = seccomp.MACHINES[machine]
     assert (
-        answer(
-            seccomp.program(machine, tracing=False, limiting=False), known.audit, known.calls["clone"], flags
-        )
+        answer(seccomp.program(machine, tracing=False, limiting=False), known.audit, known.calls["clone"], flags)
         == ALLOW
     )
 
@@ -110,18 +100,10 @@ def test_sockets_are_of_four_families(machine, name):
     ("family", "protocol", "said"),
     [
         pytest.param(socket.AF_NETLINK, 0, ALLOW, id="addresses and routes"),
-        pytest.param(
-            socket.AF_NETLINK, 1 << 32, ALLOW, id="with upper bits that the kernel does not look at"
-        ),
+        pytest.param(socket.AF_NETLINK, 1 << 32, ALLOW, id="with upper bits that the kernel does not look at"),
         *(
             pytest.param(socket.AF_NETLINK, protocol, EPROTONOSUPPORT, id=name)
-            for name, protocol in {
-                "sock_diag": 4,
-                "audit": 9,
-                "uevent": 15,
-                "generic": 16,
-                "rdma": 20,
-            }.items()
+            for name, protocol in {"sock_diag": 4, "audit": 9, "uevent": 15, "generic": 16, "rdma": 20}.items()
         ),
         pytest.param(socket.AF_INET, socket.IPPROTO_UDP, ALLOW, id="another family"),
     ],
@@ -174,9 +156,7 @@ def judged(machine, name, arguments):
     }
     for rule in seccomp.profile(machine)["syscalls"]:
         passed = (
-            tests[each["op"].removeprefix("SCMP_CMP_")](
-                arguments[each["index"]], each["value"], each["valueTwo"]
-            )
+            tests[each["op"].removeprefix("SCMP_CMP_")](arguments[each["index"]], each["value"], each["valueTwo"])
             for each in rule["args"]
         )
         if name in rule["names"] and all(passed):
@@ -189,9 +169,7 @@ def test_engines_are_given_the_same_filter(data, arguments, upper):
     for machine, known in seccomp.MACHINES.items():
         name = data.draw(st.sampled_from(sorted(known.calls)))
         given_ = [each | upper for each in arguments]
-        ours = answer(
-            seccomp.program(machine, tracing=True, limiting=True), known.audit, known.calls[name], *given_
-        )
+        ours = answer(seccomp.program(machine, tracing=True, limiting=True), known.audit, known.calls[name], *given_)
         theirs = judged(machine, name, given_)
         # What the kernel does not look at, theirs refuses where it cannot tell.
         assert theirs == ours or (upper and ours == ALLOW)

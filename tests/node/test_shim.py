@@ -29,11 +29,7 @@ def attempts(request, attempts):
         found = found._replace(mounts="user")
     if request.param != "no wall":
         read = (*reach.of_this_machine(attempts.root), sys.prefix)
-        attempts.layers = {
-            **layers(found),
-            "read": read,
-            "binds": (Bind(str(attempts.root), str(attempts.root)),),
-        }
+        attempts.layers = {**layers(found), "read": read, "binds": (Bind(str(attempts.root), str(attempts.root)),)}
     return attempts
 
 
@@ -98,9 +94,7 @@ def test_program_that_a_shell_does_not_find_is_said(attempts, script, message):
         pytest.param("bash: line 1: mpirun: command not found", "Debian's openmpi-bin", id="bash"),
         pytest.param("env: ‘ssh’: No such file or directory", "Debian's openssh-client", id="env"),
         pytest.param("sh: 1: /usr/sbin/sshd: not found", "Debian's openssh-server", id="by its path"),
-        pytest.param(
-            "ls: cannot access 'ssh x': No such file or directory", "it", id="another program's words"
-        ),
+        pytest.param("ls: cannot access 'ssh x': No such file or directory", "it", id="another program's words"),
     ],
 )
 def test_program_that_a_plugin_needs_is_said_with_its_package(words, package):
@@ -271,9 +265,7 @@ class TestLimits:
         assert status["exitCode"] != 0
 
     def test_processors(self, attempts):
-        directory = attempts.start(
-            sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))", cpus=1
-        )
+        directory = attempts.start(sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))", cpus=1)
         attempts.end(directory)
         assert attempts.output(directory) == b"1\n"
 
@@ -327,10 +319,7 @@ def test_spawner_carries_little():
     """
     program = "import sys; sys.path.insert(0, sys.argv[1]); import node.shim.spawner; print(*sys.modules)"
     said = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(spawn.ROOT)],
-        check=True,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-I", "-S", "-c", program, str(spawn.ROOT)], check=True, capture_output=True, text=True
     )
     heavy = {"dataclasses", "inspect", "random", "pathlib", "traceback", "logging", "subprocess", "asyncio"}
     assert heavy.isdisjoint(said.stdout.split())

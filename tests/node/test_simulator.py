@@ -46,9 +46,7 @@ def add_pod(name="p", node="sim-0001", owner="", deleted=False, selector=None, w
     metadata = {
         "name": name,
         "namespace": "d",
-        "annotations": {
-            f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()
-        },
+        "annotations": {f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()},
     }
     if owner:
         reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
@@ -111,9 +109,7 @@ def test_pod_runs_for_its_duration_and_ends_with_its_exit_code(simulator):
 
 def test_clocks_of_a_job_begin_when_all_its_pods_run(simulator):
     one = simulator()
-    store.write(
-        Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": {"tasks": [{"replicas": 2}]}})
-    )
+    store.write(Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": {"tasks": [{"replicas": 2}]}}))
     add_pod("a", owner="o", duration_seconds="0", wait_for_job="true")
     until(one, lambda: phase("a") == "Running")
     until(one, lambda: one.listener.position == store.revision())
@@ -177,9 +173,7 @@ def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
     first = simulator()
     add_pod(duration_seconds="0", hold="let-go")
     until(first, lambda: phase() == "Running")
-    started = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["running"][
-        "startedAt"
-    ]
+    started = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
     second = simulator()
     store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
     until(second, lambda: phase() == "Succeeded")
@@ -199,9 +193,7 @@ def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simul
     first = container("initContainerStatuses")
     until(one, lambda: container()["restartCount"] == 2)
     assert container("initContainerStatuses") == first
-    store.write(
-        Patch(PODS, "d", "p", {"metadata": {"annotations": {"ui.volcano.sh/duration-seconds": "600"}}})
-    )
+    store.write(Patch(PODS, "d", "p", {"metadata": {"annotations": {"ui.volcano.sh/duration-seconds": "600"}}}))
     look(one)
     before = container()["lastState"]
     assert before["terminated"]["exitCode"] == 3
@@ -217,9 +209,7 @@ def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simul
     [
         pytest.param("Never", {"duration_seconds": "600"}, "terminated", id="while it runs"),
         pytest.param("OnFailure", {"duration_seconds": "600"}, "terminated", id="without a restart"),
-        pytest.param(
-            "Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated", id="while it is held"
-        ),
+        pytest.param("Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated", id="while it is held"),
         pytest.param("Never", {"start_seconds": "600"}, "waiting", id="before it starts"),
     ],
 )
@@ -429,9 +419,7 @@ class TestStages:
         delay = stages.Delay(seconds=2, annotation="a")
         assert stages.delay_us(delay, {"a": text}) == 2_000_000
 
-    @pytest.mark.parametrize(
-        "path", sorted(GOLDEN.glob("*.input.yaml")), ids=lambda path: path.name.split(".")[0]
-    )
+    @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.input.yaml")), ids=lambda path: path.name.split(".")[0])
     def test_golden(self, path, request):
         """Plays a pod through the default stages and compares the statuses with the golden file."""
         played = list(play(msgspec.convert(yaml.safe_load(path.read_text()), Pod)))

@@ -102,9 +102,7 @@ def test_command_and_what_joins_it_are_the_user(rooted):
     script = f"id -u > {rooted.out}/who; id -G >> {rooted.out}/who; touch here $TMPDIR/there; echo out > /dev/stdout"
     hook = {"postStart": {"exec": {"command": ["sh", "-c", f"id -u > {rooted.out}/hook"]}}}
     main = container(f"{script}; sleep 600", runAsUser=1234, runAsGroup=4321)
-    uid = rooted.submit(
-        containers=[{**main, "lifecycle": hook}], securityContext={"supplementalGroups": [77]}
-    )
+    uid = rooted.submit(containers=[{**main, "lifecycle": hook}], securityContext={"supplementalGroups": [77]})
     rooted.until_phase("Running")
     rooted.until(lambda: any(b"out" in path.read_bytes() for path in rooted.directory(uid).glob("log.*")))
     assert (rooted.out / "who").read_text() == "1234\n4321 77\n"
@@ -125,9 +123,7 @@ def test_command_of_another_user_dies_with_its_shim(rooted):
 
 
 def test_user_cannot_become_root_again_nor_read_what_is_roots(rooted):
-    program = (
-        "import os\ntry:\n    os.setuid(0)\nexcept PermissionError:\n    print(open('/etc/shadow').read())"
-    )
+    program = "import os\ntry:\n    os.setuid(0)\nexcept PermissionError:\n    print(open('/etc/shadow').read())"
     rooted.submit(containers=[container(f'python3 -c "{program}" > {rooted.out}/stolen', runAsUser=1234)])
     rooted.until_phase("Failed")
     assert (rooted.out / "stolen").read_text() == ""
@@ -155,9 +151,7 @@ def test_containers_of_several_users_share_what_is_the_pods(rooted):
     first = container("touch here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), name="first", runAsUser=5)
     rooted.submit(
         initContainers=[first],
-        containers=[
-            container("touch mine; ls here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), runAsUser=6)
-        ],
+        containers=[container("touch mine; ls here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), runAsUser=6)],
         volumes=[{"name": "v", "emptyDir": {}}],
     )
     rooted.until_phase("Succeeded")
@@ -216,17 +210,14 @@ def test_ranges_of_namespaces_are_apart_and_stay(tmp_path):
     assert found == [0, 1, 0]
     assert [UserRanges(tmp_path / "users.json").of(name) for name in ("b", "c")] == [1, 2]
     ends = [
-        (each.outside, each.outside + each.size)
-        for n in (0, 1)
-        for each in subordinates.subordinate(n, [70000, 5])
+        (each.outside, each.outside + each.size) for n in (0, 1) for each in subordinates.subordinate(n, [70000, 5])
     ]
     assert sorted(ends) == sorted(set(ends))
     assert all(one[1] <= two[0] for one, two in zip(sorted(ends), sorted(ends)[1:], strict=False))
 
 
 @pytest.mark.parametrize(
-    ("number", "where"),
-    [(0, 0), (1000, 1000), (65535, 65535), (70000, 65536), (80000, 65537), (71000, None)],
+    ("number", "where"), [(0, 0), (1000, 1000), (65535, 65535), (70000, 65536), (80000, 65537), (71000, None)]
 )
 def test_who_a_user_of_a_pod_is_outside(number, where):
     ids = subordinates.subordinate(3, [80000, 70000, 70000, 12])

@@ -27,9 +27,7 @@ class TestSubPath:
         begun.submit(
             volumes=[{"name": "v", kind: source}],
             initContainers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"), name="init")],
-            containers=[
-                container(f"cat $VOLUME_V/secret-key > {begun.out}/stolen", mount("v", subPath="out"))
-            ],
+            containers=[container(f"cat $VOLUME_V/secret-key > {begun.out}/stolen", mount("v", subPath="out"))],
         )
         text = refused(begun, "CreateContainerConfigError")
         assert "failed to prepare subPath for volumeMount" in text
@@ -40,9 +38,7 @@ class TestSubPath:
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
         begun.claim()
         begun.submit(
-            "one",
-            volumes=volumes,
-            containers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"))],
+            "one", volumes=volumes, containers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"))]
         )
         begun.until_phase("Succeeded", "one")
         begun.submit(
@@ -76,9 +72,7 @@ class TestSubPath:
         store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"k": "v"}}))
         begun.submit(
             volumes=[{"name": "v", "configMap": {"name": "c"}}],
-            containers=[
-                container(f"cat $VOLUME_V > {begun.out}/seen", mount("v", "/etc/k.conf", subPath="k"))
-            ],
+            containers=[container(f"cat $VOLUME_V > {begun.out}/seen", mount("v", "/etc/k.conf", subPath="k"))],
         )
         begun.until_phase("Succeeded")
         assert (begun.out / "seen").read_text() == "v"
@@ -149,10 +143,7 @@ class TestHostPath:
 
 
 def job_of(name):
-    body = {
-        "metadata": {"name": "j", "namespace": "d", "annotations": {CREATOR_ANNOTATION: name}},
-        "spec": {},
-    }
+    body = {"metadata": {"name": "j", "namespace": "d", "annotations": {CREATOR_ANNOTATION: name}}, "spec": {}}
     return store.write(Create(JOBS, body))[0].uid
 
 
@@ -178,9 +169,7 @@ class TestWhoMayHaveAHostPath:
         node.begin()
         self.of(node, "pat")
         if phase == "Pending":
-            assert "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in refused(
-                node, "hostPath"
-            )
+            assert "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in refused(node, "hostPath")
         node.until_phase(phase)
 
     def test_what_the_setting_names_is_everybody_s(self, node, settings):
@@ -285,8 +274,7 @@ class TestPublishedFiles:
             f"while [ -L $VOLUME_C/gone ]; do :; done; ls -A $VOLUME_C > {begun.out}/names"
         )
         begun.submit(
-            volumes=[{"name": "c", "configMap": {"name": "c"}}],
-            containers=[container(script, mount("c", "/cfg"))],
+            volumes=[{"name": "c", "configMap": {"name": "c"}}], containers=[container(script, mount("c", "/cfg"))]
         )
         begun.until((begun.out / "ready").exists)
         store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"a": "2", "b": "2", "gone": None}}))

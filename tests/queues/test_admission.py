@@ -30,8 +30,7 @@ class Cluster:
 
     def __init__(self, *queues):
         self.queues = {
-            each["metadata"]["name"]: each
-            for each in (queue("root"), queue("default", parent="root"), *queues)
+            each["metadata"]["name"]: each for each in (queue("root"), queue("default", parent="root"), *queues)
         }
 
     def queue(self, name):
@@ -285,11 +284,7 @@ FIELDS = (
 @examples(200)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON), JSON)
 def test_hostile_input_is_refused_and_never_raises(spec, metadata):
-    for new in (
-        {"metadata": {"name": "q"}, "spec": spec},
-        {"metadata": metadata, "spec": {}},
-        {"spec": metadata},
-    ):
+    for new in ({"metadata": {"name": "q"}, "spec": spec}, {"metadata": metadata, "spec": {}}, {"spec": metadata}):
         for old in (None, queue("q", parent="root")):
             copied = copy.deepcopy(new)
             admission.default(copied, old, Cluster())

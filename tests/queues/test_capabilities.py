@@ -17,21 +17,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 # state: default, can be set, receives delivery, can be deleted, can be scheduled
 CAPABILITIES = [
-    pytest.param(
-        "Open", True, True, True, False, True, id="Open", marks=pytest.mark.shows("queue state 1/Open")
-    ),
+    pytest.param("Open", True, True, True, False, True, id="Open", marks=pytest.mark.shows("queue state 1/Open")),
     pytest.param(
         "Closed", False, True, False, True, True, id="Closed", marks=pytest.mark.shows("queue state 1/Closed")
     ),
     pytest.param(
-        "Closing",
-        False,
-        False,
-        False,
-        False,
-        True,
-        id="Closing",
-        marks=pytest.mark.shows("queue state 1/Closing"),
+        "Closing", False, False, False, False, True, id="Closing", marks=pytest.mark.shows("queue state 1/Closing")
     ),
 ]
 
@@ -113,9 +104,7 @@ def test_what_a_queue_can(
     assert is_refused((Invalid, Forbidden), lambda: api.create(admin, JOBS, delivered)) is not receives
     assert is_refused(Forbidden, lambda: api.delete(admin, QUEUES, "", "team")) is not can_be_deleted
 
-    placed = world.World(
-        world.node("n"), world.queue("team", state=state), world.group(queue="team"), world.pod("p")
-    )
+    placed = world.World(world.node("n"), world.queue("team", state=state), world.group(queue="team"), world.pod("p"))
     placed.cycle()
     assert (placed.where() == {"p": "n"}) is is_scheduled
 

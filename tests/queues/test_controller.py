@@ -16,11 +16,7 @@ from proof.modes.mode import Runner, others
 from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("runner_mode"),
-    pytest.mark.each_backend,
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 
 
 class Controller(Runner):
@@ -63,9 +59,7 @@ def queue(name, parent="root", state="Open", **spec):
 
 def group(name, queue="default", phase="Pending"):
     metadata = {"name": name, "namespace": "d"}
-    store.write(
-        Create(POD_GROUPS, {"metadata": metadata, "spec": {"queue": queue}, "status": {"phase": phase}})
-    )
+    store.write(Create(POD_GROUPS, {"metadata": metadata, "spec": {"queue": queue}, "status": {"phase": phase}}))
 
 
 def pod(name, queue="default", node="n", phase="Running", cpu="1", group=""):
@@ -143,11 +137,7 @@ def test_closing_queue_says_how_many_are_left_and_closes_when_none_is(controller
     wish("default", "Open")
     controller.settle()
     assert status()["state"] == "Open"
-    assert [e.object["reason"] for e in store.find(EVENTS, order="created")] == [
-        "Closing",
-        "Closed",
-        "Opened",
-    ]
+    assert [e.object["reason"] for e in store.find(EVENTS, order="created")] == ["Closing", "Closed", "Opened"]
 
 
 def test_group_with_a_pod_that_has_not_ended_keeps_its_queue_from_closing(controller, time):
@@ -172,9 +162,7 @@ def test_group_without_pods_whose_job_is_gone_keeps_no_queue_from_closing(contro
     """Its job was deleted while nobody looked after what belonged to it."""
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "gone", "uid": "gone"}
     of_job = {"name": "a", "namespace": "d", "ownerReferences": [{**job, "controller": True}]}
-    store.write(
-        Create(POD_GROUPS, {"metadata": of_job, "spec": {"queue": "default"}, "status": {"phase": phase}})
-    )
+    store.write(Create(POD_GROUPS, {"metadata": of_job, "spec": {"queue": "default"}, "status": {"phase": phase}}))
     wish("default", "Closed")
     later(controller, time)
     assert (status()["state"], status().get(phase.lower())) == ("Closing", 1)
@@ -324,9 +312,7 @@ def test_clock_that_is_set_back_delays_no_status(controller, time):
 
 
 @pytest.mark.parametrize("kept", ["Open", None], ids=["keeps its wish", "keeps none, as Volcano's"])
-def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(
-    controller, time, monkeypatch, kept
-):
+def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(controller, time, monkeypatch, kept):
     queue("team")
     wish("team", kept)
     group("a", queue="team", phase="Running")

@@ -32,8 +32,7 @@ def _decided(cluster):  # noqa: F811
 
 def reasons(client, query=""):
     return [
-        next(word for word in ("QueueLimit", "MinimumFits", "preempt") if word in row)
-        for row in rows(client, query)
+        next(word for word in ("QueueLimit", "MinimumFits", "preempt") if word in row) for row in rows(client, query)
     ]
 
 

@@ -11,17 +11,7 @@ from dashboard import cluster_usage
 from dashboard.live import topics
 from kube.resources import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler import waiting_lines
-from tests.dashboard.pages.conftest import (  # noqa: F401
-    Page,
-    admin,
-    alice,
-    cluster,
-    operator,
-    page,
-    put,
-    queue,
-    reader,
-)
+from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page, put, queue, reader  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -102,11 +92,7 @@ def test_a_queue_that_takes_jobs_leads_to_a_new_job_in_it(admin):  # noqa: F811
         return [each.get("href") for each in shown.iter("a") if "New job here" in "".join(each.itertext())]
 
     put(queue("1e3"))
-    assert [links(admin, name) for name in ("vision", "research", "root")] == [
-        ["/jobs/new/?queue=vision"],
-        [],
-        [],
-    ]
+    assert [links(admin, name) for name in ("vision", "research", "root")] == [["/jobs/new/?queue=vision"], [], []]
     assert links(reader("rita", "viewer", "*"), "vision") == []
     for name, written in (("vision", "vision"), ("1e3", '"1e3"'), ("gone", "default"), ("x: y", "default")):
         text = page(admin, f"/jobs/new/?queue={name}").one(tag="textarea").text
@@ -165,11 +151,7 @@ def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811
     }
     assert admin.post("/queues/-/new/", values)["Location"] == "/queues/gpu/"
     made = spec("gpu")
-    assert (made["weight"], made["parent"], made["capability"]) == (
-        3,
-        "research",
-        {"cpu": "4", "nvidia.com/gpu": "8"},
-    )
+    assert (made["weight"], made["parent"], made["capability"]) == (3, "research", {"cpu": "4", "nvidia.com/gpu": "8"})
     assert (made["priority"], made["dequeueStrategy"]) == (5, "fifo")
 
 
@@ -206,17 +188,13 @@ def test_an_edit_changes_what_was_changed_and_keeps_the_rest(admin):  # noqa: F8
     form = page(admin, "/queues/vision/edit/")
     capability = form.one(id="id_capability").text.strip()
     admin.post(
-        "/queues/vision/edit/",
-        {**FORM, "weight": "9", "parent": "research", "order": "fifo", "capability": capability},
+        "/queues/vision/edit/", {**FORM, "weight": "9", "parent": "research", "order": "fifo", "capability": capability}
     )
     assert spec("vision") == {**before, "weight": 9}
 
 
 def test_a_resource_that_is_taken_out_of_the_form_is_taken_out_of_the_queue(admin):  # noqa: F811
-    admin.post(
-        "/queues/vision/edit/",
-        {**FORM, "weight": "4", "parent": "research", "capability": "memory: 1Gi"},
-    )
+    admin.post("/queues/vision/edit/", {**FORM, "weight": "4", "parent": "research", "capability": "memory: 1Gi"})
     assert spec("vision")["capability"] == {"memory": "1Gi"}
 
 
@@ -268,9 +246,7 @@ def put_group(name, queue, phase, owner=None, namespace="team-a"):
     store.write(Create(POD_GROUPS, {"metadata": metadata, "spec": spec, "status": status}))
 
 
-def put_pod(
-    name, *, group="", queue="", node="one", phase="Running", owner=None, namespace="team-a", cpu="1"
-):
+def put_pod(name, *, group="", queue="", node="one", phase="Running", owner=None, namespace="team-a", cpu="1"):
     notes = {"scheduling.k8s.io/group-name": group, "scheduling.volcano.sh/queue-name": queue}
     metadata = {"name": name, "namespace": namespace, "annotations": notes}
     metadata["ownerReferences"] = [owner] if owner else []

@@ -20,9 +20,7 @@ from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator
 pytestmark = pytest.mark.usefixtures("cluster")
 ADDRESS = "/queues/-/scheduler/"
 PLACE = ("volcano-system", "volcano-scheduler-configmap")
-GOOD = (
-    "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]"
-)
+GOOD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]"
 
 
 def stored():
@@ -89,9 +87,7 @@ def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):  # noqa: F
 
 def test_what_has_no_effect_is_said_and_stored(admin):  # noqa: F811
     save(admin, "actions: allocate, shuffle")
-    assert "Line 1. shuffle moves no pod without the plugin rescheduling." in page(admin, ADDRESS).text(
-        id="findings"
-    )
+    assert "Line 1. shuffle moves no pod without the plugin rescheduling." in page(admin, ADDRESS).text(id="findings")
 
 
 @pytest.mark.parametrize(
@@ -100,9 +96,7 @@ def test_what_has_no_effect_is_said_and_stored(admin):  # noqa: F811
         pytest.param("allocate", "for nobody", id="neither"),
         pytest.param("allocate, preempt", "for more urgent jobs of their queue", id="preempt"),
         pytest.param("allocate, reclaim", "for queues that have less than they deserve", id="reclaim"),
-        pytest.param(
-            "allocate, preempt, reclaim", "of their queue, and for queues that have less", id="both"
-        ),
+        pytest.param("allocate, preempt, reclaim", "of their queue, and for queues that have less", id="both"),
     ],
 )
 def test_it_says_for_whom_running_pods_are_evicted(admin, actions, words):  # noqa: F811
@@ -231,9 +225,7 @@ def test_the_page_is_live(admin):  # noqa: F811
     request = topics.TopicRequest(SYSTEM, topics.parse("queues:scheduler")[1])
     save(admin, GOOD)
     told = topic(request)
-    assert [(watch.resource, watch.namespace, watch.name) for watch in told.watches] == [
-        ("configmaps", *PLACE)
-    ]
+    assert [(watch.resource, watch.namespace, watch.name) for watch in told.watches] == [("configmaps", *PLACE)]
     assert "2 times the cluster" in told.parts["in-force"]
     shown = page(admin, ADDRESS)
     assert all(shown.one(id=part) is not None for part in told.parts)
@@ -244,9 +236,7 @@ def test_strangers_log_in_first(client):
     assert client.get(ADDRESS)["Location"].startswith("/login/")
 
 
-@pytest.mark.parametrize(
-    "strange", ["", "\0", "<script>alert(1)</script>", "a: &a [*a, *a]", "🚀" * 10, "x" * 70_000]
-)
+@pytest.mark.parametrize("strange", ["", "\0", "<script>alert(1)</script>", "a: &a [*a, *a]", "🚀" * 10, "x" * 70_000])
 def test_strange_texts_are_said_to_be_that(admin, strange):  # noqa: F811
     answer = save(admin, strange)
     assert answer.status_code == 422

@@ -21,11 +21,7 @@ MOVES = "name: rescheduling, arguments: {strategies: [{name: lowNodeUtilization,
 
 
 def told(plugin, title, *, measures_load=True):
-    policy = (
-        read(f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]").policy
-        if plugin
-        else DEFAULT
-    )
+    policy = read(f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]").policy if plugin else DEFAULT
     return next(each.text for each in words.said(policy, measures_load=measures_load) if each.title == title)
 
 

@@ -43,10 +43,7 @@ def test_standing(wish, above, groups, state, reason):
 
 def test_table_is_complete():
     assert {(case.wish, case.is_closed_above, case.has_work) for case in states.TABLE} == {
-        (wish, above, work)
-        for wish in ("Open", "Closed")
-        for above in (True, False)
-        for work in (True, False)
+        (wish, above, work) for wish in ("Open", "Closed") for above in (True, False) for work in (True, False)
     }
 
 

@@ -88,9 +88,7 @@ def test_queue_that_volcano_closed_stays_closed(controller, time):
 
 
 @pytest.mark.shows("queues 1.4/closed-by-parent")
-@pytest.mark.parametrize(
-    ("note_of_volcano", "state"), [("true", "Open"), ("false", "Closed"), (None, "Closed")]
-)
+@pytest.mark.parametrize(("note_of_volcano", "state"), [("true", "Open"), ("false", "Closed"), (None, "Closed")])
 def test_queue_that_volcano_closed_with_its_parent_opens_with_it(controller, time, note_of_volcano, state):
     queue("team", state="Closed")
     queue("sub", parent="team", state="Closed", by_parent=note_of_volcano)

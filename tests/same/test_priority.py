@@ -77,9 +77,7 @@ def pod_by_kubectl(names, *_):
     if names:
         spec["priorityClassName"] = names
     try:
-        made = api.create(
-            access.SYSTEM, PODS, {"metadata": {"name": "p", "namespace": "default"}, "spec": spec}
-        )
+        made = api.create(access.SYSTEM, PODS, {"metadata": {"name": "p", "namespace": "default"}, "spec": spec})
     except ApiError:
         return None  # as Kubernetes, it refuses a class that does not exist
     return made.object["spec"]["priority"]
@@ -147,9 +145,7 @@ def rehearsed(names, *_):
 
 PLACES = {
     "admission of a pod": pod_by_kubectl,
-    "pod of a job, by a controller that follows": lambda names, who, _: pod_of_a_job(who.controller, names)[
-        1
-    ],
+    "pod of a job, by a controller that follows": lambda names, who, _: pod_of_a_job(who.controller, names)[1],
     "pod of a job, by a controller that starts": lambda names, *_: pod_of_a_job(Controller(), names)[1],
     "job page, what a pod gets": what_the_job_page_says_of_its_pods,
     "editor, class of who names none": editor_placeholder,
@@ -162,9 +158,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("classes", "names", "priority"), [pytest.param(*row, id=what) for what, *row in SITUATIONS]
-)
+@pytest.mark.parametrize(("classes", "names", "priority"), [pytest.param(*row, id=what) for what, *row in SITUATIONS])
 def test_everybody_gives_the_same_priority(admin, classes, names, priority):  # noqa: F811
     bootstrap()
     who = Followers()

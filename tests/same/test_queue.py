@@ -21,11 +21,7 @@ from tests.jobs import builders
 from tests.jobs.control import Controller
 from tests.same import differing
 
-GROUP, QUEUE, OWN_QUEUE = (
-    "scheduling.k8s.io/group-name",
-    "volcano.sh/queue-name",
-    "scheduling.volcano.sh/queue-name",
-)
+GROUP, QUEUE, OWN_QUEUE = ("scheduling.k8s.io/group-name", "volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
 HERE = ("default", "one", "two")
 
 PODS_COUNT = [
@@ -73,9 +69,7 @@ def furnish():
 def put_group(name, *, phase="Running", **spec):
     metadata = {"name": name, "namespace": "ns"}
     status = {"phase": phase}
-    store.write(
-        Create(POD_GROUPS, {"metadata": metadata, "spec": {"minMember": 1, **spec}, "status": status})
-    )
+    store.write(Create(POD_GROUPS, {"metadata": metadata, "spec": {"minMember": 1, **spec}, "status": status}))
 
 
 def run_pod(annotations, scheduler="volcano"):
@@ -118,9 +112,7 @@ def only(queues):
 
 
 def said_to_use(browser, address, part):
-    rows = [
-        row for row in page(browser, address).one(id=part).iter("tr") if "3 of 8" in " ".join(row.itertext())
-    ]
+    rows = [row for row in page(browser, address).one(id=part).iter("tr") if "3 of 8" in " ".join(row.itertext())]
     return only(name for name in HERE for row in rows if name in " ".join(row.itertext()).split())
 
 
@@ -149,9 +141,7 @@ def metric_of_use(*_):
 
 PLACES_OF_PODS = {
     "scheduler": lambda who, _: only(queue for queue, _ in who.snapshot.usage),
-    "scheduler, loaded": lambda who, _: only(
-        queue for queue, _ in who.scheduler.load(0, store.revision()).usage
-    ),
+    "scheduler, loaded": lambda who, _: only(queue for queue, _ in who.scheduler.load(0, store.revision()).usage),
     "status of the queue": allocated,
     "picture": followed_picture,
     "picture, loaded": lambda *_: in_picture(cluster_usage.Picture.loaded(store.revision())),
@@ -164,9 +154,7 @@ PLACES_OF_PODS = {
 }
 
 
-@pytest.mark.shows(
-    "scheduler 1.3/group-name", "groups 3.5/queue-name", "groups 3.5/queue-name of a namespace"
-)
+@pytest.mark.shows("scheduler 1.3/group-name", "groups 3.5/queue-name", "groups 3.5/queue-name of a namespace")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("runner_mode")
 @pytest.mark.parametrize(
@@ -197,8 +185,7 @@ def counted_in_list_of_queues(browser):
     list_of_queues = page(browser, "/queues/")
     rows = {name: list_of_queues.one(id=f"queue-{name}") for name in HERE}
     waiting = {
-        name: next(cell for cell in row if cell.get("data-label") == "Waiting jobs")
-        for name, row in rows.items()
+        name: next(cell for cell in row if cell.get("data-label") == "Waiting jobs") for name, row in rows.items()
     }
     return only(name for name, cell in waiting.items() if "".join(cell.itertext()).strip() == "1")
 
@@ -218,9 +205,7 @@ PLACES_OF_JOBS = {
     "index of the store": lambda _: only(store.count(JOBS, by="queue")),
     "list of jobs": lambda browser: queues_linked(browser, "/jobs/", "?queue=", id="table-rows"),
     "list of jobs, filter": lambda browser: found_in(browser, "/jobs/?queue={}"),
-    "page of the job": lambda browser: queues_linked(
-        browser, "/jobs/default/demo/", "/jobs/?queue=", id="job-head"
-    ),
+    "page of the job": lambda browser: queues_linked(browser, "/jobs/default/demo/", "/jobs/?queue=", id="job-head"),
     "page of the queue": lambda browser: found_in(browser, "/queues/{}/"),
     "list of queues": counted_in_list_of_queues,
     "editor": waits_in_the_editor,

@@ -91,9 +91,7 @@ def filtered(asked):
 TELL_HOW_MANY_RUN = {
     "message of the job": lambda asked: number(r"(\d) of 1 pod", asked.status["state"]["message"]),
     "list of jobs": lambda asked: number(r"^(\d)/1", "".join(list(asked.row)[4].itertext()).strip()),
-    "page of the job": lambda asked: number(
-        r"(\d) of 1 needed", " ".join("".join(asked.head.itertext()).split())
-    ),
+    "page of the job": lambda asked: number(r"(\d) of 1 needed", " ".join("".join(asked.head.itertext()).split())),
     "kubectl get pods": kubectl,
 }
 TELL_WHY_NOT = {

@@ -46,8 +46,7 @@ def furnish():
     """One of everything in each namespace."""
     bootstrap()
     builders.put(
-        builders.node("n"),
-        *((resources.NAMESPACES, {"metadata": {"name": each}}) for each in (*HERE, "elsewhere")),
+        builders.node("n"), *((resources.NAMESPACES, {"metadata": {"name": each}}) for each in (*HERE, "elsewhere"))
     )
     for name in HERE:
         builders.put(
@@ -62,9 +61,7 @@ def furnish():
             _in(name, resources.BATCH_JOBS, spec={"template": {}}),
             _in(name, resources.CONFIGMAPS, data={}),
         )  # fmt: skip
-    decisions.put(
-        [Decision(1, "refuse", "QueueLimit", name, name, "default", 1, "No room.") for name in HERE]
-    )
+    decisions.put([Decision(1, "refuse", "QueueLimit", name, name, "default", 1, "No room.") for name in HERE])
 
 
 def _in(namespace, resource, **fields):

@@ -32,9 +32,7 @@ SITUATIONS = [
 def run(phase, node="n", scheduler="volcano"):
     containers = [{"name": "c", "resources": {"requests": {"cpu": "3"}}}]
     spec = {"nodeName": node, "schedulerName": scheduler, "containers": containers}
-    store.write(
-        Create(PODS, {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec, "status": {"phase": phase}})
-    )
+    store.write(Create(PODS, {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec, "status": {"phase": phase}}))
 
 
 class Followers:

@@ -94,9 +94,7 @@ def furnish(team):
 
 
 def submit(name, cpu, **of_pod):
-    containers = [
-        {"name": "main", "image": "img", "command": ["true"], "resources": {"requests": {"cpu": cpu}}}
-    ]
+    containers = [{"name": "main", "image": "img", "command": ["true"], "resources": {"requests": {"cpu": cpu}}}]
     task = {"name": "main", "replicas": 1, "template": {"spec": {"containers": containers, **of_pod}}}
     store.write(Create(JOBS, control.job(name, tasks=[task], minAvailable=1, queue="team")))
 

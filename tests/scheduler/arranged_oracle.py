@@ -42,10 +42,7 @@ class Slow:
     def minimum(self, root):
         for step in self.gang.part_steps:
             for number in step.parts:
-                if (
-                    sum(each in self.started for each in step.parts) < step.need
-                    and number not in self.started
-                ):
+                if sum(each in self.started for each in step.parts) < step.need and number not in self.started:
                     self.start(number, root)
             if sum(each in self.started for each in step.parts) < step.need:
                 return False

@@ -45,9 +45,7 @@ def terms(pod, kind, how=REQUIRED):
 
 def ports(pod):
     listed = [*pod["spec"]["containers"]]
-    listed += [
-        each for each in pod["spec"].get("initContainers", ()) if each.get("restartPolicy") == "Always"
-    ]
+    listed += [each for each in pod["spec"].get("initContainers", ()) if each.get("restartPolicy") == "Always"]
     return [
         (port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"])
         for each in listed
@@ -65,9 +63,7 @@ class Judge:
 
     def __init__(self, world):
         self.nodes = {key[2]: obj for key, obj in world.objects.items() if key[0] == "nodes"}
-        self.namespaces = {
-            key[2]: labels_of(obj) for key, obj in world.objects.items() if key[0] == "namespaces"
-        }
+        self.namespaces = {key[2]: labels_of(obj) for key, obj in world.objects.items() if key[0] == "namespaces"}
         self.pods = {
             key[1:]: obj
             for key, obj in world.objects.items()
@@ -110,13 +106,9 @@ class Judge:
         ):
             found.add("port")
         for each in others:
-            if any(
-                self.means(t, pod, each) and self.near(t, node, each) for t in terms(pod, "podAntiAffinity")
-            ):
+            if any(self.means(t, pod, each) and self.near(t, node, each) for t in terms(pod, "podAntiAffinity")):
                 found.add("anti-affinity")
-            if any(
-                self.means(t, each, pod) and self.near(t, node, each) for t in terms(each, "podAntiAffinity")
-            ):
+            if any(self.means(t, each, pod) and self.near(t, node, each) for t in terms(each, "podAntiAffinity")):
                 found.add("repelled")
         if not self.is_near_enough(pod, node, others):
             found.add("affinity")
@@ -195,9 +187,7 @@ def wishes(judge, pod, nodes, weights):
     """Return what each of some nodes is worth to a pod; weights are those of nodes, pods, taints and spreading."""
     scores = (_matching, _beside, _untainted, _evenly)
     found = [score(judge, pod, nodes) for score in scores]
-    return {
-        node: sum(weight * each[node] for weight, each in zip(weights, found, strict=True)) for node in nodes
-    }
+    return {node: sum(weight * each[node] for weight, each in zip(weights, found, strict=True)) for node in nodes}
 
 
 def _matching(judge, pod, nodes):

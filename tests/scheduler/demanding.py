@@ -9,9 +9,7 @@ from .world import namespace, node, pod
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 
-labels = st.fixed_dictionaries(
-    {}, optional={"app": st.sampled_from(["a", "b"]), "tier": st.sampled_from(["x", "y"])}
-)
+labels = st.fixed_dictionaries({}, optional={"app": st.sampled_from(["a", "b"]), "tier": st.sampled_from(["x", "y"])})
 conditions = st.sampled_from(
     [
         {"key": "app", "operator": "In", "values": ["a", "b"]},
@@ -23,9 +21,7 @@ conditions = st.sampled_from(
 selectors = st.one_of(
     st.sampled_from([{"matchLabels": {"app": "a"}}, {"matchLabels": {"app": "b"}}]),
     st.builds(
-        lambda one, more: {"matchLabels": one, "matchExpressions": more},
-        labels,
-        st.lists(conditions, max_size=2),
+        lambda one, more: {"matchLabels": one, "matchExpressions": more}, labels, st.lists(conditions, max_size=2)
     ),
     st.sampled_from([None, {}]),
 )
@@ -112,9 +108,7 @@ def pods(draw, name, of="", **more):
 
 @st.composite
 def nodes(draw, name):
-    given = draw(
-        st.fixed_dictionaries({HOST: st.just(name)}, optional={ZONE: st.sampled_from(["a", "b", "c"])})
-    )
+    given = draw(st.fixed_dictionaries({HOST: st.just(name)}, optional={ZONE: st.sampled_from(["a", "b", "c"])}))
     if draw(st.sampled_from([True, *[False] * 5])):
         del given[HOST]
     rather = [{"key": "p", "effect": "PreferNoSchedule"}]

@@ -68,10 +68,7 @@ def _score(cluster, node, some, pods):
 def _weighed(cluster, node, some, weights):
     """Return the score of a node as Volcano's nodeorder and binpack give it (reference/volcano-scheduler §3.8, §3.9)."""
     whole = [int(each) for each in cluster.allocatable[node]]
-    after = [
-        size - int(free) + int(q)
-        for size, free, q in zip(whole, cluster.free[node], some.request, strict=True)
-    ]
+    after = [size - int(free) + int(q) for size, free, q in zip(whole, cluster.free[node], some.request, strict=True)]
     packed = [(c, w) for c, w in weights.packed if some.request[c]]
     share = 0.0
     for c, w in packed:
@@ -238,9 +235,7 @@ class Around:
         if isinstance(rule, Together):
             if None in self.region(rule, node):
                 return False
-            return self.is_first(rule) or all(
-                self.near(rule.mark, topology, node) for topology in rule.topologies
-            )
+            return self.is_first(rule) or all(self.near(rule.mark, topology, node) for topology in rule.topologies)
         return self.spreads(rule, node)
 
     def spreads(self, rule, node):
@@ -325,9 +320,7 @@ class Slow:
         del self.waiting[number]
         if gang.account is not None and gang.account.fifo:
             behind = {
-                n
-                for n, kind in self.waiting.items()
-                if kind == "minimum" and self.gangs[n].account is gang.account
+                n for n, kind in self.waiting.items() if kind == "minimum" and self.gangs[n].account is gang.account
             }
             self.failed |= behind
             self.waiting = {n: kind for n, kind in self.waiting.items() if n not in behind}
@@ -457,9 +450,7 @@ class Slow:
         rule = each.ties.together() if self.around and each.ties else None
         if rule is not None and self.around.is_first(rule) and self.start[number] is None:
             region = self.around.region(rule, node)
-            self.start[number] = {
-                n for n in range(len(self.cluster.free)) if self.around.region(rule, n) == region
-            }
+            self.start[number] = {n for n in range(len(self.cluster.free)) if self.around.region(rule, n) == region}
 
     def move(self, number, each, node, sign):
         account = self.gangs[number].account

@@ -159,9 +159,7 @@ def test_nobody_is_farther_apart_than_is_allowed_and_no_part_is_split(drawn):
         for step in gang.steps:
             assert sum(len(found[some]) for some in step.bins) >= step.need
         for step in gang.part_steps:
-            whole = [
-                sum(len(found[some]) for some in gang.parts[n].bins) >= gang.parts[n].need for n in step.parts
-            ]
+            whole = [sum(len(found[some]) for some in gang.parts[n].bins) >= gang.parts[n].need for n in step.parts]
             assert sum(whole) >= step.need
     assert (world.free >= np.minimum(before, 0)).all()
 
@@ -173,9 +171,7 @@ def test_equal_pods_that_some_hyper_node_has_room_for_are_placed(drawn, highest)
     world, network, _, _ = drawn
     request = world.classes[0].request
     fits = [min(int(f // q) for f, q in zip(row, request, strict=True) if q) for row in world.free]
-    most = max(
-        (sum(fits[n] for n in members) for tier, _, _, members in network if tier <= highest), default=0
-    )
+    most = max((sum(fits[n] for n in members) for tier, _, _, members in network if tier <= highest), default=0)
     if highest > max((tier for tier, *_ in network), default=0):
         most = sum(fits)
     for size in range(1, sum(fits) + 2):

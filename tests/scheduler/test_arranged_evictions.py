@@ -24,9 +24,7 @@ def world(*objects, cpu="2"):
 def fill(*nodes, prefix="o", **more):
     """Pods of one CPU that may go alone, one for each name of a node."""
     return [
-        each
-        for number, name in enumerate(nodes)
-        for each in low(1, name=f"{prefix}{number:02}", node=name, **more)
+        each for number, name in enumerate(nodes) for each in low(1, name=f"{prefix}{number:02}", node=name, **more)
     ]
 
 
@@ -136,9 +134,7 @@ def test_a_queue_takes_back_what_it_deserves_for_it(spec):
 
 
 @pytest.mark.shows("scheduler 2.6/allowWholeBundle")
-@pytest.mark.parametrize(
-    ("allowed", "victims"), [("true", 4), ("false", 0)], ids=["gangs go whole", "gangs stay"]
-)
+@pytest.mark.parametrize(("allowed", "victims"), [("true", 4), ("false", 0)], ids=["gangs go whole", "gangs stay"])
 def test_gangs_go_whole_unless_it_is_forbidden(allowed, victims):
     text = f"""actions: enqueue, allocate, gangpreempt
 configurations:

@@ -26,10 +26,7 @@ def waiting(name, cpu="1", pods=1, *, ago=0, where="default", **spec):
 
 
 def running(name, node, cpu="1", where="default"):
-    return [
-        group(name, 1, phase="Running", queue=where),
-        pod(f"{name}-0", name, cpu, phase="Running", node=node),
-    ]
+    return [group(name, 1, phase="Running", queue=where), pod(f"{name}-0", name, cpu, phase="Running", node=node)]
 
 
 MISFORTUNES = {
@@ -141,9 +138,7 @@ def test_under_a_ceiling_a_large_gang_comes_to_its_turn(where):
     top = queue("top", capability={"cpu": "4"} if where == "above" else {})
     leaf = queue("leaf", parent="top", capability={"cpu": "4"} if where == "own" else {})
     small = [each for number in range(4) for each in running(f"s{number}", "n1", where="leaf")]
-    world = World(
-        node("n1", cpu="9", pods=99), top, leaf, *small, *waiting("big", "3", where="leaf", ago=WAIT)
-    )
+    world = World(node("n1", cpu="9", pods=99), top, leaf, *small, *waiting("big", "3", where="leaf", ago=WAIT))
     world.cycle()
     assert sorted(world.snapshot.reserved) == ["ns/big"]
     for number in range(3):

@@ -172,9 +172,7 @@ def test_only_those_are_told_of_whose_going_could_help(objects, pods):
     here.cycle()
     assert here.going() == []
     told = people(here.condition()["message"])
-    assert (f"Protected from being evicted for it: {pods} pods by disruption budget ns/web." in told) == (
-        pods > 0
-    )
+    assert (f"Protected from being evicted for it: {pods} pods by disruption budget ns/web." in told) == (pods > 0)
     assert ("Protected" in told) == (pods > 0)
 
 
@@ -198,9 +196,7 @@ def test_victims_are_found_when_the_budget_allows_it():
     ],
 )
 def test_a_budget_protects_in_any_case_where_pdb_is_listed(text, victims):
-    here = world(
-        *labelled(low(4)), budget(minAvailable=4), *waiting(), *([configuration(text)] if text else [])
-    )
+    here = world(*labelled(low(4)), budget(minAvailable=4), *waiting(), *([configuration(text)] if text else []))
     here.cycle()
     assert here.going() == victims
 
@@ -212,9 +208,7 @@ def test_a_budget_protects_without_pdb_as_long_as_there_are_others():
         *low(1, name="b", cpu="0"),
         *low(2, name="c", minimum=2, cpu="2", node="n2"),
     ]
-    here = world(
-        *objects, budget(minAvailable=2), *waiting(1, "2"), configuration(UNLISTED), nodes=("n1", "n2")
-    )
+    here = world(*objects, budget(minAvailable=2), *waiting(1, "2"), configuration(UNLISTED), nodes=("n1", "n2"))
     here.cycle()
     assert here.going() == ["c-0", "c-1"]
 
@@ -268,9 +262,7 @@ def protected_worlds(draw):
     objects = []
     for number in range(draw(st.integers(1, 3))):
         name, count = f"r{number}", draw(st.integers(1, 3))
-        some = low(
-            count, name=name, minimum=draw(st.integers(0, count)), node=draw(st.sampled_from(["n1", "n2"]))
-        )
+        some = low(count, name=name, minimum=draw(st.integers(0, count)), node=draw(st.sampled_from(["n1", "n2"])))
         for _, obj in some[1:]:
             obj["metadata"]["labels"] = {"app": draw(st.sampled_from(["web", "db"])), "of": name}
             obj["status"]["conditions"] = [READY] if draw(st.booleans()) else []
@@ -290,11 +282,7 @@ def protected_worlds(draw):
 def fullest(objects):
     """Return how many CPUs a node needs for those who run on it: no more, so that others have to go."""
     return str(
-        max(
-            Counter(
-                obj["spec"].get("nodeName", "") for kind, obj in objects if kind is resources.PODS
-            ).values()
-        )
+        max(Counter(obj["spec"].get("nodeName", "") for kind, obj in objects if kind is resources.PODS).values())
     )
 
 
@@ -340,13 +328,7 @@ def test_budgets_that_allow_everything_change_nothing(scene):
 
 def test_budgets_of_a_queue_that_has_to_give_are_heeded():
     giver, taker = queue("giver", deserved={"cpu": "0"}), queue("taker", deserved={"cpu": "4"})
-    here = world(
-        giver,
-        taker,
-        *labelled(low(4, queue="giver")),
-        budget(minAvailable=3),
-        *waiting(2, queue="taker"),
-    )
+    here = world(giver, taker, *labelled(low(4, queue="giver")), budget(minAvailable=3), *waiting(2, queue="taker"))
     here.cycle()
     assert here.going() == []
     here.put(budget(minAvailable=2), group("g", 2, queue="taker", priorityClassName="high"))

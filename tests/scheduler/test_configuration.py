@@ -103,10 +103,7 @@ def moving(params):
     """A configuration by which pods are moved, with parameters on line 6."""
     strategy = f"{{name: lowNodeUtilization, params: {params}}}"
     return conf(
-        "- name: nodeorder",
-        "- name: rescheduling",
-        f"  arguments: {{strategies: [{strategy}]}}",
-        actions=MOVES,
+        "- name: nodeorder", "- name: rescheduling", f"  arguments: {{strategies: [{strategy}]}}", actions=MOVES
     )
 
 
@@ -355,9 +352,7 @@ def test_policies(text, expected):
 
 
 @pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
-@pytest.mark.shows(
-    "scheduler 2.6/maxDomains", "scheduler 2.6/allowWholeBundle", "scheduler 4.1/configurations"
-)
+@pytest.mark.shows("scheduler 2.6/maxDomains", "scheduler 2.6/allowWholeBundle", "scheduler 4.1/configurations")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -376,15 +371,7 @@ def test_how_others_end(action, arguments, expected):
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [
-        ("1h30m", 5_400_000),
-        ("0", 0),
-        ("0s", 0),
-        ("'0'", 0),
-        ("true", 300_000),
-        ("", 300_000),
-        ("soon", 300_000),
-    ],
+    [("1h30m", 5_400_000), ("0", 0), ("0s", 0), ("'0'", 0), ("true", 300_000), ("", 300_000), ("soon", 300_000)],
 )
 @pytest.mark.parametrize("action", ["reclaim", "gangreclaim"])
 def test_how_long_what_was_evicted_runs_at_least(action, value, expected):
@@ -677,9 +664,7 @@ def test_what_is_said_and_changes_nothing(text, line, message):
 @pytest.mark.shows("scheduler 4.1/plugins that always work")
 def test_each_plugin_of_volcano_is_either_heeded_or_said_to_have_no_effect():
     for name, plugin in known.PLUGINS.items():
-        said = f"{name} has no effect here" in " ".join(
-            f.message for f in read(conf(f"- name: {name}")).warnings
-        )
+        said = f"{name} has no effect here" in " ".join(f.message for f in read(conf(f"- name: {name}")).warnings)
         assert said == (plugin.standing is known.Standing.WITHOUT_EFFECT), name
 
 
@@ -689,9 +674,7 @@ words = st.sampled_from(
 )  # fmt: skip
 leaves = st.one_of(words, st.integers(), st.floats(), st.booleans(), st.none(), st.text(max_size=8))
 values = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
-    max_leaves=25,
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4), max_leaves=25
 )
 
 

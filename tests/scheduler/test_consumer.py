@@ -21,11 +21,7 @@ from scheduler.consumer import SchedulerConsumer
 
 from .world import configuration, group, made, node, pod, queue
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.usefixtures("runner_mode"),
-    pytest.mark.each_backend,
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 
 
 @pytest.fixture(autouse=True)
@@ -310,12 +306,7 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
 def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):
     """What the agent wrote down closes the node; on a cluster with nodes of its own nobody asks this machine."""
     settings.DATA = tmp_path
-    figures = {
-        "node": "n1",
-        "at": clock.milliseconds(),
-        "machine": [int(cores * 1e9), 0, 15_000],
-        "containers": [],
-    }
+    figures = {"node": "n1", "at": clock.milliseconds(), "machine": [int(cores * 1e9), 0, 15_000], "containers": []}
     path = Layout(tmp_path).root / usage.NAME
     path.parent.mkdir()
     path.write_text(json.dumps(figures))

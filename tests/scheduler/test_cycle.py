@@ -38,9 +38,7 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     assert world.condition(kind="Scheduled")["status"] == "True"
     assert world.events == []
     bound = world.get(resources.PODS, "g-0")["status"]["conditions"]
-    assert bound == [
-        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00.000000Z"}
-    ]
+    assert bound == [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00.000000Z"}]
 
 
 @pytest.mark.shows(
@@ -63,9 +61,7 @@ def test_a_gang_waits_until_every_member_fits():
     world.cycle()
     assert world.where() == {"x": "n1"}
     assert world.status()["phase"] == "Inqueue"
-    assert (
-        sentence(world) == "2 of 3 pods fit; each needs 1 CPU, the most free on one node then is 0 CPU (n1)."
-    )
+    assert sentence(world) == "2 of 3 pods fit; each needs 1 CPU, the most free on one node then is 0 CPU (n1)."
     world.put(node("n2", cpu="1"))
     world.cycle()
     assert len(world.where()) == 4
@@ -177,10 +173,7 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
     [
         pytest.param([], "NoNodes", "The cluster has no nodes.", id="no nodes"),
         pytest.param(
-            [node("n1", ready=False)],
-            "NodesUnavailable",
-            "No node takes pods: 1 is not ready.",
-            id="not ready",
+            [node("n1", ready=False)], "NodesUnavailable", "No node takes pods: 1 is not ready.", id="not ready"
         ),
         pytest.param(
             [node("n1", unschedulable=True), node("n2", ready=False), node("n3", ready=False)],
@@ -227,12 +220,7 @@ def test_a_group_without_pods_is_let_in_and_then_left_alone():
             id="waits for room",
         ),
         pytest.param(
-            [
-                node("n1", cpu="8", pods=2),
-                node("n2", cpu="2"),
-                node("n3", cpu="2"),
-                pod("o", "", "1", node="n3"),
-            ],
+            [node("n1", cpu="8", pods=2), node("n2", cpu="2"), node("n3", cpu="2"), pod("o", "", "1", node="n3")],
             "NotEnoughResources",
             "3 of 4 pods fit; each needs 2 CPU, which no node has free at once then.",
             id="no node has all of it",
@@ -472,9 +460,7 @@ def test_the_driver_and_two_executors_start_or_nobody_does():
     ("minima", "expected"),
     [
         pytest.param({"ps": 1, "worker": 2}, ["g-ps-0", "g-worker-0", "g-worker-1"], id="minima hold"),
-        pytest.param(
-            {"ps": 2, "worker": 4}, ["g-ps-0", "g-ps-1", "g-worker-0"], id="ignored above minMember"
-        ),
+        pytest.param({"ps": 2, "worker": 4}, ["g-ps-0", "g-ps-1", "g-worker-0"], id="ignored above minMember"),
         pytest.param({"worker": 1}, ["g-ps-0", "g-ps-1", "g-worker-0"], id="the rest in task order"),
     ],
 )
@@ -498,11 +484,7 @@ def test_pods_beyond_the_minimum_say_what_they_wait_for():
 
 
 @pytest.mark.shows(
-    "scheduler 1.10/pods",
-    "scheduler 5.4/pods",
-    "coscheduling 3/too few pods",
-    "scheduler 10.1/19",
-    "scheduler 10.2/3",
+    "scheduler 1.10/pods", "scheduler 5.4/pods", "coscheduling 3/too few pods", "scheduler 10.1/19", "scheduler 10.2/3"
 )
 def test_at_most_ten_pods_of_a_waiting_gang_are_told():
     world = World(node("n1", cpu="10", pods=200), queue(), group(minimum=100), *pods(100))
@@ -556,9 +538,7 @@ def test_new_numbers_are_written_after_a_while_and_without_a_new_event():
     [
         pytest.param(["Running"] * 3, "Running", "Running", id="all run"),
         pytest.param(["Succeeded", "Succeeded", "Failed"], "Running", "Completed", id="all finished"),
-        pytest.param(
-            ["Running", "Failed", "Succeeded"], "Running", "Running", id="one failed, none is missing"
-        ),
+        pytest.param(["Running", "Failed", "Succeeded"], "Running", "Running", id="one failed, none is missing"),
         pytest.param([], "Completed", "Completed", id="finished and cleaned away"),
         pytest.param([], "Running", "Pending", id="all pods gone"),
     ],
@@ -591,11 +571,7 @@ def test_last_pod_of_a_gang_that_has_failed_does_not_wait_for_those_that_failed(
     more = {"minTaskMember": roles} if roles else {}
     members = [pod(f"g-{i}", phase=p, node="n1", role="worker") for i, p in enumerate(phases)]
     world = World(
-        node("n1", cpu="9"),
-        queue(),
-        group(minimum=3, phase="Running", **more),
-        *members,
-        pod("g-9", role="worker"),
+        node("n1", cpu="9"), queue(), group(minimum=3, phase="Running", **more), *members, pod("g-9", role="worker")
     )
     world.cycle(seconds=1)
     assert ("g-9" in world.where()) is starts
@@ -704,9 +680,7 @@ def test_what_is_unknown_stays_so_and_is_written_once(minimum, others):
 
 
 def test_what_is_unknown_is_over_when_nobody_runs():
-    world = World(
-        node("n1"), queue(), group(minimum=2, phase="Running"), pod("g-0", phase="Running", node="n1")
-    )
+    world = World(node("n1"), queue(), group(minimum=2, phase="Running"), pod("g-0", phase="Running", node="n1"))
     world.cycle()
     world.cycle(seconds=11)
     assert world.status()["phase"] == "Unknown"
@@ -766,38 +740,26 @@ def test_a_lost_pod_is_awaited_before_the_gang_is_called_unknown():
             id="others are in already",
         ),
         pytest.param(
-            [
-                group("x", minResources={"cpu": "3"}, phase="Running"),
-                pod("x-0", "x", "3", node="n1", phase="Running"),
-            ],
+            [group("x", minResources={"cpu": "3"}, phase="Running"), pod("x-0", "x", "3", node="n1", phase="Running")],
             {"cpu": "2"},
             "Pending",
             "Waits for room in the cluster: its minimum needs 2 CPU, 1.8 CPU can still be given out.",
             id="what runs counts once",
         ),
         pytest.param(
-            [
-                group("x", phase="Running", priorityClassName="low"),
-                pod("x-0", "x", "3", node="n1", phase="Running"),
-            ],
+            [group("x", phase="Running", priorityClassName="low"), pod("x-0", "x", "3", node="n1", phase="Running")],
             {"cpu": "4"},
             "Inqueue",
             "",
             id="what lower priority uses is no obstacle",
         ),
-        pytest.param(
-            [node("n2", cpu="99", ready=False)], {"cpu": "5"}, "Pending", None, id="only ready nodes count"
-        ),
+        pytest.param([node("n2", cpu="99", ready=False)], {"cpu": "5"}, "Pending", None, id="only ready nodes count"),
     ],
 )
 def test_who_is_let_in(objects, minimum, phase, words):
     spec = {} if minimum is None else {"minResources": minimum}
     world = World(
-        node("n1"),
-        queue(),
-        priority_class("low", -5),
-        *objects,
-        group("z", phase="Pending", minimum=2, **spec),
+        node("n1"), queue(), priority_class("low", -5), *objects, group("z", phase="Pending", minimum=2, **spec)
     )
     world.cycle()
     assert world.status("z")["phase"] == phase
@@ -933,15 +895,12 @@ def test_other_conditions_of_a_pod_survive_its_binding():
     "broken",
     [
         pytest.param((resources.PODS, {"metadata": {"name": "x", "namespace": "ns"}, "spec": 7}), id="spec"),
-        pytest.param(
-            (resources.PODS, {"metadata": {"name": "x", "namespace": "ns"}, "status": None}), id="null"
-        ),
+        pytest.param((resources.PODS, {"metadata": {"name": "x", "namespace": "ns"}, "status": None}), id="null"),
         pytest.param(pod("x", cpu="much"), id="request"),
         pytest.param(pod("x", cpu="-5"), id="negative request"),
         pytest.param(pod("x", cpu="9223372036854775807"), id="huge request"),
         pytest.param(
-            pod("x", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}),
-            id="terms",
+            pod("x", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}), id="terms"
         ),
         pytest.param(pod("x", tolerations=7), id="tolerations"),
         pytest.param(pod("x", nodeSelector=["a"]), id="selector"),
@@ -978,8 +937,6 @@ def test_pods_beyond_the_minimum_are_told_at_once_that_the_gang_started_without_
     ],
 )
 def test_group_whose_pods_come_one_after_the_other_is_completed_when_all_have_ended(others, phase):
-    world = World(
-        node("n1"), queue(), group(phase="Running"), pod("a", node="n1", phase="Succeeded"), *others
-    )
+    world = World(node("n1"), queue(), group(phase="Running"), pod("a", node="n1", phase="Succeeded"), *others)
     world.cycle(seconds=11)
     assert world.status()["phase"] == phase

@@ -41,9 +41,7 @@ def test_the_way_of_a_gang_is_told_in_order_each_step_once():
     for _ in range(5):
         world.cycle(seconds=30)
     assert world.told() == [("refuse", "QueueLimit")]
-    assert world.message("refuse").startswith(
-        "Waits for room in queue default: its minimum needs 4 CPU, 1 CPU of 4"
-    )
+    assert world.message("refuse").startswith("Waits for room in queue default: its minimum needs 4 CPU, 1 CPU of 4")
     world.remove(*of_pod("o-0"))
     world.cycle(seconds=1)
     assert world.told()[1:] == [("enter", "LetIn")]

@@ -103,6 +103,5 @@ def test_one_that_is_stored_already_may_stay(admin):  # noqa: F811
 def test_what_has_no_effect_is_told_as_a_warning(admin):  # noqa: F811
     told = api.review(admin, CONFIGMAPS, written("actions: allocate, shuffle"))
     assert (
-        "data[volcano-scheduler.conf]: Line 1: shuffle moves no pod without the plugin rescheduling."
-        in told.warnings
+        "data[volcano-scheduler.conf]: Line 1: shuffle moves no pod without the plugin rescheduling." in told.warnings
     )

@@ -349,9 +349,7 @@ def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
         where, cpu, urgency = of(obj)
         if obj["metadata"]["name"] not in entered:
             taken = inside_by_urgency[urgency]
-            assert any(
-                rooms.get(name) and taken[name] + cpu > rooms[name] for name in (*ABOVE[where], "cluster")
-            )
+            assert any(rooms.get(name) and taken[name] + cpu > rooms[name] for name in (*ABOVE[where], "cluster"))
 
 
 @examples(150)
@@ -411,9 +409,7 @@ def test_room_in_which_pods_of_that_size_do_not_fit_lets_nobody_in():
     nodes = [node(f"n{i}", cpu="4") for i in range(8)]
     running = [pod(f"r{i}", "r", "3", node=f"n{i}", phase="Running") for i in range(8)]
     waits = [
-        each
-        for i in range(3)
-        for each in (group(f"w{i}", minResources={"cpu": "4"}), pod(f"w{i}-0", f"w{i}", "4"))
+        each for i in range(3) for each in (group(f"w{i}", minResources={"cpu": "4"}), pod(f"w{i}-0", f"w{i}", "4"))
     ]
     world = World(
         *nodes, queue(), group("r", phase="Running"), *running, *waits,
@@ -465,9 +461,7 @@ def test_no_room_is_idle_while_somebody_is_kept_out_for_whom_it_is_enough(ceilin
         for (_, obj), (_, cpu, _, place) in zip(groups, asked, strict=True):
             name = obj["metadata"]["name"]
             if name in inside(world) and ("pods", "ns", f"{name}-0") not in world.objects:
-                world.put(
-                    pod(f"{name}-0", name, str(cpu), **({"nodeSelector": {"own": place}} if place else {}))
-                )
+                world.put(pod(f"{name}-0", name, str(cpu), **({"nodeSelector": {"own": place}} if place else {})))
         world.cycle(seconds=1)
         world.gone()
     use, free = Counter(), {"n1": CLUSTER // 2, "n2": CLUSTER // 2}
@@ -484,12 +478,7 @@ def test_no_room_is_idle_while_somebody_is_kept_out_for_whom_it_is_enough(ceilin
         assert cpu > max(free.values()) or not is_below
 
 
-FULL = [
-    node("n1", cpu="10"),
-    queue(),
-    group("o", phase="Running"),
-    pod("o-0", "o", "8", node="n1", phase="Running"),
-]
+FULL = [node("n1", cpu="10"), queue(), group("o", phase="Running"), pod("o-0", "o", "8", node="n1", phase="Running")]
 
 
 @pytest.mark.shows("scheduler 2.2/no enqueue", "scheduler 3.10/overcommit-factor", "scheduler 3.10/listed")
@@ -499,13 +488,10 @@ FULL = [
         pytest.param("", set(), id="by default 1.2 times the cluster"),
         pytest.param("actions: enqueue, allocate", {"g"}, id="without overcommit the cluster is no limit"),
         pytest.param(
-            "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}]}]",
-            set(),
-            id="Volcano's default factor",
+            "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}]}]", set(), id="Volcano's default factor"
         ),
         pytest.param(
-            "actions: enqueue, allocate\n"
-            "tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.3}}]}]",
+            "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.3}}]}]",
             {"g"},
             id="a factor that is just enough",
         ),
@@ -532,17 +518,13 @@ def test_a_change_of_the_configuration_is_told_at_once_to_everybody_who_waits():
     world.cycle()  # what it was told is no news any more
     assert world.condition("g")["reason"] == "NotEnoughResources"
     world.put(
-        configuration(
-            "actions: enqueue\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1}}]}]"
-        )
+        configuration("actions: enqueue\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1}}]}]")
     )
     world.cycle()
     assert world.condition("g")["reason"] == "NeverFits"
 
 
-@pytest.mark.parametrize(
-    "away", [{"ready": False}, {"unschedulable": True}], ids=["not ready", "closed to new pods"]
-)
+@pytest.mark.parametrize("away", [{"ready": False}, {"unschedulable": True}], ids=["not ready", "closed to new pods"])
 def test_what_only_nodes_that_are_away_could_hold_waits_for_them(away):
     world = World(node("n1"), node("n2", cpu="8", **away), queue(), asking("g", 11), asking("more", 13))
     world.cycle()
@@ -566,9 +548,7 @@ def test_without_enqueue_a_closed_queue_lets_nobody_in():
 
 @pytest.mark.shows("scheduler 3.10/listed")
 def test_without_overcommit_the_ceilings_of_queues_hold():
-    world = World(
-        *FULL, queue("leaf", {"cpu": "4"}), asking("g", 5, queue="leaf"), configuration("actions: enqueue")
-    )
+    world = World(*FULL, queue("leaf", {"cpu": "4"}), asking("g", 5, queue="leaf"), configuration("actions: enqueue"))
     world.cycle()
     assert world.condition("g")["reason"] == "QueueTooSmall"
 
@@ -590,9 +570,7 @@ def waiting_for(name, cpu, wait="", *, key="volcano.sh/sla-waiting-time", ago_s=
     return kind, one
 
 
-@pytest.mark.shows(
-    "scheduler 3.11 sla/sla-waiting-time", "scheduler 3.11 sla/annotation", "scheduler 3.11 sla/entry"
-)
+@pytest.mark.shows("scheduler 3.11 sla/sla-waiting-time", "scheduler 3.11 sla/annotation", "scheduler 3.11 sla/entry")
 @pytest.mark.parametrize(
     ("configured", "asks", "enters"),
     [
@@ -706,11 +684,7 @@ def test_a_closing_queue_takes_nothing_new(its_queue, its_group, enters, configu
 STATES = ("Open", "Open", "Closing", "Closed")
 
 
-@given(
-    steps=st.lists(
-        st.one_of(st.sampled_from(STATES), st.sampled_from(["group", "cycle"])), min_size=4, max_size=20
-    )
-)
+@given(steps=st.lists(st.one_of(st.sampled_from(STATES), st.sampled_from(["group", "cycle"])), min_size=4, max_size=20))
 @examples(500, deadline=None)
 def test_who_came_while_a_queue_was_shut_waits_and_nobody_else_does(steps):
     """The queue notes since when it is shut, as its controller does; all would be let in for want of nothing."""

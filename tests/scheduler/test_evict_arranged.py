@@ -63,9 +63,7 @@ class Network(Scene):
         """Return the gang as the engine has it."""
         topology = None if self.highest is None else Topology(self.is_hard, self.highest)
         if not self.size:
-            return Gang(
-                (Bin(0, self.need),), (GangStep(self.need, (0,)),), account, arranged=Arranged(topology)
-            )
+            return Gang((Bin(0, self.need),), (GangStep(self.need, (0,)),), account, arranged=Arranged(topology))
         inner = None if self.inner is None else Topology(True, self.inner)
         numbers = tuple(range(self.parts))
         parts = tuple(Part(f"p{number}", 0, (number,), self.size, inner) for number in numbers)
@@ -82,11 +80,7 @@ class Network(Scene):
         some = PodClass(np.array([self.asked, 1]), np.zeros(len(self.cpus), dtype=np.int16))
         self.cluster, self.account = Cluster(whole, free, [some]), root
         self.cluster.hyper_nodes = HyperNodes(
-            (
-                Named(f"h{min(nodes)}", tier, "", sorted(nodes))
-                for tier in (1, 2, 3)
-                for nodes in self.domains(tier)
-            ),
+            (Named(f"h{min(nodes)}", tier, "", sorted(nodes)) for tier in (1, 2, 3) for nodes in self.domains(tier)),
             [f"n{number}" for number in range(len(self.cpus))],
         )
         return find_victims(self.cluster, self.gang(root), self._units(root), always, pods=PODS)
@@ -186,18 +180,13 @@ def unit(account, node, tier=0, cpu=1):
 @pytest.mark.shows("scheduler 2.6/maxDomains")
 @pytest.mark.parametrize(
     ("most", "victims"),
-    [
-        pytest.param(8, [3], id="the one where fewest go"),
-        pytest.param(1, [0, 1], id="the first that will do"),
-    ],
+    [pytest.param(8, [3], id="the one where fewest go"), pytest.param(1, [0, 1], id="the first that will do")],
 )
 def test_so_many_hyper_nodes_are_compared(most, victims):
     """Two pods of one CPU each go in the first HyperNode, one of two CPUs in the second."""
     account = Account("q", [UNLIMITED] * 2, [0, 0], [0, 0])
     cluster = Cluster(
-        np.array([[2, 9], [2, 9]]),
-        np.array([[0, 7], [0, 7]]),
-        [PodClass(np.array([1, 1]), np.zeros(2, "i2"))],
+        np.array([[2, 9], [2, 9]]), np.array([[0, 7], [0, 7]]), [PodClass(np.array([1, 1]), np.zeros(2, "i2"))]
     )
     cluster.hyper_nodes = HyperNodes([Named("a", 1, "", [0]), Named("b", 1, "", [1])], ["n0", "n1"])
     units = [unit(account, 0), unit(account, 0), unit(account, 0, tier=1, cpu=0), unit(account, 1, cpu=2)]

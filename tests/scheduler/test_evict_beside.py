@@ -37,10 +37,7 @@ def alone(name, node, cpu="1", priority="low", **spec):
 
 
 def asking(count=1, cpu="1", **spec):
-    return [
-        group("g", count, **HIGH),
-        *(pod(f"g-{n}", "g", cpu, **copy.deepcopy(spec)) for n in range(count)),
-    ]
+    return [group("g", count, **HIGH), *(pod(f"g-{n}", "g", cpu, **copy.deepcopy(spec)) for n in range(count))]
 
 
 def with_cpu(spec, cpu="1"):

@@ -22,12 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 @pytest.fixture
 def settle(runner_mode):
     """A function that lets job controller and scheduler work until there is nothing left to do."""
-    create(
-        (NAMESPACES, {"metadata": {"name": "ns"}}),
-        queue(),
-        node("n1", cpu="2"),
-        priority_class("high", 100),
-    )
+    create((NAMESPACES, {"metadata": {"name": "ns"}}), queue(), node("n1", cpu="2"), priority_class("high", 100))
     runners = [Runner(get("jobs"), 0, JobConsumer()), Runner(get("scheduler"), 0, SchedulerConsumer())]
 
     def run():
@@ -139,9 +134,7 @@ def test_whole_gang_goes_and_its_job_begins_anew(settle):
     settle()
     assert on_node() == ["high-t-0"]
     assert status(JOBS, "low")["state"]["phase"] in ("Restarting", "Pending")
-    noted = [
-        each.object["metadata"].get("annotations", {}).get(FIRST_EVICTED) for each in store.find(POD_GROUPS)
-    ]
+    noted = [each.object["metadata"].get("annotations", {}).get(FIRST_EVICTED) for each in store.find(POD_GROUPS)]
     job = store.get(JOBS, "ns", "low").object
     assert sorted(noted, key=str) == sorted([None, job["metadata"]["annotations"][FIRST_EVICTED]], key=str), (
         "its next pod group has been evicted as well"
@@ -202,9 +195,6 @@ def test_moved_pod_is_made_again_on_the_emptier_node(settle):
     assert going() == ["even-t-1"]
     end_all()
     settle()
-    assert {name: pod["spec"].get("nodeName") for name, pod in pods().items()} == {
-        "even-t-0": "n1",
-        "even-t-1": "n2",
-    }
+    assert {name: pod["spec"].get("nodeName") for name, pod in pods().items()} == {"even-t-0": "n1", "even-t-1": "n2"}
     assert "PodEvicted" in reasons("Job")
     assert status(JOBS, "even")["state"]["phase"] == "Running"

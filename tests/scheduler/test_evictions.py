@@ -41,13 +41,9 @@ class History(World):
         self.count = 0
         self.evicted = []  # of the last cycle
         self.deserved = {}  # queue → CPUs, where they are stated
-        self.min_runtime = (
-            min_runtime  # seconds for which reclaim leaves alone what was evicted and has started again
-        )
+        self.min_runtime = min_runtime  # seconds for which reclaim leaves alone what was evicted and has started again
         # Settling takes longer than `reservation-wait`, and what is kept for a queue counts as its use: no reservations here.
-        self.snapshot.policy = replace(
-            self.snapshot.policy, min_runtime_ms=min_runtime * 1000, reserves_ms=None
-        )
+        self.snapshot.policy = replace(self.snapshot.policy, min_runtime_ms=min_runtime * 1000, reserves_ms=None)
         self.started = {}  # pod → when it got its node
         self.first_evicted = {}  # job → when a pod of it was evicted for the first time
 
@@ -107,18 +103,14 @@ class History(World):
     def judge_churn(self):
         """Nobody whose pods have started again is reclaimed too soon: no pod by itself, and no job of which less than half has run long."""
         reclaimed = [each.pod for each in self.evicted if each.action == "reclaim"]
-        names = {
-            name: [pod.name for pod in reclaimed if pod.group.endswith(f"/{name}")] for name in self.jobs
-        }
+        names = {name: [pod.name for pod in reclaimed if pod.group.endswith(f"/{name}")] for name in self.jobs}
         running = self.running()
         for name, pods in names.items():
             again = [pod for pod in self.jobs[name].pods if self.has_started_again(pod, name)]
             young = [pod for pod in again if self.now - self.started[pod] < self.min_runtime * 1000]
             if pods and not running[name]:
                 gone = [pod for pod in young if pod in pods]
-                assert len(gone) <= len([pod for pod in again if pod in pods]) // 2, (
-                    f"{name} goes again too soon"
-                )
+                assert len(gone) <= len([pod for pod in again if pod in pods]) // 2, f"{name} goes again too soon"
             else:
                 assert not set(young) & set(pods), f"{name} loses pods again too soon"
 
@@ -129,9 +121,7 @@ class History(World):
     def used(self, where):
         """Return how many CPUs pods of a queue hold that were not asked to end."""
         return sum(
-            self.jobs[name].cpu * pods
-            for name, pods in self.running().items()
-            if self.jobs[name].where == where
+            self.jobs[name].cpu * pods for name, pods in self.running().items() if self.jobs[name].where == where
         )
 
     def kept(self, where):
@@ -162,9 +152,7 @@ class History(World):
         part, left = self.deserved[giving], self.used(giving) + self.kept(giving)
         if left < part:
             gone = Counter(each.pod.group.partition("/")[2] for each in self.evicted)
-            largest = max(
-                self.jobs[name].cpu * pods for name, pods in gone.items() if self.jobs[name].where == giving
-            )
+            largest = max(self.jobs[name].cpu * pods for name, pods in gone.items() if self.jobs[name].where == giving)
             assert left + largest > part
 
     def settle(self):
@@ -274,9 +262,7 @@ LEAVES = ("a", "b", "c", "d")
 
 
 @relaxed
-@given(
-    some_cpus, jobs(LEAVES, 6), some_times, st.fixed_dictionaries({name: st.integers(1, 4) for name in TREE})
-)
+@given(some_cpus, jobs(LEAVES, 6), some_times, st.fixed_dictionaries({name: st.integers(1, 4) for name in TREE}))
 def test_queues_come_to_rest_too(cpus, asked, going, weights):
     """What one queue takes from another one, that one never takes back, whatever else is preempted meanwhile."""
     queues = [queue(name, parent=parent, weight=weights[name]) for name, parent in TREE.items()]
@@ -306,11 +292,7 @@ def test_each_queue_comes_to_what_it_deserves(cpus, asked, parts):
     """With pods of one CPU that may go alone: nobody waits below his part beside somebody above it, or beside free room."""
     deserved, queues = stated(parts)
     made = [Job(f"j{number}", "p0", 1, pods, 1, where) for number, (where, pods) in enumerate(asked)]
-    singles = [
-        Job(f"{job.name}x{number}", "p0", 1, 1, 1, job.where)
-        for job in made
-        for number in range(len(job.pods))
-    ]
+    singles = [Job(f"{job.name}x{number}", "p0", 1, 1, 1, job.where) for job in made for number in range(len(job.pods))]
     history, _ = play(cpus, singles, [1], queues, deserved)
     running = history.running()
     used = {name: history.used(name) for name in deserved}

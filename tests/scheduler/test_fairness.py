@@ -40,9 +40,7 @@ class Life(World):
             name = f"j{next(self.numbers):04}"
             self.names[name] = where
             asked = {"queue": where, "phase": "Pending", "priorityClassName": urgency}
-            self.put(
-                group(name, minResources={"cpu": "1"}, created=f"2026-01-01T00:{self.count:02}:00Z", **asked)
-            )
+            self.put(group(name, minResources={"cpu": "1"}, created=f"2026-01-01T00:{self.count:02}:00Z", **asked))
 
     def step(self):
         """Let jobs end that are due, let others in, make their pods, and place them."""
@@ -52,10 +50,7 @@ class Life(World):
             self._end(name)
         self.cycle(seconds=1)
         for name in self.names:
-            if (
-                self.status(name).get("phase") == "Inqueue"
-                and ("pods", "ns", f"{name}-0") not in self.objects
-            ):
+            if self.status(name).get("phase") == "Inqueue" and ("pods", "ns", f"{name}-0") not in self.objects:
                 self.put(pod(f"{name}-0", name, "1"))
         self.cycle()
         for bound in self.where():
@@ -78,10 +73,7 @@ class Life(World):
 
 
 def tree(weights, **more):
-    return [
-        queue(name, parent=parent, weight=weights[name], **more.get(name, {}))
-        for name, parent in PARENTS.items()
-    ]
+    return [queue(name, parent=parent, weight=weights[name], **more.get(name, {})) for name, parent in PARENTS.items()]
 
 
 def by_weight(name, weights):
@@ -99,9 +91,7 @@ relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[Health
 @pytest.mark.shows("scheduler 3.5/levels")
 @relaxed
 @given(some_weights, some_lasts, st.permutations(LEAVES), st.sampled_from(["", "high"]))
-def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of_others(
-    weights, lasts, order, urgency
-):
+def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of_others(weights, lasts, order, urgency):
     """The first queue asks for everything, urgently; the others come one after the other."""
     life = Life(*tree(weights), lasts=lasts)
     for number, where in enumerate(order):

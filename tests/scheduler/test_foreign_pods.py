@@ -20,9 +20,7 @@ AMOUNTS = {"cpu": ("500m", "1", "1500m"), "memory": ("1Gi", "2Gi"), "example.com
 
 requests = st.fixed_dictionaries({}, optional={name: st.sampled_from(each) for name, each in AMOUNTS.items()})
 containers = st.builds(lambda asked, **more: {"resources": {"requests": asked}, **more}, requests)
-starting = st.builds(
-    lambda one, policy: one | policy, containers, st.sampled_from([{}, {"restartPolicy": "Always"}])
-)
+starting = st.builds(lambda one, policy: one | policy, containers, st.sampled_from([{}, {"restartPolicy": "Always"}]))
 specs = st.fixed_dictionaries(
     {
         "containers": st.lists(containers, min_size=1, max_size=2),
@@ -47,13 +45,7 @@ def others(draw):
         **draw(specs),
     )
     made["metadata"]["namespace"] = draw(st.sampled_from(["ns", "kube-system"]))
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "name": "agent",
-        "uid": "u-agent",
-        "controller": True,
-    }
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u-agent", "controller": True}
     made["metadata"]["ownerReferences"] = draw(st.sampled_from([[], [owner]]))
     return kind, made
 
@@ -68,14 +60,7 @@ def offers(draw, name):
         pods=draw(st.integers(2, 6)),
         taints=draw(
             st.sampled_from(
-                [
-                    [],
-                    [],
-                    *(
-                        [{"key": "k", "effect": each}]
-                        for each in ("NoSchedule", "NoExecute", "PreferNoSchedule")
-                    ),
-                ]
+                [[], [], *([{"key": "k", "effect": each}] for each in ("NoSchedule", "NoExecute", "PreferNoSchedule"))]
             )
         ),
         ready=draw(st.sampled_from([True, True, True, False])),
@@ -162,8 +147,7 @@ def test_pods_get_exactly_the_room_that_all_pods_leave(offered, around, ours):
     assert not decisions.adoptions, "what another scheduler places is none of ours"
     assert {key: world.objects[key]["spec"].get("nodeName") for key in foreign} == foreign
     taken = {
-        name: [spec for number, spec in enumerate(ours) if world.where().get(f"p{number}") == name]
-        for name in NODES
+        name: [spec for number, spec in enumerate(ours) if world.where().get(f"p{number}") == name] for name in NODES
     }
     for name, placed in taken.items():
         assert not placed or is_open(world, name)

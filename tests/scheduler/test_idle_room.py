@@ -38,9 +38,7 @@ class Cluster(World):
     """A world with a controller that makes the pods of groups that were let in. Those that are evicted go, and are made again."""
 
     def __init__(self, nodes, queues=None, jobs=()):
-        tree = [
-            queue(name, parent=parent, **(queues or {}).get(name, {})) for name, parent in PARENTS.items()
-        ]
+        tree = [queue(name, parent=parent, **(queues or {}).get(name, {})) for name, parent in PARENTS.items()]
         made = [node(f"n{number}", **each) for number, each in enumerate(nodes)]
         super().__init__(priority_class("high", 9), *made, *tree)
         self.jobs = {}  # name → how many pods are made, and what each of them asks for
@@ -112,9 +110,7 @@ class Cluster(World):
         world = known.world()
         assert world.nodes == read.nodes
         assert {key: group._replace(ready=(), pods=()) for key, group in world.groups.items()} == {
-            key: group._replace(ready=(), pods=())
-            for key, group in read.groups.items()
-            if group.phase in WAITING
+            key: group._replace(ready=(), pods=()) for key, group in read.groups.items() if group.phase in WAITING
         }
         told = [group for group in world.groups.values() if judge.is_about_room(world, group)]
         assert [*judge.startable(world, told)] == []
@@ -160,11 +156,7 @@ def job(pods=1, cpu=1, where="default", **more):
 
 
 A, B, SMALL_B = zoned(8, "a"), zoned(8, "b"), zoned(3, "b")
-FULL_A = (
-    job(1, 8, zone="a"),
-    job(1, 8, zone="a"),
-    job(1, 8, zone="a"),
-)  # the first runs, the others wait for its node
+FULL_A = (job(1, 8, zone="a"), job(1, 8, zone="a"), job(1, 8, zone="a"))  # the first runs, the others wait for its node
 
 
 def sums_alone(put):

@@ -73,9 +73,7 @@ def figures():
     }
 
 
-def test_who_could_start_and_is_passed_over_is_told_of_until_he_starts(
-    scheduler, watch, clock, blind, caplog
-):
+def test_who_could_start_and_is_passed_over_is_told_of_until_he_starts(scheduler, watch, clock, blind, caplog):
     gang("g", 3)
     scheduler.run()
     with caplog.at_level(logging.WARNING, "scheduler"):

@@ -112,14 +112,10 @@ def test_it_is_noted_once_on_whose_pods_are_evicted():
 
 
 @pytest.mark.shows("scheduler 2.5/again")
-@pytest.mark.parametrize(
-    ("arguments", "seconds"), [("{}", 300), ("{minRuntime: 40s}", 40), ("{minRuntime: 0}", 0)]
-)
+@pytest.mark.parametrize(("arguments", "seconds"), [("{}", 300), ("{minRuntime: 40s}", 40), ("{minRuntime: 0}", 0)])
 def test_two_queues_that_are_owed_in_turn_do_not_take_a_node_from_each_other_all_the_time(arguments, seconds):
     """The one node is deserved by one queue, then by the other, each 10 s: so often as somebody can change what queues deserve."""
-    here = world(
-        queue("a"), queue("b"), *asks("a", name="x"), *asks("b", name="y"), configured(arguments), cpu="1"
-    )
+    here = world(queue("a"), queue("b"), *asks("a", name="x"), *asks("b", name="y"), configured(arguments), cpu="1")
     gone = []
     for turn in range(120):
         parts = {"a": "01"[turn % 2], "b": "10"[turn % 2]}

@@ -80,9 +80,7 @@ class Stream(World):
     def small_ones_wait(self):
         """Tell whether pods of the stream are there and have no node; those that end at once may be more than were let in before."""
         bound = self.where()
-        return any(
-            kind == "pods" and name.startswith("s") and name not in bound for kind, _, name in self.objects
-        )
+        return any(kind == "pods" and name.startswith("s") and name not in bound for kind, _, name in self.objects)
 
     def free(self):
         return {name: cpu - self.use(name) for name, cpu in self.cpus.items()}
@@ -168,11 +166,7 @@ def gangs_of_queues(draw):
 @example(([3], 3, {"default": 1, "beside": 1}), [5, 8], ["mine"])
 @example(([2, 2, 3], 2, {"mine": 3, "default": 1, "beside": 1}), [1, 1], ["default"])
 @example(([4], 3, {"default": 1, "mine": 1, "beside": 1}), [4, 6, 9], ["default"])
-@given(
-    gangs_of_queues(),
-    some_lasts,
-    st.lists(st.sampled_from(["default", "mine", "beside"]), min_size=1, max_size=3),
-)
+@given(gangs_of_queues(), some_lasts, st.lists(st.sampled_from(["default", "mine", "beside"]), min_size=1, max_size=3))
 def test_with_true_estimates_gangs_start_by_the_time_that_was_expected(case, lasts, where):
     cpus, cpu, gangs = case
     stream = Stream(cpus, *tree())
@@ -265,9 +259,7 @@ def test_gangs_of_many_queues_start_one_after_the_other():
 @st.composite
 def departures(draw):
     nodes = draw(st.integers(1, 4))
-    free = np.array(
-        [[draw(st.integers(0, 3)), draw(st.integers(0, 3))] for _ in range(nodes)], dtype=np.int64
-    )
+    free = np.array([[draw(st.integers(0, 3)), draw(st.integers(0, 3))] for _ in range(nodes)], dtype=np.int64)
     root = Account("root", [draw(st.integers(2, 12)), UNLIMITED], [0, 0], [0, 0])
     leaves = [Account(name, [UNLIMITED] * 2, [0, 0], [0, 0], root) for name in "ab"]
     leavers = []

@@ -78,9 +78,7 @@ def test_where_pods_of_a_queue_go(spec, arguments, expected):
 @pytest.mark.parametrize("before", ["", "{name: nodeorder}, "])
 def test_what_is_preferred_is_used_first_and_the_rest_when_that_is_full(before):
     wants = uses("red", "blue", preferred=["blue"])
-    world = World(
-        *NODES, queue(**wants), conf(before=before), group(minimum=6), *[pod(f"g-{n}") for n in range(6)]
-    )
+    world = World(*NODES, queue(**wants), conf(before=before), group(minimum=6), *[pod(f"g-{n}") for n in range(6)])
     world.cycle()
     assert sorted(world.where().values()) == ["a", "a", "b", "b", "b", "b"]
 
@@ -146,9 +144,7 @@ GROUPS = ("red", "blue", "green")
 listed = st.lists(st.sampled_from(GROUPS), max_size=2, unique=True)
 affinities = st.one_of(
     st.just({}),
-    st.builds(
-        lambda a, b, c, d: uses(*a, preferred=b, never=c, rather_not=d), listed, listed, listed, listed
-    ),
+    st.builds(lambda a, b, c, d: uses(*a, preferred=b, never=c, rather_not=d), listed, listed, listed, listed),
 )
 
 

@@ -114,8 +114,7 @@ def test_the_node_is_one_that_is_not_busy_and_worth_most(listed, limit, cpu, mem
     listed.sort(key=lambda each: -each[3])
     arguments = f"thresholds: {{cpu: {limit}, mem: {limit}}}, cpu.weight: {cpu}, memory.weight: {memory}"
     one = world(
-        *[measured(n, Fraction(c, 10), Fraction(m, 10), before=old) for n, c, m, old in listed],
-        arguments=arguments,
+        *[measured(n, Fraction(c, 10), Fraction(m, 10), before=old) for n, c, m, old in listed], arguments=arguments
     )
     worth = {name: value(name, listed, limit, cpu, memory) for name in "ab"}
     usable = [name for name in "ab" if worth[name] is not None]

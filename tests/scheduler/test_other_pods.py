@@ -249,9 +249,7 @@ def test_why_pods_wait(objects, reason, words, counted):
 
 def test_a_gang_starts_when_what_was_in_its_way_is_gone():
     world = World(queue(), *NODES, *gang(1, **X), running("r", "a1", **apart(term("absent", app="x"))))
-    world.put(
-        running("s", "b1", **apart(term(ZONE, app="x"))), running("t", "a2", **apart(term(ZONE, app="x")))
-    )
+    world.put(running("s", "b1", **apart(term(ZONE, app="x"))), running("t", "a2", **apart(term(ZONE, app="x"))))
     world.cycle()
     assert "g-0" not in world.where()
     world.put(pod("s", "", node="b1", phase="Succeeded", **apart(term(ZONE, app="x"))))
@@ -308,9 +306,7 @@ def standing(draw, nodes, most=5):
 @st.composite
 def one_waits(draw):
     nodes = with_nodes(draw)
-    more = draw(
-        st.sampled_from([{}, {}, {"nodeSelector": {ZONE: "a"}}, {"tolerations": [{"operator": "Exists"}]}])
-    )
+    more = draw(st.sampled_from([{}, {}, {"nodeSelector": {ZONE: "a"}}, {"tolerations": [{"operator": "Exists"}]}]))
     waiting = draw(demanding.pods("g-0", "g", **more))
     objects = [*nodes, *draw(st.lists(demanding.namespaces, max_size=2)), *standing(draw, nodes), waiting]
     return draw(st.permutations(objects))
@@ -370,9 +366,7 @@ def test_no_placement_breaks_a_rule_of_anybody(objects):
             needed = terms(each, "podAffinity")
             assert judge.is_near_enough(each, each["spec"]["nodeName"], [each])
             wanted = [p for p in before.values() if all(judge.means(term, each, p) for term in needed)]
-            assert all(
-                judge.place(p["spec"]["nodeName"], t["topologyKey"]) is None for p in wanted for t in needed
-            )
+            assert all(judge.place(p["spec"]["nodeName"], t["topologyKey"]) is None for p in wanted for t in needed)
             alone.append(each)
             broken = set()
         assert not broken

@@ -37,25 +37,19 @@ class Owing(History):
 
     def __init__(self, cpus, gpus, parts, going, min_runtime=300):
         deserved = {name: {"cpu": str(cpu), GPU: str(gpu)} for name, (cpu, gpu) in parts.items()}
-        super().__init__(
-            cpus, [queue(name, deserved=each) for name, each in deserved.items()], going, min_runtime
-        )
+        super().__init__(cpus, [queue(name, deserved=each) for name, each in deserved.items()], going, min_runtime)
         self.put(
             *(
                 node(f"n{n}", cpu=str(cpu), pods=99, **{GPU: str(gpu)})
                 for n, (cpu, gpu) in enumerate(zip(cpus, gpus, strict=True))
             )
         )
-        self.whole = {
-            f"n{n}": {"cpu": cpu, GPU: gpu} for n, (cpu, gpu) in enumerate(zip(cpus, gpus, strict=True))
-        }
+        self.whole = {f"n{n}": {"cpu": cpu, GPU: gpu} for n, (cpu, gpu) in enumerate(zip(cpus, gpus, strict=True))}
         self.parts = {name: {"cpu": cpu, GPU: gpu} for name, (cpu, gpu) in parts.items()}
         self.promised = set()
 
     def made(self, name, job):
-        return pod(
-            name, job.name, str(job.cpu), requests={GPU: str(job.asks[GPU])} if job.asks[GPU] else None
-        )
+        return pod(name, job.name, str(job.cpu), requests={GPU: str(job.asks[GPU])} if job.asks[GPU] else None)
 
     def step(self):
         super().step()
@@ -129,10 +123,7 @@ class Owing(History):
     def fits(self, work, free):
         """Tell whether a minimum has room: its pods are alike, so those that fit on each node add up."""
         return (
-            sum(
-                min(amounts[column] // each for column, each in work.asks.items() if each)
-                for amounts in free.values()
-            )
+            sum(min(amounts[column] // each for column, each in work.asks.items() if each) for amounts in free.values())
             >= work.minimum
         )
 
@@ -205,12 +196,7 @@ def works(draw, queues=QUEUES, *, gpus=False, most=5):
 @pytest.mark.shows("scheduler 2.5/from whom", "scheduler 2.6/gangreclaim", "scheduler 3.6/reclaim")
 @relaxed
 @example(
-    ([4, 4, 4, 4], [0] * 4, {"a": (4, 0), "b": (0, 0), "c": (12, 0)}),
-    [Work("j0", "a", 4, 4, 4)],
-    [1],
-    12,
-    300,
-    True,
+    ([4, 4, 4, 4], [0] * 4, {"a": (4, 0), "b": (0, 0), "c": (12, 0)}), [Work("j0", "a", 4, 4, 4)], [1], 12, 300, True
 )
 @example(
     ([6], [0], {"a": (2, 0), "b": (2, 0), "c": (2, 0)}),

@@ -208,11 +208,7 @@ def test_queues_are_served_by_their_shares(deserved, expected):
 
 
 @pytest.mark.shows(
-    "scheduler 1.10/jobs",
-    "scheduler 2.2/beyond",
-    "scheduler 3.4/share",
-    "scheduler 3.4/order",
-    "scheduler 10.2/7",
+    "scheduler 1.10/jobs", "scheduler 2.2/beyond", "scheduler 3.4/share", "scheduler 3.4/order", "scheduler 10.2/7"
 )
 def test_gangs_of_one_queue_share_what_is_beyond_their_minima():
     queue = account("a", FREE, deserved=[12, 0])
@@ -275,9 +271,7 @@ def worlds(draw):
     )
     if draw(st.booleans()):
         avoided = st.lists(st.integers(0, 2), min_size=nodes, max_size=nodes)
-        world.classes = [
-            replace(each, avoided=np.array(draw(avoided), dtype=np.int64)) for each in world.classes
-        ]
+        world.classes = [replace(each, avoided=np.array(draw(avoided), dtype=np.int64)) for each in world.classes]
     if draw(st.booleans()):
         worth = st.lists(st.sampled_from([0.0, -1.0, 0.5, 50.0, 1e6]), min_size=nodes, max_size=nodes)
         world.classes = [replace(each, worth=np.array(draw(worth))) for each in world.classes]
@@ -289,12 +283,7 @@ def worlds(draw):
 @st.composite
 def gangs_of(draw, classes, leaves):
     bins = draw(
-        st.lists(
-            st.builds(Bin, st.integers(0, classes - 1), st.integers(0, 4)),
-            min_size=1,
-            max_size=3,
-            unique=True,
-        )
+        st.lists(st.builds(Bin, st.integers(0, classes - 1), st.integers(0, 4)), min_size=1, max_size=3, unique=True)
     )
     numbers = st.lists(st.integers(0, len(bins) - 1), min_size=1, unique=True).map(tuple)
     steps = draw(st.lists(st.builds(GangStep, st.integers(0, 5), numbers), max_size=2))
@@ -322,9 +311,7 @@ def some_weights():
     columns = st.sampled_from([((0, 2), ()), ((0,), (2,)), ((0, 1), (2,)), ((), ())])
     packed = st.lists(st.tuples(st.sampled_from([0, 2]), number), max_size=2, unique_by=lambda each: each[0])
     fitted = st.lists(
-        st.tuples(st.integers(0, 2), st.integers(1, 3), st.booleans()),
-        max_size=2,
-        unique_by=lambda each: each[0],
+        st.tuples(st.integers(0, 2), st.integers(1, 3), st.booleans()), max_size=2, unique_by=lambda each: each[0]
     )
     scarce = st.sampled_from([(), ((2, 1),), ((0, 2), (2, 1))])
     return st.builds(
@@ -365,9 +352,7 @@ def test_many_nodes_by_weights_give_the_same_answer(seed, weights):
 
 
 def _some_gangs(random):
-    return [
-        gang(*((int(c), int(random.integers(1, 8))) for c in random.permutation(3)[:2])) for _ in range(20)
-    ]
+    return [gang(*((int(c), int(random.integers(1, 8))) for c in random.permutation(3)[:2])) for _ in range(20)]
 
 
 @pytest.mark.shows("scheduler 3.5/capability holds")
@@ -436,9 +421,7 @@ def test_many_nodes_and_rankings_kept_for_long_give_the_same_answer(seed):
     requests = [[int(random.integers(0, 4)), 1, int(random.integers(0, 4))] for _ in range(4)]
     fast = cluster(free, requests, allocatable=whole)
     slow = copy.deepcopy(fast)
-    gangs = [
-        gang(*((int(c), int(random.integers(1, 8))) for c in random.permutation(4)[:2])) for _ in range(40)
-    ]
+    gangs = [gang(*((int(c), int(random.integers(1, 8))) for c in random.permutation(4)[:2])) for _ in range(40)]
     assert answer(place(fast, gangs, pods=PODS), gangs) == oracle.place(slow, gangs, PODS)
 
 

@@ -21,10 +21,7 @@ def running(name, group="low", cpu="1", *, node="n1", **more):
 
 def waiting(count=1, cpu="1", *, name="g", **spec):
     """A group of high priority and its pods, all of which must start together."""
-    return [
-        group(name, count, **{**HIGH, **spec}),
-        *(pod(f"{name}-{number}", name, cpu) for number in range(count)),
-    ]
+    return [group(name, count, **{**HIGH, **spec}), *(pod(f"{name}-{number}", name, cpu) for number in range(count))]
 
 
 def low(count, *, name="low", minimum=1, cpu="1", node="n1", **spec):
@@ -82,9 +79,7 @@ NEVER = priority_class("calm", 100, preemptionPolicy="Never")
         pytest.param([*low(4), *waiting(priorityClassName="low")], [], id="equal priority"),
         pytest.param([*low(4, priorityClassName="high"), *waiting(priorityClassName="low")], [], id="lower"),
         pytest.param([*low(4), *waiting(queue="other"), queue("other")], [], id="another queue"),
-        pytest.param(
-            [*low(4, minimum=4), *waiting()], [f"low-{n}" for n in range(4)], id="a gang goes whole"
-        ),
+        pytest.param([*low(4, minimum=4), *waiting()], [f"low-{n}" for n in range(4)], id="a gang goes whole"),
         pytest.param([*low(4, minimum=3), *waiting()], ["low-3"], id="what is beyond a minimum goes alone"),
         pytest.param(
             [*low(2, minimum=2), *low(2, name="loose", minimum=1), *waiting()],
@@ -107,19 +102,13 @@ NEVER = priority_class("calm", 100, preemptionPolicy="Never")
         ),
         pytest.param([*low(4), NEVER, *waiting(priorityClassName="calm")], [], id="its class preempts never"),
         pytest.param(
-            [*low(4), group("g", 1, **HIGH), pod("g-0", preemptionPolicy="Never")],
-            [],
-            id="its pod preempts never",
+            [*low(4), group("g", 1, **HIGH), pod("g-0", preemptionPolicy="Never")], [], id="its pod preempts never"
         ),
         pytest.param(
-            [*low(3), labelled(*running("low-3"), "annotations", "false"), *waiting()],
-            ["low-2"],
-            id="a pod says no",
+            [*low(3), labelled(*running("low-3"), "annotations", "false"), *waiting()], ["low-2"], id="a pod says no"
         ),
         pytest.param(
-            [*low(3), labelled(*running("low-3"), "labels", "false"), *waiting()],
-            ["low-2"],
-            id="a pod's label says no",
+            [*low(3), labelled(*running("low-3"), "labels", "false"), *waiting()], ["low-2"], id="a pod's label says no"
         ),
         pytest.param(
             [*low(3), labelled(*running("low-3"), "annotations", "perhaps"), *waiting()],
@@ -147,9 +136,7 @@ NEVER = priority_class("calm", 100, preemptionPolicy="Never")
             id="a gang stays of which one pod has to stay",
         ),
         pytest.param(
-            [*low(3, minimum=1), running("free", ""), *waiting(4)],
-            [],
-            id="pods without a group that exists stay",
+            [*low(3, minimum=1), running("free", ""), *waiting(4)], [], id="pods without a group that exists stay"
         ),
         pytest.param(
             [
@@ -191,11 +178,7 @@ def test_victims_are_told_why_and_the_group_says_whom_it_waits_for():
     assert condition["reason"] == "WaitingForVictims"
     assert people(condition["message"]) == "2 pods of low are asked to end, so that this can start."
     (mark,) = here.get(resources.PODS, "low-3")["status"]["conditions"]
-    assert (mark["type"], mark["status"], mark["reason"]) == (
-        "DisruptionTarget",
-        "True",
-        "PreemptionByScheduler",
-    )
+    assert (mark["type"], mark["status"], mark["reason"]) == ("DisruptionTarget", "True", "PreemptionByScheduler")
     told = [each for each in here.events if each["involvedObject"]["kind"] == "Pod"]
     assert {each["reason"] for each in told} == {"Evict"}
     assert told[0]["message"] == "Pod is evicted, because of preempt: pod group ns/g gets its room."
@@ -284,9 +267,7 @@ def test_others_go_when_victims_never_leave_a_node_that_is_lost():
     assert [each.pod.node for each in decisions.evictions] == ["n1" if lost == "n2" else "n2"]
 
 
-@pytest.mark.shows(
-    "scheduler 1.5/future", "scheduler 1.8/promised", "scheduler 2.4/free room", "scheduler 10.1/11"
-)
+@pytest.mark.shows("scheduler 1.5/future", "scheduler 1.8/promised", "scheduler 2.4/free room", "scheduler 10.1/11")
 def test_pods_that_go_anyway_are_room_to_come():
     here = world(*low(3), running("low-3", deleted="2026-01-01T00:00:00Z"), *waiting())
     assert here.cycle().evictions == []
@@ -305,9 +286,7 @@ def test_two_groups_have_different_victims():
 
 @pytest.mark.shows("scheduler 2.4/full queue")
 def test_full_queue_is_room_to_be_made_too():
-    here = World(
-        node("n1", cpu="99", pods=99), queue(capability={"cpu": "4"}), *CLASSES, *low(4), *waiting(2)
-    )
+    here = World(node("n1", cpu="99", pods=99), queue(capability={"cpu": "4"}), *CLASSES, *low(4), *waiting(2))
     here.cycle()
     assert here.going() == ["low-2", "low-3"]
     here.gone()
@@ -359,9 +338,7 @@ def test_costly_search_in_vain_is_not_made_again_at_once(monkeypatch):
     assert len(here.cycle(seconds=5).evictions) == 4
 
 
-@pytest.mark.parametrize(
-    "more", [(), (queue("vip", guarantee={"resource": {"cpu": "1"}}),)], ids=["", "a guarantee"]
-)
+@pytest.mark.parametrize("more", [(), (queue("vip", guarantee={"resource": {"cpu": "1"}}),)], ids=["", "a guarantee"])
 def test_what_is_idle_while_victims_go_is_others(more):
     """The group's room comes from its victims: it waits for the ceiling of its queue, and nothing is kept for it beside them."""
     here = world(*low(2, queue="own"), *waiting(2, queue="own"), queue("own", {"cpu": "2"}), *more)

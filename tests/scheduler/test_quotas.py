@@ -62,8 +62,7 @@ def test_who_enters(quotas, least, enters):
     [
         pytest.param(
             quota(hard={"requests.cpu": "5"}, used={"requests.cpu": "2"}),
-            "Waits for quota q of its namespace: its minimum needs 4 CPU (requests.cpu), "
-            "3 CPU of 5 CPU left.",
+            "Waits for quota q of its namespace: its minimum needs 4 CPU (requests.cpu), 3 CPU of 5 CPU left.",
             id="for a while",
         ),
         pytest.param(
@@ -113,9 +112,7 @@ def test_pods_count_also_before_the_status_of_the_quota_does(name, on):
 
 @pytest.mark.parametrize("strategy", ["traverse", "fifo"])
 def test_nobody_else_waits_for_it(strategy):
-    world = World(
-        NODE, queue(dequeueStrategy=strategy), quota(hard={"cpu": "5"}), asking("a", cpu="6"), asking("b")
-    )
+    world = World(NODE, queue(dequeueStrategy=strategy), quota(hard={"cpu": "5"}), asking("a", cpu="6"), asking("b"))
     world.cycle()
     assert inside(world, "a", "b") == ["b"]
 
@@ -134,12 +131,7 @@ def test_it_enters_when_there_is_room_or_no_quota_any_more():
 
 def test_who_has_his_pods_already_is_not_asked():
     world = World(
-        NODE,
-        queue(),
-        quota(hard={"cpu": "4"}, used={"cpu": "4"}),
-        asking(),
-        pod("g-0", cpu="2"),
-        pod("g-1", cpu="2"),
+        NODE, queue(), quota(hard={"cpu": "4"}, used={"cpu": "4"}), asking(), pod("g-0", cpu="2"), pod("g-1", cpu="2")
     )
     world.cycle()
     assert len(world.where()) == 2

@@ -26,9 +26,7 @@ A_RUNS = (group("o"), pod("o-0", "o", phase="Running", node="n1", labels={"app":
 
 def runs(cpu, queue="default", *, name="o", **spec):
     """A pod of another group that runs on n1."""
-    return group(name, queue=queue, phase="Running", **spec), pod(
-        f"{name}-0", name, cpu, phase="Running", node="n1"
-    )
+    return group(name, queue=queue, phase="Running", **spec), pod(f"{name}-0", name, cpu, phase="Running", node="n1")
 
 
 def evicting():
@@ -228,10 +226,7 @@ def test_pods_of_a_group_that_is_not_there_are_told_so():
     world.cycle()
     world.cycle(seconds=11)
     told = world.get(resources.PODS, "p")["status"]["conditions"][0]
-    assert (
-        told["message"]
-        == "Pod group lost does not exist; create it, or create the pod without naming a group."
-    )
+    assert told["message"] == "Pod group lost does not exist; create it, or create the pod without naming a group."
 
 
 def test_a_claim_without_a_volume_is_named():

@@ -25,10 +25,7 @@ def runs(where, count, *, name="", minimum=1, cpu="1", node="n1", **spec):
 def asks(where, count=1, *, cpu="1", name="", **spec):
     """A group of a queue that waits for nodes."""
     name = name or f"ask-{where}"
-    return [
-        group(name, count, queue=where, **spec),
-        *(pod(f"{name}-{number}", name, cpu) for number in range(count)),
-    ]
+    return [group(name, count, queue=where, **spec), *(pod(f"{name}-{number}", name, cpu) for number in range(count))]
 
 
 def world(*objects, cpu="8", nodes=("n1",)):
@@ -94,21 +91,14 @@ HALVES = (queue("a"), queue("b"))
             4,
             id="a gang goes whole where enough is left",
         ),
-        pytest.param(
-            [queue("a", weight=3), queue("b"), *runs("a", 8), *asks("b", 2)], 2, id="parts by weight"
-        ),
+        pytest.param([queue("a", weight=3), queue("b"), *runs("a", 8), *asks("b", 2)], 2, id="parts by weight"),
         pytest.param(
             [queue("a", **keeping(6)), queue("b", deserved={"cpu": "4"}), *runs("a", 8), *asks("b", 4)],
             0,
             id="a guarantee stays",
         ),
         pytest.param(
-            [
-                queue("a", deserved={"cpu": "2"}),
-                queue("b", deserved={"cpu": "6"}),
-                *runs("a", 8),
-                *asks("b", 6),
-            ],
+            [queue("a", deserved={"cpu": "2"}), queue("b", deserved={"cpu": "6"}), *runs("a", 8), *asks("b", 6)],
             6,
             id="parts as stated",
         ),
@@ -136,13 +126,7 @@ def test_how_much_is_taken_back(objects, victims):
     assert all(each.action is Action.RECLAIM for each in decisions.evictions)
 
 
-TREE = (
-    queue("left"),
-    queue("right"),
-    queue("a", parent="left"),
-    queue("b", parent="left"),
-    queue("c", parent="right"),
-)
+TREE = (queue("left"), queue("right"), queue("a", parent="left"), queue("b", parent="left"), queue("c", parent="right"))
 
 
 @pytest.mark.shows("scheduler 2.5/tree", "scheduler 3.6/ancestorReclaimLevel")
@@ -151,12 +135,8 @@ TREE = (
     [
         pytest.param([*runs("a", 4), *runs("c", 4), *asks("b", 2)], {"a"}, id="from a queue beside it"),
         pytest.param([*runs("c", 8), *asks("a", 4)], {"c"}, id="from a queue under another one"),
-        pytest.param(
-            [*runs("a", 6), *runs("c", 2), *asks("c", 2)], {"a"}, id="only from those above their part"
-        ),
-        pytest.param(
-            [*runs("a", 4), *runs("c", 4), *asks("b", 3)], set(), id="not beyond its part of its parent's"
-        ),
+        pytest.param([*runs("a", 6), *runs("c", 2), *asks("c", 2)], {"a"}, id="only from those above their part"),
+        pytest.param([*runs("a", 4), *runs("c", 4), *asks("b", 3)], set(), id="not beyond its part of its parent's"),
         pytest.param(
             [*runs("a", 5), *runs("c", 3), *asks("b", 2)], {"a"}, id="a parent that has too much gives inside"
         ),
@@ -245,11 +225,7 @@ def test_youngest_of_the_lowest_priority_goes_first():
 def test_reclaim_comes_before_preempt():
     """Who was preempted in a queue that is below its part would only reclaim in turn."""
     here = world(
-        *HALVES,
-        priority_class("high", 9),
-        *runs("a", 6),
-        *runs("b", 2),
-        *asks("b", 1, priorityClassName="high"),
+        *HALVES, priority_class("high", 9), *runs("a", 6), *runs("b", 2), *asks("b", 1, priorityClassName="high")
     )
     here.cycle()
     assert [name.split("-")[1] for name in here.going()] == ["a"]
@@ -278,14 +254,10 @@ def with_gpu(where, cpu, *, runs_on=""):
     [
         pytest.param([*with_gpu("a", 1, runs_on="n1")], ["run-a-gpu-0"], id="what it goes beyond lies idle"),
         pytest.param(
-            [*with_gpu("a", 1, runs_on="n1"), *runs("a", 3)],
-            ["run-a-gpu-0"],
-            id="nobody goes for it who has no GPU",
+            [*with_gpu("a", 1, runs_on="n1"), *runs("a", 3)], ["run-a-gpu-0"], id="nobody goes for it who has no GPU"
         ),
         pytest.param([*with_gpu("a", 1, runs_on="n1"), *runs("a", 4)], [], id="it would have to be taken"),
-        pytest.param(
-            [*with_gpu("a", 6, runs_on="n1")], [], id="only who has the GPU has it, and he deserves it"
-        ),
+        pytest.param([*with_gpu("a", 6, runs_on="n1")], [], id="only who has the GPU has it, and he deserves it"),
         pytest.param([*with_gpu("b", 1, runs_on="n1")], [], id="it has its GPU"),
     ],
 )
@@ -306,12 +278,8 @@ def test_what_lies_idle_needs_nobodys_leave(objects, going):
 @pytest.mark.parametrize(
     ("first", "second", "going"),
     [
-        pytest.param(
-            {}, {"priorityClassName": "low"}, ["run-b-0"], id="of lower priority, the second by name"
-        ),
-        pytest.param(
-            {"priorityClassName": "low"}, {}, ["run-a-0"], id="of lower priority, the first by name"
-        ),
+        pytest.param({}, {"priorityClassName": "low"}, ["run-b-0"], id="of lower priority, the second by name"),
+        pytest.param({"priorityClassName": "low"}, {}, ["run-a-0"], id="of lower priority, the first by name"),
         pytest.param({"created": OLD}, {"created": NEW}, ["run-b-0"], id="younger, the second by name"),
         pytest.param({"created": NEW}, {"created": OLD}, ["run-a-0"], id="younger, the first by name"),
     ],
@@ -319,9 +287,7 @@ def test_what_lies_idle_needs_nobodys_leave(objects, going):
 def test_of_equal_queues_that_one_gives_where_least_is_lost(first, second, going):
     queues = (queue(name, deserved={"cpu": "2"}) for name in "abc")
     low = priority_class("low", -1)
-    here = world(
-        *queues, low, *runs("a", 1, cpu="4", **first), *runs("b", 1, cpu="4", **second), *asks("c", 2)
-    )
+    here = world(*queues, low, *runs("a", 1, cpu="4", **first), *runs("b", 1, cpu="4", **second), *asks("c", 2))
     here.cycle()
     assert here.going() == going
 
@@ -337,11 +303,7 @@ def test_of_equal_queues_that_one_gives_of_which_fewer_pods_go():
 @pytest.mark.parametrize("action", [Action.RECLAIM, Action.PREEMPT])
 def test_action_that_is_not_configured_is_not_taken(action):
     here = world(
-        *HALVES,
-        priority_class("high", 9),
-        *runs("a", 6),
-        *runs("b", 2),
-        *asks("b", 1, priorityClassName="high"),
+        *HALVES, priority_class("high", 9), *runs("a", 6), *runs("b", 2), *asks("b", 1, priorityClassName="high")
     )
     here.snapshot.policy = Policy(frozenset(Action) - {action})
     decisions = here.cycle()

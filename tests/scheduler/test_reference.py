@@ -14,9 +14,7 @@ from .world import World, group, node, pod, priority_class, queue
 
 def annotated(made, **notes):
     kind, obj = made
-    obj["metadata"]["annotations"] |= {
-        f"volcano.sh/{name.replace('_', '-')}": value for name, value in notes.items()
-    }
+    obj["metadata"]["annotations"] |= {f"volcano.sh/{name.replace('_', '-')}": value for name, value in notes.items()}
     return kind, obj
 
 
@@ -145,13 +143,7 @@ def test_pods_of_several_owners_are_one_gang():
         kind, obj = pod(name, "g")
         world.cycle()
         assert world.where() == {}
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "name": name,
-            "uid": f"uid-{name}",
-            "controller": True,
-        }
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"uid-{name}", "controller": True}
         obj["metadata"]["ownerReferences"] = [owner]
         world.put((kind, obj))
     world.cycle()
@@ -197,10 +189,7 @@ def test_pods_of_kube_system_are_evicted_for_nobody(namespace, goes):
 def test_a_node_that_is_not_ready_is_not_used_even_where_its_taint_is_tolerated():
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     world = World(
-        node("n1", ready=False, taints=[taint]),
-        queue(),
-        group(),
-        pod("g-0", tolerations=[{"operator": "Exists"}]),
+        node("n1", ready=False, taints=[taint]), queue(), group(), pod("g-0", tolerations=[{"operator": "Exists"}])
     )
     world.cycle()
     assert world.where() == {}
@@ -209,9 +198,7 @@ def test_a_node_that_is_not_ready_is_not_used_even_where_its_taint_is_tolerated(
 
 @pytest.mark.shows("scheduler 1.11/how many", "scheduler 4.2/--percentage-nodes-to-find and the like")
 def test_the_only_node_that_fits_is_found_among_many_that_nearly_do():
-    world = World(
-        *(node(f"n{number:03}", cpu="1") for number in range(300)), queue(), group(), pod("g-0", cpu="2")
-    )
+    world = World(*(node(f"n{number:03}", cpu="1") for number in range(300)), queue(), group(), pod("g-0", cpu="2"))
     world.put(node("n299", cpu="2"))
     world.put(node("n299", cpu="3"), node("n150", cpu="2"))
     world.cycle()

@@ -49,16 +49,7 @@ def together(mark, *topologies, starts=True):
 def spread(mark, eligible, *, topology=ZONE, skew=1, least=1, counts_itself=True, none_stands=False):
     nodes = np.array(eligible, dtype=bool)
     return Spread(
-        mark,
-        topology,
-        skew,
-        least,
-        counts_itself,
-        nodes,
-        Reason.TOPOLOGY_SPREAD,
-        topology,
-        "spread",
-        none_stands,
+        mark, topology, skew, least, counts_itself, nodes, Reason.TOPOLOGY_SPREAD, topology, "spread", none_stands
     )
 
 
@@ -82,9 +73,7 @@ EVERY = [True] * 4
 @pytest.mark.parametrize(
     ("world", "gangs", "expected"),
     [
-        pytest.param(
-            tied([ROOM] * 3, [(("a",), (apart("a"),))]), [gang((0, 3))], [[[0, 1, 2]]], id="one on each node"
-        ),
+        pytest.param(tied([ROOM] * 3, [(("a",), (apart("a"),))]), [gang((0, 3))], [[[0, 1, 2]]], id="one on each node"),
         pytest.param(
             tied([ROOM] * 2, [(("a",), (apart("a"),))]),
             [gang((0, 3)), gang((0, 2))],

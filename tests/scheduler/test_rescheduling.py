@@ -71,9 +71,7 @@ def start(here):
 
 
 @pytest.mark.shows(
-    "scheduler 2.7/shuffle",
-    "scheduler 3.11 rescheduling/lowNodeUtilization",
-    "scheduler 3.11 rescheduling/use",
+    "scheduler 2.7/shuffle", "scheduler 3.11 rescheduling/lowNodeUtilization", "scheduler 3.11 rescheduling/use"
 )
 def test_pods_go_from_full_nodes_until_those_are_within_their_target():
     here = world(*usual())
@@ -241,9 +239,7 @@ def test_the_lowest_priority_goes_first_and_a_queue_that_would_not_take_it_again
 def test_pods_that_have_just_started_stay():
     objects = annotated(usual(), "g-3", **{"volcano.sh/cooldown-time": "10m"})
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    objects = changed(
-        objects, "g-3", lambda body: body.update(status={"phase": "Running", "conditions": [scheduled]})
-    )
+    objects = changed(objects, "g-3", lambda body: body.update(status={"phase": "Running", "conditions": [scheduled]}))
     here = world(*objects, config=conf(SPREAD, "  - name: cdp"))
     here.cycle()
     assert here.going() == ["g-2"]
@@ -284,17 +280,12 @@ def test_a_pod_with_a_volume_claim_stays_where_claims_are_heeded():
 
 
 def test_pods_that_are_kept_apart_from_others_go_only_where_those_are_not():
-    apart = {
-        "labelSelector": {"matchLabels": {"app": "a"}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
+    apart = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
     other = [group("h", phase="Running"), *running(1, on="empty", of="h", cpu="100m", labels={"app": "a"})]
     nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("empty", "full")]
     for more, gone in ((other, []), ([], ["g-3"])):
-        here = World(
-            *nodes, queue(), conf(), group(minimum=1, phase="Running"), *running(4, affinity=affinity), *more
-        )
+        here = World(*nodes, queue(), conf(), group(minimum=1, phase="Running"), *running(4, affinity=affinity), *more)
         here.cycle()
         assert here.going() == gone
 
@@ -310,19 +301,14 @@ def test_pods_are_told_why_they_are_moved():
     )  # fmt: skip
     (kept,) = [each for some in groups_of(decisions, here.now) for each in some.decisions]
     assert (kept.kind, kept.reason, kept.name) == ("evict", "shuffle", "g")
-    assert (
-        kept.message
-        == "g-3 was asked to end, because of shuffle: more of node full is asked for than its target."
-    )
+    assert kept.message == "g-3 was asked to end, because of shuffle: more of node full is asked for than its target."
 
 
 NODES = ["n0", "n1", "n2", "n3"]
 pods = st.tuples(st.sampled_from(NODES), st.sampled_from([500, 1000, 1500, 2000]), st.sampled_from([0, 1, 3]))
 """The node of a pod, and how many thousandths of a CPU and Gi of memory it asks for."""
 groups = st.lists(st.tuples(st.integers(0, 3), st.lists(pods, max_size=6)), max_size=4)
-sizes = st.lists(
-    st.tuples(st.sampled_from([2000, 4000, 8000]), st.sampled_from([4, 8])), min_size=4, max_size=4
-)
+sizes = st.lists(st.tuples(st.sampled_from([2000, 4000, 8000]), st.sampled_from([4, 8])), min_size=4, max_size=4)
 
 
 class Room:
@@ -366,9 +352,7 @@ def settled(of, given, plugins):
                 requests = {"memory": f"{memory}Gi"} if memory else None
                 name = f"g{number}-{at}"
                 room.put(name, on, cpu, memory)
-                placed.append(
-                    made(name, f"g{number}", f"{cpu}m", node=on, phase="Running", requests=requests)
-                )
+                placed.append(made(name, f"g{number}", f"{cpu}m", node=on, phase="Running", requests=requests))
         here.put(group(f"g{number}", min(minimum, len(placed)), phase="Running"), *placed)
     return here, room
 

@@ -47,10 +47,7 @@ def running(name, node, cpu="1", pods=1, *, since=0, estimate="", **spec):
         made["metadata"]["annotations"] = {ESTIMATE_ANNOTATION: estimate}
     started = {"type": "Scheduled", "status": "True", "reason": "r", "message": ""}
     made["status"]["conditions"] = [{**started, "lastTransitionTime": timestamp(START - since * 1000)}]
-    return [
-        (kind, made),
-        *(pod(f"{name}-{number}", name, cpu, phase="Running", node=node) for number in range(pods)),
-    ]
+    return [(kind, made), *(pod(f"{name}-{number}", name, cpu, phase="Running", node=node) for number in range(pods))]
 
 
 def world(*objects, cpus=(4, 4), more=(OWN,)):
@@ -247,9 +244,7 @@ def test_no_sub_group_is_split_that_uses_the_room_meanwhile():
 
 @pytest.mark.shows("scheduler 2.3/others")
 def test_without_the_action_backfill_nobody_uses_it():
-    some = world(
-        ENDS, job("big", "4", ago=WAIT), job("short", estimate="5m"), [configuration("actions: allocate")]
-    )
+    some = world(ENDS, job("big", "4", ago=WAIT), job("short", estimate="5m"), [configuration("actions: allocate")])
     some.cycle()
     assert kept(some) is not None
     assert "short-0" not in some.where()
@@ -353,10 +348,7 @@ def test_who_might_be_protected_later_does_not_use_the_room_meanwhile(loose, plu
         running("b", "n1", pods=4, priorityClassName="mid"),
         job("big", "4", ago=WAIT, priorityClassName="mid"),
         loose,
-        [
-            configuration(f'actions: "allocate, backfill, preempt"\ntiers: [{{plugins: [{listed}]}}]'),
-            *PRIORITIES,
-        ],
+        [configuration(f'actions: "allocate, backfill, preempt"\ntiers: [{{plugins: [{listed}]}}]'), *PRIORITIES],
     )
     some.cycle()
     assert kept(some) is not None
@@ -479,9 +471,7 @@ def test_room_kept_in_vain_is_given_back_for_as_long_and_then_kept_for_twice_as_
     some.cycle(seconds=1)
     assert "small-0" in some.where()
     assert kept(some) is None
-    assert reserved.given_back_of(some.snapshot.groups["ns/big"].conditions) == GivenBack(
-        some.now, hold * 1000
-    )
+    assert reserved.given_back_of(some.snapshot.groups["ns/big"].conditions) == GivenBack(some.now, hold * 1000)
     some.cycle(seconds=hold - 1)
     assert kept(some) is None
     some.cycle(seconds=1)
@@ -514,9 +504,7 @@ def test_never_is_never():
 
 def test_who_is_above_what_his_queue_deserves_is_told_of_kept_room_as_well():
     """Of 4 CPU each of the two queues deserves 2; the one that has 3 would fit in the fourth if that were not kept."""
-    some = world(
-        running("a", "n0", pods=4), job("big", "4", ago=WAIT, queue="b"), cpus=(4,), more=(OWN, queue("b"))
-    )
+    some = world(running("a", "n0", pods=4), job("big", "4", ago=WAIT, queue="b"), cpus=(4,), more=(OWN, queue("b")))
     some.cycle()
     assert kept(some) is not None
     some.put(*job("small"))
@@ -601,9 +589,7 @@ def test_who_starts_as_it_gives_back_its_room_has_started():
 
 
 def asking(name, cpu, *, ago=0, **spec):
-    return [
-        group(name, 1, phase="", minResources={"cpu": cpu}, created=timestamp(START - ago * 1000), **spec)
-    ]
+    return [group(name, 1, phase="", minResources={"cpu": cpu}, created=timestamp(START - ago * 1000), **spec)]
 
 
 def test_who_is_kept_out_for_long_is_let_in_and_keeps_nobody_else_out():
@@ -663,9 +649,7 @@ some_places = st.lists(
     max_size=3,
 ).map(tuple)  # fmt: skip
 some_times = st.integers(0, 4_000_000_000_000)
-some_amounts = st.dictionaries(
-    st.sampled_from(("cpu", "memory", "nvidia.com/gpu")), st.integers(1, 10**12), max_size=3
-)
+some_amounts = st.dictionaries(st.sampled_from(("cpu", "memory", "nvidia.com/gpu")), st.integers(1, 10**12), max_size=3)
 some_requests = st.lists(some_amounts.map(lambda each: tuple(sorted(each.items()))), max_size=3).map(tuple)
 
 

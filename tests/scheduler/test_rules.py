@@ -12,21 +12,15 @@ from .world import World, group, node, pod, queue
 
 
 def affinity(*terms):
-    return {
-        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
-    }
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
 
 
 def term(key, operator, *values):
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-def closed(
-    *, selector=None, needs=None, tolerations=None, labels=None, taints=(), unschedulable=False, ready=True
-):
-    node = NodeFacts(
-        "n1", labels or {}, [Taint(key=k, value=v, effect=e) for k, v, e in taints], unschedulable, ready
-    )
+def closed(*, selector=None, needs=None, tolerations=None, labels=None, taints=(), unschedulable=False, ready=True):
+    node = NodeFacts("n1", labels or {}, [Taint(key=k, value=v, effect=e) for k, v, e in taints], unschedulable, ready)
     found = NodeRule(selector, needs, tolerations).exclusion(node)
     return found.kind if found else ExclusionKind.NONE
 
@@ -57,9 +51,7 @@ LABELS = {"zone": "a", "gen": "7"}
         pytest.param(affinity({}), False, id="an empty term matches nothing"),
         pytest.param(affinity(), False, id="no terms match nothing"),
         pytest.param(
-            affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}),
-            True,
-            id="name",
+            affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}), True, id="name"
         ),
         pytest.param({"podAffinity": {"x": 1}}, True, id="affinity to pods is another matter"),
         pytest.param({"nodeAffinity": 7}, False, id="unreadable"),
@@ -79,9 +71,7 @@ def test_required_node_affinity(needs, matches):
     ],
 )
 def test_node_selector(selector, matches):
-    assert closed(selector=selector, labels=LABELS) == (
-        ExclusionKind.NONE if matches else ExclusionKind.SELECTOR
-    )
+    assert closed(selector=selector, labels=LABELS) == (ExclusionKind.NONE if matches else ExclusionKind.SELECTOR)
 
 
 @pytest.mark.shows("scheduler 3.7/taints", "scheduler 10.1/12")
@@ -101,20 +91,12 @@ def test_node_selector(selector, matches):
 )
 def test_taints(toleration, tolerated):
     taints = [("k", "v", "NoSchedule")]
-    assert closed(tolerations=[toleration], taints=taints) == (
-        ExclusionKind.NONE if tolerated else ExclusionKind.TAINT
-    )
+    assert closed(tolerations=[toleration], taints=taints) == (ExclusionKind.NONE if tolerated else ExclusionKind.TAINT)
 
 
 @pytest.mark.parametrize(
     ("operator", "value", "tolerated"),
-    [
-        ("Gt", "949", True),
-        ("Gt", "950", False),
-        ("Lt", "951", True),
-        ("Lt", "950", False),
-        ("Lt", "many", False),
-    ],
+    [("Gt", "949", True), ("Gt", "950", False), ("Lt", "951", True), ("Lt", "950", False), ("Lt", "many", False)],
 )
 def test_taints_are_compared_as_numbers(operator, value, tolerated):
     toleration = {"key": "k", "operator": operator, "value": value}
@@ -126,9 +108,7 @@ def test_taints_are_compared_as_numbers(operator, value, tolerated):
 @pytest.mark.parametrize(
     ("facts", "kind"),
     [
-        pytest.param(
-            {"taints": [("k", "", "PreferNoSchedule")]}, ExclusionKind.NONE, id="a wish closes nothing"
-        ),
+        pytest.param({"taints": [("k", "", "PreferNoSchedule")]}, ExclusionKind.NONE, id="a wish closes nothing"),
         pytest.param({"taints": [("k", "", "NoExecute")]}, ExclusionKind.TAINT, id="NoExecute closes"),
         pytest.param({"unschedulable": True}, ExclusionKind.UNSCHEDULABLE, id="unschedulable"),
         pytest.param(
@@ -136,13 +116,9 @@ def test_taints_are_compared_as_numbers(operator, value, tolerated):
             ExclusionKind.NONE,
             id="unschedulable tolerated",
         ),
+        pytest.param({"ready": False, "unschedulable": True}, ExclusionKind.NOT_READY, id="not ready comes first"),
         pytest.param(
-            {"ready": False, "unschedulable": True}, ExclusionKind.NOT_READY, id="not ready comes first"
-        ),
-        pytest.param(
-            {"ready": False, "selector": {"a": "b"}},
-            ExclusionKind.SELECTOR,
-            id="the selector comes before all",
+            {"ready": False, "selector": {"a": "b"}}, ExclusionKind.SELECTOR, id="the selector comes before all"
         ),
     ],
 )

@@ -38,9 +38,7 @@ def test_fill(amount, weights, least, most, expected):
     assert tuple(fill(amount, amounts(*weights), amounts(*least), amounts(*most)).tolist()) == expected
 
 
-parties = st.lists(
-    st.tuples(st.integers(1, 9), st.integers(0, 20), st.integers(0, 60)), min_size=1, max_size=6
-)
+parties = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20), st.integers(0, 60)), min_size=1, max_size=6)
 
 
 @pytest.mark.shows("scheduler 3.5/demand")
@@ -62,9 +60,7 @@ def test_fill_is_fair_and_leaves_nothing(amount, some):
 
 
 def queue(name, parent="", **more):
-    cpu = {
-        key: {"cpu": value} for key, value in more.items() if key in ("capability", "guarantee", "deserved")
-    }
+    cpu = {key: {"cpu": value} for key, value in more.items() if key in ("capability", "guarantee", "deserved")}
     rest = {key: value for key, value in more.items() if key not in cpu}
     return Queue(name, "Open", cpu.pop("capability", {}), parent, **cpu, **rest)
 
@@ -73,12 +69,7 @@ def opened(*queues, total=12, demand=None):
     known = {each.name: each for each in queues}
     wanted = {name: amounts(cpu) for name, cpu in (demand or dict.fromkeys(known, 99)).items()}
     return open_accounts(
-        QueueTree(known),
-        known,
-        amounts(total),
-        amounts(total),
-        wanted,
-        lambda some: amounts(some.get("cpu", 0)),
+        QueueTree(known), known, amounts(total), amounts(total), wanted, lambda some: amounts(some.get("cpu", 0))
     )
 
 
@@ -151,9 +142,4 @@ def test_a_circle_of_parents_leaves_each_queue_below_root_once():
 def test_the_cluster_is_a_ceiling_only_where_something_is_kept_of_it():
     assert opened(queue("a"))["root"].ceiling == [UNLIMITED]
     kept = opened(queue("a"), queue("b", guarantee=5))
-    assert (kept["root"].ceiling, kept["root"].held, kept["a"].room(0), kept["b"].room(0)) == (
-        [12],
-        [5],
-        7,
-        12,
-    )
+    assert (kept["root"].ceiling, kept["root"].held, kept["a"].room(0), kept["b"].room(0)) == ([12], [5], 7, 12)

@@ -34,9 +34,7 @@ def facts(snapshot):
         "allocatable": allocatable.tolist(),
         "free": free.tolist(),
         "used": snapshot.nodes.used_by_node(),
-        "pods": {
-            key: (p.status, p.node, p.group, p.role, p.shape.request) for key, p in snapshot.pods.items()
-        },
+        "pods": {key: (p.status, p.node, p.group, p.role, p.shape.request) for key, p in snapshot.pods.items()},
         "groups": {
             key: (g.exists, g.phase, g.counts, g.ready_roles, set(g.pending), shapes(g.shapes))
             for key, g in snapshot.groups.items()
@@ -47,9 +45,7 @@ def facts(snapshot):
         "queues": {name: (q.state, q.capability, q.parent) for name, q in snapshot.queues.items()},
         "priorities": [snapshot.priority_classes.find(name) for name in ("", "high", "low")],
         "namespaces": snapshot.namespace_queues,
-        "verdicts": {
-            key: snapshot.nodes.verdicts(p.shape).astype(bool).tolist() for key, p in snapshot.pods.items()
-        },
+        "verdicts": {key: snapshot.nodes.verdicts(p.shape).astype(bool).tolist() for key, p in snapshot.pods.items()},
         "profiles": {key: p.shape.profile for key, p in snapshot.pods.items()},
         "open": {key: open_nodes(snapshot, p.shape) for key, p in snapshot.pods.items()},
     }
@@ -69,9 +65,7 @@ some_nodes = st.builds(
     st.sampled_from(NODES),
     st.sampled_from(["1", "2", "4"]),
     pods=st.integers(1, 4),
-    labels=st.sampled_from(
-        [{}, {"disk": "ssd"}, {"zone": "a"}, {"zone": "b", "kubernetes.io/hostname": "n"}]
-    ),
+    labels=st.sampled_from([{}, {"disk": "ssd"}, {"zone": "a"}, {"zone": "b", "kubernetes.io/hostname": "n"}]),
     taints=st.sampled_from([[], [{"key": "k", "value": "v", "effect": "NoSchedule"}]]),
     ready=st.sampled_from([True, True, False]),
     unschedulable=st.sampled_from([False, False, True]),
@@ -164,9 +158,7 @@ def test_history_has_no_influence_on_decisions(script):
     world.cycle(seconds=3600)
     world.cycle(seconds=3600)
     later = world.now + 3_600_000
-    assert groups_of(schedule(world.rebuilt(), later), later) == groups_of(
-        schedule(world.snapshot, later), later
-    )
+    assert groups_of(schedule(world.rebuilt(), later), later) == groups_of(schedule(world.snapshot, later), later)
 
 
 @examples(150)

@@ -50,19 +50,11 @@ def whole(world, size, name="work"):
 
 @pytest.mark.shows("scheduler 1.4/subgroups", "scheduler 3.1/subgroups", "groups 3.1/subGroupPolicy")
 def test_a_sub_group_starts_whole_or_not_at_all():
-    world = World(
-        *nodes(3, 4), grouped(3, policy(3, 1)), *partition(0, 3), *partition(1, 3), *partition(2, 3)
-    )
+    world = World(*nodes(3, 4), grouped(3, policy(3, 1)), *partition(0, 3), *partition(1, 3), *partition(2, 3))
     world.cycle()
     assert whole(world, 3) == {0: 3, 1: 3}
-    told = {
-        c["message"]
-        for n in (6, 7, 8)
-        for c in world.get(resources.PODS, f"g-work-{n}")["status"]["conditions"]
-    }
-    assert told == {
-        "6 of 9 pods have a node; sub-group work-2 of the others starts only whole, with 3 pods at once."
-    }
+    told = {c["message"] for n in (6, 7, 8) for c in world.get(resources.PODS, f"g-work-{n}")["status"]["conditions"]}
+    assert told == {"6 of 9 pods have a node; sub-group work-2 of the others starts only whole, with 3 pods at once."}
 
 
 @pytest.mark.shows("scheduler 1.4/minSubGroups")
@@ -157,9 +149,7 @@ def test_pods_that_succeeded_count_for_their_sub_group():
 
 def test_pods_without_a_sub_group_are_placed_as_ever():
     roles = {"role": "master", "labels": {TASK: "master"}}
-    world = World(
-        *nodes(3), grouped(3, policy(2, 1)), pod("g-master-0", **roles), *partition(0, 2), *partition(1, 2)
-    )
+    world = World(*nodes(3), grouped(3, policy(2, 1)), pod("g-master-0", **roles), *partition(0, 2), *partition(1, 2))
     world.cycle()
     assert whole(world, 2) == {0: 2}
     assert "g-master-0" in placed(world)
@@ -193,9 +183,7 @@ def test_who_is_in_which_sub_group(changes, expected):
 def test_no_sub_group_is_broken_up_by_an_eviction():
     classes = (priority_class("low", 1), priority_class("high", 10))
     running = [each for n in range(2) for each in partition(n, 2, node="n0", phase="Running")]
-    world = World(
-        *nodes(4), *classes, grouped(2, policy(2, 1), phase="Running", priorityClassName="low"), *running
-    )
+    world = World(*nodes(4), *classes, grouped(2, policy(2, 1), phase="Running", priorityClassName="low"), *running)
     world.put(group("h", 1, priorityClassName="high"), pod("h-0", "h"))
     world.cycle()
     assert len(world.going()) in (0, 4)

@@ -167,9 +167,7 @@ def test_a_configuration_that_comes_later_holds_for_those_that_wait():
 
 NAMES = ("a", "b", "c")
 some_tasks = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 4), min_size=1)
-some_clauses = st.lists(
-    st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), min_size=1, max_size=3
-)
+some_clauses = st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True), min_size=1, max_size=3)
 
 
 def written(clauses):

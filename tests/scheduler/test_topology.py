@@ -82,10 +82,7 @@ def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther()
 
 
 @pytest.mark.shows(
-    "scheduler 2.2/hard topology",
-    "scheduler 3.12/hard",
-    "scheduler 3.12/always",
-    "groups 3.1/networkTopology",
+    "scheduler 2.2/hard topology", "scheduler 3.12/hard", "scheduler 3.12/always", "groups 3.1/networkTopology"
 )
 @pytest.mark.parametrize(
     ("topology", "size", "words"),
@@ -113,13 +110,8 @@ def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther()
     ],
 )  # fmt: skip
 def test_a_gang_waits_rather_than_be_farther_apart_and_says_so(topology, size, words):
-    others = [
-        pod(f"o-{n}", "o", node=name, phase="Running")
-        for n, name in enumerate(("a0", "a0", "a1", "b0", "b1"))
-    ]
-    world = World(
-        *cluster(), group("o", 1, phase="Running"), *others, group(minimum=size, **topology), *pods(size)
-    )
+    others = [pod(f"o-{n}", "o", node=name, phase="Running") for n, name in enumerate(("a0", "a0", "a1", "b0", "b1"))]
+    world = World(*cluster(), group("o", 1, phase="Running"), *others, group(minimum=size, **topology), *pods(size))
     world.cycle()
     assert placed(world) == {}
     assert reason(world) == ("NetworkTopology", words)
@@ -137,9 +129,7 @@ def test_a_wish_is_followed_where_it_can_be_and_holds_nobody_up():
 @pytest.mark.shows("scheduler 2.2/soft topology", "scheduler 3.12/soft")
 @pytest.mark.parametrize("mode", ["hard", "soft"])
 def test_where_no_tier_is_named_the_lowest_is_taken_and_all_nodes_will_do(mode):
-    world = World(
-        *cluster(), group(minimum=6, **close(mode)), *pods(6), group("h", 11, **close(mode)), *pods(11, "h")
-    )
+    world = World(*cluster(), group(minimum=6, **close(mode)), *pods(6), group("h", 11, **close(mode)), *pods(11, "h"))
     world.cycle()
     assert racks(world) == {"a"}
     assert len(placed(world, "h")) == 11
@@ -149,11 +139,7 @@ def test_where_no_tier_is_named_the_lowest_is_taken_and_all_nodes_will_do(mode):
 def test_the_fuller_hyper_node_comes_first_and_of_equals_the_first():
     others = [pod("o-0", "o", node="b0", phase="Running")]
     world = World(
-        *cluster(),
-        group("o", 1, phase="Running"),
-        *others,
-        group(minimum=4, **close(highestTierAllowed=1)),
-        *pods(4),
+        *cluster(), group("o", 1, phase="Running"), *others, group(minimum=4, **close(highestTierAllowed=1)), *pods(4)
     )
     world.cycle()
     assert racks(world) == {"b"}
@@ -216,9 +202,7 @@ def test_a_missing_pod_comes_to_the_others_wherever_they_are_where_the_whole_clu
 
 
 def test_others_are_evicted_wherever_they_are_where_the_whole_cluster_will_do():
-    low = [
-        pod(f"low-{name}", "low", "4", node=name, phase="Running") for name in ("a0", "a1", "b0", "b1", "z0")
-    ]
+    low = [pod(f"low-{name}", "low", "4", node=name, phase="Running") for name in ("a0", "a1", "b0", "b1", "z0")]
     world = World(
         *without_the_row(),
         priority_class("high", 9),
@@ -241,9 +225,7 @@ def test_pods_that_are_too_far_apart_already_keep_the_others_waiting():
     )
     world.cycle()
     assert len(placed(world)) == 2
-    assert reason(world)[1].startswith(
-        "2 of the pods have nodes that are not together in one HyperNode of tier 1"
-    )
+    assert reason(world)[1].startswith("2 of the pods have nodes that are not together in one HyperNode of tier 1")
 
 
 @pytest.mark.shows("scheduler 3.12/beyond")
@@ -264,9 +246,7 @@ def test_pods_beyond_the_minimum_go_up_a_tier_when_theirs_is_full_and_stay_withi
 def test_hyper_nodes_that_come_let_in_who_waits_for_them():
     """Also one without nodes says that there are racks, so that the whole cluster is none."""
     bare = [each for each in cluster() if each[0] is not resources.HYPER_NODES]
-    world = World(
-        *bare, hyper_node("rack-c", 1, rack("c")), group(minimum=2, **close(highestTierAllowed=1)), *pods(2)
-    )
+    world = World(*bare, hyper_node("rack-c", 1, rack("c")), group(minimum=2, **close(highestTierAllowed=1)), *pods(2))
     world.cycle()
     assert placed(world) == {}
     world.put(hyper_node("rack-b", 1, rack("b")))
@@ -276,9 +256,7 @@ def test_hyper_nodes_that_come_let_in_who_waits_for_them():
 
 def test_labels_of_nodes_that_change_move_them_between_hyper_nodes():
     world = World(*cluster(), group(minimum=8, **close(highestTierAllowed=1)))
-    world.put(
-        node("z0", "4", labels={"rack": "b"}), group("h", 12, **close(highestTierAllowed=1)), *pods(12, "h")
-    )
+    world.put(node("z0", "4", labels={"rack": "b"}), group("h", 12, **close(highestTierAllowed=1)), *pods(12, "h"))
     world.cycle()
     assert len(placed(world, "h")) == 12
     assert set(placed(world, "h").values()) == {"b0", "b1", "z0"}
@@ -333,14 +311,10 @@ def test_whole_hyper_nodes_are_left_for_those_who_ask_for_one(spec):
     """By the fullest node alone an ordinary pod would go to b0."""
     busy = [("a0", 2), ("a1", 2), ("b0", 3)]
     others = [
-        pod(f"o-{name}-{number}", "o", node=name, phase="Running")
-        for name, count in busy
-        for number in range(count)
+        pod(f"o-{name}-{number}", "o", node=name, phase="Running") for name, count in busy for number in range(count)
     ]
     nodes = [node("b0", "4", labels={"rack": "b"}), node("z0", "4", unschedulable=True)]
-    world = World(
-        *cluster(), *nodes, packing(), group("o", 1, phase="Running"), *others, group(**spec), *pods(1)
-    )
+    world = World(*cluster(), *nodes, packing(), group("o", 1, phase="Running"), *others, group(**spec), *pods(1))
     world.cycle()
     assert racks(world) == {"a"}
 

@@ -10,12 +10,7 @@ from scheduler.engine.message import people
 from .world import World, group, node, pod, queue
 
 GATE = [{"name": "hold"}]
-GATED = {
-    "type": "PodScheduled",
-    "status": "False",
-    "reason": "SchedulingGated",
-    "message": "Scheduling is blocked",
-}
+GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "Scheduling is blocked"}
 TERM = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
 
 
@@ -155,9 +150,7 @@ def test_a_gang_that_runs_goes_on_though_a_pod_beyond_its_minimum_demands_what_i
 @pytest.mark.shows("scheduler 3.6/inner queues", "scheduler 11/12")
 @pytest.mark.parametrize("phase", ["Pending", "Inqueue"])
 def test_no_pod_starts_in_a_queue_that_has_children(phase):
-    world = World(
-        node("n1"), queue("team"), queue("sub", parent="team"), group(queue="team", phase=phase), pod("g-0")
-    )
+    world = World(node("n1"), queue("team"), queue("sub", parent="team"), group(queue="team", phase=phase), pod("g-0"))
     world.cycle()
     assert world.where() == {}
     assert world.condition()["reason"] == "QueueHasChildren"

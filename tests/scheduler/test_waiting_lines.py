@@ -13,14 +13,8 @@ from scheduler.waiting_lines import Lines
 
 from .world import World, configuration, group, node, pod, priority_class, queue
 
-SLA = (
-    'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: sla\n    arguments: {sla-waiting-time: 1h}\n'
-)
-CLASSES = (
-    priority_class("high", 9),
-    priority_class("low", -1),
-    priority_class("usual", 3, globalDefault=True),
-)
+SLA = 'actions: "enqueue, allocate"\ntiers:\n- plugins:\n  - name: sla\n    arguments: {sla-waiting-time: 1h}\n'
+CLASSES = (priority_class("high", 9), priority_class("low", -1), priority_class("usual", 3, globalDefault=True))
 
 
 def stored(*objects):
@@ -95,11 +89,7 @@ def test_what_minima_ask_for_is_added_up():
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from(["", "high", "low"]), st.integers(0, 5), st.booleans()),
-        min_size=1,
-        max_size=8,
-    ),
+    st.lists(st.tuples(st.sampled_from(["", "high", "low"]), st.integers(0, 5), st.booleans()), min_size=1, max_size=8),
     st.booleans(),
 )
 def test_the_cycle_starts_groups_in_the_order_of_the_line(drawn, has_sla):

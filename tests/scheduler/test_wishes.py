@@ -139,10 +139,7 @@ def test_with_nodeorder_wishes_are_weighed_against_the_rest(arguments, expected)
 @pytest.mark.shows("scheduler 3.8/tainttoleration.weight")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
-    [
-        pytest.param("", "b1", id="by default"),
-        pytest.param("tainttoleration.weight: 0", "a1", id="of no weight"),
-    ],
+    [pytest.param("", "b1", id="by default"), pytest.param("tainttoleration.weight: 0", "a1", id="of no weight")],
 )
 def test_with_nodeorder_a_taint_weighs_what_is_configured(arguments, expected):
     world = World(queue(), at("a1", "a", taints=RATHER_NOT), NODES[2], running("r", "b1"), *gang(1))
@@ -201,9 +198,7 @@ def test_a_pod_gets_a_node_that_is_worth_most_as_kubernetes_defines_it(objects, 
     world.cycle()
     chosen = world.where().get("g-0")
     assert (chosen is None) == (not open_nodes)
-    if chosen is not None and not any(
-        waiting["spec"].get("affinity", {}).get("podAffinity", {}).get(REQUIRED, ())
-    ):
+    if chosen is not None and not any(waiting["spec"].get("affinity", {}).get("podAffinity", {}).get(REQUIRED, ())):
         worth = wishes(judge, waiting, open_nodes, DEFAULTS)
         assert worth[chosen] == max(worth.values()), worth
 
@@ -240,9 +235,7 @@ def some_wishes(draw, pod_class, zoned):
 
     weight = st.integers(0, 3)
     weights = WishWeights(*(draw(weight) for _ in range(4)), first=draw(st.booleans()))
-    near = draw(
-        st.lists(st.builds(Near, st.sampled_from(MARKS), topologies, st.sampled_from([-2, 1, 3])), max_size=2)
-    )
+    near = draw(st.lists(st.builds(Near, st.sampled_from(MARKS), topologies, st.sampled_from([-2, 1, 3])), max_size=2))
     labelled = zoned & (numbers(0, 3) > 0)
     even = [
         Even(draw(st.sampled_from(MARKS)), "" if by_node else draw(st.sampled_from(["zone", "rack"])),
@@ -261,17 +254,13 @@ def some_wishes(draw, pod_class, zoned):
 @st.composite
 def some_kin(draw, pod_class):
     mark = st.sampled_from(MARKS)
-    request = st.lists(
-        st.integers(0, 3), min_size=len(pod_class.request), max_size=len(pod_class.request)
-    ).map(lambda some: np.array(some, dtype=np.int64))
+    request = st.lists(st.integers(0, 3), min_size=len(pod_class.request), max_size=len(pod_class.request)).map(
+        lambda some: np.array(some, dtype=np.int64)
+    )
     following = draw(st.lists(st.builds(Following, mark, st.integers(0, 5), request), max_size=2))
     parted = draw(st.lists(mark, max_size=2, unique=True))
     return Kin(
-        pod_class.request,
-        draw(st.one_of(st.none(), mark)),
-        tuple(parted),
-        tuple(following),
-        draw(st.integers(0, 3)),
+        pod_class.request, draw(st.one_of(st.none(), mark)), tuple(parted), tuple(following), draw(st.integers(0, 3))
     )
 
 

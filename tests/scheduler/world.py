@@ -15,9 +15,7 @@ from scheduler.writes import groups_of
 START = 1_767_225_600_000  # 2026-01-01T00:00:00Z, when most objects are made: nobody has waited long
 
 
-def node(
-    name, cpu="4", memory="8Gi", pods=10, *, labels=None, taints=None, ready=True, unschedulable=False, **more
-):
+def node(name, cpu="4", memory="8Gi", pods=10, *, labels=None, taints=None, ready=True, unschedulable=False, **more):
     return resources.NODES, {
         "metadata": {"name": name, "labels": labels or {}},
         "spec": {"taints": taints or [], "unschedulable": unschedulable},
@@ -49,9 +47,7 @@ def group(name="g", minimum=1, *, queue="default", phase="Inqueue", created="202
     }
 
 
-def pod(
-    name, group="g", cpu="1", *, phase="Pending", node="", role="", requests=None, scheduler="volcano", **spec
-):
+def pod(name, group="g", cpu="1", *, phase="Pending", node="", role="", requests=None, scheduler="volcano", **spec):
     annotations = {"scheduling.k8s.io/group-name": group} if group else {}
     if role:
         annotations["volcano.sh/task-spec"] = role
@@ -67,23 +63,13 @@ def pod(
         metadata["labels"] = labels
     if (deleted := spec.pop("deleted", "")) != "":
         metadata["deletionTimestamp"] = deleted
-    inner = {
-        "schedulerName": scheduler,
-        "containers": [{"name": "c", "resources": {"requests": wanted}}],
-        **spec,
-    }
+    inner = {"schedulerName": scheduler, "containers": [{"name": "c", "resources": {"requests": wanted}}], **spec}
     if node:
         inner["nodeName"] = node
     return resources.PODS, {"metadata": metadata, "spec": inner, "status": {"phase": phase} if phase else {}}
 
 
-OWNER = {
-    "apiVersion": "batch.volcano.sh/v1alpha1",
-    "kind": "Job",
-    "name": "g",
-    "uid": "u-job",
-    "controller": True,
-}
+OWNER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "g", "uid": "u-job", "controller": True}
 
 
 def made(name, *arguments, **spec):

@@ -50,10 +50,7 @@ def test_lies_that_nobody_can_tell_from_the_truth_are_put_right(tmp_path):
     )
     told = _played(tmp_path / "story.json", *moves, story.Rest(30 * S))
     assert "pods/default/p  phase: Succeeded → Running" in told
-    assert (
-        "pods/default/p  phase: Running → Succeeded, ready: True → False"
-        in told.partition("a pod runs again")[2]
-    )
+    assert "pods/default/p  phase: Running → Succeeded, ready: True → False" in told.partition("a pod runs again")[2]
     assert "nodes/sim-0001  ready: True → Unknown" in told.partition("is called Ready")[2]
 
 

@@ -55,9 +55,7 @@ class World:
         self.directory = directory
         self.random = random.Random(seed)
         self.processes = Processes(self.random, **shares)
-        self.dies_at = (
-            None  # the commit of an agent's work with which it dies: its number, and whether it is done
-        )
+        self.dies_at = None  # the commit of an agent's work with which it dies: its number, and whether it is done
         self.agent = None
         self.still = 0  # steps since time went on
         store.uids = lambda: str(uuid.UUID(int=self.random.getrandbits(128)))
@@ -278,9 +276,7 @@ class TestFaults:
         assert world.processes.running == []
         world.begin()
         world.until_phase("Failed", name="never")
-        world.until(
-            lambda: world.main("always")["restartCount"] == 1 and "running" in world.main("always")["state"]
-        )
+        world.until(lambda: world.main("always")["restartCount"] == 1 and "running" in world.main("always")["state"])
 
     def test_deadline_that_passed_is_told_although_nobody_saw_the_end(self, world):
         world.processes.ignore = 1.0
@@ -309,10 +305,7 @@ STORIES = {
     "deadline": ({"script": "sleep inf", "activeDeadlineSeconds": 4}, None),
     "all kinds of containers": (
         {
-            "initContainers": [
-                container("first", "sleep 1"),
-                container("beside", "sleep inf", restartPolicy="Always"),
-            ],
+            "initContainers": [container("first", "sleep 1"), container("beside", "sleep inf", restartPolicy="Always")],
             "containers": [container("main", "sleep 2"), container("other", "sleep 1; exit 2")],
         },
         None,
@@ -499,8 +492,7 @@ class History:
         name = f"p-{len(self.uids)}"
         scripts = ["true", "false", "sleep 3", "sleep 20; exit 4", "sleep 0.01", "sleep inf", "work hard"]
         containers = [
-            container(f"c-{index}", self.choices.choice(scripts))
-            for index in range(self.choices.choice((1, 1, 2)))
+            container(f"c-{index}", self.choices.choice(scripts)) for index in range(self.choices.choice((1, 1, 2)))
         ]
         spec = {"restartPolicy": self.choices.choice(("Never", "OnFailure", "Always"))}
         if self.choices.random() < 0.3:
@@ -522,9 +514,7 @@ class History:
 
     def annotate(self):
         for name in self.living():
-            store.write(
-                Patch(PODS, "d", name, {"metadata": {"annotations": {"n": str(self.choices.random())}}})
-            )
+            store.write(Patch(PODS, "d", name, {"metadata": {"annotations": {"n": str(self.choices.random())}}}))
 
     def kill(self):
         self._harm(self.world.processes.kill)

@@ -25,9 +25,7 @@ def noisy(*needed):
     [
         pytest.param(
             noisy(story.Start("a"), story.Start("b")),
-            lambda moves: (
-                [m for m in moves if isinstance(m, story.Start)] == [story.Start("a"), story.Start("b")]
-            ),
+            lambda moves: [m for m in moves if isinstance(m, story.Start)] == [story.Start("a"), story.Start("b")],
             [story.Start("a"), story.Start("b")],
             id="two moves in their order",
         ),

@@ -151,8 +151,7 @@ class Drill:
     def pods(self, name):
         """Return a job's pods by name."""
         found = self._ask(
-            "GET",
-            f"{CORE}/namespaces/{self.namespace}/pods?labelSelector={quote(f'volcano.sh/job-name={name}')}",
+            "GET", f"{CORE}/namespaces/{self.namespace}/pods?labelSelector={quote(f'volcano.sh/job-name={name}')}"
         )
         return {each["metadata"]["name"]: each for each in found["items"]}
 
@@ -160,9 +159,7 @@ class Drill:
         """Return how many unfinished pods of a job are on which nodes; those without a node are on ""."""
         going = (each for each in self.pods(name).values() if "deletionTimestamp" not in each["metadata"])
         return Counter(
-            each["spec"].get("nodeName", "")
-            for each in going
-            if each["status"].get("phase") in ("Pending", "Running")
+            each["spec"].get("nodeName", "") for each in going if each["status"].get("phase") in ("Pending", "Running")
         )
 
     def waits(self, name, reason, *words):
@@ -173,9 +170,7 @@ class Drill:
             message = (status.get("state") or {}).get("message", "")
             return status.get("waitingReason") == reason and all(each in message for each in words)
 
-        until(
-            look, every_s=LOOK_S, what=lambda: f"{name} waits, {reason} {words}: {self.job(name)['status']}"
-        )
+        until(look, every_s=LOOK_S, what=lambda: f"{name} waits, {reason} {words}: {self.job(name)['status']}")
 
     def runs(self, name):
         """Wait until a job runs; return on which nodes its pods are."""

@@ -23,17 +23,7 @@ for number in range(worker * 5000, worker * 5000 + 5000):
         print(f"worker {worker}: {found} primes up to {number}", flush=True)
 """
 
-PAGES = (
-    "/",
-    "/jobs/",
-    "/jobs/new/",
-    "/queues/",
-    "/nodes/",
-    "/events/",
-    "/audit/",
-    "/access/",
-    "/password/",
-)
+PAGES = ("/", "/jobs/", "/jobs/new/", "/queues/", "/nodes/", "/events/", "/audit/", "/access/", "/password/")
 
 
 @pytest.fixture
@@ -131,9 +121,7 @@ def marked(cluster, mark):
 
 @pytest.mark.embedded  # rotation is a node's business; by the API of a cluster so much takes minutes
 def test_flooded_log_is_rotated_and_its_newest_lines_are_kept(person, watcher, cluster):
-    flood = (
-        "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
-    )
+    flood = "i=0; yes 'a line of the flood that is repeated over and over' | head -c 60000000; echo the last line"
     person.create(job("flood", shell(flood)))
     watcher.reaches("flood", "Completed")
     assert log(person, "flood", "flood-main-0").rstrip().endswith(b"the last line")

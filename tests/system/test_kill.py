@@ -38,22 +38,14 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(system_mode, tmp_path, ca
         sys.stdout.write(f"\nKILL_SEED={seed} ")
     ran = tmp_path / "out" / "ran"
     # Logged in before anybody is killed: a link that logs in is good for once.
-    with (
-        installed(system_mode, tmp_path, nodes=3) as system,
-        opened(system) as watcher,
-        Person(system) as person,
-    ):
+    with installed(system_mode, tmp_path, nodes=3) as system, opened(system) as watcher, Person(system) as person:
         jobs = list(small_jobs(ran, random.Random(seed), COUNTS[system_mode]))
         submitting = threading.Thread(target=submit, args=(person, jobs))
         submitting.start()
         kill(system, random.Random(seed + 1))
         submitting.join(HANG_S)
         assert not submitting.is_alive(), "not every job could be submitted"
-        until(
-            lambda: finished(watcher) == len(jobs),
-            every_s=0.5,
-            what="the end of every job",
-        )
+        until(lambda: finished(watcher) == len(jobs), every_s=0.5, what="the end of every job")
         with system.store() as store:
             until(lambda: not outbox.cursors(store.using), what="the last answer")
         check(watcher, jobs, ran, by_requests=system.cluster is not system)
@@ -73,8 +65,7 @@ def small_jobs(ran, choices, number_of_jobs):
         if number % 5 == 0:
             note = {"ui.volcano.sh/duration-seconds": str(choices.choice((1, 2)))}
             yield job(
-                f"k{number}",
-                task(["true"], replicas=count * 2, cpu="6", annotations=note, nodeSelector=SIMULATED),
+                f"k{number}", task(["true"], replicas=count * 2, cpu="6", annotations=note, nodeSelector=SIMULATED)
             )
             continue
         script = f'echo "$POD" >> {ran}; sleep 0.{choices.randrange(1, 9)}'

@@ -71,9 +71,7 @@ def test_four_processes_meet_at_the_address_that_pytorch_gives_them(person, watc
     person.create(job("meeting", *tasks, plugins={"pytorch": []}))
     done = watcher.reaches("meeting", "Completed", "Failed")["status"]
     assert done["state"]["phase"] == "Completed", log(person, "meeting", "meeting-master-0")
-    assert "ranks [1, 2, 3] have come to meeting-master-0.meeting" in log(
-        person, "meeting", "meeting-master-0"
-    )
+    assert "ranks [1, 2, 3] have come to meeting-master-0.meeting" in log(person, "meeting", "meeting-master-0")
     assert done["controlledResources"] == {"plugin-pytorch": "pytorch", "plugin-svc": "svc"}
     assert made(watcher, "meeting") == set()
 
@@ -81,10 +79,7 @@ def test_four_processes_meet_at_the_address_that_pytorch_gives_them(person, watc
 @pytest.mark.shows("5.5/wait-for-master")
 def test_workers_wait_until_the_master_listens(person, watcher, tmp_path):
     late = f"until [ -e {tmp_path / 'out' / 'go'} ]; do sleep 0.05; done; exec python3 -c '{RENDEZVOUS}'"
-    tasks = [
-        shell(late, sees=tmp_path / "out", name="master"),
-        task(["python3", "-c", RENDEZVOUS], name="worker"),
-    ]
+    tasks = [shell(late, sees=tmp_path / "out", name="master"), task(["python3", "-c", RENDEZVOUS], name="worker")]
     person.create(job("late", *tasks, plugins={"pytorch": ["--wait-master-enabled"]}))
     until(lambda: "running" in str(_init_state(watcher, "late-worker-0")), what="the waiting container")
     assert watcher.phase("late") != "Completed"
@@ -101,9 +96,7 @@ def _init_state(watcher, pod):
 def test_pod_finds_its_peers_and_has_its_keys_to_itself(person, watcher, tmp_path):
     go = tmp_path / "out" / "go"
     plugins = {"svc": [], "ssh": ["--ssh-key-file-path=/keys", "--ssh-port=2022"], "env": []}
-    person.create(
-        job("look", shell(LOOK.replace("{go}", str(go)), sees=go.parent, replicas=2), plugins=plugins)
-    )
+    person.create(job("look", shell(LOOK.replace("{go}", str(go)), sees=go.parent, replicas=2), plugins=plugins))
     until(lambda: "Port 2022" in log_of_running(person), what="the last of what it sees")
     secret = watcher.store.get(SECRETS, "default", "look-ssh").object["data"]
     told = log_of_running(person)

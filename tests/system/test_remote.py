@@ -51,9 +51,7 @@ def first(tmp_path_factory):
 @pytest.fixture(scope="module")
 def second(first, kubeconfig, tmp_path_factory):
     """The system whose pages are tried."""
-    with running(
-        tmp_path_factory.mktemp("second") / "data", VOLCANO_UI_KUBECONFIG=str(kubeconfig)
-    ) as started:
+    with running(tmp_path_factory.mktemp("second") / "data", VOLCANO_UI_KUBECONFIG=str(kubeconfig)) as started:
         yield started
 
 

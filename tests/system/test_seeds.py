@@ -45,9 +45,7 @@ NOT_YAML = (seed.TF_JOB, seed.SPARK_JOB)
 def api(system):
     """The Kubernetes API as the administrator's kubeconfig opens it."""
     command = [sys.executable, "manage.py", "kubeconfig"]
-    text = subprocess.run(
-        command, cwd=PROJECT, env=system.cluster.environment, capture_output=True, check=True
-    ).stdout
+    text = subprocess.run(command, cwd=PROJECT, env=system.cluster.environment, capture_output=True, check=True).stdout
     token = yaml.safe_load(text)["users"][0]["user"]["token"]
     context = ssl.create_default_context(cafile=str(system.cluster.ca))
     headers = {"Authorization": f"Bearer {token}"}
@@ -94,11 +92,7 @@ def test_manifest_as_printed_ends_and_says_what_is_missing(
     done = watcher.reaches(name, "Failed")
     assert done["spec"]["minAvailable"] == minimum
     status, made = done["status"], watcher.pods(name)
-    names = {
-        f"{name}-{task['name']}-{index}"
-        for task in done["spec"]["tasks"]
-        for index in range(task["replicas"])
-    }
+    names = {f"{name}-{task['name']}-{index}" for task in done["spec"]["tasks"] for index in range(task["replicas"])}
     # Elsewhere pods start one by one, and the first that fails ends the others.
     least = pods if cluster is system or not retries else 1
     assert len(names) == pods
@@ -181,9 +175,7 @@ def test_evicted_executor_is_made_again_and_the_job_goes_on(person, watcher, api
     before = uids(watcher, name)
     victim = "spark-job-executor-2"
     evict(api, victim)
-    until(
-        lambda: watcher.pods(name).get(victim, {"metadata": before})["metadata"].get("uid") != before[victim]
-    )
+    until(lambda: watcher.pods(name).get(victim, {"metadata": before})["metadata"].get("uid") != before[victim])
     after = uids(watcher, name)
     assert {each for each in before if before[each] != after[each]} == {victim}
     assert not watcher.job(name)["status"].get("retryCount")
@@ -205,9 +197,7 @@ def test_executor_that_fails_starts_again_in_its_pod(person, watcher):
 
 
 def test_pods_of_the_mpi_job_have_what_its_plugins_give(person, watcher):
-    look = (
-        "cat /etc/volcano/mpiworker.host; echo; echo $VK_TASK_INDEX; ls $VOLUME_MPI_JOB_SSH; exec sleep 3600"
-    )
+    look = "cat /etc/volcano/mpiworker.host; echo; echo $VK_TASK_INDEX; ls $VOLUME_MPI_JOB_SSH; exec sleep 3600"
     name = person.create(with_command(seed.PLUGINS, ["sh", "-c", look]))
     uids(watcher, name)
 
@@ -222,9 +212,7 @@ def test_pods_of_the_mpi_job_have_what_its_plugins_give(person, watcher):
 
 
 @pytest.mark.parametrize(
-    "command",
-    [["spark-submit", "--version"], ["sh", "-c", "spark-submit --version"]],
-    ids=["by itself", "in a shell"],
+    "command", [["spark-submit", "--version"], ["sh", "-c", "spark-submit --version"]], ids=["by itself", "in a shell"]
 )
 def test_program_that_is_missing_is_named_with_its_node_and_the_remedy(person, watcher, command):
     text = with_command(seed.SPARK_JOB, command)

@@ -55,10 +55,7 @@ class System:
         def look():
             return next((match for line in self.lines if (match := re.search(pattern, line))), None)
 
-        return until(
-            lambda: look() or (self.process.poll() is not None and (look() or self._fail())),
-            what=pattern,
-        )
+        return until(lambda: look() or (self.process.poll() is not None and (look() or self._fail())), what=pattern)
 
     def _fail(self):
         raise AssertionError("up ended:\n" + "\n".join(self.lines))
@@ -77,17 +74,13 @@ class System:
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if mark in (process / "environ").read_bytes().split(b"\0"):
-                    found[int(process.name)] = (
-                        (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    )
+                    found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         found.pop(self.process.pid, None)
         return found
 
     def pid(self, part):
         """Return the process whose command line contains part."""
-        return until(
-            lambda: next((pid for pid, line in self.pids().items() if part in line), None), what=part
-        )
+        return until(lambda: next((pid for pid, line in self.pids().items() if part in line), None), what=part)
 
     def kill(self, part):
         pid = self.pid(part)

@@ -14,10 +14,7 @@ def ids(messages):
 
 
 def test_nothing_to_say_about_this_machine():
-    assert (
-        checks.state_directory() + checks.sqlite_version() + checks.redis_server() + checks.secret_key_file()
-        == []
-    )
+    assert checks.state_directory() + checks.sqlite_version() + checks.redis_server() + checks.secret_key_file() == []
 
 
 def test_state_directory_below_a_file_is_refused_with_a_remedy(settings, tmp_path):
@@ -65,9 +62,7 @@ def test_state_directory_of_a_newer_version_is_refused(settings, tmp_path, kept,
         assert f"is of version 99.0.0, and this is {VERSION}. Nothing was written" in found[0].msg
         assert "restore a backup from before it: docs/how-to/upgrade.md" in found[0].hint
     else:
-        assert up._taken_on() == (
-            "" if kept != "0.0.9" else f"What version 0.0.9 left goes on with {VERSION}."
-        )
+        assert up._taken_on() == ("" if kept != "0.0.9" else f"What version 0.0.9 left goes on with {VERSION}.")
         assert (tmp_path / "version").read_text() == f"{VERSION}\n"
 
 

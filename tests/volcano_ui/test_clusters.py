@@ -32,9 +32,7 @@ def test_current_context_stays_the_same_while_it_runs(kubeconfig):
 
 def test_one_cluster_under_two_names_is_refused(kubeconfig):
     named = [Entry("a", kubeconfig), Entry("b", kubeconfig, "dev")]
-    with pytest.raises(
-        StartError, match="a and b of VOLCANO_UI_CLUSTERS are the same cluster; leave one out"
-    ):
+    with pytest.raises(StartError, match="a and b of VOLCANO_UI_CLUSTERS are the same cluster; leave one out"):
         clusters._pinned(named)
 
 

@@ -44,10 +44,7 @@ def test_what_pods_must_not_reach_has_a_password_that_nobody_else_chose(compose)
 def test_each_image_has_a_version_and_can_be_given_by_its_digest(compose):
     services = compose["services"]
     assert set(services) == set(SERVICES)
-    named = [
-        services["volcano-ui"]["build"]["args"]["BASE"],
-        *(services[name]["image"] for name in SERVICES[1:]),
-    ]
+    named = [services["volcano-ui"]["build"]["args"]["BASE"], *(services[name]["image"] for name in SERVICES[1:])]
     found = [re.fullmatch(r"\$\{(\w+_IMAGE):-docker\.io/[\w/]+:([\w.-]+)\}", name) for name in named]
     assert all(found), named
     assert "latest" not in {each[2] for each in found}

@@ -84,9 +84,7 @@ def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(claims, settings
         lives.set()
         thread.join()
     said = str(refused.value)
-    assert (
-        f"in use by another `up` on {socket.gethostname()} with the state directory {settings.DATA}." in said
-    )
+    assert f"in use by another `up` on {socket.gethostname()} with the state directory {settings.DATA}." in said
     assert "another DATABASE_URL" in said
     first.release()
     second.take()
@@ -142,9 +140,7 @@ def test_other_schemas_are_other_databases(claims):
         pytest.param("", True, False, id="nobody was before"),
     ],
 )
-def test_whose_pods_go_on_elsewhere_is_not_followed(
-    request, settings, tmp_path, vendor, before, goes_on, refused
-):
+def test_whose_pods_go_on_elsewhere_is_not_followed(request, settings, tmp_path, vendor, before, goes_on, refused):
     request.getfixturevalue("claims" if vendor == "postgresql" else "transactional_db")
     settings.DATA = tmp_path / "own"
     names = {"host": socket.gethostname(), "own": settings.DATA, "other": tmp_path / "other"}
@@ -158,8 +154,7 @@ def test_whose_pods_go_on_elsewhere_is_not_followed(
         Claim().write()
         return
     with pytest.raises(
-        Taken,
-        match=rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end",
+        Taken, match=rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end"
     ):
         Claim().write()
     assert ProgramsLease.objects.get().holder == before.format(**names)
@@ -167,11 +162,7 @@ def test_whose_pods_go_on_elsewhere_is_not_followed(
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [
-        ("host:/a:b", Place("host", "/a:b")),
-        ("host-ab12", Place("host-ab12", "")),
-        ("", Place("", "")),
-    ],
+    [("host:/a:b", Place("host", "/a:b")), ("host-ab12", Place("host-ab12", "")), ("", Place("", ""))],
 )
 def test_places_are_read(text, place):
     assert Place.read(text) == place
@@ -197,15 +188,11 @@ def both(postgres_url, tmp_path):
 def test_second_system_on_one_database_names_the_first_and_may_follow_it(both, tmp_path):
     first = both("first")
     first.said("^Open ")
-    shown = (
-        env.shown_database(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"
-    )
+    shown = env.shown_database(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"
     first.said(rf"✓ database {shown}")
     second = both("second")
     directory = tmp_path / "first"
-    second.said(
-        rf"^✗ The database {shown} is in use by another `up` on \S+ with the state directory {directory}\."
-    )
+    second.said(rf"^✗ The database {shown} is in use by another `up` on \S+ with the state directory {directory}\.")
     assert second.ended() == 1
     assert not [line for line in second.lines if line.startswith("✓ database")]
     os.kill(first.process.pid, signal.SIGKILL)  # which ends its programs too

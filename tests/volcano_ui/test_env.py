@@ -34,9 +34,7 @@ from volcano_ui import env
             id="another name of sessions, which are told by ours",
         ),
         pytest.param(
-            "postgresql:///postgres?host=/run/pg&user=ann",
-            ("ann", "", "/run/pg", "", "postgres", {}),
-            id="socket",
+            "postgresql:///postgres?host=/run/pg&user=ann", ("ann", "", "/run/pg", "", "postgres", {}), id="socket"
         ),
     ],
 )
@@ -176,9 +174,7 @@ def test_a_secret_is_read_from_its_file(monkeypatch, tmp_path):
     [
         pytest.param("", ["openid"], "", False, "nobody could log in", id="no way in"),
         pytest.param("https://p", ["profile"], "", True, "begin it with openid", id="no ID token"),
-        pytest.param(
-            "https://p", ["openid"], "system:masters", True, "system's own", id="group of the system"
-        ),
+        pytest.param("https://p", ["openid"], "system:masters", True, "system's own", id="group of the system"),
     ],
 )
 def test_logins_that_cannot_work_are_refused_at_the_start(issuer, scopes, group, passwords, words):
@@ -196,9 +192,7 @@ def test_webhooks_are_where_the_api_server_finds_them(monkeypatch):
 @pytest.mark.parametrize(
     ("value", "way", "told"),
     [
-        pytest.param(
-            "192.0.2.7", "in-place", "Set it to where the API server reaches this process", id="no port"
-        ),
+        pytest.param("192.0.2.7", "in-place", "Set it to where the API server reaches this process", id="no port"),
         pytest.param("192.0.2.7:9443", "beside", "WAY is not in-place", id="Volcano judges"),
         pytest.param("192.0.2.7:9443", "", "WAY is not in-place", id="no way is chosen"),
     ],
@@ -244,9 +238,7 @@ def test_several_clusters_and_one_are_not_both_said(monkeypatch):
 
 def test_clusters_that_cannot_be_read_are_named(monkeypatch):
     monkeypatch.setenv("VOLCANO_UI_CLUSTERS", "home=embedded,dev")
-    with pytest.raises(
-        ImproperlyConfigured, match=r"VOLCANO_UI_CLUSTERS is 'home=embedded,dev': 'dev' does not"
-    ):
+    with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_CLUSTERS is 'home=embedded,dev': 'dev' does not"):
         env.clusters("CLUSTERS")
 
 
@@ -281,9 +273,7 @@ def test_cluster_that_is_none_of_several_is_refused(monkeypatch, clusters, words
 
 def test_target_of_one_of_several_that_cannot_be_found_is_named():
     assert env.target_of(HOME) is None
-    with pytest.raises(
-        ImproperlyConfigured, match=r"VOLCANO_UI_CLUSTERS has 'dev=/no/such/file': .* cannot be"
-    ):
+    with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_CLUSTERS has 'dev=/no/such/file': .* cannot be"):
         env.target_of(DEV)
 
 
@@ -312,9 +302,7 @@ def prefix(monkeypatch, tmp_path, url="", key="a key", file="db.sqlite3"):
         pytest.param({"url": "postgresql://db/a"}, {"url": "postgresql://db/b"}, id="databases"),
         pytest.param({"url": "postgresql://db/a"}, {"url": "postgresql://other/a"}, id="hosts"),
         pytest.param(
-            {"url": "postgresql://db/a"},
-            {"url": "postgresql://db/a?options=-csearch_path%3Dlab"},
-            id="schemas",
+            {"url": "postgresql://db/a"}, {"url": "postgresql://db/a?options=-csearch_path%3Dlab"}, id="schemas"
         ),
     ],
 )
@@ -360,10 +348,7 @@ def test_each_commit_waits_for_the_disk_where_that_is_asked_for(value, level, mo
     [
         ("postgresql://u:hunter2@db.example.org:5433/batch", "postgresql://db.example.org:5433/batch"),
         ("postgresql://db/batch?password=hunter2&user=u", "postgresql://db/batch"),
-        (
-            "postgresql:///batch?host=/run/postgresql&port=5433",
-            "postgresql:///batch?host=/run/postgresql&port=5433",
-        ),
+        ("postgresql:///batch?host=/run/postgresql&port=5433", "postgresql:///batch?host=/run/postgresql&port=5433"),
         ("postgresql://u:hunter2@[::1]/batch", "postgresql://[::1]/batch"),
         ("postgresql:///batch", "postgresql:///batch"),
         ("", "/data/db.sqlite3"),

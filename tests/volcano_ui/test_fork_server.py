@@ -115,13 +115,10 @@ def test_a_fork_has_what_an_executed_program_has(run, tmp_path):
         told["arguments"].pop(1), told["line"].pop(2)  # where it is to tell
         # A pipe for signs of life and a socket, whose numbers are the program's; who they are is not the same twice.
         told["descriptors"] = {number: name.partition(":")[0] for number, name in told["descriptors"].items()}
-    signs = (
-        forked["environment"].pop("VOLCANO_UI_HEARTBEAT"),
-        executed["environment"].pop("VOLCANO_UI_HEARTBEAT"),
-    )
-    assert [
-        told["descriptors"].pop(number) for told, number in zip((forked, executed), signs, strict=True)
-    ] == ["pipe"] * 2
+    signs = (forked["environment"].pop("VOLCANO_UI_HEARTBEAT"), executed["environment"].pop("VOLCANO_UI_HEARTBEAT"))
+    assert [told["descriptors"].pop(number) for told, number in zip((forked, executed), signs, strict=True)] == [
+        "pipe"
+    ] * 2
     assert forked == executed
     assert forked["parent"] == process.pid
     assert forked["line"][1:] == [str(tmp_path / "tell.py"), "two", "words"]
@@ -132,9 +129,7 @@ def test_a_fork_has_what_an_executed_program_has(run, tmp_path):
     ("text", "told"),
     [
         pytest.param("raise SystemExit(3)", "ended with exit code 3", id="an exit code"),
-        pytest.param(
-            "1 / 0", "ended with exit code 1 (ZeroDivisionError: division by zero)", id="an exception"
-        ),
+        pytest.param("1 / 0", "ended with exit code 1 (ZeroDivisionError: division by zero)", id="an exception"),
         pytest.param("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL", id="a signal"),
         pytest.param("import sys; sys.exit('no port')", "ended with exit code 1 (no port)", id="a sentence"),
         pytest.param("pass", "ended with exit code 0", id="nothing more to do"),
@@ -181,19 +176,13 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(ru
 @pytest.mark.parametrize(
     ("trouble", "told"),
     [
+        pytest.param("server._channel.shutdown(2)", "[Errno 32] Broken pipe", id="ended, and nobody has seen it"),
         pytest.param(
-            "server._channel.shutdown(2)", "[Errno 32] Broken pipe", id="ended, and nobody has seen it"
-        ),
-        pytest.param(
-            "os.kill(server.pid, signal.SIGSTOP)",
-            "the fork server did not answer for 0.5 s",
-            id="stands still",
+            "os.kill(server.pid, signal.SIGSTOP)", "the fork server did not answer for 0.5 s", id="stands still"
         ),
     ],
 )
-def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(
-    run, trouble, told
-):
+def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(run, trouble, told):
     process = run(
         f"""
         from volcano_ui import forks

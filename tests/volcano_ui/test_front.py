@@ -32,15 +32,7 @@ class Behind:
         headers = [(b"set-cookie", b"a=1"), (b"set-cookie", b"b=2"), (b"location", b"/c/one/there")]
         status = 302 if scope["path"].endswith("/moved") else 200
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        for part in (
-            scope["method"].encode(),
-            b" ",
-            scope["raw_path"],
-            b"?",
-            scope["query_string"],
-            b" ",
-            body,
-        ):
+        for part in (scope["method"].encode(), b" ", scope["raw_path"], b"?", scope["query_string"], b" ", body):
             await send({"type": "http.response.body", "body": part, "more_body": True})
         if not scope["path"].endswith("/broken"):
             await send({"type": "http.response.body"})
@@ -106,9 +98,7 @@ async def test_a_body_without_a_length_is_handed_on(client):
 
 
 async def test_headers_go_both_ways_and_each_cookie_for_itself(client, behind):
-    answer = await client.get(
-        "/c/one/moved", headers={"cookie": "s=1", "host": "batch.example", "x-own": "ä".encode()}
-    )
+    answer = await client.get("/c/one/moved", headers={"cookie": "s=1", "host": "batch.example", "x-own": "ä".encode()})
     asked = dict(behind.asked[-1]["headers"])
     assert (asked[b"host"], asked[b"cookie"], asked[b"x-own"]) == (b"batch.example", b"s=1", "ä".encode())
     assert answer.status_code == 302
@@ -190,9 +180,7 @@ def test_a_socket_is_closed_with_a_code_that_can_be_sent(code, expected):
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        pytest.param(
-            "/c/one/refused", 403, "The web server of one refuses this socket", id="by the web server"
-        ),
+        pytest.param("/c/one/refused", 403, "The web server of one refuses this socket", id="by the web server"),
         pytest.param("/c/gone/live/", 503, "gone is not running", id="of a cluster that does not run"),
         pytest.param("/c/none/live/", 404, "There is no such cluster", id="of no cluster"),
         pytest.param("/live/", 404, "There is no such cluster", id="before there were several"),

@@ -25,9 +25,7 @@ def test_every_requirement_is_pinned_with_hashes(name):
 def asked_for(name):
     """Return the requirements of a lock's source."""
     lines = (ROOT / name).with_suffix(".in").read_text().splitlines()
-    return {
-        Requirement(line) for line in (line.partition("#")[0].strip() for line in lines) if line[:1].isalnum()
-    }
+    return {Requirement(line) for line in (line.partition("#")[0].strip() for line in lines) if line[:1].isalnum()}
 
 
 def asked_of_npm():
@@ -48,9 +46,7 @@ def asked_of_go():
 def test_every_package_that_is_asked_for_is_explained_and_no_other():
     text = (ROOT / "docs" / "design" / "dependencies.md").read_text().partition("\n## Weighed")[0]
     explained = [
-        name
-        for row in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE)
-        for name in re.findall(r"`([^`]+)`", row)
+        name for row in re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)
     ]
     asked = [each.name for name in LOCKS for each in asked_for(name)]
     assert sorted(explained) == sorted([*asked, *asked_of_npm(), *asked_of_go()])
@@ -61,16 +57,12 @@ def test_what_is_asked_for_is_locked(name):
     asked = asked_for(name)
     locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / name).read_text(), re.MULTILINE))
     assert {canonicalize_name(each.name) for each in asked} <= locked.keys()
-    assert [
-        str(one) for one in asked if not one.specifier.contains(locked[canonicalize_name(one.name)])
-    ] == []
+    assert [str(one) for one in asked if not one.specifier.contains(locked[canonicalize_name(one.name)])] == []
 
 
 @pytest.mark.parametrize("name", [*LOCKS, "package-lock.json", ".npmrc"])
 def test_locks_name_no_registry(name):
-    found = re.findall(
-        r"\"resolved\"|index-url|find-links|trusted-host|registry\s*=", (ROOT / name).read_text()
-    )
+    found = re.findall(r"\"resolved\"|index-url|find-links|trusted-host|registry\s*=", (ROOT / name).read_text())
     assert found == []
 
 
@@ -89,9 +81,7 @@ def test_icons_in_use_are_in_the_sprite():
     carried = set(json.loads((ROOT / "frontend" / "icons.json").read_text()))
     sources = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "frontend" / "modules").glob("*.js")]
     used = {
-        name
-        for file in sources
-        for name in re.findall(r"""\bicon(?: |\()["']([a-z0-9-]+)["']""", file.read_text())
+        name for file in sources for name in re.findall(r"""\bicon(?: |\()["']([a-z0-9-]+)["']""", file.read_text())
     }
     assert used
     assert used <= carried

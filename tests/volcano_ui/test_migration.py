@@ -85,9 +85,7 @@ def test_somebody_elses_database_is_refused_and_left_as_it_is(bare):
     connection.close()
     file = connection.settings_dict["NAME"]
     before = file.read_bytes() if connection.vendor == "sqlite" else None
-    with pytest.raises(
-        migration.Refused, match=r"somebody else's: it has tables \(auth_user\), .* DATA=/some/dir"
-    ):
+    with pytest.raises(migration.Refused, match=r"somebody else's: it has tables \(auth_user\), .* DATA=/some/dir"):
         migration.check()
     assert before is None or file.read_bytes() == before
     assert tables() == ["auth_user"]
@@ -154,9 +152,7 @@ def test_older_code_refuses_what_a_newer_version_has_written(bare, app, name, re
     migration.migrate()
     MigrationRecorder(connection).record_applied(app, name)
     if refused:
-        with pytest.raises(
-            migration.Refused, match=rf"newer version: this one does not know {app}\.{name}\. Nothing"
-        ):
+        with pytest.raises(migration.Refused, match=rf"newer version: this one does not know {app}\.{name}\. Nothing"):
             migration.check()
     else:
         migration.check()
@@ -216,9 +212,6 @@ def test_migrations_since_several_pods_go_beside_the_version_before():
     assert all(key in known for key in BEFORE.items())
     newer = {key: each for key, each in known.items() if key[0] in BEFORE and key[1] > BEFORE[key[0]]}
     found = [
-        (key, operation)
-        for key, each in newer.items()
-        for operation in each.operations
-        if not goes_beside(operation)
+        (key, operation) for key, each in newer.items() for operation in each.operations if not goes_beside(operation)
     ]
     assert found == []

@@ -83,9 +83,7 @@ async def test_a_forged_address_evades_no_limit(site, proxies, let_try):
 
 NAME = "volcano.example"
 SNIPPET = re.findall(
-    r"^ +proxy_set_header (\S+) (\S+);",
-    (django_settings.BASE_DIR / "deploy/README.md").read_text(),
-    re.MULTILINE,
+    r"^ +proxy_set_header (\S+) (\S+);", (django_settings.BASE_DIR / "deploy/README.md").read_text(), re.MULTILINE
 )
 UPGRADE = ("Upgrade", "Connection")  # which a client of the socket says itself, and of a request are empty
 
@@ -130,9 +128,7 @@ def socket_status(client, port, origin, headers):
     # The handshake names the host of the address; the connection is to where the server is.
     address, server = f"ws://{said.pop('Host')}/live/", ("127.0.0.1", port)
     try:
-        with connect(
-            address, sock=socket.create_connection(server, HANG_S), origin=origin, additional_headers=said
-        ):
+        with connect(address, sock=socket.create_connection(server, HANG_S), origin=origin, additional_headers=said):
             return 101
     except InvalidStatus as refusal:
         return refusal.response.status_code
@@ -144,9 +140,7 @@ def socket_status(client, port, origin, headers):
         pytest.param(["127.0.0.1"], "https", 443, True, id="TLS at the proxy"),
         pytest.param(["127.0.0.1"], "https", 8443, True, id="TLS at another port"),
         pytest.param(["127.0.0.1"], "http", 8080, True, id="without TLS"),
-        pytest.param(
-            ["192.0.2.1"], "https", 8443, False, id="a scheme that somebody says who is not trusted"
-        ),
+        pytest.param(["192.0.2.1"], "https", 8443, False, id="a scheme that somebody says who is not trusted"),
     ],
 )
 def test_pages_forms_and_the_socket_work_with_the_headers_of_the_documented_snippet(

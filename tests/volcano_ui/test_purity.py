@@ -48,21 +48,12 @@ def test_a_module_that_needs_one_is_found_out():
 
 
 def test_purity_knows_no_exceptions():
-    assert (
-        not {"allow_indirect_imports", "ignore_imports", "unmatched_ignore_imports_alerting"}
-        & CONTRACT.keys()
-    )
+    assert not {"allow_indirect_imports", "ignore_imports", "unmatched_ignore_imports_alerting"} & CONTRACT.keys()
 
 
 @pytest.mark.parametrize(
     "rule",
-    [
-        "jobs.controller.plan",
-        "jobs.rules.admission",
-        "queues.admission",
-        "cluster.rules",
-        "scheduler.cycle.cycle",
-    ],
+    ["jobs.controller.plan", "jobs.rules.admission", "queues.admission", "cluster.rules", "scheduler.cycle.cycle"],
 )
 def test_the_rules_that_the_architecture_names_are_held_to_it(rule):
     assert rule in CONTRACT["source_modules"]

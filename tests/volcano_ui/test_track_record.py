@@ -33,9 +33,7 @@ def functions(path):
     for node in ast.parse((ROOT / path).read_text()).body:
         members = node.body if isinstance(node, ast.ClassDef) else [node]
         within = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
-        found |= {
-            within + each.name for each in members if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
-        }
+        found |= {within + each.name for each in members if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     return found
 
 
@@ -43,9 +41,7 @@ def test_each_row_is_whole():
     assert len(ROWS) > 400
     assert [row for row in ROWS if len(row) != 5 or not all(row)] == []
     assert [row for row in ROWS if not re.fullmatch(r"`[0-9a-f]{8}`|open", row[3])] == []
-    assert [
-        row for row in ROWS if not re.fullmatch(r"nothing|(`tests/\S+`°?|story `\S+`)(, |$)+.*", row[4])
-    ] == []
+    assert [row for row in ROWS if not re.fullmatch(r"nothing|(`tests/\S+`°?|story `\S+`)(, |$)+.*", row[4])] == []
     assert [row for row in ROWS if row[3] == "open" and row[4] != "nothing"] == []
     assert len({row[0] for row in ROWS}) == len(ROWS)
 
@@ -83,9 +79,7 @@ def test_table_of_finders_and_kinds_counts_the_rows():
     lines = re.search(r"^\| found by \| (.* \|) all \|\n\|.*\n((?:\|.*\n)+)", HEAD, re.MULTILINE)
     kinds = [*cells(lines[1]), "all"]
     table = [line[2:-2].split(" | ") for line in lines[2].splitlines()]
-    told = {
-        (row[0], kind): int(cell or 0) for row in table for kind, cell in zip(kinds, row[1:], strict=True)
-    }
+    told = {(row[0], kind): int(cell or 0) for row in table for kind, cell in zip(kinds, row[1:], strict=True)}
     finders = [row[0] for row in table]
     assert told == {
         (finder, kind): sum(finder in (row[2], "all") and kind in (row[1], "all") for row in ROWS)

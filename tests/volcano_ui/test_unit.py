@@ -12,13 +12,7 @@ from django.conf import settings
 from node.shim import seccomp
 
 UNIT = settings.BASE_DIR / "deploy" / "volcano-ui.service"
-GROUPS = (
-    "@clock",
-    "@module",
-    "@raw-io",
-    "@reboot",
-    "@swap",
-)  # of system calls that neither pods nor the cluster need
+GROUPS = ("@clock", "@module", "@raw-io", "@reboot", "@swap")  # of system calls that neither pods nor the cluster need
 
 
 @pytest.fixture(scope="module")

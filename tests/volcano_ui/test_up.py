@@ -109,17 +109,13 @@ def test_commands_know_the_ports_of_what_runs(system, tmp_path, recipe):
     command = ["make", "-o", ".venv/runtime", recipe, f"DATA={system.data}", f"FILE={file}"]
     # Nor has it what the make was told that runs the tests.
     environment = {
-        k: v
-        for k, v in os.environ.items()
-        if not k.startswith(("VOLCANO_UI_", "DJANGO_", "MAKE", "MFLAGS", "ARGS"))
+        k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_", "MAKE", "MFLAGS", "ARGS"))
     }
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "No “make up” runs" not in done.stderr
     api = system.environment["VOLCANO_UI_API_PORT"]
-    wanted = (
-        f"http://127.0.0.1:{system.port}/login/" if recipe == "loginlink" else f"https://127.0.0.1:{api}\n"
-    )
+    wanted = f"http://127.0.0.1:{system.port}/login/" if recipe == "loginlink" else f"https://127.0.0.1:{api}\n"
     assert wanted in (done.stdout if recipe == "loginlink" else file.read_text())
 
 
@@ -153,11 +149,7 @@ def test_somebody_elses_database_is_refused_before_it_is_touched(start, tmp_path
         refused = start(**variables)
         refused.said(r"^✗ The database \S+ is somebody else's: it has tables \(auth_user\)")
         assert refused.ended() == 1
-        listed = (
-            "sqlite_master WHERE type = 'table'"
-            if kind == "file"
-            else "pg_tables WHERE schemaname = 'public'"
-        )
+        listed = "sqlite_master WHERE type = 'table'" if kind == "file" else "pg_tables WHERE schemaname = 'public'"
         assert database.execute(f"SELECT count(*) FROM {listed}").fetchone() == (1,)
     if kind == "file":
         assert file.stat().st_mode & 0o077
@@ -193,9 +185,7 @@ def test_part_that_could_not_meet_the_others_is_refused_by_what_is_missing(start
     values = {"DATABASE_URL": "postgresql:///parts", "VOLCANO_UI_REDIS_URL": "redis://127.0.0.1:1/0"}
     config = tmp_path / "config"
     config.write_text(KUBECONFIG)
-    refused = start(
-        VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(config), **{name: values[name] for name in given}
-    )
+    refused = start(VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(config), **{name: values[name] for name in given})
     assert refused.ended() == 1
     told = [line for line in refused.lines if line.startswith("✗")]
     assert [any(f"and {name} is not set" in line for line in told) for name in SHARED] == [
@@ -205,9 +195,7 @@ def test_part_that_could_not_meet_the_others_is_refused_by_what_is_missing(start
 
 def test_part_of_an_embedded_cluster_is_refused(start):
     refused = start(VOLCANO_UI_ONLY="works")
-    refused.said(
-        "^✗ VOLCANO_UI_ONLY is 'works', and the embedded cluster is of one machine.*VOLCANO_UI_KUBECONFIG"
-    )
+    refused.said("^✗ VOLCANO_UI_ONLY is 'works', and the embedded cluster is of one machine.*VOLCANO_UI_KUBECONFIG")
     assert refused.ended() == 1
 
 
@@ -231,9 +219,7 @@ def test_each_process_ends_by_itself_when_it_is_told_to(system, part):
     before, name = system.pid(part), PROGRAMS[part]
     seen = len(system.lines)
     os.kill(before, signal.SIGTERM)
-    end = until(
-        lambda: next((line for line in system.lines[seen:] if f"✗ {name} " in line), None), what="its end"
-    )
+    end = until(lambda: next((line for line in system.lines[seen:] if f"✗ {name} " in line), None), what="its end")
     assert "SIGKILL" not in end
     assert system.pid(part) != before
     until(system.healthy, what="health")
@@ -248,10 +234,7 @@ def test_signal_while_starting_leaves_nothing(start):
 
 def test_crash_is_written_where_the_program_writes(system):
     system.kill(BEAT)
-    until(
-        lambda: "beat was killed by SIGKILL" in (system.data / "logs" / "beat.log").read_text(),
-        what="the line",
-    )
+    until(lambda: "beat was killed by SIGKILL" in (system.data / "logs" / "beat.log").read_text(), what="the line")
 
 
 def test_nodes_have_reported_also_when_history_is_forgotten_at_once(transactional_db, settings):

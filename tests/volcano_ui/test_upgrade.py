@@ -88,9 +88,7 @@ def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, t
         assert (folder / name).stat().st_mode & 0o077 == 0, name
     (folder / "data" / "version").write_text("99.0.0\n")  # a newer version has been here
     refused = start("data")
-    refused.said(
-        rf"^✗ The state directory \S+ is of version 99\.0\.0, and this is {VERSION}\. Nothing was written"
-    )
+    refused.said(rf"^✗ The state directory \S+ is of version 99\.0\.0, and this is {VERSION}\. Nothing was written")
     assert refused.ended() == 1
     for commands in (ALL, COPIED):
         typed(commands)
@@ -119,10 +117,7 @@ def test_a_backup_of_postgresql_is_restored(postgres_url, monkeypatch, folder, t
     (dump,) = re.findall(r"`(pg_dump [^`]*)`", PAGE)
     (restore,) = re.findall(r"`(pg_restore [^`]*)`", PAGE)
     monkeypatch.setenv("PATH", f"{binaries}:{os.environ['PATH']}")
-    with (
-        services.postgres_database(postgres_url, "dumped"),
-        services.postgres_database(postgres_url, "restored"),
-    ):
+    with services.postgres_database(postgres_url, "dumped"), services.postgres_database(postgres_url, "restored"):
         for name, command in (("dumped", dump), ("restored", restore)):
             monkeypatch.setenv("DATABASE_URL", address(postgres_url, name))
             if name == "dumped":

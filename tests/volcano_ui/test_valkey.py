@@ -41,11 +41,7 @@ def test_broker_url(url, expected):
 def test_server_answers_on_a_socket_for_its_owner_alone(redis_url):
     with redis.Redis.from_url(redis_url) as client:
         assert client.ping()
-        assert client.config_get("save", "appendonly", "port") == {
-            "save": "",
-            "appendonly": "no",
-            "port": "0",
-        }
+        assert client.config_get("save", "appendonly", "port") == {"save": "", "appendonly": "no", "port": "0"}
         socket = Path(client.config_get("unixsocket")["unixsocket"])
     assert socket.parent.stat().st_mode & 0o077 == 0
 

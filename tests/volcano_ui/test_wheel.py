@@ -10,12 +10,8 @@ from volcano_ui import env
     ("asked", "locked", "expected"),
     [
         pytest.param("redis", "redis==8.1.0 \\", "redis<9,>=8.1.0", id="up to the next major version"),
-        pytest.param(
-            "uvicorn", "uvicorn==0.54.0 \\", "uvicorn<0.55,>=0.54.0", id="before 1.0 the next minor one"
-        ),
-        pytest.param(
-            "django~=5.2.0", "django==5.2.19 \\", "django<6,>=5.2.19,~=5.2.0", id="sooner if asked so"
-        ),
+        pytest.param("uvicorn", "uvicorn==0.54.0 \\", "uvicorn<0.55,>=0.54.0", id="before 1.0 the next minor one"),
+        pytest.param("django~=5.2.0", "django==5.2.19 \\", "django<6,>=5.2.19,~=5.2.0", id="sooner if asked so"),
         pytest.param("celery[redis]", "celery==5.7.0 \\", "celery[redis]<6,>=5.7.0", id="with an extra"),
         pytest.param("PyYAML", "pyyaml==6.0.3 \\", "PyYAML<7,>=6.0.3", id="another spelling"),
     ],
@@ -35,9 +31,7 @@ def test_what_is_asked_for_and_not_locked_is_refused():
     [
         pytest.param(True, "/xdg", env.PROJECT / "data", "make up PORT=9000 API_PORT=9443", id="clone"),
         pytest.param(False, "/xdg", "/xdg/volcano-ui", "volcano-ui up --port=9000 --api-port=9443", id="XDG"),
-        pytest.param(
-            False, "", "~/.local/share/volcano-ui", "volcano-ui up --port=9000 --api-port=9443", id="home"
-        ),
+        pytest.param(False, "", "~/.local/share/volcano-ui", "volcano-ui up --port=9000 --api-port=9443", id="home"),
     ],
 )
 def test_an_installation_has_a_state_directory_and_commands_of_its_own(

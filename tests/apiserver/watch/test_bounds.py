@@ -136,10 +136,7 @@ async def test_one_user_cannot_take_all_the_room(port, keeper, monkeypatch):
     alice, bob = await person("alice", "default"), await person("bob", "default")
     async with Client(port, DEFAULT, headers=alice):
         await until(lambda: keeper.streams, "the first")
-        async with (
-            Client(port, DEFAULT, headers=alice) as second,
-            Client(port, DEFAULT, headers=bob) as other,
-        ):
+        async with Client(port, DEFAULT, headers=alice) as second, Client(port, DEFAULT, headers=bob) as other:
             assert (second.status, other.status) == (429, 200)
 
 
@@ -278,9 +275,7 @@ async def test_a_state_of_large_objects_is_read_as_the_client_takes_it(port, mon
     steps = []
     whole = stream.Stream._initial
     monkeypatch.setattr(
-        stream.Stream,
-        "_initial",
-        lambda self, revisions: steps.append(found := whole(self, revisions)) or found,
+        stream.Stream, "_initial", lambda self, revisions: steps.append(found := whole(self, revisions)) or found
     )
     for number in range(6):
         await make_large(f"large-{number}", 100_000)

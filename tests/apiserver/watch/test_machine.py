@@ -9,13 +9,7 @@ import threading
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from starlette.datastructures import QueryParams
 
 from apiserver.http import forms, query
@@ -250,9 +244,6 @@ def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch
     run_state_machine_as_test(
         WatchMachine,
         settings=settings(
-            max_examples=scaled(40, 150),
-            stateful_step_count=25,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
+            max_examples=scaled(40, 150), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

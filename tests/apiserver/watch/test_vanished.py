@@ -122,9 +122,7 @@ async def test_idle_peers_are_asked_whether_they_are_there(port, monkeypatch):
 
     def look(raw):
         asked = [raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)]
-        options.append(
-            asked + [raw.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name, _ in KEEPALIVE]
-        )
+        options.append(asked + [raw.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name, _ in KEEPALIVE])
         return False
 
     monkeypatch.setattr(connection, "has_vanished", look)

@@ -91,10 +91,7 @@ async def test_a_watch_begins_where_its_parameters_say(port, params, expected):
         assert end.object == {
             "kind": "Pod",
             "apiVersion": "v1",
-            "metadata": {
-                "resourceVersion": str(newest),
-                "annotations": {"k8s.io/initial-events-end": "true"},
-            },
+            "metadata": {"resourceVersion": str(newest), "annotations": {"k8s.io/initial-events-end": "true"}},
         }
 
 
@@ -173,9 +170,7 @@ async def test_field_selectors_narrow_a_watch(port, keeper, follower, selector, 
         await make("b")
         await phase("b", "Running")
         last = await make("c", "team")
-        await until(
-            lambda: follower.position >= last and all(each._feed for each in keeper.streams), "all of it"
-        )
+        await until(lambda: follower.position >= last and all(each._feed for each in keeper.streams), "all of it")
         keeper.end_all()  # after what waits to be sent
         lines = await client.rest()
     assert [line.name for line in lines] == expected
@@ -218,9 +213,7 @@ async def test_bookmarks_come_from_time_to_time(port, monkeypatch):
 
 async def test_a_revision_of_the_future_is_waited_for_and_then_refused(port, monkeypatch):
     head = await make("a")
-    monkeypatch.setattr(
-        "apiserver.watch.log_follower.WatchFollower.reach.__defaults__", (0.2,), raising=False
-    )
+    monkeypatch.setattr("apiserver.watch.log_follower.WatchFollower.reach.__defaults__", (0.2,), raising=False)
     async with Client(port, DEFAULT, resourceVersion=head + 1000) as client:
         assert client.status == 504
         status = await client.body()
@@ -260,9 +253,7 @@ async def test_a_forgotten_past_is_an_event_on_a_websocket(port, forgotten):
     url = f"ws://127.0.0.1:{port}{DEFAULT}?watch=1&resourceVersion={forgotten}"
     async with websockets.connect(url, compression=None, open_timeout=HANG_S) as client:
         lines = [world.Line(each) async for each in client]
-    assert [(line.type, line.object["reason"], line.object["code"]) for line in lines] == [
-        ("ERROR", "Expired", 410)
-    ]
+    assert [(line.type, line.object["reason"], line.object["code"]) for line in lines] == [("ERROR", "Expired", 410)]
 
 
 async def test_metadata_watches_carry_the_metadata_alone(port):
@@ -307,19 +298,13 @@ async def test_a_web_socket_brings_one_event_in_each_message(port):
 def tell(name, reason="New"):
     about = {"kind": "Pod", "name": "web-0", "namespace": "default"}
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"}}
-    return store.write(Create(EVENTS, {**event, "involvedObject": about, "reason": reason, "message": "m"}))[
-        0
-    ]
+    return store.write(Create(EVENTS, {**event, "involvedObject": about, "reason": reason, "message": "m"}))[0]
 
 
 async def test_a_view_is_watched_in_its_own_form(port):
     first = await tell("a")
     selected = {"fieldSelector": "regarding.name=web-0,reason=New"}
-    state = {
-        "sendInitialEvents": "true",
-        "resourceVersionMatch": "NotOlderThan",
-        "allowWatchBookmarks": "true",
-    }
+    state = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     rows = {"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
     view = "/apis/events.k8s.io/v1/events"
     async with (

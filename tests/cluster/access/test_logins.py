@@ -118,10 +118,7 @@ def test_what_was_typed_as_the_name_is_kept_only_if_it_is_one():
     make_user("alice")
     fail("alice")
     fail("hunter2-my-password")
-    assert set(AuditEntry.objects.values_list("name", "outcome")) == {
-        ("alice", "denied"),
-        ("(unknown name)", "denied"),
-    }
+    assert set(AuditEntry.objects.values_list("name", "outcome")) == {("alice", "denied"), ("(unknown name)", "denied")}
 
 
 def test_the_command_prints_a_link(capsys):

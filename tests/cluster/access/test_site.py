@@ -109,9 +109,7 @@ def test_commands_use_what_is_written(ran, capsys):
     assert told.out.startswith(f"http://{LAB}/login/")
     assert "No “make up” runs" in told.err
     call_command("kubeconfig")
-    assert (
-        yaml.safe_load(capsys.readouterr().out)["clusters"][0]["cluster"]["server"] == f"https://{LAB}:9444"
-    )
+    assert yaml.safe_load(capsys.readouterr().out)["clusters"][0]["cluster"]["server"] == f"https://{LAB}:9444"
     call_command("jointoken")
     assert f"--server https://{LAB}:9444 " in capsys.readouterr().out
 

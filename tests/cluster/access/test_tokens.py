@@ -119,9 +119,7 @@ def test_what_a_token_cannot_be_bound_to(robot, bound, error, words):
 
 
 def test_a_token_for_somebody_else_to_check_does_not_open_this_door(robot):
-    issued = tokens.issue_for_account(
-        access.CONSOLE, "team", "robot", "vault", DAY_S, audiences=["vault"], now=NOW
-    )
+    issued = tokens.issue_for_account(access.CONSOLE, "team", "robot", "vault", DAY_S, audiences=["vault"], now=NOW)
     assert tokens.find(issued.secret, now=NOW) is None
     assert tokens.find(issued.secret, audience="vault", now=NOW)
 

@@ -29,12 +29,7 @@ def queue(name, state="Open", **spec):
 
 
 def config_map(name, namespace="default", **data):
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace},
-        "data": data,
-    }
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
 def job(name, namespace="default", **spec):
@@ -49,9 +44,7 @@ def job(name, namespace="default", **spec):
                 {
                     "name": "work",
                     "replicas": 1,
-                    "template": {
-                        "spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}
-                    },
+                    "template": {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}},
                 }
             ],
             **spec,

@@ -96,11 +96,7 @@ def test_an_object_of_the_whole_cluster_loses_the_namespace_that_it_was_given():
 
 def test_what_is_left_out_is_filled_in():
     shaped = admission.shape(CONFIGMAPS, {"metadata": {"name": "x"}})
-    assert shaped.object == {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "x", "namespace": "default"},
-    }
+    assert shaped.object == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
 
 
 def test_types_and_bounds_of_the_kind_are_checked():

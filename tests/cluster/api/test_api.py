@@ -180,9 +180,7 @@ def test_a_revision_that_is_no_number_is_refused(alice, version):
     ("patch", "how", "expected"),
     [
         pytest.param({"data": {"b": None, "c": "3"}}, "merge", {"a": "1", "c": "3"}, id="merge"),
-        pytest.param(
-            [{"op": "replace", "path": "/data/a", "value": "9"}], "json", {"a": "9", "b": "2"}, id="json"
-        ),
+        pytest.param([{"op": "replace", "path": "/data/a", "value": "9"}], "json", {"a": "9", "b": "2"}, id="json"),
         pytest.param({"data": {"c": "3"}}, "strategic", {"a": "1", "b": "2", "c": "3"}, id="strategic"),
     ],
 )
@@ -212,11 +210,7 @@ def test_patches_that_will_not_do(alice, patch, how, error):
 def test_a_patch_cannot_move_or_rename(alice):
     api.create(alice, CONFIGMAPS, config_map("x"))
     stored = api.patch(
-        alice,
-        CONFIGMAPS,
-        "default",
-        "x",
-        {"metadata": {"name": "y", "namespace": "other"}, "data": {"a": "1"}},
+        alice, CONFIGMAPS, "default", "x", {"metadata": {"name": "y", "namespace": "other"}, "data": {"a": "1"}}
     )
     assert (stored.namespace, stored.name) == ("default", "x")
 
@@ -251,9 +245,7 @@ def test_only_the_object_that_was_meant_is_deleted(alice):
 
 def test_a_rule_keeps_an_object(admin, monkeypatch):
     admission.register(QUEUES, delete=lambda obj, view: [forbidden("status.state", "Close it first.")])
-    with pytest.raises(
-        Forbidden, match=r'queues.scheduling.volcano.sh "default" is forbidden: Close it first\.'
-    ):
+    with pytest.raises(Forbidden, match=r'queues.scheduling.volcano.sh "default" is forbidden: Close it first\.'):
         api.delete(admin, QUEUES, "", "default")
     assert isinstance(api.delete_many(admin, QUEUES, [("", "default")])[0], Forbidden)
 
@@ -355,9 +347,7 @@ def test_a_command_needs_the_right_on_its_job_and_is_audited_there(alice, olga, 
     ]
 
 
-def test_queues_are_opened_and_closed_by_operators_of_everything_and_edited_by_administrators(
-    admin, olga, person
-):
+def test_queues_are_opened_and_closed_by_operators_of_everything_and_edited_by_administrators(admin, olga, person):
     boss = person("boss", everywhere="operator")
     for actor, error in ((olga, Forbidden), (boss, None)):
         for call in (
@@ -473,9 +463,7 @@ def test_refusals_of_one_kind_share_a_row(alice):
 
 
 def test_many_ask_the_database_for_each_thing_once(alice, django_assert_max_num_queries):
-    admission.register(
-        JOBS, validate=lambda obj, old, view: [] if view.queue("default") else [invalid("", "", "")]
-    )
+    admission.register(JOBS, validate=lambda obj, old, view: [] if view.queue("default") else [invalid("", "", "")])
     with django_assert_max_num_queries(19):
         outcomes = api.create_many(alice, JOBS, [job(f"x{n}") for n in range(400)])
     assert not any(isinstance(o, ApiError) for o in outcomes)

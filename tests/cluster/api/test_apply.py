@@ -143,17 +143,11 @@ def test_conflicts_are_refused_and_audited_and_can_be_forced(alice):
     api.create(alice, CONFIGMAPS, config_map("a", x="1"), manager="kubectl-create")
     with pytest.raises(Conflict) as caught:
         apply(alice, config_map("a", x="2"))
-    assert caught.value.message == (
-        'Apply failed with 1 conflict: conflict with "kubectl-create" using v1: .data.x'
-    )
+    assert caught.value.message == ('Apply failed with 1 conflict: conflict with "kubectl-create" using v1: .data.x')
     status = caught.value.status()
     assert (status["code"], status["reason"]) == (409, "Conflict")
     assert status["details"]["causes"] == [
-        {
-            "reason": "FieldManagerConflict",
-            "message": 'conflict with "kubectl-create" using v1',
-            "field": ".data.x",
-        }
+        {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl-create" using v1', "field": ".data.x"}
     ]
     stored, _ = apply(alice, config_map("a", x="2"), force=True)
     assert stored.object["data"] == {"x": "2"}

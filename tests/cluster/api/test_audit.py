@@ -46,9 +46,7 @@ secrets = st.dictionaries(st.sampled_from(["user", "password", "k"]), st.text("h
 
 @given(secrets, secrets)
 def test_no_data_of_a_secret_ever_shows(old, new):
-    shown = changes(
-        {"data": old, "stringData": new, "x": 1}, {"data": new, "stringData": old, "x": 2}, secret=True
-    )
+    shown = changes({"data": old, "stringData": new, "x": 1}, {"data": new, "stringData": old, "x": 2}, secret=True)
     assert not any(value in str(shown) for value in [*old.values(), *new.values()])
 
 

@@ -31,9 +31,7 @@ def _cluster(cluster):
 
 def quota(name="q", **hard):
     spec = {"hard": {key.replace("__", "/").replace("_", "."): str(value) for key, value in hard.items()}}
-    return api.create(
-        SYSTEM, RESOURCE_QUOTAS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
-    )
+    return api.create(SYSTEM, RESOURCE_QUOTAS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 
 
 def pod(name, **requests):
@@ -108,12 +106,7 @@ def test_batch_takes_what_there_is_room_for():
     quota(count__jobs_batch_volcano_sh=2)
     names = ("a", "a", "b", "c")
     outcomes = api.create_many(SYSTEM, JOBS, [job(name) for name in names])
-    assert [type(o) if isinstance(o, ApiError) else o.name for o in outcomes] == [
-        "a",
-        AlreadyExists,
-        "b",
-        Forbidden,
-    ]
+    assert [type(o) if isinstance(o, ApiError) else o.name for o in outcomes] == ["a", AlreadyExists, "b", Forbidden]
 
 
 def test_dry_run_is_refused_alike_and_uses_nothing():
@@ -136,9 +129,7 @@ def test_custom_kinds_can_be_counted():
     schema = {"openAPIV3Schema": {"type": "object"}}
     versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
     spec = {"group": "quota.test", "scope": "Namespaced", "names": names, "versions": versions}
-    api.create(
-        SYSTEM, CUSTOM_RESOURCE_DEFINITIONS, {"metadata": {"name": "gadgets.quota.test"}, "spec": spec}
-    )
+    api.create(SYSTEM, CUSTOM_RESOURCE_DEFINITIONS, {"metadata": {"name": "gadgets.quota.test"}, "spec": spec})
     quota(count__gadgets_quota_test=0)
     gadget = {"metadata": {"name": "x", "namespace": "default"}}
     assert "count/gadgets.quota.test=1" in refused(by_id("gadgets.quota.test"), gadget)

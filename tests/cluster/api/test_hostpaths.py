@@ -62,22 +62,16 @@ def with_network(kind):
         if kind is resources.PODS
         else made_later(kind, "/srv")
     )
-    text = json.dumps(obj).replace(
-        '"volumes": [{"name": "h", "hostPath": {"path": "/srv"}}]', '"hostNetwork": true'
-    )
+    text = json.dumps(obj).replace('"volumes": [{"name": "h", "hostPath": {"path": "/srv"}}]', '"hostNetwork": true')
     return json.loads(text)
 
 
 @pytest.mark.parametrize("role", ["submitter", "administrator", None])
-@pytest.mark.parametrize(
-    "kind", [resources.PODS, resources.CRON_JOBS, resources.JOB_FLOWS], ids=lambda kind: kind.kind
-)
+@pytest.mark.parametrize("kind", [resources.PODS, resources.CRON_JOBS, resources.JOB_FLOWS], ids=lambda kind: kind.kind)
 def test_the_machine_s_network_takes_an_administrator_of_everything(person, admin, kind, role):
     actor = person("sam", default=role) if role else admin
     if role or kind is resources.JOB_FLOWS:
-        with pytest.raises(
-            Forbidden, match=r'"x" is forbidden: hostNetwork is not allowed: .* kubectl port-forward'
-        ):
+        with pytest.raises(Forbidden, match=r'"x" is forbidden: hostNetwork is not allowed: .* kubectl port-forward'):
             api.create(actor, kind, with_network(kind))
     else:
         api.create(actor, kind, with_network(kind))
@@ -113,11 +107,7 @@ def test_what_the_setting_names_is_everybody_s(person, settings, path, allowed):
 
 def made_later(kind, path):
     """A template of later jobs, with a directory of the machine."""
-    of_job = {
-        "tasks": [
-            {"name": "t", "replicas": 1, "template": {"spec": {**spec(path), "restartPolicy": "Never"}}}
-        ]
-    }
+    of_job = {"tasks": [{"name": "t", "replicas": 1, "template": {"spec": {**spec(path), "restartPolicy": "Never"}}}]}
     specs = {
         resources.JOB_TEMPLATES: of_job,
         resources.CRON_JOBS: {"schedule": "@daily", "jobTemplate": {"spec": of_job}},
@@ -224,9 +214,7 @@ def applied(actor, kind, obj):
 @pytest.mark.parametrize("verb", [updated, patched, applied])
 @pytest.mark.parametrize("who", ["operator", "administrator", "everywhere"])
 @pytest.mark.parametrize(("kind", "change", "decides"), CHANGES.values(), ids=CHANGES)
-def test_nobody_decides_what_runs_with_a_path_that_he_may_not_mount(
-    person, admin, who, verb, kind, change, decides
-):
+def test_nobody_decides_what_runs_with_a_path_that_he_may_not_mount(person, admin, who, verb, kind, change, decides):
     if kind is resources.CRON_JOBS:
         api.create(admin, kind, made_later(kind, "/srv/data"))
     else:
@@ -279,16 +267,12 @@ NO_NETWORK = f"holds: Landlock; {node_walls.NO_PODS}there is no network"
         pytest.param([NO_NETWORK], "submitter", True, "no pods run: there is no network", id="no network that pods may have"),
     ],
 )  # fmt: skip
-def test_who_makes_what_no_machine_has_a_wall_for_is_told(
-    person, admin, settings, kind, says, role, allowed, why
-):
+def test_who_makes_what_no_machine_has_a_wall_for_is_told(person, admin, settings, kind, says, role, allowed, why):
     settings.ALLOW_UNWALLED, settings.HOST_PATHS = allowed, ["/srv"]
     for number, words in enumerate(says):
         name = f"n{number}"
         store.write(
-            Create(
-                resources.NODES, {"metadata": {"name": name, "annotations": {node_walls.ANNOTATION: words}}}
-            ),
+            Create(resources.NODES, {"metadata": {"name": name, "annotations": {node_walls.ANNOTATION: words}}}),
             Create(resources.LEASES, {"metadata": {"name": name, "namespace": LEASE_NAMESPACE}}),
         )
     actor, heard = person("sam", default=role) if role else admin, []
@@ -310,9 +294,7 @@ def test_nobody_decides_what_runs_without_a_wall(person, admin, settings, says, 
     olga = person("olga", default="operator")
     other = {"spec": {"jobTemplate": {"spec": {"plugins": {"ssh": []}}}}}
     if not allowed:
-        with pytest.raises(
-            Forbidden, match=r"the node n has no wall round pods. Only pods of administrators"
-        ):
+        with pytest.raises(Forbidden, match=r"the node n has no wall round pods. Only pods of administrators"):
             api.patch(olga, kind, "default", "x", other)
         settings.ALLOW_UNWALLED = True
     api.patch(olga, kind, "default", "x", other)

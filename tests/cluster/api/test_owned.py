@@ -45,9 +45,7 @@ def test_all_are_stored_in_one_transaction_and_name_their_owner(alice):
     found = store.find(JOBS, owner=owner.uid)
     assert len(found) == 700
     assert store.revision() == before + 701
-    assert {stored.object["metadata"]["annotations"]["ui.volcano.sh/created-by"] for stored in found} == {
-        "alice"
-    }
+    assert {stored.object["metadata"]["annotations"]["ui.volcano.sh/created-by"] for stored in found} == {"alice"}
     (reference,) = found[0].object["metadata"]["ownerReferences"]
     assert (reference["kind"], reference["name"], reference["uid"]) == ("ConfigMap", "owner", owner.uid)
 
@@ -70,9 +68,7 @@ def test_what_owns_one_is_audited_with_its_name(alice):
     [
         pytest.param({3: job("Bad Name")}, {3: Invalid}, 422, id="a wrong name"),
         pytest.param({3: job("x0")}, {3: AlreadyExists}, 409, id="a name twice"),
-        pytest.param(
-            {1: job("a", "other"), 4: job("b", "other")}, {1: Forbidden, 4: Forbidden}, 403, id="no right"
-        ),
+        pytest.param({1: job("a", "other"), 4: job("b", "other")}, {1: Forbidden, 4: Forbidden}, 403, id="no right"),
         pytest.param({0: job("c", queue="closed")}, {0: Invalid}, 422, id="a rule of the cluster"),
         pytest.param({2: "text"}, {2: Exception}, 400, id="no object"),
     ],

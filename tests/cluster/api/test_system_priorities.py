@@ -37,10 +37,7 @@ def made(kind, spec):
 
 CASES = {
     "a pod": (resources.PODS, lambda name: made("Pod", pod_spec(name))),
-    "a pod group": (
-        resources.POD_GROUPS,
-        lambda name: made("PodGroup", {"minMember": 1, "priorityClassName": name}),
-    ),
+    "a pod group": (resources.POD_GROUPS, lambda name: made("PodGroup", {"minMember": 1, "priorityClassName": name})),
     "a job": (resources.JOBS, lambda name: job("x", priorityClassName=name)),
     "a task": (resources.JOBS, lambda name: job("x", **of_tasks(name))),
     "a template": (resources.JOB_TEMPLATES, lambda name: made("JobTemplate", of_tasks(name))),
@@ -52,10 +49,7 @@ CASES = {
         resources.JOB_FLOWS,
         lambda name: made("JobFlow", {"flows": [{"name": "a", "patch": {"jobSpec": of_tasks(name)}}]}),
     ),
-    "a batch job": (
-        resources.BATCH_JOBS,
-        lambda name: made("Job", {"template": {"spec": pod_spec(name)}}),
-    ),
+    "a batch job": (resources.BATCH_JOBS, lambda name: made("Job", {"template": {"spec": pod_spec(name)}})),
 }
 
 
@@ -63,9 +57,7 @@ CASES = {
 @pytest.mark.parametrize("role", ["submitter", "operator", "administrator"])
 def test_a_class_of_the_system_takes_an_administrator_of_everything(person, kind, body, role):
     sam = person("sam", default=role)
-    with pytest.raises(
-        Forbidden, match=f'"x" is forbidden: priorityClassName "{CRITICAL}" is not allowed'
-    ) as no:
+    with pytest.raises(Forbidden, match=f'"x" is forbidden: priorityClassName "{CRITICAL}" is not allowed') as no:
         api.create(sam, kind, body(CRITICAL))
     assert "use another class, or ask an administrator to make one" in str(no.value)
     with pytest.raises(NotFound):

@@ -156,9 +156,7 @@ def test_the_cluster_is_asked_once_for_all(people, django_assert_max_num_queries
 
 def test_nobody_gets_past_a_quota_together(cluster):
     spec = {"hard": {"pods": "2"}}
-    api.create(
-        access.SYSTEM, RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}, "spec": spec}
-    )
+    api.create(access.SYSTEM, RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}, "spec": spec})
     pods = [{"metadata": {"name": f"p{n}", "namespace": "default"}, "spec": pod_spec()} for n in range(3)]
     outcomes = api.create_each(creations(*((access.SYSTEM, pod) for pod in pods), resource=PODS))
     assert kinds(outcomes) == ["p0", "p1", Forbidden]
@@ -196,9 +194,7 @@ def test_when_the_transaction_breaks_each_is_done_alone(people, rules):
 
     admission.register(JOBS, validate=breaks_together)
     before = store.revision()
-    outcomes = api.create_each(
-        creations((alice, job("a")), (alice, job("b")), (bob, job("c")), (alice, job("d")))
-    )
+    outcomes = api.create_each(creations((alice, job("a")), (alice, job("b")), (bob, job("c")), (alice, job("d"))))
     assert kinds(outcomes) == ["a", "b", Forbidden, "d"]
     assert tries == ["a", "b", "a", "b", "d"]
     assert store.revision() == before + 3
@@ -217,20 +213,11 @@ def test_on_a_full_disk_all_are_told_and_nothing_is_stored(cluster, full_disk):
 @pytest.mark.parametrize(("moment", "expected"), [("before", "0 0 1 1"), ("after", "4 4 5 5")])
 def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path, moment, expected):
     """The figures: objects, audit rows, newest revision, rows of the log; the namespace is one of the last two."""
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "volcano_ui.settings",
-        "VOLCANO_UI_DATA": str(tmp_path),
-    }
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_DATA": str(tmp_path)}
     died = subprocess.run([sys.executable, "-c", SCRIPT, moment], cwd=PROJECT, env=environment, check=False)
     assert died.returncode == -signal.SIGKILL
     left = subprocess.run(
-        [sys.executable, "-c", COUNT],
-        cwd=PROJECT,
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", COUNT], cwd=PROJECT, env=environment, check=True, capture_output=True, text=True
     )
     assert left.stdout.split() == expected.split()
 

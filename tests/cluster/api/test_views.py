@@ -13,11 +13,7 @@ from .conftest import make_user
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
-PERSON = {
-    "HTTP_SEC_FETCH_MODE": "navigate",
-    "HTTP_SEC_FETCH_DEST": "document",
-    "HTTP_SEC_FETCH_SITE": "none",
-}
+PERSON = {"HTTP_SEC_FETCH_MODE": "navigate", "HTTP_SEC_FETCH_DEST": "document", "HTTP_SEC_FETCH_SITE": "none"}
 
 
 @pytest.fixture
@@ -67,9 +63,7 @@ def test_failures_from_one_address_do_not_lock_out_another(client, alice):
     assert answer.status_code == 302
 
 
-def test_a_browser_that_was_in_before_is_not_locked_out_by_others_at_its_address(
-    client, alice, client_factory
-):
+def test_a_browser_that_was_in_before_is_not_locked_out_by_others_at_its_address(client, alice, client_factory):
     log_in(client)
     client.post("/logout/")
     for _ in range(6):

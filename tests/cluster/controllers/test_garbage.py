@@ -54,10 +54,7 @@ def refer(name, *references):
 
 
 def owners_of(name):
-    return [
-        each["name"]
-        for each in store.get(CONFIGMAPS, "d", name).object["metadata"].get("ownerReferences", [])
-    ]
+    return [each["name"] for each in store.get(CONFIGMAPS, "d", name).object["metadata"].get("ownerReferences", [])]
 
 
 def names(kind=CONFIGMAPS):

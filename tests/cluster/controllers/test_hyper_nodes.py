@@ -30,9 +30,7 @@ def node(name, **labels):
 
 
 def hyper_node(name, tier, *members):
-    store.write(
-        Create(HYPER_NODES, {"metadata": {"name": name}, "spec": {"tier": tier, "members": list(members)}})
-    )
+    store.write(Create(HYPER_NODES, {"metadata": {"name": name}, "spec": {"tier": tier, "members": list(members)}}))
 
 
 def rack(name):

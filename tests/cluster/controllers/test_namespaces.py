@@ -178,9 +178,7 @@ def test_nothing_new_comes_into_a_namespace_that_goes(controller):
     gone()
     with pytest.raises(Forbidden) as refused:
         api.create(access.SYSTEM, CONFIGMAPS, {"metadata": {"name": "x", "namespace": "work"}})
-    assert refused.value.message == (
-        "unable to create new content in namespace work because it is being terminated"
-    )
+    assert refused.value.message == ("unable to create new content in namespace work because it is being terminated")
     assert [cause.reason for cause in refused.value.causes] == ["NamespaceTerminating"]
 
 

@@ -57,11 +57,7 @@ def add_node(name="n"):
 
 
 def add_pod(name="p", node="n", phase="Running"):
-    body = {
-        "metadata": {"name": name, "namespace": "d"},
-        "spec": {"nodeName": node},
-        "status": {"phase": phase},
-    }
+    body = {"metadata": {"name": name, "namespace": "d"}, "spec": {"nodeName": node}, "status": {"phase": phase}}
     store.write(Create(PODS, body))
 
 
@@ -158,9 +154,7 @@ def test_taints_of_others_stay(world):
     world()
     world(41)
     renew(store, "n", 2)
-    store.write(
-        Patch(NODES, "", "n", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status")
-    )
+    store.write(Patch(NODES, "", "n", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status"))
     world()
     assert node()["spec"]["taints"] == own
 

@@ -12,13 +12,7 @@ from cluster.controllers.quotas import QuotaController
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
-from kube.resources import (
-    CONFIGMAPS,
-    DISRUPTION_BUDGETS,
-    NAMESPACES,
-    PODS,
-    RESOURCE_QUOTAS,
-)
+from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from tests.cluster.api.conftest import config_map, namespace
 from tests.cluster.rules.known import pod_spec
 

@@ -91,9 +91,7 @@ def test_status_has_a_path_of_its_own():
     change = {"status": {"replicas": 3}, "spec": {"replicas": 3}}
     created = create()
     assert "status" not in api.patch(SYSTEM, cron_tabs(), "default", "a", change).object
-    found = api.patch(
-        SYSTEM, cron_tabs(), "default", "a", {**change, "spec": {"replicas": 9}}, subresource="status"
-    )
+    found = api.patch(SYSTEM, cron_tabs(), "default", "a", {**change, "spec": {"replicas": 9}}, subresource="status")
     assert (found.object["status"], found.object["spec"]["replicas"]) == ({"replicas": 3}, 3)
     assert found.uid == created.uid
     with pytest.raises(Invalid, match=r"status.replicas in body must be of type integer"):
@@ -108,19 +106,14 @@ def test_new_object_brings_no_status():
 
 
 def test_versions_share_one_content():
-    crd = samples.definition(
-        versions=[samples.version("v1"), samples.version("v2", storage=False)], scope="Namespaced"
-    )
+    crd = samples.definition(versions=[samples.version("v1"), samples.version("v2", storage=False)], scope="Namespaced")
     define(crd)
     second = resources.by_path("stable.example.com", "v2", "crontabs")
     obj = {**samples.cron_tab("a"), "apiVersion": "stable.example.com/v2"}
     stored = api.create(SYSTEM, second, obj)
     assert stored.object["apiVersion"] == "stable.example.com/v1"
     changed = api.patch(SYSTEM, second, "default", "a", {"spec": {"x": 1}})
-    assert (changed.object["apiVersion"], changed.object["metadata"]["generation"]) == (
-        "stable.example.com/v1",
-        2,
-    )
+    assert (changed.object["apiVersion"], changed.object["metadata"]["generation"]) == ("stable.example.com/v1", 2)
     read = conversion.shown(second, changed.object)
     assert api.update(SYSTEM, second, read).revision == changed.revision
 
@@ -130,9 +123,7 @@ def test_definition_takes_its_objects_with_it(controllers):
     create("a")
     create("b")
     api.delete(SYSTEM, DEFINITIONS, "", ID)
-    with pytest.raises(
-        MethodNotAllowed, match="create not allowed while custom resource definition is terminating"
-    ):
+    with pytest.raises(MethodNotAllowed, match="create not allowed while custom resource definition is terminating"):
         create("c")
     controllers.settle()
     with pytest.raises(NotFound):
@@ -161,16 +152,7 @@ def test_what_a_definition_leaves_behind_goes_after_it(controllers):
     define()
     create("a")
     kind = cron_tabs()
-    store.commit(
-        [
-            Group(
-                [
-                    Delete(DEFINITIONS, "", ID),
-                    Patch(DEFINITIONS, "", ID, {"metadata": {"finalizers": None}}),
-                ]
-            )
-        ]
-    )
+    store.commit([Group([Delete(DEFINITIONS, "", ID), Patch(DEFINITIONS, "", ID, {"metadata": {"finalizers": None}})])])
     controllers.settle()
     assert store.find(kind) == []
 
@@ -263,9 +245,7 @@ def test_another_process_finds_a_new_kind_when_it_meets_it():
 
 def test_definition_that_cannot_be_read_harms_nobody():
     broken = deepcopy(samples.CRON_TAB)
-    broken["spec"]["versions"] = [
-        {"name": 5, "served": True, "storage": True, "schema": 7, "subresources": []}
-    ]
+    broken["spec"]["versions"] = [{"name": 5, "served": True, "storage": True, "schema": 7, "subresources": []}]
     broken["status"] = {"conditions": [{"type": "Established", "status": "True"}], "acceptedNames": 3}
     store.write(Create(DEFINITIONS, broken))
     define(samples.TASK_FLOW)
@@ -276,10 +256,7 @@ def test_built_in_kinds_stay_whatever_is_defined():
     crd = samples.definition("jobs", "batch.volcano.sh", "Job")
     with pytest.raises(Invalid, match="built into the cluster"):
         define(crd)
-    crd["status"] = {
-        "conditions": [{"type": "Established", "status": "True"}],
-        "acceptedNames": crd["spec"]["names"],
-    }
+    crd["status"] = {"conditions": [{"type": "Established", "status": "True"}], "acceptedNames": crd["spec"]["names"]}
     store.write(Create(DEFINITIONS, crd))
     custom_kinds.reload()
     assert resources.by_id("jobs.batch.volcano.sh") is resources.JOBS
@@ -306,12 +283,7 @@ def test_events_may_be_about_custom_objects():
     found = create()
     event = {
         "metadata": {"name": "e", "namespace": "default"},
-        "involvedObject": {
-            "apiVersion": "stable.example.com/v1",
-            "kind": "CronTab",
-            "name": "a",
-            "uid": found.uid,
-        },
+        "involvedObject": {"apiVersion": "stable.example.com/v1", "kind": "CronTab", "name": "a", "uid": found.uid},
         "reason": "Ran",
         "message": "it ran",
         "type": "Normal",

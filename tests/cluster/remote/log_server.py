@@ -34,9 +34,7 @@ class LogServer(ThreadingHTTPServer):
         """Add lines, each with its time in seconds of one minute."""
         begin = parse_time("2026-11-01T00:00:00Z") * 1000
         for second, text in lines:
-            self.log(pod, container, previous=previous).append(
-                (begin + round(second * 1_000_000), text.encode())
-            )
+            self.log(pod, container, previous=previous).append((begin + round(second * 1_000_000), text.encode()))
 
     def answer(self, pod, query):
         """Return the lines that are asked for, chosen as kubelets choose them: the last ones, and of these the late ones."""

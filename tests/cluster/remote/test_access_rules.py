@@ -38,14 +38,9 @@ VOLCANO = [JOBS.group]
         pytest.param(rule(["get"], [""], ["pods/log"]), ("get", "pods/log"), True, id="a part"),
         pytest.param(rule(["get"], [""], ["*/log"]), ("get", "pods/log"), True, id="the part of anything"),
         pytest.param(rule(["get"], [""], ["*/log"]), ("get", "pods/exec"), False, id="another part"),
+        pytest.param(rule(["get"], [""], ["pods"], resourceNames=["a"]), ("get", "pods"), False, id="one object only"),
         pytest.param(
-            rule(["get"], [""], ["pods"], resourceNames=["a"]), ("get", "pods"), False, id="one object only"
-        ),
-        pytest.param(
-            rule(["get"], [""], ["pods"], resourceNames=["a"]),
-            ("get", "pods", "", "a"),
-            True,
-            id="that object",
+            rule(["get"], [""], ["pods"], resourceNames=["a"]), ("get", "pods", "", "a"), True, id="that object"
         ),
         pytest.param(
             rule(["get"], [""], ["pods"], resourceNames=["*"]),

@@ -22,9 +22,7 @@ class Handler(Quiet, BaseHTTPRequestHandler):
 
     def answer(self):
         length = int(self.headers.get("Content-Length") or 0)
-        self.server.heard.append(
-            (self.command, self.path, dict(self.headers.items()), self.rfile.read(length))
-        )
+        self.server.heard.append((self.command, self.path, dict(self.headers.items()), self.rfile.read(length)))
         self.server.groups.append(self.headers.get_all("Impersonate-Group"))
         self.server.does(self)
 
@@ -107,9 +105,7 @@ def test_names_of_all_scripts_are_sent_as_utf_8(server, connection):
 @pytest.mark.parametrize(
     ("code", "body", "error"),
     [
-        pytest.param(
-            422, Invalid.of("Job", "x", [required("spec")]).status(), Invalid, id="a Status with causes"
-        ),
+        pytest.param(422, Invalid.of("Job", "x", [required("spec")]).status(), Invalid, id="a Status with causes"),
         pytest.param(409, Conflict.of("pods", "x").status(), Conflict, id="a Status"),
         pytest.param(502, b"<html>Bad Gateway</html>", ApiError, id="a proxy's page"),
         pytest.param(302, b"", ApiError, id="a redirection, which is not followed"),

@@ -65,9 +65,7 @@ class Cluster:
         for name in GANG:
             if name not in self.server.all("pods"):
                 kind, made = objects.pod(name)
-                made["metadata"]["ownerReferences"] = [
-                    {"kind": "Job", "name": "g", "uid": "u", "controller": True}
-                ]
+                made["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "g", "uid": "u", "controller": True}]
                 self.put((kind, made))
 
     def begin(self):
@@ -85,11 +83,7 @@ class Cluster:
         standings = recorder.standings(registration.kinds)
         self.reflectors = [
             Reflector(
-                self.server,
-                kind,
-                standings.get(kind.id, Standing()),
-                self.heard.append,
-                wait=lambda seconds: None,
+                self.server, kind, standings.get(kind.id, Standing()), self.heard.append, wait=lambda seconds: None
             )
             for kind in registration.kinds
         ]
@@ -121,9 +115,7 @@ class Cluster:
         return [
             name
             for name in GANG
-            if name in pods
-            and pods[name]["spec"].get("nodeName")
-            and "deletionTimestamp" not in pods[name]["metadata"]
+            if name in pods and pods[name]["spec"].get("nodeName") and "deletionTimestamp" not in pods[name]["metadata"]
         ]
 
     def end_pods(self):

@@ -10,13 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from django.db import transaction
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from cluster import clock, models
 from cluster.remote import outbox, recorder
@@ -88,9 +82,7 @@ class Counter(Consumer[dict]):
             free = [one for one in pods if not one["spec"].get("nodeName")]
             if free and len(pods) == SIZE and not any("deletionTimestamp" in p["metadata"] for p in pods):
                 yield Group(
-                    [bind(one) for one in free],
-                    f"bind-{gang}",
-                    minima=[Minimum(len(free), list(range(len(free))))],
+                    [bind(one) for one in free], f"bind-{gang}", minima=[Minimum(len(free), list(range(len(free))))]
                 )
 
 
@@ -140,9 +132,7 @@ class InPlaceMachine(RuleBasedStateMachine):
 
     def reflector(self, kind):
         known = recorder.standings([kind]).get(kind.id, Standing())
-        return Reflector(
-            self.server, kind, known, lambda news: self.heard.append(news), wait=lambda seconds: None
-        )
+        return Reflector(self.server, kind, known, lambda news: self.heard.append(news), wait=lambda seconds: None)
 
     def lead(self):
         note(Leadership("me", f"me/{self.term}", clock.milliseconds() + 3_600_000))

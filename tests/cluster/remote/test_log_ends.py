@@ -65,9 +65,7 @@ def test_only_so_many_new_ones_are_asked_for_at_once():
     assert len(log_ends.due({}, logs(2 * MOST_NEW, RUNS), NOW)) == MOST_NEW
 
 
-@pytest.mark.parametrize(
-    "last", [LINE, SAME_MOMENT, LATER, EARLIER], ids=["same", "moment", "later", "earlier"]
-)
+@pytest.mark.parametrize("last", [LINE, SAME_MOMENT, LATER, EARLIER], ids=["same", "moment", "later", "earlier"])
 def test_a_new_last_line_is_behind_whoever_has_not_read_it(last):
     place = offset_of(AT, 3) + 1  # of who has read all, of which LINE was the last
     found = log_ends.seen(End(place, LINE, NOW), last, NOW + 1, is_final=True)

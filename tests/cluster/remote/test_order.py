@@ -26,15 +26,7 @@ STATUS = Update(JOBS, obj("j"), "status")
 
 
 def test_pods_are_marked_together_then_deleted_then_the_status_is_written():
-    writes = [
-        Delete(COMMANDS, "d", "c"),
-        mark("a"),
-        drop("a"),
-        mark("b"),
-        drop("b"),
-        STATUS,
-        Create(EVENTS, obj("e")),
-    ]
+    writes = [Delete(COMMANDS, "d", "c"), mark("a"), drop("a"), mark("b"), drop("b"), STATUS, Create(EVENTS, obj("e"))]
     assert order.runs(writes) == [[0], [1, 3], [2, 4], [5], [6]]
 
 

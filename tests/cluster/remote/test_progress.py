@@ -72,10 +72,7 @@ def test_what_may_be_done_is_a_repeat(again, is_repeat):
 
 
 def test_write_at_which_the_server_fails_is_given_up_and_one_that_it_is_away_for_is_not():
-    for again, is_given_up in (
-        (Again(InternalError("x")), True),
-        (Again(InternalError("x"), is_away=True), False),
-    ):
+    for again, is_given_up in ((Again(InternalError("x")), True), (Again(InternalError("x"), is_away=True), False)):
         progress = Progress(Group([made("a")]))
         for _ in range(MOST_FAILURES):
             sent(progress)

@@ -6,16 +6,7 @@ import pytest
 
 from cluster.remote import reflection
 from cluster.remote.reflection import News, Phase, Standing, Step
-from kube.errors import (
-    Cause,
-    Expired,
-    Forbidden,
-    InternalError,
-    NotFound,
-    Timeout,
-    TooManyRequests,
-    Unauthorized,
-)
+from kube.errors import Cause, Expired, Forbidden, InternalError, NotFound, Timeout, TooManyRequests, Unauthorized
 from kube.resources import PODS
 
 NOW = 5000
@@ -30,10 +21,7 @@ def pod(version="8"):
     ("before", "news", "after"),
     [
         pytest.param(
-            LIVE,
-            News(PODS, Step.BEGUN),
-            Standing("", phase=Phase.LOADING, since=NOW),
-            id="a list begins anew",
+            LIVE, News(PODS, Step.BEGUN), Standing("", phase=Phase.LOADING, since=NOW), id="a list begins anew"
         ),
         pytest.param(
             Standing(phase=Phase.LOADING, since=1000),
@@ -48,10 +36,7 @@ def pod(version="8"):
             id="a whole list settles which versions count",
         ),
         pytest.param(
-            LIVE,
-            News(PODS, Step.CHANGED, version="8"),
-            Standing("8", phase=Phase.LIVE, since=1000),
-            id="a change",
+            LIVE, News(PODS, Step.CHANGED, version="8"), Standing("8", phase=Phase.LIVE, since=1000), id="a change"
         ),
         pytest.param(
             LIVE,
@@ -90,12 +75,8 @@ def test_standing_after_news(before, news, after):
         pytest.param({"type": "MODIFIED", "object": pod()}, False, "8", None, id="modified"),
         pytest.param({"type": "DELETED", "object": pod()}, True, "8", None, id="deleted"),
         pytest.param({"type": "BOOKMARK", "object": pod("9")}, None, "9", None, id="bookmark"),
-        pytest.param(
-            {"type": "BOOKMARK", "object": pod("6")}, None, "", reflection.GoneBack, id="versions went back"
-        ),
-        pytest.param(
-            {"type": "ERROR", "object": Expired("").status()}, None, "", Expired, id="expired in the stream"
-        ),
+        pytest.param({"type": "BOOKMARK", "object": pod("6")}, None, "", reflection.GoneBack, id="versions went back"),
+        pytest.param({"type": "ERROR", "object": Expired("").status()}, None, "", Expired, id="expired in the stream"),
         pytest.param({"type": "ERROR", "object": {"code": 500}}, None, "", InternalError, id="another error"),
     ],
 )

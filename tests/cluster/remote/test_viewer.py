@@ -196,12 +196,7 @@ class Machine(RuleBasedStateMachine):
         now = self.clock.seconds if self.away_since is None else self.away_since
         begin = now - viewer.FRESH_S
         ends = [at for at, _ in self.history[1:]] + [float("inf")]
-        return {
-            pair
-            for (_, granted), end in zip(self.history, ends, strict=True)
-            if end >= begin
-            for pair in granted
-        }
+        return {pair for (_, granted), end in zip(self.history, ends, strict=True) if end >= begin for pair in granted}
 
     @rule(namespace=st.sampled_from(["", *NAMES]), kind=st.sampled_from(KINDS))
     def grant(self, namespace, kind):

@@ -18,20 +18,14 @@ PLAIN = {JOBS.id: Standing(phase=Phase.ABSENT)}
     ("chosen", "standings", "verb", "resource", "words"),
     [
         pytest.param("", VOLCANO, "create", JOBS.id, "", id="Volcano is there"),
-        pytest.param(
-            "", VOLCANO, "create", JOB_FLOWS.id, "does not serve jobflows", id="a kind is not there"
-        ),
-        pytest.param(
-            "", PLAIN, "create", "pods", "it does not serve Volcano's jobs", id="Volcano is not there"
-        ),
+        pytest.param("", VOLCANO, "create", JOB_FLOWS.id, "does not serve jobflows", id="a kind is not there"),
+        pytest.param("", PLAIN, "create", "pods", "it does not serve Volcano's jobs", id="Volcano is not there"),
         pytest.param("", PLAIN, "list", "pods", "", id="reading is always possible"),
         pytest.param("", PLAIN, "create", "users", "", id="accounts are ours"),
         pytest.param("", PLAIN, "create", "pods/exec", "only show", id="a part of a pod"),
         pytest.param("", {}, "create", JOBS.id, "has not answered yet", id="nothing is known yet"),
         pytest.param("read-only", VOLCANO, "delete", JOBS.id, "VOLCANO_UI_WAY is read-only", id="chosen"),
-        pytest.param(
-            "beside", PLAIN, "create", JOBS.id, "does not serve jobs.batch.volcano.sh", id="chosen in vain"
-        ),
+        pytest.param("beside", PLAIN, "create", JOBS.id, "does not serve jobs.batch.volcano.sh", id="chosen in vain"),
     ],
 )
 def test_refusal(chosen, standings, verb, resource, words):

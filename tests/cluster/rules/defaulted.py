@@ -160,9 +160,7 @@ OTHERWISE = {
 def seen(obj):
     """Return an object without what is its own or otherwise here, and with its uid written as UID."""
     metadata = {key: value for key, value in obj["metadata"].items() if key not in OF_EACH}
-    found = json.loads(
-        json.dumps({**obj, "metadata": metadata}).replace(obj["metadata"].get("uid") or "UID", "UID")
-    )
+    found = json.loads(json.dumps({**obj, "metadata": metadata}).replace(obj["metadata"].get("uid") or "UID", "UID"))
     headless = found.get("spec", {}).get("clusterIP") == "None"
     for path in () if headless else OTHERWISE.get(obj["kind"], ()):
         _drop(found, path.split("."))

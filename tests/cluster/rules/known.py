@@ -15,9 +15,7 @@ class Known:
     """The objects that exist."""
 
     def __init__(self, *objects):
-        self.objects = {
-            (o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects
-        }
+        self.objects = {(o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
         self.accounts = {}
         self.numbers = count(1)
 
@@ -45,9 +43,7 @@ class Known:
         return True
 
     def listed(self, resource, namespace):
-        return [
-            o for (kind, place, _), o in self.objects.items() if (kind, place) == (resource.kind, namespace)
-        ]
+        return [o for (kind, place, _), o in self.objects.items() if (kind, place) == (resource.kind, namespace)]
 
     def claim(self, namespace, name):
         return self.objects.get(("PersistentVolumeClaim", namespace, name))
@@ -117,12 +113,7 @@ def priority_class(name, value, **fields):
 
 
 def queue(name, state="Open", parent="root"):
-    return {
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": {"parent": parent},
-        "status": {"state": state},
-    }
+    return {"kind": "Queue", "metadata": {"name": name}, "spec": {"parent": parent}, "status": {"state": state}}
 
 
 def job(name="pi", **spec):

@@ -27,9 +27,7 @@ SERIES = {"count": 2, "lastObservedTime": MOMENT}
 OLD = conversion.stored(EVENTS_VIEW, NEW)
 
 
-@pytest.mark.parametrize(
-    "fields", [{}, {"series": SERIES}, {"deprecatedSource": {}}, {"note": "ü" * 512}], ids=str
-)
+@pytest.mark.parametrize("fields", [{}, {"series": SERIES}, {"deprecatedSource": {}}, {"note": "ü" * 512}], ids=str)
 def test_a_new_event_is_complete(fields):
     assert causes(EVENTS_VIEW, {**NEW, **fields}) == []
 
@@ -107,8 +105,5 @@ def test_what_may_change(fields):
 
 def test_a_series_is_looked_at_when_it_changes():
     short = {**NEW, "series": {"count": 1}}
-    assert [where for where, _ in causes(EVENTS_VIEW, short, NEW)] == [
-        "series.count",
-        "series.lastObservedTime",
-    ]
+    assert [where for where, _ in causes(EVENTS_VIEW, short, NEW)] == ["series.count", "series.lastObservedTime"]
     assert causes(EVENTS_VIEW, short, short) == []

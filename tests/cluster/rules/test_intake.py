@@ -37,10 +37,7 @@ def refusals(obj, old=None, queues=QUEUES):
 
 
 @pytest.mark.shows(
-    "groups 3.7/queue missing",
-    "groups 3.7/queue not Open",
-    "groups 3.7/root, with children",
-    "groups 3.7/moved",
+    "groups 3.7/queue missing", "groups 3.7/queue not Open", "groups 3.7/root, with children", "groups 3.7/moved"
 )
 @pytest.mark.parametrize(
     ("name", "words"),

@@ -191,10 +191,7 @@ SUSPENDED = changed(STORED, "spec.suspend", True)
 RUNNING = changed(STORED, "status.startTime", "2026-01-01T00:00:00Z")
 STOPPED = {
     **SUSPENDED,
-    "status": {
-        "startTime": "2026-01-01T00:00:00Z",
-        "conditions": [{"type": "Suspended", "status": "True"}],
-    },
+    "status": {"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Suspended", "status": "True"}]},
 }
 STOPPING = changed(STOPPED, "status.active", 1)
 SELECTOR = "spec.template.spec.nodeSelector"

@@ -240,9 +240,7 @@ def test_the_classes_of_the_system_stay(name):
 
 
 def test_a_secret_is_not_repeated_in_a_message():
-    assert messages(SECRETS, of(SECRETS, data={"a": "%very-secret%"})) == [
-        "data[a]: Invalid value: must be base64"
-    ]
+    assert messages(SECRETS, of(SECRETS, data={"a": "%very-secret%"})) == ["data[a]: Invalid value: must be base64"]
 
 
 @pytest.mark.parametrize(

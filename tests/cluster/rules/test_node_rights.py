@@ -93,10 +93,7 @@ POD = {
             {
                 "name": "d",
                 "projected": {
-                    "sources": [
-                        {"configMap": {"name": "cm-projected"}},
-                        {"secret": {"name": "secret-projected"}},
-                    ]
+                    "sources": [{"configMap": {"name": "cm-projected"}}, {"secret": {"name": "secret-projected"}}]
                 },
             },
         ],
@@ -130,9 +127,7 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["configMap", "secret", "secretRef", "imagePullSecrets", "name", "x"]),
-            inner,
-            max_size=3,
+            st.sampled_from(["configMap", "secret", "secretRef", "imagePullSecrets", "name", "x"]), inner, max_size=3
         )
     ),
     max_leaves=12,

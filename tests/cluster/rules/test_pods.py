@@ -48,9 +48,7 @@ def test_what_is_stored_is_not_changed_by_an_update():
 
 
 def test_a_pod_stays_for_a_while_on_a_node_that_is_not_heard_of():
-    spec = admitted(PODS, pod(tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]))[
-        "spec"
-    ]
+    spec = admitted(PODS, pod(tolerations=[{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}]))["spec"]
     assert [(t["key"], t.get("tolerationSeconds")) for t in spec["tolerations"]] == [
         ("node.kubernetes.io/not-ready", None),
         ("node.kubernetes.io/unreachable", 300),
@@ -69,9 +67,7 @@ TOLERATION = {"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": 
         pytest.param({"nodeSelector": {"kubernetes.io/hostname": "sim-0001"}}, [], id="one node by its name"),
         pytest.param({"nodeSelector": SIMULATED}, [TOLERATION], id="one that asks"),
         pytest.param(
-            {"nodeSelector": SIMULATED, "tolerations": [TOLERATION]},
-            [TOLERATION],
-            id="one that says so itself",
+            {"nodeSelector": SIMULATED, "tolerations": [TOLERATION]}, [TOLERATION], id="one that says so itself"
         ),
     ],
 )
@@ -299,9 +295,7 @@ def test_a_path_in_a_volume_leads_nowhere_else(volume, field):
         pytest.param({"configMap": {"name": ""}}, "configMap.name", id="ConfigMap"),
         pytest.param({"configMap": {}}, "configMap.name", id="ConfigMap of nothing"),
         pytest.param({"secret": {"secretName": ""}}, "secret.secretName", id="Secret"),
-        pytest.param(
-            {"persistentVolumeClaim": {"claimName": ""}}, "persistentVolumeClaim.claimName", id="claim"
-        ),
+        pytest.param({"persistentVolumeClaim": {"claimName": ""}}, "persistentVolumeClaim.claimName", id="claim"),
         pytest.param({"hostPath": {"path": ""}}, "hostPath.path", id="hostPath"),
     ],
 )

@@ -18,10 +18,7 @@ def fields_of(given):
 
 
 def test_defaults():
-    given = {
-        "livenessProbe": {"httpGet": {"port": 80}},
-        "lifecycle": {"preStop": {"httpGet": {"port": "web"}}},
-    }
+    given = {"livenessProbe": {"httpGet": {"port": 80}}, "lifecycle": {"preStop": {"httpGet": {"port": "web"}}}}
     (stored,) = admitted(PODS, pod(containers=container(**given)))["spec"]["containers"]
     assert stored["livenessProbe"] == {
         "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},

@@ -92,32 +92,19 @@ def test_usage(kind, obj, expected):
     [
         pytest.param(quota({"pods": "1"}), pod({}), True, id="no scopes"),
         pytest.param(quota({"configmaps": "1"}), pod({}), False, id="about others"),
-        pytest.param(
-            quota({"pods": "1"}, "Terminating"), pod({}, activeDeadlineSeconds=9), True, id="terminating"
-        ),
+        pytest.param(quota({"pods": "1"}, "Terminating"), pod({}, activeDeadlineSeconds=9), True, id="terminating"),
         pytest.param(quota({"pods": "1"}, "Terminating"), pod({}), False, id="not terminating"),
         pytest.param(quota({"pods": "1"}, "NotTerminating"), pod({}), True, id="not terminating wanted"),
         pytest.param(quota({"pods": "1"}, "BestEffort"), pod({}), True, id="best effort"),
         pytest.param(quota({"pods": "1"}, "BestEffort"), pod(FULL), False, id="not best effort"),
-        pytest.param(
-            quota({"pods": "1"}, "NotBestEffort", "Terminating"), pod(FULL), False, id="all must hold"
-        ),
+        pytest.param(quota({"pods": "1"}, "NotBestEffort", "Terminating"), pod(FULL), False, id="all must hold"),
         pytest.param(quota({"pods": "1"}, "PriorityClass"), pod({}), False, id="no class"),
         pytest.param(
-            quota({"pods": "1"}, selector=[by_class("In", "high")]),
-            pod({}, priorityClassName="high"),
-            True,
-            id="class",
+            quota({"pods": "1"}, selector=[by_class("In", "high")]), pod({}, priorityClassName="high"), True, id="class"
         ),
-        pytest.param(
-            quota({"pods": "1"}, selector=[by_class("In", "high")]), pod({}), False, id="another class"
-        ),
-        pytest.param(
-            quota({"pods": "1"}, selector=[by_class("NotIn", "high")]), pod({}), True, id="class not in"
-        ),
-        pytest.param(
-            quota({"pods": "1"}, selector=[by_class("DoesNotExist")]), pod({}), True, id="class absent"
-        ),
+        pytest.param(quota({"pods": "1"}, selector=[by_class("In", "high")]), pod({}), False, id="another class"),
+        pytest.param(quota({"pods": "1"}, selector=[by_class("NotIn", "high")]), pod({}), True, id="class not in"),
+        pytest.param(quota({"pods": "1"}, selector=[by_class("DoesNotExist")]), pod({}), True, id="class absent"),
     ],
 )
 def test_which_pods_count(counted, obj, expected):
@@ -168,9 +155,7 @@ def test_quotas_with_scopes_count_nothing_but_pods():
             " limited: requests.nvidia.com/gpu=0",
             id="extended resource",
         ),
-        pytest.param(
-            quota({"requests.nvidia.com/gpu": "0"}), {}, pod({}), "", id="extended resource not asked for"
-        ),
+        pytest.param(quota({"requests.nvidia.com/gpu": "0"}), {}, pod({}), "", id="extended resource not asked for"),
         pytest.param(quota({"pods": "1"}), {"pods": 9}, pod({}, phase="Succeeded"), "", id="uses nothing"),
     ],
 )

@@ -23,9 +23,7 @@ def item(kind="Container", **fields):
 
 
 def pod(*resources, **fields):
-    containers = [
-        {"name": f"c{n}", "image": "i", "command": ["true"], "resources": r} for n, r in enumerate(resources)
-    ]
+    containers = [{"name": f"c{n}", "image": "i", "command": ["true"], "resources": r} for n, r in enumerate(resources)]
     spec = {"containers": containers, **fields}
     return {"metadata": {"namespace": "default", "name": "p"}, "spec": spec}
 

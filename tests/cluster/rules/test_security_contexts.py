@@ -26,6 +26,4 @@ def test_those_of_containers_and_of_lists_too():
 
 
 def test_others_are_accepted():
-    assert (
-        causes(PODS, pod(securityContext={"runAsUser": 0, "runAsGroup": 1000, "fsGroup": TOO_MUCH - 1})) == []
-    )
+    assert causes(PODS, pod(securityContext={"runAsUser": 0, "runAsGroup": 1000, "fsGroup": TOO_MUCH - 1})) == []

@@ -88,9 +88,7 @@ def make_consumer():
             pair = {"before": str(phase_of(change.previous)), "after": str(self.after(change))}
             data = {"pod": change.name, "revision": str(change.revision), **pair}
             # Under a new name each time: one that is written twice is there twice.
-            return Create(
-                CONFIGMAPS, {"metadata": {"name": str(uuid.uuid4()), "namespace": "d"}, "data": data}
-            )
+            return Create(CONFIGMAPS, {"metadata": {"name": str(uuid.uuid4()), "namespace": "d"}, "data": data})
 
     return Recorder()
 

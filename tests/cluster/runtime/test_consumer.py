@@ -50,8 +50,7 @@ class Copier(Consumer[dict]):
         self.timers += timers
         missing = sorted(set(state) - {s.name for s in store.find(CONFIGMAPS)})
         groups = [
-            Group([Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}})], key=name)
-            for name in missing
+            Group([Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}})], key=name) for name in missing
         ]
         if self.conflict:
             groups = [Group([*g.writes, Delete(PODS, "d", "never")], key=g.key) for g in groups]

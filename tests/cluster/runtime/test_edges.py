@@ -103,9 +103,7 @@ def test_a_day_that_was_missed_is_told_in_batches(short_batches):
         heard.append(len(runner.consumer.pairs))
         assert runner._read_cursor().position == runner.heard
     assert heard == [2, 4, 6, 8]
-    assert runner.consumer.pairs == [
-        ("a", *pair) for pair in zip([None, "", *"bcdefg"], ["", *"bcdefgh"], strict=True)
-    ]
+    assert runner.consumer.pairs == [("a", *pair) for pair in zip([None, "", *"bcdefg"], ["", *"bcdefgh"], strict=True)]
     assert runner.consumer.newer == [6, 4, 2, 0]
 
 

@@ -34,9 +34,7 @@ pytestmark = pytest.mark.django_db
 HERE = {"namespace": "default"}
 
 
-TYPES = {
-    each.__name__: each for each in (Plan, Record, Decision, Timer, Group, Create, Update, Patch, Delete)
-}
+TYPES = {each.__name__: each for each in (Plan, Record, Decision, Timer, Group, Create, Update, Patch, Delete)}
 
 
 class Writer(Runner):
@@ -57,10 +55,7 @@ def _written(value):
         return {"resource": value.id}
     if type(value) in TYPES.values():
         names = value.__struct_fields__
-        return {
-            "type": type(value).__name__,
-            "fields": {name: _written(getattr(value, name)) for name in names},
-        }
+        return {"type": type(value).__name__, "fields": {name: _written(getattr(value, name)) for name in names}}
     if isinstance(value, list | tuple):
         return [_written(each) for each in value]
     if isinstance(value, bytes):
@@ -115,10 +110,7 @@ def make_world():
     create(CUSTOM_RESOURCE_DEFINITIONS, "things.example.com", spec=spec)
     containers = [{"name": "main", "image": "img", "command": ["true"]}]
     task = {"name": "main", "replicas": 2, "template": {"spec": {"containers": containers}}}
-    job = {
-        "metadata": {"name": "demo", **HERE},
-        "spec": {"tasks": [task], "ttlSecondsAfterFinished": 0},
-    }
+    job = {"metadata": {"name": "demo", **HERE}, "spec": {"tasks": [task], "ttlSecondsAfterFinished": 0}}
     admission.default(job, None, None)
     store.write(Create(JOBS, job))
     template = {"spec": {"tasks": [{**task, "replicas": 0, "minAvailable": 0}]}}  # a job without pods

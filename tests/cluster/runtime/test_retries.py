@@ -45,12 +45,7 @@ def test_nobody_is_told(silent):
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("times", "told_at"),
-    [
-        ([0] * 20, [8, 16]),
-        ([0, 2000, 4000, 5000, 6000, 7000], [3, 4]),
-        ([0, 60_000], [2]),
-        ([0], []),
-    ],
+    [([0] * 20, [8, 16]), ([0, 2000, 4000, 5000, 6000, 7000], [3, 4]), ([0, 60_000], [2]), ([0], [])],
     ids=["quickly", "slowly", "a minute later", "once"],
 )
 def test_what_lasts_some_seconds_is_told_and_again_at_twice_as_many_tries(times, told_at):

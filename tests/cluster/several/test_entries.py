@@ -51,9 +51,7 @@ def test_each_entry_is_a_cluster(text, expected):
         pytest.param("=/c", "'' cannot be a cluster's name", id="no name"),
         pytest.param(f"{'a' * 64}=/c", "at most 63", id="a long name"),
         pytest.param("a=/c,a=/d", "a is named twice", id="a name twice"),
-        pytest.param(
-            "a=/c,b=embedded", "b is embedded and not the first; put it first", id="embedded second"
-        ),
+        pytest.param("a=/c,b=embedded", "b is embedded and not the first; put it first", id="embedded second"),
         pytest.param("a=embedded,b=embedded", "b is embedded and not the first", id="embedded twice"),
         pytest.param("a=#one", "names a context or a way but no kubeconfig", id="a context of nothing"),
         pytest.param("a=embedded:in-place", "names a context or a way but no kubeconfig", id="a way of ours"),

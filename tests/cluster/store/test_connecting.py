@@ -32,9 +32,7 @@ def test_calls_share_a_connection_that_is_opened_anew_when_it_is_gone(database, 
         assert connected(backend) not in (first, second)
 
 
-def test_who_falls_asleep_amid_a_transaction_holds_its_locks_for_a_while_only(
-    database, backend, django_db_blocker
-):
+def test_who_falls_asleep_amid_a_transaction_holds_its_locks_for_a_while_only(database, backend, django_db_blocker):
     with django_db_blocker.unblock():
         assert connected(sql.rows, database, "SHOW idle_in_transaction_session_timeout") == [("25s",)]
         assert connected(sql.rows, database, "SHOW lock_timeout") == [("20s",)]

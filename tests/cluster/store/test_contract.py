@@ -53,14 +53,9 @@ def test_create_ignores_forged_server_fields(store):
         pytest.param(pod("taken"), PODS, AlreadyExists, id="name taken"),
         pytest.param({"metadata": {"namespace": "default"}}, PODS, BadRequest, id="no name"),
         pytest.param({"metadata": {"name": "x"}}, PODS, BadRequest, id="no namespace"),
+        pytest.param({"metadata": {"name": "x", "namespace": "a"}}, NODES, Forbidden, id="namespace of a node"),
         pytest.param(
-            {"metadata": {"name": "x", "namespace": "a"}}, NODES, Forbidden, id="namespace of a node"
-        ),
-        pytest.param(
-            {"metadata": {"name": "x", "namespace": "a", "resourceVersion": "1"}},
-            PODS,
-            BadRequest,
-            id="version given",
+            {"metadata": {"name": "x", "namespace": "a", "resourceVersion": "1"}}, PODS, BadRequest, id="version given"
         ),
     ],
 )
@@ -165,19 +160,13 @@ def test_creation_over_an_object_that_was_overlooked_is_a_defect_and_changes_not
 )
 def test_statement_that_misses_its_row_is_a_defect(store, database, text, params):
     make(store, pod())
-    with (
-        pytest.raises(IntegrityError),
-        transaction.atomic(using=database),
-        connections[database].cursor() as cursor,
-    ):
+    with pytest.raises(IntegrityError), transaction.atomic(using=database), connections[database].cursor() as cursor:
         sql.run_many(cursor, text, [params])
 
 
 def test_of_two_changes_from_one_version_in_one_transaction_the_second_is_a_conflict(store):
     (stored,) = make(store, pod())
-    patches = [
-        Patch(PODS, "default", "p", {"spec": {"value": value}}, version=stored.version) for value in (1, 2)
-    ]
+    patches = [Patch(PODS, "default", "p", {"spec": {"value": value}}, version=stored.version) for value in (1, 2)]
     outcomes = store.commit([Group([each]) for each in patches])
     assert isinstance(outcomes[1], Conflict)
     assert store.get(PODS, "default", "p").object["spec"]["value"] == 1
@@ -224,8 +213,7 @@ def test_write_that_changes_nothing_is_not_a_revision(store):
     "write",
     [
         pytest.param(
-            lambda s: Update(PODS, pod() | {"metadata": s.object["metadata"] | {"resourceVersion": "99"}}),
-            id="update",
+            lambda s: Update(PODS, pod() | {"metadata": s.object["metadata"] | {"resourceVersion": "99"}}), id="update"
         ),
         pytest.param(lambda s: Patch(PODS, "default", "p", {}, version="99"), id="patch version"),
         pytest.param(lambda s: Patch(PODS, "default", "p", {}, uid="other"), id="patch uid"),
@@ -240,9 +228,7 @@ def test_stale_precondition_is_a_conflict(store, write):
     assert store.get(PODS, "default", "p") == stored
 
 
-@pytest.mark.parametrize(
-    "write", [Update(PODS, pod()), Patch(PODS, "default", "p", {}), Delete(PODS, "default", "p")]
-)
+@pytest.mark.parametrize("write", [Update(PODS, pod()), Patch(PODS, "default", "p", {}), Delete(PODS, "default", "p")])
 def test_absent_object_is_not_found(store, write):
     with pytest.raises(NotFound):
         store.write(write)
@@ -273,17 +259,11 @@ def test_group_is_all_or_nothing_and_others_stay(store):
         [
             Group([Patch(PODS, "default", "a", {"spec": {"nodeName": "n"}}, "binding")], "good"),
             Group(
-                [
-                    Patch(PODS, "default", "b", {"spec": {"nodeName": "n"}}, "binding"),
-                    Delete(PODS, "default", "zz"),
-                ],
+                [Patch(PODS, "default", "b", {"spec": {"nodeName": "n"}}, "binding"), Delete(PODS, "default", "zz")],
                 "bad",
             ),
             Group(
-                [
-                    Create(PODS, pod("c")),
-                    Patch(PODS, "default", "c", {"status": {"phase": "Pending"}}, "status"),
-                ],
+                [Create(PODS, pod("c")), Patch(PODS, "default", "c", {"status": {"phase": "Pending"}}, "status")],
                 "both",
             ),
         ]
@@ -356,9 +336,7 @@ def test_finalizers_hold_a_deleted_object(store):
     assert store.changes(0)[-1].verb == "DELETED"
 
 
-@pytest.mark.parametrize(
-    ("propagation", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")]
-)
+@pytest.mark.parametrize(("propagation", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")])
 def test_propagation_leaves_its_finalizer(store, propagation, finalizer):
     make(store, {"metadata": {"name": "j", "namespace": "d"}, "spec": {}}, resource=JOBS)
     (marked,) = store.write(Delete(JOBS, "d", "j", propagation=propagation))
@@ -399,9 +377,7 @@ def test_changes_are_filtered_and_limited(store):
 
 
 def test_dependents_are_found_by_any_owner(store):
-    owners = [
-        {"apiVersion": "v1", "kind": "X", "name": "x", "uid": u, "controller": u == "c"} for u in ("c", "o")
-    ]
+    owners = [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": u, "controller": u == "c"} for u in ("c", "o")]
     owned = pod()
     owned["metadata"]["ownerReferences"] = owners
     make(store, owned, pod("free"))
@@ -489,10 +465,7 @@ REMOTE = {
 
 
 def remote(**metadata):
-    return {
-        "metadata": {"name": "p", "namespace": "default", **REMOTE, **metadata},
-        "spec": {"nodeName": "n"},
-    }
+    return {"metadata": {"name": "p", "namespace": "default", **REMOTE, **metadata}, "spec": {"nodeName": "n"}}
 
 
 def verbs(store):
@@ -505,12 +478,7 @@ def test_mirrored_object_stays_as_it_came(store):
     assert stored.object == {"apiVersion": "v1", "kind": "Pod", **remote()}
     assert (stored.revision, stored.version, stored.uid) == (2, "918273", "from-afar")
     assert stored.created == 1_580_608_922_000
-    assert (
-        store.find(PODS, node="n", uid="from-afar")
-        == store.dependents("a")
-        == store.dependents("b")
-        == [stored]
-    )
+    assert store.find(PODS, node="n", uid="from-afar") == store.dependents("a") == store.dependents("b") == [stored]
     change = store.changes(1)[0]
     assert (change.verb, change.revision, change.version) == ("ADDED", 2, "918273")
 
@@ -531,9 +499,7 @@ def test_mirrored_object_changes_with_its_version_only(store):
         pytest.param({}, "from-afar", False, id="older"),
         pytest.param({}, "before", False, id="older, of an object that has gone since"),
         pytest.param({"at": "918272"}, "from-afar", False, id="in a list older than what is stored"),
-        pytest.param(
-            {"at": "918274"}, "from-afar", True, id="older in a list that is newer, as after a restore"
-        ),
+        pytest.param({"at": "918274"}, "from-afar", True, id="older in a list that is newer, as after a restore"),
         pytest.param({"anew": True}, "from-afar", True, id="older where versions began anew"),
     ],
 )
@@ -594,10 +560,7 @@ def test_mirrored_object_has_all_that_names_it(store, field):
 
 def test_events_are_found_by_what_they_are_about_but_are_no_dependents(store):
     (about,) = make(store, pod())
-    event = {
-        "metadata": {"name": "e", "namespace": "default"},
-        "involvedObject": {"kind": "Pod", "uid": about.uid},
-    }
+    event = {"metadata": {"name": "e", "namespace": "default"}, "involvedObject": {"kind": "Pod", "uid": about.uid}}
     make(store, event, resource=EVENTS)
     assert [s.name for s in store.find(EVENTS, owner=about.uid)] == ["e"]
     assert store.dependents(about.uid) == []
@@ -619,11 +582,7 @@ def test_find_filters_sorts_and_pages(store):
     assert names(order="-created", limit=1, offset=1) == ["b%2"]
     assert names(namespace=frozenset()) == []
     for index in (3, 0, 4, 1, 2):
-        metadata = {
-            "name": f"p-{index}",
-            "namespace": "d",
-            "ownerReferences": [{"uid": "x", "controller": True}],
-        }
+        metadata = {"name": f"p-{index}", "namespace": "d", "ownerReferences": [{"uid": "x", "controller": True}]}
         store.write(Create(PODS, {"metadata": metadata}), now=NOW)
     found = store.find(PODS, owner="x", order="-revision", limit=2, offset=1)
     assert [stored.name for stored in found] == ["p-1", "p-4"]
@@ -634,9 +593,7 @@ def test_find_filters_sorts_and_pages(store):
 
 def test_reading_sees_one_state(store, database):
     make(store, pod("a"))
-    if connections[database].vendor == "sqlite" and ":memory:" in str(
-        connections[database].settings_dict["NAME"]
-    ):
+    if connections[database].vendor == "sqlite" and ":memory:" in str(connections[database].settings_dict["NAME"]):
         pytest.skip("one connection only")
     with store.reading() as revision:
         thread = threading.Thread(target=lambda: (make(store, pod("b")), connections[database].close()))

@@ -13,22 +13,13 @@ NOW = 1_800_000_000_000
 
 
 def made(at, name="g", **more):
-    fields = {
-        "kind": "bind",
-        "reason": "MinimumFits",
-        "namespace": "ns",
-        "queue": "q",
-        "pods": 2,
-        "message": "…",
-    }
+    fields = {"kind": "bind", "reason": "MinimumFits", "namespace": "ns", "queue": "q", "pods": 2, "message": "…"}
     return Decision(**{"at": NOW + at, "name": name, **fields, **more})
 
 
 BOUND = made(0, "train-1", nodes=(("n-1", 1), ("n-10", 1)))
 REFUSED = made(1, "train-1", kind="refuse", reason="QueueLimit", queue="other")
-EVICTED = made(
-    2, "low_a", kind="evict", reason="preempt", namespace="team", other="ns/train-1", nodes=(("n-10", 2),)
-)
+EVICTED = made(2, "low_a", kind="evict", reason="preempt", namespace="team", other="ns/train-1", nodes=(("n-10", 2),))
 ALL = [EVICTED, REFUSED, BOUND]
 
 
@@ -84,19 +75,13 @@ def test_filters_have_the_values_that_decisions_have(kept, namespaces, found):
 def test_old_ones_go(kept):
     day = settings.DECISION_DAYS * decisions.DAY_MS
     assert decisions.expire(1e12, now=NOW + 1 + day, using=kept.using) == 1
-    assert [each.decision for each in decisions.find(Filters(), limit=9, using=kept.using)] == [
-        EVICTED,
-        REFUSED,
-    ]
+    assert [each.decision for each in decisions.find(Filters(), limit=9, using=kept.using)] == [EVICTED, REFUSED]
 
 
 def test_too_many_go_however_young(kept, monkeypatch):
     monkeypatch.setattr(decisions, "MOST", 2)
     assert decisions.expire(1e12, now=NOW, using=kept.using) == 1
-    assert [each.decision for each in decisions.find(Filters(), limit=9, using=kept.using)] == [
-        EVICTED,
-        REFUSED,
-    ]
+    assert [each.decision for each in decisions.find(Filters(), limit=9, using=kept.using)] == [EVICTED, REFUSED]
 
 
 def test_a_queue_may_have_any_name(store):

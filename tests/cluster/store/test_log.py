@@ -5,12 +5,7 @@ from __future__ import annotations
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from cluster.store import AllBut, Create, Delete, Patch, Single, Store, retention
 from kube.errors import ApiError, Expired
@@ -43,9 +38,7 @@ def elsewhere(store, database, monkeypatch):
 
 @pytest.mark.parametrize("kinds", [None, (PODS,), (PODS, CONFIGMAPS)], ids=["all kinds", "one", "some"])
 @pytest.mark.parametrize("previous", [False, True], ids=["plain", "with what was replaced"])
-def test_what_retention_removes_while_the_log_is_read_is_no_silence(
-    store, database, elsewhere, kinds, previous
-):
+def test_what_retention_removes_while_the_log_is_read_is_no_silence(store, database, elsewhere, kinds, previous):
     store.write(pod("a"), pod("b"), now=OLD)
     store.write(Delete(PODS, "d", "a"), now=OLD)
     with between_queries(elsewhere, database), pytest.raises(Expired):

@@ -163,8 +163,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Of two changes made from the same state only the first is done, also within one transaction."""
         version = self.model.get(name, {}).get("version", "none")
         patches = [
-            Patch(PODS, "d", name, {"spec": {"value": number}}, version=version)
-            for number in (value, value + 1)
+            Patch(PODS, "d", name, {"spec": {"value": number}}, version=version) for number in (value, value + 1)
         ]
         outcomes = self.store.commit([Group([each]) for each in patches])
         if name in self.model:
@@ -202,10 +201,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(names=st.lists(NAMES, min_size=1, max_size=4), value=VALUES)
     def patch_then_delete_in_one_group(self, names, value):
         """A group that fails midway leaves no trace."""
-        writes = [
-            Patch(PODS, "d", names[0], {"spec": {"value": value}}),
-            *(Delete(PODS, "d", name) for name in names),
-        ]
+        writes = [Patch(PODS, "d", names[0], {"spec": {"value": value}}), *(Delete(PODS, "d", name) for name in names)]
 
         def expect():
             self.set(names[0], value=value)

@@ -52,9 +52,7 @@ def test_jobs_and_records_from_before_are_found_by_label_and_cause():
     state = {"phase": "Failed", "reason": "TooFewSucceeded"}
     metadata = {"name": "old", "namespace": "default", "labels": {"team": "vision", "a": "b"}}
     (job,) = store.write(Create(JOBS, {"metadata": metadata, "status": {"state": state}}))
-    kept = Record(
-        JOBS, "default", "gone", "u-1", "Failed", "", "", created=1, deleted=2, revision=1, object=job.body
-    )
+    kept = Record(JOBS, "default", "gone", "u-1", "Failed", "", "", created=1, deleted=2, revision=1, object=job.body)
     records.put([kept])
     for table in ("object", "record"):
         connection.cursor().execute(f"UPDATE cluster_{table} SET trouble = '', terms = ''")
@@ -106,9 +104,7 @@ def troubles():
         return dict(cursor.fetchall())
 
 
-def test_a_database_is_migrated_by_itself_whatever_the_default_one_holds(
-    tmp_path, monkeypatch, django_db_blocker
-):
+def test_a_database_is_migrated_by_itself_whatever_the_default_one_holds(tmp_path, monkeypatch, django_db_blocker):
     monkeypatch.delenv("DATABASE_URL", raising=False)
     connections.databases["empty"] = env.database(tmp_path / "empty.sqlite3")
     connections.configure_settings(connections.databases)

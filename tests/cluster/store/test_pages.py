@@ -11,14 +11,7 @@ import pytest
 from django.db import connections
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    initialize,
-    multiple,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule, run_state_machine_as_test
 
 from apiserver.http.query import ListOptions
 from apiserver.objects import listing
@@ -182,9 +175,7 @@ class ListMachine(RuleBasedStateMachine):
 
     @rule(kind=KINDS, namespace=NAMESPACES, name=NAMES, app=APPS, phase=PHASES)
     def create(self, kind, namespace, name, app, phase):
-        item = Item(
-            kind.id, namespace if kind.namespaced else "", name, app, phase if kind is PODS else "", 0
-        )
+        item = Item(kind.id, namespace if kind.namespaced else "", name, app, phase if kind is PODS else "", 0)
         outcome = self.write(self.creation(kind, item))
         assert isinstance(outcome, AlreadyExists) == (item.key in self.states[-1])
         if not isinstance(outcome, ApiError):
@@ -242,13 +233,7 @@ class ListMachine(RuleBasedStateMachine):
         self.compacted = max([self.compacted, *old])
         assert self.store.compacted() == self.compacted
 
-    @rule(
-        target=begun,
-        kind=KINDS,
-        namespace=st.one_of(st.just(""), NAMESPACES),
-        selectors=SELECTORS,
-        limit=LIMITS,
-    )
+    @rule(target=begun, kind=KINDS, namespace=st.one_of(st.just(""), NAMESPACES), selectors=SELECTORS, limit=LIMITS)
     def begin(self, kind, namespace, selectors, limit):
         namespace = namespace if kind.namespaced else ""
         page = self.list(kind, namespace, selectors, limit=limit)
@@ -318,9 +303,7 @@ def create_database(url, name):
     """Create a database that orders text as English does; return its name."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name}")
-        connection.execute(
-            f"CREATE DATABASE {name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
-        )
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
     return name
 
 
@@ -343,10 +326,7 @@ def test_lists_are_exact_whatever_happens_between_their_pages(lists):
     run_state_machine_as_test(
         ListMachine,
         settings=hypothesis_settings(
-            max_examples=scaled(25, 100),
-            stateful_step_count=40,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
+            max_examples=scaled(25, 100), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
 
@@ -383,9 +363,7 @@ def test_a_list_reads_from_where_it_goes_on(lists):
     assert "Sort" not in plan
 
 
-@pytest.mark.parametrize(
-    ("kinds", "index"), [([PODS], True), ([PODS, CONFIGMAPS], False)], ids=["one", "several"]
-)
+@pytest.mark.parametrize(("kinds", "index"), [([PODS], True), ([PODS, CONFIGMAPS], False)], ids=["one", "several"])
 def test_sqlite_reads_the_log_in_its_order(lists, kinds, index):
     """One kind has its index; of several the log is read until there are enough, and nothing is sorted."""
     if connections[lists].vendor != "sqlite":

@@ -115,9 +115,7 @@ def test_living_objects_that_lack_something_are_walked_over(kept, store, databas
         (stored,) = store.write(Create(JOBS, made), now=1000)
         return stored
 
-    jobs = {
-        name: make(name, "Running" if name == "runs" else "Completed") for name in ("new", "read", "runs")
-    }
+    jobs = {name: make(name, "Running" if name == "runs" else "Completed") for name in ("new", "read", "runs")}
     head = store.revision()
     kept(*(record(name, jobs[name].uid, deleted=0, revision=head) for name in ("read", "runs")))
 

@@ -40,8 +40,7 @@ def read_up_to(**positions):
 def set_timer(cursor_name):
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, 'k', 'k', 0, '{}')",
-            [cursor_name],
+            "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, 'k', 'k', 0, '{}')", [cursor_name]
         )
 
 

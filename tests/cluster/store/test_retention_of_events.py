@@ -34,8 +34,7 @@ def test_old_events_go(settings):
     settings.EVENT_HOURS = 24
     tell(30, 25, 23, 0)
     store.write(
-        Create(CONFIGMAPS, {"metadata": {"name": "old", "namespace": "d"}}),
-        now=clock.milliseconds() - 99 * HOUR_MS,
+        Create(CONFIGMAPS, {"metadata": {"name": "old", "namespace": "d"}}), now=clock.milliseconds() - 99 * HOUR_MS
     )
     assert expire() == 2
     assert left() == ["e2", "e3"]

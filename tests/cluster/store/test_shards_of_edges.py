@@ -8,13 +8,7 @@ import uuid
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from cluster import clock
 from cluster.runtime import consumer, division
@@ -106,9 +100,7 @@ def touch(using, key):
 
 def told(using):
     """Return the edges that were written down, in the order in which they were."""
-    rows = sql.rows(
-        using.using, "SELECT body FROM cluster_change WHERE resource = 'configmaps' ORDER BY revision"
-    )
+    rows = sql.rows(using.using, "SELECT body FROM cluster_change WHERE resource = 'configmaps' ORDER BY revision")
     return [json.loads(json.loads(bytes(body))["data"]["edge"]) for (body,) in rows]
 
 

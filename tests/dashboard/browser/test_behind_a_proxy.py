@@ -32,10 +32,7 @@ class Proxy(CuttingProxy):
 
 @pytest.mark.parametrize(
     ("keeps_port", "says"),
-    [
-        pytest.param(True, "live", id="$http_host"),
-        pytest.param(False, "refused: the proxy changes Host", id="$host"),
-    ],
+    [pytest.param(True, "live", id="$http_host"), pytest.param(False, "refused: the proxy changes Host", id="$host")],
 )
 def test_a_proxy_that_changes_the_host_is_told(open_tab, site, keeps_port, says):
     admin = reader("admin", "superuser")

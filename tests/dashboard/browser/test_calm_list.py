@@ -103,9 +103,7 @@ def members(made, pods):
         member["metadata"]["annotations"]["volcano.sh/task-spec"] = "main"
         member["metadata"]["ownerReferences"][0]["uid"] = made.uid
         since = now_text(clock.milliseconds() + 130_000)
-        member["status"]["conditions"] = [
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": since}
-        ]
+        member["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": since}]
         yield kind, member
 
 
@@ -120,9 +118,7 @@ def test_the_page_of_a_job_does_not_move_when_its_scripts_come(admin, open_tab, 
     tops = [tab.locator(each).bounding_box()["y"] for each in ("#job-steps", "#job-timeline", "#pods")]
     tab.route("**/*.js", lambda route: route.abort())
     tab.reload()
-    assert tops == [
-        tab.locator(each).bounding_box()["y"] for each in ("#job-steps", "#job-timeline", "#pods")
-    ]
+    assert tops == [tab.locator(each).bounding_box()["y"] for each in ("#job-steps", "#job-timeline", "#pods")]
 
 
 @pytest.mark.parametrize("width", [390, 1280])

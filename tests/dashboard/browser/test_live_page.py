@@ -35,13 +35,7 @@ def live(tab):
 
 def set_phase(name, phase):
     store.write(
-        Patch(
-            JOBS,
-            "team-a",
-            name,
-            {"status": {"state": {"phase": phase, "message": f"It is {phase}."}}},
-            "status",
-        )
+        Patch(JOBS, "team-a", name, {"status": {"state": {"phase": phase, "message": f"It is {phase}."}}}, "status")
     )
 
 
@@ -181,9 +175,7 @@ def test_a_page_without_live_parts_does_not_call_itself_live(admin, open_tab):
 
 
 @pytest.mark.usefixtures("cluster")
-@pytest.mark.parametrize(
-    "address", ["/", "/nodes/", "/nodes/one/", "/queues/", "/queues/default/", "/events/"]
-)
+@pytest.mark.parametrize("address", ["/", "/nodes/", "/nodes/one/", "/queues/", "/queues/default/", "/events/"])
 def test_a_page_reads_right_without_script(admin, open_tab, address):
     tab = open_tab(admin, address, java_script_enabled=False)
     expect(tab.locator("h1")).to_be_visible()

@@ -277,9 +277,7 @@ async def test_a_socket_closes_once_whatever_was_sent_before_the_client_learnt_o
 @pytest.mark.parametrize(
     ("extensions", "answer"),
     [
-        pytest.param(
-            {"websocket.http.response": {}}, ("websocket.http.response.start", 404), id="with a reason"
-        ),
+        pytest.param({"websocket.http.response": {}}, ("websocket.http.response.start", 404), id="with a reason"),
         pytest.param({}, ("websocket.close", None), id="where the server has no place for one"),
     ],
 )
@@ -328,11 +326,9 @@ def broken(request):
     """What a topic with a defect does: raise, or return what is no page."""
     if request.params["how"] == "raises":
         raise RuntimeError("a defect")
-    return {
-        "none": None,
-        "parts": live.Parts({"a": object()}, ["a"], []),
-        "watches": live.Parts({}, [], [["pods"]]),
-    }[request.params["how"]]
+    return {"none": None, "parts": live.Parts({"a": object()}, ["a"], []), "watches": live.Parts({}, [], [["pods"]])}[
+        request.params["how"]
+    ]
 
 
 @pytest.mark.parametrize("how", ["raises", "none", "parts", "watches"])
@@ -436,9 +432,7 @@ async def test_a_stream_ends_with_its_subscription(alice):
         await tab.ask(op="unsubscribe", id="s1")
         await tab.ask(op="ping")
         await tab.hear(op="head")
-        await world.until(
-            lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends"
-        )
+        await world.until(lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends")
 
 
 async def test_a_ping_is_answered_with_the_newest_revision(alice):
@@ -470,9 +464,7 @@ async def test_a_followed_log_ends_with_the_right_that_opened_it(alice):
         await tab.hear(op="log", text="begun")
         await in_db(RoleBinding.objects.filter(user=alice).update)(namespace="elsewhere")  # without a signal
         assert "cannot get" in (await tab.hear(op="denied", id="s1"))["message"]
-        await world.until(
-            lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends"
-        )
+        await world.until(lambda: not [t for t in asyncio.all_tasks() if "_flow" in repr(t)], "the stream ends")
 
 
 async def told_after_looks(tab):

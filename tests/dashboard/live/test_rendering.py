@@ -38,13 +38,7 @@ def test_who_joins_with_an_older_page_gets_the_whole_state():
     reader = reading(3, made)
     made.take(5, Parts({"a": "<i>1</i>", "b": "<i>2</i>"}, ["a", "b"]))
     assert reader.got == [
-        {
-            "op": "parts",
-            "id": "t",
-            "revision": 5,
-            "set": {"a": "<i>1</i>", "b": "<i>2</i>"},
-            "order": ["a", "b"],
-        }
+        {"op": "parts", "id": "t", "revision": 5, "set": {"a": "<i>1</i>", "b": "<i>2</i>"}, "order": ["a", "b"]}
     ]
 
 

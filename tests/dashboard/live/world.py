@@ -33,8 +33,7 @@ def pods(request):
     access.require(request.actor, "list", PODS, namespace)
     found = store.find(PODS, namespace=namespace, phase=request.params.get("phase"))
     parts = {
-        f"pod-{each.name}": f'<li id="pod-{each.name}">{each.object["status"].get("phase", "")}</li>'
-        for each in found
+        f"pod-{each.name}": f'<li id="pod-{each.name}">{each.object["status"].get("phase", "")}</li>' for each in found
     }
     parts["count"] = f'<b id="count">{len(found)}</b>'
     return live.Parts(parts, [f"pod-{each.name}" for each in found], [live.Watch(PODS.id, namespace)])

@@ -61,11 +61,7 @@ TAINT = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedul
 
 def node(name, *, ready=True, simulated=False, cpu="8"):
     annotations = {"ui.volcano.sh/simulated": "true"} if simulated else {}
-    condition = {
-        "type": "Ready",
-        "status": "True" if ready else "False",
-        "message": "Nothing was heard for 42 s.",
-    }
+    condition = {"type": "Ready", "status": "True" if ready else "False", "message": "Nothing was heard for 42 s."}
     return NODES, {
         "metadata": {"name": name, "annotations": annotations},
         "spec": {"taints": [TAINT] if simulated else []},
@@ -75,11 +71,7 @@ def node(name, *, ready=True, simulated=False, cpu="8"):
 
 def queue(name, *, parent="root", state="Open", **spec):
     wish = {"state": "Closed"} if state != "Open" else {}
-    return QUEUES, {
-        "metadata": {"name": name},
-        "spec": {"parent": parent, **wish, **spec},
-        "status": {"state": state},
-    }
+    return QUEUES, {"metadata": {"name": name}, "spec": {"parent": parent, **wish, **spec}, "status": {"state": state}}
 
 
 def job(name, phase="Running", namespace="team-a", *, queue="default", message=""):
@@ -173,9 +165,7 @@ class Page:
     def actions(self):
         """Where the buttons and forms of the page post to."""
         return {
-            e.get("formaction") or e.get("action")
-            for e in self.tree.iter()
-            if e.get("formaction") or e.get("action")
+            e.get("formaction") or e.get("action") for e in self.tree.iter() if e.get("formaction") or e.get("action")
         }
 
 

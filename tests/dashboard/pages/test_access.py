@@ -18,9 +18,7 @@ pytestmark = pytest.mark.usefixtures("cluster")
 def test_a_user_without_password_gets_a_link_that_is_shown_once(admin):
     admin.post("/access/users/", {"name": "bob", "role": "submitter", "namespace": "team-a"})
     link = next(
-        word
-        for word in page(admin, "/access/").text(tag="main").split()
-        if word.startswith("http://testserver/login/")
+        word for word in page(admin, "/access/").text(tag="main").split() if word.startswith("http://testserver/login/")
     )
     assert link not in page(admin, "/access/").text(tag="main")
     bob = Client()
@@ -73,9 +71,7 @@ def test_who_is_deactivated_is_out_at_once(admin, alice):
 
 def test_a_role_is_given_and_taken_away(admin):
     reader("bob")
-    admin.post(
-        "/access/roles/", {"kind": "user", "subject": "bob", "role": "operator", "namespace": "team-b"}
-    )
+    admin.post("/access/roles/", {"kind": "user", "subject": "bob", "role": "operator", "namespace": "team-b"})
     assert "bob operator" in page(admin, "/access/").text(tag="main")
     admin.post("/access/roles/remove/", {"user": "bob", "namespace": "team-b"})
     assert not RoleBinding.objects.filter(user__username="bob").exists()
@@ -103,9 +99,7 @@ def test_an_administrator_of_a_namespace_sees_and_gives_roles_there_only(admin):
     chief.post("/access/roles/", {"kind": "user", "subject": "bob", "role": "viewer", "namespace": "team-a"})
     assert RoleBinding.objects.filter(user__username="bob", namespace="team-a").exists()
     refused = Page(
-        chief.post(
-            "/access/roles/", {"kind": "user", "subject": "bob", "role": "viewer", "namespace": "team-b"}
-        )
+        chief.post("/access/roles/", {"kind": "user", "subject": "bob", "role": "viewer", "namespace": "team-b"})
     )
     assert "forbidden" in refused.text(tag="main")
 

@@ -24,9 +24,7 @@ def _several(settings, tmp_path):
 
 
 def report(settings, word, **fields):
-    reports.write(
-        reports.folder(settings.STATE), "dev", Report(word, "beside", at=clock.milliseconds(), **fields)
-    )
+    reports.write(reports.folder(settings.STATE), "dev", Report(word, "beside", at=clock.milliseconds(), **fields))
 
 
 def menu(answer):
@@ -39,9 +37,7 @@ def menu(answer):
     ("path", "there"),
     [
         pytest.param("/", "/c/dev/", id="the first page"),
-        pytest.param(
-            "/jobs/?namespace=default", "/c/dev/jobs/?namespace=default", id="a list and its filters"
-        ),
+        pytest.param("/jobs/?namespace=default", "/c/dev/jobs/?namespace=default", id="a list and its filters"),
         pytest.param("/jobs/default/none/?tab=logs", "/c/dev/jobs/", id="an object"),
         pytest.param("/connect/", "/c/dev/", id="a page of the embedded cluster alone"),
         pytest.param("/no/such/page/", "/c/dev/", id="no page"),

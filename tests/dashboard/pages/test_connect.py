@@ -27,9 +27,7 @@ def test_a_new_kubeconfig_is_shown_once_and_lets_its_reader_in(alice):
     secret = config["users"][0]["user"]["token"]
     assert tokens.find(secret).user == alice.user
     assert config["clusters"][0]["cluster"]["server"] == "https://testserver:8443"
-    assert base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).startswith(
-        b"-----BEGIN"
-    )
+    assert base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).startswith(b"-----BEGIN")
     again = page(alice, "/connect/")
     assert secret not in again.answer.content.decode()
     assert again.one(id="kubeconfig") is None
@@ -48,12 +46,7 @@ def test_the_token_is_in_that_answer_alone(alice, caplog):
     answer = make(alice)
     secret = yaml.safe_load("".join(answer.one(id="kubeconfig").itertext()))["users"][0]["user"]["token"]
     assert "no-store" in answer.answer["Cache-Control"]
-    kept = (
-        str(AuditEntry.objects.values())
-        + str(Token.objects.values())
-        + caplog.text
-        + str(dict(alice.session))
-    )
+    kept = str(AuditEntry.objects.values()) + str(Token.objects.values()) + caplog.text + str(dict(alice.session))
     assert secret[4:20] not in kept
     row = AuditEntry.objects.get(verb="issue-token")
     assert (row.actor, row.name) == ("alice", "alice")

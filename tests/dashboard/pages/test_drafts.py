@@ -22,9 +22,7 @@ def test_success_hands_the_draft_back_and_a_refusal_keeps_it(admin):
     assert toast(admin, answer["Location"]).get("data-draft") == DRAFT
 
 
-@pytest.mark.parametrize(
-    "sent", ["", "x" * 16, '"><script>', DRAFT + "0"], ids=["none", "letters", "markup", "long"]
-)
+@pytest.mark.parametrize("sent", ["", "x" * 16, '"><script>', DRAFT + "0"], ids=["none", "letters", "markup", "long"])
 def test_what_is_no_id_of_a_draft_is_not_handed_back(admin, sent):
     answer = admin.post("/queues/-/new/", {"name": "lab", "weight": "1", "draft": sent})
     assert toast(admin, answer["Location"]).get("data-draft") is None

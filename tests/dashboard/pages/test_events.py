@@ -17,9 +17,7 @@ def event(name, **fields):
 @pytest.mark.parametrize(
     ("fields", "times", "seen"),
     [
-        pytest.param(
-            {"count": 4, "lastTimestamp": "2026-01-01T00:05:00Z"}, "4", "2026-01-01T00:05:00Z", id="older"
-        ),
+        pytest.param({"count": 4, "lastTimestamp": "2026-01-01T00:05:00Z"}, "4", "2026-01-01T00:05:00Z", id="older"),
         pytest.param(
             {"eventTime": "2026-01-01T00:00:00.000001Z", "series": SERIES},
             "7",

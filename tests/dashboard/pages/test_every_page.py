@@ -164,8 +164,7 @@ def test_a_strange_query_is_answered_gracefully(admin, address, query):
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["/nodes/none/", "/queues/none/", "/queues/none/edit/", "/queues/..%2f/", "/nodes/%00/", "/nothing/"],
+    "address", ["/nodes/none/", "/queues/none/", "/queues/none/edit/", "/queues/..%2f/", "/nodes/%00/", "/nothing/"]
 )
 def test_what_is_not_there_is_a_404_that_helps(admin, address):
     shown = page(admin, address)
@@ -204,9 +203,7 @@ def test_htmx_gets_the_table_alone_and_the_canonical_address(admin, address):
 def test_the_theme_is_written_into_the_next_page(admin, theme):
     answer = admin.post("/theme/", {"theme": theme, "next": "/nodes/"})
     assert answer["Location"] == "/nodes/"
-    assert page(admin, "/nodes/").one(tag="html").get("data-theme") == (
-        theme if theme in ("dark", "light") else None
-    )
+    assert page(admin, "/nodes/").one(tag="html").get("data-theme") == (theme if theme in ("dark", "light") else None)
 
 
 @pytest.mark.parametrize("next_", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])

@@ -65,16 +65,10 @@ def test_the_page_of_nodes_leads_there(admin, stranger):
     assert stranger.get("/network/").status_code == 403
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from("abcdef"), st.tuples(st.integers(0, 3), st.sets(st.sampled_from("abcdef")))
-    )
-)
+@given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(0, 3), st.sets(st.sampled_from("abcdef")))))
 def test_each_is_shown_once_and_below_one_that_has_it(written):
     domains = [
-        Domain(
-            name, tier, "", (), tuple(sorted(b for b in below if b in written and written[b][0] < tier)), ()
-        )
+        Domain(name, tier, "", (), tuple(sorted(b for b in below if b in written and written[b][0] < tier)), ())
         for name, (tier, below) in written.items()
     ]
     lines = list(tree(domains))

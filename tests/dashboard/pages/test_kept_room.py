@@ -125,9 +125,7 @@ def test_who_may_not_see_a_namespace_is_told_how_much_is_kept_and_not_for_whom(a
     keep("secret", "team-b")
     for address in ("/", "/queues/vision/"):
         shown = panel(alice, address)
-        assert (
-            "A job of a namespace that you may not see queue vision 3 CPU, 6 GiB memory on 2 nodes" in shown
-        )
+        assert "A job of a namespace that you may not see queue vision 3 CPU, 6 GiB memory on 2 nodes" in shown
         assert "secret" not in shown
     for namespace in ("team-a", "team-b"):
         assert page(alice, f"/?namespace={namespace}").text(id="overview-room") == ""

@@ -56,10 +56,7 @@ def devices(browser, name="gpu-1"):
     shown = page(browser, f"/nodes/{name}/")
     table = next((each for each in shown.all(tag="table") if "Devices" in "".join(each.itertext())), None)
     rows = [row for row in table.iter("tr") if row.find("td") is not None] if table is not None else []
-    texts = [
-        [" ".join(" ".join(cell.itertext()).split()) for cell in row if cell.tag in ("td", "th")]
-        for row in rows
-    ]
+    texts = [[" ".join(" ".join(cell.itertext()).split()) for cell in row if cell.tag in ("td", "th")] for row in rows]
     return {cells[0].split()[0]: cells[1:] for cells in texts}
 
 
@@ -71,10 +68,7 @@ def test_devices_are_shown_with_who_has_them(equipped, admin):
 
 
 def test_pod_of_a_namespace_that_one_may_not_see_has_no_name(equipped, alice):
-    assert (devices(alice)["blue"], devices(alice)["red"]) == (
-        ["team-a / mine-0"],
-        ["a pod that you may not see"],
-    )
+    assert (devices(alice)["blue"], devices(alice)["red"]) == (["team-a / mine-0"], ["a pod that you may not see"])
     assert "theirs" not in page(alice, "/nodes/gpu-1/").answer.content.decode()
 
 

@@ -155,9 +155,7 @@ def test_a_deactivated_user_stays_out(provider):
     assert "deactivated; ask an administrator" in reads(answer)
 
 
-@pytest.mark.parametrize(
-    "following", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"]
-)
+@pytest.mark.parametrize("following", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"])
 def test_nobody_is_sent_to_another_site(provider, following):
     assert arrives(Client(), following=following)["location"] == "/"
 
@@ -235,43 +233,24 @@ def setting(name, value):
     [
         pytest.param(wrong_key, 502, "looks at its description and its signing keys", id="signed by another"),
         pytest.param(unsigned, 502, "cannot be used", id="signed by nobody"),
+        pytest.param(setting("twist", {"aud": "other"}), 502, "not meant for this login", id="another client's"),
         pytest.param(
-            setting("twist", {"aud": "other"}), 502, "not meant for this login", id="another client's"
+            setting("twist", {"aud": "other", "azp": CLIENT}), 502, "VOLCANO_UI_OIDC_CLIENT_ID", id="azp alone"
         ),
-        pytest.param(
-            setting("twist", {"aud": "other", "azp": CLIENT}),
-            502,
-            "VOLCANO_UI_OIDC_CLIENT_ID",
-            id="azp alone",
-        ),
-        pytest.param(
-            setting("twist", {"iss": "http://x"}), 502, "not meant for this login (iss)", id="issuer"
-        ),
-        pytest.param(
-            setting("twist", {"nonce": "old"}), 502, "not meant for this login (nonce)", id="replayed"
-        ),
+        pytest.param(setting("twist", {"iss": "http://x"}), 502, "not meant for this login (iss)", id="issuer"),
+        pytest.param(setting("twist", {"nonce": "old"}), 502, "not meant for this login (nonce)", id="replayed"),
         pytest.param(setting("twist", {"sub": ""}), 502, "claim sub has 0 characters", id="no subject"),
+        pytest.param(setting("twist", {"preferred_username": None}), 502, "VOLCANO_UI_OIDC_NAME_CLAIM", id="no name"),
         pytest.param(
-            setting("twist", {"preferred_username": None}), 502, "VOLCANO_UI_OIDC_NAME_CLAIM", id="no name"
+            setting("twist", {"preferred_username": "a b"}), 422, "Enter a valid username", id="no name of ours"
         ),
         pytest.param(
-            setting("twist", {"preferred_username": "a b"}),
-            422,
-            "Enter a valid username",
-            id="no name of ours",
-        ),
-        pytest.param(
-            setting("twist", {"groups": "staff"}),
-            502,
-            "VOLCANO_UI_OIDC_GROUPS_CLAIM",
-            id="groups are no list",
+            setting("twist", {"groups": "staff"}), 502, "VOLCANO_UI_OIDC_GROUPS_CLAIM", id="groups are no list"
         ),
         pytest.param(setting("broken", {"token": 500}), 503, "it answered 500", id="token endpoint broken"),
         pytest.param(lambda p: setattr(p, "skew_s", 600), 502, "sets them by NTP", id="its clock is ahead"),
         pytest.param(lambda p: setattr(p, "skew_s", -900), 502, "sets them by NTP", id="its clock is behind"),
-        pytest.param(
-            lambda p: setattr(p, "gives_id_token", False), 502, "have the scope openid", id="no ID token"
-        ),
+        pytest.param(lambda p: setattr(p, "gives_id_token", False), 502, "have the scope openid", id="no ID token"),
     ],
 )
 def test_what_cannot_be_believed_is_said_with_the_remedy(provider, change, code, words):

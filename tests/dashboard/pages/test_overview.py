@@ -22,10 +22,7 @@ def attention(browser):
 
 
 def test_a_quiet_cluster_needs_nobody(admin):
-    assert (
-        "Nothing: no job failed in the last day, none waits for long, and every node is ready."
-        in attention(admin)
-    )
+    assert "Nothing: no job failed in the last day, none waits for long, and every node is ready." in attention(admin)
 
 
 def test_what_failed_says_why_and_leads_there(admin):
@@ -71,10 +68,7 @@ def test_who_sees_some_namespaces_or_none_is_not_told_of_all(alice, stranger):
 def looping(name, **options):
     resource, made = pod(name, **options)
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
-    return resource, {
-        **made,
-        "status": {**made["status"], "containerStatuses": [{"name": "c", "state": waiting}]},
-    }
+    return resource, {**made, "status": {**made["status"], "containerStatuses": [{"name": "c", "state": waiting}]}}
 
 
 def with_looping(number, **options):
@@ -148,9 +142,7 @@ def test_jobs_that_wait_for_one_cause_in_a_queue_and_namespace_are_one_line_that
     )
     shown = page(admin, "/")
     said = shown.text(id="overview-attention")
-    assert (
-        "12 wait for the same, queue default the first is team-a / many-00 Waits for room: many-00." in said
-    )
+    assert "12 wait for the same, queue default the first is team-a / many-00 Waits for room: many-00." in said
     assert "2 wait for the same, queue default the first is team-b / elsewhere-0" in said
     assert "many-01" not in said
     assert "team-a / vision Waits" in said
@@ -225,9 +217,7 @@ def test_counts_are_of_the_namespaces_that_one_may_see(alice, admin):
 @pytest.fixture
 def offered(monkeypatch):
     monkeypatch.setattr(
-        offers,
-        "_sources",
-        {"test": lambda: [offers.Offer("Primes", "Counts.", "cpu", "/jobs/samples/primes/run/")]},
+        offers, "_sources", {"test": lambda: [offers.Offer("Primes", "Counts.", "cpu", "/jobs/samples/primes/run/")]}
     )
 
 

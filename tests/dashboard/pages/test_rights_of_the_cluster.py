@@ -54,9 +54,7 @@ def test_without_a_right_there_nothing_is_shown_and_our_own_pages_stay(vera):
     assert page(vera, JOB).status == 403
 
 
-@pytest.mark.parametrize(
-    ("kind", "address"), [(QUEUES, "/queues/"), (NODES, "/nodes/")], ids=["queues", "nodes"]
-)
+@pytest.mark.parametrize(("kind", "address"), [(QUEUES, "/queues/"), (NODES, "/nodes/")], ids=["queues", "nodes"])
 def test_each_kind_that_lies_in_no_namespace_is_granted_by_itself(remote, vera, kind, address):
     assert page(vera, address).status == 403
     give(remote, "", rule("list", kind.id))
@@ -98,10 +96,7 @@ def test_right_to_jobs_says_nothing_about_pods_and_events(remote, vera, own_pod)
 def test_offers_follow_what_may_be_done(remote, vera):
     give(remote, "team-a", rule("get list", JOBS.id))
     assert "/jobs/new/" not in links(page(vera, "/jobs/"))
-    assert (
-        "You need the right" in page(vera, "/jobs/new/").text(tag="main")
-        or page(vera, "/jobs/new/").status == 403
-    )
+    assert "You need the right" in page(vera, "/jobs/new/").text(tag="main") or page(vera, "/jobs/new/").status == 403
     give(remote, "team-a", rule("create delete", JOBS.id), rule("create", COMMANDS.id))
     assert "/jobs/new/" in links(page(vera, "/jobs/"))
     assert "namespace: team-a" in page(vera, "/jobs/new/").text(tag="main")

@@ -73,13 +73,7 @@ def test_a_closed_queue_is_told_and_not_refused():
 
 
 @pytest.mark.parametrize(
-    "obj",
-    [
-        {},
-        {"spec": None},
-        {"spec": {"schedule": 5, "jobTemplate": "x"}},
-        {"spec": {"jobTemplate": {"spec": []}}},
-    ],
+    "obj", [{}, {"spec": None}, {"spec": {"schedule": 5, "jobTemplate": "x"}}, {"spec": {"jobTemplate": {"spec": []}}}]
 )
 def test_any_input_is_judged(obj):
     assert "spec.schedule" in refusals(obj)

@@ -42,8 +42,7 @@ def test_coming_runs_begin_now_and_past_ones_are_jobs():
 
 
 @pytest.mark.parametrize(
-    ("zone", "day", "time"),
-    [("", 10, "23:30"), ("Europe/Berlin", 11, "00:30"), ("America/New_York", 10, "19:30")],
+    ("zone", "day", "time"), [("", 10, "23:30"), ("Europe/Berlin", 11, "00:30"), ("America/New_York", 10, "19:30")]
 )
 def test_days_and_times_are_those_of_the_zone(zone, day, time):
     _, found = days(jobs=[job("c-1", "2026-03-10T23:30:00Z")], zone=zone)

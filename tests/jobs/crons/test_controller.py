@@ -54,11 +54,7 @@ def test_a_job_is_made_at_each_time(controller, later):
 
 
 def test_a_job_says_whose_it_is_and_for_which_time(controller, later):
-    metadata = {
-        "labels": {"app": "x"},
-        "annotations": {"note": "y", CREATOR_ANNOTATION: "mallory"},
-        "name": "z",
-    }
+    metadata = {"labels": {"app": "x"}, "annotations": {"note": "y", CREATOR_ANNOTATION: "mallory"}, "name": "z"}
     obj = cron("0 2 * * *", timeZone="Europe/Berlin", jobTemplate={"metadata": metadata, "spec": spec()})
     obj["metadata"]["annotations"] = {CREATOR_ANNOTATION: "alice"}
     stored = submit(obj)
@@ -167,10 +163,7 @@ def test_what_completed_is_noted_also_when_it_is_gone(controller, later):
     end(name_at("00:10"), "Completed")
     store.write(Delete(JOBS, PLACE, name_at("00:10")))
     later(0, [runner("cronjobs")])
-    assert status() == {
-        "lastScheduleTime": "2026-03-01T00:10:00Z",
-        "lastSuccessfulTime": "1970-01-01T00:00:00Z",
-    }
+    assert status() == {"lastScheduleTime": "2026-03-01T00:10:00Z", "lastSuccessfulTime": "1970-01-01T00:00:00Z"}
     assert told()[-1] == "SawCompletedJob"
 
 
@@ -229,9 +222,7 @@ def test_a_cron_job_that_is_being_deleted_makes_none(controller, later):
 
 def test_one_that_cannot_be_read_does_not_stop_the_others(controller, later):
     store.write(Create(CRON_JOBS, {"metadata": {"name": "bad", "namespace": PLACE}, "spec": {"schedule": 1}}))
-    store.write(
-        Create(CRON_JOBS, {"metadata": {"name": "odd", "namespace": PLACE}, "spec": {"schedule": "?"}})
-    )
+    store.write(Create(CRON_JOBS, {"metadata": {"name": "odd", "namespace": PLACE}, "spec": {"schedule": "?"}}))
     submit(cron(name="late"))
     store.write(Patch(CRON_JOBS, PLACE, "late", {"status": {"lastScheduleTime": "soon"}}, "status"))
     submit(cron())
@@ -245,9 +236,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("point", ["_move_cursor", "_set_timers", "_wake_for"])
-def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(
-    controller, later, at_night, monkeypatch, point
-):
+def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(controller, later, at_night, monkeypatch, point):
     submit(cron(concurrencyPolicy="Replace"))
     later()
     later(10)
@@ -262,9 +251,5 @@ def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(
             controller.step()
     later(0, [runner("cronjobs")])
     assert job_names() == [name_at("00:20")]
-    created = [
-        event.object["message"]
-        for event in store.find(EVENTS)
-        if event.object["reason"] == "SuccessfulCreate"
-    ]
+    created = [event.object["message"] for event in store.find(EVENTS) if event.object["reason"] == "SuccessfulCreate"]
     assert sorted(created) == [f"Created job {name_at('00:10')}", f"Created job {name_at('00:20')}"]

@@ -107,14 +107,9 @@ def test_a_job_that_is_run_now_is_the_cron_jobs_own(sam):
     metadata = store.get(JOBS, PLACE, name).object["metadata"]
     assert name.startswith(f"{stored.name}-")
     assert metadata["ownerReferences"][0]["uid"] == stored.uid
-    assert metadata["annotations"] == {
-        "cronjob.kubernetes.io/instantiate": "manual",
-        CREATOR_ANNOTATION: "sam",
-    }
+    assert metadata["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual", CREATOR_ANNOTATION: "sam"}
     settle(runner("cronjobs"))
-    assert [each["name"] for each in store.get(CRON_JOBS, PLACE, stored.name).object["status"]["active"]] == [
-        name
-    ]
+    assert [each["name"] for each in store.get(CRON_JOBS, PLACE, stored.name).object["status"]["active"]] == [name]
 
 
 def test_a_job_that_is_refused_is_told(sam):
@@ -194,13 +189,9 @@ def test_the_number_of_queries_does_not_grow(sam, address, most):
     for number in range(10):
         make(f"c{number}" if number else "c")
     page(sam, address)
-    with CaptureQueriesContext(
-        connection,
-    ) as asked:
+    with CaptureQueriesContext(connection) as asked:
         page(sam, address)
-    of_page = [
-        query for query in asked if "auth_user" not in query["sql"] and "django_session" not in query["sql"]
-    ]
+    of_page = [query for query in asked if "auth_user" not in query["sql"] and "django_session" not in query["sql"]]
     assert len(of_page) <= most, [query["sql"] for query in of_page]
 
 

@@ -79,12 +79,9 @@ def test_a_diamond_is_accepted_and_keeps_its_jobs():
     [
         pytest.param((step("a"), step("a"), step("b", "a")), id="a template twice"),
         pytest.param(
-            (step("a"), step("b", "a"), step("c", "a"), step("c", "b")),
-            id="a template twice, waiting for others",
+            (step("a"), step("b", "a"), step("c", "a"), step("c", "b")), id="a template twice, waiting for others"
         ),
-        pytest.param(
-            (step("a", "b"), step("b", "a"), step("a")), id="a circle that the last step of a template opens"
-        ),
+        pytest.param((step("a", "b"), step("b", "a"), step("a")), id="a circle that the last step of a template opens"),
         pytest.param((step("a"), step("b", "a", "a")), id="a target twice"),
     ],
 )
@@ -128,9 +125,7 @@ def wrong(obj, old=None):
         pytest.param(template(), [], id="a template"),
         pytest.param({"metadata": {"name": "a"}}, ["spec"], id="no spec"),
         pytest.param(
-            template("a", task(minAvailable=2), minAvailable=1),
-            ["spec.tasks[0].minAvailable"],
-            id="a job's own rules",
+            template("a", task(minAvailable=2), minAvailable=1), ["spec.tasks[0].minAvailable"], id="a job's own rules"
         ),
         pytest.param(template("a", queue="nowhere"), [], id="a queue that comes later"),
         pytest.param(template("a" * 60), ["spec.tasks[0].name"], id="long names of pods"),
@@ -170,8 +165,7 @@ def test_a_flow_is_accepted_when_its_jobs_can_be_put_in_an_order(graph):
     st.recursive(
         st.none() | st.integers() | st.text(),
         lambda each: (
-            st.lists(each)
-            | st.dictionaries(st.sampled_from(["flows", "name", "dependsOn", "targets", "probe"]), each)
+            st.lists(each) | st.dictionaries(st.sampled_from(["flows", "name", "dependsOn", "targets", "probe"]), each)
         ),
     )
 )

@@ -57,9 +57,7 @@ def test_places(steps, expected, lines):
     found = drawn(*steps)
     assert places(found) == expected
     assert len(found.lines) == lines
-    assert all(
-        node.x + graph.WIDTH <= found.width and node.y + graph.HEIGHT <= found.height for node in found.nodes
-    )
+    assert all(node.x + graph.WIDTH <= found.width and node.y + graph.HEIGHT <= found.height for node in found.nodes)
 
 
 def test_a_job_is_told_as_the_status_tells_it():
@@ -76,8 +74,7 @@ def test_a_stored_circle_is_drawn_in_one_column():
 @given(st.lists(st.sets(st.integers(0, 11), max_size=3), max_size=12))
 def test_nothing_stands_on_something_else_and_all_lines_lead_to_the_right(targets):
     steps = [
-        step(f"s{number}", *(f"s{each}" for each in wanted if each < number))
-        for number, wanted in enumerate(targets)
+        step(f"s{number}", *(f"s{each}" for each in wanted if each < number)) for number, wanted in enumerate(targets)
     ]
     found = places(drawn(*steps))
     assert len(set(found.values())) == len(found)

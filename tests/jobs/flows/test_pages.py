@@ -121,10 +121,7 @@ def test_a_template_is_run_once(sam):
     assert answer["Location"] == f"/jobs/default/{job.name}/"
     assert job.name.startswith("a-")
     metadata = job.object["metadata"]
-    assert metadata["annotations"] == {
-        "volcano.sh/createdByJobTemplate": "default.a",
-        CREATOR_ANNOTATION: "sam",
-    }
+    assert metadata["annotations"] == {"volcano.sh/createdByJobTemplate": "default.a", CREATOR_ANNOTATION: "sam"}
     assert "ownerReferences" not in metadata
     settle(controller)
     assert job.name in page(sam, TEMPLATE).text(id="template-head")
@@ -217,9 +214,7 @@ def test_the_number_of_queries_does_not_grow(sam, pair, address, most):
     page(sam, address)
     with CaptureQueriesContext(connection) as asked:
         page(sam, address)
-    of_page = [
-        each for each in asked if "auth_user" not in each["sql"] and "django_session" not in each["sql"]
-    ]
+    of_page = [each for each in asked if "auth_user" not in each["sql"] and "django_session" not in each["sql"]]
     assert len(of_page) <= most, [each["sql"] for each in of_page]
 
 

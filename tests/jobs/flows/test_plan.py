@@ -23,15 +23,8 @@ TEMPLATES = {name: template(name) for name in "abcd"}
 def made(name, phase, uid="u", *tasks, **told):
     """A job of the flow f as it is stored."""
     state = {"state": {"phase": phase, "lastTransitionTime": "2026-03-01T00:00:05.000000Z"}} if phase else {}
-    metadata = {
-        "name": f"f-{name}",
-        "namespace": "default",
-        "uid": uid,
-        "creationTimestamp": "2026-03-01T00:00:00Z",
-    }
-    return msgspec.convert(
-        {"metadata": metadata, "spec": {"tasks": list(tasks)}, "status": {**state, **told}}, MadeJob
-    )
+    metadata = {"name": f"f-{name}", "namespace": "default", "uid": uid, "creationTimestamp": "2026-03-01T00:00:00Z"}
+    return msgspec.convert({"metadata": metadata, "spec": {"tasks": list(tasks)}, "status": {**state, **told}}, MadeJob)
 
 
 def look(obj, before=None, *, gone=(), taken=(), templates=TEMPLATES, now=NOW, **phases):
@@ -147,16 +140,8 @@ def test_the_status_tells_each_job_with_its_history():
             "endTimestamp": "2026-03-01T00:00:05Z",
             "restartCount": 0,
             "runningHistories": [
-                {
-                    "state": "Pending",
-                    "startTimestamp": "2026-03-01T00:00:00Z",
-                    "endTimestamp": "2026-03-01T00:01:00Z",
-                },
-                {
-                    "state": "Running",
-                    "startTimestamp": "2026-03-01T00:01:00Z",
-                    "endTimestamp": "2026-03-01T00:02:00Z",
-                },
+                {"state": "Pending", "startTimestamp": "2026-03-01T00:00:00Z", "endTimestamp": "2026-03-01T00:01:00Z"},
+                {"state": "Running", "startTimestamp": "2026-03-01T00:01:00Z", "endTimestamp": "2026-03-01T00:02:00Z"},
                 {"state": "Completed", "startTimestamp": "2026-03-01T00:02:00Z"},
             ],
         }
@@ -166,11 +151,7 @@ def test_the_status_tells_each_job_with_its_history():
 
 def test_the_status_follows_pods_and_durations():
     job = made(
-        "a",
-        "Completed",
-        runningDuration="5s",
-        taskStatusCount={"main": {"phase": {"Succeeded": 1}}},
-        retryCount=2,
+        "a", "Completed", runningDuration="5s", taskStatusCount={"main": {"phase": {"Succeeded": 1}}}, retryCount=2
     )
     read = msgspec.convert(PAIR, JobFlow)
     group = plan.reconcile(Known(read, {}, {"f-a": job}, {}, TEMPLATES, ()), CLUSTER, NOW).groups[0]
@@ -205,9 +186,7 @@ def test_who_is_asked_again_changes_nothing_of_the_status(obj, earlier, later):
     before = look(obj, **earlier)[0]
     after, created, _ = look(obj, before, **later)
     assert look(obj, after, **later)[0] == after
-    names = {
-        f"f-{each['name']}": each.get("dependsOn", {}).get("targets", ()) for each in obj["spec"]["flows"]
-    }
+    names = {f"f-{each['name']}": each.get("dependsOn", {}).get("targets", ()) for each in obj["spec"]["flows"]}
     over = {entry["name"] for entry in after.get("jobStatusList", ()) if entry["state"] == "Completed"}
     for name in created:
         assert name.removeprefix("f-") not in later
@@ -270,9 +249,7 @@ def test_patches(changes, path, expected):
     for each in path:
         found = found.get(each) if isinstance(found, dict) else found[each]
     if path and path[-1] == "containers":
-        found = [
-            {**each, "env": sorted(each["env"], key=lambda one: one["name"], reverse=True)} for each in found
-        ]
+        found = [{**each, "env": sorted(each["env"], key=lambda one: one["name"], reverse=True)} for each in found]
     assert found == expected
 
 

@@ -97,11 +97,7 @@ class Life:
         return self
 
     def tell(self, reason, message):
-        about = {
-            **store.get(JOBS, "default", self.name).object,
-            "apiVersion": JOBS.api_version,
-            "kind": "Job",
-        }
+        about = {**store.get(JOBS, "default", self.name).object, "apiVersion": JOBS.api_version, "kind": "Job"}
         now = self.clock.microseconds() // 1000
         store.write(Create(EVENTS, event(about, reason, message, now, component="test")))
         return self

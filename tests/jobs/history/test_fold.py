@@ -117,9 +117,7 @@ def test_what_ended_a_run_is_said(life):
     found = fold(History(), told(fails(life)))
     assert "main" in found.runs[0].message
     spans = {span.pod.metadata.name: span for span in found.runs[0].pods.values()}
-    assert [(each.exit_code, each.finished - each.started) for each in spans["demo-main-1"].stretches] == [
-        (3, 10_000)
-    ]
+    assert [(each.exit_code, each.finished - each.started) for each in spans["demo-main-1"].stretches] == [(3, 10_000)]
     assert [entry.phase for entry in found.phases] == ["Pending", "Running", "Failed"]
 
 
@@ -182,9 +180,7 @@ def pod(state, last=None):
 
 
 def ran(start, end, code=1):
-    return ContainerState(
-        terminated=Terminated(exit_code=code, started_at=second(start), finished_at=second(end))
-    )
+    return ContainerState(terminated=Terminated(exit_code=code, started_at=second(start), finished_at=second(end)))
 
 
 @pytest.mark.parametrize(
@@ -192,9 +188,7 @@ def ran(start, end, code=1):
     [
         pytest.param([(ContainerState(running=Running(started_at=second(1))), None)], [(1, None)], id="runs"),
         pytest.param(
-            [(ContainerState(running=Running(started_at=second(1))), None), (ran(1, 4), None)],
-            [(1, 4)],
-            id="ran",
+            [(ContainerState(running=Running(started_at=second(1))), None), (ran(1, 4), None)], [(1, 4)], id="ran"
         ),
         pytest.param(
             [

@@ -18,15 +18,7 @@ from jobs.history.record import History
 from kube.resources import JOBS
 from tests.jobs.control import job
 from tests.jobs.history.lives import Life, Recorder
-from tests.jobs.history.test_fold import (
-    completes,
-    is_deleted,
-    is_resumed,
-    is_suspended,
-    ordinary,
-    restarts,
-    told,
-)
+from tests.jobs.history.test_fold import completes, is_deleted, is_resumed, is_suspended, ordinary, restarts, told
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -51,9 +43,7 @@ def test_a_job_is_recorded_when_a_run_or_the_job_ends_for_good(life, lived, is_r
     assert (lived(life).record() is not None) is is_recorded
 
 
-@pytest.mark.parametrize(
-    "lived", [is_suspended, is_resumed, restarts, is_deleted], ids=lambda each: each.__name__
-)
+@pytest.mark.parametrize("lived", [is_suspended, is_resumed, restarts, is_deleted], ids=lambda each: each.__name__)
 def test_a_record_holds_what_the_whole_log_tells(life, lived):
     one = lived(life)
     kept = one.record()

@@ -65,9 +65,7 @@ class Life:
     status: dict = field(default_factory=dict)
     deleting: bool = False
     asks: list[Ask] = field(default_factory=list)
-    told_pending: set = field(
-        default_factory=set
-    )  # uids of pods of which it was told that they wait for too long
+    told_pending: set = field(default_factory=set)  # uids of pods of which it was told that they wait for too long
     given: list = field(default_factory=list)  # the answers that this step gives, and up to where it can know
     executing: set = field(default_factory=set)  # actions that this step carries out
     must: str = ""  # the phase that has to follow in this step
@@ -108,15 +106,11 @@ class Life:
 
     def runs_again(self, pod):
         """Know that a pod of a name runs: what waits since it failed or was evicted is called off."""
-        self.asks = [
-            each for each in self.asks if not (each.delay and each.pod == pod and each.event in CALLED_OFF)
-        ]
+        self.asks = [each for each in self.asks if not (each.delay and each.pod == pod and each.event in CALLED_OFF)]
 
     def answer(self, event, action, what, known, now):
         """Take in that people are told of an answer; say what is wrong with it."""
-        fitting = [
-            each for each in self.asks if (each.event, each.action) == (event, action) and each.is_about(what)
-        ]
+        fitting = [each for each in self.asks if (each.event, each.action) == (event, action) and each.is_about(what)]
         if unnoted := [each for each in fitting if each.delay and not each.noted]:
             self._note(unnoted[0])
             return ""
@@ -124,9 +118,7 @@ class Life:
         if given is None and any(each.delay and each.event in OF_TASKS for each in fitting):
             return ""  # of a task it may be told for each of its pods that it waits
         if given is None:
-            early = (
-                ", before its time" if fitting else ", for which there is no cause, or which was given before"
-            )
+            early = ", before its time" if fitting else ", for which there is no cause, or which was given before"
             return f"answers {event} of {what!r} with {action}{early}"
         self.asks.remove(given)
         self.given.append((given, known))

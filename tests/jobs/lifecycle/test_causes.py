@@ -25,10 +25,7 @@ TOLD = [
     pytest.param(failed(*range(8)), 0, "exit 1 · worker-0, worker-1, worker-2 and 5 more", id="many"),
     pytest.param(failed(0), 4, "exit 1 · worker-0 and 4 more", id="more than are given"),
     pytest.param(
-        [*failed(0, code=2), *failed(1, 2)],
-        0,
-        "exit 1 · worker-1, worker-2; exit 2 · worker-0",
-        id="most first",
+        [*failed(0, code=2), *failed(1, 2)], 0, "exit 1 · worker-1, worker-2; exit 2 · worker-0", id="most first"
     ),
     pytest.param(
         [*failed(0, 1, 2, 3), *failed(0, task="ps", code=2)],
@@ -64,16 +61,10 @@ TOLD = [
         "no command: give container main a command · worker-0, worker-1; no command: give container ps a command · ps-0",
         id="the message of each task",
     ),
-    pytest.param(
-        failed(0, code=None, reason="ErrImagePull"), 0, "image cannot be pulled · worker-0", id="image"
-    ),
-    pytest.param(
-        failed(0, code=143, reason="DeadlineExceeded"), 0, "deadline exceeded · worker-0", id="deadline"
-    ),
+    pytest.param(failed(0, code=None, reason="ErrImagePull"), 0, "image cannot be pulled · worker-0", id="image"),
+    pytest.param(failed(0, code=143, reason="DeadlineExceeded"), 0, "deadline exceeded · worker-0", id="deadline"),
     pytest.param(failed(0, code=None, reason="Evicted"), 0, "evicted · worker-0", id="evicted"),
-    pytest.param(
-        failed(0, code=3, reason="Poisoned"), 0, "Poisoned (exit 3) · worker-0", id="unknown reason"
-    ),
+    pytest.param(failed(0, code=3, reason="Poisoned"), 0, "Poisoned (exit 3) · worker-0", id="unknown reason"),
     pytest.param(failed(0, code=None), 0, "failed · worker-0", id="nothing is known"),
     pytest.param(
         [Failure("x-a-0", "a", (1, 42)), Failure("x-a-1", "a", (1, 2, 42))],
@@ -83,10 +74,7 @@ TOLD = [
     ),
     pytest.param([Failure("alone", "", (1,))], 0, "exit 1 · alone", id="a pod of no task"),
     pytest.param(
-        failed(0, 0, 0, 1, code=None),
-        0,
-        "failed · worker-0 (3 times), worker-1",
-        id="pods of one name in turn",
+        failed(0, 0, 0, 1, code=None), 0, "failed · worker-0 (3 times), worker-1", id="pods of one name in turn"
     ),
     pytest.param(
         failed(0, 1, 2, 2, 3, 3, code=None),
@@ -184,9 +172,7 @@ def test_each_failure_has_one_cause(failures):
     assert len({one.said for one in found}) == len(found)
 
 
-STATES = st.just({}) | st.builds(
-    lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143])
-)
+STATES = st.just({}) | st.builds(lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143]))
 
 
 @given(st.lists(STATES, max_size=3), st.lists(STATES, max_size=3))

@@ -103,9 +103,7 @@ class Witness:
             raise Wrong(f"{life.key} is asked to become {asked}, and becomes {phase}")
         if phase == before or asked:
             return
-        known = [
-            (spec, group) for _, spec in life.specs for _, group in self.group_phases.get(life.uid, [(0, "")])
-        ]
+        known = [(spec, group) for _, spec in life.specs for _, group in self.group_phases.get(life.uid, [(0, "")])]
         if phase in [reference.by_itself(before, spec, status, group) for spec, group in known]:
             self._judge_end(life, phase)
         elif not life.executing & reference.ASKED.get((before, phase), set()):

@@ -60,9 +60,7 @@ def is_over(index, **status):
     store.write(Patch(PODS, "default", f"train-worker-{index}", patch, subresource="status"))
 
 
-def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(
-    alice, gang, api, moved_clock
-):
+def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(alice, gang, api, moved_clock):
     api.write("train-worker-0", (1, "a"), (4, "d"))
     api.write("train-worker-1", (2, "b"), (4.0001, "e"))
     api.write("train-worker-2", (3, "c"))
@@ -121,9 +119,7 @@ def test_container_that_is_started_again_goes_on_with_its_next_attempt(alice, ga
     api.write("train-worker-0", (3, "second"))
     again = {"restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 1}}}
     is_over(0, **again)
-    store.write(
-        Patch(PODS, "default", "train-worker-0", {"status": {"phase": "Running"}}, subresource="status")
-    )
+    store.write(Patch(PODS, "default", "train-worker-0", {"status": {"phase": "Running"}}, subresource="status"))
     moved_clock.move(1)
     assert texts(following.look()) == ["and last", "second"]
 
@@ -204,9 +200,7 @@ def test_remark_of_a_node_in_the_place_of_a_log_is_the_reason_why_there_is_none(
     assert "unable to retrieve container logs" in absent
 
 
-def test_cluster_that_does_not_answer_is_asked_once_and_not_for_each_log(
-    alice, gang, api, moved_clock, settings
-):
+def test_cluster_that_does_not_answer_is_asked_once_and_not_for_each_log(alice, gang, api, moved_clock, settings):
     api.write("train-worker-0", (1, "a"))
     following = reader(alice, gang)
     following.look()

@@ -219,15 +219,11 @@ def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginn
     assert page.lines == ["one two"]
 
 
-@pytest.mark.parametrize(
-    "key", ["{}.main.0.0", "{}.other.7.0", "00000000-0000-4000-8000-000000000000.main.0.0"]
-)
+@pytest.mark.parametrize("key", ["{}.main.0.0", "{}.other.7.0", "00000000-0000-4000-8000-000000000000.main.0.0"])
 def test_lines_that_are_not_ones_own_are_not_sent_again(alice, pod, key):
     _, log = log_of(pod.uid, entries=[(1, "long ago")])
     log.feed("stdout", b"x")
-    found = follower(
-        alice, pod, since=now_text(clock.milliseconds() + 60_000), open=key.format(pod.uid)
-    ).look()
+    found = follower(alice, pod, since=now_text(clock.milliseconds() + 60_000), open=key.format(pod.uid)).look()
     assert texts(found) == (["long ago"] if key.startswith("{}.main") else [])
 
 
@@ -240,10 +236,7 @@ def test_what_a_line_has_said_is_listed_on_demand(alice, pod, client):
     assert (row[3], row[-1]) == ("done <b>", 2)
     url = f"/jobs/default/train/log/?pod={pod.name}&uid={pod.uid}&line={pod.uid}.main.0.{row[5]}"
     answer = client.get(url)
-    assert (answer.content.decode(), answer["Content-Type"]) == (
-        "1%\n2%\ndone <b>\n",
-        "text/plain; charset=utf-8",
-    )
+    assert (answer.content.decode(), answer["Content-Type"]) == ("1%\n2%\ndone <b>\n", "text/plain; charset=utf-8")
     assert client.get(url + "9").status_code == 404
     assert client.get(url.replace(f"line={pod.uid}", "line=other")).status_code == 404
 

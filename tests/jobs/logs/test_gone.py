@@ -70,9 +70,7 @@ def test_each_run_has_its_own_logs_together(life, alice, client, parse):
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "before the recorder saw it"])
-def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(
-    life, alice, client, parse, is_recorded
-):
+def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(life, alice, client, parse, is_recorded):
     life.admit().place().run()
     kept = speak("here")
     life.delete()
@@ -93,11 +91,7 @@ def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(
 
 def test_of_a_simulated_pod_that_is_gone_no_log_was_removed(life, alice, client, parse):
     life.admit().place()
-    running = {
-        "name": "main",
-        "containerID": "simulated://1",
-        "state": {"running": {"startedAt": life.now()}},
-    }
+    running = {"name": "main", "containerID": "simulated://1", "state": {"running": {"startedAt": life.now()}}}
     for pod in store.find(PODS):
         status = {"status": {"phase": "Running", "containerStatuses": [running]}}
         store.write(Patch(PODS, pod.namespace, pod.name, status, "status"))

@@ -16,10 +16,7 @@ def sequences(times):
     """Return logs with lines of these times, each line saying whose it is and which."""
     return [
         [
-            Entry(
-                Log(f"pod-{pod}", "main", 0),
-                Line(f"{time:03}", "stdout", b"%d.%d" % (pod, place), True, place),
-            )
+            Entry(Log(f"pod-{pod}", "main", 0), Line(f"{time:03}", "stdout", b"%d.%d" % (pod, place), True, place))
             for place, time in enumerate(of_pod)
         ]
         for pod, of_pod in enumerate(times)

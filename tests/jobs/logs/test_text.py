@@ -83,9 +83,7 @@ PENS = [
     pytest.param("38;2;255;105;180", "log-ink-pink", id="24 bits"),
     pytest.param("48:2::0:0:255", "log-ground-blue", id="24 bits between colons"),
     pytest.param("38:5:46;3", "log-ink-green log-italic", id="of 256 between colons"),
-    pytest.param(
-        "1;2;3;4;7;9", "log-bold log-faint log-inverse log-italic log-struck log-underline", id="styles"
-    ),
+    pytest.param("1;2;3;4;7;9", "log-bold log-faint log-inverse log-italic log-struck log-underline", id="styles"),
     pytest.param("4:3", "log-underline", id="a wave"),
     pytest.param("4;4:0", "", id="no line"),
     pytest.param("1;31;0", "", id="all off"),
@@ -109,9 +107,7 @@ def test_every_colour_is_a_class_that_keeps_contrast_in_both_themes(theme):
     rules, tokens = (sheets / "components/log.css").read_text(), style.tokens(sheets / "tokens.css", theme)
     paper = re.search(r"--log-paper: light-dark\((#\w+), (#\w+)\)", rules)[1 + (theme == "dark")]
     codes = [*range(30, 38), *range(90, 98), *(f"38;5;{n}" for n in range(256))]
-    codes += [
-        f"38;2;{r};{g};{b}" for r in range(0, 256, 51) for g in range(0, 256, 51) for b in range(0, 256, 51)
-    ]
+    codes += [f"38;2;{r};{g};{b}" for r in range(0, 256, 51) for g in range(0, 256, 51) for b in range(0, 256, 51)]
     inks = {changed(Pen(), str(code)).ink for code in codes} - {""}
     grounds = {changed(Pen(), str(code).replace("38;", "48;", 1)).ground for code in codes[16:]} - {""}
     for ink in inks:
@@ -196,11 +192,7 @@ def on_a_terminal(moves):
     return "".join(cells.get(column, " ") for column in range(max(cells, default=-1) + 1))
 
 
-@given(
-    st.lists(
-        st.sampled_from(["\r", "\b", "\x1b[K", "\x1b[0K", "\x1b[1K", "\x1b[2K", *"abcdefgh"]), max_size=40
-    )
-)
+@given(st.lists(st.sampled_from(["\r", "\b", "\x1b[K", "\x1b[0K", "\x1b[1K", "\x1b[2K", *"abcdefgh"]), max_size=40))
 def test_a_line_is_what_a_terminal_shows(moves):
     assert plain("".join(moves).encode()) == on_a_terminal(moves)
 

@@ -212,9 +212,7 @@ def test_a_link_to_a_line_that_is_not_kept_says_so_and_shows_the_end(alice, gang
     assert texts(message) == ["a"]
 
 
-@pytest.mark.parametrize(
-    "line", ["nonsense", "a.b.c", "uid.main.0.x", "uid.main.-1.0", "uid.main.0." + "9" * 40]
-)
+@pytest.mark.parametrize("line", ["nonsense", "a.b.c", "uid.main.0.x", "uid.main.-1.0", "uid.main.0." + "9" * 40])
 def test_an_address_that_names_no_line_is_refused_with_the_remedy(alice, gang, client, line):
     job, _ = gang
     with pytest.raises(BadRequest, match="copy the link to the line once more"):
@@ -232,10 +230,7 @@ def test_the_download_has_each_log_whole_and_says_which_are_missing(gang, client
     assert {name.split("/")[0]: len(text) for name, text in files.items() if "ps-0" in name} == {
         "train-ps-0": 2_002_000
     }
-    assert [text for name, text in files.items() if "worker-0" in name] == [
-        "first attempt\n",
-        "second attempt\n",
-    ]
+    assert [text for name, text in files.items() if "worker-0" in name] == ["first attempt\n", "second attempt\n"]
     only = unpacked(client.get("/jobs/default/train/log/?pod=task/worker&times=1"))
     assert f"{stamp(1)} first attempt\n" in only.values()
     assert not any("ps-0" in name for name in only)
@@ -295,16 +290,12 @@ def test_without_javascript_a_link_marks_its_line(alice, gang, client, parse):
     [
         pytest.param(["Running", "Failed", "Failed"], "task/worker", id="several failed: their task"),
         pytest.param(["Running", "Running", "Failed"], "train-worker-2", id="one failed: that one"),
-        pytest.param(
-            ["Pending", "Running", "Running"], "task/worker", id="none failed: the task of one that runs"
-        ),
+        pytest.param(["Pending", "Running", "Running"], "task/worker", id="none failed: the task of one that runs"),
         pytest.param(["Running"], "train-worker-0", id="the only pod of a task"),
     ],
 )
 def test_the_tab_begins_with_what_helps(alice, data, client, parse, phases, begins):
-    world.make(
-        "train", "Running", pods=[running(index=index, phase=phase) for index, phase in enumerate(phases)]
-    )
+    world.make("train", "Running", pods=[running(index=index, phase=phase) for index, phase in enumerate(phases)])
     page = parse(client.get("/jobs/default/train/?tab=logs"))
     assert page.find(".//*[@id='log']").get("data-pod") == begins
 
@@ -337,8 +328,7 @@ def test_pods_of_an_earlier_job_of_the_name_are_not_read(alice, gang):
     job, uid = gang
     log_of(uid["worker-0"], entries=[(1, "of another job")])
     store.write(
-        Delete(JOBS, job.namespace, job.name),
-        *(Delete(PODS, job.namespace, f"train-{name}", grace=0) for name in uid),
+        Delete(JOBS, job.namespace, job.name), *(Delete(PODS, job.namespace, f"train-{name}", grace=0) for name in uid)
     )
     again = world.make("train", "Running", pods=[running(), running(index=1)])
     log_of(uids(again)["worker-0"], entries=[(2, "ours")])

@@ -30,8 +30,7 @@ def stamp(second):
 def texts(message):
     """Return the lines of a message, of each what is new."""
     return [
-        shown if isinstance(shown := line[3], str) else "".join(run[0] for run in shown)
-        for line in message["lines"]
+        shown if isinstance(shown := line[3], str) else "".join(run[0] for run in shown) for line in message["lines"]
     ]
 
 

@@ -108,10 +108,7 @@ def test_jobs_that_changed_or_vanished_or_were_replaced_are_told_so(actor):
     carry_on()
     assert ordered() == [("AbortJob", "job-0003")]
     found = results(operation)
-    assert found["job-0000"] == (
-        "Skipped",
-        "It is Completed; only jobs that are Pending or Running can be suspended.",
-    )
+    assert found["job-0000"] == ("Skipped", "It is Completed; only jobs that are Pending or Running can be suspended.")
     assert found["job-0001"][0] == found["job-0002"][0] == "Gone"
     assert found["job-0003"][0] == "Asked"
 
@@ -205,9 +202,7 @@ def test_a_batch_that_breaks_is_undone_whole_and_done_later(actor):
     make(3)
     operation = begin(actor, actions.SUSPEND)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END"
-        )
+        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
     with pytest.raises(Exception, match="no"):
         carry_on()
     with connection.cursor() as cursor:

@@ -36,9 +36,7 @@ def uid(name):
 
 
 def ticked(client, action, *names, **more):
-    return client.post(
-        ALL, {"action": action, "which": "ticked", "uid": [uid(each) for each in names], **more}
-    )
+    return client.post(ALL, {"action": action, "which": "ticked", "uid": [uid(each) for each in names], **more})
 
 
 def chosen(response):
@@ -68,9 +66,7 @@ def test_all_that_match_the_filters_are_chosen(client, jobs, filters, names):
     ("form", "said"),
     [
         pytest.param({"action": "suspend", "which": "ticked"}, "No job is ticked", id="nothing ticked"),
-        pytest.param(
-            {"action": "suspend", "which": "ticked", "uid": "none"}, "are gone", id="ticked and gone"
-        ),
+        pytest.param({"action": "suspend", "which": "ticked", "uid": "none"}, "are gone", id="ticked and gone"),
         pytest.param(
             {"action": "delete", "which": "all", "phase": "Faild"},
             "could not be read, so nothing was chosen",
@@ -179,9 +175,7 @@ def test_nobody_else_confirms_or_sees_a_draft(client, jobs, person):
 
 def test_others_see_of_an_operation_the_jobs_that_they_may_list(client, jobs, person, parse):
     RoleBinding.objects.create(
-        user=Operation.user.field.related_model.objects.get(username="alice"),
-        namespace="other",
-        role="submitter",
+        user=Operation.user.field.related_model.objects.get(username="alice"), namespace="other", role="submitter"
     )
     store.write(Create(JOBS, world.job_object("hidden", namespace="other")))
     page = client.post(ALL, {"action": "delete", "which": "all", "owner": "alice"})["Location"]
@@ -216,9 +210,7 @@ def test_a_viewer_is_offered_nothing(cluster, person, parse):
 def test_the_list_offers_boxes_and_all_that_match(client, jobs, parse):
     shown = parse(client.get("/jobs/?phase=Running&owner=alice"))
     form = shown.find(".//form[@id='bulk']")
-    values = {
-        each.get("name"): each.get("value") for each in form.iter("input") if each.get("type") == "hidden"
-    }
+    values = {each.get("name"): each.get("value") for each in form.iter("input") if each.get("type") == "hidden"}
     assert (values["phase"], values["owner"]) == ("Running", "alice")
     assert shown.find(".//*[@id='table-total']").text == "2"
     boxes = [each.get("value") for each in shown.iter("input") if each.get("form") == "bulk"]
@@ -228,9 +220,7 @@ def test_the_list_offers_boxes_and_all_that_match(client, jobs, parse):
 def test_the_page_of_a_queue_offers_the_same_for_its_jobs(client, jobs, parse):
     shown = parse(client.get("/queues/default/?phase=Running"))
     form = shown.find(".//form[@id='bulk']")
-    values = {
-        each.get("name"): each.get("value") for each in form.iter("input") if each.get("type") == "hidden"
-    }
+    values = {each.get("name"): each.get("value") for each in form.iter("input") if each.get("type") == "hidden"}
     assert (values["phase"], values["queue"]) == ("Running", "default")
     assert form.get("action") == ALL
 

@@ -43,9 +43,7 @@ def test_without_redis_nothing_fails_and_beat_goes_on(operation):
 @pytest.mark.django_db(transaction=True)
 def test_a_database_that_fails_puts_it_off(operation):
     with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END"
-        )
+        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
     tasks.advance()
     with connection.cursor() as cursor:
         cursor.execute("DROP TRIGGER broken")

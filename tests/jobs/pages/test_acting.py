@@ -103,8 +103,7 @@ def test_a_client_is_warned_of_a_command_that_is_not_heeded(alice):
     command = commands.to_job(job.namespace, job.name, job.uid, Action.ABORT_JOB)
     api.create(access.for_user(alice), COMMANDS, command, warn=said.append)
     assert said == [
-        "target: The job mine stays as it is."
-        " It is Completed; only jobs that are Pending or Running can be suspended."
+        "target: The job mine stays as it is. It is Completed; only jobs that are Pending or Running can be suspended."
     ]
 
 

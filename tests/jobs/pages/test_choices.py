@@ -37,10 +37,7 @@ def test_namespaces_are_those_where_the_reader_may_submit(cluster, person):
 def test_a_namespace_that_goes_is_not_to_be_chosen(cluster, person):
     store.write(Patch(NAMESPACES, "", "default", {"status": {"phase": "Terminating"}}, "status"))
     found = offered(person("dave", namespace="*"), "metadata.namespace")
-    assert [(name, each["refusal"]) for name, each in found.items()] == [
-        ("other", ""),
-        ("default", "being deleted"),
-    ]
+    assert [(name, each["refusal"]) for name, each in found.items()] == [("other", ""), ("default", "being deleted")]
 
 
 def test_queues_are_offered_with_their_room_and_the_others_with_the_reason(alice):
@@ -85,9 +82,7 @@ def test_the_page_brings_the_choices_and_the_check_brings_them_again_when_asked(
 
 
 def test_a_hostile_description_stays_text(client, alice):
-    store.write(
-        Create(PRIORITY_CLASSES, {"metadata": {"name": "x"}, "value": 1, "description": "</script><b>"})
-    )
+    store.write(Create(PRIORITY_CLASSES, {"metadata": {"name": "x"}, "value": 1, "description": "</script><b>"}))
     assert "</script><b>" not in client.get("/jobs/new/").content.decode()
 
 

@@ -24,9 +24,7 @@ def worker(index, **options):
 @pytest.fixture
 def running(alice):
     pods = [worker(i, scheduled=T - 50_000, started=T - 49_000 + i * 1000) for i in range(3)]
-    pods.append(
-        worker(3, phase="Failed", scheduled=T - 50_000, started=T - 48_000, finished=T - 9_000, code=3)
-    )
+    pods.append(worker(3, phase="Failed", scheduled=T - 50_000, started=T - 48_000, finished=T - 9_000, code=3))
     return world.make("train", "Running", began=T - 46_000, pods=pods, counts={"running": 3, "failed": 1})
 
 
@@ -46,16 +44,9 @@ def test_the_page_shows_phase_gang_steps_and_pods(client, running, parse):
 
 
 def test_a_pod_names_the_devices_that_it_has_once_each(client, running, parse):
-    had = [
-        {
-            "name": "nvidia.com/gpu",
-            "resources": [{"resourceID": each} for each in ("GPU-1a", "GPU-2b", "GPU-1a")],
-        }
-    ]
+    had = [{"name": "nvidia.com/gpu", "resources": [{"resourceID": each} for each in ("GPU-1a", "GPU-2b", "GPU-1a")]}]
     status = {"name": "main", "state": {"running": {}}, "allocatedResourcesStatus": had}
-    store.write(
-        Patch(PODS, "default", "train-worker-0", {"status": {"containerStatuses": [status]}}, "status")
-    )
+    store.write(Patch(PODS, "default", "train-worker-0", {"status": {"containerStatuses": [status]}}, "status"))
     page = parse(client.get("/jobs/default/train/"))
     first, second, *_ = (
         " ".join("".join(row.find("td[@data-label='Node']").itertext()).split())
@@ -65,9 +56,7 @@ def test_a_pod_names_the_devices_that_it_has_once_each(client, running, parse):
 
 
 def test_a_waiting_job_says_why_in_the_schedulers_words(client, alice, parse):
-    world.make(
-        "wait", "Pending", why="Needs 4 × 64 CPU; the largest node has 2.", message="0 of 4 pods are running."
-    )
+    world.make("wait", "Pending", why="Needs 4 × 64 CPU; the largest node has 2.", message="0 of 4 pods are running.")
     page = parse(client.get("/jobs/default/wait/"))
     assert "Needs 4 × 64 CPU; the largest node has 2." in text_of(page, ".//*[@id='job-why']")
 
@@ -83,9 +72,7 @@ def test_the_empty_table_of_pods_says_why_without_the_schedulers_own_words(clien
 def test_a_job_that_a_taint_keeps_from_simulated_nodes_says_how_to_run_there(client, alice, parse):
     waits = "No node takes pods: 1 is unschedulable."
     world.make("plain", "Pending", why=waits)
-    world.make(
-        "tainted", "Pending", why=f"{waits} Other nodes have taints: ui.volcano.sh/simulated=true on 3 nodes."
-    )
+    world.make("tainted", "Pending", why=f"{waits} Other nodes have taints: ui.volcano.sh/simulated=true on 3 nodes.")
     wish = 'ui.volcano.sh/simulated: "true"'
     assert wish not in text_of(parse(client.get("/jobs/default/plain/")), ".//*[@id='job-why']")
     assert wish in text_of(parse(client.get("/jobs/default/tainted/")), ".//*[@id='job-why']")
@@ -98,14 +85,7 @@ def test_the_timeline_holds_every_pods_times_and_the_moment_of_the_gang(client, 
     assert drawn["met"] == 13_000
     assert drawn["lanes"] == [["Failed", 1, 1], ["worker", 3, 3]]
     name, lane, created, scheduled, started, finished, state, code, node, runs = drawn["bars"][0]
-    assert (name, lane, created, scheduled, started, finished) == (
-        "train-worker-3",
-        0,
-        60,
-        10_000,
-        12_000,
-        51_000,
-    )
+    assert (name, lane, created, scheduled, started, finished) == ("train-worker-3", 0, 60, 10_000, 12_000, 51_000)
     assert (state, code, node, runs) == ("failed", 3, "this-machine", [])
 
 
@@ -115,9 +95,7 @@ def test_pods_that_wait_on_their_node_have_not_started(client, alice, parse):
     taken_on = {"status": {"startTime": now_text(T - 50_000)}}
     for index in range(4):
         store.write(Patch(PODS, "default", f"pulls-worker-{index}", taken_on, "status"))
-    drawn = json.loads(
-        parse(client.get("/jobs/default/pulls/")).find(".//*[@id='timeline']").get("data-drawn")
-    )
+    drawn = json.loads(parse(client.get("/jobs/default/pulls/")).find(".//*[@id='timeline']").get("data-drawn"))
     assert drawn["met"] is None
     assert {(bar[4], bar[6]) for bar in drawn["bars"]} == {(None, "starting")}
 
@@ -179,15 +157,11 @@ CAUSES = [
 @pytest.mark.parametrize(("codes", "told"), CAUSES)
 def test_a_failed_job_leads_with_the_cause(client, alice, parse, codes, told):
     pods = [
-        worker(
-            i, phase="Failed", scheduled=T - 50_000, started=T - 40_000, finished=T - 30_000 + i, code=code
-        )
+        worker(i, phase="Failed", scheduled=T - 50_000, started=T - 40_000, finished=T - 30_000 + i, code=code)
         for i, code in enumerate(codes)
     ]
     rest = f"{4 - len(codes)} of 4 pods succeeded."
-    sentence = causes.sentence(
-        [Failure(f"bad-worker-{i}", "worker", (code,)) for i, code in enumerate(codes)]
-    )
+    sentence = causes.sentence([Failure(f"bad-worker-{i}", "worker", (code,)) for i, code in enumerate(codes)])
     counts = {"failed": len(codes)}
     world.make("bad", "Failed", pods=pods, began=T - 40_000, message=f"{sentence} {rest}", counts=counts)
     page = parse(client.get("/jobs/default/bad/"))
@@ -200,9 +174,7 @@ def test_a_failed_job_leads_with_the_cause(client, alice, parse, codes, told):
 
 
 def test_the_pods_of_a_failed_job_begin_with_those_that_failed(client, alice, parse):
-    pods = [
-        worker(i, phase="Succeeded", scheduled=T - 50_000, started=T, finished=T, code=0) for i in range(4)
-    ]
+    pods = [worker(i, phase="Succeeded", scheduled=T - 50_000, started=T, finished=T, code=0) for i in range(4)]
     pods[2] |= {"phase": "Failed", "code": 3}
     world.make("bad", "Failed", pods=pods, counts={"failed": 1, "succeeded": 3})
 
@@ -219,9 +191,7 @@ def test_the_pods_of_a_failed_job_begin_with_those_that_failed(client, alice, pa
 def test_pods_are_filtered(client, running, parse, query):
     page = parse(client.get(f"/jobs/default/train/?{query}"))
     names = [row.find("th/a").text for row in page.findall(".//tbody[@id='table-rows']/tr")]
-    assert names == (
-        [f"train-worker-{i}" for i in range(4)] if query.startswith("task") else ["train-worker-3"]
-    )
+    assert names == ([f"train-worker-{i}" for i in range(4)] if query.startswith("task") else ["train-worker-3"])
 
 
 def test_events_of_the_job_and_its_pods_are_shown_and_those_of_namesakes_are_not(client, running, parse):
@@ -293,9 +263,7 @@ def test_yaml_is_shown_and_downloaded(client, running):
     assert "minAvailable: 4" in client.get("/jobs/default/train/?tab=yaml").content.decode()
     download = client.get("/jobs/default/train/yaml/")
     assert download["Content-Disposition"] == 'attachment; filename="train.yaml"'
-    assert download.content.startswith(
-        b"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata:\n  name: train\n"
-    )
+    assert download.content.startswith(b"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata:\n  name: train\n")
 
 
 def test_the_page_is_only_read(client, running):

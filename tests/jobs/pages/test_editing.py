@@ -28,9 +28,7 @@ def filled(page, **changes):
     values = {name: "" if value is None else value for name, value in values.items()}
     for name in ("base", "reviewed"):
         values[name] = (
-            form.fields[name].prepare_value(values[name])
-            if not isinstance(values[name], str)
-            else values[name]
+            form.fields[name].prepare_value(values[name]) if not isinstance(values[name], str) else values[name]
         )
     values = {name: value for name, value in values.items() if value is not False}
     for label, value in changes.items():
@@ -50,9 +48,7 @@ def saved(client, address, **changes):
 
 
 def test_the_differences_are_shown_before_anything_is_saved(client, job, parse):
-    page = client.post(
-        EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6", "Labels": "team: vision"})
-    )
+    page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6", "Labels": "team: vision"}))
     said = world.words(page, parse, "content")
     assert "Replicas of worker 4 6" in said
     assert "Labels – team: vision" in said
@@ -96,9 +92,7 @@ def test_what_cannot_be_read_stays_in_the_form(client, job, field, value):
 def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_nothing(client, job, parse):
     opened = client.get(EDIT)
     store.write(Patch(JOBS, "default", "mine", {"spec": {"minAvailable": 4}}))
-    page = client.post(
-        EDIT, filled(opened, **{"Pods that must start together": "3", "Replicas of worker": "6"})
-    )
+    page = client.post(EDIT, filled(opened, **{"Pods that must start together": "3", "Replicas of worker": "6"}))
     assert page.status_code == 409
     assert "Pods that must start together 5 4 3" in world.words(page, parse, "content")
     assert "changed this job after you opened it" in world.words(page, parse, "content")
@@ -109,9 +103,7 @@ def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_
     assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (3, 6)
 
 
-def test_who_changed_it_meanwhile_is_told_by_name_whatever_the_controller_wrote_since(
-    client, job, person, parse
-):
+def test_who_changed_it_meanwhile_is_told_by_name_whatever_the_controller_wrote_since(client, job, person, parse):
     opened = client.get(EDIT)
     olga = access.for_user(person("olga", "operator"))
     api.patch(olga, JOBS, "default", "mine", {"spec": {"minAvailable": 4}})
@@ -243,11 +235,7 @@ def test_a_merge_has_what_was_typed_and_else_what_is_now(base, typed, now):
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
 def test_minimums_that_follow_are_never_more_than_there_is(minimum, replicas, wanted):
-    before = {
-        "minAvailable": minimum,
-        "tasks.0.replicas": max(replicas, minimum),
-        "tasks.0.minAvailable": minimum,
-    }
+    before = {"minAvailable": minimum, "tasks.0.replicas": max(replicas, minimum), "tasks.0.minAvailable": minimum}
     moved = edits.with_minimums(before, {**before, "tasks.0.replicas": wanted})
     assert 0 <= moved["tasks.0.minAvailable"] <= max(wanted, minimum)
     assert moved["minAvailable"] == moved["tasks.0.minAvailable"]

@@ -61,9 +61,7 @@ def test_another_form_with_the_same_name_is_refused_and_keeps_its_text(client, a
 @pytest.mark.parametrize(
     ("change", "field", "line"),
     [
-        pytest.param(
-            ("minAvailable: 4", "minAvailable: 9"), "spec.minAvailable", 8, id="more than there are"
-        ),
+        pytest.param(("minAvailable: 4", "minAvailable: 9"), "spec.minAvailable", 8, id="more than there are"),
         pytest.param(("replicas: 4", "replicas: -1"), "spec.tasks[0].replicas", 14, id="negative replicas"),
         pytest.param(
             ("cpu: 200m", "cpu: lots"),
@@ -74,10 +72,7 @@ def test_another_form_with_the_same_name_is_refused_and_keeps_its_text(client, a
         pytest.param(("name: primes\n", "name: '<script>'\n"), "metadata.name", 5, id="hostile name"),
         pytest.param(("queue: default", "queue: nowhere"), "spec.queue", 9, id="queue that is not there"),
         pytest.param(
-            ("namespace: default", "namespace: nowhere"),
-            "metadata.namespace",
-            6,
-            id="namespace that is not there",
+            ("namespace: default", "namespace: nowhere"), "metadata.namespace", 6, id="namespace that is not there"
         ),
         pytest.param(("replicas: 4", "replicas: four"), "spec.tasks[0].replicas", 14, id="wrong type"),
     ],
@@ -97,9 +92,7 @@ def test_an_unknown_field_is_refused_at_its_line_with_the_name_that_is_near(clie
     text = GOOD.replace("replicas: 4", "replica: 4", 1)
     report = client.post("/jobs/validate/", {"text": text}).json()
     (cause,) = (each for each in report["causes"] if each["field"] == "spec.tasks[0].replica")
-    assert (
-        cause["message"] == "There is no field spec.tasks[0].replica; replicas is the nearest that there is."
-    )
+    assert cause["message"] == "There is no field spec.tasks[0].replica; replicas is the nearest that there is."
     assert text.split("\n")[cause["line"] - 1].strip() == "replica: 4"
     assert report["warnings"] == []
     assert client.post("/jobs/new/", {"text": text, "token": TOKEN}).status_code == 422
@@ -207,9 +200,7 @@ def test_the_summary_says_which_tasks_only_seem_to_run():
 
 
 def test_a_namespace_where_one_may_not_submit_is_said_before_submitting(client, alice):
-    report = client.post(
-        "/jobs/validate/", {"text": GOOD.replace("namespace: default", "namespace: other")}
-    ).json()
+    report = client.post("/jobs/validate/", {"text": GOOD.replace("namespace: default", "namespace: other")}).json()
     assert report["accepted"] is False
     assert report["causes"][0]["field"] == "metadata.namespace"
 
@@ -253,9 +244,7 @@ def test_every_sample_runs_with_one_click_and_never_twice(client, alice, sample)
     assert [name.startswith(f"{sample}-") for name in names()] == [True]
 
 
-def test_on_another_cluster_no_sample_runs_with_one_click_and_some_are_opened_in_the_editor(
-    client, alice, monkeypatch
-):
+def test_on_another_cluster_no_sample_runs_with_one_click_and_some_are_opened_in_the_editor(client, alice, monkeypatch):
     monkeypatch.setattr(backend, "is_mirror", True)
     listed, new = (client.get(address).content.decode() for address in ("/jobs/", "/jobs/new/"))
     for sample in SAMPLES:
@@ -306,25 +295,9 @@ VALUES = st.recursive(
     | st.integers(-(2**53), 2**53)
     | st.text(max_size=30)
     | st.sampled_from(
-        [
-            "y",
-            "on",
-            "010",
-            "1e3",
-            "1:30",
-            "~",
-            "two\nlines\n",
-            " x\ny",
-            "a: b",
-            "# c",
-            "*",
-            "\x85",
-            "trailing \nblank",
-        ]
+        ["y", "on", "010", "1e3", "1:30", "~", "two\nlines\n", " x\ny", "a: b", "# c", "*", "\x85", "trailing \nblank"]
     ),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3),
     max_leaves=20,
 )
 

@@ -184,12 +184,7 @@ ENDED = {"terminated": {"exitCode": 1, "startedAt": second(3), "finishedAt": sec
         ),
         pytest.param(pod("Failed", taken_on=second(2)), None, "failed", 2, None, id="nothing else is told"),
         pytest.param(
-            pod("Pending", WAITING, taken_on=second(2)),
-            7,
-            "stopped",
-            7,
-            None,
-            id="stopped before a container began",
+            pod("Pending", WAITING, taken_on=second(2)), 7, "stopped", 7, None, id="stopped before a container began"
         ),
         pytest.param(pod("Pending"), 7, "stopped", 7, None, id="stopped before it had a node"),
         pytest.param(pod("Running", RUNS), 7, "stopped", 3, 4, id="stopped while it ran"),
@@ -246,20 +241,7 @@ def test_every_state_of_a_bar_has_a_word_in_the_legend_and_a_colour():
 
 
 STEPS = st.sampled_from(
-    [
-        "admit",
-        "place",
-        "run",
-        "fail",
-        "succeed",
-        "suspend",
-        "resume",
-        "restart",
-        "stop",
-        "evict",
-        "bury",
-        "wait",
-    ]
+    ["admit", "place", "run", "fail", "succeed", "suspend", "resume", "restart", "stop", "evict", "bury", "wait"]
 )
 
 
@@ -281,12 +263,7 @@ def play(one, step):
     elif step == "bury":
         one.bury(143)
     elif step != "wait":
-        asked = {
-            "suspend": "ABORT_JOB",
-            "resume": "RESUME_JOB",
-            "restart": "RESTART_JOB",
-            "stop": "TERMINATE_JOB",
-        }
+        asked = {"suspend": "ABORT_JOB", "resume": "RESUME_JOB", "restart": "RESTART_JOB", "stop": "TERMINATE_JOB"}
         one.ask(Action[asked[step]])
     one.passes(3)
 

@@ -44,9 +44,7 @@ LED_TO = [
     pytest.param("RestartJob", "", TWO, "run 2 began", id="restart"),
     pytest.param("RestartJob", "", [run(1, 0)], "", id="restart under way"),
     pytest.param("RestartJob", "", [run(1, 0, 100, "Failed")], "the job failed", id="no restart left"),
-    pytest.param(
-        "AbortJob", "", [run(1, 0, 100, "Aborted"), run(2, 200)], "the job was suspended", id="abort"
-    ),
+    pytest.param("AbortJob", "", [run(1, 0, 100, "Aborted"), run(2, 200)], "the job was suspended", id="abort"),
     pytest.param("AbortJob", "", [run(1, 0, 100, "Completed")], "", id="another end than was asked for"),
     pytest.param("CompleteJob", "", [run(1, 0, None, "Completing")], "the job was completed", id="complete"),
     pytest.param("RestartTask", "", [run(1, 0)], "the task's pods were restarted", id="a task"),

@@ -90,9 +90,7 @@ def test_what_cannot_start_is_told_with_the_number_and_the_remedy(alice, obj, fi
         pytest.param(asking(3, 9, minAvailable=3), id="a minimum that fits"),
         pytest.param(asking(1, pod={"nodeSelector": {"gpu": "t4"}}), id="a node has the labels"),
         pytest.param(asking(2, queue="narrow"), id="what the queue may have"),
-        pytest.param(
-            job(task(pod={"schedulerName": "another"}), schedulerName="another"), id="another scheduler's"
-        ),
+        pytest.param(job(task(pod={"schedulerName": "another"}), schedulerName="another"), id="another scheduler's"),
     ],
 )
 def test_what_could_start_is_not_spoken_of(alice, obj):
@@ -112,11 +110,7 @@ def test_hyper_nodes_count(alice, tier, starts):
     for name in ("large", "small"):
         member = {"type": "Node", "selector": {"exactMatch": {"name": name}}}
         spec = {"tier": 1, "members": [member]}
-        about = {
-            "apiVersion": HYPER_NODES.api_version,
-            "kind": HYPER_NODES.kind,
-            "metadata": {"name": f"of-{name}"},
-        }
+        about = {"apiVersion": HYPER_NODES.api_version, "kind": HYPER_NODES.kind, "metadata": {"name": f"of-{name}"}}
         store.write(Create(HYPER_NODES, {**about, "spec": spec}))
     gang = asking(3, 3, networkTopology={"mode": "hard", "highestTierAllowed": tier})
     assert (report(alice, gang).verdict != editor.COULD_NOT_START) is starts

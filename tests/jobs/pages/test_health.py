@@ -85,9 +85,7 @@ class Told:
         head = self._get(f"/jobs/default/{self.name}/").get_element_by_id("job-head")
         self.head, self.head_tags = " ".join(head.text_content().split()), self._tags(head)
         attention = self._get("/").get_element_by_id("overview-attention")
-        self.attention = [
-            line for line in map(str, attention.xpath(".//li/span/a[last()]/@href")) if self.name in line
-        ]
+        self.attention = [line for line in map(str, attention.xpath(".//li/span/a[last()]/@href")) if self.name in line]
 
     def _get(self, url):
         return lxml.html.document_fromstring(self.client.get(url).content.decode())
@@ -122,10 +120,7 @@ def test_nobody_contradicts_another(told, pods):
     )
     kept = sum(
         status["phase"] != "Failed"
-        and (
-            waits_for_something(status)
-            or (status["phase"] == "Running" and not has_running_container(status))
-        )
+        and (waits_for_something(status) or (status["phase"] == "Running" and not has_running_container(status)))
         for status in pods
     )
     assert f"{running} of 3 pods {'is' if running == 1 else 'are'} running" in shown.message
@@ -187,9 +182,7 @@ def test_each_cause_is_told_everywhere(told, phase, state, cause, tag, said):
 
 
 @pytest.mark.parametrize("cause", [*pod_health.Cause])
-def test_a_mirrored_job_is_found_by_what_keeps_its_pods_whoever_writes_its_status(
-    cluster, alice, client, cause
-):
+def test_a_mirrored_job_is_found_by_what_keeps_its_pods_whoever_writes_its_status(cluster, alice, client, cause):
     def mirrored(kind, name, status, **metadata):
         identity = {"name": name, "namespace": "default", "uid": f"uid-{name}", "resourceVersion": "7"}
         store.write(Mirror(kind, {"metadata": identity | metadata, "status": status}))
@@ -227,8 +220,7 @@ STATES = {
 
 def test_what_is_mended_is_told_no_more(told, controller):
     shown = told(
-        [{"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}]
-        * 3
+        [{"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}] * 3
     )
     status = {"containerStatuses": [{"name": "main", "state": {**RUNS, "waiting": None}}]}
     for number in range(3):

@@ -66,9 +66,7 @@ def test_what_the_form_shows_is_what_is_stored(alice, obj):
     report = editor.check(actor, yaml_write.dump(obj))
     assume(report.accepted)
     shown = leaves(obj["spec"], "spec") | report.held
-    stored = api.create(
-        actor, JOBS, {**copy.deepcopy(obj), "metadata": {"generateName": "a-", "namespace": "default"}}
-    )
+    stored = api.create(actor, JOBS, {**copy.deepcopy(obj), "metadata": {"generateName": "a-", "namespace": "default"}})
     assert {path: value for path, value in shown.items() if path != "metadata.namespace"} == leaves(
         store.get(JOBS, "default", stored.name).object["spec"], "spec"
     )
@@ -90,9 +88,7 @@ def test_rows(alice, fields, held):
 
 def test_the_class_of_pods_that_name_none_is_shown(alice):
     kind = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind}
-    store.write(
-        Create(PRIORITY_CLASSES, {**kind, "metadata": {"name": "usual"}, "value": 5, "globalDefault": True})
-    )
+    store.write(Create(PRIORITY_CLASSES, {**kind, "metadata": {"name": "usual"}, "value": 5, "globalDefault": True}))
     actor = access.for_user(alice)
     assert editor.check(actor, yaml_write.dump(job())).held["spec.priorityClassName"] == "usual"
     chosen = editor.check(actor, yaml_write.dump(job(priorityClassName="other"))).held

@@ -28,12 +28,7 @@ def tell(name, message, at, reason="Unschedulable"):
     (group,) = store.find(POD_GROUPS)
     event = {
         "metadata": {"name": f"{group.name}.{name}", "namespace": group.namespace},
-        "involvedObject": {
-            "kind": "PodGroup",
-            "name": group.name,
-            "namespace": group.namespace,
-            "uid": group.uid,
-        },
+        "involvedObject": {"kind": "PodGroup", "name": group.name, "namespace": group.namespace, "uid": group.uid},
         "reason": reason,
         "type": "Warning" if message == EMPTY_GANG else "Normal",
         "message": message,

@@ -163,10 +163,7 @@ def test_deleted_jobs_are_listed_behind_a_chip(life, reader, parse):
     chips = text_of(everything, ".//*[@id='table-chips']")
     assert "All 1" in chips
     assert "Deleted 1" in chips
-    assert reader.get(f"/jobs/default/{deleted.find(names).get('href').split('/')[-1]}").status_code in (
-        200,
-        404,
-    )
+    assert reader.get(f"/jobs/default/{deleted.find(names).get('href').split('/')[-1]}").status_code in (200, 404)
 
 
 def offered(page, name):

@@ -12,10 +12,7 @@ from dashboard.live import TopicRequest, topics
 from jobs.editor import converted, editor
 from kube.resources import BATCH_JOBS, JOBS
 
-POD = {
-    "restartPolicy": "Never",
-    "containers": [{"name": "pi", "image": "perl", "command": ["perl", "-e", "1"]}],
-}
+POD = {"restartPolicy": "Never", "containers": [{"name": "pi", "image": "perl", "command": ["perl", "-e", "1"]}]}
 
 
 @pytest.fixture
@@ -106,10 +103,7 @@ def line(client, address, part="jobs-not-run"):
     [
         pytest.param("", "3 Jobs of batch/v1 are stored and not run here.", "", id="all"),
         pytest.param(
-            "q=pi",
-            "2 Jobs of batch/v1 with “pi” in their names are stored and not run here.",
-            "?q=pi",
-            id="a text",
+            "q=pi", "2 Jobs of batch/v1 with “pi” in their names are stored and not run here.", "?q=pi", id="a text"
         ),
         pytest.param(
             "q=tau&namespace=default",
@@ -118,10 +112,7 @@ def line(client, address, part="jobs-not-run"):
             id="a text in a namespace",
         ),
         pytest.param(
-            "owner=admin",
-            "3 Jobs of batch/v1 of admin are stored and not run here.",
-            "?owner=admin",
-            id="an owner",
+            "owner=admin", "3 Jobs of batch/v1 of admin are stored and not run here.", "?owner=admin", id="an owner"
         ),
         pytest.param("namespace=elsewhere", "", None, id="another namespace"),
         pytest.param("q=rho", "", None, id="a text that none has"),
@@ -131,10 +122,7 @@ def line(client, address, part="jobs-not-run"):
 def test_the_list_of_jobs_says_how_many_match_and_leads_to_them(admin_client, stored, query, said, way):
     for name in ("pi", "pi-again", "tau"):
         stored(name)
-    assert line(admin_client, f"/jobs/?{query}") == (
-        said,
-        "" if way is None else f"/jobs/-/kubernetes/{way}",
-    )
+    assert line(admin_client, f"/jobs/?{query}") == (said, "" if way is None else f"/jobs/-/kubernetes/{way}")
 
 
 def test_the_line_follows_the_filters_where_only_the_table_is_asked_for(admin_client, stored):
@@ -174,7 +162,4 @@ def test_who_may_not_list_them_is_told_no_number(stored, person, client):
     stored()
     client.force_login(person("nora", namespace="other"))
     assert line(client, "/jobs/") == ("", "")
-    assert (
-        b"pi"
-        not in client.get("/jobs/-/kubernetes/").content.split(b'id="table-rows"')[1].split(b"</tbody>")[0]
-    )
+    assert b"pi" not in client.get("/jobs/-/kubernetes/").content.split(b'id="table-rows"')[1].split(b"</tbody>")[0]

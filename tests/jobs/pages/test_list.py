@@ -35,9 +35,7 @@ def test_the_list_shows_each_job_with_phase_gang_queue_and_owner(client, alice, 
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Failed"])
-def test_a_job_that_waits_or_failed_leads_with_the_cause_and_says_the_rest_on_hover(
-    client, alice, parse, phase
-):
+def test_a_job_that_waits_or_failed_leads_with_the_cause_and_says_the_rest_on_hover(client, alice, parse, phase):
     said = "Exited with code 3 · stuck-worker-0. 1 of 4 pods succeeded; minAvailable is 4."
     world.make("stuck", phase, message=said)
     why = cells(parse(client.get("/jobs/")))["Why"]
@@ -111,10 +109,7 @@ def test_counts_obey_every_filter_but_the_phase(client, alice, parse):
     world.make("train", "Running")
     world.make("wait", "Pending", owner="bob")
     page = parse(client.get("/jobs/?owner=bob&phase=Pending"))
-    chips = {
-        chip.find("b").tail or "".join(chip.itertext()).strip()
-        for chip in page.findall(".//a[@class='chip']")
-    }
+    chips = {chip.find("b").tail or "".join(chip.itertext()).strip() for chip in page.findall(".//a[@class='chip']")}
     text = " ".join(sorted(chips))
     assert "Pending 1" in text
     assert "All 1" in text
@@ -224,9 +219,7 @@ def test_a_new_job_is_offered_to_those_who_may_submit_one(visit, role, namespace
     assert browser.get("/jobs/new/").status_code == (200 if may else 403)
 
 
-@pytest.mark.parametrize(
-    ("namespace", "home"), [("other", "other"), ("*", "default"), ("default", "default")]
-)
+@pytest.mark.parametrize(("namespace", "home"), [("other", "other"), ("*", "default"), ("default", "default")])
 def test_a_new_job_begins_where_its_author_may_submit(visit, namespace, home):
     text = visit("submitter", namespace).get("/jobs/new/").content.decode()
     assert f"namespace: {home}\n" in text

@@ -23,9 +23,7 @@ def render(user, address):
 
 @pytest.fixture
 def job(alice):
-    pods = [
-        {"task": "worker", "index": i, "scheduled": world.START, "started": world.START} for i in range(4)
-    ]
+    pods = [{"task": "worker", "index": i, "scheduled": world.START, "started": world.START} for i in range(4)]
     return world.make("train", "Running", pods=pods, counts={"running": 4})
 
 
@@ -83,6 +81,5 @@ def test_the_timeline_hears_what_is_told_of_the_job_and_of_no_other(alice, job):
     assert watch.owner == job.uid
     assert EVENTS.index(world.event_object(job, "ExecuteAction", "Restarted.")).owner == job.uid
     assert (
-        EVENTS.index(world.event_object(job, "Started", "Began.", about="Pod", name="train-worker-0")).owner
-        != job.uid
+        EVENTS.index(world.event_object(job, "Started", "Began.", about="Pod", name="train-worker-0")).owner != job.uid
     )

@@ -55,9 +55,7 @@ def evict(life, *names, reason="preempt", other=WINNER, grace=1):
             Delete(PODS, "default", name, grace=30),
         )
     group = f"{life.name}-{life.job.uid}"
-    kept = Decision(
-        at, "evict", reason, "default", group, "default", len(names), "", other, (("node-1", len(names)),)
-    )
+    kept = Decision(at, "evict", reason, "default", group, "default", len(names), "", other, (("node-1", len(names)),))
     decisions.put([kept])
     life.jobs.settle()
     return life.passes(grace).bury() if grace else life
@@ -90,19 +88,11 @@ def test_every_way_to_be_evicted_has_words():
     [
         pytest.param("preempt", WINNER, PREEMPTED, id="preempted"),
         pytest.param(
-            "reclaim",
-            WINNER,
-            "job default/urgent gets the room back that its own queue deserves",
-            id="reclaimed",
+            "reclaim", WINNER, "job default/urgent gets the room back that its own queue deserves", id="reclaimed"
         ),
+        pytest.param("RevocableZoneClosed", "", "the revocable zone of their nodes has closed", id="zone closed"),
         pytest.param(
-            "RevocableZoneClosed", "", "the revocable zone of their nodes has closed", id="zone closed"
-        ),
-        pytest.param(
-            "shuffle",
-            "",
-            "more of their nodes was asked for than the target, and others have room",
-            id="moved",
+            "shuffle", "", "more of their nodes was asked for than the target, and others have room", id="moved"
         ),
         pytest.param(
             "preempt",
@@ -265,8 +255,7 @@ def test_pods_that_go_for_nobody_are_told_with_why(life, reader, parse):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "seconds"),
-    [("", 300), ("{minRuntime: 1h}", 3600), ("{minRuntime: 30s}", 0), ("{minRuntime: 0}", 0)],
+    ("arguments", "seconds"), [("", 300), ("{minRuntime: 1h}", 3600), ("{minRuntime: 30s}", 0), ("{minRuntime: 0}", 0)]
 )
 def test_the_head_says_until_when_reclaim_leaves_it_alone(life, reader, parse, arguments, seconds):
     gang = evict(started(life), "demo-main-0", "demo-main-1", reason="reclaim")

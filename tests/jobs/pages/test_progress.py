@@ -19,12 +19,8 @@ from kube.kinds.batch import JobPhase
         pytest.param((4, 4, 1, 0, 0), False, "1 of 4 needed is running", "1/4", id="one"),
         pytest.param((5, 4, 5, 0, 0), False, "5 are running, 4 are needed", "5/4", id="more than needed"),
         pytest.param((5, 4, 4, 0, 1), False, "4 of 4 needed are running, 1 failed", "4/4", id="one failed"),
-        pytest.param(
-            (4, 4, 2, 2, 0), False, "4 of 4 needed are running or have succeeded", "4/4", id="some done"
-        ),
-        pytest.param(
-            (3, 1, 0, 1, 0), False, "1 of 1 needed is running or has succeeded", "1/1", id="one done"
-        ),
+        pytest.param((4, 4, 2, 2, 0), False, "4 of 4 needed are running or have succeeded", "4/4", id="some done"),
+        pytest.param((3, 1, 0, 1, 0), False, "1 of 1 needed is running or has succeeded", "1/1", id="one done"),
         pytest.param((3, 0, 2, 0, 0), False, "2 running, no minimum is set", "2/0", id="no minimum"),
         pytest.param((5, 4, 0, 4, 1), True, "4 of 5 pods succeeded, 1 failed", "4/5", id="over"),
         pytest.param((1, 1, 0, 1, 0), True, "1 of 1 pod succeeded", "1/1", id="one pod over"),
@@ -52,9 +48,7 @@ P, R, X, A, F = "Pending", "Running", "Restarting", "Aborted", "Failed"
         pytest.param([(P, 1), (R, 2)], 0, Ran(None, 2), id="runs"),
         pytest.param([(P, 1), (R, 2)], 9, Ran(7, None), id="was deleted while it ran"),
         pytest.param([(P, 1), (R, 2), (A, 5)], 9, Ran(3, None), id="had ended when it was deleted"),
-        pytest.param(
-            [(P, 1), (R, 2), ("Aborting", 4), (A, 5)], 0, Ran(3, None), id="pods run until they have ended"
-        ),
+        pytest.param([(P, 1), (R, 2), ("Aborting", 4), (A, 5)], 0, Ran(3, None), id="pods run until they have ended"),
         pytest.param([(R, 2), (P, 5)], 0, Ran(3, None), id="waits again: what it ran stays"),
         pytest.param([(P, 1), (R, 2), (P, 5), (R, 6), (P, 8)], 0, Ran(5, None), id="evicted twice"),
         pytest.param([(P, 1), (R, 2), (P, 5), (R, 6)], 0, Ran(3, 6), id="runs again after an eviction"),

@@ -36,9 +36,7 @@ def test_a_sample_gets_a_name_of_its_own_each_time_it_runs(sample):
 @pytest.mark.parametrize("job", BEGINNINGS.values(), ids=BEGINNINGS)
 def test_whatever_a_job_begins_with_runs_where_an_engine_is_installed_and_no_registry_answers(job):
     templates = [task["template"] for task in job["spec"]["tasks"]]
-    assert all(
-        node_engines.wants_process(lenient.mapping(each, "metadata", "annotations")) for each in templates
-    )
+    assert all(node_engines.wants_process(lenient.mapping(each, "metadata", "annotations")) for each in templates)
     images = {container["image"] for each in templates for container in each["spec"]["containers"]}
     assert not images.intersection(LARGE)
 

@@ -49,10 +49,7 @@ def waiting(alice):
 def test_a_waiting_job_says_what_helps(client, waiting, parse):
     shown = why(client, parse)
     assert "Queue team, which is above its own, is at its limit" in shown
-    assert (
-        "What helps: Wait for jobs of the queues below it, or have that capability raised. ParentQueueLimit"
-        in shown
-    )
+    assert "What helps: Wait for jobs of the queues below it, or have that capability raised. ParentQueueLimit" in shown
     assert "behind" not in shown
 
 
@@ -78,11 +75,7 @@ def test_a_job_that_runs_says_why_some_of_its_pods_wait(client, alice, parse):
     pods = [{"task": "worker", "index": index, "phase": "Pending"} for index in (1, 2)]
     running = {"task": "worker", "index": 0, "scheduled": 1, "started": 1}
     world.make("runs", "Running", tasks=(("worker", 3),), minimum=1, pods=[running, *pods])
-    told = {
-        "type": "PodScheduled",
-        "status": "False",
-        "message": "1 of 3 pods have a node; each of the others",
-    }
+    told = {"type": "PodScheduled", "status": "False", "message": "1 of 3 pods have a node; each of the others"}
     change = {"status": {"conditions": [told]}}
     store.write(*(Patch(PODS, "default", f"runs-worker-{n}", change, "status") for n in (1, 2)))
     assert "2 pods wait. 1 of 3 pods have a node; each of the others" in why(client, parse, "runs")
@@ -102,9 +95,7 @@ def test_a_job_that_runs_says_that_tasks_wait_for_others(client, alice, parse):
     assert "Nothing, while those others get on" in shown
 
 
-def test_a_job_whose_tasks_wait_for_each_other_says_so_and_not_what_the_scheduler_counts(
-    client, waiting, parse
-):
+def test_a_job_whose_tasks_wait_for_each_other_says_so_and_not_what_the_scheduler_counts(client, waiting, parse):
     state = {"phase": "Pending", "reason": "TaskDeadlock", "message": "This can never start: b waits for a."}
     store.write(Patch(JOBS, "default", "wait", {"status": {"state": state}}, "status"))
     shown = why(client, parse)
@@ -138,9 +129,7 @@ def group_of(job):
 
 
 def test_image_that_cannot_be_had_is_told_with_what_the_registry_said_and_what_helps(client, alice, parse):
-    world.make(
-        "wait", "Running", pods=[{"task": "worker", "index": each} for each in (0, 1)], counts={"pending": 2}
-    )
+    world.make("wait", "Running", pods=[{"task": "worker", "index": each} for each in (0, 1)], counts={"pending": 2})
     said = 'ErrImagePull: failed to pull image "r.example.org/a:1": reading manifest 1: manifest unknown'
     waiting = {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "r.example.org/a:1": {said}'}
     found = sorted(store.find(PODS), key=lambda each: each.name)[:2]

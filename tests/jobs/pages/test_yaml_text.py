@@ -69,9 +69,7 @@ def test_older_spellings_of_the_seed_are_read_with_notes():
 def test_the_seeds_claim_of_a_volume_is_read_as_a_claim_that_is_made():
     volume = "  volumes:\n  - mountPath: /data\n    claim:\n      spec: {storageClassName: s}\n"
     document = job_text.read(f"{HEAD}spec:\n{volume}")
-    assert document.object["spec"]["volumes"] == [
-        {"mountPath": "/data", "volumeClaim": {"storageClassName": "s"}}
-    ]
+    assert document.object["spec"]["volumes"] == [{"mountPath": "/data", "volumeClaim": {"storageClassName": "s"}}]
     assert [note.line for note in document.notes] == [6]
 
 
@@ -145,22 +143,13 @@ def test_a_text_that_is_not_a_job_says_what_and_where(text, line, words):
     [
         pytest.param("kind: Job\n", "apiVersion is missing", "apiVersion", id="no apiVersion"),
         pytest.param("apiVersion: batch.volcano.sh/v1alpha1\n", "kind is missing", "kind", id="no kind"),
+        pytest.param("apiVersion: batch/v1\nkind: Job\n", "Job of Kubernetes itself", "apiVersion", id="batch/v1"),
         pytest.param(
-            "apiVersion: batch/v1\nkind: Job\n", "Job of Kubernetes itself", "apiVersion", id="batch/v1"
-        ),
-        pytest.param(
-            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n",
-            "on the page Queues",
-            "apiVersion",
-            id="a queue",
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n", "on the page Queues", "apiVersion", id="a queue"
         ),
         pytest.param("apiVersion: v1\nkind: Pod\n", "This is Pod of v1", "apiVersion", id="a pod"),
-        pytest.param(
-            "apiVersion: batch.volcano.sh/v1alpha1\nkind: JobFlow\n", "JobFlow", "kind", id="another kind"
-        ),
-        pytest.param(
-            "apiVersion: [1]\nkind: {a: 1}\n", "takes a Job", "apiVersion", id="kinds of wrong types"
-        ),
+        pytest.param("apiVersion: batch.volcano.sh/v1alpha1\nkind: JobFlow\n", "JobFlow", "kind", id="another kind"),
+        pytest.param("apiVersion: [1]\nkind: {a: 1}\n", "takes a Job", "apiVersion", id="kinds of wrong types"),
     ],
 )
 def test_another_kind_is_refused_by_name(text, words, field):
@@ -199,17 +188,14 @@ def test_a_huge_text_is_refused_before_it_is_parsed():
 
 def test_aliases_that_stand_for_too_much_are_refused():
     bomb = "".join(
-        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
-        for before, name in zip("abcde", "bcdef", strict=True)
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcde", "bcdef", strict=True)
     )
     (problem,) = problems(f"{HEAD}a: &a [{', '.join('1' * 10)}]\n{bomb}")
     assert "50,000" in problem.message
 
 
 def test_a_few_aliases_and_merges_are_read_as_kubectl_reads_them():
-    document = job_text.read(
-        f"{HEAD}base: &base {{cpu: 1, memory: 2}}\none: *base\ntwo:\n  <<: *base\n  cpu: 3\n"
-    )
+    document = job_text.read(f"{HEAD}base: &base {{cpu: 1, memory: 2}}\none: *base\ntwo:\n  <<: *base\n  cpu: 3\n")
     assert document.object["one"] == {"cpu": 1, "memory": 2}
     assert document.object["two"] == {"cpu": 3, "memory": 2}
     document.object["one"]["cpu"] = 9
@@ -241,9 +227,7 @@ JSON = st.recursive(
     | st.booleans()
     | st.integers(-(2**53), 2**53)
     | st.text(st.characters(codec="utf-8", exclude_categories=["Cc"])),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text("abcxyz./-", min_size=1), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abcxyz./-", min_size=1), inner, max_size=4),
     max_leaves=30,
 )
 

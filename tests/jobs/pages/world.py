@@ -36,9 +36,7 @@ def base(now=START):
         "status": {"state": "Open"},
     }
     known = {stored.name for stored in store.find(resources.NAMESPACES)}
-    store.write(
-        *[Create(resources.NAMESPACES, n) for n in namespaces if n["metadata"]["name"] not in known], now=now
-    )
+    store.write(*[Create(resources.NAMESPACES, n) for n in namespaces if n["metadata"]["name"] not in known], now=now)
     if not store.find(resources.QUEUES, name="default"):
         store.write(Create(resources.QUEUES, queue), now=now)
 
@@ -91,16 +89,7 @@ def status(phase, *, now, began=None, message="", **counts):
 
 
 def pod_object(
-    job,
-    task,
-    index,
-    *,
-    phase="Running",
-    node="this-machine",
-    scheduled=None,
-    started=None,
-    finished=None,
-    code=None,
+    job, task, index, *, phase="Running", node="this-machine", scheduled=None, started=None, finished=None, code=None
 ):
     metadata = job.object["metadata"]
     name = f"{job.name}-{task}-{index}"
@@ -118,9 +107,7 @@ def pod_object(
         state = {"running": {"startedAt": now_text(started)}}
     conditions = []
     if scheduled is not None:
-        conditions.append(
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": now_text(scheduled)}
-        )
+        conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": now_text(scheduled)})
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -201,9 +188,7 @@ def event_object(job, reason, message, *, about="Job", name="", now=START, kind=
     }
 
 
-def make(
-    name, phase="Pending", *, pods=(), why="", message="", now=START, began=None, counts=None, **options
-):
+def make(name, phase="Pending", *, pods=(), why="", message="", now=START, began=None, counts=None, **options):
     """Create a job with its pod group and pods; return it as stored."""
     created = now - 60_000
     (job,) = store.write(Create(resources.JOBS, job_object(name, **options)), now=created)
@@ -211,9 +196,7 @@ def make(
     store.write(Create(resources.POD_GROUPS, group), now=created + 20)
     store.commit([Group([Create(resources.PODS, pod_object(job, **pod))]) for pod in pods], now=created + 60)
     full = status(phase, now=now, began=began, message=message, **(counts or {}))
-    (job,) = store.write(
-        Patch(resources.JOBS, job.namespace, name, {"status": full}, subresource="status"), now=now
-    )
+    (job,) = store.write(Patch(resources.JOBS, job.namespace, name, {"status": full}, subresource="status"), now=now)
     return job
 
 
@@ -223,9 +206,7 @@ def many(number, *, begin=0, now=START):
     groups = []
     for index in range(begin, begin + number):
         job = job_object(
-            f"job-{index:05d}",
-            owner=("alice", "bob")[index % 2],
-            namespace=("default", "other")[index % 3 == 0],
+            f"job-{index:05d}", owner=("alice", "bob")[index % 2], namespace=("default", "other")[index % 3 == 0]
         )
         phase = phases[index % 5]
         began = None if phase == "Pending" else now + index - 5000

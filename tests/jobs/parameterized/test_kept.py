@@ -17,11 +17,7 @@ from kube.errors import Invalid
 from kube.resources import JOB_TEMPLATES, NAMESPACES
 from tests.dashboard.pages.conftest import page, reader
 
-NEW, FORM, PAGE = (
-    "/jobs/-/templates/",
-    "/jobs/-/templates/default/hello/",
-    "/flows/-/templates/default/hello/",
-)
+NEW, FORM, PAGE = ("/jobs/-/templates/", "/jobs/-/templates/default/hello/", "/flows/-/templates/default/hello/")
 TEXT = keeping.BEGINNING.replace("name: my-job", "name: hello")
 SAID = {
     "text": TEXT,
@@ -87,9 +83,7 @@ def test_a_template_that_its_author_deleted_is_told_to_be_gone(sam, kept):
 
 
 def test_a_template_without_parameters_has_no_form(sam, kept):
-    api.create(
-        access.for_user(sam.user), JOB_TEMPLATES, {"metadata": {"name": "plain"}, "spec": kept.object["spec"]}
-    )
+    api.create(access.for_user(sam.user), JOB_TEMPLATES, {"metadata": {"name": "plain"}, "spec": kept.object["spec"]})
     assert page(sam, "/jobs/-/templates/default/plain/").status == 404
     links = {link.get("href") for link in page(sam, "/flows/-/templates/default/plain/").all(tag="a")}
     assert "/jobs/-/templates/default/plain/" not in links
@@ -102,17 +96,11 @@ def test_a_template_without_parameters_has_no_form(sam, kept):
         ({"default-replicas": "many"}, "replicas, its default: This has to be a whole number"),
         ({"kind-words": "colour"}, "words: there is no kind colour"),
         ({"choices-words": ""}, "words: a choice needs choices"),
-        (
-            {"text": TEXT.replace("{{words}}", "x").replace("{{replicas}}", "1")},
-            "The YAML has no placeholder",
-        ),
+        ({"text": TEXT.replace("{{words}}", "x").replace("{{replicas}}", "1")}, "The YAML has no placeholder"),
         ({"text": TEXT + "\t"}, "Line 21. The line is indented with a tab"),
         ({"name": "Hello"}, "metadata.name"),
         (
-            {
-                "default-words": "good day",
-                "text": TEXT.replace("restartPolicy: Never", "restartPolicy: {{words}}"),
-            },
+            {"default-words": "good day", "text": TEXT.replace("restartPolicy: Never", "restartPolicy: {{words}}")},
             "restartPolicy",
         ),
     ],
@@ -124,9 +112,7 @@ def test_what_is_wrong_is_told_and_what_was_written_stays(sam, change, words):
     if "{{words}}" in {**SAID, **change}["text"]:
         assert shown.one(name="default-words").get("value") == "good day"
     # The line feed after the tag, which every form writes, is not part of the text.
-    assert (
-        shown.one(id="template-text").text.removeprefix("\n").rstrip() == {**SAID, **change}["text"].rstrip()
-    )
+    assert shown.one(id="template-text").text.removeprefix("\n").rstrip() == {**SAID, **change}["text"].rstrip()
     assert store.find(JOB_TEMPLATES) == []
 
 
@@ -148,10 +134,7 @@ def test_a_sweep_that_is_to_be_kept_brings_its_first_values_as_defaults(sam):
     ("parameters", "words"),
     [
         (PARAMETERS[:1], "The placeholder words is not declared"),
-        (
-            (*PARAMETERS, Parameter("more", "x", "1")),
-            "more is declared, and the YAML has no such placeholder",
-        ),
+        ((*PARAMETERS, Parameter("more", "x", "1")), "more is declared, and the YAML has no such placeholder"),
         ((*PARAMETERS, PARAMETERS[0]), "replicas is declared twice"),
     ],
 )
@@ -175,10 +158,7 @@ def test_placeholders_and_declarations_are_the_same(parameters, words):
     ],
 )  # fmt: skip
 def test_kubectl_is_refused_at_the_annotation(sam, kept, annotation, words):
-    template = {
-        "metadata": {"name": "x", "annotations": {ANNOTATION: annotation}},
-        "spec": kept.object["spec"],
-    }
+    template = {"metadata": {"name": "x", "annotations": {ANNOTATION: annotation}}, "spec": kept.object["spec"]}
     with pytest.raises(Invalid) as caught:
         api.create(access.for_user(sam.user), JOB_TEMPLATES, template)
     assert {cause.field for cause in caught.value.causes} == {f"metadata.annotations[{ANNOTATION}]"}
@@ -228,8 +208,6 @@ def test_a_kept_template_without_parameters_begins_a_job_under_a_free_name(sam, 
         assert sam.post("/jobs/new/", {"text": text, "token": ""}).status_code == 302
 
 
-@pytest.mark.parametrize(
-    ("kept_name", "status"), [("default/never", 404), ("kube-system/x", 403), ("x", 200)]
-)
+@pytest.mark.parametrize(("kept_name", "status"), [("default/never", 404), ("kube-system/x", 403), ("x", 200)])
 def test_a_strange_template_begins_no_job(sam, kept_name, status):
     assert sam.get(f"/jobs/new/?kept={kept_name}").status_code == status

@@ -63,29 +63,20 @@ def test_reading_stops_at_what_is_wrong_and_says_what_it_is(word, problem):
 
 
 def test_a_flag_at_the_end_without_its_value_is_wrong():
-    assert parse(["--fast", "--port"], FLAGS) == (
-        {**FLAGS, "fast": True},
-        "--port needs a value; it is ignored.",
-    )
+    assert parse(["--fast", "--port"], FLAGS) == ({**FLAGS, "fast": True}, "--port needs a value; it is ignored.")
 
 
 def test_two_dashes_end_the_flags():
     assert parse(["--"], FLAGS) == (FLAGS, "")
-    assert (
-        parse(["--", "--name=x"], FLAGS).problem == '"--" ends the flags; it and what follows it are ignored.'
-    )
+    assert parse(["--", "--name=x"], FLAGS).problem == '"--" ends the flags; it and what follows it are ignored.'
 
 
 @given(st.lists(st.text(alphabet="-=abport0fn", max_size=8) | st.text(max_size=5), max_size=5))
 def test_whatever_is_written_every_flag_has_a_value_of_its_type(words):
     values = parse(words, FLAGS).values
-    assert {name: type(value) for name, value in values.items()} == {
-        name: type(value) for name, value in FLAGS.items()
-    }
+    assert {name: type(value) for name, value in values.items()} == {name: type(value) for name, value in FLAGS.items()}
 
 
-@given(
-    st.lists(st.sampled_from(["--name=x", "--fast", "--port=7", "--kind=b"]), max_size=4), st.text(max_size=3)
-)
+@given(st.lists(st.sampled_from(["--name=x", "--fast", "--port=7", "--kind=b"]), max_size=4), st.text(max_size=3))
 def test_what_stands_before_a_wrong_word_holds(words, rest):
     assert parse([*words, "--wrong", rest], FLAGS).values == parse(words, FLAGS).values

@@ -70,9 +70,7 @@ def products(wanted, *tasks, keys=None):
     """What the plugins want to exist, by kind; None is what they want not."""
     whole = job(*tasks, plugins=wanted)
     pairs = [(plugin, context) for plugin, context in of_job(whole, keys)]
-    return {
-        each.resource.kind: each.content(context) for plugin, context in pairs for each in plugin.products
-    }
+    return {each.resource.kind: each.content(context) for plugin, context in pairs for each in plugin.products}
 
 
 def variables(spec, kind="containers"):
@@ -88,11 +86,7 @@ def both(**fields):
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
 def test_env_tells_the_index(kind):
     spec = made({"env": []}, task("main", 3, pod=both(env=[{"name": "OWN", "value": "1"}])), index=2)
-    assert list(variables(spec, kind).items()) == [
-        ("OWN", "1"),
-        ("VK_TASK_INDEX", "2"),
-        ("VC_TASK_INDEX", "2"),
-    ]
+    assert list(variables(spec, kind).items()) == [("OWN", "1"), ("VK_TASK_INDEX", "2"), ("VC_TASK_INDEX", "2")]
 
 
 # ---- svc
@@ -134,11 +128,7 @@ def test_svc_has_a_service_for_the_pods_of_the_job(arguments, published):
 def test_svc_lets_pods_of_the_job_in_to_each_other():
     pods = {"matchLabels": LABELS}
     assert products({"svc": []}, task())["NetworkPolicy"] == {
-        "spec": {
-            "podSelector": pods,
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": pods}]}],
-        }
+        "spec": {"podSelector": pods, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": pods}]}]}
     }
 
 
@@ -160,9 +150,7 @@ def test_svc_tells_hosts_by_variables_and_files(kind, arguments, names):
     spec = made({"svc": arguments}, task("main", pod=both()), task("b-c"))
     told = spec[kind][0].get("env", [])
     assert [each["name"] for each in told] == names
-    assert all(
-        each["valueFrom"]["configMapKeyRef"] == {"name": "demo-svc", "key": each["name"]} for each in told
-    )
+    assert all(each["valueFrom"]["configMapKeyRef"] == {"name": "demo-svc", "key": each["name"]} for each in told)
     assert spec["volumes"] == [{"name": "demo-svc", "configMap": {"name": "demo-svc"}}]
     assert spec[kind][0]["volumeMounts"] == [{"name": "demo-svc", "mountPath": "/etc/volcano"}]
 
@@ -177,9 +165,7 @@ def test_svc_names_a_pod_as_its_address_says():
 
 
 def secret(*arguments, tasks=()):
-    content = products({"ssh": list(arguments)}, *(tasks or [task()]), keys=KeyPair("private", "public"))[
-        "Secret"
-    ]
+    content = products({"ssh": list(arguments)}, *(tasks or [task()]), keys=KeyPair("private", "public"))["Secret"]
     return {name: base64.b64decode(text).decode() for name, text in content["data"].items()}
 
 
@@ -192,10 +178,7 @@ def test_ssh_has_a_pair_that_opens_every_pod():
 @shows("5.4/--ssh-private-key, --ssh-public-key")
 @pytest.mark.parametrize(
     ("arguments", "pair"),
-    [
-        (["--ssh-private-key=a", "--ssh-public-key=b"], ("a", "b")),
-        (["--ssh-public-key=b"], ("private", "public")),
-    ],
+    [(["--ssh-private-key=a", "--ssh-public-key=b"], ("a", "b")), (["--ssh-public-key=b"], ("private", "public"))],
     ids=["both", "the public one alone"],
 )
 def test_ssh_takes_a_pair_that_is_given(arguments, pair):
@@ -233,11 +216,7 @@ def test_ssh_mounts_its_files(kind, arguments, path, mode):
     spec = made({"ssh": arguments}, task(pod=both()))
     assert spec[kind][0]["volumeMounts"] == [{"name": "demo-ssh", "mountPath": path, "subPath": ".ssh"}]
     source = spec["volumes"][0]["secret"]
-    assert (spec["volumes"][0]["name"], source["secretName"], source["defaultMode"]) == (
-        "demo-ssh",
-        "demo-ssh",
-        mode,
-    )
+    assert (spec["volumes"][0]["name"], source["secretName"], source["defaultMode"]) == ("demo-ssh", "demo-ssh", mode)
     assert {each["key"]: each["path"] for each in source["items"]} == {
         name: f".ssh/{name}" for name in ("id_rsa", "id_rsa.pub", "authorized_keys", "config")
     }
@@ -261,10 +240,7 @@ def test_pytorch_opens_its_port_in_containers_that_do_not():
     own = [{"containerPort": 23456, "name": "own"}]
     pod = {"containers": [container("a"), container("b", ports=own)], "initContainers": [container("first")]}
     spec = made({"pytorch": []}, task("master", pod=pod))
-    assert [[each["name"] for each in c["ports"]] for c in spec["containers"]] == [
-        ["pytorchjob-port"],
-        ["own"],
-    ]
+    assert [[each["name"] for each in c["ports"]] for c in spec["containers"]] == [["pytorchjob-port"], ["own"]]
     assert spec["initContainers"] == [container("first")]
 
 
@@ -277,11 +253,7 @@ def test_pytorch_opens_its_port_in_containers_that_do_not():
 def test_pytorch_workers_wait(arguments, image, seconds):
     wanted = {"pytorch": ["--wait-master-enabled", *arguments]}
     (waiter,) = made(wanted, task("worker"), task("master"))["initContainers"]
-    assert (waiter["name"], waiter["image"], waiter["command"][:2]) == (
-        "wait-for-master",
-        image,
-        ["sh", "-c"],
-    )
+    assert (waiter["name"], waiter["image"], waiter["command"][:2]) == ("wait-for-master", image, ["sh", "-c"])
     script = waiter["command"][2]
     assert "nc -z demo-master-0.demo 23456" in script
     assert f"+ {seconds} " in script
@@ -298,11 +270,7 @@ def test_tensorflow_describes_the_cluster():
     tasks = (task("b", 2, pod={"hostname": "h"}), task("a"), task("c"), task("d", 0))
     spec = made({"tensorflow": arguments}, *tasks, index=1)
     assert json.loads(variables(spec)["TF_CONFIG"]) == {
-        "cluster": {
-            "ps": ["demo-a-0.demo:9"],
-            "worker": ["h.demo:9", "h.demo:9"],
-            "chief": ["demo-c-0.demo:9"],
-        },
+        "cluster": {"ps": ["demo-a-0.demo:9"], "worker": ["h.demo:9", "h.demo:9"], "chief": ["demo-c-0.demo:9"]},
         "task": {"type": "worker", "index": 1},
     }
     assert "ports" not in spec["containers"][0]
@@ -314,9 +282,7 @@ def test_mpi_tells_the_master_where_the_workers_are(kind):
     arguments = ["--master=boss", "--worker=hand", "--port=2022"]
     spec = made({"mpi": arguments}, task("boss", pod=both()), task("hand", 2))
     assert variables(spec, kind) == {"MPI_HOST": "demo-hand-0.demo,demo-hand-1.demo"}
-    assert [(each["name"], each["containerPort"]) for each in spec[kind][0]["ports"]] == [
-        ("mpijob-port", 2022)
-    ]
+    assert [(each["name"], each["containerPort"]) for each in spec[kind][0]["ports"]] == [("mpijob-port", 2022)]
     hand = made({"mpi": arguments}, task("hand", 2, pod=both()), task("boss"))
     assert variables(hand, kind) == {}
 
@@ -324,10 +290,7 @@ def test_mpi_tells_the_master_where_the_workers_are(kind):
 @shows("5.7/port")
 def test_mpi_leaves_a_port_that_is_declared():
     own = [{"containerPort": 22, "name": "own"}]
-    assert (
-        made({"mpi": []}, task("worker", pod=both(ports=own)), task("master"))["containers"][0]["ports"]
-        == own
-    )
+    assert made({"mpi": []}, task("worker", pod=both(ports=own)), task("master"))["containers"][0]["ports"] == own
 
 
 RAY = ["--head=boss", "--headContainer=lead", "--worker=hand", "--workerContainer=run", "--port=1", "--dashboardPort=2", "--clientPort=3"]  # fmt: skip
@@ -356,11 +319,7 @@ def test_ray_starts_the_head_with_its_ports():
 @shows("5.8/worker", "5.8/--head, --worker", "5.8/--headContainer, --workerContainer")
 def test_ray_workers_join_the_head():
     run, beside = made({"ray": RAY}, HAND_TASK, BOSS_TASK)["containers"]
-    assert run["command"] == [
-        "sh",
-        "-c",
-        "ray start --block --address=demo-boss-0.demo:1 --node-ip-address=$(POD_IP)",
-    ]
+    assert run["command"] == ["sh", "-c", "ray start --block --address=demo-boss-0.demo:1 --node-ip-address=$(POD_IP)"]
     assert beside == container("beside")
 
 

@@ -29,9 +29,7 @@ def variables(draft, kind="containers"):
 @pytest.mark.shows("5.1/order", "4.1/plugins", "10/Q-21")
 def test_the_order_is_that_in_which_plugins_need_each_other():
     names = list(PLUGINS)
-    assert all(
-        names.index("svc") < names.index(each) for each in ("ssh", "pytorch", "tensorflow", "mpi", "ray")
-    )
+    assert all(names.index("svc") < names.index(each) for each in ("ssh", "pytorch", "tensorflow", "mpi", "ray"))
     assert names.index("pytorch") < names.index("hcclrank")
 
 
@@ -68,9 +66,7 @@ def test_ssh_mounts_the_files_of_the_secret(arguments, path, mode):
     assert {each["path"] for each in volume["secret"]["items"]} == {
         ".ssh/id_rsa", ".ssh/id_rsa.pub", ".ssh/authorized_keys", ".ssh/config",
     }  # fmt: skip
-    assert spec["containers"][0]["volumeMounts"] == [
-        {"name": volume["name"], "mountPath": path, "subPath": ".ssh"}
-    ]
+    assert spec["containers"][0]["volumeMounts"] == [{"name": volume["name"], "mountPath": path, "subPath": ".ssh"}]
 
 
 @pytest.mark.shows("5.5/no master")
@@ -122,9 +118,7 @@ def test_tensorflow_leaves_a_single_pod_alone():
     [
         pytest.param([], "worker", "worker", id="a role's own name"),
         pytest.param(["--chief=boss"], "boss", "chief", id="a name that an argument gives"),
-        pytest.param(
-            [], "viewer", "viewer", id="a task of no role", marks=pytest.mark.shows("5.6/other task")
-        ),
+        pytest.param([], "viewer", "viewer", id="a task of no role", marks=pytest.mark.shows("5.6/other task")),
     ],
 )
 def test_tensorflow_says_who_a_pod_is(arguments, first, role):

@@ -25,19 +25,13 @@ from tests.jobs.control import Controller, admit, become, job, messages, pods, s
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
-MADE_BY_SVC = {
-    ("configmaps", "demo-svc"),
-    ("services", "demo"),
-    ("networkpolicies.networking.k8s.io", "demo"),
-}
+MADE_BY_SVC = {("configmaps", "demo-svc"), ("services", "demo"), ("networkpolicies.networking.k8s.io", "demo")}
 MADE = {*MADE_BY_SVC, ("secrets", "demo-ssh")}
 
 
 def there():
     """The objects of the kinds that plugins make, by kind and name; a namespace's own config map is nobody's."""
-    found = [
-        stored for kind in products.RESOURCES.values() for stored in store.find(kind, namespace="default")
-    ]
+    found = [stored for kind in products.RESOURCES.values() for stored in store.find(kind, namespace="default")]
     return {(each.resource, each.name): each.object for each in found if each.name != "kube-root-ca.crt"}
 
 
@@ -47,13 +41,7 @@ def demo(**spec):
 
 def command(controller, action):
     found = store.get(JOBS, "default", "demo")
-    target = {
-        "apiVersion": JOBS.api_version,
-        "kind": "Job",
-        "name": "demo",
-        "uid": found.uid,
-        "controller": True,
-    }
+    target = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "demo", "uid": found.uid, "controller": True}
     obj = {"metadata": {"namespace": "default", "generateName": "demo-"}, "action": action, "target": target}
     store.write(Create(COMMANDS, obj))
     controller.settle()
@@ -220,10 +208,7 @@ def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controll
     assert len(pods()) == 2
     (told,) = [each.object for each in store.find(EVENTS) if each.object["reason"] == "PluginError"]
     assert told["type"] == "Warning"
-    assert (
-        told["message"]
-        == "Service demo was there before and is left as it is; delete it to have the plugin's."
-    )
+    assert told["message"] == "Service demo was there before and is left as it is; delete it to have the plugin's."
     become(controller, "Succeeded", code=0)
     assert set(there()) == {("services", "demo")}
     assert store.get(SERVICES, "default", "demo").revision == own.revision
@@ -231,8 +216,7 @@ def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controll
 
 @pytest.mark.shows("3.7/PluginError")
 @pytest.mark.parametrize(
-    ("kind", "name"),
-    [pytest.param(CONFIGMAPS, "demo-svc", id="svc"), pytest.param(SECRETS, "demo-ssh", id="ssh")],
+    ("kind", "name"), [pytest.param(CONFIGMAPS, "demo-svc", id="svc"), pytest.param(SECRETS, "demo-ssh", id="ssh")]
 )
 def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, kind, name):
     own = theirs(kind, name, data={"a": "Yg=="})

@@ -150,16 +150,12 @@ def test_whatever_a_plugin_gives_a_container_is_said_where_it_is_written(name):
     hook = PLUGINS[name].pods(context)
     wanted = set()
     for number, each in enumerate(made["spec"]["tasks"]):
-        spec = hook(
-            Draft(each["template"]["spec"], {}), Place(each["name"], 0, f"demo-{each['name']}-0")
-        ).spec
+        spec = hook(Draft(each["template"]["spec"], {}), Place(each["name"], 0, f"demo-{each['name']}-0")).spec
         each["template"]["spec"]["containers"] = [{**one, "command": ["true"]} for one in spec["containers"]]
         for at, one in enumerate(spec["containers"]):
             path = f"spec.tasks[{number}].template.spec.containers[{at}]"
             wanted |= {f"{path}.env[{n}]" for n, _ in enumerate(one.get("env", ()))}
-            wanted |= {
-                f"{path}.volumeMounts[{n}].mountPath" for n, _ in enumerate(one.get("volumeMounts", ()))
-            }
+            wanted |= {f"{path}.volumeMounts[{n}].mountPath" for n, _ in enumerate(one.get("volumeMounts", ()))}
             wanted |= {f"{path}.command"} if one["command"] != ["true"] else set()
     own = {path for path, plugin in overwritten(made).items() if plugin == name}
     assert own == wanted

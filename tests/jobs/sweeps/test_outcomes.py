@@ -140,9 +140,7 @@ def test_a_page_costs_few_queries_however_many_jobs_there_are(sam, size):
     made(sam, lr=",".join(map(str, range(size))), batch="1,2")
     for address, most in ((DETAIL, 5), (LIST, 6)):
         sam.get(address)
-        with CaptureQueriesContext(
-            connection,
-        ) as seen:
+        with CaptureQueriesContext(connection) as seen:
             sam.get(address)
         about = [query for query in seen.captured_queries if "cluster_" in query["sql"]]
         assert len(about) <= most, about

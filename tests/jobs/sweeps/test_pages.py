@@ -29,9 +29,7 @@ def send(browser, text=TRAIN, do="submit", **fields):
 
 def said(answer):
     """What the page says of the draft."""
-    found = re.search(
-        r'<section class="panel" id="sweep-preview".*?</section>', answer.content.decode(), re.DOTALL
-    )
+    found = re.search(r'<section class="panel" id="sweep-preview".*?</section>', answer.content.decode(), re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
 
 
@@ -50,9 +48,7 @@ def test_a_sweep_is_made_and_leads_to_its_outcomes(sam):
     assert kept() == (["train.sweep"], 6)
     first = store.get(JOBS, "default", "train-1").object
     assert first["metadata"]["annotations"]["value.ui.volcano.sh/batch"] == "32"
-    assert first["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] == [
-        {"name": "LR", "value": "0.1"}
-    ]
+    assert first["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] == [{"name": "LR", "value": "0.1"}]
 
 
 def test_a_second_click_leads_to_the_same_sweep(sam):
@@ -76,38 +72,20 @@ def test_values_are_given_in_three_ways(sam, fields, number):
 @pytest.mark.parametrize(
     ("text", "fields", "code", "words"),
     [
-        pytest.param(
-            TRAIN, {"source": "csv", "csv": "lr\n1\n"}, 422, "there are no values for batch", id="column"
-        ),
+        pytest.param(TRAIN, {"source": "csv", "csv": "lr\n1\n"}, 422, "there are no values for batch", id="column"),
         pytest.param(TRAIN, {"source": "csv", "csv": 'lr,batch\n"1,2\n'}, 422, "never closed", id="quote"),
         pytest.param(
-            TRAIN,
-            {"source": "csv", "csv": "lr,batch\n" + "1,2\n" * 10_001},
-            422,
-            "at most 10,000",
-            id="10,001 rows",
+            TRAIN, {"source": "csv", "csv": "lr,batch\n" + "1,2\n" * 10_001}, 422, "at most 10,000", id="10,001 rows"
         ),
         pytest.param(
-            TRAIN.replace("name: train", "name: train-{{lr}}"),
-            GRID,
-            422,
-            "Row 2: the job's name train-0.1",
-            id="names",
+            TRAIN.replace("name: train", "name: train-{{lr}}"), GRID, 422, "Row 2: the job's name train-0.1", id="names"
         ),
-        pytest.param(
-            TRAIN + "---\n" + TRAIN, GRID, 400, "Line 23. The text holds 2 objects", id="two documents"
-        ),
+        pytest.param(TRAIN + "---\n" + TRAIN, GRID, 400, "Line 23. The text holds 2 objects", id="two documents"),
         pytest.param("```yaml\n" + TRAIN + "```", GRID, 400, "Line 1. ``` fences", id="fences"),
         pytest.param(
-            TRAIN.replace("  name:", "\tname:"),
-            GRID,
-            400,
-            "Line 4. The line is indented with a tab",
-            id="tab",
+            TRAIN.replace("  name:", "\tname:"), GRID, 400, "Line 4. The line is indented with a tab", id="tab"
         ),
-        pytest.param(
-            TRAIN.replace("minA", "minB"), GRID, 422, "There is no field spec.minBvailable", id="field"
-        ),
+        pytest.param(TRAIN.replace("minA", "minB"), GRID, 422, "There is no field spec.minBvailable", id="field"),
         pytest.param(
             TRAIN.replace("replicas: 1", "replicas: {{batch}}"),
             {"source": "csv", "csv": "lr,batch\n1,2\n1,two\n1,3\n"},
@@ -130,9 +108,7 @@ def test_what_is_wrong_is_told_at_its_place_and_nothing_is_stored_or_lost(sam, t
 
 def test_a_row_beyond_those_that_are_looked_at_while_typing_is_refused_with_its_number(sam):
     rows = "".join(f"1,{number}\n" for number in range(1, 60)) + "1,two\n"
-    text = TRAIN.replace("replicas: 1", "replicas: {{batch}}").replace(
-        "minAvailable: 1\n", "minAvailable: 1\n", 1
-    )
+    text = TRAIN.replace("replicas: 1", "replicas: {{batch}}").replace("minAvailable: 1\n", "minAvailable: 1\n", 1)
     answer = send(sam, text, source="csv", csv="lr,batch\n" + rows)
     assert answer.status_code == 422
     assert "Row 60: spec.tasks[0].replicas" in said(answer)
@@ -150,9 +126,7 @@ def test_a_name_that_is_taken_is_told_before_and_when_it_is_submitted(sam):
 def test_values_that_are_too_much_for_one_object_are_told_before_and_when_they_are_submitted(sam):
     csv = "lr,batch\n" + f"1,{'2' * 4000}\n" * 300
     text = TRAIN.replace("{{ batch }}", "and {{ batch }}")
-    assert "make several sweeps, or shorter values" in said(
-        send(sam, text, do="check", source="csv", csv=csv)
-    )
+    assert "make several sweeps, or shorter values" in said(send(sam, text, do="check", source="csv", csv=csv))
     answer = send(sam, text, source="csv", csv=csv)
     assert answer.status_code == 413
     assert "make several sweeps, or shorter values" in said(answer)
@@ -173,9 +147,9 @@ def test_the_same_thing_wrong_with_every_row_is_told_once(sam):
     assert "Row" not in text
 
 
-ASKING = TRAIN.replace(
-    "          env:", "          resources: {requests: {cpu: '{{batch}}'}}\n          env:"
-).replace("replicas: 1", "replicas: {{lr}}")
+ASKING = TRAIN.replace("          env:", "          resources: {requests: {cpu: '{{batch}}'}}\n          env:").replace(
+    "replicas: 1", "replicas: {{lr}}"
+)
 BIG = "This can never start: a pod needs 9 CPU, the largest node that it may use has 8 CPU (large)."
 
 
@@ -218,8 +192,7 @@ def test_more_rows_keep_what_was_typed(sam):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [pytest.param(TRAIN + "\t", id="no YAML"), pytest.param(TRAIN.replace("{{lr}}", "{{l}}"), id="a slip")],
+    "text", [pytest.param(TRAIN + "\t", id="no YAML"), pytest.param(TRAIN.replace("{{lr}}", "{{l}}"), id="a slip")]
 )
 def test_values_outlive_a_yaml_that_is_half_written(sam, text):
     shown = Page(send(sam, text, do="check", rows="3", **{"cell-1-lr": "7"}, **GRID))
@@ -237,10 +210,7 @@ def test_htmx_gets_what_follows_from_the_yaml(sam):
 
 @pytest.mark.parametrize(
     ("text", "accepted"),
-    [
-        pytest.param(TRAIN, True, id="in texts"),
-        pytest.param(job("a: {b: {{lr}}}"), False, id="where YAML has none"),
-    ],
+    [pytest.param(TRAIN, True, id="in texts"), pytest.param(job("a: {b: {{lr}}}"), False, id="where YAML has none")],
 )
 def test_the_editor_of_one_job_says_what_placeholders_are_for(sam, text, accepted):
     report = sam.post("/jobs/validate/", {"text": text}).json()
@@ -316,9 +286,7 @@ def test_what_lies_in_another_namespace_is_not_shown(sam, stranger):
     assert kept()[0] == ["train.sweep"]
 
 
-@pytest.mark.parametrize(
-    "query", ["?value-lr=%00", "?phase=None", "?page=0&per=7", "?value-nothing=1", "?q=%25"]
-)
+@pytest.mark.parametrize("query", ["?value-lr=%00", "?phase=None", "?page=0&per=7", "?value-nothing=1", "?q=%25"])
 def test_a_strange_query_is_no_error(sam, query):
     made(sam)
     assert sam.get(DETAIL + query).status_code == 200

@@ -38,9 +38,7 @@ def rendered(line, **values):
         pytest.param('it: "{{x}}"', 'say "no"', 'say "no"', id="a value with quotes"),
         pytest.param("it: '{{x}}'", "# {{x}} &a *a", "# {{x}} &a *a", id="a value with a placeholder in it"),
         pytest.param("it: {{x}} # {{y}}", "3", 3, id="a placeholder in a comment is none"),
-        pytest.param(
-            "it: '{{x y}} {{1}} {{}} { {x}} {{x}}'", "3", "{{x y}} {{1}} {{}} { {x}} 3", id="others"
-        ),
+        pytest.param("it: '{{x y}} {{1}} {{}} { {x}} {{x}}'", "3", "{{x y}} {{1}} {{}} { {x}} 3", id="others"),
     ],
 )
 def test_a_value_is_put_in(line, value, expected):

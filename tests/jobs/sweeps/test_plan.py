@@ -52,17 +52,10 @@ def test_a_column_that_is_not_used_is_told():
     ("text", "table", "row", "column", "said"),
     [
         pytest.param(job("a: 1"), GRID, 0, "", "The YAML has no placeholder", id="no placeholder"),
-        pytest.param(
-            TRAIN, values.from_grid({"lr": "1"}), 0, "batch", "there are no values for batch", id="missing"
-        ),
+        pytest.param(TRAIN, values.from_grid({"lr": "1"}), 0, "batch", "there are no values for batch", id="missing"),
         pytest.param(job("a: {{lr}}", name="'{{lr}}'"), GRID, 0, "", "named after its jobs", id="no stem"),
         pytest.param(
-            TRAIN.replace("namespace: default", "namespace: {{lr}}"),
-            GRID,
-            0,
-            "",
-            "in one namespace",
-            id="namespace",
+            TRAIN.replace("namespace: default", "namespace: {{lr}}"), GRID, 0, "", "in one namespace", id="namespace"
         ),
     ],
 )
@@ -79,9 +72,7 @@ def test_what_is_no_sweep_is_told(text, table, row, column, said):
     [
         pytest.param("train-{{lr}}", {3: "also that of row 1", 4: "also that of row 2"}, "", id="collisions"),
         pytest.param("Train-{{batch}}-{{lr}}", {1: "small letters"}, "small letters", id="capitals"),
-        pytest.param(
-            f"{'t' * 60}-{{{{batch}}}}-{{{{lr}}}}", {1: "has 67 characters; 63"}, "63 are allowed", id="long"
-        ),
+        pytest.param(f"{'t' * 60}-{{{{batch}}}}-{{{{lr}}}}", {1: "has 67 characters; 63"}, "63 are allowed", id="long"),
     ],
 )
 def test_names_that_cannot_be_are_told_by_row(name, rows, said):
@@ -102,9 +93,7 @@ def test_a_record_is_read_as_what_was_written_and_found_by_what_it_holds():
     assert CONFIGMAPS.index(written).phase == HOLDS_SWEEP
 
 
-@pytest.mark.parametrize(
-    "data", [{}, {"values.csv": "a\n1\n", "jobs": "x\ny"}, {"values.csv": '"', "jobs": ""}, None]
-)
+@pytest.mark.parametrize("data", [{}, {"values.csv": "a\n1\n", "jobs": "x\ny"}, {"values.csv": '"', "jobs": ""}, None])
 def test_what_is_no_record_is_none(data):
     assert record.read({"metadata": {"name": "x.sweep"}, "data": data}) is None
 

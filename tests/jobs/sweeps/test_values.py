@@ -48,22 +48,14 @@ def test_what_is_written_as_csv_is_read_as_the_same(rows):
         pytest.param("lr,batch\n\n", 0, 0, "", "There are no rows", id="a header alone"),
         pytest.param("lr,\n1,2\n", 0, 0, "", "Column 2 has no name", id="a column without a name"),
         pytest.param("lr,lr\n1,2\n", 0, 0, "lr", "lr stands twice", id="a column twice"),
-        pytest.param(
-            "learning rate\n1\n", 0, 0, "learning rate", "cannot be that of a placeholder", id="a name"
-        ),
-        pytest.param(
-            "a,b\n1,2\n3\n", 2, 3, "", "Row 2 has 1 values for 2 columns (a, b)", id="a missing column"
-        ),
+        pytest.param("learning rate\n1\n", 0, 0, "learning rate", "cannot be that of a placeholder", id="a name"),
+        pytest.param("a,b\n1,2\n3\n", 2, 3, "", "Row 2 has 1 values for 2 columns (a, b)", id="a missing column"),
         pytest.param("a,b\n1,2\n\n3,4,5\n", 2, 4, "", "Row 2 has 3 values", id="a column too many"),
         pytest.param("a,b\n1, \n", 1, 2, "b", "the value of b is missing", id="a missing value"),
-        pytest.param(
-            'a\n1\n"2\n3\n', 0, 3, "", "Line 3 cannot be read: a quote is opened", id="an open quote"
-        ),
+        pytest.param('a\n1\n"2\n3\n', 0, 3, "", "Line 3 cannot be read: a quote is opened", id="an open quote"),
         pytest.param('a\n"1" 2\n', 0, 2, "", "something follows a closing quote", id="a quote inside"),
         pytest.param("a\n1\x00\n", 1, 2, "a", "cannot be printed", id="a character"),
-        pytest.param(
-            f"a\n{'1' * 5000}\n", 1, 2, "a", "has 5,000 characters; 4,096 are allowed", id="too long"
-        ),
+        pytest.param(f"a\n{'1' * 5000}\n", 1, 2, "a", "has 5,000 characters; 4,096 are allowed", id="too long"),
         pytest.param(f'a\n"{"1" * 200_000}\n', 0, 2, "", "a value is too long", id="much too long"),
     ],
 )
@@ -102,12 +94,7 @@ def test_a_grid_is_every_combination():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("", "a has no values"),
-        (" ,\n", "a has no values"),
-        ("1,2,1", "a has the value 1 twice"),
-        ('"1', "a: Line 1"),
-    ],
+    [("", "a has no values"), (" ,\n", "a has no values"), ("1,2,1", "a has the value 1 twice"), ('"1', "a: Line 1")],
 )
 def test_a_grid_that_is_wrong_names_its_placeholder(text, said):
     with pytest.raises(ValuesError, match=said) as caught:

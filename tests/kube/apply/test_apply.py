@@ -7,20 +7,7 @@ import pytest
 from kube import apply, resources
 from kube.errors import BadRequest, Conflict, Invalid
 
-from .things import (
-    LATER,
-    NOW,
-    THINGS,
-    applies,
-    content,
-    forces,
-    owned,
-    reports,
-    run,
-    take,
-    thing,
-    updates,
-)
+from .things import LATER, NOW, THINGS, applies, content, forces, owned, reports, run, take, thing, updates
 
 A = {"name": "a"}
 B = {"name": "b"}
@@ -386,10 +373,7 @@ def test_managers_share_an_object(steps, expected, managers):
             id="with several managers over several fields",
         ),
         pytest.param(
-            [
-                applies("b", atomicMap={"a": "1"}, plainList=["a"]),
-                applies(atomicMap={"b": "1"}, plainList=["a"]),
-            ],
+            [applies("b", atomicMap={"a": "1"}, plainList=["a"]), applies(atomicMap={"b": "1"}, plainList=["a"])],
             'Apply failed with 1 conflict: conflict with "b": .atomicMap',
             [('conflict with "b"', ".atomicMap")],
             id="over an atomic field that differs at all",

@@ -29,10 +29,7 @@ def test_a_new_object_is_tracked_from_the_start():
             "apiVersion": "example.org/v1",
             "time": "2025-10-09T08:53:20Z",
             "fieldsType": "FieldsV1",
-            "fieldsV1": {
-                "f:metadata": {"f:labels": {".": {}, "f:a": {}}, "f:generateName": {}},
-                "f:text": {},
-            },
+            "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:a": {}}, "f:generateName": {}}, "f:text": {}},
         }
     ]
 
@@ -202,8 +199,7 @@ class TestKubectl:
         live = self.live('{"apiVersion":"example.org/v1","text":"x"}', text="x")
         obj = self.apply(live, text="y")
         assert obj["metadata"]["annotations"][kubectl.LAST_APPLIED] == (
-            '{"apiVersion":"example.org/v1","kind":"Thing",'
-            '"metadata":{"name":"x","namespace":"default"},"text":"y"}\n'
+            '{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"x","namespace":"default"},"text":"y"}\n'
         )
 
     def test_other_managers_conflict_as_ever(self):

@@ -17,9 +17,7 @@ sets = st.lists(texts, unique=True, max_size=3)
 items = st.fixed_dictionaries(
     {"name": texts}, optional={"value": numbers, "more": sets, "labels": st.dictionaries(texts, texts, max_size=2)}
 )  # fmt: skip
-ports = st.fixed_dictionaries(
-    {"port": numbers}, optional={"protocol": st.sampled_from(["TCP", "UDP"]), "name": texts}
-)
+ports = st.fixed_dictionaries({"port": numbers}, optional={"protocol": st.sampled_from(["TCP", "UDP"]), "name": texts})
 values = st.recursive(texts | numbers | st.booleans() | st.none(), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2), max_leaves=6)  # fmt: skip
 bodies = st.fixed_dictionaries(
     {},
@@ -39,9 +37,7 @@ bodies = st.fixed_dictionaries(
     },
 )  # fmt: skip
 managers = st.sampled_from(["a", "b", "c"])
-steps = st.lists(
-    st.builds(Step, manager=managers, parts=bodies, how=st.sampled_from(["force", "update"])), max_size=5
-)
+steps = st.lists(st.builds(Step, manager=managers, parts=bodies, how=st.sampled_from(["force", "update"])), max_size=5)
 
 
 def history(taken):

@@ -103,13 +103,7 @@ def take(live, step, now=NOW, resource=THINGS):
             obj = {**live, **step.parts}
         return apply.track(live, obj, resource, manager=step.manager, subresource=step.subresource, now=now)
     return apply.apply(
-        live,
-        obj,
-        resource,
-        manager=step.manager,
-        force=step.how == "force",
-        subresource=step.subresource,
-        now=now,
+        live, obj, resource, manager=step.manager, force=step.how == "force", subresource=step.subresource, now=now
     )
 
 

@@ -8,23 +8,11 @@ from copy import deepcopy
 def version(name="v1", *, schema=None, served=True, storage=True, **more):
     properties = {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     schema = schema or {"type": "object", "properties": properties}
-    return {
-        "name": name,
-        "served": served,
-        "storage": storage,
-        "schema": {"openAPIV3Schema": deepcopy(schema)},
-        **more,
-    }
+    return {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": deepcopy(schema)}, **more}
 
 
 def definition(
-    plural="crontabs",
-    group="stable.example.com",
-    kind="CronTab",
-    *,
-    versions=None,
-    scope="Namespaced",
-    **names,
+    plural="crontabs", group="stable.example.com", kind="CronTab", *, versions=None, scope="Namespaced", **names
 ):
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -73,12 +61,7 @@ CRON_TAB = definition(
                 },
             },
             additionalPrinterColumns=[
-                {
-                    "name": "Spec",
-                    "type": "string",
-                    "description": "When it runs",
-                    "jsonPath": ".spec.cronSpec",
-                },
+                {"name": "Spec", "type": "string", "description": "When it runs", "jsonPath": ".spec.cronSpec"},
                 {"name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas"},
                 {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
             ],
@@ -131,9 +114,7 @@ TASK_FLOW = definition(
                                         "name": {"type": "string", "minLength": 1},
                                         "dependsOn": {
                                             "type": "object",
-                                            "properties": {
-                                                "targets": {"type": "array", "items": {"type": "string"}}
-                                            },
+                                            "properties": {"targets": {"type": "array", "items": {"type": "string"}}},
                                         },
                                     },
                                 },
@@ -171,11 +152,7 @@ CERTIFICATE = definition(
         version(
             subresources={"status": {}},
             additionalPrinterColumns=[
-                {
-                    "name": "Ready",
-                    "type": "string",
-                    "jsonPath": '.status.conditions[?(@.type == "Ready")].status',
-                },
+                {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type == "Ready")].status'},
                 {"name": "Secret", "type": "string", "jsonPath": ".spec.secretName"},
                 {"name": "Issuer", "type": "string", "jsonPath": ".spec.issuerRef.name", "priority": 1},
                 {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
@@ -189,11 +166,7 @@ CERTIFICATE = definition(
                         "properties": {
                             "secretName": {"type": "string"},
                             "duration": {"type": "string", "format": "duration"},
-                            "dnsNames": {
-                                "type": "array",
-                                "items": {"type": "string"},
-                                "x-kubernetes-list-type": "set",
-                            },
+                            "dnsNames": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
                             "issuerRef": {
                                 "type": "object",
                                 "required": ["name"],

@@ -134,10 +134,7 @@ def test_names_that_others_have_are_not_given_twice():
     definition.default(second)
     second["status"] = naming.status(second, naming.taken("stable.example.com", [first]), NOW)
     conditions = {c["type"]: (c["status"], c["reason"]) for c in second["status"]["conditions"]}
-    assert conditions == {
-        "NamesAccepted": ("False", "ShortNamesConflict"),
-        "Established": ("False", "NotAccepted"),
-    }
+    assert conditions == {"NamesAccepted": ("False", "ShortNamesConflict"), "Established": ("False", "NotAccepted")}
     assert second["status"]["conditions"][0]["message"] == '"ct" is already in use'
     assert kinds.resource_of(second) == []
     free = naming.status(second, naming.taken("stable.example.com", []), NOW)

@@ -71,9 +71,7 @@ def test_field_that_nobody_knows_is_dropped():
         pytest.param({"minResources": {"cpu": 2}}, "", id="whole number as an amount"),
         pytest.param({"minResources": {"cpu": "many"}}, "spec.minResources.cpu", id="word as an amount"),
         pytest.param({"minMember": "2"}, "spec.minMember", id="text as a number"),
-        pytest.param(
-            {"networkTopology": {"mode": "firm"}}, "spec.networkTopology.mode", id="not among the words"
-        ),
+        pytest.param({"networkTopology": {"mode": "firm"}}, "spec.networkTopology.mode", id="not among the words"),
     ],
 )
 def test_values_are_checked_as_our_own_server_does(spec, refused):
@@ -83,16 +81,11 @@ def test_values_are_checked_as_our_own_server_does(spec, refused):
 
 
 def test_list_whose_items_may_lack_their_key_is_one_value():
-    containers = schema_of(JOBS)["properties"]["spec"]["properties"]["tasks"]["items"]["properties"][
-        "template"
-    ]["properties"]["spec"]["properties"]["containers"]
-    assert (containers["x-kubernetes-list-type"], containers["x-kubernetes-list-map-keys"]) == (
-        "map",
-        ["name"],
-    )
-    ports = containers["items"]["properties"][
-        "ports"
-    ]  # by port and protocol, of which the second has a default
+    containers = schema_of(JOBS)["properties"]["spec"]["properties"]["tasks"]["items"]["properties"]["template"][
+        "properties"
+    ]["spec"]["properties"]["containers"]
+    assert (containers["x-kubernetes-list-type"], containers["x-kubernetes-list-map-keys"]) == ("map", ["name"])
+    ports = containers["items"]["properties"]["ports"]  # by port and protocol, of which the second has a default
     assert ports["x-kubernetes-list-type"] == "atomic"
     assert "x-kubernetes-list-map-keys" not in ports
 

@@ -109,9 +109,7 @@ def test_embedded_resource_says_what_it_is():
         }
     )
     assert causes(schema, template={"kind": "Pod 1"})[0] == "template.apiVersion: Required value"
-    assert (
-        causes(schema, template={"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}) == []
-    )
+    assert causes(schema, template={"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}) == []
 
 
 def test_what_was_wrong_before_may_stay():
@@ -163,26 +161,17 @@ def test_unknown_fields_of_the_metadata_are_told_too():
 
 
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from(["spec", "status", "cronSpec", "replicas", "podSets", "x", "type"]),
-            inner,
-            max_size=4,
+            st.sampled_from(["spec", "status", "cronSpec", "replicas", "podSets", "x", "type"]), inner, max_size=4
         )
     ),
     max_leaves=20,
 )
 SCHEMAS = st.sampled_from(
-    [
-        Structural(sample["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
-        for sample in samples.ALL.values()
-    ]
+    [Structural(sample["spec"]["versions"][0]["schema"]["openAPIV3Schema"]) for sample in samples.ALL.values()]
 )
 
 

@@ -23,9 +23,7 @@ def ready(status):
         pytest.param({"status": ready("Unknown")}, "NotReady", id="not heard of"),
         pytest.param({}, "Unknown", id="no conditions"),
         pytest.param(
-            {"spec": {"unschedulable": True}, "status": ready("True")},
-            "Ready,SchedulingDisabled",
-            id="cordoned",
+            {"spec": {"unschedulable": True}, "status": ready("True")}, "Ready,SchedulingDisabled", id="cordoned"
         ),
         pytest.param({"spec": {"unschedulable": True}}, "Unknown,SchedulingDisabled", id="cordoned, unknown"),
     ],
@@ -38,10 +36,7 @@ def test_node_status(obj, said):
     ("labels", "roles"),
     [
         ({}, "<none>"),
-        (
-            {"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": ""},
-            "control-plane,worker",
-        ),
+        ({"node-role.kubernetes.io/worker": "", "node-role.kubernetes.io/control-plane": ""}, "control-plane,worker"),
         ({"node-role.kubernetes.io/": "", "kubernetes.io/role": ""}, "<none>"),
         ({"kubernetes.io/role": "gpu", "node-role.kubernetes.io/gpu": ""}, "gpu"),
     ],
@@ -81,9 +76,7 @@ EVENT_TIMES = ("Last Seen", "First Seen", "Count")
     ("event", "row"),
     [
         pytest.param(
-            {"firstTimestamp": ago(HOUR), "lastTimestamp": ago(MINUTE), "count": 6},
-            ["60s", "60m", 6],
-            id="counted",
+            {"firstTimestamp": ago(HOUR), "lastTimestamp": ago(MINUTE), "count": 6}, ["60s", "60m", 6], id="counted"
         ),
         pytest.param({"eventTime": ago(5 * MINUTE)}, ["5m", "5m", 1], id="a single one of the new kind"),
         pytest.param(
@@ -91,9 +84,7 @@ EVENT_TIMES = ("Last Seen", "First Seen", "Count")
             ["2m", "60m", 3],
             id="series",
         ),
-        pytest.param(
-            {"firstTimestamp": ago(HOUR), "lastTimestamp": None}, ["60m", "60m", 1], id="no last time"
-        ),
+        pytest.param({"firstTimestamp": ago(HOUR), "lastTimestamp": None}, ["60m", "60m", 1], id="no last time"),
         pytest.param({}, ["<unknown>", "<unknown>", 1], id="no times"),
     ],
 )
@@ -133,20 +124,14 @@ def test_event_words(event, row):
     ("spec", "status", "row"),
     [
         pytest.param(
-            {"type": "ClusterIP", "clusterIP": "10.0.0.9"},
-            {},
-            ["10.0.0.9", "<none>", "<none>"],
-            id="cluster IP",
+            {"type": "ClusterIP", "clusterIP": "10.0.0.9"}, {}, ["10.0.0.9", "<none>", "<none>"], id="cluster IP"
         ),
         pytest.param(
             {
                 "type": "NodePort",
                 "clusterIPs": ["10.0.0.9", "fd::9"],
                 "externalIPs": ["1.1.1.1", "2.2.2.2"],
-                "ports": [
-                    {"port": 80, "nodePort": 30080, "protocol": "TCP"},
-                    {"port": 53, "protocol": "UDP"},
-                ],
+                "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}],
             },
             {},
             ["10.0.0.9", "1.1.1.1,2.2.2.2", "80:30080/TCP,53/UDP"],
@@ -158,9 +143,7 @@ def test_event_words(event, row):
             ["<none>", "1.1.1.1,2.2.2.2,a.example,3.3.3.3", "<none>"],
             id="load balancer",
         ),
-        pytest.param(
-            {"type": "LoadBalancer"}, {}, ["<none>", "<pending>", "<none>"], id="load balancer to come"
-        ),
+        pytest.param({"type": "LoadBalancer"}, {}, ["<none>", "<pending>", "<none>"], id="load balancer to come"),
         pytest.param(
             {"type": "ExternalName", "externalName": "db.example"},
             {},
@@ -241,13 +224,9 @@ def conditions(*true):
     [
         pytest.param({}, "Running", id="running"),
         pytest.param(
-            {"status": {"conditions": conditions("Complete", "SuccessCriteriaMet")}},
-            "Complete",
-            id="complete",
+            {"status": {"conditions": conditions("Complete", "SuccessCriteriaMet")}}, "Complete", id="complete"
         ),
-        pytest.param(
-            {"status": {"conditions": conditions("FailureTarget", "Failed")}}, "Failed", id="failed"
-        ),
+        pytest.param({"status": {"conditions": conditions("FailureTarget", "Failed")}}, "Failed", id="failed"),
         pytest.param(
             {"metadata": {"deletionTimestamp": BORN}, "status": {"conditions": conditions("Suspended")}},
             "Terminating",
@@ -259,17 +238,11 @@ def conditions(*true):
             id="complete and being deleted",
         ),
         pytest.param({"status": {"conditions": conditions("Suspended")}}, "Suspended", id="suspended"),
+        pytest.param({"status": {"conditions": conditions("FailureTarget")}}, "FailureTarget", id="about to fail"),
         pytest.param(
-            {"status": {"conditions": conditions("FailureTarget")}}, "FailureTarget", id="about to fail"
+            {"status": {"conditions": conditions("SuccessCriteriaMet")}}, "SuccessCriteriaMet", id="about to complete"
         ),
-        pytest.param(
-            {"status": {"conditions": conditions("SuccessCriteriaMet")}},
-            "SuccessCriteriaMet",
-            id="about to complete",
-        ),
-        pytest.param(
-            {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, "Running", id="not failed"
-        ),
+        pytest.param({"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, "Running", id="not failed"),
     ],
 )
 def test_job_status(job, said):
@@ -365,11 +338,7 @@ def test_quota():
 
 @pytest.mark.parametrize(
     ("spec", "said"),
-    [
-        ({}, ("N/A", "N/A")),
-        ({"minAvailable": 0}, ("0", "N/A")),
-        ({"maxUnavailable": "25%"}, ("N/A", "25%")),
-    ],
+    [({}, ("N/A", "N/A")), ({"minAvailable": 0}, ("0", "N/A")), ({"maxUnavailable": "25%"}, ("N/A", "25%"))],
 )
 def test_disruption_budget(spec, said):
     obj = {"spec": spec}

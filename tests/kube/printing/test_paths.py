@@ -63,17 +63,7 @@ def test_values_at_a_path(path, found):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        ".spec[",
-        ".spec[x]",
-        ".spec[?(@.a=!1)]",
-        ".spec[?(a==1)]",
-        ".a b",
-        "[]",
-        ".ports[::0]",
-        "." + "a" * 5000,
-    ],
+    "path", [".spec[", ".spec[x]", ".spec[?(@.a=!1)]", ".spec[?(a==1)]", ".a b", "[]", ".ports[::0]", "." + "a" * 5000]
 )
 def test_what_is_not_a_path_is_refused(path):
     with pytest.raises(paths.PathError):
@@ -81,8 +71,7 @@ def test_what_is_not_a_path_is_refused(path):
 
 
 @pytest.mark.parametrize(
-    "path",
-    [".spec.ports[3]", ".spec.name[0]", ".spec[?(@.a==1)]", '.status.conditions[?(@.count=="1")]'],
+    "path", [".spec.ports[3]", ".spec.name[0]", ".spec[?(@.a==1)]", '.status.conditions[?(@.count=="1")]']
 )
 def test_a_path_that_does_not_suit_the_object_is_a_path_error(path):
     with pytest.raises(paths.PathError):
@@ -103,8 +92,7 @@ json_values = st.recursive(
     max_leaves=10,
 )
 pieces = st.lists(
-    st.sampled_from([*".ab*[]?()@='\"x0123-:,<> \\", "..", "[0]", "[*]", "[?(@.a==1)]", ".a", "[?(@.b)]"]),
-    max_size=8,
+    st.sampled_from([*".ab*[]?()@='\"x0123-:,<> \\", "..", "[0]", "[*]", "[?(@.a==1)]", ".a", "[?(@.b)]"]), max_size=8
 )
 
 

@@ -10,16 +10,8 @@ def pod(phase="Running", containers=1, *, init=(), inits=(), states=(), **status
     """A pod of so many containers, with the statuses of its init containers and containers."""
     return {
         "metadata": {"name": "p", "creationTimestamp": BORN},
-        "spec": {
-            "containers": [{"name": f"c{number}"} for number in range(containers)],
-            "initContainers": list(init),
-        },
-        "status": {
-            "phase": phase,
-            "initContainerStatuses": list(inits),
-            "containerStatuses": list(states),
-            **status,
-        },
+        "spec": {"containers": [{"name": f"c{number}"} for number in range(containers)], "initContainers": list(init)},
+        "status": {"phase": phase, "initContainerStatuses": list(inits), "containerStatuses": list(states), **status},
     }
 
 
@@ -61,23 +53,13 @@ INITIALIZED = [{"type": "Initialized", "status": "True"}]
     [
         pytest.param(pod("Pending"), "0/1", "Pending", "0", id="pending"),
         pytest.param(pod(""), "0/1", "", "0", id="no phase"),
+        pytest.param(pod(containers=2, states=[running(), running(restarts=3)]), "2/2", "Running", "3", id="running"),
         pytest.param(
-            pod(containers=2, states=[running(), running(restarts=3)]), "2/2", "Running", "3", id="running"
-        ),
-        pytest.param(
-            pod(containers=2, states=[running(), running(ready=False)]),
-            "1/2",
-            "Running",
-            "0",
-            id="half ready",
+            pod(containers=2, states=[running(), running(ready=False)]), "1/2", "Running", "0", id="half ready"
         ),
         pytest.param(pod("Failed", reason="Evicted"), "0/1", "Evicted", "0", id="evicted"),
         pytest.param(
-            pod("Pending", states=[waiting("ContainerCreating")]),
-            "0/1",
-            "ContainerCreating",
-            "0",
-            id="creating",
+            pod("Pending", states=[waiting("ContainerCreating")]), "0/1", "ContainerCreating", "0", id="creating"
         ),
         pytest.param(
             pod(states=[waiting("CrashLoopBackOff", restarts=4, last=ago(2 * MINUTE))]),
@@ -93,13 +75,9 @@ INITIALIZED = [{"type": "Initialized", "status": "True"}]
             "0",
             id="the first container has the last word",
         ),
-        pytest.param(
-            pod("Succeeded", states=[ended(0, "Completed")]), "0/1", "Completed", "0", id="completed"
-        ),
+        pytest.param(pod("Succeeded", states=[ended(0, "Completed")]), "0/1", "Completed", "0", id="completed"),
         pytest.param(pod("Failed", states=[ended(1, "Error")]), "0/1", "Error", "0", id="error"),
-        pytest.param(
-            pod("Failed", states=[ended(137, "OOMKilled")]), "0/1", "OOMKilled", "0", id="out of memory"
-        ),
+        pytest.param(pod("Failed", states=[ended(137, "OOMKilled")]), "0/1", "OOMKilled", "0", id="out of memory"),
         pytest.param(pod("Failed", states=[ended(3)]), "0/1", "ExitCode:3", "0", id="exit code"),
         pytest.param(pod("Failed", states=[ended(137, signal=9)]), "0/1", "Signal:9", "0", id="signal"),
         pytest.param(
@@ -131,10 +109,7 @@ INITIALIZED = [{"type": "Initialized", "status": "True"}]
             id="the last of all restarts",
         ),
         pytest.param(
-            pod(
-                "Pending",
-                conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}],
-            ),
+            pod("Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
             "0/1",
             "SchedulingGated",
             "0",
@@ -168,26 +143,16 @@ INITIALIZED = [{"type": "Initialized", "status": "True"}]
             id="second init container next",
         ),
         pytest.param(
-            pod(
-                "Pending", init=[INIT], inits=[waiting("CrashLoopBackOff", restarts=3, last=ago(5 * MINUTE))]
-            ),
+            pod("Pending", init=[INIT], inits=[waiting("CrashLoopBackOff", restarts=3, last=ago(5 * MINUTE))]),
             "0/1",
             "Init:CrashLoopBackOff",
             "3 (5m ago)",
             id="init crash loop",
         ),
+        pytest.param(pod("Failed", init=[INIT], inits=[ended(1, "Error")]), "0/1", "Init:Error", "0", id="init error"),
+        pytest.param(pod("Failed", init=[INIT], inits=[ended(2)]), "0/1", "Init:ExitCode:2", "0", id="init exit code"),
         pytest.param(
-            pod("Failed", init=[INIT], inits=[ended(1, "Error")]), "0/1", "Init:Error", "0", id="init error"
-        ),
-        pytest.param(
-            pod("Failed", init=[INIT], inits=[ended(2)]), "0/1", "Init:ExitCode:2", "0", id="init exit code"
-        ),
-        pytest.param(
-            pod("Failed", init=[INIT], inits=[ended(137, signal=9)]),
-            "0/1",
-            "Init:Signal:9",
-            "0",
-            id="init signal",
+            pod("Failed", init=[INIT], inits=[ended(137, signal=9)]), "0/1", "Init:Signal:9", "0", id="init signal"
         ),
         pytest.param(
             pod(init=[INIT], inits=[ended(restarts=5)], states=[running(restarts=1)]),

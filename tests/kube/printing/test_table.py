@@ -102,34 +102,19 @@ VOLCANO_JOB = {
     ("resource", "obj", "row"),
     [
         pytest.param(
-            JOBS,
-            VOLCANO_JOB,
-            ["tf", "Running", 3, 2, "3m", "research"],
-            id="job",
-            marks=pytest.mark.shows("0/columns"),
+            JOBS, VOLCANO_JOB, ["tf", "Running", 3, 2, "3m", "research"], id="job", marks=pytest.mark.shows("0/columns")
         ),
         pytest.param(
-            JOBS,
-            {"metadata": {"name": "new"}},
-            ["new", None, None, None, None, None],
-            id="job without status",
+            JOBS, {"metadata": {"name": "new"}}, ["new", None, None, None, None, None], id="job without status"
         ),
         pytest.param(
             POD_GROUPS,
-            {
-                "metadata": {"name": "g"},
-                "spec": {"minMember": 2, "queue": "q"},
-                "status": {"phase": "Inqueue"},
-            },
+            {"metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}, "status": {"phase": "Inqueue"}},
             ["g", "Inqueue", 2, None, None, "q"],
             id="pod group",
         ),
-        pytest.param(
-            QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "root"}}, ["q", "root"], id="queue"
-        ),
-        pytest.param(
-            COMMANDS, {"metadata": {"name": "c", "creationTimestamp": BORN}}, ["c", "3m"], id="command"
-        ),
+        pytest.param(QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "root"}}, ["q", "root"], id="queue"),
+        pytest.param(COMMANDS, {"metadata": {"name": "c", "creationTimestamp": BORN}}, ["c", "3m"], id="command"),
     ],
 )
 def test_volcano_kinds(resource, obj, row):
@@ -143,12 +128,7 @@ def test_volcano_columns_keep_their_dates():
 
 def custom(**column):
     return replace(
-        QUEUES,
-        plural="widgets",
-        group="example.org",
-        kind="Widget",
-        schema={},
-        columns=(Column("X", **column),),
+        QUEUES, plural="widgets", group="example.org", kind="Widget", schema={}, columns=(Column("X", **column),)
     )
 
 
@@ -199,13 +179,7 @@ def test_custom_paths(path, cell):
 
 def test_custom_columns_say_what_they_are():
     (described,) = printing.columns(custom(path=".spec.x", description="The x.", format="int32", priority=1))
-    assert described == {
-        "name": "X",
-        "type": "string",
-        "format": "int32",
-        "description": "The x.",
-        "priority": 1,
-    }
+    assert described == {"name": "X", "type": "string", "format": "int32", "description": "The x.", "priority": 1}
     (plain,) = printing.columns(custom(path=".spec.x"))
     assert plain["description"] == "Custom resource definition column (in JSONPath format): .spec.x"
 

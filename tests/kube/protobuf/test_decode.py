@@ -69,9 +69,7 @@ def test_delete_options_come_with_any_version():
         pytest.param(body("v1", "Pod", field(1, 7)), "wire type 0 instead of 2", id="number for a message"),
         pytest.param(body("v1", "Pod", varint(99 << 3 | 3)), "no wire type 3", id="group"),
         pytest.param(body("v1", "Pod", varint(99 << 3 | 1)), "end within a field", id="no double"),
-        pytest.param(
-            body("v1", "ConfigMap", field(2, field(1, 3))), "wire type", id="map with a number for a key"
-        ),
+        pytest.param(body("v1", "ConfigMap", field(2, field(1, 3))), "wire type", id="map with a number for a key"),
         pytest.param(body("v1", "ConfigMap", field(2, 3)), "wire type", id="number for a map"),
         pytest.param(b"k8s\x00" + bytes(5 * 1024 * 1024), "at most", id="too large"),
     ],
@@ -157,8 +155,7 @@ def lease(moment):
 
 
 @pytest.mark.parametrize(
-    ("nanos", "text"),
-    [(0, "00.000000Z"), (123_456_789, "00.123456Z"), (1000, "00.000001Z"), (-5, "00.000000Z")],
+    ("nanos", "text"), [(0, "00.000000Z"), (123_456_789, "00.123456Z"), (1000, "00.000001Z"), (-5, "00.000000Z")]
 )
 def test_micro_times(nanos, text):
     assert lease(message((1, 1767225600), (2, nanos))) == f"2026-01-01T00:00:{text}"

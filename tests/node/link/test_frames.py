@@ -12,13 +12,7 @@ some_frames = st.one_of(
     st.builds(Frame, st.sampled_from([Kind.OPEN, Kind.BEAT]), numbers, st.just(0), st.binary(max_size=2000)),
     st.builds(Frame, st.just(Kind.DATA), numbers, st.sampled_from(CHANNELS), st.binary(max_size=MOST_DATA)),
     st.builds(frames.credit, numbers, st.sampled_from(CHANNELS), numbers),
-    st.builds(
-        Frame,
-        st.sampled_from([Kind.END, Kind.CLOSE]),
-        numbers,
-        st.sampled_from(CHANNELS),
-        st.just(b""),
-    ),
+    st.builds(Frame, st.sampled_from([Kind.END, Kind.CLOSE]), numbers, st.sampled_from(CHANNELS), st.just(b"")),
 )
 
 

@@ -57,9 +57,7 @@ def write(data, lines, uid=UID, attempt=0, **options):
 some_lines = st.lists(st.binary(max_size=60).map(lambda line: line + b"\n"), max_size=120)
 questions = st.one_of(
     st.builds(
-        lambda at, most: ("read_log", {"since_offset": at, "most": most}),
-        st.integers(0, 20_000),
-        st.integers(1, 9000),
+        lambda at, most: ("read_log", {"since_offset": at, "most": most}), st.integers(0, 20_000), st.integers(1, 9000)
     ),
     st.builds(
         lambda lines, most, before: ("tail_log", {"lines": lines, "most": most, "before": before}),
@@ -147,9 +145,7 @@ HOSTILE = [
     pytest.param([{"size": -1}], id="less than nothing"),
     pytest.param([{"size": 10**12}], id="more than anybody keeps"),
     pytest.param([{"size": 10}, b"short"], id="less than was said"),
-    pytest.param(
-        [{"attempt": "x", "start": 0, "next": 0, "ended": False, "asked": 0, "size": 0}], id="no number"
-    ),
+    pytest.param([{"attempt": "x", "start": 0, "next": 0, "ended": False, "asked": 0, "size": 0}], id="no number"),
     pytest.param([{"refused": "no"}], id="a refusal"),
     pytest.param([b"x" * 30_000] * 6, id="a line without an end"),
     pytest.param([], id="nothing"),
@@ -186,9 +182,7 @@ def test_an_answer_that_drips_counts_as_away_at_last(data, monkeypatch):
         async for message in line:
             frame = frames.decode(message)
             if frame.kind == Kind.OPEN:
-                await line.send(
-                    frames.encode(Frame(Kind.DATA, frame.conversation, LINE, b'{"size": 10}\n12345'))
-                )
+                await line.send(frames.encode(Frame(Kind.DATA, frame.conversation, LINE, b'{"size": 10}\n12345')))
 
     with linked(data, answer=drips), pytest.raises(NodeAway, match="does not answer"):
         LinkedNode("there").read_log(UID, "main")
@@ -352,9 +346,7 @@ def test_a_page_says_of_a_pod_s_log_where_it_is(data):
         pass
     found = LogPod(_pod("there"), is_gone=True)
     assert "Node there is not connected since" in found.why_absent()
-    assert LogPod(_pod("this"), is_gone=True).why_absent() == (
-        "The pod is gone, and its log has been removed."
-    )
+    assert LogPod(_pod("this"), is_gone=True).why_absent() == ("The pod is gone, and its log has been removed.")
 
 
 def _pod(node):

@@ -138,16 +138,11 @@ async def test_frames_of_what_was_closed_here_are_let_pass():
         pytest.param([Frame(Kind.OPEN, 1), Frame(Kind.CREDIT, 1)], id="a credit of nothing"),
         pytest.param([Frame(Kind.OPEN, 1), frames.credit(1, STDOUT, 1)], id="a credit too much"),
         pytest.param(
-            [
-                Frame(Kind.OPEN, 1),
-                *[Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))] * (WINDOW // MOST_DATA + 1),
-            ],
+            [Frame(Kind.OPEN, 1), *[Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))] * (WINDOW // MOST_DATA + 1)],
             id="data too much",
         ),
         pytest.param([Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDIN)], id="data without content"),
-        pytest.param(
-            [Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDOUT, b"x")], id="data that is not read here"
-        ),
+        pytest.param([Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDOUT, b"x")], id="data that is not read here"),
     ],
 )
 async def test_who_does_not_keep_to_the_protocol_is_found_out(story):

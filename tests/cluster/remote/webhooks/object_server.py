@@ -28,9 +28,7 @@ class ObjectServer(ThreadingHTTPServer):
 
     def named(self, name):
         """Return the objects of a name, by the plurals of their kinds."""
-        return {
-            path.split("/")[-2]: obj for path, obj in self.objects.items() if obj["metadata"]["name"] == name
-        }
+        return {path.split("/")[-2]: obj for path, obj in self.objects.items() if obj["metadata"]["name"] == name}
 
 
 class Handler(Quiet, BaseHTTPRequestHandler):
@@ -66,9 +64,7 @@ class Handler(Quiet, BaseHTTPRequestHandler):
                 return self.say(code, {"kind": "Status", "message": "not you", "code": code})
         found = function(path, body)
         if found is None:
-            reason = {404: "NotFound", 409: "AlreadyExists" if self.command == "POST" else "Conflict"}[
-                refusal
-            ]
+            reason = {404: "NotFound", 409: "AlreadyExists" if self.command == "POST" else "Conflict"}[refusal]
             found = {"kind": "Status", "reason": reason, "message": reason, "code": refusal}
             return self.say(refusal, found)
         return self.say(200, found)

@@ -26,9 +26,7 @@ def test_address_is_read(text, expected):
     assert hooks.address(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["", "host", "host:", ":443", "host:0", "host:65536", "https://host:1", "host:x"]
-)
+@pytest.mark.parametrize("text", ["", "host", "host:", ":443", "host:0", "host:65536", "https://host:1", "host:x"])
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ValueError, match="not a host and a port"):
         hooks.address(text)
@@ -72,9 +70,7 @@ def test_api_server_finds_each_webhook_at_its_path():
 
 def test_operations_are_volcanos_and_no_status_is_asked_about():
     entries = [
-        each
-        for configuration in hooks.configurations(SERVICE, "b", "u").values()
-        for each in configuration["webhooks"]
+        each for configuration in hooks.configurations(SERVICE, "b", "u").values() for each in configuration["webhooks"]
     ]
     rules = {each["name"]: each["rules"][0] for each in entries}
     assert rules["mutatejob.volcano.sh"]["operations"] == ["CREATE"]
@@ -92,10 +88,7 @@ def test_user_cannot_write_into_the_condition():
 
 def test_configuration_is_written_only_when_it_differs():
     wanted = hooks.configurations(SERVICE, "new", "u")["mutate"]
-    old = {
-        **hooks.configurations(SERVICE, "old", "u")["mutate"],
-        "metadata": {"name": "x", "resourceVersion": "7"},
-    }
+    old = {**hooks.configurations(SERVICE, "old", "u")["mutate"], "metadata": {"name": "x", "resourceVersion": "7"}}
     changed = hooks.changed(old, wanted)
     assert changed["metadata"]["resourceVersion"] == "7"
     assert changed["webhooks"] == wanted["webhooks"]

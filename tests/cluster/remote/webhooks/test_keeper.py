@@ -190,9 +190,7 @@ def test_why_nothing_can_be_kept_is_told_once_until_it_is_well_again(cluster, tm
         assert served.publish()
         assert MirroredCluster.objects.get().webhooks == ""
         cluster.objects = {path: obj for path, obj in cluster.objects.items() if "secrets" not in path}
-    assert [each.error for each in caplog.records if each.msg == "the webhooks cannot be kept"] == [
-        "not you"
-    ] * 2
+    assert [each.error for each in caplog.records if each.msg == "the webhooks cannot be kept"] == ["not you"] * 2
 
 
 @pytest.mark.django_db(transaction=True)

@@ -46,13 +46,8 @@ def test_question_is_read_as_it_was_meant():
 
 
 def test_refusal_has_code_reason_and_each_cause_at_its_field():
-    causes = [
-        Cause("FieldValueRequired", "Required value", "spec.tasks"),
-        Cause("FieldValueInvalid", "no", "spec"),
-    ]
-    refusal = Ruling(
-        Invalid.of("Job.batch.volcano.sh", "a", causes), patch=[{"op": "remove", "path": "/spec"}]
-    )
+    causes = [Cause("FieldValueRequired", "Required value", "spec.tasks"), Cause("FieldValueInvalid", "no", "spec")]
+    refusal = Ruling(Invalid.of("Job.batch.volcano.sh", "a", causes), patch=[{"op": "remove", "path": "/spec"}])
     answer = review(VALIDATE, question("/jobs/validate", JOB), lambda *_: refusal)
     assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     response = answer["response"]

@@ -95,9 +95,7 @@ def test_secret_holds_all_that_is_needed_to_go_on():
 
 
 @pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
-@pytest.mark.parametrize(
-    "value", [None, "", "!", "bm9uZQ=="], ids=["missing", "empty", "no base64", "no PEM"]
-)
+@pytest.mark.parametrize("value", [None, "", "!", "bm9uZQ=="], ids=["missing", "empty", "no base64", "no PEM"])
 def test_secret_that_is_broken_holds_nothing(field, value):
     data = keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES).data()
     data = {name: text for name, text in {**data, field: value}.items() if text is not None}

@@ -44,9 +44,7 @@ def mirrored(kind, name, namespace="", **fields):
     """Let the mirror have an object."""
     place = {"namespace": namespace} if namespace else {}
     metadata = {"name": name, "uid": f"{kind.plural}-{name}", "resourceVersion": "5", **place}
-    store.write(
-        Mirror(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields})
-    )
+    store.write(Mirror(kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}))
 
 
 def queue(name="team", state="Open", annotations=None, **spec):
@@ -111,9 +109,7 @@ def allowed(path, obj=None, old=None):
     return response.get("warnings", [])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field", "text"), [pytest.param(*each.values, id=each.id) for each in REFUSED]
-)
+@pytest.mark.parametrize(("wrong", "field", "text"), [pytest.param(*each.values, id=each.id) for each in REFUSED])
 def test_every_rule_of_jobs_refuses_with_its_cause(wrong, field, text):
     whole = patch.json_patch(wrong, patch_of(answer("/jobs/mutate", wrong)))
     code, causes = refusal("/jobs/validate", whole)
@@ -341,9 +337,7 @@ def test_token_of_an_account_is_told_of_only_where_pods_are_given_none(settings,
     settings.TARGET = target
     volume = {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     told = "".join(allowed("/jobs/validate", job(task(pod={"volumes": [volume]}))))
-    assert (
-        "volumes[0].projected.sources[0].serviceAccountToken: pods are given no tokens" in told
-    ) is is_told
+    assert ("volumes[0].projected.sources[0].serviceAccountToken: pods are given no tokens" in told) is is_told
 
 
 @pytest.mark.parametrize("target", [None, KUBERNETES], ids=["here", "there"])
