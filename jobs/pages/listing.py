@@ -20,7 +20,6 @@ from jobs.pages.reading import Job
 from jobs.rules import allowed_actions, reasons
 from jobs.sweeps import record
 from kube.indexes import HOLDS_SWEEP
-from kube.kinds.batch import JobPhase
 from kube.resources import CONFIGMAPS, JOBS, QUEUES
 
 if TYPE_CHECKING:
@@ -136,14 +135,9 @@ def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any], *, selecta
 
 
 def _ran_before(found: Sequence[Stored], deleted: Mapping[str, int]) -> dict[str, Ran]:
-    """Return how long jobs have run that wait again, as their pods were evicted; their status tells the last time alone."""
-    jobs = [(stored, stored.read(Job)) for stored in found]
-    waiting = [
-        stored
-        for stored, job in jobs
-        if job.phase == JobPhase.PENDING and job.since(JobPhase.RUNNING) is not None
-    ]
-    told = past.phases(waiting)
+    """Return how long jobs have run that came back to wait, as when their pods were evicted."""
+    came_back = [stored for stored in found if progress.came_back(stored.read(Job), stored.created)]
+    told = past.phases(came_back)
     return {uid: progress.last_ran(phases, deleted.get(uid, 0)) for uid, phases in told.items() if phases}
 
 

@@ -20,6 +20,8 @@ STOPPED = FINISHED | {JobPhase.ABORTED}  # no pod runs; an aborted job may be re
 ENDING = STOPPED | {JobPhase.COMPLETING, JobPhase.TERMINATING, JobPhase.ABORTING}  # no pod is waited for
 # What a job that ran comes to when it does no more.
 _LEFT = STOPPED | {JobPhase.PENDING, JobPhase.RESTARTING}
+_BEFORE_A_RUN = (JobPhase.RESTARTING, JobPhase.ABORTED)  # another run begins when the job waits again
+FIRST_WAIT_MS = 2000  # a new job waits as soon as the controller has seen it
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +169,17 @@ def phases_of(job: Job) -> list[tuple[str, int]]:
     return [(phase, at) for phase, at in told if at is not None]
 
 
+def came_back(job: Job, created: int) -> bool:
+    """Tell whether a job that ran may have come back to wait: its status keeps the last time of each phase alone."""
+    waited = job.since(JobPhase.PENDING)
+    return job.since(JobPhase.RUNNING) is not None and waited is not None and waited > created + FIRST_WAIT_MS
+
+
 def last_ran(phases: Sequence[tuple[str, int]], deleted: int = 0) -> Ran:
     """Return how long the newest run of a job has run; one that began and waits only has not run."""
     waited = max((at for phase, at in phases if phase == JobPhase.PENDING), default=0)
-    restarted = max((at for phase, at in phases if phase == JobPhase.RESTARTING), default=0)
-    return ran(phases, restarted if restarted <= waited else 0, deleted or None)
+    begun = max((at for phase, at in phases if phase in _BEFORE_A_RUN and at <= waited), default=0)
+    return ran(phases, begun, deleted or None)
 
 
 def _pods(number: int) -> str:
