@@ -8,6 +8,7 @@ from jobs.crons import admission
 from tests.jobs.builders import CLUSTER, Cluster, task
 from tests.jobs.crons.control import cron, refusals
 from tests.jobs.made import spec
+from tests.tables import cases
 
 TEMPLATE = "spec.jobTemplate.spec"
 
@@ -16,26 +17,22 @@ def with_tasks(*tasks, **fields):
     return cron(jobTemplate={"spec": spec(*tasks, **fields)})
 
 
-@pytest.mark.parametrize(
-    ("obj", "field", "told"),
-    [
-        pytest.param(cron(""), "spec.schedule", "say when jobs are made", id="no schedule"),
-        pytest.param(cron("61 * * * *"), "spec.schedule", "'61' is not between 0 and 59", id="a wrong schedule"),
-        pytest.param(cron("TZ=UTC 0 * * * *"), "spec.schedule", "write it to timeZone", id="a zone in the schedule"),
-        pytest.param(cron(timeZone="Mars/Olympus"), "spec.timeZone", "unknown time zone Mars/Olympus", id="an unknown zone"),
-        pytest.param(cron(timeZone="Local"), "spec.timeZone", "not the same everywhere", id="the machine's zone"),
-        pytest.param(cron(timeZone=""), "spec.timeZone", "leave it out for UTC", id="an empty zone"),
-        pytest.param(cron(name="c" * 53), "metadata.name", "no more than 52 characters", id="a long name"),
-        pytest.param(cron(jobTemplate={}), TEMPLATE, "add tasks", id="no jobs"),
-        pytest.param(with_tasks(task(minAvailable=2)), f"{TEMPLATE}.tasks[0].minAvailable", "greater than 'replicas'", id="a job's own rules"),
-        pytest.param(with_tasks(task(name="t" * 63)), f"{TEMPLATE}.tasks[0].name", "shorten the name", id="long names of pods"),
-        pytest.param(with_tasks(queue="nowhere"), None, "", id="a queue that comes later"),
-        pytest.param(
-            cron(jobTemplate={"metadata": {"labels": {"a": "b c"}}, "spec": spec()}),
-            "spec.jobTemplate.metadata.labels[a]", "a valid label", id="a wrong label",
-        ),
-    ],
-)  # fmt: skip
+@cases("obj, field, told", {
+    "no schedule": (cron(""), "spec.schedule", "say when jobs are made"),
+    "a wrong schedule": (cron("61 * * * *"), "spec.schedule", "'61' is not between 0 and 59"),
+    "a zone in the schedule": (cron("TZ=UTC 0 * * * *"), "spec.schedule", "write it to timeZone"),
+    "an unknown zone": (cron(timeZone="Mars/Olympus"), "spec.timeZone", "unknown time zone Mars/Olympus"),
+    "the machine's zone": (cron(timeZone="Local"), "spec.timeZone", "not the same everywhere"),
+    "an empty zone": (cron(timeZone=""), "spec.timeZone", "leave it out for UTC"),
+    "a long name": (cron(name="c" * 53), "metadata.name", "no more than 52 characters"),
+    "no jobs": (cron(jobTemplate={}), TEMPLATE, "add tasks"),
+    "a job's own rules": (with_tasks(task(minAvailable=2)), f"{TEMPLATE}.tasks[0].minAvailable",
+        "greater than 'replicas'"),
+    "long names of pods": (with_tasks(task(name="t" * 63)), f"{TEMPLATE}.tasks[0].name", "shorten the name"),
+    "a queue that comes later": (with_tasks(queue="nowhere"), None, ""),
+    "a wrong label": (cron(jobTemplate={"metadata": {"labels": {"a": "b c"}}, "spec": spec()}),
+        "spec.jobTemplate.metadata.labels[a]", "a valid label"),
+})  # fmt: skip
 def test_refusals(obj, field, told):
     found = refusals(obj)
     assert (field in found) if field else not found

@@ -12,6 +12,7 @@ from proof.harness import clocks
 from proof.harness.clocks import ManualClock
 from tests.jobs.crons.control import NIGHT, cron, name_at, status, submit
 from tests.jobs.made import PLACE, end, job_names, runner, settle, spec, told
+from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
@@ -132,17 +133,14 @@ def test_replace_deletes_the_earlier_job(controller, later):
     assert [each["name"] for each in status()["active"]] == [name_at("00:20")]
 
 
-@pytest.mark.parametrize(
-    ("phase", "limits", "kept"),
-    [
-        pytest.param("Completed", {}, 3, id="completed, by default"),
-        pytest.param("Failed", {}, 1, id="failed, by default"),
-        pytest.param("Completed", {"successfulJobsHistoryLimit": 0}, 0, id="no completed"),
-        pytest.param("Failed", {"failedJobsHistoryLimit": 2}, 2, id="two failed"),
-        pytest.param("Terminated", {}, 1, id="terminated count as failed"),
-        pytest.param("Aborted", {}, 5, id="aborted have not ended"),
-    ],
-)
+@cases("phase, limits, kept", {
+    "completed, by default": ("Completed", {}, 3),
+    "failed, by default": ("Failed", {}, 1),
+    "no completed": ("Completed", {"successfulJobsHistoryLimit": 0}, 0),
+    "two failed": ("Failed", {"failedJobsHistoryLimit": 2}, 2),
+    "terminated count as failed": ("Terminated", {}, 1),
+    "aborted have not ended": ("Aborted", {}, 5),
+})  # fmt: skip
 def test_the_oldest_jobs_go_beyond_the_limits(controller, later, phase, limits, kept):
     submit(cron(**limits))
     later()

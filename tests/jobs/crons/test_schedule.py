@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jobs.crons import schedule
 from jobs.crons.schedule import ScheduleError
 from kube import meta
+from tests.tables import cases
 
 BERLIN, YORK, HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 
@@ -23,30 +24,27 @@ def moments(text, start, count, zone=""):
     return [meta.timestamp(each)[:16] for each in islice(times.after(meta.parse_time(start)), count)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("*/30 * * * *", ["2026-02-28T23:30", "2026-03-01T00:00", "2026-03-01T00:30"], id="a step"),
-        pytest.param("5/25 0 * * *", ["2026-03-01T00:05", "2026-03-01T00:30", "2026-03-01T00:55"], id="a step from a value on"),
-        pytest.param("0 8-10/2 * * *", ["2026-03-01T08:00", "2026-03-01T10:00", "2026-03-02T08:00"], id="a step in a range"),
-        pytest.param("15,45 6 * * ?", ["2026-03-01T06:15", "2026-03-01T06:45", "2026-03-02T06:15"], id="a list, and ? for *"),
-        pytest.param("0 0 * * mon,Wed", ["2026-03-02T00:00", "2026-03-04T00:00", "2026-03-09T00:00"], id="days by name"),
-        pytest.param("0 0 1 JAN-mar/2 *", ["2026-03-01T00:00", "2027-01-01T00:00", "2027-03-01T00:00"], id="months by name"),
-        pytest.param("0 0 13 * FRI", ["2026-03-06T00:00", "2026-03-13T00:00", "2026-03-20T00:00"], id="day of month or of week"),
-        pytest.param("0 0 */10 * 0", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-11T00:00"], id="a step names days as well"),
-        pytest.param("0 0 * * */2", ["2026-03-01T00:00", "2026-03-03T00:00", "2026-03-05T00:00"], id="all days of month are no choice"),
-        pytest.param("0 0 31 * *", ["2026-03-31T00:00", "2026-05-31T00:00", "2026-07-31T00:00"], id="short months are left out"),
-        pytest.param("0 0 29 2 *", ["2028-02-29T00:00", "2032-02-29T00:00", "2036-02-29T00:00"], id="leap years"),
-        pytest.param("@hourly", ["2026-03-01T00:00", "2026-03-01T01:00", "2026-03-01T02:00"], id="hourly"),
-        pytest.param("@daily", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"], id="daily"),
-        pytest.param("@midnight", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"], id="midnight"),
-        pytest.param("@weekly", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-15T00:00"], id="weekly"),
-        pytest.param("@monthly", ["2026-03-01T00:00", "2026-04-01T00:00", "2026-05-01T00:00"], id="monthly"),
-        pytest.param("@yearly", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"], id="yearly"),
-        pytest.param("@annually", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"], id="annually"),
-        pytest.param("@every 1h30m", ["2026-03-01T00:40", "2026-03-01T02:10", "2026-03-01T03:40"], id="every so often"),
-    ],
-)  # fmt: skip
+@cases("text, expected", {
+    "a step": ("*/30 * * * *", ["2026-02-28T23:30", "2026-03-01T00:00", "2026-03-01T00:30"]),
+    "a step from a value on": ("5/25 0 * * *", ["2026-03-01T00:05", "2026-03-01T00:30", "2026-03-01T00:55"]),
+    "a step in a range": ("0 8-10/2 * * *", ["2026-03-01T08:00", "2026-03-01T10:00", "2026-03-02T08:00"]),
+    "a list, and ? for *": ("15,45 6 * * ?", ["2026-03-01T06:15", "2026-03-01T06:45", "2026-03-02T06:15"]),
+    "days by name": ("0 0 * * mon,Wed", ["2026-03-02T00:00", "2026-03-04T00:00", "2026-03-09T00:00"]),
+    "months by name": ("0 0 1 JAN-mar/2 *", ["2026-03-01T00:00", "2027-01-01T00:00", "2027-03-01T00:00"]),
+    "day of month or of week": ("0 0 13 * FRI", ["2026-03-06T00:00", "2026-03-13T00:00", "2026-03-20T00:00"]),
+    "a step names days as well": ("0 0 */10 * 0", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-11T00:00"]),
+    "all days of month are no choice": ("0 0 * * */2", ["2026-03-01T00:00", "2026-03-03T00:00", "2026-03-05T00:00"]),
+    "short months are left out": ("0 0 31 * *", ["2026-03-31T00:00", "2026-05-31T00:00", "2026-07-31T00:00"]),
+    "leap years": ("0 0 29 2 *", ["2028-02-29T00:00", "2032-02-29T00:00", "2036-02-29T00:00"]),
+    "hourly": ("@hourly", ["2026-03-01T00:00", "2026-03-01T01:00", "2026-03-01T02:00"]),
+    "daily": ("@daily", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"]),
+    "midnight": ("@midnight", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"]),
+    "weekly": ("@weekly", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-15T00:00"]),
+    "monthly": ("@monthly", ["2026-03-01T00:00", "2026-04-01T00:00", "2026-05-01T00:00"]),
+    "yearly": ("@yearly", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"]),
+    "annually": ("@annually", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"]),
+    "every so often": ("@every 1h30m", ["2026-03-01T00:40", "2026-03-01T02:10", "2026-03-01T03:40"]),
+})  # fmt: skip
 def test_moments(text, expected):
     assert moments(text, "2026-02-28T23:10:00Z", 3) == expected
 

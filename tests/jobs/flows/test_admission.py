@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jobs.flows import admission
 from tests.jobs.builders import task
 from tests.jobs.flows.control import CLUSTER, Cluster, flow, refusals, step, template
+from tests.tables import cases
 
 PROBE = "spec.flows[1].dependsOn.probe"
 
@@ -19,47 +20,36 @@ def probing(**probe):
     return flow(step("a"), {"name": "b", "dependsOn": {"targets": ["a"], "probe": probe}})
 
 
-@pytest.mark.parametrize(
-    ("obj", "field", "told"),
-    [
-        pytest.param(flow(step("")), "spec.flows[0].name", "at least 1 chars", id="no name"),
-        pytest.param(flow(step("A b")), "spec.flows[0].name", "must be the name of a job template", id="no name of a template"),
-        pytest.param(flow(step("a" * 40), name="f" * 23), "spec.flows[0].name", "64 characters long", id="a long name of a job"),
-        pytest.param(flow(step("a", "b")), "spec.flows[0].dependsOn.targets[0]", "vertex is not defined", id="an unknown target"),
-        pytest.param(flow(step("a", "a")), "spec.flows", "a → a", id="a job that waits for itself"),
-        pytest.param(flow(step("a", "c"), step("b", "a"), step("c", "b")), "spec.flows", "break the circle", id="a circle"),
-        pytest.param(flow(step("a"), step("b", "a"), step("a", "b")), "spec.flows", "break the circle", id="a circle by the last step of a template"),
-        pytest.param(probing(httpGetList=[{"port": 80}]), f"{PROBE}.httpGetList", "no requests are sent", id="a request"),
-        pytest.param(probing(tcpSocketList=[{"port": 80}]), f"{PROBE}.tcpSocketList", "no requests are sent", id="a port"),
-        pytest.param(probing(taskStatusList=[{"phase": "Running"}]), f"{PROBE}.taskStatusList[0].taskName", "name a task", id="no task"),
-        pytest.param(probing(taskStatusList=[{"taskName": "t"}]), f"{PROBE}.taskStatusList[0].phase", "such as Running", id="no phase"),
-        pytest.param(flow(step("a", probe=[("t", "Running")])), "spec.flows[0].dependsOn.targets", "name the jobs", id="nobody to ask"),
-    ],
-)  # fmt: skip
+@cases("obj, field, told", {
+    "no name": (flow(step("")), "spec.flows[0].name", "at least 1 chars"),
+    "no name of a template": (flow(step("A b")), "spec.flows[0].name", "must be the name of a job template"),
+    "a long name of a job": (flow(step("a" * 40), name="f" * 23), "spec.flows[0].name", "64 characters long"),
+    "an unknown target": (flow(step("a", "b")), "spec.flows[0].dependsOn.targets[0]", "vertex is not defined"),
+    "a job that waits for itself": (flow(step("a", "a")), "spec.flows", "a → a"),
+    "a circle": (flow(step("a", "c"), step("b", "a"), step("c", "b")), "spec.flows", "break the circle"),
+    "a circle by the last step of a template": (flow(step("a"), step("b", "a"), step("a", "b")), "spec.flows",
+        "break the circle"),
+    "a request": (probing(httpGetList=[{"port": 80}]), f"{PROBE}.httpGetList", "no requests are sent"),
+    "a port": (probing(tcpSocketList=[{"port": 80}]), f"{PROBE}.tcpSocketList", "no requests are sent"),
+    "no task": (probing(taskStatusList=[{"phase": "Running"}]), f"{PROBE}.taskStatusList[0].taskName", "name a task"),
+    "no phase": (probing(taskStatusList=[{"taskName": "t"}]), f"{PROBE}.taskStatusList[0].phase", "such as Running"),
+    "nobody to ask": (flow(step("a", probe=[("t", "Running")])), "spec.flows[0].dependsOn.targets", "name the jobs"),
+})  # fmt: skip
 def test_refusals(obj, field, told):
     found = refusals(obj)
     assert list(found) == [field]
     assert told in found[field]
 
 
-@pytest.mark.parametrize(
-    ("obj", "field", "told"),
-    [
-        pytest.param(flow(step("a"), name="f" * 55), "spec.flows[0].name", "at spec.tasks[0].name of job", id="long names of pods"),
-        pytest.param(
-            flow(step("a", patch={"jobSpec": {"minAvailable": 9}})),
-            "spec.flows[0].patch.jobSpec", "at spec.minAvailable of job f-a", id="a patch that breaks a rule",
-        ),
-        pytest.param(
-            flow(step("a", patch={"jobSpec": {"tasks": [{"replicas": 9}]}})),
-            "spec.flows[0].patch.jobSpec", "a name, by which it is found", id="a patch of no task",
-        ),
-        pytest.param(
-            flow(step("a"), step("b", "a", probe=[("boss", "Running")])),
-            f"{PROBE}.taskStatusList[0].taskName", "choose one of main", id="a task that no target has",
-        ),
-    ],
-)  # fmt: skip
+@cases("obj, field, told", {
+    "long names of pods": (flow(step("a"), name="f" * 55), "spec.flows[0].name", "at spec.tasks[0].name of job"),
+    "a patch that breaks a rule": (flow(step("a", patch={"jobSpec": {"minAvailable": 9}})),
+        "spec.flows[0].patch.jobSpec", "at spec.minAvailable of job f-a"),
+    "a patch of no task": (flow(step("a", patch={"jobSpec": {"tasks": [{"replicas": 9}]}})),
+        "spec.flows[0].patch.jobSpec", "a name, by which it is found"),
+    "a task that no target has": (flow(step("a"), step("b", "a", probe=[("boss", "Running")])),
+        f"{PROBE}.taskStatusList[0].taskName", "choose one of main"),
+})  # fmt: skip
 def test_refusals_by_the_templates_that_are_there(obj, field, told):
     found = refusals(obj, Cluster(template("a"), template("b")))
     assert list(found) == [field]
@@ -74,17 +64,12 @@ def test_a_diamond_is_accepted_and_keeps_its_jobs():
     assert refusals(flow()) == {}
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        pytest.param((step("a"), step("a"), step("b", "a")), id="a template twice"),
-        pytest.param(
-            (step("a"), step("b", "a"), step("c", "a"), step("c", "b")), id="a template twice, waiting for others"
-        ),
-        pytest.param((step("a", "b"), step("b", "a"), step("a")), id="a circle that the last step of a template opens"),
-        pytest.param((step("a"), step("b", "a", "a")), id="a target twice"),
-    ],
-)
+@cases("steps", {
+    "a template twice": (step("a"), step("a"), step("b", "a")),
+    "a template twice, waiting for others": (step("a"), step("b", "a"), step("c", "a"), step("c", "b")),
+    "a circle that the last step of a template opens": (step("a", "b"), step("b", "a"), step("a")),
+    "a target twice": (step("a"), step("b", "a", "a")),
+})  # fmt: skip
 def test_what_comes_twice_is_accepted(steps):
     assert refusals(flow(*steps)) == {}
 
@@ -119,18 +104,13 @@ def wrong(obj, old=None):
     return [cause.field for cause in admission.validate_template(written, old, CLUSTER)]
 
 
-@pytest.mark.parametrize(
-    ("obj", "fields"),
-    [
-        pytest.param(template(), [], id="a template"),
-        pytest.param({"metadata": {"name": "a"}}, ["spec"], id="no spec"),
-        pytest.param(
-            template("a", task(minAvailable=2), minAvailable=1), ["spec.tasks[0].minAvailable"], id="a job's own rules"
-        ),
-        pytest.param(template("a", queue="nowhere"), [], id="a queue that comes later"),
-        pytest.param(template("a" * 60), ["spec.tasks[0].name"], id="long names of pods"),
-    ],
-)
+@cases("obj, fields", {
+    "a template": (template(), []),
+    "no spec": ({"metadata": {"name": "a"}}, ["spec"]),
+    "a job's own rules": (template("a", task(minAvailable=2), minAvailable=1), ["spec.tasks[0].minAvailable"]),
+    "a queue that comes later": (template("a", queue="nowhere"), []),
+    "long names of pods": (template("a" * 60), ["spec.tasks[0].name"]),
+})  # fmt: skip
 def test_a_template_is_judged_as_a_job(obj, fields):
     assert wrong(obj) == fields
 

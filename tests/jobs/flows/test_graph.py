@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.flows import graph
 from kube.kinds.flow import JobFlow
 from tests.jobs.flows.control import flow, step
+from tests.tables import cases
 
 
 def drawn(*steps, **status):
@@ -27,32 +27,17 @@ def places(found):
     }
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected", "lines"),
-    [
-        pytest.param((), {}, 0, id="nothing"),
-        pytest.param((step("a"), step("b")), {"a": (0, 0), "b": (0, 1)}, 0, id="beside each other"),
-        pytest.param((step("b", "a"), step("a")), {"a": (0, 0), "b": (1, 0)}, 1, id="one after the other"),
-        pytest.param(
-            (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c")),
-            {"a": (0, 0), "b": (1, 0), "c": (1, 1), "d": (2, 0)},
-            4,
-            id="a diamond",
-        ),
-        pytest.param(
-            (step("a"), step("b", "a"), step("c", "a", "b")),
-            {"a": (0, 0), "b": (1, 0), "c": (2, 0)},
-            3,
-            id="behind the last of its targets",
-        ),
-        pytest.param(
-            (step("a"), step("b", "a"), step("c", "a"), step("c", "b", "b")),
-            {"a": (0, 0), "b": (1, 0), "c": (2, 0)},
-            3,
-            id="a template that comes twice is one job",
-        ),
-    ],
-)
+@cases("steps, expected, lines", {
+    "nothing": ((), {}, 0),
+    "beside each other": ((step("a"), step("b")), {"a": (0, 0), "b": (0, 1)}, 0),
+    "one after the other": ((step("b", "a"), step("a")), {"a": (0, 0), "b": (1, 0)}, 1),
+    "a diamond": ((step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c")),
+        {"a": (0, 0), "b": (1, 0), "c": (1, 1), "d": (2, 0)}, 4),
+    "behind the last of its targets": ((step("a"), step("b", "a"), step("c", "a", "b")),
+        {"a": (0, 0), "b": (1, 0), "c": (2, 0)}, 3),
+    "a template that comes twice is one job": ((step("a"), step("b", "a"), step("c", "a"), step("c", "b", "b")),
+        {"a": (0, 0), "b": (1, 0), "c": (2, 0)}, 3),
+})  # fmt: skip
 def test_places(steps, expected, lines):
     found = drawn(*steps)
     assert places(found) == expected

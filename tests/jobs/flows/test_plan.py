@@ -15,6 +15,7 @@ from kube.kinds.flow import Flow, JobFlow
 from kube.patch import PatchError
 from tests.jobs.builders import container, task
 from tests.jobs.flows.control import CLUSTER, flow, step, template
+from tests.tables import cases
 
 NOW = 1_772_323_200_000  # 2026-03-01T00:00:00Z
 TEMPLATES = {name: template(name) for name in "abcd"}
@@ -47,27 +48,24 @@ def look(obj, before=None, *, gone=(), taken=(), templates=TEMPLATES, now=NOW, *
 PAIR = flow(step("a"), step("b", "a"))
 
 
-@pytest.mark.parametrize(
-    ("before", "phases", "expected", "created"),
-    [
-        pytest.param("", {}, "Pending", ["f-a"], id="new"),
-        pytest.param("Pending", {"a": "Pending"}, "Pending", [], id="the first waits"),
-        pytest.param("Pending", {"a": ""}, "Pending", [], id="no controller has seen the first"),
-        pytest.param("Pending", {"a": "Running"}, "Running", [], id="the first runs"),
-        pytest.param("Running", {"a": "Restarting"}, "Running", [], id="the first is restarted"),
-        pytest.param("Running", {"a": "Pending"}, "Running", [], id="nothing runs any more"),
-        pytest.param("Running", {"a": "Completing"}, "Running", [], id="the first is about to complete"),
-        pytest.param("Running", {"a": "Completed"}, "Running", ["f-b"], id="the first has completed"),
-        pytest.param("Pending", {"a": "Aborted"}, "Pending", [], id="the first was aborted"),
-        pytest.param("Pending", {"a": "Failed"}, "Failed", [], id="the first has failed"),
-        pytest.param("Running", {"a": "Terminated"}, "Failed", [], id="the first was terminated"),
-        pytest.param("Running", {"a": "Terminating"}, "Running", [], id="the first is being terminated"),
-        pytest.param("Running", {"a": "Completed", "b": "Completed"}, "Succeed", [], id="all have completed"),
-        pytest.param("Pending", {"a": "Completed", "b": "Completed"}, "Succeed", [], id="all have completed at once"),
-        pytest.param("Succeed", {}, "Succeed", [], id="over, and the jobs are gone"),
-        pytest.param("Failed", {"a": "Completed"}, "Failed", [], id="over, whatever comes of it"),
-    ],
-)  # fmt: skip
+@cases("before, phases, expected, created", {
+    "new": ("", {}, "Pending", ["f-a"]),
+    "the first waits": ("Pending", {"a": "Pending"}, "Pending", []),
+    "no controller has seen the first": ("Pending", {"a": ""}, "Pending", []),
+    "the first runs": ("Pending", {"a": "Running"}, "Running", []),
+    "the first is restarted": ("Running", {"a": "Restarting"}, "Running", []),
+    "nothing runs any more": ("Running", {"a": "Pending"}, "Running", []),
+    "the first is about to complete": ("Running", {"a": "Completing"}, "Running", []),
+    "the first has completed": ("Running", {"a": "Completed"}, "Running", ["f-b"]),
+    "the first was aborted": ("Pending", {"a": "Aborted"}, "Pending", []),
+    "the first has failed": ("Pending", {"a": "Failed"}, "Failed", []),
+    "the first was terminated": ("Running", {"a": "Terminated"}, "Failed", []),
+    "the first is being terminated": ("Running", {"a": "Terminating"}, "Running", []),
+    "all have completed": ("Running", {"a": "Completed", "b": "Completed"}, "Succeed", []),
+    "all have completed at once": ("Pending", {"a": "Completed", "b": "Completed"}, "Succeed", []),
+    "over, and the jobs are gone": ("Succeed", {}, "Succeed", []),
+    "over, whatever comes of it": ("Failed", {"a": "Completed"}, "Failed", []),
+})  # fmt: skip
 def test_phases(before, phases, expected, created):
     after, names, deleted = look(PAIR, {"state": {"phase": before}} if before else {}, **phases)
     assert (after["state"]["phase"], names, deleted) == (expected, created, [])
@@ -76,16 +74,13 @@ def test_phases(before, phases, expected, created):
 TWICE = flow(step("a"), step("b", "a"), step("c", "b"), step("c", "a", patch={"jobSpec": {"maxRetry": 9}}))
 
 
-@pytest.mark.parametrize(
-    ("obj", "phases", "expected", "created"),
-    [
-        pytest.param(flow(step("a"), step("a")), {}, "Pending", ["f-a"], id="both may start"),
-        pytest.param(flow(step("a"), step("a")), {"a": "Completed"}, "Succeed", [], id="the one job has completed"),
-        pytest.param(TWICE, {"a": "Completed"}, "Running", ["f-b", "f-c"], id="the second may start"),
-        pytest.param(TWICE, {"a": "Completed", "b": "Completed", "c": "Running"}, "Running", [], id="the first might start later"),
-        pytest.param(TWICE, dict.fromkeys("abc", "Completed"), "Succeed", [], id="all have completed"),
-    ],
-)  # fmt: skip
+@cases("obj, phases, expected, created", {
+    "both may start": (flow(step("a"), step("a")), {}, "Pending", ["f-a"]),
+    "the one job has completed": (flow(step("a"), step("a")), {"a": "Completed"}, "Succeed", []),
+    "the second may start": (TWICE, {"a": "Completed"}, "Running", ["f-b", "f-c"]),
+    "the first might start later": (TWICE, {"a": "Completed", "b": "Completed", "c": "Running"}, "Running", []),
+    "all have completed": (TWICE, dict.fromkeys("abc", "Completed"), "Succeed", []),
+})  # fmt: skip
 def test_of_a_template_that_comes_twice_one_job_is_made(obj, phases, expected, created):
     after, names, _ = look(obj, **phases)
     assert (after["state"]["phase"], names) == (expected, created)
@@ -101,19 +96,16 @@ def test_the_step_that_may_start_first_says_how_the_job_is():
     assert {job["metadata"]["name"]: job["spec"].get("maxRetry") for job in written} == {"f-b": 3, "f-c": 9}
 
 
-@pytest.mark.parametrize(
-    ("options", "reason", "told"),
-    [
-        pytest.param({"a": "Failed"}, "JobFailed", "because of f-a (Failed)", id="failed"),
-        pytest.param({"a": "Completed", "b": "Completed"}, "AllCompleted", "2 of 2", id="all completed"),
-        pytest.param({"a": "Running"}, "InProgress", "0 of 2 jobs have completed", id="in progress"),
-        pytest.param({"a": "Aborted"}, "JobAborted", "Waiting for f-a, which was aborted; resume it", id="aborted"),
-        pytest.param({"templates": {}}, "TemplateNotFound", "There is no job template a", id="no template"),
-        pytest.param({"taken": {"f-a"}}, "NameTaken", "A job named f-a exists", id="a name that is taken"),
-        pytest.param({"templates": {"a": template("a", queue="x")}}, "JobRefused", "queue x not found", id="no queue"),
-        pytest.param({"templates": {"a": {"spec": {}}}}, "JobRefused", "No task specified", id="no tasks"),
-    ],
-)  # fmt: skip
+@cases("options, reason, told", {
+    "failed": ({"a": "Failed"}, "JobFailed", "because of f-a (Failed)"),
+    "all completed": ({"a": "Completed", "b": "Completed"}, "AllCompleted", "2 of 2"),
+    "in progress": ({"a": "Running"}, "InProgress", "0 of 2 jobs have completed"),
+    "aborted": ({"a": "Aborted"}, "JobAborted", "Waiting for f-a, which was aborted; resume it"),
+    "no template": ({"templates": {}}, "TemplateNotFound", "There is no job template a"),
+    "a name that is taken": ({"taken": {"f-a"}}, "NameTaken", "A job named f-a exists"),
+    "no queue": ({"templates": {"a": template("a", queue="x")}}, "JobRefused", "queue x not found"),
+    "no tasks": ({"templates": {"a": {"spec": {}}}}, "JobRefused", "No task specified"),
+})  # fmt: skip
 def test_why(options, reason, told):
     state = look(PAIR, **options)[0]["state"]
     assert state["reason"] == reason
@@ -193,22 +185,22 @@ def test_who_is_asked_again_changes_nothing_of_the_status(obj, earlier, later):
         assert {f"f-{target}" for target in names[name]} <= over
 
 
-@pytest.mark.parametrize(
-    ("asked", "phase", "counts", "expected"),
-    [
-        pytest.param([("main", "Running")], "Running", {"main": {"Running": 2}}, True, id="as many as the minimum"),
-        pytest.param([("main", "Running")], "Running", {"main": {"Running": 1}}, False, id="too few"),
-        pytest.param([("main", "Running")], "Running", {"main": {"Running": 1, "Succeeded": 1}}, True, id="who has succeeded has been running"),
-        pytest.param([("main", "Succeeded")], "Running", {"main": {"Running": 2}}, False, id="who runs has not succeeded"),
-        pytest.param([("main", "Failed")], "Running", {"main": {"Failed": 2}}, True, id="failures"),
-        pytest.param([("main", "Running"), ("side", "Running")], "Running", {"main": {"Running": 2}}, False, id="all tasks that are named"),
-        pytest.param([("main", "Running"), ("side", "Running")], "Running", {"main": {"Running": 2}, "side": {"Running": 1}}, True, id="one pod where no minimum is"),
-        pytest.param([("other", "Running")], "Running", {"main": {"Running": 2}}, False, id="a task of nobody"),
-        pytest.param([("main", "Running")], "Running", {}, False, id="no pods"),
-        pytest.param([], "Running", {"main": {"Running": 2}}, False, id="nothing is asked"),
-        pytest.param([("main", "Running")], "Completed", {}, True, id="completed is enough"),
-    ],
-)  # fmt: skip
+@cases("asked, phase, counts, expected", {
+    "as many as the minimum": ([("main", "Running")], "Running", {"main": {"Running": 2}}, True),
+    "too few": ([("main", "Running")], "Running", {"main": {"Running": 1}}, False),
+    "who has succeeded has been running": ([("main", "Running")], "Running", {"main": {"Running": 1, "Succeeded": 1}},
+        True),
+    "who runs has not succeeded": ([("main", "Succeeded")], "Running", {"main": {"Running": 2}}, False),
+    "failures": ([("main", "Failed")], "Running", {"main": {"Failed": 2}}, True),
+    "all tasks that are named": ([("main", "Running"), ("side", "Running")], "Running", {"main": {"Running": 2}},
+        False),
+    "one pod where no minimum is": ([("main", "Running"), ("side", "Running")], "Running",
+        {"main": {"Running": 2}, "side": {"Running": 1}}, True),
+    "a task of nobody": ([("other", "Running")], "Running", {"main": {"Running": 2}}, False),
+    "no pods": ([("main", "Running")], "Running", {}, False),
+    "nothing is asked": ([], "Running", {"main": {"Running": 2}}, False),
+    "completed is enough": ([("main", "Running")], "Completed", {}, True),
+})  # fmt: skip
 def test_probes(asked, phase, counts, expected):
     tasks = ({"name": "main", "minAvailable": 2}, {"name": "side", "minAvailable": 0})
     told = {"taskStatusCount": {name: {"phase": count} for name, count in counts.items()}}
@@ -226,24 +218,20 @@ SPEC = {
 }
 
 
-@pytest.mark.parametrize(
-    ("changes", "path", "expected"),
-    [
-        pytest.param({}, (), SPEC, id="nothing"),
-        pytest.param({"queue": "r"}, ("queue",), "r", id="a field"),
-        pytest.param({"queue": None}, ("queue",), None, id="a field that is taken away"),
-        pytest.param({"plugins": {"ssh": []}}, ("plugins",), {"svc": [], "env": [], "ssh": []}, id="plugins by name"),
-        pytest.param({"tasks": [{"name": "y", "replicas": 5}]}, ("tasks", 1, "replicas"), 5, id="a task by name"),
-        pytest.param({"tasks": [{"name": "z", "replicas": 5}]}, ("tasks", 2), {"name": "z", "replicas": 5}, id="another task"),
-        pytest.param({"volumes": [{"mountPath": "/a", "volumeClaimName": "two"}]}, ("volumes",), [{"mountPath": "/a", "volumeClaimName": "two"}], id="a volume by its path"),
-        pytest.param(
-            {"tasks": [{"name": "x", "template": {"spec": {"containers": [{"name": "main", "env": [{"name": "B", "value": "2"}]}]}}}]},
-            ("tasks", 0, "template", "spec", "containers"),
-            [container(env=[{"name": "B", "value": "2"}, {"name": "A", "value": "1"}])],
-            id="a container by name, a variable beside another",
-        ),
-    ],
-)  # fmt: skip
+@cases("changes, path, expected", {
+    "nothing": ({}, (), SPEC),
+    "a field": ({"queue": "r"}, ("queue",), "r"),
+    "a field that is taken away": ({"queue": None}, ("queue",), None),
+    "plugins by name": ({"plugins": {"ssh": []}}, ("plugins",), {"svc": [], "env": [], "ssh": []}),
+    "a task by name": ({"tasks": [{"name": "y", "replicas": 5}]}, ("tasks", 1, "replicas"), 5),
+    "another task": ({"tasks": [{"name": "z", "replicas": 5}]}, ("tasks", 2), {"name": "z", "replicas": 5}),
+    "a volume by its path": ({"volumes": [{"mountPath": "/a", "volumeClaimName": "two"}]}, ("volumes",),
+        [{"mountPath": "/a", "volumeClaimName": "two"}]),
+    "a container by name, a variable beside another": (
+        {"tasks": [{"name": "x", "template": {"spec": {"containers": [{"name": "main", "env": [{"name": "B", "value": "2"}]}]}}}]},
+        ("tasks", 0, "template", "spec", "containers"),
+        [container(env=[{"name": "B", "value": "2"}, {"name": "A", "value": "1"}])]),
+})  # fmt: skip
 def test_patches(changes, path, expected):
     found = steps.patched(SPEC, changes)
     for each in path:

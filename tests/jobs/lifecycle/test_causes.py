@@ -13,80 +13,45 @@ from jobs.controller import facts
 from jobs.lifecycle import causes
 from jobs.lifecycle.causes import Failure
 from jobs.pages.reading import Pod
+from tests.tables import cases
 
 
 def failed(*indexes, code=1, task="worker", **how):
     return [Failure(f"job-{task}-{index}", task, (code,) if code else (), **how) for index in indexes]
 
 
-TOLD = [
-    pytest.param([], 0, "", id="none"),
-    pytest.param(failed(0, 3), 0, "exit 1 · worker-0, worker-3", id="alike"),
-    pytest.param(failed(*range(8)), 0, "exit 1 · worker-0, worker-1, worker-2 and 5 more", id="many"),
-    pytest.param(failed(0), 4, "exit 1 · worker-0 and 4 more", id="more than are given"),
-    pytest.param(
-        [*failed(0, code=2), *failed(1, 2)], 0, "exit 1 · worker-1, worker-2; exit 2 · worker-0", id="most first"
-    ),
-    pytest.param(
-        [*failed(0, 1, 2, 3), *failed(0, task="ps", code=2)],
-        3,
-        "exit 1 · worker-0, worker-1, worker-2 and 1 more; exit 2 · ps-0; 3 more",
-        id="several and more",
-    ),
-    pytest.param(
-        [failed(code, code=code)[0] for code in range(1, 6)],
+@cases("failures, more, told", {
+    "none": ([], 0, ""),
+    "alike": (failed(0, 3), 0, "exit 1 · worker-0, worker-3"),
+    "many": (failed(*range(8)), 0, "exit 1 · worker-0, worker-1, worker-2 and 5 more"),
+    "more than are given": (failed(0), 4, "exit 1 · worker-0 and 4 more"),
+    "most first": ([*failed(0, code=2), *failed(1, 2)], 0, "exit 1 · worker-1, worker-2; exit 2 · worker-0"),
+    "several and more": ([*failed(0, 1, 2, 3), *failed(0, task="ps", code=2)], 3,
+        "exit 1 · worker-0, worker-1, worker-2 and 1 more; exit 2 · ps-0; 3 more"),
+    "too many causes": ([failed(code, code=code)[0] for code in range(1, 6)], 0,
+        "exit 1 · worker-1; exit 2 · worker-2; exit 3 · worker-3; 2 more"),
+    "memory": (failed(0, code=137, reason="OOMKilled"), 0, "out of memory · worker-0"),
+    "the message of all": (failed(0, 1, code=128, reason="StartError", message="no such file: x"), 0,
+        "could not start: no such file: x · worker-0, worker-1"),
+    "messages that differ": ([*failed(0, message="step 3"), *failed(1, message="step 9")], 0,
+        "exit 1 · worker-0, worker-1"),
+    "the message of each task": (
+        [*failed(0, 1, code=None, reason="NoCommand", message="give container main a command"), *failed(0, task="ps", code=None, reason="NoCommand", message="give container ps a command")],
         0,
-        "exit 1 · worker-1; exit 2 · worker-2; exit 3 · worker-3; 2 more",
-        id="too many causes",
-    ),
-    pytest.param(failed(0, code=137, reason="OOMKilled"), 0, "out of memory · worker-0", id="memory"),
-    pytest.param(
-        failed(0, 1, code=128, reason="StartError", message="no such file: x"),
-        0,
-        "could not start: no such file: x · worker-0, worker-1",
-        id="the message of all",
-    ),
-    pytest.param(
-        [*failed(0, message="step 3"), *failed(1, message="step 9")],
-        0,
-        "exit 1 · worker-0, worker-1",
-        id="messages that differ",
-    ),
-    pytest.param(
-        [
-            *failed(0, 1, code=None, reason="NoCommand", message="give container main a command"),
-            *failed(0, task="ps", code=None, reason="NoCommand", message="give container ps a command"),
-        ],
-        0,
-        "no command: give container main a command · worker-0, worker-1; no command: give container ps a command · ps-0",
-        id="the message of each task",
-    ),
-    pytest.param(failed(0, code=None, reason="ErrImagePull"), 0, "image cannot be pulled · worker-0", id="image"),
-    pytest.param(failed(0, code=143, reason="DeadlineExceeded"), 0, "deadline exceeded · worker-0", id="deadline"),
-    pytest.param(failed(0, code=None, reason="Evicted"), 0, "evicted · worker-0", id="evicted"),
-    pytest.param(failed(0, code=3, reason="Poisoned"), 0, "Poisoned (exit 3) · worker-0", id="unknown reason"),
-    pytest.param(failed(0, code=None), 0, "failed · worker-0", id="nothing is known"),
-    pytest.param(
-        [Failure("x-a-0", "a", (1, 42)), Failure("x-a-1", "a", (1, 2, 42))],
-        0,
-        "exit 1 and 42 · a-0; exit 1, 2 and 42 · a-1",
-        id="several codes of a pod",
-    ),
-    pytest.param([Failure("alone", "", (1,))], 0, "exit 1 · alone", id="a pod of no task"),
-    pytest.param(
-        failed(0, 0, 0, 1, code=None), 0, "failed · worker-0 (3 times), worker-1", id="pods of one name in turn"
-    ),
-    pytest.param(
-        failed(0, 1, 2, 2, 3, 3, code=None),
-        0,
-        "failed · worker-0, worker-1, worker-2 (2 times) and 1 more",
-        id="others counted by name",
-    ),
-    pytest.param(failed(10, 9, 2), 0, "exit 1 · worker-2, worker-9, worker-10", id="in the order of numbers"),
-]
-
-
-@pytest.mark.parametrize(("failures", "more", "told"), TOLD)
+        "no command: give container main a command · worker-0, worker-1; no command: give container ps a command · ps-0"),
+    "image": (failed(0, code=None, reason="ErrImagePull"), 0, "image cannot be pulled · worker-0"),
+    "deadline": (failed(0, code=143, reason="DeadlineExceeded"), 0, "deadline exceeded · worker-0"),
+    "evicted": (failed(0, code=None, reason="Evicted"), 0, "evicted · worker-0"),
+    "unknown reason": (failed(0, code=3, reason="Poisoned"), 0, "Poisoned (exit 3) · worker-0"),
+    "nothing is known": (failed(0, code=None), 0, "failed · worker-0"),
+    "several codes of a pod": ([Failure("x-a-0", "a", (1, 42)), Failure("x-a-1", "a", (1, 2, 42))], 0,
+        "exit 1 and 42 · a-0; exit 1, 2 and 42 · a-1"),
+    "a pod of no task": ([Failure("alone", "", (1,))], 0, "exit 1 · alone"),
+    "pods of one name in turn": (failed(0, 0, 0, 1, code=None), 0, "failed · worker-0 (3 times), worker-1"),
+    "others counted by name": (failed(0, 1, 2, 2, 3, 3, code=None), 0,
+        "failed · worker-0, worker-1, worker-2 (2 times) and 1 more"),
+    "in the order of numbers": (failed(10, 9, 2), 0, "exit 1 · worker-2, worker-9, worker-10"),
+})  # fmt: skip
 def test_failures_are_told_in_a_few_words(failures, more, told):
     assert causes.cause(failures, more) == told
 
@@ -118,15 +83,13 @@ def test_a_failure_is_of_the_container_that_ended_badly(reason, message, ended, 
 CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        pytest.param("one\n two. ", "one two", id="lines"),
-        pytest.param(f"{CLAUSES} (VOLCANO_UI_ENGINE, which says so, is none, {'x' * 99}).", f"{CLAUSES.partition(', or')[0]} …", id="not within brackets"),
-        pytest.param(f"{CLAUSES}; {'word ' * 50}", f"{CLAUSES} …", id="whole clauses"),
-        pytest.param(f"Error: {'word ' * 50}", f"Error: {'word ' * 38}…", id="no clause ends late enough: whole words"),
-    ],
-)  # fmt: skip
+@cases("text, line", {
+    "lines": ("one\n two. ", "one two"),
+    "not within brackets": (f"{CLAUSES} (VOLCANO_UI_ENGINE, which says so, is none, {'x' * 99}).",
+        f"{CLAUSES.partition(', or')[0]} …"),
+    "whole clauses": (f"{CLAUSES}; {'word ' * 50}", f"{CLAUSES} …"),
+    "no clause ends late enough: whole words": (f"Error: {'word ' * 50}", f"Error: {'word ' * 38}…"),
+})  # fmt: skip
 def test_a_long_message_is_cut_where_a_clause_ends(text, line):
     assert causes.one_line(text) == line
 
@@ -138,14 +101,11 @@ def test_a_message_is_never_longer_than_it_may_be_and_says_when_it_is_cut(text):
     assert line == whole or (line.endswith(" …") and whole.startswith(line.removesuffix(" …")))
 
 
-@pytest.mark.parametrize(
-    ("message", "rest"),
-    [
-        pytest.param("Exit 1 · worker-0. 3 of 4 succeeded.", "3 of 4 succeeded.", id="it begins so"),
-        pytest.param("Suspended. Exit 1 · worker-0.", "Suspended.", id="it ends so"),
-        pytest.param("Exit 2 · worker-0. 3 of 4.", "Exit 2 · worker-0. 3 of 4.", id="it has others"),
-    ],
-)
+@cases("message, rest", {
+    "it begins so": ("Exit 1 · worker-0. 3 of 4 succeeded.", "3 of 4 succeeded."),
+    "it ends so": ("Suspended. Exit 1 · worker-0.", "Suspended."),
+    "it has others": ("Exit 2 · worker-0. 3 of 4.", "Exit 2 · worker-0. 3 of 4."),
+})  # fmt: skip
 def test_a_message_is_left_without_what_is_told_apart(message, rest):
     assert causes.without(message, causes.sentence(failed(0))) == rest
 

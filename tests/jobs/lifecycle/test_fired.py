@@ -9,22 +9,21 @@ from hypothesis import strategies as st
 from jobs.lifecycle import fired
 from jobs.lifecycle.fired import Fired
 from kube.kinds.batch import Action, JobEvent
-
-READ = [
-    pytest.param("PodFailed: a-0 exited with code 3 (Error): x. y. The policy for it is RestartJob.", "a-0", 3, id="failed"),
-    pytest.param("PodFailed: a-0 exited with codes 3 and 42. The policy for it is RestartJob.", "a-0", 3, id="failed twice"),
-    pytest.param("PodFailed: a-0 could not start. The policy for it is RestartTask.", "a-0", None, id="did not start"),
-    pytest.param(
-        "PodEvicted: a-0 was deleted, and not by the job controller. The policy for it is RestartPod after 1m0s.", "a-0", None, id="evicted"
-    ),
-    pytest.param(
-        "TaskFailed: containers of task a were started again too often, last of a-1. The policy for it is AbortJob.", "a-1", None, id="task"
-    ),
-    pytest.param("TaskCompleted: all pods of task a succeeded. The policy for it is CompleteJob.", "", None, id="no pod"),
-]  # fmt: skip
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(("text", "pod", "code"), READ)
+@cases("text, pod, code", {
+    "failed": ("PodFailed: a-0 exited with code 3 (Error): x. y. The policy for it is RestartJob.", "a-0", 3),
+    "failed twice": ("PodFailed: a-0 exited with codes 3 and 42. The policy for it is RestartJob.", "a-0", 3),
+    "did not start": ("PodFailed: a-0 could not start. The policy for it is RestartTask.", "a-0", None),
+    "evicted": (
+        "PodEvicted: a-0 was deleted, and not by the job controller. The policy for it is RestartPod after 1m0s.",
+        "a-0", None),
+    "task": (
+        "TaskFailed: containers of task a were started again too often, last of a-1. The policy for it is AbortJob.",
+        "a-1", None),
+    "no pod": ("TaskCompleted: all pods of task a succeeded. The policy for it is CompleteJob.", "", None),
+})  # fmt: skip
 def test_a_sentence_tells_pod_and_exit_code(text, pod, code):
     found = fired.read(text)
     assert (found.pod, found.exit_code) == (pod, code)

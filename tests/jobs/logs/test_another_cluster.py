@@ -17,6 +17,7 @@ from kube.resources import PODS
 from tests.cluster.remote.log_server import serving
 from tests.jobs.logs.written import body, read, texts, unpacked
 from tests.jobs.pages import world
+from tests.tables import cases
 
 T = world.START
 ALL = Limits(100_000, 10**8)
@@ -125,15 +126,12 @@ def test_container_that_is_started_again_goes_on_with_its_next_attempt(alice, ga
 
 
 @pytest.mark.parametrize("zone", ["Z", "+02:00"])
-@pytest.mark.parametrize(
-    "times",
-    [
-        pytest.param([n * 0.7 for n in range(600)], id="slow"),
-        pytest.param([n * 0.0004 for n in range(3000)], id="many in a millisecond"),
-        pytest.param([1 + n // 700 * 0.001 for n in range(2000)], id="all in a second"),
-        pytest.param([0.5] * 400 + [20.0], id="one behind many"),
-    ],
-)
+@cases("times", {
+    "slow": [n * 0.7 for n in range(600)],
+    "many in a millisecond": [n * 0.0004 for n in range(3000)],
+    "all in a second": [1 + n // 700 * 0.001 for n in range(2000)],
+    "one behind many": [0.5] * 400 + [20.0],
+})  # fmt: skip
 def test_every_line_is_found_from_the_beginning_from_the_end_and_by_its_link(alice, gang, api, times, zone):
     api.zone = zone
     api.write("train-worker-0", *((second, f"line {number}") for number, second in enumerate(times)))

@@ -16,38 +16,38 @@ from hypothesis import strategies as st
 from jobs.logs.pens import Pen, changed
 from jobs.logs.text import MOST_MOVED, Run, ShownLine, plain, runs
 from tests.dashboard import style
+from tests.tables import cases
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "logs"
-PRINTED = [
-    pytest.param("plain \N{VOLCANO}", "plain \N{VOLCANO}", id="text"),
-    pytest.param("tab\there", "tab\there", id="tab"),
-    pytest.param("<script>", "<script>", id="markup stays text"),
-    pytest.param("\x1b[31mred\x1b[0m", "red", id="colours"),
-    pytest.param("a\x00\x0b\x7f", "a\u2400\u240b\u2421", id="control characters"),
-    pytest.param("a\x07\x0e\x0f", "a", id="bell and character sets"),
-    pytest.param("a\x85\x9b31mb", "a\ufffd\ufffd31mb", id="control characters beyond ASCII"),
-    pytest.param("abc\r", "abc", id="a line's end of Windows"),
-    pytest.param("epoch 1\repoch 2", "epoch 2", id="carriage return"),
-    pytest.param("10%\r\x1b[Kdone", "done", id="erased to its end"),
-    pytest.param("long line\rab", "abng line", id="what is not overwritten stays"),
-    pytest.param("\x1b[2K\x1b[1G| npm", "| npm", id="erased, and the first column"),
-    pytest.param("12%\b\b\b34%", "34%", id="backspaces"),
-    pytest.param("abc\x1b[1Kd", "   d", id="erased from its beginning"),
-    pytest.param("abc\x1b[2D-", "a-c", id="back"),
-    pytest.param("a\x1b[3Cb", "a   b", id="forward"),
-    pytest.param("\x1b]0;title\x07a\x1b]2;title\x1b\\b", "ab", id="titles"),
-    pytest.param("\x1b]8;;https://e.x\x1b\\text\x1b]8;;\x1b\\", "text", id="hyperlink"),
-    pytest.param("\x1b[?25l\x1b[2A\x1b[1Bx\x1b[?25h\x1b7\x1b8\x1b(B\x1b=\x1b[!p\x1b[2 q", "x", id="cursor, modes, character sets"),
-    pytest.param("\x1bPq#0;2\x1b\\a\x1b_Gi=1;AAAA\x1b\\b", "ab", id="pictures of terminals"),
-    pytest.param("\x1b]0;title", "", id="a title without an end"),
-    pytest.param("a\x1b[31", "a", id="a sequence without an end"),
-    pytest.param("a\x1b[31\x01b", "a\u2401b", id="a sequence that is broken off"),
-    pytest.param("\x1b]0;t\x18b", "b", id="a title that is broken off"),
-    pytest.param("\x1b[2Jabc\x1b[3J", "abc", id="a screen that is cleared"),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("written", "shown"), PRINTED)
+@cases("written, shown", {
+    "text": ("plain \N{VOLCANO}", "plain \N{VOLCANO}"),
+    "tab": ("tab\there", "tab\there"),
+    "markup stays text": ("<script>", "<script>"),
+    "colours": ("\x1b[31mred\x1b[0m", "red"),
+    "control characters": ("a\x00\x0b\x7f", "a\u2400\u240b\u2421"),
+    "bell and character sets": ("a\x07\x0e\x0f", "a"),
+    "control characters beyond ASCII": ("a\x85\x9b31mb", "a\ufffd\ufffd31mb"),
+    "a line's end of Windows": ("abc\r", "abc"),
+    "carriage return": ("epoch 1\repoch 2", "epoch 2"),
+    "erased to its end": ("10%\r\x1b[Kdone", "done"),
+    "what is not overwritten stays": ("long line\rab", "abng line"),
+    "erased, and the first column": ("\x1b[2K\x1b[1G| npm", "| npm"),
+    "backspaces": ("12%\b\b\b34%", "34%"),
+    "erased from its beginning": ("abc\x1b[1Kd", "   d"),
+    "back": ("abc\x1b[2D-", "a-c"),
+    "forward": ("a\x1b[3Cb", "a   b"),
+    "titles": ("\x1b]0;title\x07a\x1b]2;title\x1b\\b", "ab"),
+    "hyperlink": ("\x1b]8;;https://e.x\x1b\\text\x1b]8;;\x1b\\", "text"),
+    "cursor, modes, character sets": ("\x1b[?25l\x1b[2A\x1b[1Bx\x1b[?25h\x1b7\x1b8\x1b(B\x1b=\x1b[!p\x1b[2 q", "x"),
+    "pictures of terminals": ("\x1bPq#0;2\x1b\\a\x1b_Gi=1;AAAA\x1b\\b", "ab"),
+    "a title without an end": ("\x1b]0;title", ""),
+    "a sequence without an end": ("a\x1b[31", "a"),
+    "a sequence that is broken off": ("a\x1b[31\x01b", "a\u2401b"),
+    "a title that is broken off": ("\x1b]0;t\x18b", "b"),
+    "a screen that is cleared": ("\x1b[2Jabc\x1b[3J", "abc"),
+})  # fmt: skip
 def test_what_is_printed_is_shown_as_a_terminal_does(written, shown):
     assert plain(written.encode()) == shown
 
@@ -57,46 +57,40 @@ def test_what_is_not_utf8_is_shown_as_such():
     assert plain(b"\xf0\x9f") == "\ufffd"
 
 
-@pytest.mark.parametrize(
-    ("written", "states"),
-    [
-        pytest.param("abc", 0, id="none"),
-        pytest.param("abc\r", 0, id="nothing came after it"),
-        pytest.param("\r1\r2\r3", 2, id="carriage returns"),
-        pytest.param("1\r\x1b[K2\r\x1b[K3", 2, id="erased after it"),
-        pytest.param("1\x1b[2K\x1b[1G2\x1b[2K\x1b[1G3", 2, id="erased before it"),
-    ],
-)
+@cases("written, states", {
+    "none": ("abc", 0),
+    "nothing came after it": ("abc\r", 0),
+    "carriage returns": ("\r1\r2\r3", 2),
+    "erased after it": ("1\r\x1b[K2\r\x1b[K3", 2),
+    "erased before it": ("1\x1b[2K\x1b[1G2\x1b[2K\x1b[1G3", 2),
+})  # fmt: skip
 def test_states_that_were_overwritten_are_counted(written, states):
     line = ShownLine()
     line.feed(written.encode(), whole=True)
     assert line.states == states
 
 
-PENS = [
-    pytest.param("31", "log-ink-red", id="of 8"),
-    pytest.param("91;44", "log-ink-red log-ground-blue", id="bright, on another"),
-    pytest.param("37", "", id="white is the text's own"),
-    pytest.param("30;47", "log-ground-grey", id="black on white"),
-    pytest.param("38;5;208", "log-ink-orange", id="of 256"),
-    pytest.param("38;5;244;1", "log-ink-grey log-bold", id="a grey of 256"),
-    pytest.param("38;2;255;105;180", "log-ink-pink", id="24 bits"),
-    pytest.param("48:2::0:0:255", "log-ground-blue", id="24 bits between colons"),
-    pytest.param("38:5:46;3", "log-ink-green log-italic", id="of 256 between colons"),
-    pytest.param("1;2;3;4;7;9", "log-bold log-faint log-inverse log-italic log-struck log-underline", id="styles"),
-    pytest.param("4:3", "log-underline", id="a wave"),
-    pytest.param("4;4:0", "", id="no line"),
-    pytest.param("1;31;0", "", id="all off"),
-    pytest.param("1;31;", "", id="nothing is all off"),
-    pytest.param("1;2;3;4;7;9;22;23;24;27;29", "", id="each off"),
-    pytest.param("31;41;39;49", "", id="colours off"),
-    pytest.param("38;5", "", id="a colour that is missing"),
-    pytest.param("38;9;1", "log-bold", id="a colour of no kind"),
-    pytest.param("99999999999;;x;-1", "", id="nonsense"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "classes"), PENS)
+@cases("parameters, classes", {
+    "of 8": ("31", "log-ink-red"),
+    "bright, on another": ("91;44", "log-ink-red log-ground-blue"),
+    "white is the text's own": ("37", ""),
+    "black on white": ("30;47", "log-ground-grey"),
+    "of 256": ("38;5;208", "log-ink-orange"),
+    "a grey of 256": ("38;5;244;1", "log-ink-grey log-bold"),
+    "24 bits": ("38;2;255;105;180", "log-ink-pink"),
+    "24 bits between colons": ("48:2::0:0:255", "log-ground-blue"),
+    "of 256 between colons": ("38:5:46;3", "log-ink-green log-italic"),
+    "styles": ("1;2;3;4;7;9", "log-bold log-faint log-inverse log-italic log-struck log-underline"),
+    "a wave": ("4:3", "log-underline"),
+    "no line": ("4;4:0", ""),
+    "all off": ("1;31;0", ""),
+    "nothing is all off": ("1;31;", ""),
+    "each off": ("1;2;3;4;7;9;22;23;24;27;29", ""),
+    "colours off": ("31;41;39;49", ""),
+    "a colour that is missing": ("38;5", ""),
+    "a colour of no kind": ("38;9;1", "log-bold"),
+    "nonsense": ("99999999999;;x;-1", ""),
+})  # fmt: skip
 def test_colours_and_styles_are_classes(parameters, classes):
     assert changed(Pen(), parameters).classes == classes
 
@@ -119,21 +113,18 @@ def test_every_colour_is_a_class_that_keeps_contrast_in_both_themes(theme):
             assert style.contrast(tokens[ink], tokens[f"--{ground}-fill"]) >= 4.5
 
 
-LINKS = [
-    pytest.param("see https://e.x/a?b=c#d.", ["https://e.x/a?b=c#d"], id="at the end of a sentence"),
-    pytest.param("(http://e.x/a_(b)), [http://e.x]", ["http://e.x/a_(b)", "http://e.x"], id="in brackets"),
-    pytest.param('<a href="https://e.x">', ["https://e.x"], id="in markup"),
-    pytest.param("javascript:alert(1) ftp://e.x file:///x data:text/html,x HTTP:x xhttp://e.x", [], id="anything else"),
-    pytest.param("\x1b]8;;https://e.x/1\x07text\x1b]8;;\x07 more", ["https://e.x/1"], id="hyperlink"),
-    pytest.param("\x1b]8;id=1;https://e.x/1\x07te\x1b[1mxt\x1b]8;;\x07", ["https://e.x/1"], id="hyperlink of two looks"),
-    pytest.param("\x1b]8;;javascript:alert(1)\x07text\x1b]8;;\x07", [], id="hyperlink to anything else"),
-    pytest.param("\x1b]8;;https://evil.x\x07https://e.x\x1b]8;;\x07", ["https://e.x"], id="an address leads where it says"),
-    pytest.param("https://\x1b[1me.x\x1b[0m/a", ["https://e.x/a"], id="an address of two looks"),
-    pytest.param("https:// http://", [], id="no address"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("written", "links"), LINKS)
+@cases("written, links", {
+    "at the end of a sentence": ("see https://e.x/a?b=c#d.", ["https://e.x/a?b=c#d"]),
+    "in brackets": ("(http://e.x/a_(b)), [http://e.x]", ["http://e.x/a_(b)", "http://e.x"]),
+    "in markup": ('<a href="https://e.x">', ["https://e.x"]),
+    "anything else": ("javascript:alert(1) ftp://e.x file:///x data:text/html,x HTTP:x xhttp://e.x", []),
+    "hyperlink": ("\x1b]8;;https://e.x/1\x07text\x1b]8;;\x07 more", ["https://e.x/1"]),
+    "hyperlink of two looks": ("\x1b]8;id=1;https://e.x/1\x07te\x1b[1mxt\x1b]8;;\x07", ["https://e.x/1"]),
+    "hyperlink to anything else": ("\x1b]8;;javascript:alert(1)\x07text\x1b]8;;\x07", []),
+    "an address leads where it says": ("\x1b]8;;https://evil.x\x07https://e.x\x1b]8;;\x07", ["https://e.x"]),
+    "an address of two looks": ("https://\x1b[1me.x\x1b[0m/a", ["https://e.x/a"]),
+    "no address": ("https:// http://", []),
+})  # fmt: skip
 def test_addresses_and_nothing_else_are_links(written, links):
     assert list(dict.fromkeys(run.link for run in runs([written.encode()]) if run.link)) == links
 
@@ -197,23 +188,20 @@ def test_a_line_is_what_a_terminal_shows(moves):
     assert plain("".join(moves).encode()) == on_a_terminal(moves)
 
 
-LONG = [
-    pytest.param(b"x" * 300_000, id="a long line"),
-    pytest.param(b"\x1b[31mx\x1b[32my" * 10_000, id="colours"),
-    pytest.param(b"x" * 300_000 + b"\x1b[1K" * 10_000, id="erased from the beginning"),
-    pytest.param(b"x" * 300_000 + b"\x1b[2Kx" * 10_000, id="erased"),
-    pytest.param(b"x" * 300_000 + b"\x1b[1P" * 10_000, id="characters deleted"),
-    pytest.param(b"\x1b" * 300_000, id="sequences that begin"),
-    pytest.param(b"\x1b]" * 150_000, id="strings that begin"),
-    pytest.param(b"\x1b[" + b"1" * 300_000, id="numbers"),
-    pytest.param(b"http://" * 40_000, id="addresses"),
-    pytest.param((b"http://x" + b")" * 1900 + b" ") * 150, id="brackets behind addresses"),
-    pytest.param(b"\x1b[999999999Cx" * 10_000, id="moved far"),
-    pytest.param(b"\x1b]8;;https://e.x/\x07x" * 10_000, id="hyperlinks"),
-]
-
-
-@pytest.mark.parametrize("data", LONG)
+@cases("data", {
+    "a long line": b"x" * 300_000,
+    "colours": b"\x1b[31mx\x1b[32my" * 10_000,
+    "erased from the beginning": b"x" * 300_000 + b"\x1b[1K" * 10_000,
+    "erased": b"x" * 300_000 + b"\x1b[2Kx" * 10_000,
+    "characters deleted": b"x" * 300_000 + b"\x1b[1P" * 10_000,
+    "sequences that begin": b"\x1b" * 300_000,
+    "strings that begin": b"\x1b]" * 150_000,
+    "numbers": b"\x1b[" + b"1" * 300_000,
+    "addresses": b"http://" * 40_000,
+    "brackets behind addresses": (b"http://x" + b")" * 1900 + b" ") * 150,
+    "moved far": b"\x1b[999999999Cx" * 10_000,
+    "hyperlinks": b"\x1b]8;;https://e.x/\x07x" * 10_000,
+})  # fmt: skip
 def test_a_long_line_takes_no_more_time_than_its_length(data):
     """Generous by an order of magnitude; what is not linear takes ten times as long as this."""
     began = time.process_time()

@@ -15,6 +15,7 @@ from kube.errors import BadRequest, Forbidden, NotFound
 from kube.resources import JOBS, PODS
 from tests.jobs.logs.written import body, log_of, read, stamp, texts, unpacked
 from tests.jobs.pages import world
+from tests.tables import cases
 
 T = world.START
 
@@ -285,15 +286,12 @@ def test_without_javascript_a_link_marks_its_line(alice, gang, client, parse):
     assert page.find(".//mark[@id='line']").text == "train-worker-0  b"
 
 
-@pytest.mark.parametrize(
-    ("phases", "begins"),
-    [
-        pytest.param(["Running", "Failed", "Failed"], "task/worker", id="several failed: their task"),
-        pytest.param(["Running", "Running", "Failed"], "train-worker-2", id="one failed: that one"),
-        pytest.param(["Pending", "Running", "Running"], "task/worker", id="none failed: the task of one that runs"),
-        pytest.param(["Running"], "train-worker-0", id="the only pod of a task"),
-    ],
-)
+@cases("phases, begins", {
+    "several failed: their task": (["Running", "Failed", "Failed"], "task/worker"),
+    "one failed: that one": (["Running", "Running", "Failed"], "train-worker-2"),
+    "none failed: the task of one that runs": (["Pending", "Running", "Running"], "task/worker"),
+    "the only pod of a task": (["Running"], "train-worker-0"),
+})  # fmt: skip
 def test_the_tab_begins_with_what_helps(alice, data, client, parse, phases, begins):
     world.make("train", "Running", pods=[running(index=index, phase=phase) for index, phase in enumerate(phases)])
     page = parse(client.get("/jobs/default/train/?tab=logs"))

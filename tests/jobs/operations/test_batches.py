@@ -21,6 +21,7 @@ from kube.resources import COMMANDS, JOBS
 from tests.jobs.control import submit
 from tests.jobs.operations.control import carry_on
 from tests.jobs.pages import world
+from tests.tables import cases
 
 
 @pytest.fixture
@@ -179,15 +180,12 @@ def test_batches_of_several_operations_take_turns(actor, monkeypatch):
     assert [counts(each) for each in both] == [{"Done": 2, "Not begun": 2}] * 2
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "settled"),
-    [
-        pytest.param([], "", id="nothing was asked"),
-        pytest.param(["done", Conflict("")], "ab", id="all answered"),
-        pytest.param([ServiceUnavailable(""), "done"], "b", id="the first could not be taken, and waits"),
-        pytest.param([ServiceUnavailable(""), ServiceUnavailable("")], None, id="nothing could be taken"),
-    ],
-)
+@cases("outcomes, settled", {
+    "nothing was asked": ([], ""),
+    "all answered": (["done", Conflict("")], "ab"),
+    "the first could not be taken, and waits": ([ServiceUnavailable(""), "done"], "b"),
+    "nothing could be taken": ([ServiceUnavailable(""), ServiceUnavailable("")], None),
+})  # fmt: skip
 def test_what_the_cluster_could_not_take_waits(outcomes, settled):
     asked = "ab"[: len(outcomes)]
     if settled is None:

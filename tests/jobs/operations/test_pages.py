@@ -18,6 +18,7 @@ from kube.errors import NotFound
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.operations.control import carry_on
 from tests.jobs.pages import world
+from tests.tables import cases
 
 ALL = "/jobs/-/operations/"
 
@@ -49,34 +50,25 @@ def test_the_ticked_jobs_are_chosen(client, jobs):
     assert chosen(ticked(client, "suspend", "one", "three")) == ["one", "three"]
 
 
-@pytest.mark.parametrize(
-    ("filters", "names"),
-    [
-        pytest.param({}, ["four", "one", "three", "two"], id="all"),
-        pytest.param({"phase": "Running", "owner": "alice"}, ["one", "two"], id="filters"),
-        pytest.param({"q": "thr"}, ["three"], id="text"),
-        pytest.param({"queue": "default", "phase": "Failed"}, ["three"], id="of a queue"),
-    ],
-)
+@cases("filters, names", {
+    "all": ({}, ["four", "one", "three", "two"]),
+    "filters": ({"phase": "Running", "owner": "alice"}, ["one", "two"]),
+    "text": ({"q": "thr"}, ["three"]),
+    "of a queue": ({"queue": "default", "phase": "Failed"}, ["three"]),
+})  # fmt: skip
 def test_all_that_match_the_filters_are_chosen(client, jobs, filters, names):
     assert chosen(client.post(ALL, {"action": "delete", "which": "all", **filters})) == names
 
 
-@pytest.mark.parametrize(
-    ("form", "said"),
-    [
-        pytest.param({"action": "suspend", "which": "ticked"}, "No job is ticked", id="nothing ticked"),
-        pytest.param({"action": "suspend", "which": "ticked", "uid": "none"}, "are gone", id="ticked and gone"),
-        pytest.param(
-            {"action": "delete", "which": "all", "phase": "Faild"},
-            "could not be read, so nothing was chosen",
-            id="a filter that would be left out",
-        ),
-        pytest.param({"action": "delete", "which": "all", "q": "zzz"}, "No job matches", id="none matches"),
-        pytest.param({"action": "edit", "which": "all"}, "Say what to do", id="no bulk action"),
-        pytest.param({"which": "all"}, "Say what to do", id="no action"),
-    ],
-)
+@cases("form, said", {
+    "nothing ticked": ({"action": "suspend", "which": "ticked"}, "No job is ticked"),
+    "ticked and gone": ({"action": "suspend", "which": "ticked", "uid": "none"}, "are gone"),
+    "a filter that would be left out": ({"action": "delete", "which": "all", "phase": "Faild"},
+        "could not be read, so nothing was chosen"),
+    "none matches": ({"action": "delete", "which": "all", "q": "zzz"}, "No job matches"),
+    "no bulk action": ({"action": "edit", "which": "all"}, "Say what to do"),
+    "no action": ({"which": "all"}, "Say what to do"),
+})  # fmt: skip
 def test_what_chooses_nothing_is_told_and_leads_back(client, jobs, parse, form, said):
     answer = client.post(ALL, {**form, "next": "/jobs/?q=o"}, follow=True)
     assert said in world.words(answer, parse, "toasts")

@@ -13,6 +13,7 @@ from jobs.editor.samples import SAMPLES
 from kube.resources import NAMESPACES, PRIORITY_CLASSES
 from tests.dashboard.pages.conftest import node, put, queue
 from tests.jobs.pages import world
+from tests.tables import cases
 
 GOOD = SAMPLES["primes"].yaml
 
@@ -96,14 +97,11 @@ def test_what_is_offered_is_accepted_and_what_is_not_is_refused(client, alice):
         assert fields == ([intake.FIELD] if each["refusal"] else [])
 
 
-@pytest.mark.parametrize(
-    ("role", "directories", "is_offered"),
-    [
-        pytest.param("submitter", [], False, id="a submitter"),
-        pytest.param("submitter", ["/srv"], True, id="a submitter where some directories are open"),
-        pytest.param("administrator", [], True, id="an administrator of everything"),
-    ],
-)
+@cases("role, directories, is_offered", {
+    "a submitter": ("submitter", [], False),
+    "a submitter where some directories are open": ("submitter", ["/srv"], True),
+    "an administrator of everything": ("administrator", [], True),
+})  # fmt: skip
 def test_directories_of_the_node_are_offered_to_who_may_mount_one(
     cluster, person, client, settings, role, directories, is_offered
 ):

@@ -13,6 +13,7 @@ from jobs.lifecycle.causes import Failure
 from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, JOBS, PODS
 from tests.jobs.pages import world
+from tests.tables import cases
 
 T = world.START
 
@@ -142,19 +143,12 @@ def test_a_job_of_very_many_pods_says_that_those_run_on_a_clock_that_ask_for_it(
     assert "500 of 501 simulated" in text_of(page, ".//*[@id='job-head']")
 
 
-CAUSES = [
-    pytest.param([3, 3], "exit 3 · worker-0, worker-1", id="alike"),
-    pytest.param([3, 4, 3], "exit 3 · worker-0, worker-2exit 4 · worker-1", id="two causes"),
-    pytest.param([1] * 5, "exit 1 · worker-0, worker-1, worker-2 and 2 more", id="many"),
-    pytest.param(
-        [1, 2, 3, 4, 5],
-        "exit 1 · worker-0exit 2 · worker-1exit 3 · worker-2and 2 that failed otherwise",
-        id="many causes",
-    ),
-]
-
-
-@pytest.mark.parametrize(("codes", "told"), CAUSES)
+@cases("codes, told", {
+    "alike": ([3, 3], "exit 3 · worker-0, worker-1"),
+    "two causes": ([3, 4, 3], "exit 3 · worker-0, worker-2exit 4 · worker-1"),
+    "many": ([1] * 5, "exit 1 · worker-0, worker-1, worker-2 and 2 more"),
+    "many causes": ([1, 2, 3, 4, 5], "exit 1 · worker-0exit 2 · worker-1exit 3 · worker-2and 2 that failed otherwise"),
+})  # fmt: skip
 def test_a_failed_job_leads_with_the_cause(client, alice, parse, codes, told):
     pods = [
         worker(i, phase="Failed", scheduled=T - 50_000, started=T - 40_000, finished=T - 30_000 + i, code=code)
@@ -377,17 +371,14 @@ def labels(client, parse, name):
     return [" ".join("".join(each.itertext()).split()) for each in found]
 
 
-@pytest.mark.parametrize(
-    ("phase", "offered"),
-    [
-        pytest.param("Pending", "Suspend", id="Pending"),
-        pytest.param("Running", "Suspend", id="Running"),
-        pytest.param("Aborting", "Resume", id="Aborting"),
-        pytest.param("Aborted", "Resume", id="Aborted"),
-        pytest.param("Restarting", None, id="Restarting"),
-        pytest.param("Completed", None, id="Completed"),
-    ],
-)
+@cases("phase, offered", {
+    "Pending": ("Pending", "Suspend"),
+    "Running": ("Running", "Suspend"),
+    "Aborting": ("Aborting", "Resume"),
+    "Aborted": ("Aborted", "Resume"),
+    "Restarting": ("Restarting", None),
+    "Completed": ("Completed", None),
+})  # fmt: skip
 def test_a_job_is_suspended_and_resumed_in_the_phases_that_heed_it(client, alice, parse, phase, offered):
     world.make("mine", phase)
     assert [each for each in labels(client, parse, "mine") if each in ("Suspend", "Resume")] == (
@@ -396,16 +387,13 @@ def test_a_job_is_suspended_and_resumed_in_the_phases_that_heed_it(client, alice
 
 
 @pytest.mark.shows("6.3/suspend, resume", "6.3/vcctl's")
-@pytest.mark.parametrize(
-    ("phase", "verb", "action"),
-    [
-        pytest.param("Running", "suspend", "AbortJob", id="suspend"),
-        pytest.param("Aborted", "resume", "ResumeJob", id="resume"),
-        pytest.param("Running", "restart", "RestartJob", id="restart"),
-        pytest.param("Pending", "terminate", "TerminateJob", id="terminate"),
-        pytest.param("Running", "complete", "CompleteJob", id="complete"),
-    ],
-)
+@cases("phase, verb, action", {
+    "suspend": ("Running", "suspend", "AbortJob"),
+    "resume": ("Aborted", "resume", "ResumeJob"),
+    "restart": ("Running", "restart", "RestartJob"),
+    "terminate": ("Pending", "terminate", "TerminateJob"),
+    "complete": ("Running", "complete", "CompleteJob"),
+})  # fmt: skip
 def test_the_button_sends_the_command_that_vcctl_sends(client, alice, phase, verb, action):
     job = world.make("mine", phase)
     answer = client.post(f"/jobs/default/mine/{verb}/")

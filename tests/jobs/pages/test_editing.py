@@ -12,6 +12,7 @@ from jobs.models import OperationItem
 from jobs.rules import edits
 from kube.resources import JOBS, PRIORITY_CLASSES
 from tests.jobs.pages import world
+from tests.tables import cases
 
 EDIT, SCALE = "/jobs/default/mine/edit/", "/jobs/default/mine/scale/"
 
@@ -74,15 +75,12 @@ def test_a_rule_that_is_broken_is_told_at_its_field(client, job, parse):
     assert page.context["form"]["minAvailable"].value() == "9"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        pytest.param("Replicas of worker", "-1", id="negative"),
-        pytest.param("Replicas of worker", "many", id="no number"),
-        pytest.param("Labels", "team", id="a label without a colon"),
-        pytest.param("Labels", "a: b\na: c", id="a label twice"),
-    ],
-)
+@cases("field, value", {
+    "negative": ("Replicas of worker", "-1"),
+    "no number": ("Replicas of worker", "many"),
+    "a label without a colon": ("Labels", "team"),
+    "a label twice": ("Labels", "a: b\na: c"),
+})  # fmt: skip
 def test_what_cannot_be_read_stays_in_the_form(client, job, field, value):
     page = client.post(EDIT, filled(client.get(EDIT), **{field: value}))
     assert page.status_code == 422
@@ -134,14 +132,11 @@ def test_an_edit_of_a_job_that_was_replaced_by_another_is_refused(client, job, p
     assert "Another job has this name by now" in world.words(page, parse, "content")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        pytest.param("base", "{", id="base is no JSON"),
-        pytest.param("reviewed", "[", id="reviewed is no JSON"),
-        pytest.param("uid", "x" * 99, id="uid is too long"),
-    ],
-)
+@cases("field, value", {
+    "base is no JSON": ("base", "{"),
+    "reviewed is no JSON": ("reviewed", "["),
+    "uid is too long": ("uid", "x" * 99),
+})  # fmt: skip
 def test_a_damaged_form_says_so_and_stores_nothing(client, job, parse, field, value):
     page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6", field: value}))
     assert page.status_code == 422

@@ -14,6 +14,7 @@ from kube.resources import JOBS, LEASES, NAMESPACES, NODES
 from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.campaign import examples
 from tests.jobs.pages import world
+from tests.tables import cases
 
 TOKEN = "0123456789abcdef"
 GOOD = SAMPLES["primes"].yaml
@@ -58,25 +59,16 @@ def test_another_form_with_the_same_name_is_refused_and_keeps_its_text(client, a
     assert "already exists" in response.content.decode()
 
 
-@pytest.mark.parametrize(
-    ("change", "field", "line"),
-    [
-        pytest.param(("minAvailable: 4", "minAvailable: 9"), "spec.minAvailable", 8, id="more than there are"),
-        pytest.param(("replicas: 4", "replicas: -1"), "spec.tasks[0].replicas", 14, id="negative replicas"),
-        pytest.param(
-            ("cpu: 200m", "cpu: lots"),
-            "spec.tasks[0].template.spec.containers[0].resources.requests",
-            0,
-            id="impossible quantity",
-        ),
-        pytest.param(("name: primes\n", "name: '<script>'\n"), "metadata.name", 5, id="hostile name"),
-        pytest.param(("queue: default", "queue: nowhere"), "spec.queue", 9, id="queue that is not there"),
-        pytest.param(
-            ("namespace: default", "namespace: nowhere"), "metadata.namespace", 6, id="namespace that is not there"
-        ),
-        pytest.param(("replicas: 4", "replicas: four"), "spec.tasks[0].replicas", 14, id="wrong type"),
-    ],
-)
+@cases("change, field, line", {
+    "more than there are": (("minAvailable: 4", "minAvailable: 9"), "spec.minAvailable", 8),
+    "negative replicas": (("replicas: 4", "replicas: -1"), "spec.tasks[0].replicas", 14),
+    "impossible quantity": (("cpu: 200m", "cpu: lots"), "spec.tasks[0].template.spec.containers[0].resources.requests",
+        0),
+    "hostile name": (("name: primes\n", "name: '<script>'\n"), "metadata.name", 5),
+    "queue that is not there": (("queue: default", "queue: nowhere"), "spec.queue", 9),
+    "namespace that is not there": (("namespace: default", "namespace: nowhere"), "metadata.namespace", 6),
+    "wrong type": (("replicas: 4", "replicas: four"), "spec.tasks[0].replicas", 14),
+})  # fmt: skip
 def test_a_problem_is_said_at_its_field_and_line(client, alice, change, field, line):
     text = GOOD.replace(*change, 1)
     report = client.post("/jobs/validate/", {"text": text}).json()
@@ -102,24 +94,14 @@ def test_an_unknown_field_is_refused_at_its_line_with_the_name_that_is_near(clie
 POLICY = "  policies:\n  - {event: PodFailed, action: RestartJob}\n  - {exitCode: 3, action: AbortJob}\n"
 
 
-@pytest.mark.parametrize(
-    ("change", "verdict", "fields"),
-    [
-        pytest.param(("", ""), "This job would be accepted.", [], id="nothing to know"),
-        pytest.param(
-            ("  tasks:\n", f"{POLICY}  tasks:\n"),
-            "This job would be accepted, with one thing to know first.",
-            ["spec.policies[1].exitCode"],
-            id="one thing",
-        ),
-        pytest.param(
-            ("  tasks:\n", f"{POLICY}  ttlSecondsAfterFinished: 0\n  tasks:\n"),
-            "This job would be accepted, with 2 things to know first.",
-            ["spec.ttlSecondsAfterFinished", "spec.policies[1].exitCode"],
-            id="two things",
-        ),
-    ],
-)
+@cases("change, verdict, fields", {
+    "nothing to know": (("", ""), "This job would be accepted.", []),
+    "one thing": (("  tasks:\n", f"{POLICY}  tasks:\n"), "This job would be accepted, with one thing to know first.",
+        ["spec.policies[1].exitCode"]),
+    "two things": (("  tasks:\n", f"{POLICY}  ttlSecondsAfterFinished: 0\n  tasks:\n"),
+        "This job would be accepted, with 2 things to know first.",
+        ["spec.ttlSecondsAfterFinished", "spec.policies[1].exitCode"]),
+})  # fmt: skip
 def test_the_headline_says_what_stands_below_it(client, alice, change, verdict, fields):
     text = GOOD.replace(*change, 1) if change[0] else GOOD
     report = client.post("/jobs/validate/", {"text": text}).json()

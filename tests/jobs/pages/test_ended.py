@@ -25,6 +25,7 @@ from tests.jobs.history.lives import Life
 from tests.jobs.pages.test_detail import text_of
 from tests.jobs.pages.test_history import drawn, page, pods, steps
 from tests.jobs.pages.test_preempted import evict
+from tests.tables import cases
 
 STYLES = settings.BASE_DIR / "frontend" / "styles"
 
@@ -84,15 +85,12 @@ def test_a_page_that_is_open_ends_with_its_job(life):
     assert 'data-mode="since"' not in head
 
 
-@pytest.mark.parametrize(
-    "stop",
-    [
-        pytest.param(lambda one: one.ask(Action.ABORT_JOB).bury(143), id="suspended"),
-        pytest.param(lambda one: one.ask(Action.TERMINATE_JOB).bury(143), id="terminated"),
-        pytest.param(lambda one: one.ask(Action.COMPLETE_JOB).bury(143), id="completed"),
-        pytest.param(lambda one: one.ask(Action.ABORT_JOB), id="still ending"),
-    ],
-)
+@cases("stop", {
+    "suspended": lambda one: one.ask(Action.ABORT_JOB).bury(143),
+    "terminated": lambda one: one.ask(Action.TERMINATE_JOB).bury(143),
+    "completed": lambda one: one.ask(Action.COMPLETE_JOB).bury(143),
+    "still ending": lambda one: one.ask(Action.ABORT_JOB),
+})  # fmt: skip
 def test_pods_that_were_asked_to_end_have_not_failed(life, reader, parse, stop):
     stop(running(life).passes(60))
     found = page(parse, reader)
@@ -162,35 +160,17 @@ RUNS = {"running": {"startedAt": second(3)}}
 ENDED = {"terminated": {"exitCode": 1, "startedAt": second(3), "finishedAt": second(8)}}
 
 
-@pytest.mark.parametrize(
-    ("shown", "removed", "state", "waited", "ran"),
-    [
-        pytest.param(pod("Failed", ENDED), None, "failed", 3, 5, id="failed"),
-        pytest.param(
-            pod("Failed", WAITING, conditions=[second(9)], taken_on=second(2)),
-            None,
-            "failed",
-            9,
-            None,
-            id="failed before a container began",
-        ),
-        pytest.param(
-            pod("Failed", RUNS, conditions=[second(9)], taken_on=second(2)),
-            None,
-            "failed",
-            3,
-            6,
-            id="its node was lost",
-        ),
-        pytest.param(pod("Failed", taken_on=second(2)), None, "failed", 2, None, id="nothing else is told"),
-        pytest.param(
-            pod("Pending", WAITING, taken_on=second(2)), 7, "stopped", 7, None, id="stopped before a container began"
-        ),
-        pytest.param(pod("Pending"), 7, "stopped", 7, None, id="stopped before it had a node"),
-        pytest.param(pod("Running", RUNS), 7, "stopped", 3, 4, id="stopped while it ran"),
-        pytest.param(pod("Unknown", RUNS), 7, "stopped", 3, 4, id="removed with a node that does not answer"),
-    ],
-)
+@cases("shown, removed, state, waited, ran", {
+    "failed": (pod("Failed", ENDED), None, "failed", 3, 5),
+    "failed before a container began": (pod("Failed", WAITING, conditions=[second(9)], taken_on=second(2)), None,
+        "failed", 9, None),
+    "its node was lost": (pod("Failed", RUNS, conditions=[second(9)], taken_on=second(2)), None, "failed", 3, 6),
+    "nothing else is told": (pod("Failed", taken_on=second(2)), None, "failed", 2, None),
+    "stopped before a container began": (pod("Pending", WAITING, taken_on=second(2)), 7, "stopped", 7, None),
+    "stopped before it had a node": (pod("Pending"), 7, "stopped", 7, None),
+    "stopped while it ran": (pod("Running", RUNS), 7, "stopped", 3, 4),
+    "removed with a node that does not answer": (pod("Unknown", RUNS), 7, "stopped", 3, 4),
+})  # fmt: skip
 def test_what_a_pod_waited_and_ran_has_an_end(shown, removed, state, waited, ran):
     bar = bar_of(shown, 0, removed=removed and removed * 1000)
     assert (bar.state, bar.waited, bar.ran) == (state, waited * 1000, ran and ran * 1000)
@@ -202,14 +182,11 @@ def told(parse, reader, query=""):
     return [" ".join(item.text_content().split()) for item in items]
 
 
-@pytest.mark.parametrize(
-    ("play", "words"),
-    [
-        pytest.param(lambda one: one, [], id="none but the usual"),
-        pytest.param(lambda one: one.ask(Action.COMPLETE_JOB).bury(143), ["stopped"], id="stopped"),
-        pytest.param(lambda one: evict(one, "demo-main-0"), ["evicted"], id="evicted"),
-    ],
-)
+@cases("play, words", {
+    "none but the usual": (lambda one: one, []),
+    "stopped": (lambda one: one.ask(Action.COMPLETE_JOB).bury(143), ["stopped"]),
+    "evicted": (lambda one: evict(one, "demo-main-0"), ["evicted"]),
+})  # fmt: skip
 def test_the_legend_names_what_the_bars_are(life, reader, parse, play, words):
     play(running(life).passes(60))
     found = told(parse, reader)

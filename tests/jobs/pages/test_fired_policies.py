@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from jobs.pages import fired_policies
 from jobs.pages.chapters import Chapter, Times
 from jobs.pages.timeline import Mark
+from tests.tables import cases
 
 
 def failed(at, index, *, code=3, action="RestartJob", times=1):
@@ -40,19 +39,16 @@ def test_what_a_command_did_is_no_policy():
     assert fired_policies.rows([Mark(5, "CommandIssued", "Suspended by alice.")], TWO) == []
 
 
-LED_TO = [
-    pytest.param("RestartJob", "", TWO, "run 2 began", id="restart"),
-    pytest.param("RestartJob", "", [run(1, 0)], "", id="restart under way"),
-    pytest.param("RestartJob", "", [run(1, 0, 100, "Failed")], "the job failed", id="no restart left"),
-    pytest.param("AbortJob", "", [run(1, 0, 100, "Aborted"), run(2, 200)], "the job was suspended", id="abort"),
-    pytest.param("AbortJob", "", [run(1, 0, 100, "Completed")], "", id="another end than was asked for"),
-    pytest.param("CompleteJob", "", [run(1, 0, None, "Completing")], "the job was completed", id="complete"),
-    pytest.param("RestartTask", "", [run(1, 0)], "the task's pods were restarted", id="a task"),
-    pytest.param("RestartPod", " after 1m0s", [run(1, 0)], "", id="a pod, later or never"),
-]
-
-
-@pytest.mark.parametrize(("action", "after", "runs", "said"), LED_TO)
+@cases("action, after, runs, said", {
+    "restart": ("RestartJob", "", TWO, "run 2 began"),
+    "restart under way": ("RestartJob", "", [run(1, 0)], ""),
+    "no restart left": ("RestartJob", "", [run(1, 0, 100, "Failed")], "the job failed"),
+    "abort": ("AbortJob", "", [run(1, 0, 100, "Aborted"), run(2, 200)], "the job was suspended"),
+    "another end than was asked for": ("AbortJob", "", [run(1, 0, 100, "Completed")], ""),
+    "complete": ("CompleteJob", "", [run(1, 0, None, "Completing")], "the job was completed"),
+    "a task": ("RestartTask", "", [run(1, 0)], "the task's pods were restarted"),
+    "a pod, later or never": ("RestartPod", " after 1m0s", [run(1, 0)], ""),
+})  # fmt: skip
 def test_a_row_says_what_it_led_to(action, after, runs, said):
     text = f"PodFailed: demo-main-0 exited with code 3. The policy for it is {action}{after}."
     (row,) = fired_policies.rows([Mark(90, "ExecuteAction", text)], runs)

@@ -10,6 +10,7 @@ from jobs.editor import editor, foreseen, yaml_write
 from kube.resources import HYPER_NODES, LIMIT_RANGES, NODES, QUEUES
 from tests.jobs.builders import container, defaulted, job, task
 from tests.scheduler import world as scheduling
+from tests.tables import cases
 
 NEVER = "This can never start: "
 BIG_GANG = f"{NEVER}its minimum needs 1998 CPU, the whole cluster has 12 CPU."
@@ -49,31 +50,18 @@ def report(user, obj):
     return editor.check(access.for_user(user), yaml_write.dump(obj))
 
 
-@pytest.mark.parametrize(
-    ("obj", "field", "said", "remedy"),
-    [
-        pytest.param(asking(999, 2), "spec.tasks", BIG_GANG, "lower minAvailable", id="2 x 999 CPU"),
-        pytest.param(asking(9), "spec.tasks", BIG_POD, "Ask for less in each pod", id="larger than each node"),
-        pytest.param(
-            asking(3, 4, minAvailable=4), "spec.tasks",
-            f"{NEVER}of the 4 pods that must start together only 3 fit, even on empty nodes.", "add nodes",
-            id="as much as all nodes have, and they do not add up",
-        ),
-        pytest.param(
-            asking(1, pod=SELECTED), "spec.tasks", "No node has the label gpu=a100 (2 nodes looked at).",
-            "Correct nodeSelector", id="no node with the labels",
-        ),
-        pytest.param(
-            asking(3, queue="narrow"), "spec.queue",
-            f"{NEVER[:-2]} in queue narrow: it needs more than the queue's limit of 2 CPU.", "choose a larger queue",
-            id="more than the queue may have",
-        ),
-        pytest.param(
-            asking(1, 9000), "spec.tasks", f"{NEVER}its minimum needs 9000 CPU, the whole cluster has 12 CPU.",
-            "Ask for less", id="more pods than are rehearsed",
-        ),
-    ],
-)  # fmt: skip
+@cases("obj, field, said, remedy", {
+    "2 x 999 CPU": (asking(999, 2), "spec.tasks", BIG_GANG, "lower minAvailable"),
+    "larger than each node": (asking(9), "spec.tasks", BIG_POD, "Ask for less in each pod"),
+    "as much as all nodes have, and they do not add up": (asking(3, 4, minAvailable=4), "spec.tasks",
+        f"{NEVER}of the 4 pods that must start together only 3 fit, even on empty nodes.", "add nodes"),
+    "no node with the labels": (asking(1, pod=SELECTED), "spec.tasks",
+        "No node has the label gpu=a100 (2 nodes looked at).", "Correct nodeSelector"),
+    "more than the queue may have": (asking(3, queue="narrow"), "spec.queue",
+        f"{NEVER[:-2]} in queue narrow: it needs more than the queue's limit of 2 CPU.", "choose a larger queue"),
+    "more pods than are rehearsed": (asking(1, 9000), "spec.tasks",
+        f"{NEVER}its minimum needs 9000 CPU, the whole cluster has 12 CPU.", "Ask for less"),
+})  # fmt: skip
 def test_what_cannot_start_is_told_with_the_number_and_the_remedy(alice, obj, field, said, remedy):
     found = report(alice, obj)
     assert (found.accepted, found.verdict) == (True, editor.COULD_NOT_START)
@@ -83,16 +71,13 @@ def test_what_cannot_start_is_told_with_the_number_and_the_remedy(alice, obj, fi
     assert told.line > 0
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [
-        pytest.param(asking(8), id="the whole of a node"),
-        pytest.param(asking(3, 9, minAvailable=3), id="a minimum that fits"),
-        pytest.param(asking(1, pod={"nodeSelector": {"gpu": "t4"}}), id="a node has the labels"),
-        pytest.param(asking(2, queue="narrow"), id="what the queue may have"),
-        pytest.param(job(task(pod={"schedulerName": "another"}), schedulerName="another"), id="another scheduler's"),
-    ],
-)
+@cases("obj", {
+    "the whole of a node": asking(8),
+    "a minimum that fits": asking(3, 9, minAvailable=3),
+    "a node has the labels": asking(1, pod={"nodeSelector": {"gpu": "t4"}}),
+    "what the queue may have": asking(2, queue="narrow"),
+    "another scheduler's": job(task(pod={"schedulerName": "another"}), schedulerName="another"),
+})  # fmt: skip
 def test_what_could_start_is_not_spoken_of(alice, obj):
     assert report(alice, obj).verdict != editor.COULD_NOT_START
 

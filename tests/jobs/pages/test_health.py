@@ -19,6 +19,7 @@ from jobs.rules import reasons
 from kube import pod_health
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.jobs import control
+from tests.tables import cases
 
 NUMBERS = itertools.count()
 PULL = 'Back-off pulling image "a:1": ErrImagePull: failed to pull image "a:1": manifest unknown'
@@ -142,28 +143,27 @@ def test_nobody_contradicts_another(told, pods):
         assert shown.message in shown.head or causes == {"ImageMissing"}
 
 
-@pytest.mark.parametrize(
-    ("state", "cause", "tag", "said"),
-    [
-        pytest.param({"waiting": {"reason": "ImagePullBackOff", "message": PULL}}, "ImageMissing", "3 without an image",
-                     "Image cannot be pulled: img: manifest unknown · main-0, main-1, main-2.", id="image"),
-        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "nokey" not found'}},
-                     "SecretMissing", "3 without a Secret", 'Cannot start: secret "nokey" not found · main-0,', id="Secret"),
-        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" has no key "k"'}},
-                     "ConfigMapMissing", "3 without a ConfigMap", 'Cannot start: configmap "c" has no key "k"', id="ConfigMap"),
-        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": 'persistentvolumeclaim "x" not found'}},
-                     "VolumeMissing", "3 without a volume", 'Cannot start: persistentvolumeclaim "x" not found', id="volume"),
-        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": "the device GPU-1, which the pod has, is gone"}},
-                     "DeviceMissing", "3 without a device", "Cannot start: the device GPU-1,", id="device"),
-        pytest.param({"waiting": {"reason": "CreateContainerConfigError", "message": "no port named x"}},
-                     "ConfigurationWrong", "3 wrongly configured", "Cannot start: no port named x", id="configuration"),
-        pytest.param({"waiting": {"reason": "RunContainerError", "message": "no such file"}}, "CommandNotStarted",
-                     "3 not startable", "Cannot start: no such file", id="command"),
-        pytest.param({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}, "CrashLoop",
-                     "3 crash-looping", "Crash-looping, exit 3 · main-0, main-1, main-2.", id="crash loop"),
-        pytest.param(ENDED, "ContainersEnded", "3 between two starts", "Between two starts · main-0,", id="dead and said by nobody to wait"),
-    ],
-)  # fmt: skip
+@cases("state, cause, tag, said", {
+    "image": ({"waiting": {"reason": "ImagePullBackOff", "message": PULL}}, "ImageMissing", "3 without an image",
+        "Image cannot be pulled: img: manifest unknown · main-0, main-1, main-2."),
+    "Secret": ({"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "nokey" not found'}},
+        "SecretMissing", "3 without a Secret", 'Cannot start: secret "nokey" not found · main-0,'),
+    "ConfigMap": ({"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" has no key "k"'}},
+        "ConfigMapMissing", "3 without a ConfigMap", 'Cannot start: configmap "c" has no key "k"'),
+    "volume": ({"waiting": {"reason": "CreateContainerConfigError", "message": 'persistentvolumeclaim "x" not found'}},
+        "VolumeMissing", "3 without a volume", 'Cannot start: persistentvolumeclaim "x" not found'),
+    "device": (
+        {"waiting": {"reason": "CreateContainerConfigError", "message": "the device GPU-1, which the pod has, is gone"}},
+        "DeviceMissing", "3 without a device", "Cannot start: the device GPU-1,"),
+    "configuration": ({"waiting": {"reason": "CreateContainerConfigError", "message": "no port named x"}},
+        "ConfigurationWrong", "3 wrongly configured", "Cannot start: no port named x"),
+    "command": ({"waiting": {"reason": "RunContainerError", "message": "no such file"}}, "CommandNotStarted",
+        "3 not startable", "Cannot start: no such file"),
+    "crash loop": ({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}, "CrashLoop",
+        "3 crash-looping", "Crash-looping, exit 3 · main-0, main-1, main-2."),
+    "dead and said by nobody to wait": (ENDED, "ContainersEnded", "3 between two starts",
+        "Between two starts · main-0,"),
+})  # fmt: skip
 @pytest.mark.parametrize("phase", ["Pending", "Running"])
 def test_each_cause_is_told_everywhere(told, phase, state, cause, tag, said):
     if (phase, cause) == ("Pending", "ContainersEnded"):
@@ -235,16 +235,13 @@ def test_what_is_mended_is_told_no_more(told, controller):
 WAITS_STATE = {"waiting": {"reason": "ImagePullBackOff"}}
 
 
-@pytest.mark.parametrize(
-    ("phase", "state", "last", "has_started"),
-    [
-        pytest.param("Failed", WAITS_STATE, {}, False, id="ended before any container ran"),
-        pytest.param("Pending", WAITS_STATE, {}, False, id="waits"),
-        pytest.param("Running", WAITS_STATE, {"terminated": {"startedAt": "2026-11-20T08:00:01Z"}}, True, id="waits to start again"),
-        pytest.param("Failed", {"terminated": {"startedAt": "2026-11-20T08:00:01Z"}}, {}, True, id="failed"),
-        pytest.param("Running", RUNS, {}, True, id="runs"),
-    ],
-)  # fmt: skip
+@cases("phase, state, last, has_started", {
+    "ended before any container ran": ("Failed", WAITS_STATE, {}, False),
+    "waits": ("Pending", WAITS_STATE, {}, False),
+    "waits to start again": ("Running", WAITS_STATE, {"terminated": {"startedAt": "2026-11-20T08:00:01Z"}}, True),
+    "failed": ("Failed", {"terminated": {"startedAt": "2026-11-20T08:00:01Z"}}, {}, True),
+    "runs": ("Running", RUNS, {}, True),
+})  # fmt: skip
 def test_a_pod_has_started_when_a_container_has_run(phase, state, last, has_started):
     statuses = [{"name": "main", "state": state, "lastState": last}]
     status = {"phase": phase, "startTime": "2026-11-20T08:00:00Z", "containerStatuses": statuses}

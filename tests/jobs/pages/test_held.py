@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 
-import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from jobs.editor import editor, yaml_write
 from kube.resources import JOBS, PRIORITY_CLASSES
 from tests.campaign import examples
 from tests.jobs.builders import job, task
+from tests.tables import cases
 
 OF_JOB = {
     "queue": ["default", "", None],
@@ -72,15 +72,12 @@ def test_what_the_form_shows_is_what_is_stored(alice, obj):
     )
 
 
-@pytest.mark.parametrize(
-    ("fields", "held"),
-    [
-        pytest.param({}, {"spec.maxRetry": "3", "spec.minAvailable": "1", "spec.queue": "default"}, id="left out"),
-        pytest.param({"maxRetry": 0, "minAvailable": 0}, {"spec.maxRetry": "3", "spec.minAvailable": "1"}, id="counts as another"),
-        pytest.param({"maxRetry": 5, "queue": "default"}, {"spec.maxRetry": None, "spec.queue": None}, id="written"),
-        pytest.param({"queue": "nowhere"}, {"spec.maxRetry": "3", "spec.queue": None}, id="a job that is refused"),
-    ],
-)  # fmt: skip
+@cases("fields, held", {
+    "left out": ({}, {"spec.maxRetry": "3", "spec.minAvailable": "1", "spec.queue": "default"}),
+    "counts as another": ({"maxRetry": 0, "minAvailable": 0}, {"spec.maxRetry": "3", "spec.minAvailable": "1"}),
+    "written": ({"maxRetry": 5, "queue": "default"}, {"spec.maxRetry": None, "spec.queue": None}),
+    "a job that is refused": ({"queue": "nowhere"}, {"spec.maxRetry": "3", "spec.queue": None}),
+})  # fmt: skip
 def test_rows(alice, fields, held):
     found = editor.check(access.for_user(alice), yaml_write.dump(job(**fields))).held
     assert {path: found.get(path) for path in held} == held

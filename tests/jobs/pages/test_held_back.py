@@ -12,6 +12,7 @@ from dashboard.live.topics import TopicRequest
 from jobs.pages import live
 from kube.resources import EVENTS, POD_GROUPS
 from tests.jobs.pages import world
+from tests.tables import cases
 
 T = world.START
 OVERUSED = "resource in cluster is overused: overused cpu"
@@ -41,16 +42,12 @@ def why(client, parse):
     return world.words(client.get("/jobs/default/wait/"), parse, "job-why")
 
 
-@pytest.mark.parametrize(
-    ("told", "said"),
-    [
-        ([OVERUSED, EMPTY_GANG], OVERUSED),
-        ([OVERUSED, "queue resource quota insufficient"], "queue resource quota insufficient"),
-        ([EMPTY_GANG], ""),
-        ([], ""),
-    ],
-    ids=["and that there is no pod", "the newest", "only that there is no pod", "nothing"],
-)
+@cases("told, said", {
+    "and that there is no pod": ([OVERUSED, EMPTY_GANG], OVERUSED),
+    "the newest": ([OVERUSED, "queue resource quota insufficient"], "queue resource quota insufficient"),
+    "only that there is no pod": ([EMPTY_GANG], ""),
+    "nothing": ([], ""),
+})  # fmt: skip
 def test_newest_event_about_the_group_says_why_the_job_waits(client, alice, parse, told, said):
     world.make("wait", "Pending")
     for at, message in enumerate(told):

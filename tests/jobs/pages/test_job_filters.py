@@ -14,6 +14,7 @@ from scheduler.engine.cause import Reason
 from tests.jobs.history.lives import Recorder
 from tests.jobs.pages import world
 from tests.jobs.pages.test_list import rows
+from tests.tables import cases
 
 HOUR = job_filters.HOUR_MS
 
@@ -27,36 +28,30 @@ def test_every_reason_of_a_job_is_a_cause_or_usual():
     assert reasons.WORDS.keys() | reasons.USUAL <= given | {"Aborted", "Terminated"}
 
 
-@pytest.mark.parametrize(
-    ("problem", "text", "said"),
-    [
-        pytest.param(job_filters.label_problem, "team in (a,b),!gpu", "", id="selector"),
-        pytest.param(job_filters.label_problem, "team>1", "< and > cannot be used here", id="comparison"),
-        pytest.param(job_filters.label_problem, "team=", "", id="empty value"),
-        pytest.param(job_filters.label_problem, "team in a", "Write team=vision, team, !team", id="no selector"),
-        pytest.param(job_filters.exit_code_problem, "137", "", id="exit code"),
-        pytest.param(job_filters.exit_code_problem, "0", "is no exit code of a failure", id="no failure"),
-        pytest.param(job_filters.exit_code_problem, "256", "from 1 to 255", id="too large"),
-        pytest.param(job_filters.exit_code_problem, "²", "from 1 to 255", id="no digit of ours"),
-        pytest.param(job_filters.moment_problem, "2026-11-20T08:30", "", id="moment"),
-        pytest.param(job_filters.moment_problem, "yesterday", "write one as 2026-11-20T08:30, in UTC", id="word"),
-    ],
-)  # fmt: skip
+@cases("problem, text, said", {
+    "selector": (job_filters.label_problem, "team in (a,b),!gpu", ""),
+    "comparison": (job_filters.label_problem, "team>1", "< and > cannot be used here"),
+    "empty value": (job_filters.label_problem, "team=", ""),
+    "no selector": (job_filters.label_problem, "team in a", "Write team=vision, team, !team"),
+    "exit code": (job_filters.exit_code_problem, "137", ""),
+    "no failure": (job_filters.exit_code_problem, "0", "is no exit code of a failure"),
+    "too large": (job_filters.exit_code_problem, "256", "from 1 to 255"),
+    "no digit of ours": (job_filters.exit_code_problem, "²", "from 1 to 255"),
+    "moment": (job_filters.moment_problem, "2026-11-20T08:30", ""),
+    "word": (job_filters.moment_problem, "yesterday", "write one as 2026-11-20T08:30, in UTC"),
+})  # fmt: skip
 def test_what_is_wrong_with_a_value(problem, text, said):
     wrong = problem(text)
     assert said in wrong
     assert bool(wrong) == bool(said)
 
 
-@pytest.mark.parametrize(
-    ("values", "since"),
-    [
-        pytest.param({}, None, id="any time"),
-        pytest.param({"created": "24h"}, 100 * HOUR - 24 * HOUR, id="lately"),
-        pytest.param({"from": "1970-01-02T00:00"}, 24 * HOUR, id="from"),
-        pytest.param({"created": "24h", "from": "1970-01-02T00:00"}, 76 * HOUR, id="the later of two"),
-    ],
-)
+@cases("values, since", {
+    "any time": ({}, None),
+    "lately": ({"created": "24h"}, 100 * HOUR - 24 * HOUR),
+    "from": ({"from": "1970-01-02T00:00"}, 24 * HOUR),
+    "the later of two": ({"created": "24h", "from": "1970-01-02T00:00"}, 76 * HOUR),
+})  # fmt: skip
 def test_times_are_counted_from_now_or_given(values, since):
     assert job_filters.searched(values, 100 * HOUR)["since"] == since
 

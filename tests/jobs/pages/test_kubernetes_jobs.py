@@ -11,6 +11,7 @@ from cluster.store import store
 from dashboard.live import TopicRequest, topics
 from jobs.editor import converted, editor
 from kube.resources import BATCH_JOBS, JOBS
+from tests.tables import cases
 
 POD = {"restartPolicy": "Never", "containers": [{"name": "pi", "image": "perl", "command": ["perl", "-e", "1"]}]}
 
@@ -65,21 +66,16 @@ def test_who_may_not_see_it_is_told_nothing(stored, person, client):
     assert client.get("/jobs/new/?batch=default/pi").status_code in (403, 404)
 
 
-@pytest.mark.parametrize(
-    ("spec", "replicas", "fields", "note"),
-    [
-        pytest.param({}, 1, {"minAvailable": 1, "maxRetry": 6}, "written as a Volcano Job", id="one pod"),
-        pytest.param({"completions": 8, "parallelism": 2}, 8, {}, "All 8 pods may run at once, where parallelism was 2.", id="many"),
-        pytest.param({"parallelism": 3}, 3, {}, "", id="a work queue"),
-        pytest.param({"backoffLimit": 0}, 1, {"maxRetry": None, "policies": None}, "", id="no retries"),
-        pytest.param({"ttlSecondsAfterFinished": 0}, 1, {"ttlSecondsAfterFinished": 0}, "", id="deleted at its end"),
-        pytest.param(
-            {"completions": 2, "completionMode": "Indexed"}, 2, {"plugins": {"env": []}}, "VC_TASK_INDEX", id="indexed"
-        ),
-        pytest.param({"activeDeadlineSeconds": 60}, 1, {}, "holds for each pod", id="a deadline"),
-        pytest.param({"suspend": True}, 1, {}, "where it was suspended", id="suspended"),
-    ],
-)  # fmt: skip
+@cases("spec, replicas, fields, note", {
+    "one pod": ({}, 1, {"minAvailable": 1, "maxRetry": 6}, "written as a Volcano Job"),
+    "many": ({"completions": 8, "parallelism": 2}, 8, {}, "All 8 pods may run at once, where parallelism was 2."),
+    "a work queue": ({"parallelism": 3}, 3, {}, ""),
+    "no retries": ({"backoffLimit": 0}, 1, {"maxRetry": None, "policies": None}, ""),
+    "deleted at its end": ({"ttlSecondsAfterFinished": 0}, 1, {"ttlSecondsAfterFinished": 0}, ""),
+    "indexed": ({"completions": 2, "completionMode": "Indexed"}, 2, {"plugins": {"env": []}}, "VC_TASK_INDEX"),
+    "a deadline": ({"activeDeadlineSeconds": 60}, 1, {}, "holds for each pod"),
+    "suspended": ({"suspend": True}, 1, {}, "where it was suspended"),
+})  # fmt: skip
 def test_the_volcano_job_does_the_same_work(stored, admin_user, spec, replicas, fields, note):
     obj = stored(metadata={"labels": {"app": "pi"}}, **spec).object
     made = converted.of(obj)
@@ -98,27 +94,16 @@ def line(client, address, part="jobs-not-run"):
     return " ".join(element.text_content().split()), "".join(element.xpath(".//a/@href"))
 
 
-@pytest.mark.parametrize(
-    ("query", "said", "way"),
-    [
-        pytest.param("", "3 Jobs of batch/v1 are stored and not run here.", "", id="all"),
-        pytest.param(
-            "q=pi", "2 Jobs of batch/v1 with “pi” in their names are stored and not run here.", "?q=pi", id="a text"
-        ),
-        pytest.param(
-            "q=tau&namespace=default",
-            "1 Job of batch/v1 in default with “tau” in its name is stored and not run here.",
-            "?q=tau&namespace=default",
-            id="a text in a namespace",
-        ),
-        pytest.param(
-            "owner=admin", "3 Jobs of batch/v1 of admin are stored and not run here.", "?owner=admin", id="an owner"
-        ),
-        pytest.param("namespace=elsewhere", "", None, id="another namespace"),
-        pytest.param("q=rho", "", None, id="a text that none has"),
-        pytest.param("phase=Failed", "", None, id="what only Volcano's have"),
-    ],
-)
+@cases("query, said, way", {
+    "all": ("", "3 Jobs of batch/v1 are stored and not run here.", ""),
+    "a text": ("q=pi", "2 Jobs of batch/v1 with “pi” in their names are stored and not run here.", "?q=pi"),
+    "a text in a namespace": ("q=tau&namespace=default",
+        "1 Job of batch/v1 in default with “tau” in its name is stored and not run here.", "?q=tau&namespace=default"),
+    "an owner": ("owner=admin", "3 Jobs of batch/v1 of admin are stored and not run here.", "?owner=admin"),
+    "another namespace": ("namespace=elsewhere", "", None),
+    "a text that none has": ("q=rho", "", None),
+    "what only Volcano's have": ("phase=Failed", "", None),
+})  # fmt: skip
 def test_the_list_of_jobs_says_how_many_match_and_leads_to_them(admin_client, stored, query, said, way):
     for name in ("pi", "pi-again", "tau"):
         stored(name)

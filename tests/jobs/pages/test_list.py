@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs.pages import listing
 from tests.jobs.pages import world
+from tests.tables import cases
 
 
 def rows(page):
@@ -88,17 +89,14 @@ def test_strange_input_is_left_out_or_matches_nothing(client, alice, query):
     assert b"<script>" not in response.content.split(b"<main")[1]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        pytest.param("q=tra", ["train"], id="text"),
-        pytest.param("phase=Pending", ["wait"], id="phase"),
-        pytest.param("owner=bob", ["wait"], id="owner"),
-        pytest.param("queue=default&sort=name", ["train", "wait"], id="queue and order"),
-        pytest.param("queue=nowhere", [], id="queue without jobs"),
-        pytest.param("sort=-name", ["wait", "train"], id="order turned round"),
-    ],
-)
+@cases("query, expected", {
+    "text": ("q=tra", ["train"]),
+    "phase": ("phase=Pending", ["wait"]),
+    "owner": ("owner=bob", ["wait"]),
+    "queue and order": ("queue=default&sort=name", ["train", "wait"]),
+    "queue without jobs": ("queue=nowhere", []),
+    "order turned round": ("sort=-name", ["wait", "train"]),
+})  # fmt: skip
 def test_filters_and_orders(client, alice, parse, query, expected):
     world.make("train", "Running")
     world.make("wait", "Pending", owner="bob")
@@ -205,14 +203,11 @@ def visit(cluster, person, client):
     return make
 
 
-@pytest.mark.parametrize(
-    ("role", "namespace", "may"),
-    [
-        pytest.param("viewer", "*", False, id="viewer"),
-        pytest.param("submitter", "other", True, id="submitter elsewhere"),
-        pytest.param("submitter", "*", True, id="submitter everywhere"),
-    ],
-)
+@cases("role, namespace, may", {
+    "viewer": ("viewer", "*", False),
+    "submitter elsewhere": ("submitter", "other", True),
+    "submitter everywhere": ("submitter", "*", True),
+})  # fmt: skip
 def test_a_new_job_is_offered_to_those_who_may_submit_one(visit, role, namespace, may):
     browser = visit(role, namespace)
     assert ('href="/jobs/new/"' in browser.get("/jobs/").content.decode()) is may

@@ -21,6 +21,7 @@ from tests.jobs.history.lives import Life
 from tests.jobs.pages.test_detail import text_of
 from tests.jobs.pages.test_history import drawn, page, pods, runs, steps
 from tests.jobs.pages.world import words
+from tests.tables import cases
 
 OTHER = "9f7e6c1d-1111-4222-8333-444455556666"
 WINNER = f"default/urgent-{OTHER}"
@@ -83,25 +84,13 @@ def test_every_way_to_be_evicted_has_words():
         assert "pod group " not in found.said
 
 
-@pytest.mark.parametrize(
-    ("reason", "other", "said"),
-    [
-        pytest.param("preempt", WINNER, PREEMPTED, id="preempted"),
-        pytest.param(
-            "reclaim", WINNER, "job default/urgent gets the room back that its own queue deserves", id="reclaimed"
-        ),
-        pytest.param("RevocableZoneClosed", "", "the revocable zone of their nodes has closed", id="zone closed"),
-        pytest.param(
-            "shuffle", "", "more of their nodes was asked for than the target, and others have room", id="moved"
-        ),
-        pytest.param(
-            "preempt",
-            "other/bare",
-            "pod group other/bare has a higher priority and gets the room",
-            id="a group without a job",
-        ),
-    ],
-)
+@cases("reason, other, said", {
+    "preempted": ("preempt", WINNER, PREEMPTED),
+    "reclaimed": ("reclaim", WINNER, "job default/urgent gets the room back that its own queue deserves"),
+    "zone closed": ("RevocableZoneClosed", "", "the revocable zone of their nodes has closed"),
+    "moved": ("shuffle", "", "more of their nodes was asked for than the target, and others have room"),
+    "a group without a job": ("preempt", "other/bare", "pod group other/bare has a higher priority and gets the room"),
+})  # fmt: skip
 def test_the_head_says_how_many_went_when_and_for_whom(life, reader, parse, reason, other, said):
     evict(started(life), "demo-main-0", "demo-main-1", reason=reason, other=other)
     found = head(reader, parse)
@@ -131,14 +120,11 @@ def test_an_evicted_pod_has_its_stretch_before_the_next_of_its_name(life, reader
     assert pods(found) == {"demo-main-0": "Pending", "demo-main-1": "Pending"}
 
 
-@pytest.mark.parametrize(
-    ("reason", "other", "then"),
-    [
-        pytest.param("preempt", "other/bare", "for pod group other/bare", id="a group without a job"),
-        pytest.param("RevocableZoneClosed", "", "as its zone closed", id="zone closed"),
-        pytest.param("shuffle", "", "to be moved", id="moved"),
-    ],
-)
+@cases("reason, other, then", {
+    "a group without a job": ("preempt", "other/bare", "for pod group other/bare"),
+    "zone closed": ("RevocableZoneClosed", "", "as its zone closed"),
+    "moved": ("shuffle", "", "to be moved"),
+})  # fmt: skip
 def test_beside_the_bar_of_an_evicted_pod_stands_why(life, reader, parse, reason, other, then):
     evict(started(life), "demo-main-0", reason=reason, other=other).passes(10)
     assert drawn(page(parse, reader))["bars"][0][11] == then

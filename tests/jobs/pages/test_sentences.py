@@ -5,6 +5,7 @@ import pytest
 from jobs.pages import plugin_sentences, policy_sentences
 from jobs.plugins.table import PLUGINS
 from tests.jobs.builders import defaulted, job, task
+from tests.tables import cases
 
 TRAIN = (task("master", 1), task("worker", 4))
 
@@ -14,35 +15,19 @@ def said(*policies, tasks=(), **spec):
     return [f"{each.when}: {each.then}." for each in found]
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        pytest.param({"event": "PodFailed", "action": "RestartJob"}, "When a pod fails: restart the whole job.", id="event"),
-        pytest.param(
-            {"event": "PodFailed", "events": ["PodEvicted"], "action": "AbortJob"},
-            "When a pod fails or a pod is evicted or deleted: suspend the job; it can be resumed.",
-            id="events",
-        ),
-        pytest.param(
-            {"exitCode": 3, "action": "TerminateJob"}, "When a pod fails with exit code 3: end the job as Terminated.", id="exit code"
-        ),
-        pytest.param(
-            {"event": "PodPending", "action": "RestartPod", "timeout": "10m"},
-            "When a pod waits to start: after 10m, restart the pod, unless the pod runs by then.",
-            id="timeout",
-        ),
-        pytest.param(
-            {"event": "TaskCompleted", "action": "CompleteJob", "timeout": "1h"},
-            "When a task has completed: after 1h, end the job as Completed.",
-            id="timeout of what is not undone",
-        ),
-        pytest.param(
-            {"event": "Unknown", "action": "RestartJob"},
-            "When pods of the gang are lost and cannot be placed again: restart the whole job.",
-            id="Unknown",
-        ),
-    ],
-)  # fmt: skip
+@cases("policy, expected", {
+    "event": ({"event": "PodFailed", "action": "RestartJob"}, "When a pod fails: restart the whole job."),
+    "events": ({"event": "PodFailed", "events": ["PodEvicted"], "action": "AbortJob"},
+        "When a pod fails or a pod is evicted or deleted: suspend the job; it can be resumed."),
+    "exit code": ({"exitCode": 3, "action": "TerminateJob"},
+        "When a pod fails with exit code 3: end the job as Terminated."),
+    "timeout": ({"event": "PodPending", "action": "RestartPod", "timeout": "10m"},
+        "When a pod waits to start: after 10m, restart the pod, unless the pod runs by then."),
+    "timeout of what is not undone": ({"event": "TaskCompleted", "action": "CompleteJob", "timeout": "1h"},
+        "When a task has completed: after 1h, end the job as Completed."),
+    "Unknown": ({"event": "Unknown", "action": "RestartJob"},
+        "When pods of the gang are lost and cannot be placed again: restart the whole job."),
+})  # fmt: skip
 def test_a_policy_is_a_sentence(policy, expected):
     assert said(policy) == [expected]
 

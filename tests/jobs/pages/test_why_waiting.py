@@ -14,6 +14,7 @@ from jobs.pages.detail import Detail
 from kube.meta import now_text
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.jobs.pages import world
+from tests.tables import cases
 
 CONDITION = {
     "type": "Unschedulable",
@@ -53,10 +54,10 @@ def test_a_waiting_job_says_what_helps(client, waiting, parse):
     assert "behind" not in shown
 
 
-@pytest.mark.parametrize(
-    ("consumer", "named"),
-    [pytest.param("jobs", "The job controller is behind.", id="jobs"), pytest.param("scheduler", "The scheduler is behind.", id="scheduler")],
-)  # fmt: skip
+@cases("consumer, named", {
+    "jobs": ("jobs", "The job controller is behind."),
+    "scheduler": ("scheduler", "The scheduler is behind."),
+})  # fmt: skip
 def test_a_controller_that_has_not_read_the_newest_change_is_named(
     client, waiting, parse, monkeypatch, consumer, named
 ):

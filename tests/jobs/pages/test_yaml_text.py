@@ -10,6 +10,7 @@ from jobs.editor.job_text import YamlError
 from kube.yaml import scalar
 from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.campaign import examples
+from tests.tables import cases
 
 HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
 
@@ -91,83 +92,69 @@ def test_a_field_that_is_not_written_has_the_line_of_what_is_around_it(path, lin
     assert job_text.read(text).line_of(path) == line
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        pytest.param("", 1, "empty", id="empty"),
-        pytest.param("  \n\t\n", 1, "empty", id="blank"),
-        pytest.param("# only a comment\n", 1, "only comments", id="only comments"),
-        pytest.param("a: [1\nb: 2", 2, "comma or a closing ]", id="open list"),
-        pytest.param("a: {b: 1\n", 2, "comma or a closing }", id="open mapping"),
-        pytest.param('a: "x\nb: 2\n', 1, "never closed", id="open quote"),
-        pytest.param("a:\n\t- b\n", 2, "tab", id="tab"),
-        pytest.param("a:\n  b: 1\n  \tc: 2\n", 3, "tab; YAML allows only spaces", id="tab behind spaces"),
-        pytest.param(f"```yaml\n{HEAD}```\n", 1, "Markdown and is no YAML; remove", id="fences"),
-        pytest.param(f"{HEAD}```\n", 3, "Markdown and is no YAML; remove", id="fence at the end"),
-        pytest.param("a: b: c\n", 1, "second colon", id="second colon"),
-        pytest.param("a: 1\n  b: 2\n", 2, "indented too far", id="indented too far"),
-        pytest.param("a:\n  b: 1\n c: 2\n", 3, "indentation", id="between levels"),
-        pytest.param("- a\nb: 1\n", 2, "list item", id="key among items"),
-        pytest.param("a: 1\nb\n", 2, "no colon", id="no colon"),
-        pytest.param("a: @b\n", 1, "cannot begin with @", id="at sign"),
-        pytest.param("a: `b`\n", 1, "cannot begin with `", id="back-tick"),
-        pytest.param('a: "\\q"\n', 1, "escape", id="escape"),
-        pytest.param("a: *nowhere\n", 1, "not set before", id="alias without anchor"),
-        pytest.param("a: &a [*a]\n", 1, "refers to itself", id="alias of itself"),
-        pytest.param("{a: 1}: b\n", 1, "key has to be text", id="mapping as key"),
-        pytest.param("a: !!python/object/apply:os.system [ls]\n", 1, "tag", id="Python tag"),
-        pytest.param("a: !secret x\n", 1, "tag", id="unknown tag"),
-        pytest.param("a: .nan\n", 1, "JSON", id="not a number"),
-        pytest.param("a: 1\nb: 2\na: 3\n", 3, "line 1", id="duplicate key"),
-        pytest.param("on: 1\n", 1, "means true", id="key that is a boolean"),
-        pytest.param("1: 1\n", 1, "means a number", id="key that is a number"),
-        pytest.param("null: 1\n", 1, "means nothing", id="key that is null"),
-        pytest.param("a: \x01\n", 1, "control character", id="control character"),
-        pytest.param("a: 1\nb: \x00\n", 2, "control character", id="NUL"),
-        pytest.param("a: \ud800\n", 1, "surrogate", id="lone surrogate"),
-        pytest.param("- 1\n- 2\n", 1, "a list", id="list"),
-        pytest.param("hello\n", 1, "a single value", id="scalar"),
-        pytest.param("<<: 5\nkind: Job\n", 1, "takes a mapping", id="merge of a number"),
-        pytest.param("[" * 50_000, 1, "levels deep", id="deep brackets"),
-        pytest.param("- " * 5_000, 1, "levels deep", id="deep dashes"),
-        pytest.param("{a: " * 5_000, 1, "levels deep", id="deep braces"),
-    ],
-)
+@cases("text, line, words", {
+    "empty": ("", 1, "empty"),
+    "blank": ("  \n\t\n", 1, "empty"),
+    "only comments": ("# only a comment\n", 1, "only comments"),
+    "open list": ("a: [1\nb: 2", 2, "comma or a closing ]"),
+    "open mapping": ("a: {b: 1\n", 2, "comma or a closing }"),
+    "open quote": ('a: "x\nb: 2\n', 1, "never closed"),
+    "tab": ("a:\n\t- b\n", 2, "tab"),
+    "tab behind spaces": ("a:\n  b: 1\n  \tc: 2\n", 3, "tab; YAML allows only spaces"),
+    "fences": (f"```yaml\n{HEAD}```\n", 1, "Markdown and is no YAML; remove"),
+    "fence at the end": (f"{HEAD}```\n", 3, "Markdown and is no YAML; remove"),
+    "second colon": ("a: b: c\n", 1, "second colon"),
+    "indented too far": ("a: 1\n  b: 2\n", 2, "indented too far"),
+    "between levels": ("a:\n  b: 1\n c: 2\n", 3, "indentation"),
+    "key among items": ("- a\nb: 1\n", 2, "list item"),
+    "no colon": ("a: 1\nb\n", 2, "no colon"),
+    "at sign": ("a: @b\n", 1, "cannot begin with @"),
+    "back-tick": ("a: `b`\n", 1, "cannot begin with `"),
+    "escape": ('a: "\\q"\n', 1, "escape"),
+    "alias without anchor": ("a: *nowhere\n", 1, "not set before"),
+    "alias of itself": ("a: &a [*a]\n", 1, "refers to itself"),
+    "mapping as key": ("{a: 1}: b\n", 1, "key has to be text"),
+    "Python tag": ("a: !!python/object/apply:os.system [ls]\n", 1, "tag"),
+    "unknown tag": ("a: !secret x\n", 1, "tag"),
+    "not a number": ("a: .nan\n", 1, "JSON"),
+    "duplicate key": ("a: 1\nb: 2\na: 3\n", 3, "line 1"),
+    "key that is a boolean": ("on: 1\n", 1, "means true"),
+    "key that is a number": ("1: 1\n", 1, "means a number"),
+    "key that is null": ("null: 1\n", 1, "means nothing"),
+    "control character": ("a: \x01\n", 1, "control character"),
+    "NUL": ("a: 1\nb: \x00\n", 2, "control character"),
+    "lone surrogate": ("a: \ud800\n", 1, "surrogate"),
+    "list": ("- 1\n- 2\n", 1, "a list"),
+    "scalar": ("hello\n", 1, "a single value"),
+    "merge of a number": ("<<: 5\nkind: Job\n", 1, "takes a mapping"),
+    "deep brackets": ("[" * 50_000, 1, "levels deep"),
+    "deep dashes": ("- " * 5_000, 1, "levels deep"),
+    "deep braces": ("{a: " * 5_000, 1, "levels deep"),
+})  # fmt: skip
 def test_a_text_that_is_not_a_job_says_what_and_where(text, line, words):
     found = problems(text)
     assert any(words in problem.message and problem.line == line for problem in found), found
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "field"),
-    [
-        pytest.param("kind: Job\n", "apiVersion is missing", "apiVersion", id="no apiVersion"),
-        pytest.param("apiVersion: batch.volcano.sh/v1alpha1\n", "kind is missing", "kind", id="no kind"),
-        pytest.param("apiVersion: batch/v1\nkind: Job\n", "Job of Kubernetes itself", "apiVersion", id="batch/v1"),
-        pytest.param(
-            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n", "on the page Queues", "apiVersion", id="a queue"
-        ),
-        pytest.param("apiVersion: v1\nkind: Pod\n", "This is Pod of v1", "apiVersion", id="a pod"),
-        pytest.param("apiVersion: batch.volcano.sh/v1alpha1\nkind: JobFlow\n", "JobFlow", "kind", id="another kind"),
-        pytest.param("apiVersion: [1]\nkind: {a: 1}\n", "takes a Job", "apiVersion", id="kinds of wrong types"),
-    ],
-)
+@cases("text, words, field", {
+    "no apiVersion": ("kind: Job\n", "apiVersion is missing", "apiVersion"),
+    "no kind": ("apiVersion: batch.volcano.sh/v1alpha1\n", "kind is missing", "kind"),
+    "batch/v1": ("apiVersion: batch/v1\nkind: Job\n", "Job of Kubernetes itself", "apiVersion"),
+    "a queue": ("apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n", "on the page Queues", "apiVersion"),
+    "a pod": ("apiVersion: v1\nkind: Pod\n", "This is Pod of v1", "apiVersion"),
+    "another kind": ("apiVersion: batch.volcano.sh/v1alpha1\nkind: JobFlow\n", "JobFlow", "kind"),
+    "kinds of wrong types": ("apiVersion: [1]\nkind: {a: 1}\n", "takes a Job", "apiVersion"),
+})  # fmt: skip
 def test_another_kind_is_refused_by_name(text, words, field):
     (problem,) = problems(text)
     assert words in problem.message
     assert problem.field == field
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(f"{HEAD}metadata: {{name: a}}\n---\n{HEAD}metadata: {{name: b}}\n", id="documents"),
-        pytest.param(
-            "kind: List\napiVersion: v1\nitems:\n- kind: Job\n  metadata: {name: a}\n- kind: Job\n  metadata: {name: b}\n",
-            id="List",
-        ),
-    ],
-)
+@cases("text", {
+    "documents": f"{HEAD}metadata: {{name: a}}\n---\n{HEAD}metadata: {{name: b}}\n",
+    "List": "kind: List\napiVersion: v1\nitems:\n- kind: Job\n  metadata: {name: a}\n- kind: Job\n  metadata: {name: b}\n",
+})  # fmt: skip
 def test_several_objects_are_named_with_their_lines(text):
     (problem,) = problems(text)
     assert "2 objects: Job a (line " in problem.message

@@ -15,6 +15,7 @@ from tests.dashboard.pages.conftest import Page, page
 from tests.jobs.sweeps.conftest import kept, made
 from tests.jobs.sweeps.texts import TRAIN, job
 from tests.scheduler import world as scheduling
+from tests.tables import cases
 
 LIST, NEW, DETAIL = "/sweeps/", "/sweeps/-/new/", "/sweeps/default/train/"
 PAGES = (LIST, NEW, DETAIL)
@@ -56,46 +57,29 @@ def test_a_second_click_leads_to_the_same_sweep(sam):
     assert kept() == (["train.sweep"], 6)
 
 
-@pytest.mark.parametrize(
-    ("fields", "number"),
-    [
-        pytest.param({"source": "csv", "csv": "lr,batch\n0.1,32\n0.2,64\n"}, 2, id="csv"),
-        pytest.param({"source": "table", "rows": "3", "cell-0-lr": "1", "cell-0-batch": "2"}, 1, id="table"),
-        pytest.param(GRID, 6, id="grid"),
-    ],
-)
+@cases("fields, number", {
+    "csv": ({"source": "csv", "csv": "lr,batch\n0.1,32\n0.2,64\n"}, 2),
+    "table": ({"source": "table", "rows": "3", "cell-0-lr": "1", "cell-0-batch": "2"}, 1),
+    "grid": (GRID, 6),
+})  # fmt: skip
 def test_values_are_given_in_three_ways(sam, fields, number):
     assert send(sam, **fields).status_code == 302
     assert kept()[1] == number
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "code", "words"),
-    [
-        pytest.param(TRAIN, {"source": "csv", "csv": "lr\n1\n"}, 422, "there are no values for batch", id="column"),
-        pytest.param(TRAIN, {"source": "csv", "csv": 'lr,batch\n"1,2\n'}, 422, "never closed", id="quote"),
-        pytest.param(
-            TRAIN, {"source": "csv", "csv": "lr,batch\n" + "1,2\n" * 10_001}, 422, "at most 10,000", id="10,001 rows"
-        ),
-        pytest.param(
-            TRAIN.replace("name: train", "name: train-{{lr}}"), GRID, 422, "Row 2: the job's name train-0.1", id="names"
-        ),
-        pytest.param(TRAIN + "---\n" + TRAIN, GRID, 400, "Line 23. The text holds 2 objects", id="two documents"),
-        pytest.param("```yaml\n" + TRAIN + "```", GRID, 400, "Line 1. ``` fences", id="fences"),
-        pytest.param(
-            TRAIN.replace("  name:", "\tname:"), GRID, 400, "Line 4. The line is indented with a tab", id="tab"
-        ),
-        pytest.param(TRAIN.replace("minA", "minB"), GRID, 422, "There is no field spec.minBvailable", id="field"),
-        pytest.param(
-            TRAIN.replace("replicas: 1", "replicas: {{batch}}"),
-            {"source": "csv", "csv": "lr,batch\n1,2\n1,two\n1,3\n"},
-            422,
-            "Row 2: spec.tasks[0].replicas:",
-            id="a value of the wrong type",
-        ),
-        pytest.param(TRAIN.replace("queue: default", "queue: none"), GRID, 422, "none", id="no such queue"),
-    ],
-)
+@cases("text, fields, code, words", {
+    "column": (TRAIN, {"source": "csv", "csv": "lr\n1\n"}, 422, "there are no values for batch"),
+    "quote": (TRAIN, {"source": "csv", "csv": 'lr,batch\n"1,2\n'}, 422, "never closed"),
+    "10,001 rows": (TRAIN, {"source": "csv", "csv": "lr,batch\n" + "1,2\n" * 10_001}, 422, "at most 10,000"),
+    "names": (TRAIN.replace("name: train", "name: train-{{lr}}"), GRID, 422, "Row 2: the job's name train-0.1"),
+    "two documents": (TRAIN + "---\n" + TRAIN, GRID, 400, "Line 23. The text holds 2 objects"),
+    "fences": ("```yaml\n" + TRAIN + "```", GRID, 400, "Line 1. ``` fences"),
+    "tab": (TRAIN.replace("  name:", "\tname:"), GRID, 400, "Line 4. The line is indented with a tab"),
+    "field": (TRAIN.replace("minA", "minB"), GRID, 422, "There is no field spec.minBvailable"),
+    "a value of the wrong type": (TRAIN.replace("replicas: 1", "replicas: {{batch}}"),
+        {"source": "csv", "csv": "lr,batch\n1,2\n1,two\n1,3\n"}, 422, "Row 2: spec.tasks[0].replicas:"),
+    "no such queue": (TRAIN.replace("queue: default", "queue: none"), GRID, 422, "none"),
+})  # fmt: skip
 def test_what_is_wrong_is_told_at_its_place_and_nothing_is_stored_or_lost(sam, text, fields, code, words):
     answer = send(sam, text, **fields)
     assert answer.status_code == code
@@ -153,20 +137,17 @@ ASKING = TRAIN.replace("          env:", "          resources: {requests: {cpu: 
 BIG = "This can never start: a pod needs 9 CPU, the largest node that it may use has 8 CPU (large)."
 
 
-@pytest.mark.parametrize(
-    ("csv", "verdict", "told"),
-    [
-        pytest.param("1,9\n1,9\n", "2 jobs would be made, and could not start on the cluster as it is. Line 9", [BIG], id="all"),
-        pytest.param(
-            "1,1\n1,9\n", "2 jobs would be made, and at least 1 of them could not start on the cluster as it is.",
-            [f"Row 2: spec.tasks: {BIG} Ask for less in each pod"], id="one of them",
-        ),
-        pytest.param("1,1\n2,8\n", "2 jobs would be made.", [], id="none"),
-        pytest.param("1,9\n" * 21, "21 jobs would be made, and at least 20 of them could not start", [BIG], id="more than are judged"),
-        pytest.param("300,1\n1,9\n", "2 jobs would be made.", [], id="more pods than are rehearsed"),
-        pytest.param("1,9\n0.5,9\n", "Some of these jobs would be refused, so none would be made.", [], id="what is refused is told first"),
-    ],
-)  # fmt: skip
+@cases("csv, verdict, told", {
+    "all": ("1,9\n1,9\n", "2 jobs would be made, and could not start on the cluster as it is. Line 9", [BIG]),
+    "one of them": ("1,1\n1,9\n",
+        "2 jobs would be made, and at least 1 of them could not start on the cluster as it is.",
+        [f"Row 2: spec.tasks: {BIG} Ask for less in each pod"]),
+    "none": ("1,1\n2,8\n", "2 jobs would be made.", []),
+    "more than are judged": ("1,9\n" * 21, "21 jobs would be made, and at least 20 of them could not start", [BIG]),
+    "more pods than are rehearsed": ("300,1\n1,9\n", "2 jobs would be made.", []),
+    "what is refused is told first": ("1,9\n0.5,9\n", "Some of these jobs would be refused, so none would be made.",
+        []),
+})  # fmt: skip
 def test_jobs_that_could_not_start_are_told_before_they_are_made(sam, csv, verdict, told):
     _, node = scheduling.node("large", cpu="8")
     store.write(Create(NODES, {"apiVersion": "v1", "kind": "Node", **node}))
@@ -208,10 +189,10 @@ def test_htmx_gets_what_follows_from_the_yaml(sam):
     assert "<html" not in text
 
 
-@pytest.mark.parametrize(
-    ("text", "accepted"),
-    [pytest.param(TRAIN, True, id="in texts"), pytest.param(job("a: {b: {{lr}}}"), False, id="where YAML has none")],
-)
+@cases("text, accepted", {
+    "in texts": (TRAIN, True),
+    "where YAML has none": (job("a: {b: {{lr}}}"), False),
+})  # fmt: skip
 def test_the_editor_of_one_job_says_what_placeholders_are_for(sam, text, accepted):
     report = sam.post("/jobs/validate/", {"text": text}).json()
     assert report["accepted"] is accepted

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobs.sweeps import placeholders
 from kube.yaml.problem import YamlError
 from tests.jobs.sweeps.texts import TRAIN, job
+from tests.tables import cases
 
 
 def rendered(line, **values):
@@ -16,31 +17,28 @@ def rendered(line, **values):
     return placeholders.read(job(line)).render(values)["spec"]["it"]
 
 
-@pytest.mark.parametrize(
-    ("line", "value", "expected"),
-    [
-        pytest.param("it: {{x}}", "3", 3, id="a whole scalar is a number"),
-        pytest.param("it: {{ x }}", "0.5", 0.5, id="spaces within the braces"),
-        pytest.param("it: {{x}}", "true", True, id="a whole scalar is a truth value"),
-        pytest.param("it: {{x}}", "text", "text", id="a whole scalar is a text"),
-        pytest.param("it: {{x}}", ".nan", ".nan", id="what JSON cannot hold stays text"),
-        pytest.param('it: "{{x}}"', "3", "3", id="double quotes make it a text"),
-        pytest.param("it: '{{x}}'", "3", "3", id="single quotes make it a text"),
-        pytest.param("it: !!str {{x}}", "3", "3", id="a tag makes it a text"),
-        pytest.param("it: lr-{{x}}", "3", "lr-3", id="within a longer text"),
-        pytest.param("it: '{{x}}{{x}}'", "3", "33", id="twice"),
-        pytest.param("it: |\n    run {{x}}\n    end", "3", "run 3\nend\n", id="within a block"),
-        pytest.param("it: |-\n    {{x}}", "3", "3", id="a block is a text"),
-        pytest.param("it: [a, {{x}}]", "3", ["a", 3], id="in a list"),
-        pytest.param("it: {a: {{x}}}", "3", {"a": 3}, id="in a mapping on one line"),
-        pytest.param("it: {{x}}", "{a: [1]}", "{a: [1]}", id="a value that looks like a mapping"),
-        pytest.param("it: {{x}}", "a\n  b: c", "a\n  b: c", id="a value that looks like more lines"),
-        pytest.param('it: "{{x}}"', 'say "no"', 'say "no"', id="a value with quotes"),
-        pytest.param("it: '{{x}}'", "# {{x}} &a *a", "# {{x}} &a *a", id="a value with a placeholder in it"),
-        pytest.param("it: {{x}} # {{y}}", "3", 3, id="a placeholder in a comment is none"),
-        pytest.param("it: '{{x y}} {{1}} {{}} { {x}} {{x}}'", "3", "{{x y}} {{1}} {{}} { {x}} 3", id="others"),
-    ],
-)
+@cases("line, value, expected", {
+    "a whole scalar is a number": ("it: {{x}}", "3", 3),
+    "spaces within the braces": ("it: {{ x }}", "0.5", 0.5),
+    "a whole scalar is a truth value": ("it: {{x}}", "true", True),
+    "a whole scalar is a text": ("it: {{x}}", "text", "text"),
+    "what JSON cannot hold stays text": ("it: {{x}}", ".nan", ".nan"),
+    "double quotes make it a text": ('it: "{{x}}"', "3", "3"),
+    "single quotes make it a text": ("it: '{{x}}'", "3", "3"),
+    "a tag makes it a text": ("it: !!str {{x}}", "3", "3"),
+    "within a longer text": ("it: lr-{{x}}", "3", "lr-3"),
+    "twice": ("it: '{{x}}{{x}}'", "3", "33"),
+    "within a block": ("it: |\n    run {{x}}\n    end", "3", "run 3\nend\n"),
+    "a block is a text": ("it: |-\n    {{x}}", "3", "3"),
+    "in a list": ("it: [a, {{x}}]", "3", ["a", 3]),
+    "in a mapping on one line": ("it: {a: {{x}}}", "3", {"a": 3}),
+    "a value that looks like a mapping": ("it: {{x}}", "{a: [1]}", "{a: [1]}"),
+    "a value that looks like more lines": ("it: {{x}}", "a\n  b: c", "a\n  b: c"),
+    "a value with quotes": ('it: "{{x}}"', 'say "no"', 'say "no"'),
+    "a value with a placeholder in it": ("it: '{{x}}'", "# {{x}} &a *a", "# {{x}} &a *a"),
+    "a placeholder in a comment is none": ("it: {{x}} # {{y}}", "3", 3),
+    "others": ("it: '{{x y}} {{1}} {{}} { {x}} {{x}}'", "3", "{{x y}} {{1}} {{}} { {x}} 3"),
+})  # fmt: skip
 def test_a_value_is_put_in(line, value, expected):
     found = rendered(line, x=value)
     assert (found, type(found)) == (expected, type(expected))
@@ -76,19 +74,16 @@ def test_no_value_changes_the_structure(lr, batch):
     assert container["env"] == [{"name": "LR", "value": lr}]
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        pytest.param(job("{{x}}: 1"), 6, "The key {{x}} holds a placeholder", id="in a key"),
-        pytest.param(job("a: {b-{{x}}: 1}"), 6, "The key b-{{x}} holds a placeholder", id="in a key below"),
-        pytest.param(job('it: "{{x}}'), 6, "never closed", id="a quote that is not closed"),
-        pytest.param(job("it:\t{{x}}", "\tb: 1"), 7, "tab", id="a tab"),
-        pytest.param("```yaml\n" + TRAIN + "```\n", 1, "Markdown", id="fences"),
-        pytest.param(TRAIN + "---\n" + TRAIN, 23, "holds 2 objects: Job train", id="two documents"),
-        pytest.param(job("it: \ue000"), 6, "U+E000", id="a character that is ours"),
-        pytest.param("kind: {{x}}\n", 1, "apiVersion is missing", id="no job"),
-    ],
-)
+@cases("text, line, said", {
+    "in a key": (job("{{x}}: 1"), 6, "The key {{x}} holds a placeholder"),
+    "in a key below": (job("a: {b-{{x}}: 1}"), 6, "The key b-{{x}} holds a placeholder"),
+    "a quote that is not closed": (job('it: "{{x}}'), 6, "never closed"),
+    "a tab": (job("it:\t{{x}}", "\tb: 1"), 7, "tab"),
+    "fences": ("```yaml\n" + TRAIN + "```\n", 1, "Markdown"),
+    "two documents": (TRAIN + "---\n" + TRAIN, 23, "holds 2 objects: Job train"),
+    "a character that is ours": (job("it: \ue000"), 6, "U+E000"),
+    "no job": ("kind: {{x}}\n", 1, "apiVersion is missing"),
+})  # fmt: skip
 def test_what_is_wrong_is_told_with_its_line_and_in_its_own_spelling(text, line, said):
     with pytest.raises(YamlError) as caught:
         placeholders.read(text)

@@ -10,6 +10,7 @@ from jobs.sweeps.values import ValuesError
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS
 from tests.jobs.sweeps.texts import TRAIN, job
+from tests.tables import cases
 
 GRID = values.from_grid({"lr": "0.1,0.2", "batch": "32,64"})
 
@@ -48,17 +49,12 @@ def test_a_column_that_is_not_used_is_told():
     assert planned(TRAIN, table).unused == ("seed",)
 
 
-@pytest.mark.parametrize(
-    ("text", "table", "row", "column", "said"),
-    [
-        pytest.param(job("a: 1"), GRID, 0, "", "The YAML has no placeholder", id="no placeholder"),
-        pytest.param(TRAIN, values.from_grid({"lr": "1"}), 0, "batch", "there are no values for batch", id="missing"),
-        pytest.param(job("a: {{lr}}", name="'{{lr}}'"), GRID, 0, "", "named after its jobs", id="no stem"),
-        pytest.param(
-            TRAIN.replace("namespace: default", "namespace: {{lr}}"), GRID, 0, "", "in one namespace", id="namespace"
-        ),
-    ],
-)
+@cases("text, table, row, column, said", {
+    "no placeholder": (job("a: 1"), GRID, 0, "", "The YAML has no placeholder"),
+    "missing": (TRAIN, values.from_grid({"lr": "1"}), 0, "batch", "there are no values for batch"),
+    "no stem": (job("a: {{lr}}", name="'{{lr}}'"), GRID, 0, "", "named after its jobs"),
+    "namespace": (TRAIN.replace("namespace: default", "namespace: {{lr}}"), GRID, 0, "", "in one namespace"),
+})  # fmt: skip
 def test_what_is_no_sweep_is_told(text, table, row, column, said):
     with pytest.raises(ValuesError) as caught:
         planned(text, table)
@@ -67,14 +63,11 @@ def test_what_is_no_sweep_is_told(text, table, row, column, said):
     assert said in problem.message
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "said"),
-    [
-        pytest.param("train-{{lr}}", {3: "also that of row 1", 4: "also that of row 2"}, "", id="collisions"),
-        pytest.param("Train-{{batch}}-{{lr}}", {1: "small letters"}, "small letters", id="capitals"),
-        pytest.param(f"{'t' * 60}-{{{{batch}}}}-{{{{lr}}}}", {1: "has 67 characters; 63"}, "63 are allowed", id="long"),
-    ],
-)
+@cases("name, rows, said", {
+    "collisions": ("train-{{lr}}", {3: "also that of row 1", 4: "also that of row 2"}, ""),
+    "capitals": ("Train-{{batch}}-{{lr}}", {1: "small letters"}, "small letters"),
+    "long": (f"{'t' * 60}-{{{{batch}}}}-{{{{lr}}}}", {1: "has 67 characters; 63"}, "63 are allowed"),
+})  # fmt: skip
 def test_names_that_cannot_be_are_told_by_row(name, rows, said):
     table = values.from_csv("batch,lr\n32,0.1\n64,0.2\n32,0.1\n64,0.2\n") if not said else GRID
     with pytest.raises(ValuesError) as caught:

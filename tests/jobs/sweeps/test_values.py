@@ -8,21 +8,19 @@ from hypothesis import strategies as st
 
 from jobs.sweeps import values
 from jobs.sweeps.values import MOST_PROBLEMS, MOST_ROWS, Values, ValuesError
+from tests.tables import cases
 
 TWO = Values(("lr", "batch"), (("0.1", "32"), ("0.2", "64")))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("lr,batch\n0.1,32\n0.2,64\n", TWO, id="plain"),
-        pytest.param("\ufefflr,batch\r\n0.1,32\r\n0.2,64", TWO, id="from a spreadsheet"),
-        pytest.param("\n lr , batch\n\n0.1, 32\n ,\n0.2, 64\n\n", TWO, id="blank lines and spaces"),
-        pytest.param("lr;batch\n0.1;32\n0.2;64\n", TWO, id="semicolons"),
-        pytest.param("lr\tbatch\n0.1\t32\n0.2\t64\n", TWO, id="tabs"),
-        pytest.param('a,b\n"x, ""y""","1\n2"\n', Values(("a", "b"), (('x, "y"', "1\n2"),)), id="quotes"),
-    ],
-)
+@cases("text, expected", {
+    "plain": ("lr,batch\n0.1,32\n0.2,64\n", TWO),
+    "from a spreadsheet": ("\ufefflr,batch\r\n0.1,32\r\n0.2,64", TWO),
+    "blank lines and spaces": ("\n lr , batch\n\n0.1, 32\n ,\n0.2, 64\n\n", TWO),
+    "semicolons": ("lr;batch\n0.1;32\n0.2;64\n", TWO),
+    "tabs": ("lr\tbatch\n0.1\t32\n0.2\t64\n", TWO),
+    "quotes": ('a,b\n"x, ""y""","1\n2"\n', Values(("a", "b"), (('x, "y"', "1\n2"),))),
+})  # fmt: skip
 def test_csv_is_read(text, expected):
     assert values.from_csv(text) == expected
 
@@ -41,24 +39,21 @@ def test_what_is_written_as_csv_is_read_as_the_same(rows):
     assert values.from_csv(table.csv()) == table
 
 
-@pytest.mark.parametrize(
-    ("text", "row", "line", "column", "said"),
-    [
-        pytest.param("", 0, 0, "", "There are no values", id="nothing"),
-        pytest.param("lr,batch\n\n", 0, 0, "", "There are no rows", id="a header alone"),
-        pytest.param("lr,\n1,2\n", 0, 0, "", "Column 2 has no name", id="a column without a name"),
-        pytest.param("lr,lr\n1,2\n", 0, 0, "lr", "lr stands twice", id="a column twice"),
-        pytest.param("learning rate\n1\n", 0, 0, "learning rate", "cannot be that of a placeholder", id="a name"),
-        pytest.param("a,b\n1,2\n3\n", 2, 3, "", "Row 2 has 1 values for 2 columns (a, b)", id="a missing column"),
-        pytest.param("a,b\n1,2\n\n3,4,5\n", 2, 4, "", "Row 2 has 3 values", id="a column too many"),
-        pytest.param("a,b\n1, \n", 1, 2, "b", "the value of b is missing", id="a missing value"),
-        pytest.param('a\n1\n"2\n3\n', 0, 3, "", "Line 3 cannot be read: a quote is opened", id="an open quote"),
-        pytest.param('a\n"1" 2\n', 0, 2, "", "something follows a closing quote", id="a quote inside"),
-        pytest.param("a\n1\x00\n", 1, 2, "a", "cannot be printed", id="a character"),
-        pytest.param(f"a\n{'1' * 5000}\n", 1, 2, "a", "has 5,000 characters; 4,096 are allowed", id="too long"),
-        pytest.param(f'a\n"{"1" * 200_000}\n', 0, 2, "", "a value is too long", id="much too long"),
-    ],
-)
+@cases("text, row, line, column, said", {
+    "nothing": ("", 0, 0, "", "There are no values"),
+    "a header alone": ("lr,batch\n\n", 0, 0, "", "There are no rows"),
+    "a column without a name": ("lr,\n1,2\n", 0, 0, "", "Column 2 has no name"),
+    "a column twice": ("lr,lr\n1,2\n", 0, 0, "lr", "lr stands twice"),
+    "a name": ("learning rate\n1\n", 0, 0, "learning rate", "cannot be that of a placeholder"),
+    "a missing column": ("a,b\n1,2\n3\n", 2, 3, "", "Row 2 has 1 values for 2 columns (a, b)"),
+    "a column too many": ("a,b\n1,2\n\n3,4,5\n", 2, 4, "", "Row 2 has 3 values"),
+    "a missing value": ("a,b\n1, \n", 1, 2, "b", "the value of b is missing"),
+    "an open quote": ('a\n1\n"2\n3\n', 0, 3, "", "Line 3 cannot be read: a quote is opened"),
+    "a quote inside": ('a\n"1" 2\n', 0, 2, "", "something follows a closing quote"),
+    "a character": ("a\n1\x00\n", 1, 2, "a", "cannot be printed"),
+    "too long": (f"a\n{'1' * 5000}\n", 1, 2, "a", "has 5,000 characters; 4,096 are allowed"),
+    "much too long": (f'a\n"{"1" * 200_000}\n', 0, 2, "", "a value is too long"),
+})  # fmt: skip
 def test_csv_that_is_wrong_is_told_by_row_and_column(text, row, line, column, said):
     with pytest.raises(ValuesError) as caught:
         values.from_csv(text)
@@ -67,14 +62,11 @@ def test_csv_that_is_wrong_is_told_by_row_and_column(text, row, line, column, sa
     assert said in problem.message
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda number: values.from_csv("a\n" + "1\n" * number), id="csv"),
-        pytest.param(lambda number: values.from_table(("a",), [["1"]] * number), id="table"),
-        pytest.param(lambda number: values.from_grid({"a": ",".join(map(str, range(number)))}), id="grid"),
-    ],
-)
+@cases("make", {
+    "csv": lambda number: values.from_csv("a\n" + "1\n" * number),
+    "table": lambda number: values.from_table(("a",), [["1"]] * number),
+    "grid": lambda number: values.from_grid({"a": ",".join(map(str, range(number)))}),
+})  # fmt: skip
 def test_a_sweep_has_so_many_rows_and_not_one_more(make):
     assert len(make(MOST_ROWS).rows) == MOST_ROWS
     with pytest.raises(ValuesError, match="a sweep has at most 10,000"):
