@@ -19,7 +19,6 @@ from tests.jobs.made import PLACE, end, runner, settle
 
 LIST, DETAIL = "/flows/", "/flows/default/f/"
 TEMPLATES, TEMPLATE = "/flows/-/templates/", "/flows/-/templates/default/a/"
-PAGES = (LIST, DETAIL, TEMPLATES, TEMPLATE)
 POSTS = (f"{DETAIL}delete/", f"{TEMPLATE}run/", f"{TEMPLATE}delete/")
 TOPIC, OF_TEMPLATE = "flows:detail?name=f&namespace=default", "flows:template?name=a&namespace=default"
 pytestmark = pytest.mark.django_db
@@ -159,75 +158,3 @@ def test_who_may_not_change_it_sees_no_button(viewer, pair):
         assert not [action for action in page(viewer, address).actions() if action.startswith(own)]
     assert page(other, DETAIL).actions().isdisjoint(POSTS)
     assert page(other, TEMPLATE).actions() & set(POSTS) == {f"{TEMPLATE}run/"}
-
-
-@pytest.mark.parametrize("address", POSTS)
-def test_a_viewer_changes_nothing(viewer, pair, address):
-    before = store.revision()
-    back = viewer.post(address)["Location"]
-    assert store.revision() == before
-    assert "forbidden" in page(viewer, back).text(id="toasts")
-
-
-@pytest.mark.parametrize("address", PAGES)
-def test_a_page_refuses_other_methods_and_strangers(sam, pair, address):
-    assert sam.post(address).status_code == 405
-    assert Client().get(address)["Location"].startswith("/login/")
-
-
-@pytest.mark.parametrize("address", POSTS)
-def test_a_change_is_a_post_with_the_token_of_the_page(sam, pair, address):
-    assert sam.get(address).status_code == 405
-    browser = Client(enforce_csrf_checks=True)
-    browser.force_login(sam.user)
-    assert browser.post(address).status_code == 403
-
-
-def test_another_namespace_stays_unseen(sam):
-    put(JOB_FLOWS, flow(name="secret"), "kube-public", "boss")
-    put(JOB_TEMPLATES, template("secret"), "kube-public", "boss")
-    for address in (LIST, TEMPLATES):
-        assert "secret" not in page(sam, address).text(tag="main")
-    for address in ("/flows/kube-public/secret/", "/flows/-/templates/kube-public/secret/"):
-        assert sam.get(address).status_code == 403
-
-
-@pytest.mark.parametrize("query", ["?page=x", "?phase=Nope", "?sort=-zzz", "?q=%00", "?namespace=%3Cb%3E"])
-def test_strange_input_gets_an_answer(sam, pair, query):
-    assert [page(sam, address + query).status for address in PAGES] == [200] * 4
-
-
-@pytest.mark.parametrize("address", PAGES)
-def test_a_page_is_well_formed(sam, pair, address):
-    shown = page(sam, address)
-    ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]
-    assert len(ids) == len(set(ids))
-    assert len([*shown.all(tag="h1")]) == 1
-    assert not [element for element in shown.tree.iter() if element.get("style")]
-
-
-@pytest.mark.parametrize(("address", "most"), [(LIST, 4), (DETAIL, 5), (TEMPLATES, 4), (TEMPLATE, 3)])
-def test_the_number_of_queries_does_not_grow(sam, pair, address, most):
-    for number in range(10):
-        put(JOB_FLOWS, flow(step("a"), name=f"g{number}"))
-        put(JOB_TEMPLATES, template(f"t{number}"))
-    page(sam, address)
-    with CaptureQueriesContext(connection) as asked:
-        page(sam, address)
-    of_page = [each for each in asked if "auth_user" not in each["sql"] and "django_session" not in each["sql"]]
-    assert len(of_page) <= most, [each["sql"] for each in of_page]
-
-
-@pytest.mark.parametrize(("topic", "address"), [(TOPIC, DETAIL), (OF_TEMPLATE, TEMPLATE)])
-def test_the_parts_of_a_page_are_those_of_its_topic(sam, pair, topic, address):
-    parts = rendered(topic)
-    shown = Page(sam.get(address))
-    assert all(shown.one(id=each) is not None for each in parts.parts)
-    assert {watch.resource for watch in parts.watches} >= {JOBS.id}
-
-
-def test_the_lists_are_topics(sam, pair):
-    assert f"row-{pair.uid}" in rendered("flows:list").parts
-    assert len(rendered("flows:templates").order) == 2
-    store.write(Delete(JOB_FLOWS, PLACE, "f"))
-    assert rendered("flows:list").order == []

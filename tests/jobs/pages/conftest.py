@@ -4,7 +4,9 @@ import lxml.html
 import pytest
 from django.contrib.auth.models import User
 
+from cluster.bootstrap import bootstrap
 from cluster.models import RoleBinding
+from tests.jobs.history.lives import Life
 from tests.jobs.pages import world
 
 
@@ -36,7 +38,16 @@ def alice(cluster, person, client):
 
 @pytest.fixture
 def parse():
-    def parse_page(response):
-        return lxml.html.document_fromstring(response.content.decode())
+    return lambda response: lxml.html.document_fromstring(response.content.decode())
 
-    return parse_page
+
+@pytest.fixture
+def life(db, moved_clock):
+    bootstrap()
+    return lambda name="demo", **spec: Life(moved_clock, name, **spec)
+
+
+@pytest.fixture
+def reader(life, person, client):
+    client.force_login(person("alice"))
+    return client

@@ -114,17 +114,3 @@ def test_a_job_that_waits_for_its_pods_is_not_told_to_be_gone(client, alice, par
     job = world.make("other", "Running")
     answer = client.post("/jobs/default/other/delete/", {"uid": job.uid}, follow=True)
     assert "Job other is deleted" in world.words(answer, parse, "toasts")
-
-
-@pytest.mark.parametrize("name", ["suspend", "delete", "edit", "scale"])
-def test_a_job_of_another_namespace_is_not_shown(client, alice, name):
-    world.make("hidden", "Running", namespace="other")
-    address = f"/jobs/other/hidden/{name}/"
-    assert (client.get(address).status_code, client.post(address).status_code) == (403, 403)
-
-
-def test_without_login_nothing_is_asked(client, cluster):
-    world.make("mine", "Running")
-    answer = client.post("/jobs/default/mine/suspend/")
-    assert answer["Location"].startswith("/login/")
-    assert store.find(COMMANDS) == []

@@ -197,26 +197,9 @@ def test_strange_texts_are_answered_with_problems(client, alice, text):
     assert client.post("/jobs/new/", {"text": text, "token": TOKEN}).status_code == 422
 
 
-def test_checking_is_only_posted(client, alice):
-    assert client.get("/jobs/validate/").status_code == 405
-    assert client.put("/jobs/new/").status_code == 405
-
-
-@pytest.mark.parametrize("path", ["/jobs/new/", "/jobs/new/?sample=primes"])
-def test_who_is_not_logged_in_cannot_write(cluster, path):
-    assert Client().get(path).status_code == 302
-    assert Client().post("/jobs/validate/", {"text": GOOD}).status_code == 302
-    assert Client().post("/jobs/samples/primes/run/").status_code == 302
-
-
 def test_a_job_of_another_namespace_is_not_copied(client, alice):
     world.make("secret", "Completed", namespace="other")
     assert client.get("/jobs/new/?from=other/secret").status_code == 403
-
-
-@pytest.mark.parametrize("query", ["sample=nope", "from=default/never", "from=x", "from=/"])
-def test_strange_beginnings(client, alice, query):
-    assert client.get(f"/jobs/new/?{query}").status_code in (200, 404)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import itertools
 
 import msgspec
-import pytest
 from django.conf import settings
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from cluster import access
-from cluster.bootstrap import bootstrap
 from cluster.store import store
 from dashboard.live.topics import TopicRequest
 from dashboard.parts import phases
@@ -21,67 +19,44 @@ from jobs.pages.reading import Pod
 from jobs.pages.timeline import bar_of, bar_of_span
 from kube.kinds.batch import Action
 from kube.resources import PODS
-from tests.jobs.history.lives import Life
-from tests.jobs.pages.test_detail import text_of
-from tests.jobs.pages.test_history import drawn, page, pods, steps
-from tests.jobs.pages.test_preempted import evict
+from tests.jobs.pages.job_page import JobPage, words
+from tests.jobs.pages.world import evict
 from tests.tables import cases
 
 STYLES = settings.BASE_DIR / "frontend" / "styles"
-
-
-@pytest.fixture
-def life(db, moved_clock):
-    bootstrap()
-    return lambda name="demo", **spec: Life(moved_clock, name, **spec)
-
-
-@pytest.fixture
-def reader(life, person, client):
-    client.force_login(person("alice"))
-    return client
 
 
 def running(life, **spec):
     return life(**spec).admit().place().run()
 
 
-def ran(found):
-    return text_of(found, ".//*[@class='job-facts']").partition("Ran")[2].partition("Restarts")[0].strip()
+def ran(page):
+    return words(page.tree.find(".//*[@class='job-facts']")).partition("Ran")[2].partition("Restarts")[0].strip()
 
 
-def listed(parse, reader, query=""):
+def listed(reader, query=""):
     """The cells of the first job in the list."""
-    (row,) = parse(reader.get(f"/jobs/{query}")).findall(".//tbody[@id='table-rows']/tr")
-    return [" ".join("".join(cell.itertext()).split()) for cell in row]
+    (row,) = JobPage.of_list(reader, query).rows
+    return [words(cell) for cell in row]
 
 
-def deleted_while_it_runs(life):
+def test_a_job_that_is_deleted_while_it_runs_has_run_until_then(life, reader):
     one = running(life).passes(39).delete()
     one.record()
-    return one
-
-
-def test_a_job_that_is_deleted_while_it_runs_has_run_until_then(life, reader, parse):
-    one = deleted_while_it_runs(life)
-    first = page(parse, reader), listed(parse, reader, "?phase=Deleted")
-    one.passes(300)
-    for found, row in (first, (page(parse, reader), listed(parse, reader, "?phase=Deleted"))):
-        head = text_of(found, ".//*[@id='job-head']")
-        assert head.startswith("Deleted")
-        assert "needed" not in head
-        assert ran(found) == "39 s"
-        assert [row[-7].split(" ")[0], row[-2]] == ["Deleted", "39 s"]
+    for _ in range(2):
+        page, row = JobPage(reader), listed(reader, "?phase=Deleted")
+        assert page.text("job-head").startswith("Deleted")
+        assert "needed" not in page.text("job-head")
+        assert (ran(page), row[-7].split(" ")[0], row[-2]) == ("39 s", "Deleted", "39 s")
         assert "0/2" in row[-6]
+        one.passes(300)
 
 
 def test_a_page_that_is_open_ends_with_its_job(life):
     """Its times would go on in the browser for as long as somebody looks."""
     running(life).passes(39).delete()
-    parts = live.job_head(TopicRequest(access.SYSTEM, {"namespace": "default", "name": "demo"})).parts
-    head = parts["job-head"]
-    assert 'data-phase="Deleted"' in head
-    assert "This job was deleted." in head
+    head = live.job_head(TopicRequest(access.SYSTEM, {"namespace": "default", "name": "demo"})).parts["job-head"]
+    assert all(text in head for text in ('data-phase="Deleted"', "This job was deleted."))
     assert 'data-mode="since"' not in head
 
 
@@ -91,48 +66,44 @@ def test_a_page_that_is_open_ends_with_its_job(life):
     "completed": lambda one: one.ask(Action.COMPLETE_JOB).bury(143),
     "still ending": lambda one: one.ask(Action.ABORT_JOB),
 })  # fmt: skip
-def test_pods_that_were_asked_to_end_have_not_failed(life, reader, parse, stop):
+def test_pods_that_were_asked_to_end_have_not_failed(life, reader, stop):
     stop(running(life).passes(60))
-    found = page(parse, reader)
-    assert "Failed" not in pods(found).values()
-    assert not found.findall(".//*[@class='bad']")
-    assert found.find(".//*[@class='job-causes']") is None
-    assert "failed" not in {bar[6] for bar in drawn(found)["bars"]}
-    assert not found.findall(".//*[@id='job-steps']/li[@data-state='failed']")
+    page = JobPage(reader)
+    assert "Failed" not in page.pods.values()
+    assert "failed" not in {bar[6] for bar in page.drawn["bars"]}
+    for wrong in ("@class='bad'", "@class='job-causes'", "@id='job-steps']/li[@data-state='failed'"):
+        assert not page.tree.findall(f".//*[{wrong}]")
 
 
-def test_a_pod_that_had_failed_before_it_was_told_to_go_has_failed(life, reader, parse):
+def test_a_pod_that_had_failed_before_it_was_told_to_go_has_failed(life, reader):
     one = running(life, maxRetry=3).passes(5)
     one.end("demo-main-0", 3, began=one.now()).ask(Action.RESTART_JOB).bury(143).admit()
-    found = page(parse, reader, "?run=1")
-    assert pods(found) == {"demo-main-0": "Failed", "demo-main-1": "Stopped"}
-    assert "exit 3 · main-0" in text_of(found, ".//*[@class='job-causes']")
+    page = JobPage(reader, query="?run=1")
+    assert page.pods == {"demo-main-0": "Failed", "demo-main-1": "Stopped"}
+    assert "exit 3 · main-0" in words(page.tree.find(".//*[@class='job-causes']"))
 
 
-def test_an_earlier_run_is_told_without_the_state_of_the_job_now(life, reader, parse):
+def test_an_earlier_run_is_told_without_the_state_of_the_job_now(life, reader):
     running(life).passes(60).ask(Action.ABORT_JOB).bury(143).passes(600).resume().admit().place().run()
-    found = page(parse, reader, "?run=1")
-    head = text_of(found, ".//*[@id='job-head']")
+    page = JobPage(reader, query="?run=1")
+    head = page.text("job-head")
     assert head.startswith("Aborted 0 of 2 pods succeeded")
     assert "Run 1 of 2 is over. The job is now Running" in head
     assert "exit 143" not in head
-    assert ran(found) == "1 min"
-    assert steps(found)[-1].startswith("Abort")
-    newest = text_of(page(parse, reader), ".//*[@id='job-head']")
-    assert newest.startswith("Running 2 of 2 needed are running")
+    assert ran(page) == "1 min"
+    assert page.steps[-1].startswith("Abort")
+    assert JobPage(reader).text("job-head").startswith("Running 2 of 2 needed are running")
 
 
-def test_an_evicted_job_keeps_what_it_ran(life, reader, parse):
+def test_an_evicted_job_keeps_what_it_ran(life, reader):
     one = running(life, minAvailable=2)
     for _ in range(3):
         evict(one.passes(520), "demo-main-0", "demo-main-1")
         one.jobs.settle()
-        waits = page(parse, reader), listed(parse, reader)
+        page, row = JobPage(reader), listed(reader)
         one.passes(30).admit().place().run()
-    found, row = waits
-    assert ran(found) == "26 min 3 s, evicted 3 ×"
-    assert row[-2] == "26 min 3 s"
-    assert "26 min 3 s before" in ran(page(parse, reader))
+    assert (ran(page), row[-2]) == ("26 min 3 s, evicted 3 ×", "26 min 3 s")
+    assert "26 min 3 s before" in ran(JobPage(reader))
 
 
 def pod(phase, *containers, conditions=(), taken_on=""):
@@ -176,22 +147,17 @@ def test_what_a_pod_waited_and_ran_has_an_end(shown, removed, state, waited, ran
     assert (bar.state, bar.waited, bar.ran) == (state, waited * 1000, ran and ran * 1000)
 
 
-def told(parse, reader, query=""):
-    """The words of the legend."""
-    items = page(parse, reader, query).findall(".//*[@id='job-timeline']//ul[@class='legend small']/li")
-    return [" ".join(item.text_content().split()) for item in items]
-
-
-@cases("play, words", {
+@cases("play, named", {
     "none but the usual": (lambda one: one, []),
     "stopped": (lambda one: one.ask(Action.COMPLETE_JOB).bury(143), ["stopped"]),
     "evicted": (lambda one: evict(one, "demo-main-0"), ["evicted"]),
 })  # fmt: skip
-def test_the_legend_names_what_the_bars_are(life, reader, parse, play, words):
+def test_the_legend_names_what_the_bars_are(life, reader, play, named):
     play(running(life).passes(60))
-    found = told(parse, reader)
-    assert found == [*timeline.USUAL, *words]
-    assert {bar[6] for bar in drawn(page(parse, reader))["bars"]} <= {*found}
+    page = JobPage(reader)
+    found = [words(item) for item in page.tree.findall(".//*[@id='job-timeline']//ul[@class='legend small']/li")]
+    assert found == [*timeline.USUAL, *named]
+    assert {bar[6] for bar in page.drawn["bars"]} <= {*found}
 
 
 def every_bar():
@@ -245,10 +211,9 @@ def play(one, step):
     one.passes(3)
 
 
-@pytest.mark.usefixtures("reader")
-def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, reader, parse, moved_clock):
+def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, reader, moved_clock):
     """Also its list, and each of its runs: no time goes on, and no pod that had not failed is called failed."""
-    number = iter(range(1000))
+    number = itertools.count()
 
     @examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.lists(STEPS, max_size=14))
@@ -259,13 +224,13 @@ def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, reader, parse,
         for step in steps:
             play(one, step)
             failed |= {each.uid for each in store.find(PODS) if is_own_failure(each)}
-        one.delete()
-        one.record()
-        seen = look(parse, reader, name)
+        one.delete().record()
+        seen = look(reader, name)
         moved_clock.move(3600)
         one.record()
-        assert look(parse, reader, name) == seen
-        assert called_failed(one) <= failed
+        assert look(reader, name) == seen
+        bars = [bar_of_span(span) for run in one.history().runs for span in run.pods.values()]
+        assert {bar.pod.metadata.uid for bar in bars if bar.state == "failed"} <= failed
 
     of()
 
@@ -278,17 +243,10 @@ def is_own_failure(stored):
     return phase(stored) == "Failed" and not stored.object["metadata"].get("deletionTimestamp")
 
 
-def called_failed(one):
-    bars = [bar_of_span(span) for run in one.history().runs for span in run.pods.values()]
-    return {bar.pod.metadata.uid for bar in bars if bar.state == "failed"}
-
-
-def look(parse, reader, name):
+def look(reader, name):
     """Return all that the pages say of a deleted job; nothing of it goes on."""
-    first = page(parse, reader, name=name)
-    runs = range(1, len(first.findall(".//*[@id='job-runs']//a")) + 1)
-    every = [first, *(page(parse, reader, f"?run={number}", name=name) for number in runs)]
-    every.append(parse(reader.get(f"/jobs/?phase=Deleted&q={name}")))
-    for found in every:
-        assert not found.findall(".//time[@data-mode='since']")
-    return [text_of(found, ".//main") for found in every]
+    first = JobPage(reader, name)
+    pages = [first, *(JobPage(reader, name, f"?run={number}") for number in range(1, len(first.runs) + 1))]
+    pages.append(JobPage.of_list(reader, f"?phase=Deleted&q={name}"))
+    assert not [each for page in pages for each in page.tree.findall(".//time[@data-mode='since']")]
+    return [words(page.tree.find(".//main")) for page in pages]

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster.bootstrap import bootstrap
 from cluster.store import store
 from kube.kinds.batch import Action
 from kube.resources import JOBS, PODS
 from tests.jobs.control import task
-from tests.jobs.history.lives import Life
-from tests.jobs.pages.test_detail import text_of
-from tests.jobs.pages.test_history import page, runs
+from tests.jobs.pages.job_page import JobPage, words
+from tests.tables import cases
 
 POLICIES = [
     {"exitCode": 1, "action": "RestartJob"},
     {"exitCode": 2, "action": "RestartPod"},
     {"event": "TaskCompleted", "action": "CompleteJob"},
 ]
-
-
-@pytest.fixture
-def life(db, moved_clock):
-    bootstrap()
-    return lambda name="demo", **spec: Life(moved_clock, name, **spec)
-
-
-@pytest.fixture
-def reader(life, person, client):
-    client.force_login(person("alice"))
-    return client
 
 
 def go_on(one):
@@ -64,9 +51,8 @@ WAYS = {
 }
 
 
-@pytest.mark.usefixtures("reader")
-def test_what_is_said_of_restarts_agrees_everywhere(life, reader, parse):
-    number = iter(range(1000))
+def test_what_is_said_of_restarts_agrees_everywhere(life, reader):
+    number = itertools.count()
 
     @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.lists(st.sampled_from(sorted(WAYS)), max_size=5), st.integers(1, 4))
@@ -84,12 +70,11 @@ def test_what_is_said_of_restarts_agrees_everywhere(life, reader, parse):
             if "restart" in way and asked < most:
                 whole += "of the job" in way
                 parts += "of a pod" in way
-        made, found = whole + parts, page(parse, reader, name=name)
-        told = status(one)
+        made, page, told = whole + parts, JobPage(reader, name), status(one)
         assert told.get("retryCount", 0) == asked
-        assert len(runs(found)) in (1 + whole + resumed, 0 if not whole + resumed else None)
-        assert f"{made} of {most - 1} restart" in text_of(found, ".//*[@id='job-policies']")
-        facts = text_of(found, ".//*[@class='job-facts']")
+        assert len(page.runs) in (1 + whole + resumed, 0 if not whole + resumed else None)
+        assert f"{made} of {most - 1} restart" in page.text("job-policies")
+        facts = words(page.tree.find(".//*[@class='job-facts']"))
         if asked:
             assert re.search(rf"Restarts\s*{made} of {most - 1}", facts)
             assert (f", {parts} of parts" in facts) == bool(parts)
@@ -109,25 +94,24 @@ def test_what_is_said_of_restarts_agrees_everywhere(life, reader, parse):
         ("suspended and resumed", "Aborted"),
     ],
 )
-def test_a_run_says_who_restarted_it(life, reader, parse, way, said):
+def test_a_run_says_who_restarted_it(life, reader, way, said):
     one = go_on(life(maxRetry=3, policies=POLICIES))
     WAYS[way](one)
     go_on(one)
-    assert said in text_of(page(parse, reader, "?run=1"), ".//main")
+    assert said in words(JobPage(reader, query="?run=1").tree.find(".//main"))
 
 
-@pytest.mark.parametrize("policy", [True, False], ids=["by its policy", "on request"])
-def test_a_completed_job_says_who_completed_it(life, policy):
+@cases("complete, reason, who", {
+    "by its policy": (lambda one: one.end("demo-ps-0", 0, began=one.now()), "CompletedByPolicy",
+        "by its policy TaskCompleted → CompleteJob (ps)"),
+    "on request": (lambda one: one.ask(Action.COMPLETE_JOB), "CompletedOnRequest", "on request"),
+})  # fmt: skip
+def test_a_completed_job_says_who_completed_it(life, complete, reason, who):
     one = go_on(life(tasks=[task("ps", 1), task("worker", 2)], policies=POLICIES))
-    if policy:
-        one.end("demo-ps-0", 0, began=one.now())
-    else:
-        one.ask(Action.COMPLETE_JOB)
+    complete(one)
     for _ in range(2):  # a round in which pods are waited for
         one.jobs.settle()
     assert status(one)["state"]["phase"] == "Completing"
-    one.bury(143)
-    state = status(one)["state"]
-    who = "by its policy TaskCompleted → CompleteJob (ps)" if policy else "on request"
+    state = status(one.bury(143))["state"]
     assert state["message"].endswith(f"when the job was completed {who}.")
-    assert state["reason"] == ("CompletedByPolicy" if policy else "CompletedOnRequest")
+    assert state["reason"] == reason

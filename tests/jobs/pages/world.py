@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from cluster.store import Create, Group, Patch, store
+from cluster.store import Create, Delete, Group, Patch, decisions, store
+from cluster.writes import Decision
 from kube import resources
 from kube.meta import now_text, timestamp
 
 START = 1_780_000_000_000
+WINNER = "default/urgent-9f7e6c1d-1111-4222-8333-444455556666"  # the pod group for which others go
 TEMPLATE = {
     "spec": {
         "restartPolicy": "Never",
@@ -214,6 +216,21 @@ def many(number, *, begin=0, now=START):
         groups.append(Group([Create(resources.JOBS, job)]))
     for start in range(0, number, 1000):
         store.commit(groups[start : start + 1000], now=now + start)
+
+
+def evict(life, *names, reason="preempt", other=WINNER, grace=1):
+    """Have the scheduler evict pods of a job that lives, and their nodes end them a second later."""
+    at = life.clock.microseconds() // 1000
+    for name in names:
+        conditions = store.get(resources.PODS, "default", name).object["status"].get("conditions") or []
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        status = {"status": {"conditions": [*conditions, {**target, "lastTransitionTime": life.now()}]}}
+        pods = resources.PODS
+        store.write(Patch(pods, "default", name, status, "status"), Delete(pods, "default", name, grace=30))
+    group, nodes = f"{life.name}-{life.job.uid}", (("node-1", len(names)),)
+    decisions.put([Decision(at, "evict", reason, "default", group, "default", len(names), "", other, nodes)])
+    life.jobs.settle()
+    return life.passes(grace).bury() if grace else life
 
 
 def words(response, parse, part):

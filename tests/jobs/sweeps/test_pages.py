@@ -18,7 +18,6 @@ from tests.scheduler import world as scheduling
 from tests.tables import cases
 
 LIST, NEW, DETAIL = "/sweeps/", "/sweeps/-/new/", "/sweeps/default/train/"
-PAGES = (LIST, NEW, DETAIL)
 TOKEN = "0123456789abcdef"
 TOPIC, HEAD = "sweeps:detail?name=train&namespace=default", "sweeps:head?name=train&namespace=default"
 GRID = {"source": "grid", "grid-lr": "0.1, 0.2", "grid-batch": "32, 64, 128"}
@@ -223,40 +222,6 @@ def test_another_is_made_from_one_that_is_there(sam):
 # Who may.
 
 
-@pytest.mark.parametrize("address", PAGES)
-def test_a_page_works_and_has_one_heading(sam, address):
-    made(sam)
-    shown = page(sam, address)
-    assert shown.status == 200
-    assert len([*shown.all(tag="h1")]) == 1
-    ids = [element.get("id") for element in shown.tree.iter() if element.get("id")]
-    assert len(ids) == len(set(ids))
-
-
-@pytest.mark.parametrize("address", [*PAGES, f"{DETAIL}delete/"])
-def test_nothing_is_shown_or_done_without_login(db, address):
-    answer = Client().post(address) if "delete" in address else Client().get(address)
-    assert answer.status_code == 302
-    assert answer["Location"].startswith("/login/")
-
-
-@pytest.mark.parametrize("address", [LIST, DETAIL])
-def test_pages_refuse_other_methods(sam, address):
-    assert sam.post(address).status_code == 405
-    assert sam.get(f"{DETAIL}delete/").status_code == 405
-
-
-def test_who_may_only_look_is_offered_nothing_else(sam, viewer):
-    stored = made(sam)
-    shown = page(viewer, DETAIL)
-    assert shown.status == 200
-    assert f"{DETAIL}delete/" not in shown.actions()
-    assert viewer.get(NEW).status_code == 403
-    assert send(viewer).status_code == 403
-    viewer.post(f"{DETAIL}delete/", {"uid": stored.uid})
-    assert kept() == (["train.sweep"], 6)
-
-
 def test_what_lies_in_another_namespace_is_not_shown(sam, stranger):
     made(sam)
     assert stranger.get(DETAIL).status_code == 403
@@ -265,13 +230,3 @@ def test_what_lies_in_another_namespace_is_not_shown(sam, stranger):
     answer = send(stranger)
     assert answer.status_code == 403
     assert kept()[0] == ["train.sweep"]
-
-
-@pytest.mark.parametrize("query", ["?value-lr=%00", "?phase=None", "?page=0&per=7", "?value-nothing=1", "?q=%25"])
-def test_a_strange_query_is_no_error(sam, query):
-    made(sam)
-    assert sam.get(DETAIL + query).status_code == 200
-
-
-def test_there_is_no_sweep_of_that_name(sam):
-    assert sam.get("/sweeps/default/none/").status_code == 404
