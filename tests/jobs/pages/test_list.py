@@ -1,155 +1,106 @@
+"""The list of jobs: its rows, filters and counts, the owners that are offered, and who may begin a new job."""
+
 from __future__ import annotations
 
 import pytest
+from django.utils.http import urlencode
 
-from jobs.pages import listing
+from cluster.store import Create, Delete, Patch, store
+from jobs.lifecycle import phases
+from jobs.models import Operation
+from jobs.pages import job_filters, listing
+from jobs.rules import reasons
+from kube.pod_health import Cause
+from kube.resources import JOBS
+from scheduler.engine.cause import Reason
+from tests.jobs.history.lives import Recorder
 from tests.jobs.pages import world
+from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
 
-
-def rows(page):
-    return [row.find("th/a").text for row in page.findall(".//tbody[@id='table-rows']/tr")]
-
-
-def cells(page):
-    """The cells of the only row, by the titles of their columns."""
-    titles = ["".join(each.itertext()).strip() for each in page.findall(".//div[@id='table']//thead/tr/th")]
-    (row,) = page.findall(".//tbody[@id='table-rows']/tr")
-    return dict(zip(titles, row, strict=True))
+HOUR = job_filters.HOUR_MS
+WHY = "Exited with code 3 · train-worker-0. 1 of 4 pods succeeded; minAvailable is 4."
 
 
-def test_the_list_shows_each_job_with_phase_gang_queue_and_owner(client, alice, parse):
-    world.make("train", "Running", began=world.START - 5000, counts={"running": 3})
-    page = parse(client.get("/jobs/"))
-    (row,) = page.findall(".//tbody[@id='table-rows']/tr")
-    text = " ".join("".join(row.itertext()).split())
-    assert "train" in text
-    assert "Running" in text
-    assert "3/4" in text
-    assert "alice" in text
+@cases("phase, gang, reason", {
+    "runs: no reason": ("Running", "3/4", (None, None)),
+    "waits: the cause, and the rest on hover": ("Pending", "3/4", ("exit 3 · worker-0", WHY.partition(". ")[2])),
+    "failed": ("Failed", "0/4", ("exit 3 · worker-0", WHY.partition(". ")[2])),
+})  # fmt: skip
+def test_the_list_shows_each_job_with_phase_gang_owner_and_why(client, alice, phase, gang, reason):
+    world.make("train", phase, began=world.START - 5000, counts={"running": 3}, message=WHY)
+    page = JobPage.of_list(client)
+    titles = [words(each) for each in page.tree.findall(".//div[@id='table']//thead/tr/th")]
+    (row,) = page.rows
+    found = dict(zip(titles, row, strict=True))
+    assert all(text in words(row) for text in ("train", phase, gang, "alice"))
+    assert (found["Why"].text, found["Why"].get("title")) == reason
 
 
-@pytest.mark.parametrize("phase", ["Pending", "Failed"])
-def test_a_job_that_waits_or_failed_leads_with_the_cause_and_says_the_rest_on_hover(client, alice, parse, phase):
-    said = "Exited with code 3 · stuck-worker-0. 1 of 4 pods succeeded; minAvailable is 4."
-    world.make("stuck", phase, message=said)
-    why = cells(parse(client.get("/jobs/")))["Why"]
-    assert (why.text, why.get("title")) == ("exit 3 · worker-0", "1 of 4 pods succeeded; minAvailable is 4.")
-
-
-def test_a_job_that_runs_needs_no_reason(client, alice, parse):
-    world.make("train", "Running", message="3 of 4 pods are running.")
-    assert cells(parse(client.get("/jobs/")))["Why"].text is None
-
-
-def test_jobs_of_another_namespace_are_neither_shown_nor_counted(client, alice, parse):
-    world.make("mine", "Running")
+def test_what_others_wrote_is_text_and_what_is_elsewhere_is_neither_shown_nor_counted(client, alice):
+    world.make("x", "Failed", message='"><script>alert(1)</script>', owner="<b>")
     world.make("theirs", "Running", namespace="other")
-    page = parse(client.get("/jobs/?namespace=other"))
-    assert rows(page) == []
-    assert rows(parse(client.get("/jobs/"))) == ["mine"]
-    assert "theirs" not in client.get("/jobs/").content.decode()
+    page = JobPage.of_list(client)
+    assert page.names == ["x"]
+    assert not [text for text in ("<script>alert", "<b></a>", "theirs") if text in page.html]
+    assert JobPage.of_list(client, "?namespace=other").names == []
 
 
 @cases("query, expected", {
     "text": ("q=tra", ["train"]),
-    "phase": ("phase=Pending", ["wait"]),
+    "phase, also that of a job that no controller has seen": ("phase=Pending&sort=name", ["new", "wait"]),
     "owner": ("owner=bob", ["wait"]),
-    "queue and order": ("queue=default&sort=name", ["train", "wait"]),
+    "queue and order": ("queue=default&sort=name", ["new", "train", "wait"]),
     "queue without jobs": ("queue=nowhere", []),
-    "order turned round": ("sort=-name", ["wait", "train"]),
+    "order turned round": ("sort=-name", ["wait", "train", "new"]),
+    "what a pattern would match": ("q=%25_%21", []),
 })  # fmt: skip
-def test_filters_and_orders(client, alice, parse, query, expected):
+def test_filters_and_orders(client, alice, query, expected):
     world.make("train", "Running")
     world.make("wait", "Pending", owner="bob")
-    assert rows(parse(client.get(f"/jobs/?{query}"))) == expected
-
-
-def test_counts_obey_every_filter_but_the_phase(client, alice, parse):
-    world.make("train", "Running")
-    world.make("wait", "Pending", owner="bob")
-    page = parse(client.get("/jobs/?owner=bob&phase=Pending"))
-    chips = {chip.find("b").tail or "".join(chip.itertext()).strip() for chip in page.findall(".//a[@class='chip']")}
-    text = " ".join(sorted(chips))
-    assert "Pending 1" in text
-    assert "All 1" in text
-    assert "Running" not in text
-
-
-def test_a_job_that_no_controller_has_seen_is_pending(client, alice, parse):
-    from cluster.store import Create, store
-    from kube.resources import JOBS
-
     store.write(Create(JOBS, world.job_object("new")))
-    assert rows(parse(client.get("/jobs/?phase=Pending"))) == ["new"]
+    assert JobPage.of_list(client, f"?{query}").names == expected
 
 
-def test_an_empty_list_offers_samples(client, alice, parse):
-    page = parse(client.get("/jobs/"))
-    forms = [form.get("action") for form in page.findall(".//form")]
-    assert "/jobs/samples/primes/run/" in forms
+def test_counts_obey_every_filter_but_the_phase(client, alice):
+    assert 'action="/jobs/samples/primes/run/"' in JobPage.of_list(client).html, "an empty list offers samples"
+    world.make("train", "Running")
+    world.make("wait", "Pending", owner="bob")
+    chips = JobPage.of_list(client, "?owner=bob&phase=Pending").text("table-chips")
+    assert all(text in chips for text in ("Pending 1", "All 1"))
+    assert "Running" not in chips
 
 
-def owners(client, parse, query=""):
-    """The options of the filter, but for everybody."""
-    return parse(client.get(f"/jobs/{query}")).xpath("//select[@name='owner']/option/@value")[1:]
-
-
-def test_the_owners_of_the_jobs_that_the_reader_may_see_are_offered(client, alice, person, parse):
-    world.make("mine", "Running")
-    world.make("hers", "Running", owner="bob")
-    world.make("nobodys", "Running", owner="")
-    world.make("theirs", "Running", owner="zoe", namespace="other")
-    assert owners(client, parse) == ["alice", "bob"]
+def test_the_owners_of_the_jobs_that_the_reader_may_see_are_offered(client, alice, person):
+    for name, namespace in (("alice", "default"), ("bob", "default"), ("", "default"), ("zoe", "other")):
+        world.make(f"of-{name or 'nobody'}", "Running", owner=name, namespace=namespace)
+    assert JobPage.of_list(client).offered("owner") == ["alice", "bob"]
     client.force_login(person("victor", "viewer", "*"))
-    assert owners(client, parse) == ["alice", "bob", "victor", "zoe"]
-    assert owners(client, parse, "?owner=gone") == ["alice", "bob", "victor", "zoe", "gone"]
+    assert JobPage.of_list(client).offered("owner") == ["alice", "bob", "victor", "zoe"]
+    assert JobPage.of_list(client, "?owner=gone").offered("owner") == ["alice", "bob", "victor", "zoe", "gone"]
 
 
 @pytest.mark.parametrize("namespace", ["*", "default"])
-def test_of_very_many_owners_the_first_are_offered_and_the_reader(
-    client, cluster, person, parse, namespace, monkeypatch
-):
+def test_of_very_many_owners_the_first_are_offered_and_the_reader(client, cluster, person, namespace, monkeypatch):
     monkeypatch.setattr(listing, "MOST_OWNERS", 3)
     for name in ("", "ann", "bob", "cleo", "dan", "eve"):
         world.make(f"of-{name or 'nobody'}", "Running", owner=name)
     client.force_login(person("victor", "viewer", namespace))
-    assert owners(client, parse) == ["ann", "bob", "cleo", "victor"]
+    assert JobPage.of_list(client).offered("owner") == ["ann", "bob", "cleo", "victor"]
 
 
-def test_names_that_are_markup_are_text(client, alice):
-    world.make("x", "Failed", message='"><script>alert(1)</script>', owner="<b>")
-    content = client.get("/jobs/").content
-    assert b"<script>alert" not in content
-    assert b"<b></a>" not in content
-
-
-@pytest.fixture
-def visit(cluster, person, client):
-    """Log somebody in with a role in a namespace, or without any, and return the browser."""
-
-    def make(role, namespace):
-        client.force_login(person("victor", role, namespace))
-        return client
-
-    return make
-
-
-@cases("role, namespace, may", {
-    "viewer": ("viewer", "*", False),
-    "submitter elsewhere": ("submitter", "other", True),
-    "submitter everywhere": ("submitter", "*", True),
+@cases("role, namespace, begins_in", {
+    "viewer": ("viewer", "*", None),
+    "submitter elsewhere": ("submitter", "other", "other"),
+    "submitter everywhere": ("submitter", "*", "default"),
+    "submitter here": ("submitter", "default", "default"),
 })  # fmt: skip
-def test_a_new_job_is_offered_to_those_who_may_submit_one(visit, role, namespace, may):
-    browser = visit(role, namespace)
-    assert ('href="/jobs/new/"' in browser.get("/jobs/").content.decode()) is may
-    assert browser.get("/jobs/new/").status_code == (200 if may else 403)
-
-
-@pytest.mark.parametrize(("namespace", "home"), [("other", "other"), ("*", "default"), ("default", "default")])
-def test_a_new_job_begins_where_its_author_may_submit(visit, namespace, home):
-    text = visit("submitter", namespace).get("/jobs/new/").content.decode()
-    assert f"namespace: {home}\n" in text
+def test_a_new_job_is_offered_to_those_who_may_submit_one(cluster, person, client, role, namespace, begins_in):
+    client.force_login(person("victor", role, namespace))
+    form = client.get("/jobs/new/")
+    assert ('href="/jobs/new/"' in JobPage.of_list(client).html) == bool(begins_in)
+    assert form.status_code == (200 if begins_in else 403)
+    assert not begins_in or f"namespace: {begins_in}\n" in form.content.decode()
 
 
 LONGEST_TABLE = 60_000  # bytes of a hundred rows
@@ -158,15 +109,10 @@ LONGEST_TABLE = 60_000  # bytes of a hundred rows
 def test_a_hundred_jobs_are_a_small_page(client, cluster, person):
     """A fifth of them wait and a fifth failed, each with a sentence; what is sent is all rows with the table's head."""
     client.force_login(person("boss", "operator", "*"))
-    failed = "Exited with code 137 (OOMKilled) · {0}-worker-0, {0}-worker-3. 2 of 4 pods succeeded and 2 failed; minAvailable is 4."
+    failed = "Exited with code 137 (OOMKilled) · {0}-worker-0, {0}-worker-3. 2 of 4 pods succeeded; minAvailable is 4."
     waits = "2 of 4 pods fit now: each needs 4 CPU, and node-17 has 2 free. 0 of 4 pods are running; minAvailable is 4."
-    looks = [
-        ("Completed", "", {"succeeded": 4}),
-        ("Running", "", {"running": 4}),
-        ("Failed", failed, {"succeeded": 2, "failed": 2}),
-        ("Pending", waits, {}),
-        ("Completed", "", {"succeeded": 4}),
-    ]
+    done = ("Completed", "", {"succeeded": 4})
+    looks = [done, ("Running", "", {"running": 4}), ("Failed", failed, {"failed": 2}), ("Pending", waits, {}), done]
     for number in range(100):
         name, (phase, message, counts) = f"train-{number:04d}", looks[number % 5]
         world.make(name, phase, began=world.START - 5000, message=message.format(name), counts=counts)
@@ -174,3 +120,104 @@ def test_a_hundred_jobs_are_a_small_page(client, cluster, person):
     table = page[page.index(b"<table") : page.index(b"</table>")]
     assert table.count(b"<tr") == 101
     assert len(table) < LONGEST_TABLE
+
+
+def test_every_reason_of_a_job_is_a_cause_or_usual():
+    steps = [step for row in phases.STEPS.values() for step in row.values()]
+    given = {rule.reason for step in steps for rule in step.rules} - {""}
+    given |= set(Reason) | set(Cause)
+    assert given <= reasons.WORDS.keys() | reasons.USUAL
+    assert not reasons.WORDS.keys() & reasons.USUAL
+    assert reasons.WORDS.keys() | reasons.USUAL <= given | {"Aborted", "Terminated"}
+
+
+@cases("problem, text, said", {
+    "selector": (job_filters.label_problem, "team in (a,b),!gpu", ""),
+    "comparison": (job_filters.label_problem, "team>1", "< and > cannot be used here"),
+    "empty value": (job_filters.label_problem, "team=", ""),
+    "no selector": (job_filters.label_problem, "team in a", "Write team=vision, team, !team"),
+    "exit code": (job_filters.exit_code_problem, "137", ""),
+    "no failure": (job_filters.exit_code_problem, "0", "is no exit code of a failure"),
+    "too large": (job_filters.exit_code_problem, "256", "from 1 to 255"),
+    "no digit of ours": (job_filters.exit_code_problem, "²", "from 1 to 255"),
+    "moment": (job_filters.moment_problem, "2026-11-20T08:30", ""),
+    "word": (job_filters.moment_problem, "yesterday", "write one as 2026-11-20T08:30, in UTC"),
+})  # fmt: skip
+def test_what_is_wrong_with_a_value(problem, text, said):
+    wrong = problem(text)
+    assert said in wrong
+    assert bool(wrong) == bool(said)
+
+
+@cases("values, since", {
+    "any time": ({}, None),
+    "lately": ({"created": "24h"}, 100 * HOUR - 24 * HOUR),
+    "from": ({"from": "1970-01-02T00:00"}, 24 * HOUR),
+    "the later of two": ({"created": "24h", "from": "1970-01-02T00:00"}, 76 * HOUR),
+})  # fmt: skip
+def test_times_are_counted_from_now_or_given(values, since):
+    assert job_filters.searched(values, 100 * HOUR)["since"] == since
+
+
+@pytest.fixture
+def zoo(cluster):
+    def failed(name, labels, *codes, reason="TooFewSucceeded", now=world.START):
+        world.make(name, "Failed", labels=labels, now=now)
+        status = {"exitCodes": list(codes), "state": {"phase": "Failed", "reason": reason}}
+        store.write(Patch(JOBS, "default", name, {"status": status}, "status"))
+
+    failed("cat", {"team": "vision"}, 1)
+    failed("dog", {"team": "ads"}, 1, 137, reason="RetriesUsedUp")
+    world.make("eel", "Running", now=world.START + HOUR)
+
+
+@cases("query, names", {
+    "label": ({"label": "team in (vision, ads)"}, "cat dog"),
+    "label that is not there": ({"label": "!team"}, "eel"),
+    "exit code": ({"exit": "137"}, "dog"),
+    "cause": ({"cause": "TooFewSucceeded"}, "cat"),
+    "from": ({"from": "2026-05-28T20:30"}, "eel"),
+    "before, and exit code": ({"to": "2026-05-28T20:30", "exit": "1"}, "cat dog"),
+    "lately": ({"created": "1h"}, ""),
+})  # fmt: skip
+def test_jobs_are_listed_counted_chosen_and_found_when_deleted_by_what_is_asked(zoo, client, person, query, names):
+    client.force_login(person("boss", "operator", "*"))
+    page = JobPage.of_list(client, f"?{urlencode(query | {'sort': 'name'})}")
+    assert " ".join(page.names) == names
+    assert page.tree.find(".//*[@id='table-chips']/a/b").text == str(len(names.split()))
+    if names:
+        client.post("/jobs/-/operations/", {"which": "all", "action": "delete", **query})
+        assert " ".join(item.name for item in Operation.objects.get().items.order_by("name")) == names
+    recorder = Recorder()
+    recorder.settle()
+    for name in ("cat", "dog", "eel"):
+        store.write(Delete(JOBS, "default", name, grace=0))
+    recorder.settle()
+    assert JobPage.of_list(client, f"?{urlencode(query | {'sort': 'name', 'phase': 'Deleted'})}").names == names.split()
+
+
+@pytest.mark.usefixtures("zoo", "alice")
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [
+        ("label=team%3E1", "The filter label was left out"),
+        ("exit=x", "The filter exit code was left out"),
+        ("cause=Nonsense", "There is no cause “Nonsense”"),
+        ("created=2y", "There is no created “2y”"),
+        ("from=x", "The filter created from, utc was left out"),
+    ],
+)
+def test_a_value_that_is_none_is_left_out_with_a_note(client, query, note):
+    page = JobPage.of_list(client, f"?{query}")
+    assert note in words(page.tree.find(".//ul[@class='table-notes']"))
+    assert len(page.rows) == 3
+
+
+@pytest.mark.usefixtures("zoo", "alice")
+def test_filters_that_are_folded_away_say_how_many_of_them_are_set(client):
+    some, none = (
+        JobPage.of_list(client, query).tree.find(".//details[@id='filters-more']/summary/b")
+        for query in ("?exit=1&label=team&queue=default", "")
+    )
+    assert some.text == "2 set"
+    assert none.get("hidden") is not None
