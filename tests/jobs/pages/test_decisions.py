@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.access import SYSTEM
 from cluster.api import backend
 from cluster.remote.backend import Remote
 from cluster.store import Delete, decisions, store
 from cluster.writes import Decision
-from dashboard.live.topics import TopicRequest
 from dashboard.parts import decisions as rows
-from jobs.pages import live
 from kube.resources import JOBS
 from scheduler.decided import Kind
 from tests.jobs.pages import world
+from tests.jobs.pages.job_page import JobPage, words
 
 T = world.START
 
@@ -32,46 +30,27 @@ def job(alice):
     return made
 
 
-def shown(client, parse, query=""):
-    page = parse(client.get(f"/jobs/default/train/?tab=decisions{query}"))
-    bodies = [body for body in page.iter("tbody") if body.findall("tr")]
-    return [" ".join("".join(row.itertext()).split()) for body in bodies for row in body.findall("tr")]
+def shown(client, query=""):
+    return [words(row) for row in JobPage(client, "train", f"?tab=decisions{query}").tree.findall(".//tbody/tr")]
 
 
 def test_every_kind_has_a_word():
     assert set(rows.WORDS) == set(Kind)
 
 
-def test_decisions_stand_newest_first_with_reason_and_nodes(client, job, parse):
+def test_decisions_stand_newest_first_with_reason_and_nodes_and_stay_when_the_job_is_gone(client, job):
     other = world.make("train", "Running", namespace="other")
     decided(other, 5, "bind", "MinimumFits", "of another namespace")
-    newest, oldest = shown(client, parse)
+    newest, oldest = shown(client)
     assert "Bound 2 MinimumFits 2 pods got nodes. n1 ×2, n2" in newest
     assert "Waits 2 QueueLimit Queue default is at its limit. –" in oldest
-
-
-def test_they_stay_when_the_job_is_gone(client, job, parse):
     store.write(Delete(JOBS, "default", "train"), now=T + 5000)
-    assert len(shown(client, parse)) == 2
-    again = world.make("train", "Pending")
-    assert again.uid != job.uid
-    assert shown(client, parse) == []
-    assert len(shown(client, parse, f"&of={job.uid}")) == 2
-
-
-def test_whoever_may_not_see_the_job_sees_none(client, person, job):
-    client.force_login(person("bob", namespace="other"))
-    assert client.get("/jobs/default/train/?tab=decisions").status_code == 403
-
-
-def test_the_topic_says_the_same_as_the_page(job):
-    request = TopicRequest(SYSTEM, {"namespace": "default", "name": "train"})
-    parts = live.job_decisions(request)
-    assert [len(parts.order), *parts.order] == [2, *list(parts.parts)[:2]]
-    assert "Nothing has been decided yet" not in parts.parts["decisions-empty"]
+    assert len(shown(client)) == 2
+    world.make("train", "Pending")
+    assert (len(shown(client)), len(shown(client, f"&of={job.uid}"))) == (0, 2)
 
 
 def test_where_another_scheduler_works_there_is_no_such_tab(client, job, monkeypatch):
-    assert "tab=decisions" in client.get("/jobs/default/train/").content.decode()
+    assert "tab=decisions" in JobPage(client, "train").html
     monkeypatch.setattr(backend, "runs", Remote().runs)
-    assert "tab=decisions" not in client.get("/jobs/default/train/").content.decode()
+    assert "tab=decisions" not in JobPage(client, "train").html

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import lxml.html
 import pytest
 
 from cluster import access, api
 from cluster.bootstrap import bootstrap
 from cluster.store import store
-from dashboard.live import TopicRequest, topics
 from jobs.editor import converted, editor
 from kube.resources import BATCH_JOBS, JOBS
+from tests.builders import of
+from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
 
 POD = {"restartPolicy": "Never", "containers": [{"name": "pi", "image": "perl", "command": ["perl", "-e", "1"]}]}
@@ -22,48 +22,33 @@ def stored(alice, admin_user):
     bootstrap()
 
     def store_(name="pi", metadata=None, **spec):
-        obj = {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"template": {"metadata": metadata or {}, "spec": POD}, **spec},
-        }
+        obj = of(BATCH_JOBS, name, template={"metadata": metadata or {}, "spec": POD}, **spec)
         return api.create(access.for_user(admin_user), BATCH_JOBS, obj)
 
     return store_
 
 
-def test_its_page_says_that_it_is_stored_and_not_run_and_leads_to_a_volcano_job(admin_client, stored):
-    stored()
-    response = admin_client.get("/jobs/default/pi/")
-    content = response.content.decode()
-    assert response.status_code == 200
-    assert "Stored, not run here." in content
-    assert "deleted so long ago" not in content
-    assert "/jobs/new/?batch=default/pi" in content
-    page = admin_client.get("/jobs/new/?batch=default/pi").content.decode()
-    assert "# The Job pi of batch/v1, written as a Volcano Job." in page
-    assert "batch.volcano.sh/v1alpha1" in page
-
-
-def test_a_name_that_nothing_has_is_gone_as_before(admin_client, stored):
-    stored()
-    response = admin_client.get("/jobs/default/tau/")
-    assert (response.status_code, b"deleted so long ago" in response.content) == (404, True)
-
-
-def test_a_volcano_job_of_the_name_has_its_own_page(admin_client, admin_user, stored):
+def test_its_page_says_that_it_is_stored_and_not_run_and_leads_to_a_volcano_job(admin_client, admin_user, stored):
     made = stored()
+    html = JobPage(admin_client, "pi").html
+    assert all(text in html for text in ("Stored, not run here.", "/jobs/new/?batch=default/pi"))
+    assert "deleted so long ago" not in html
+    missing = admin_client.get("/jobs/default/tau/")
+    assert (missing.status_code, b"deleted so long ago" in missing.content) == (404, True)
+    form = admin_client.get("/jobs/new/?batch=default/pi").content.decode()
+    assert "# The Job pi of batch/v1, written as a Volcano Job." in form
+    assert "batch.volcano.sh/v1alpha1" in form
     editor.submit(access.for_user(admin_user), converted.text(made.object), "")
-    content = admin_client.get("/jobs/default/pi/").content.decode()
-    assert "Stored, not run here." not in content
+    assert "Stored, not run here." not in JobPage(admin_client, "pi").html, "a Volcano Job has the name"
 
 
-def test_who_may_not_see_it_is_told_nothing(stored, person, client):
+def test_who_may_not_see_it_is_told_nothing_and_no_number(stored, person, client):
     stored()
-    client.force_login(person("nora", role=""))
-    assert client.get("/jobs/default/pi/").status_code in (403, 404)
-    assert client.get("/jobs/new/?batch=default/pi").status_code in (403, 404)
+    client.force_login(person("nora", namespace="other"))
+    assert client.get("/jobs/default/pi/").status_code == 403
+    assert client.get("/jobs/new/?batch=default/pi").status_code == 403
+    assert line(client, "/jobs/") == ("", "")
+    assert JobPage(client, address="/jobs/-/kubernetes/").names == []
 
 
 @cases("spec, replicas, fields, note", {
@@ -90,8 +75,8 @@ def test_the_volcano_job_does_the_same_work(stored, admin_user, spec, replicas, 
 
 def line(client, address, part="jobs-not-run"):
     """Return what the page says of Jobs of batch/v1, and where that leads."""
-    (element,) = lxml.html.document_fromstring(client.get(address).content).xpath(f"//*[@id='{part}']")
-    return " ".join(element.text_content().split()), "".join(element.xpath(".//a/@href"))
+    element = JobPage(client, address=address).tree.get_element_by_id(part)
+    return words(element), "".join(element.xpath(".//a/@href"))
 
 
 @cases("query, said, way", {
@@ -116,35 +101,13 @@ def test_the_line_follows_the_filters_where_only_the_table_is_asked_for(admin_cl
     assert "with “pi” in its name" in answer
 
 
-def test_an_open_list_learns_of_one_that_is_stored(admin_client, admin_user, stored):
-    request = TopicRequest(access.for_user(admin_user), {})
-    before = topics.find("jobs:list")(request)
-    stored()
-    after = topics.find("jobs:list")(request)
-    assert "1 Job of" not in before.parts["jobs-not-run"]
-    assert "1 Job of" in after.parts["jobs-not-run"]
-    assert any(each.resource == BATCH_JOBS.id for each in before.watches)
-
-
-def test_the_overview_counts_them_beside_the_jobs(admin_client, stored):
+def test_the_overview_counts_them_and_their_list_leads_to_the_page_of_each(admin_client, stored):
     stored()
     assert line(admin_client, "/?namespace=default", "overview-not-run") == (
         "1 Job of batch/v1 in default is stored and not run here.",
         "/jobs/-/kubernetes/?namespace=default",
     )
-
-
-def test_their_list_has_the_state_of_each_and_leads_to_its_page(admin_client, stored):
-    stored("pi")
     stored("tau")
-    page = lxml.html.document_fromstring(admin_client.get("/jobs/-/kubernetes/?q=pi").content)
-    (row,) = page.xpath("//tbody[@id='table-rows']/tr")
-    assert "not run here" in row.text_content()
-    assert row.xpath("./th/a/@href") == ["/jobs/default/pi/"]
-
-
-def test_who_may_not_list_them_is_told_no_number(stored, person, client):
-    stored()
-    client.force_login(person("nora", namespace="other"))
-    assert line(client, "/jobs/") == ("", "")
-    assert b"pi" not in client.get("/jobs/-/kubernetes/").content.split(b'id="table-rows"')[1].split(b"</tbody>")[0]
+    (row,) = JobPage(admin_client, address="/jobs/-/kubernetes/?q=pi").rows
+    assert "not run here" in words(row)
+    assert row.find("th/a").get("href") == "/jobs/default/pi/"
