@@ -15,6 +15,7 @@ from tests.jobs.pages import world
 from tests.tables import cases
 
 EDIT, SCALE = "/jobs/default/mine/edit/", "/jobs/default/mine/scale/"
+SIX = {"Replicas of worker": "6"}
 
 
 @pytest.fixture
@@ -48,113 +49,90 @@ def saved(client, address, **changes):
     return client.post(address, filled(shown))
 
 
+def review(client, opened=None, **changes):
+    """Fill in a form and look at the differences."""
+    return client.post(EDIT, filled(opened or client.get(EDIT), **changes))
+
+
+def content(parse, page):
+    return world.words(page, parse, "content")
+
+
 def test_the_differences_are_shown_before_anything_is_saved(client, job, parse):
-    page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6", "Labels": "team: vision"}))
-    said = world.words(page, parse, "content")
-    assert "Replicas of worker 4 6" in said
-    assert "Labels – team: vision" in said
-    assert "2 pods more will be started, when there is room." in said
+    page = review(client, **SIX, Labels="team: vision")
+    for said in ("Replicas of worker 4 6", "Labels – team: vision", "2 pods more will be started, when there is room."):
+        assert said in content(parse, page)
+    page = review(client, page, **{"Replicas of worker": "7"})
+    assert "Replicas of worker 4 7" in content(parse, page), "what is changed since is shown again"
     assert spec()["tasks"][1]["replicas"] == 4
-    assert client.post(EDIT, filled(page))["Location"] == "/jobs/default/mine/"
-    assert spec()["tasks"][1]["replicas"] == 6
+    # A status that is written meanwhile is no conflict.
+    store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
+    assert review(client, page)["Location"] == "/jobs/default/mine/"
+    assert spec()["tasks"][1]["replicas"] == 7
     assert store.get(JOBS, "default", "mine").object["metadata"]["labels"] == {"team": "vision"}
 
 
-def test_what_is_changed_after_the_differences_were_shown_is_shown_again(client, job, parse):
-    page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6"}))
-    page = client.post(EDIT, filled(page, **{"Replicas of worker": "7"}))
-    assert "Replicas of worker 4 7" in world.words(page, parse, "content")
-    assert spec()["tasks"][1]["replicas"] == 4
-
-
 def test_a_rule_that_is_broken_is_told_at_its_field(client, job, parse):
-    page = client.post(EDIT, filled(client.get(EDIT), **{"Pods that must start together": "9"}))
+    page = review(client, **{"Pods that must start together": "9"})
     assert page.status_code == 422
-    error = parse(page).find(".//*[@id='id_minAvailable_error']")
-    assert "minAvailable" in "".join(error.itertext())
+    assert "minAvailable" in "".join(parse(page).find(".//*[@id='id_minAvailable_error']").itertext())
     assert page.context["form"]["minAvailable"].value() == "9"
 
 
 @cases("field, value", {
-    "negative": ("Replicas of worker", "-1"),
-    "no number": ("Replicas of worker", "many"),
-    "a label without a colon": ("Labels", "team"),
-    "a label twice": ("Labels", "a: b\na: c"),
+    "negative": ("Replicas of worker", "-1"), "no number": ("Replicas of worker", "many"),
+    "a label without a colon": ("Labels", "team"), "a label twice": ("Labels", "a: b\na: c"),
 })  # fmt: skip
 def test_what_cannot_be_read_stays_in_the_form(client, job, field, value):
-    page = client.post(EDIT, filled(client.get(EDIT), **{field: value}))
+    page = review(client, **{field: value})
     assert page.status_code == 422
     assert value in [each.value() for each in page.context["form"]]
 
 
-def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_nothing(client, job, parse):
+def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_nothing(client, job, person, parse):
     opened = client.get(EDIT)
-    store.write(Patch(JOBS, "default", "mine", {"spec": {"minAvailable": 4}}))
-    page = client.post(EDIT, filled(opened, **{"Pods that must start together": "3", "Replicas of worker": "6"}))
-    assert page.status_code == 409
-    assert "Pods that must start together 5 4 3" in world.words(page, parse, "content")
-    assert "changed this job after you opened it" in world.words(page, parse, "content")
-    assert spec()["minAvailable"] == 4
-    page = client.post(EDIT, filled(page))
-    assert "Replicas of worker 4 6" in world.words(page, parse, "content")
-    client.post(EDIT, filled(page))
-    assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (3, 6)
-
-
-def test_who_changed_it_meanwhile_is_told_by_name_whatever_the_controller_wrote_since(client, job, person, parse):
-    opened = client.get(EDIT)
-    olga = access.for_user(person("olga", "operator"))
-    api.patch(olga, JOBS, "default", "mine", {"spec": {"minAvailable": 4}})
+    api.patch(access.for_user(person("olga", "operator")), JOBS, "default", "mine", {"spec": {"minAvailable": 4}})
     store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
-    page = client.post(EDIT, filled(opened, **{"Replicas of worker": "6"}))
-    assert "olga changed this job after you opened it" in world.words(page, parse, "content")
+    page = review(client, opened, **{"Pods that must start together": "3"}, **SIX)
+    assert page.status_code == 409
+    assert "Pods that must start together 5 4 3" in content(parse, page)
+    assert "olga changed this job after you opened it" in content(parse, page)
+    assert spec()["minAvailable"] == 4
+    page = review(client, page)
+    assert "Replicas of worker 4 6" in content(parse, page)
+    review(client, page)
+    assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (3, 6)
 
 
 def test_what_others_changed_and_the_reader_did_not_touch_is_kept(client, job):
     opened = client.get(EDIT)
     store.write(Patch(JOBS, "default", "mine", {"spec": {"minAvailable": 4}}))
-    page = client.post(EDIT, filled(opened, **{"Replicas of worker": "6"}))
-    page = client.post(EDIT, filled(page))
-    client.post(EDIT, filled(page))
+    review(client, review(client, review(client, opened, **SIX)))
     assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (4, 6)
 
 
-def test_a_status_that_is_written_meanwhile_is_no_conflict(client, job):
-    shown = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6"}))
-    store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
-    assert client.post(EDIT, filled(shown)).status_code == 302
-    assert spec()["tasks"][1]["replicas"] == 6
-
-
-def test_an_edit_of_a_job_that_was_replaced_by_another_is_refused(client, job, parse):
-    page = client.post(EDIT, filled(client.get(EDIT), uid="another"))
-    assert page.status_code == 409
-    assert "Another job has this name by now" in world.words(page, parse, "content")
-
-
-@cases("field, value", {
-    "base is no JSON": ("base", "{"),
-    "reviewed is no JSON": ("reviewed", "["),
-    "uid is too long": ("uid", "x" * 99),
+@cases("changes, status, said", {
+    "of a job that was replaced": ({"uid": "another"}, 409, "Another job has this name by now"),
+    "base is no JSON": ({"base": "{", **SIX}, 422, "The form is damaged"),
+    "reviewed is no JSON": ({"reviewed": "[", **SIX}, 422, "The form is damaged"),
+    "uid is too long": ({"uid": "x" * 99, **SIX}, 422, "The form is damaged"),
+    "nothing is changed": ({}, 302, ""),
+    **{f"the job never had {base}": ({"base": base}, None, "")
+       for base in ("[]", "7", "null", '{"labels": 3}', '{"tasks.0.replicas": {}}')},
 })  # fmt: skip
-def test_a_damaged_form_says_so_and_stores_nothing(client, job, parse, field, value):
-    page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6", field: value}))
-    assert page.status_code == 422
-    assert "The form is damaged" in world.words(page, parse, "content")
-    assert store.get(JOBS, "default", "mine").revision == job.revision
-
-
-@pytest.mark.parametrize("base", ["[]", "7", "null", '{"labels": 3}', '{"tasks.0.replicas": {}}'])
-def test_a_base_that_the_job_never_had_changes_nothing(client, job, base):
-    client.post(EDIT, filled(client.get(EDIT), base=base))
+def test_a_form_that_is_damaged_or_changes_nothing_stores_nothing(client, job, parse, changes, status, said):
+    page = review(client, **changes)
+    assert status in (None, page.status_code)
+    assert not said or said in content(parse, page)
     assert store.get(JOBS, "default", "mine").revision == job.revision
 
 
 def test_of_a_job_that_is_over_the_pods_stay_as_they_are(client, alice, parse):
     world.make("mine", "Completed")
-    page = client.post(EDIT, filled(client.get(EDIT), **{"Replicas of worker": "6"}))
-    assert "The job is Completed: its pods stay as they are." in world.words(page, parse, "content")
-    client.post(EDIT, filled(page))
+    assert client.get(SCALE).status_code == 409
+    page = review(client, **SIX)
+    assert "The job is Completed: its pods stay as they are." in content(parse, page)
+    review(client, page)
     assert spec()["tasks"][0]["replicas"] == 6
     assert not OperationItem.objects.exists()
 
@@ -165,43 +143,31 @@ def test_pods_that_are_added_and_removed_are_told_apart():
     assert said == "1 pod more will be started, when there is room. 3 pods will be removed."
 
 
-def test_nothing_changed_is_nothing_written(client, job):
-    assert client.post(EDIT, filled(client.get(EDIT))).status_code == 302
-    assert store.get(JOBS, "default", "mine").revision == job.revision
-
-
 def test_the_priority_class_may_change(client, job):
     store.write(Create(PRIORITY_CLASSES, {"metadata": {"name": "urgent"}, "value": 7}))
     saved(client, EDIT, **{"Priority class": "urgent"})
     assert spec()["priorityClassName"] == "urgent"
 
 
-def test_scaling_up_leaves_the_minimum_unless_it_is_to_follow(client, job):
-    saved(client, SCALE, **{"Replicas of worker": "6"})
-    assert (spec()["minAvailable"], spec()["tasks"][1]["minAvailable"]) == (5, 4)
-    saved(client, SCALE, **{"Replicas of worker": "8"}, follow="on")
-    assert (spec()["minAvailable"], spec()["tasks"][1]["minAvailable"]) == (7, 6)
+def test_minimums_stay_when_a_job_is_scaled_unless_they_are_to_follow(client, job):
+    def scaled(replicas, **follow):
+        saved(client, SCALE, **{"Replicas of worker": replicas}, **follow)
+        return spec()["minAvailable"], spec()["tasks"][1]["minAvailable"]
 
-
-def test_scaling_below_the_minimum_is_refused_until_it_follows(client, job, parse):
-    page = client.post(SCALE, filled(client.get(SCALE), **{"Replicas of worker": "2"}))
-    assert page.status_code == 422
-    saved(client, SCALE, **{"Replicas of worker": "2"}, follow="on")
-    assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (3, 2)
+    assert scaled("6") == (5, 4)
+    assert scaled("8", follow="on") == (7, 6)
+    refused = client.post(SCALE, filled(client.get(SCALE), **{"Replicas of worker": "2"}))
+    assert refused.status_code == 422, "below the minimum"
+    assert scaled("2", follow="on") == (1, 0)
 
 
 def test_the_page_follows_a_scaling_until_the_pods_are_there(client, job, parse):
-    saved(client, SCALE, **{"Replicas of worker": "6"})
+    saved(client, SCALE, **SIX)
     assert "Scale: under way." in world.words(client.get("/jobs/default/mine/"), parse, "job-asked")
     counts = {"driver": {"phase": {"Running": 1}}, "worker": {"phase": {"Running": 4, "Pending": 2}}}
     store.write(Patch(JOBS, "default", "mine", {"status": {"taskStatusCount": counts}}, subresource="status"))
     assert "Scale: done." in world.words(client.get("/jobs/default/mine/"), parse, "job-asked")
     assert OperationItem.objects.count() == 1
-
-
-def test_a_job_that_is_over_is_not_scaled(client, alice):
-    world.make("mine", "Completed")
-    assert client.get(SCALE).status_code == 409
 
 
 @pytest.mark.parametrize("address", [EDIT, SCALE])

@@ -8,6 +8,7 @@ from cluster import access
 from cluster.store import Create, Delete, store
 from jobs.editor import editor, foreseen, yaml_write
 from kube.resources import HYPER_NODES, LIMIT_RANGES, NODES, QUEUES
+from tests.builders import of
 from tests.jobs.builders import container, defaulted, job, task
 from tests.scheduler import world as scheduling
 from tests.tables import cases
@@ -20,25 +21,17 @@ SELECTED = {"nodeSelector": {"gpu": "a100"}}
 
 @pytest.fixture(autouse=True)
 def nodes(alice):
-    store.write(
-        Create(NODES, node("large", 8)),
-        Create(NODES, node("small", 4, gpu="t4")),
-        Create(QUEUES, queue("narrow", cpu="2")),
-    )
+    store.write(node("large", 8), node("small", 4, gpu="t4"), queue("narrow", {"cpu": "2"}))
 
 
 def node(name, cpu, **labels):
     _, made = scheduling.node(name, cpu=str(cpu), labels=labels)
-    return {"apiVersion": "v1", "kind": "Node", **made}
+    return Create(NODES, of(NODES, name) | made)
 
 
-def queue(name, **capability):
-    return made_queue(scheduling.queue(name, capability))
-
-
-def made_queue(about):
-    _, made = about
-    return {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, **made}
+def queue(*about, **fields):
+    _, made = scheduling.queue(*about, **fields)
+    return Create(QUEUES, {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, **made})
 
 
 def asking(cpu, replicas=1, pod=None, **spec):
@@ -83,7 +76,7 @@ def test_what_could_start_is_not_spoken_of(alice, obj):
 
 
 def test_what_guarantees_of_others_leave_counts(alice):
-    store.write(Create(QUEUES, made_queue(scheduling.queue("kept", **scheduling.keeping(5)))))
+    store.write(queue("kept", **scheduling.keeping(5)))
     assert report(alice, asking(8)).verdict == editor.COULD_NOT_START
     assert report(alice, asking(7)).verdict != editor.COULD_NOT_START
     told = [each.message for each in report(alice, asking(999, 2)).warnings]
@@ -94,17 +87,14 @@ def test_what_guarantees_of_others_leave_counts(alice):
 def test_hyper_nodes_count(alice, tier, starts):
     for name in ("large", "small"):
         member = {"type": "Node", "selector": {"exactMatch": {"name": name}}}
-        spec = {"tier": 1, "members": [member]}
-        about = {"apiVersion": HYPER_NODES.api_version, "kind": HYPER_NODES.kind, "metadata": {"name": f"of-{name}"}}
-        store.write(Create(HYPER_NODES, {**about, "spec": spec}))
+        store.write(Create(HYPER_NODES, of(HYPER_NODES, f"of-{name}", tier=1, members=[member])))
     gang = asking(3, 3, networkTopology={"mode": "hard", "highestTierAllowed": tier})
     assert (report(alice, gang).verdict != editor.COULD_NOT_START) is starts
 
 
 def test_a_limit_range_counts_as_it_will_for_the_pods(alice):
     limits = [{"type": "Container", "defaultRequest": {"cpu": "9"}, "default": {"cpu": "9"}}]
-    kind = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "a", "namespace": "default"}}
-    store.write(Create(LIMIT_RANGES, {**kind, "spec": {"limits": limits}}))
+    store.write(Create(LIMIT_RANGES, of(LIMIT_RANGES, "a", limits=limits)))
     assert report(alice, job(task())).verdict == editor.COULD_NOT_START
 
 
@@ -112,7 +102,7 @@ def test_the_world_is_as_before_and_follows_what_changes(alice):
     large = defaulted(asking(9))
     assert foreseen.warnings(large) == foreseen.warnings(large) != []
     assert foreseen.warnings(defaulted(asking(8))) == []
-    store.write(Create(NODES, node("larger", 16)))
+    store.write(node("larger", 16))
     assert foreseen.warnings(large) == []
     store.write(*(Delete(NODES, "", name) for name in ("larger", "large", "small")))
     assert foreseen.warnings(large) == []  # that there is no node yet is no matter of the job

@@ -90,15 +90,14 @@ def test_a_plugin_says_what_it_gave(plugin, arguments, expected):
     assert expected in gave(plugin, *arguments)
 
 
-def test_arguments_of_svc_leave_out_what_they_switch_off():
-    text = gave("svc", "--inject-hosts-env=false", "--disable-network-policy")
-    assert "VC_TASK_HOSTS" not in text
-    assert "NetworkPolicy" not in text
-
-
-def test_a_host_name_of_a_template_is_one_for_all_pods():
-    named = task("worker", 3, pod={"hostname": "w", "subdomain": "d"})
-    assert "Pods of worker are found as w.d." in gave("svc", tasks=[named])
+@cases("tasks, arguments, is_said, words", {
+    "what is switched off": (TRAIN, ["--inject-hosts-env=false"], False, "VC_TASK_HOSTS"),
+    "no network policy": (TRAIN, ["--disable-network-policy"], False, "NetworkPolicy"),
+    "a host name of a template is one for all pods": ([task("worker", 3, pod={"hostname": "w", "subdomain": "d"})], [],
+        True, "Pods of worker are found as w.d."),
+})  # fmt: skip
+def test_what_svc_gave_follows_its_arguments_and_the_template(tasks, arguments, is_said, words):
+    assert (words in gave("svc", *arguments, tasks=tasks)) == is_said
 
 
 def test_every_plugin_has_something_to_say():
