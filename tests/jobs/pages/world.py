@@ -6,188 +6,88 @@ from cluster.store import Create, Delete, Group, Patch, decisions, store
 from cluster.writes import Decision
 from kube import resources
 from kube.meta import now_text, timestamp
+from tests.builders import container, namespace, of, owner, pod, pod_group, queue, template
 
 START = 1_780_000_000_000
 WINNER = "default/urgent-9f7e6c1d-1111-4222-8333-444455556666"  # the pod group for which others go
-TEMPLATE = {
-    "spec": {
-        "restartPolicy": "Never",
-        "containers": [
-            {
-                "name": "main",
-                "image": "busybox",
-                "command": ["sh", "-c", "echo hello"],
-                "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}},
-            }
-        ],
-    }
-}
+REQUESTS = {"cpu": "500m", "memory": "64Mi"}
+CONTAINER = {**container(requests=REQUESTS), "image": "busybox", "command": ["sh", "-c", "echo hello"]}
+TEMPLATE = template(CONTAINER)
 
 
 def base(now=START):
     """The namespaces default and other, and an open queue."""
-    namespaces = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "status": {"phase": "Active"}}
-        for name in ("default", "other")
+    wanted = [
+        *((resources.NAMESPACES, namespace(each)) for each in ("default", "other")),
+        (resources.QUEUES, queue("default", weight=1)),
     ]
-    queue = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": "default"},
-        "spec": {"weight": 1},
-        "status": {"state": "Open"},
-    }
-    known = {stored.name for stored in store.find(resources.NAMESPACES)}
-    store.write(*[Create(resources.NAMESPACES, n) for n in namespaces if n["metadata"]["name"] not in known], now=now)
-    if not store.find(resources.QUEUES, name="default"):
-        store.write(Create(resources.QUEUES, queue), now=now)
+    missing = [(kind, obj) for kind, obj in wanted if not store.find(kind, name=obj["metadata"]["name"])]
+    store.write(*(Create(kind, obj) for kind, obj in missing), now=now)
 
 
-def job_object(
-    name,
-    *,
-    namespace="default",
-    tasks=(("worker", 4),),
-    minimum=4,
-    queue="default",
-    owner="alice",
-    spec=None,
-    **metadata,
-):
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "annotations": {"ui.volcano.sh/created-by": owner},
-            **metadata,
-        },
-        "spec": {
-            "minAvailable": minimum,
-            "queue": queue,
-            "maxRetry": 3,
-            "tasks": [
-                {"name": task, "replicas": replicas, "minAvailable": replicas, "template": TEMPLATE}
-                for task, replicas in tasks
-            ],
-            **(spec or {}),
-        },
-    }
+def job_object(name, *, tasks=(("worker", 4),), minimum=4, queue="default", owner="alice", spec=None, **metadata):
+    made = [{"name": each, "replicas": n, "minAvailable": n, "template": TEMPLATE} for each, n in tasks]
+    spec = {"minAvailable": minimum, "queue": queue, "maxRetry": 3, "tasks": made, **(spec or {})}
+    metadata = {"annotations": {"ui.volcano.sh/created-by": owner}, **metadata}
+    return of(resources.JOBS, name, {"spec": spec}, **metadata)
 
 
 def status(phase, *, now, began=None, message="", **counts):
     """A job's status as the controller writes it."""
-    conditions = [{"status": "Pending", "lastTransitionTime": now_text(now - 60_000)}]
-    if began is not None:
-        conditions.append({"status": "Running", "lastTransitionTime": now_text(began)})
-    if phase not in ("Pending", "Running"):
-        conditions.append({"status": phase, "lastTransitionTime": now_text(now)})
-    return {
-        "state": {"phase": phase, "reason": "", "message": message, "lastTransitionTime": now_text(now)},
-        "conditions": conditions,
-        **counts,
-    }
+    times = [("Pending", now - 60_000)]
+    times += [("Running", began)] if began is not None else []
+    times += [(phase, now)] if phase not in ("Pending", "Running") else []
+    conditions = [{"status": each, "lastTransitionTime": now_text(at)} for each, at in times]
+    state = {"phase": phase, "reason": "", "message": message, "lastTransitionTime": now_text(now)}
+    return {"state": state, "conditions": conditions, **counts}
 
 
 def pod_object(
     job, task, index, *, phase="Running", node="this-machine", scheduled=None, started=None, finished=None, code=None
 ):
-    metadata = job.object["metadata"]
-    name = f"{job.name}-{task}-{index}"
-    state = {}
+    index_of = {"volcano.sh/task-spec": task, "volcano.sh/task-index": str(index)}
+    state, placed = {}, []
     if finished is not None:
-        state = {
-            "terminated": {
-                "exitCode": code or 0,
-                "reason": "Error" if code else "Completed",
-                "startedAt": now_text(started),
-                "finishedAt": now_text(finished),
-            }
-        }
+        ended = {"exitCode": code or 0, "reason": "Error" if code else "Completed"}
+        state = {"terminated": {**ended, "startedAt": now_text(started), "finishedAt": now_text(finished)}}
     elif started is not None:
         state = {"running": {"startedAt": now_text(started)}}
-    conditions = []
     if scheduled is not None:
-        conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": now_text(scheduled)})
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": job.namespace,
-            "labels": {
-                "volcano.sh/job-name": job.name,
-                "volcano.sh/task-spec": task,
-                "volcano.sh/task-index": str(index),
-            },
-            "annotations": {"volcano.sh/task-spec": task, "volcano.sh/task-index": str(index)},
-            "ownerReferences": [owner(metadata)],
-        },
-        "spec": {**TEMPLATE["spec"], **({"nodeName": node} if scheduled is not None else {})},
-        "status": {
-            "phase": phase,
-            "conditions": conditions,
-            **({"containerStatuses": [{"name": "main", "restartCount": 0, "state": state}]} if state else {}),
-        },
-    }
-
-
-def owner(metadata):
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-    }
+        placed = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": now_text(scheduled)}]
+    containers = {"containerStatuses": [{"name": "main", "restartCount": 0, "state": state}]} if state else {}
+    return pod(
+        f"{job.name}-{task}-{index}",
+        CONTAINER,
+        namespace=job.namespace,
+        labels={"volcano.sh/job-name": job.name, **index_of},
+        annotations=index_of,
+        ownerReferences=[owner(job.object)],
+        restartPolicy="Never",
+        nodeName=node if placed else None,
+        status={"phase": phase, "conditions": placed, **containers},
+    )
 
 
 def group_object(job, *, phase="Running", why=""):
-    conditions = []
-    if why:
-        conditions.append(
-            {
-                "type": "Unschedulable",
-                "status": "True",
-                "reason": "NotEnoughResources",
-                "message": why,
-                "lastTransitionTime": now_text(START),
-            }
-        )
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {
-            "name": f"{job.name}-{job.uid}",
-            "namespace": job.namespace,
-            "ownerReferences": [owner(job.object["metadata"])],
-        },
-        "spec": {"minMember": job.object["spec"]["minAvailable"], "queue": job.object["spec"]["queue"]},
-        "status": {"phase": phase, "conditions": conditions},
-    }
+    unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": why}
+    conditions = [{**unschedulable, "lastTransitionTime": now_text(START)}] if why else []
+    return pod_group(
+        f"{job.name}-{job.uid}",
+        job.object["spec"]["minAvailable"],
+        namespace=job.namespace,
+        ownerReferences=[owner(job.object)],
+        queue=job.object["spec"]["queue"],
+        status={"phase": phase, "conditions": conditions},
+    )
 
 
 def event_object(job, reason, message, *, about="Job", name="", now=START, kind="Normal"):
-    name = name or job.name
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": f"{name}.{now:x}{abs(hash(message)) % 10**8:08d}", "namespace": job.namespace},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": about,
-            "namespace": job.namespace,
-            "name": name,
-            **({"uid": job.uid} if about == "Job" else {}),
-        },
-        "reason": reason,
-        "message": message,
-        "type": kind,
-        "count": 1,
-        "firstTimestamp": timestamp(now),
-        "lastTimestamp": timestamp(now),
-    }
+    involved = {"apiVersion": "v1", "kind": about, "namespace": job.namespace, "name": name or job.name}
+    involved |= {"uid": job.uid} if about == "Job" else {}
+    times = dict.fromkeys(("firstTimestamp", "lastTimestamp"), timestamp(now))
+    told = {"involvedObject": involved, "reason": reason, "message": message, "type": kind, "count": 1, **times}
+    name = f"{involved['name']}.{now:x}{abs(hash(message)) % 10**8:08d}"
+    return of(resources.EVENTS, name, told, namespace=job.namespace)
 
 
 def make(name, phase="Pending", *, pods=(), why="", message="", now=START, began=None, counts=None, **options):
