@@ -10,6 +10,7 @@ from kube import meta
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, EVENTS, JOBS, QUEUES
 from proof.harness import clocks
 from proof.harness.clocks import ManualClock
+from tests.builders import queue
 from tests.jobs.crons.control import NIGHT, cron, name_at, status, submit
 from tests.jobs.made import PLACE, end, job_names, runner, settle, spec, told
 from tests.tables import cases
@@ -41,17 +42,42 @@ def later(at_night, controller):
     return move
 
 
-def test_a_job_is_made_at_each_time(controller, later):
-    submit(cron())
-    later()
-    assert job_names() == []
-    later(9)
-    assert job_names() == []
-    later(1)
-    assert (job_names(), status()["lastScheduleTime"]) == ([name_at("00:10")], "2026-03-01T00:10:00Z")
-    later(10)
-    assert job_names() == [name_at("00:10"), name_at("00:20")]
-    assert [each["name"] for each in status()["active"]] == job_names()
+FORBID, REPLACE = {"concurrencyPolicy": "Forbid"}, {"concurrencyPolicy": "Replace"}
+
+
+@cases("fields, story, reasons", {
+    "at each time": ({}, "0: | 9: | 1: 00:10 | 10: 00:10 00:20", ""),
+    "of the times that were missed the last one is made up for": ({}, "0: | 35: 00:30", ""),
+    "a deadline that has passed": ({"schedule": "30 0 * * *", "startingDeadlineSeconds": 300}, "0: | 35:", ""),
+    "a deadline that has not": ({"schedule": "30 0 * * *", "startingDeadlineSeconds": 331}, "0: | 35: 00:30", ""),
+    "a suspended one makes none until it is resumed": ({"suspend": True}, "0: | 25: | resume: 00:20", ""),
+    "Forbid waits for the earlier job and says so once": (FORBID,
+        "0: | 10: 00:10 | 10: 00:10 | Running: 00:10 | Completed: 00:10 00:20", "ForbidConcurrent"),
+    "Replace deletes the earlier job": (REPLACE, "0: | 10: 00:10 | 10: 00:20", "ReplaceConcurrent"),
+    "a clock that is set back makes no job twice": ({},
+        "0: | 10: 00:10 | -5: 00:10 | 5: 00:10 | 10: 00:10 00:20", ""),
+    "a deleted job is not made again": ({}, "0: | 10: 00:10 | delete: | 1: | restart:", ""),
+    "one that is being deleted makes none": ({}, "0: | going: | 10:", ""),
+})  # fmt: skip
+def test_jobs_are_made_as_time_passes(controller, later, fields, story, reasons):
+    """A step of a story is what happens, or how many minutes pass, and the times of the jobs that there are then."""
+    happens = {
+        "resume": lambda: store.write(Patch(CRON_JOBS, PLACE, "c", {"spec": {"suspend": False}})),
+        "Running": lambda: end(name_at("00:10"), "Running"),
+        "Completed": lambda: end(name_at("00:10"), "Completed"),
+        "delete": lambda: store.write(Delete(JOBS, PLACE, name_at("00:10"))),
+        "going": lambda: store.write(Delete(CRON_JOBS, PLACE, "c", propagation="Foreground")),
+    }
+    submit(cron(**fields))
+    for each in story.split(" | "):
+        what, _, times = each.partition(":")
+        if what in happens:
+            happens[what]()
+        later(int(what) if what.lstrip("-").isdigit() else 0, [runner("cronjobs") if what == "restart" else controller])
+        assert job_names() == [name_at(time) for time in times.split()], each
+    assert [each for each in told() if each.endswith(("Concurrent", "MissedTimes"))] == reasons.split()
+    over = {name_at("00:10")} if "Completed" in story else set()
+    assert {each["name"] for each in status().get("active", ())} == {*job_names()} - over
 
 
 def test_a_job_says_whose_it_is_and_for_which_time(controller, later):
@@ -71,14 +97,6 @@ def test_a_job_says_whose_it_is_and_for_which_time(controller, later):
     assert [(one["kind"], one["uid"]) for one in job["ownerReferences"]] == [("CronJob", stored.uid)]
 
 
-def test_of_the_times_that_were_missed_the_last_one_is_made_up_for(controller, later):
-    submit(cron())
-    later()
-    later(35)
-    assert job_names() == [name_at("00:30")]
-    assert "TooManyMissedTimes" not in told()
-
-
 def test_many_missed_times_are_told(controller, later):
     submit(cron("* * * * *"))
     later()
@@ -87,50 +105,6 @@ def test_many_missed_times_are_told(controller, later):
     later(102)
     assert "TooManyMissedTimes" in told()
     assert len(job_names()) == 2
-
-
-@pytest.mark.parametrize(
-    ("seconds", "made"), [pytest.param(300, 0, id="too late"), pytest.param(331, 1, id="late enough")]
-)
-def test_a_job_may_be_late_by_its_deadline(controller, later, seconds, made):
-    submit(cron("30 0 * * *", startingDeadlineSeconds=seconds))
-    later()
-    later(35)
-    assert len(job_names()) == made
-
-
-def test_a_suspended_cron_job_makes_none_until_it_is_resumed(controller, later):
-    submit(cron(suspend=True))
-    later()
-    later(25)
-    assert job_names() == []
-    store.write(Patch(CRON_JOBS, PLACE, "c", {"spec": {"suspend": False}}))
-    later()
-    assert job_names() == [name_at("00:20")]
-
-
-def test_forbid_waits_for_the_earlier_job_and_says_so_once(controller, later):
-    submit(cron(concurrencyPolicy="Forbid"))
-    later()
-    later(10)
-    later(10)
-    end(name_at("00:10"), "Running")
-    later()
-    assert job_names() == [name_at("00:10")]
-    assert told().count("ForbidConcurrent") == 1
-    end(name_at("00:10"), "Completed")
-    later()
-    assert job_names() == [name_at("00:10"), name_at("00:20")]
-
-
-def test_replace_deletes_the_earlier_job(controller, later):
-    submit(cron(concurrencyPolicy="Replace"))
-    later()
-    later(10)
-    later(10)
-    assert job_names() == [name_at("00:20")]
-    assert "ReplaceConcurrent" in told()
-    assert [each["name"] for each in status()["active"]] == [name_at("00:20")]
 
 
 @cases("phase, limits, kept", {
@@ -176,8 +150,7 @@ def test_a_name_that_somebody_else_has_is_passed_over(controller, later):
 
 
 def test_a_closed_queue_holds_a_job_back_until_it_is_open(controller, later):
-    closed = {"metadata": {"name": "night"}, "spec": {"weight": 1}, "status": {"state": "Closed"}}
-    store.write(Create(QUEUES, closed))
+    store.write(Create(QUEUES, queue("night", "Closed")))
     submit(cron(jobTemplate={"spec": spec(queue="night")}))
     later()
     later(10)
@@ -187,35 +160,6 @@ def test_a_closed_queue_holds_a_job_back_until_it_is_open(controller, later):
     store.write(Patch(QUEUES, "", "night", {"status": {"state": "Open"}}, "status"))
     later(1)
     assert job_names() == [name_at("00:10")]
-
-
-def test_a_clock_that_is_set_back_makes_no_job_twice(controller, later):
-    submit(cron())
-    later()
-    later(10)
-    later(-5)
-    later(5)
-    assert job_names() == [name_at("00:10")]
-    later(10)
-    assert job_names() == [name_at("00:10"), name_at("00:20")]
-
-
-def test_a_deleted_job_is_not_made_again(controller, later):
-    submit(cron())
-    later()
-    later(10)
-    store.write(Delete(JOBS, PLACE, name_at("00:10")))
-    later(1)
-    later(0, [runner("cronjobs")])
-    assert job_names() == []
-
-
-def test_a_cron_job_that_is_being_deleted_makes_none(controller, later):
-    submit(cron())
-    later()
-    store.write(Delete(CRON_JOBS, PLACE, "c", propagation="Foreground"))
-    later(10)
-    assert job_names() == []
 
 
 def test_one_that_cannot_be_read_does_not_stop_the_others(controller, later):

@@ -7,12 +7,15 @@ import pytest
 from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import CREATOR_ANNOTATION, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, QUEUES
+from tests.builders import of, queue
 from tests.jobs.builders import task
 from tests.jobs.flows.control import flow, state, status, step, submit, template
 from tests.jobs.made import PLACE, end, job_names, runner, settle, told
+from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 DIAMOND = (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))
+LINE, ONE = (step("a"), step("b", "a")), (step("a"),)
 
 
 @pytest.fixture
@@ -21,26 +24,74 @@ def controller():
     return runner("jobflows")
 
 
-def test_jobs_are_made_in_the_order_of_their_dependencies(controller):
-    submit(flow(*DIAMOND), "a", "b", "c", "d")
+def servers(running):
+    return {"taskStatusCount": {"server": {"phase": {"Running": running, "Pending": 2 - running}}}}
+
+
+# What happens in a line of a story, besides a job that comes to a phase.
+HAPPENS = {
+    "delete": lambda name: store.write(Delete(JOBS, PLACE, f"f-{name}")),
+    "foreign": lambda name: store.write(Create(JOBS, of(JOBS, f"f-{name}"))),
+    "template": lambda name: store.write(Create(JOB_TEMPLATES, template(name))),
+    "retain": lambda policy: store.write(Patch(JOB_FLOWS, PLACE, "f", {"spec": {"jobRetainPolicy": policy}})),
+    "serve": lambda number: end("f-a", "Running", **servers(int(number))),
+}  # fmt: skip
+
+
+@cases("obj, templates, story", {
+    "jobs are made in the order of their dependencies": (flow(*DIAMOND), "abcd", """
+                    | a       | Pending InProgress
+        a Running   | a       | Running InProgress
+        a Completed | a b c   | Running InProgress
+        b Completed | a b c   | Running InProgress
+        c Completed | a b c d | Running InProgress
+        d Completed | a b c d | Succeed AllCompleted"""),
+    "a failed job ends the flow, and those that run are still followed": (
+        flow(step("a"), step("b"), step("c", "b")), "abc", """
+                            | a b | Pending InProgress
+        a Failed, b Running | a b | Failed JobFailed
+        b Completed         | a b | Failed JobFailed"""),
+    "jobs of a flow that has succeeded are deleted on request and never made again": (
+        flow(*LINE, jobRetainPolicy="delete"), "ab", """
+        a Completed | a b | Running InProgress
+        b Completed |     | Succeed AllCompleted
+        restart     |     | Succeed AllCompleted"""),
+    "retained jobs go when the policy becomes delete": (flow(*ONE), "a", """
+        a Completed   | a | Succeed AllCompleted
+        retain delete |   | Succeed AllCompleted"""),
+    "a job that completed and was deleted counts as completed": (flow(*LINE), "ab", """
+        a Completed, delete a | b | Running InProgress
+        b Completed           | b | Succeed AllCompleted"""),
+    "and while nobody was there": (flow(*LINE), "ab", """
+        a Completed, delete a, restart | b | Running InProgress
+        b Completed                    | b | Succeed AllCompleted"""),
+    "a missing template is waited for": (flow(step("a"), step("b")), "b", """
+                   | b   | Pending TemplateNotFound
+        template a | a b | Pending InProgress"""),
+    "a probe lets a job start before its target has completed": (
+        flow(step("a"), step("b", "a", probe=[("server", "Running")])),
+        (template("a", task("server", replicas=2)), template("b")), """
+        serve 1 | a   | Running InProgress
+        serve 2 | a b | Running InProgress"""),
+    "a flow without jobs has succeeded": (flow(), "", """
+                | | Succeed AllCompleted"""),
+})  # fmt: skip
+def test_a_flow_goes_on_as_its_jobs_do(controller, obj, templates, story):
+    submit(obj, *templates)
     settle(controller)
-    assert (job_names(), state()) == (["f-a"], ("Pending", "InProgress"))
-    end("f-a", "Running")
-    settle(controller)
-    assert (job_names(), state()) == (["f-a"], ("Running", "InProgress"))
-    end("f-a", "Completed")
-    settle(controller)
-    assert job_names() == ["f-a", "f-b", "f-c"]
-    end("f-b", "Completed")
-    settle(controller)
-    assert job_names() == ["f-a", "f-b", "f-c"]
-    end("f-c", "Completed")
-    settle(controller)
-    assert job_names() == ["f-a", "f-b", "f-c", "f-d"]
-    end("f-d", "Completed")
-    settle(controller)
-    assert state() == ("Succeed", "AllCompleted")
-    assert told().count("Created") == 4
+    for line in story.strip("\n").split("\n"):
+        happens, jobs, wanted = (each.strip() for each in line.split("|"))
+        for what, *about in (each.split() for each in happens.split(", ") if each):
+            if what == "restart":
+                controller = runner("jobflows")
+            elif what in HAPPENS:
+                HAPPENS[what](*about)
+            else:
+                end(f"f-{what}", *about)
+        settle(controller)
+        assert (job_names(), " ".join(state())) == ([f"f-{each}" for each in jobs.split()], wanted), line
+    if state()[0] == "Succeed":
+        assert told().count("Created") == len(obj["spec"]["flows"])
 
 
 def test_a_job_says_whose_it_is_and_what_it_was_made_from(controller):
@@ -49,103 +100,31 @@ def test_a_job_says_whose_it_is_and_what_it_was_made_from(controller):
     stored = submit(obj, template("a", priorityClassName="high"))
     settle(controller)
     job = store.get(JOBS, PLACE, "f-a").object
-    assert job["metadata"]["labels"] == {
-        "volcano.sh/createdByJobTemplate": "default.a",
-        "volcano.sh/createdByJobFlow": "default.f",
-    }
-    assert job["metadata"]["annotations"] == {**job["metadata"]["labels"], CREATOR_ANNOTATION: "alice"}
+    labels = {"volcano.sh/createdByJobTemplate": "default.a", "volcano.sh/createdByJobFlow": "default.f"}
+    assert job["metadata"]["labels"] == labels
+    assert job["metadata"]["annotations"] == {**labels, CREATOR_ANNOTATION: "alice"}
     owner = job["metadata"]["ownerReferences"][0]
     assert (owner["kind"], owner["uid"], owner["controller"]) == ("JobFlow", stored.uid, True)
     assert (job["spec"]["queue"], job["spec"]["priorityClassName"]) == ("default", "high")
 
 
-def test_a_failed_job_ends_the_flow_and_those_that_run_are_still_followed(controller):
-    submit(flow(step("a"), step("b"), step("c", "b")), "a", "b", "c")
-    settle(controller)
-    end("f-a", "Failed")
-    end("f-b", "Running")
-    settle(controller)
-    assert state() == ("Failed", "JobFailed")
-    assert (status()["failedJobs"], status()["runningJobs"]) == (["f-a"], ["f-b"])
-    end("f-b", "Completed")
-    settle(controller)
-    assert (state(), status()["completedJobs"]) == (("Failed", "JobFailed"), ["f-b"])
-    assert job_names() == ["f-a", "f-b"]
-
-
-def test_jobs_of_a_flow_that_has_succeeded_are_deleted_on_request_and_never_made_again(controller):
-    submit(flow(step("a"), step("b", "a"), jobRetainPolicy="delete"), "a", "b")
-    settle(controller)
-    end("f-a", "Completed")
-    settle(controller)
-    end("f-b", "Completed")
-    settle(controller)
-    assert (job_names(), state()) == ([], ("Succeed", "AllCompleted"))
-    assert status()["completedJobs"] == ["f-a", "f-b"]
-    settle(runner("jobflows"))
-    assert job_names() == []
-
-
-def test_retained_jobs_go_when_the_policy_becomes_delete(controller):
+@cases("foreign, phase", {"that was deleted before its end": (False, "Running"), "of somebody else": (True, "Pending")})
+def test_a_job_is_made_when_the_one_of_its_name_is_gone(controller, foreign, phase):
+    if foreign:
+        HAPPENS["foreign"]("a")
     submit(flow(step("a")), "a")
     settle(controller)
-    end("f-a", "Completed")
-    settle(controller)
-    assert job_names() == ["f-a"]
-    store.write(Patch(JOB_FLOWS, PLACE, "f", {"spec": {"jobRetainPolicy": "delete"}}))
-    settle(controller)
-    assert job_names() == []
-
-
-@pytest.mark.parametrize("is_away", [False, True], ids=["at once", "while nobody was there"])
-def test_a_job_that_completed_and_was_deleted_counts_as_completed(controller, is_away):
-    submit(flow(step("a"), step("b", "a")), "a", "b")
-    settle(controller)
-    end("f-a", "Completed")
-    store.write(Delete(JOBS, PLACE, "f-a"))
-    settle(runner("jobflows") if is_away else controller)
-    assert job_names() == ["f-b"]
-    assert status()["completedJobs"] == ["f-a"]
-    end("f-b", "Completed")
-    settle(controller)
-    assert state() == ("Succeed", "AllCompleted")
-
-
-def test_a_job_that_was_deleted_before_its_end_is_made_again(controller):
-    submit(flow(step("a")), "a")
-    settle(controller)
+    assert state()[1] == ("NameTaken" if foreign else "InProgress")
     first = store.get(JOBS, PLACE, "f-a").uid
-    end("f-a", "Running")
+    end("f-a", phase)
     settle(controller)
     store.write(Delete(JOBS, PLACE, "f-a"))
     settle(controller)
     assert store.get(JOBS, PLACE, "f-a").uid != first
 
 
-def test_a_missing_template_is_waited_for(controller):
-    submit(flow(step("a"), step("b")), "b")
-    settle(controller)
-    assert (job_names(), state()) == (["f-b"], ("Pending", "TemplateNotFound"))
-    assert status()["state"]["message"] == "There is no job template a in namespace default; create it."
-    store.write(Create(JOB_TEMPLATES, template("a")))
-    settle(controller)
-    assert (job_names(), state()) == (["f-a", "f-b"], ("Pending", "InProgress"))
-
-
-def test_a_name_that_somebody_else_has_is_waited_for(controller):
-    store.write(Create(JOBS, {"metadata": {"name": "f-a", "namespace": PLACE}, "spec": {}}))
-    submit(flow(step("a")), "a")
-    settle(controller)
-    assert state() == ("Pending", "NameTaken")
-    stranger = store.get(JOBS, PLACE, "f-a").uid
-    store.write(Delete(JOBS, PLACE, "f-a"))
-    settle(controller)
-    assert store.get(JOBS, PLACE, "f-a").uid != stranger
-
-
 def test_a_closed_queue_holds_a_job_back_until_it_is_open(controller, moved_clock):
-    closed = {"metadata": {"name": "night"}, "spec": {"weight": 1}, "status": {"state": "Closed"}}
-    store.write(Create(QUEUES, closed))
+    store.write(Create(QUEUES, queue("night", "Closed")))
     submit(flow(step("a")), template("a", queue="night"))
     settle(controller)
     assert state() == ("Pending", "JobRefused")
@@ -154,18 +133,6 @@ def test_a_closed_queue_holds_a_job_back_until_it_is_open(controller, moved_cloc
     moved_clock.move(11)
     settle(controller)
     assert job_names() == ["f-a"]
-
-
-def test_a_probe_lets_a_job_start_before_its_target_has_completed(controller):
-    templates = (template("a", task("server", replicas=2)), template("b"))
-    submit(flow(step("a"), step("b", "a", probe=[("server", "Running")])), *templates)
-    settle(controller)
-    end("f-a", "Running", taskStatusCount={"server": {"phase": {"Running": 1, "Pending": 1}}})
-    settle(controller)
-    assert job_names() == ["f-a"]
-    end("f-a", "Running", taskStatusCount={"server": {"phase": {"Running": 2}}})
-    settle(controller)
-    assert job_names() == ["f-a", "f-b"]
 
 
 def test_a_patch_changes_what_the_template_says(controller):
@@ -185,12 +152,6 @@ def test_a_flow_that_is_being_deleted_makes_nothing(controller):
     assert (job_names(), state()) == ([], ("Terminating", "Deleted"))
 
 
-def test_a_flow_without_jobs_has_succeeded(controller):
-    submit(flow())
-    settle(controller)
-    assert state() == ("Succeed", "AllCompleted")
-
-
 def test_a_template_lists_the_jobs_that_were_made_from_it(controller):
     def made():
         return store.get(JOB_TEMPLATES, PLACE, "a").object["status"]["jobDependsOnList"]
@@ -205,16 +166,9 @@ def test_a_template_lists_the_jobs_that_were_made_from_it(controller):
     store.write(Delete(JOB_TEMPLATES, PLACE, "a"), Create(JOB_TEMPLATES, template("a")))
     settle(controller)
     assert made() == ["g.h-a"]
-
-
-def test_who_is_asked_again_writes_nothing(controller):
-    submit(flow(*DIAMOND), "a", "b", "c", "d")
-    settle(controller)
-    end("f-a", "Completed")
-    settle(controller)
     before = store.revision()
     settle(runner("jobflows"))
-    assert store.revision() == before
+    assert store.revision() == before, "who is asked again writes nothing"
 
 
 class Killed(BaseException):

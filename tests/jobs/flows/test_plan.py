@@ -121,24 +121,18 @@ def test_each_job_is_in_one_list(phase):
 
 
 def test_the_status_tells_each_job_with_its_history():
-    first = look(PAIR, a="Pending")[0]
-    second = look(PAIR, first, now=NOW + 60_000, a="Running")[0]
-    third = look(PAIR, second, now=NOW + 120_000, a="Completed")[0]
-    assert third["jobStatusList"] == [
-        {
-            "name": "f-a",
-            "state": "Completed",
-            "startTimestamp": "2026-03-01T00:00:00Z",
-            "endTimestamp": "2026-03-01T00:00:05Z",
-            "restartCount": 0,
-            "runningHistories": [
-                {"state": "Pending", "startTimestamp": "2026-03-01T00:00:00Z", "endTimestamp": "2026-03-01T00:01:00Z"},
-                {"state": "Running", "startTimestamp": "2026-03-01T00:01:00Z", "endTimestamp": "2026-03-01T00:02:00Z"},
-                {"state": "Completed", "startTimestamp": "2026-03-01T00:02:00Z"},
-            ],
-        }
+    status = {}
+    for minutes, phase in enumerate(("Pending", "Running", "Completed")):
+        status = look(PAIR, status, now=NOW + minutes * 60_000, a=phase)[0]
+    ((entry,), minute) = status["jobStatusList"], "2026-03-01T00:0{}:00Z".format
+    assert (entry["name"], entry["state"], entry["restartCount"]) == ("f-a", "Completed", 0)
+    assert (entry["startTimestamp"], entry["endTimestamp"]) == (minute(0), "2026-03-01T00:00:05Z")
+    assert entry["runningHistories"] == [
+        {"state": "Pending", "startTimestamp": minute(0), "endTimestamp": minute(1)},
+        {"state": "Running", "startTimestamp": minute(1), "endTimestamp": minute(2)},
+        {"state": "Completed", "startTimestamp": minute(2)},
     ]
-    assert third["conditions"] == {"f-a": {"phase": "Completed", "createTime": "2026-03-01T00:00:00Z"}}
+    assert status["conditions"] == {"f-a": {"phase": "Completed", "createTime": minute(0)}}
 
 
 def test_the_status_follows_pods_and_durations():
