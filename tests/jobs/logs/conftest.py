@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.jobs.pages.conftest import alice, cluster, parse, person
+from tests.jobs.pages.conftest import alice, cluster, life, parse, person
 
-__all__ = ["alice", "cluster", "parse", "person"]
+__all__ = ["alice", "cluster", "life", "parse", "person"]

@@ -10,49 +10,33 @@ from cluster.remote import log_ends, log_memory
 from cluster.remote.nodes import RemoteNodes
 from cluster.store import Patch, store
 from jobs.logs import download, follow, window
-from jobs.logs.follow import Reader
 from jobs.logs.pods import Asked
 from jobs.logs.window import Limits, Mark
 from kube.resources import PODS
 from tests.cluster.remote.log_server import serving
-from tests.jobs.logs.written import body, read, texts, unpacked
+from tests.jobs.logs.written import Gang, body, read, running, texts, unpacked
 from tests.jobs.pages import world
 from tests.tables import cases
 
-T = world.START
 ALL = Limits(100_000, 10**8)
 
 
 @pytest.fixture
-def nodes(monkeypatch):
-    found = RemoteNodes()
-    monkeypatch.setattr(backend, "nodes", found)
-    return found
-
-
-@pytest.fixture
-def api(tmp_path, settings, nodes):
-    with serving(tmp_path, settings) as running:
-        yield running
+def api(tmp_path, settings, monkeypatch):
+    monkeypatch.setattr(backend, "nodes", RemoteNodes())
+    with serving(tmp_path, settings) as server:
+        yield server
 
 
 @pytest.fixture
 def gang(alice, api):
-    pods = [{"task": "worker", "index": index, "scheduled": T, "started": T} for index in range(3)]
-    return world.make("train", "Running", pods=pods)
+    return Gang(alice, world.make("train", "Running", pods=[running(index=index) for index in range(3)]))
 
 
-def uid(index):
-    return store.get(PODS, "default", f"train-worker-{index}").uid
-
-
-def uids():
-    return [uid(index) for index in range(3)]
-
-
-def reader(user, job, pod="*", **params):
-    asked = {"namespace": job.namespace, "job": job.name, "of": job.uid, "pod": pod, **params}
-    return Reader(access.for_user(user), asked)
+@pytest.fixture
+def alone(gang):
+    """Begin to read the first pod's log."""
+    return lambda **params: gang.read("train-worker-0", uid=gang.uid["worker-0"], **params)
 
 
 def is_over(index, **status):
@@ -61,11 +45,11 @@ def is_over(index, **status):
     store.write(Patch(PODS, "default", f"train-worker-{index}", patch, subresource="status"))
 
 
-def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(alice, gang, api, moved_clock):
+def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(gang, api, moved_clock):
     api.write("train-worker-0", (1, "a"), (4, "d"))
     api.write("train-worker-1", (2, "b"), (4.0001, "e"))
     api.write("train-worker-2", (3, "c"))
-    following = reader(alice, gang)
+    following = gang.read()
     message = following.look()
     assert texts(message) == ["a", "b", "c", "d", "e"]
     assert message["before"] == 0
@@ -81,9 +65,9 @@ def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(
     assert texts(following.look()) == ["of the same moment"]
 
 
-def test_quiet_logs_are_asked_for_one_line_each_in_turns(alice, gang, api, moved_clock, monkeypatch):
+def test_quiet_logs_are_asked_for_one_line_each_in_turns(gang, api, moved_clock, monkeypatch):
     monkeypatch.setattr(log_ends, "RATE", 2)
-    following = reader(alice, gang)
+    following = gang.read()
     following.look()
     for _ in range(3):
         moved_clock.move(1)
@@ -93,9 +77,9 @@ def test_quiet_logs_are_asked_for_one_line_each_in_turns(alice, gang, api, moved
         assert [query.get("tailLines") for _, query in api.heard] == ["1", "1"]
 
 
-def test_nothing_is_asked_any_more_of_logs_that_have_ended(alice, gang, api, moved_clock):
+def test_nothing_is_asked_any_more_of_logs_that_have_ended(gang, alone, api, moved_clock):
     api.write("train-worker-0", (1, "a"))
-    following = reader(alice, gang, "train-worker-0", uid=uid(0))
+    following = alone()
     assert texts(following.look()) == ["a"]
     api.write("train-worker-0", (2, "last words"))
     is_over(0)
@@ -106,14 +90,14 @@ def test_nothing_is_asked_any_more_of_logs_that_have_ended(alice, gang, api, mov
     assert following.is_done
     api.heard.clear()
     moved_clock.move(100)
-    reader(alice, gang, "train-worker-0", uid=uid(0)).followed.look()
-    backend.nodes.log_extents([uid(0)])
+    alone().followed.look()
+    backend.nodes.log_extents([gang.uid["worker-0"]])
     assert api.heard == []
 
 
-def test_container_that_is_started_again_goes_on_with_its_next_attempt(alice, gang, api, moved_clock):
+def test_container_that_is_started_again_goes_on_with_its_next_attempt(gang, alone, api, moved_clock):
     api.write("train-worker-0", (1, "first"))
-    following = reader(alice, gang, "train-worker-0", uid=uid(0))
+    following = alone()
     assert texts(following.look()) == ["first"]
     api.write("train-worker-0", (1, "first"), (2, "and last"), previous=True)
     api.log("train-worker-0").clear()
@@ -132,16 +116,16 @@ def test_container_that_is_started_again_goes_on_with_its_next_attempt(alice, ga
     "all in a second": [1 + n // 700 * 0.001 for n in range(2000)],
     "one behind many": [0.5] * 400 + [20.0],
 })  # fmt: skip
-def test_every_line_is_found_from_the_beginning_from_the_end_and_by_its_link(alice, gang, api, times, zone):
+def test_every_line_is_found_from_the_beginning_from_the_end_and_by_its_link(gang, api, times, zone):
     api.zone = zone
     api.write("train-worker-0", *((second, f"line {number}") for number, second in enumerate(times)))
     api.write("train-worker-1", (0.2501, "other"), (times[-1] + 1, "end"))
-    extents = backend.nodes.log_extents(uids())
+    extents = backend.nodes.log_extents(gang.uid.values())
     whole = window.tail(backend.nodes, extents, ALL)
     assert len(whole.entries) == len(times) + 2
     assert window.head(backend.nodes, extents, ALL).entries == whole.entries
     assert (whole.before, window.tail(backend.nodes, extents, Limits(50, 10**6)).before) == (0, None)
-    ours = [entry for entry in whole.entries if entry.log.uid == uid(0)]
+    ours = [entry for entry in whole.entries if entry.log.uid == gang.uid["worker-0"]]
     for place in (0, 7, len(times) // 2, len(times) - 1):
         log, line = ours[place]
         around = window.around(backend.nodes, extents, Mark(log, line.offset), Limits(60, 10**6))
@@ -152,12 +136,12 @@ def test_every_line_is_found_from_the_beginning_from_the_end_and_by_its_link(ali
         assert (around.before is None) == (begin > 0)
 
 
-def test_line_that_its_node_has_dropped_is_said_to_be_gone(alice, gang, api):
+def test_line_that_its_node_has_dropped_is_said_to_be_gone(gang, alone, api):
     api.write("train-worker-0", (1, "dropped"), (9, "kept"))
-    line = reader(alice, gang, "train-worker-0", uid=uid(0)).look()["lines"][0]
+    line = alone().look()["lines"][0]
     del api.log("train-worker-0")[0]
-    link = f"{uid(0)}.main.0.{line[5]}"
-    message = reader(alice, gang, "train-worker-0", uid=uid(0), line=link).look()
+    link = f"{gang.uid['worker-0']}.main.0.{line[5]}"
+    message = alone(line=link).look()
     assert "not kept any more" in message["note"]
 
 
@@ -168,20 +152,20 @@ def test_download_has_all_of_it(alice, gang, api, monkeypatch):
     api.write("train-worker-1", (1, "b"))
     api.refused["train-worker-2"] = 500, "the node does not answer"
     actor = access.for_user(alice)
-    asked = Asked.read("default", "train", {"pod": "*", "of": gang.uid})
+    asked = Asked.read("default", "train", {"pod": "*", "of": gang.job.uid})
     files = unpacked(download.respond(actor, asked, times=False))
     assert files.pop("missing.txt") == (
         "train-worker-2: The cluster does not hand out the log of this pod: the node does not answer\n"
     )
     assert sorted(files.values()) == sorted(["".join(f"a{n}\n" for n in range(1000)), "b\n"])
-    one = Asked.read("default", "train", {"pod": "train-worker-0", "uid": uid(0)})
+    one = Asked.read("default", "train", {"pod": "train-worker-0", "uid": gang.uid["worker-0"]})
     assert body(download.respond(actor, one, times=True)).startswith(b"2026-11-01T00:00:00.000000Z a0\n")
 
 
-def test_refusal_is_said_and_asked_again(alice, gang, api, moved_clock):
+def test_refusal_is_said_and_asked_again(gang, api, moved_clock):
     api.refused["train-worker-0"] = 403, "pods/log is forbidden"
     api.write("train-worker-1", (1, "a"))
-    following = reader(alice, gang)
+    following = gang.read()
     message = following.look()
     assert texts(message) == ["a"]
     assert ["train-worker-0"] in [names for why, names in message["absent"] if "pods/log is forbidden" in why]
@@ -191,16 +175,16 @@ def test_refusal_is_said_and_asked_again(alice, gang, api, moved_clock):
     assert texts(following.look()) == ["b"]
 
 
-def test_remark_of_a_node_in_the_place_of_a_log_is_the_reason_why_there_is_none(alice, gang, api):
+def test_remark_of_a_node_in_the_place_of_a_log_is_the_reason_why_there_is_none(gang, api):
     api.text = lambda moment, line: b"unable to retrieve container logs for containerd://1"
     api.write("train-worker-0", (1, ""))
-    [absent] = [why for why, names in reader(alice, gang).look()["absent"] if names == ["train-worker-0"]]
+    [absent] = [why for why, names in gang.read().look()["absent"] if names == ["train-worker-0"]]
     assert "unable to retrieve container logs" in absent
 
 
-def test_cluster_that_does_not_answer_is_asked_once_and_not_for_each_log(alice, gang, api, moved_clock, settings):
+def test_cluster_that_does_not_answer_is_asked_once_and_not_for_each_log(gang, api, moved_clock, settings):
     api.write("train-worker-0", (1, "a"))
-    following = reader(alice, gang)
+    following = gang.read()
     following.look()
     api.shutdown()
     api.server_close()
@@ -209,18 +193,18 @@ def test_cluster_that_does_not_answer_is_asked_once_and_not_for_each_log(alice, 
     settings.TARGET = None  # to ask again would be another error
     log_memory.log_reading.server.connection.cache_clear()
     with pytest.raises(log_memory.Away, match="does not answer"):
-        backend.nodes.tail_log(uid(0), "main", lines=10)
+        backend.nodes.tail_log(gang.uid["worker-0"], "main", lines=10)
 
 
-def test_first_page_reads_the_end_of_each_log_once(alice, gang, api):
+def test_first_page_reads_the_end_of_each_log_once(gang, api):
     for index in range(3):
         api.write(f"train-worker-{index}", (index, "a"))
-    assert read(reader(alice, gang)) == ["a", "a", "a"]
+    assert read(gang.read()) == ["a", "a", "a"]
     assert [query["tailLines"] for _, query in api.heard] == [str(log_memory.FIRST_LINES)] * 3
 
 
-def test_limits_of_the_tail_say_that_there_is_more(alice, gang, api, monkeypatch):
+def test_limits_of_the_tail_say_that_there_is_more(gang, api, monkeypatch):
     monkeypatch.setattr(follow, "TAIL", Limits(2, 10**6))
     api.write("train-worker-0", (1, "a"), (2, "b"), (3, "c"))
-    message = reader(alice, gang).look()
+    message = gang.read().look()
     assert (texts(message), message["before"]) == (["b", "c"], None)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from node.link import linked_node
-from tests.jobs.logs.test_together import reader, running, uids
-from tests.jobs.logs.written import body, log_of, texts, unpacked
+from tests.jobs.logs.written import Gang, body, running, texts, unpacked
 from tests.jobs.pages import world
 from tests.node.link.pair import linked
 
@@ -15,38 +14,33 @@ NODE = "node-0"
 
 @pytest.fixture
 def gang(alice, tmp_path, settings):
-    """A job of two workers, and the uids of its pods by the ends of their names."""
+    """A job of two workers on another machine."""
     settings.DATA = tmp_path
     linked_node._resting.clear()
     pods = [running(node=NODE), running(index=1, node=NODE)]
-    job = world.make("train", "Running", pods=pods, tasks=(("worker", 2),))
-    return job, uids(job)
+    return Gang(alice, world.make("train", "Running", pods=pods, tasks=(("worker", 2),)))
 
 
-def test_lines_go_on_where_they_were_when_the_node_is_back(alice, gang, settings):
-    job, uid = gang
-    _, log = log_of(uid["worker-0"], entries=[(1, "before")])
+def test_lines_go_on_where_they_were_when_the_node_is_back(gang, settings):
+    log = gang.prints("worker-0", (1, "before"))
+    following = gang.read("train-worker-0")
     with linked(settings.DATA, NODE):
-        following = reader(alice, job, "train-worker-0")
         assert texts(following.look()) == ["before"]
     log.feed("stdout", b"meanwhile\n")
     ((why, names),) = following.look()["absent"]
-    assert why.startswith(f"Node {NODE} is not connected since ")
-    assert names == ["train-worker-0"]
+    assert (why.startswith(f"Node {NODE} is not connected since "), names) == (True, ["train-worker-0"])
     assert following.look() is None
     assert not following.is_done
     with linked(settings.DATA, NODE):
         message = following.look()
-    assert texts(message) == ["meanwhile"]
-    assert message["absent"] == []
+    assert (texts(message), message["absent"]) == (["meanwhile"], [])
 
 
-def test_a_pod_that_has_ended_is_waited_for_while_its_node_is_away(alice, gang, settings, monkeypatch):
-    job, uid = gang
-    log_of(uid["worker-0"], entries=[(1, "all of it")])
+def test_a_pod_that_has_ended_is_waited_for_while_its_node_is_away(gang, settings, monkeypatch):
+    gang.prints("worker-0", (1, "all of it"))
     with linked(settings.DATA, NODE):
         pass
-    following = reader(alice, job, "train-worker-0")
+    following = gang.read("train-worker-0")
     monkeypatch.setattr(type(following), "rests", True)
     following.followed.may_grow = False
     assert following.look()["absent"]
@@ -57,10 +51,8 @@ def test_a_pod_that_has_ended_is_waited_for_while_its_node_is_away(alice, gang, 
     assert following.is_done
 
 
-def test_a_download_says_which_logs_are_away(alice, gang, client, settings):
-    _, uid = gang
-    log_of(uid["worker-0"], entries=[(1, "x")])
-    client.force_login(alice)
+def test_a_download_says_which_logs_are_away(gang, client, settings):
+    gang.prints("worker-0", (1, "x"))
     with linked(settings.DATA, NODE):
         assert b"x\n" in body(client.get("/jobs/default/train/log/?pod=train-worker-0"))
     files = unpacked(client.get("/jobs/default/train/log/?pod=*"))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.http import QueryDict
 
 from cluster import access, clock
 from cluster.store import Delete, Patch, store
 from dashboard.live import StreamRequest, streams
-from jobs.logs import follow
-from jobs.logs.follow import Reader
+from jobs.logs.follow import Reader, logs
 from jobs.logs.text import RUN_LENGTH
 from kube.errors import Forbidden, NotFound
 from kube.meta import now_text
 from kube.resources import PODS
-from node.shim.crilog import CriLog
 from proof.harness.waiting import HANG_S
 from tests.jobs.logs.written import body, log_of, texts
 from tests.jobs.pages import world
@@ -31,69 +30,59 @@ def pod(alice, tmp_path, settings):
     return store.get(PODS, "default", "train-worker-0")
 
 
-def follower(user, pod, **params):
-    asked = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, **params}
-    return Reader(access.for_user(user), asked)
+@pytest.fixture
+def follow(alice, pod):
+    """Begin to follow the log of the pod."""
+
+    def begin(**params):
+        asked = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, **params}
+        return Reader(access.for_user(alice), asked)
+
+    return begin
 
 
-def end(pod, phase="Succeeded"):
-    store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": phase}}, subresource="status"))
+@pytest.fixture
+def log(pod):
+    return log_of(pod.uid)[1]
 
 
-def test_a_reader_sees_what_is_there_and_then_what_comes(alice, pod):
+def end(pod, directory, log):
+    """Let a pod succeed, and its node say so."""
+    log.close()
+    (directory / "status.json").write_text("{}")
+    store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Succeeded"}}, subresource="status"))
+
+
+def test_a_reader_sees_why_there_is_nothing_then_what_is_there_and_then_what_comes(follow, pod):
+    reader = follow()
+    message = reader.look()
+    [(why, names)] = message["absent"]
+    assert (message["lines"], names, "not started" in why) == ([], [pod.name], True)
+    assert reader.look() is None
     _, log = log_of(pod.uid)
     log.feed("stdout", b"one\ntwo\n")
-    reader = follower(alice, pod)
-    assert texts(reader.look()) == ["one", "two"]
+    message = reader.look()
+    assert (texts(message), message["absent"]) == (["one", "two"], [])
     assert reader.look() is None
     log.feed("stderr", b"three\n")
     message = reader.look()
-    assert texts(message) == ["three"]
-    assert message["lines"][0][2] == "stderr"
+    assert (texts(message), message["lines"][0][2]) == (["three"], "stderr")
 
 
-def test_a_reader_who_comes_back_gets_nothing_from_long_ago_and_nothing_less(alice, pod):
+def test_a_reader_who_comes_back_gets_nothing_from_long_ago_and_nothing_less(follow, pod):
     _, log = log_of(pod.uid, entries=[(1, "long ago"), (30, "one")])
-    first = follower(alice, pod).look()
+    first = follow().look()
     log.feed("stdout", b"two\n")
-    again = follower(alice, pod, since=first["lines"][-1][1]).look()
-    assert texts(again) == ["one", "two"]
-    assert not again["cut"]
+    again = follow(since=first["lines"][-1][1]).look()
+    assert (texts(again), again["cut"]) == (["one", "two"], False)
 
 
-def test_before_there_is_output_a_reason_is_given_once(alice, pod):
-    reader = follower(alice, pod)
-    message = reader.look()
-    assert message["lines"] == []
-    [(why, names)] = message["absent"]
-    assert "not started" in why
-    assert names == [pod.name]
-    assert reader.look() is None
-    _, log = log_of(pod.uid)
-    log.feed("stdout", b"hello\n")
-    message = reader.look()
-    assert texts(message) == ["hello"]
-    assert message["absent"] == []
-
-
-def test_the_end_of_a_finished_pod_ends_the_stream(alice, pod):
-    directory, log = log_of(pod.uid)
-    log.feed("stdout", b"done\n")
-    log.close()
-    (directory / "status.json").write_text("{}")
-    end(pod)
-    reader = follower(alice, pod)
-    assert texts(reader.look()) == ["done"]
-    reader.look()
-    assert reader.is_done
-
-
-def test_the_next_attempt_follows_the_one_that_ended(alice, pod):
+def test_the_next_attempt_follows_the_one_that_ended(follow, pod):
     directory, log = log_of(pod.uid)
     log.feed("stdout", b"first\n")
     log.close()
     (directory / "status.json").write_text("{}")
-    reader = follower(alice, pod)
+    reader = follow()
     assert texts(reader.look()) == ["first"]
     assert reader.look() is None
     _, again = log_of(pod.uid, 1)
@@ -101,44 +90,36 @@ def test_the_next_attempt_follows_the_one_that_ended(alice, pod):
     message = reader.look()
     assert texts(message) == ["second"]
     assert message["logs"] == {1: [pod.name, pod.uid, "main", 1, True, 0]}
-    assert texts(follower(alice, pod).look()) == ["first", "second"]
-    assert texts(follower(alice, pod, attempt="0").look()) == ["first"]
+    assert texts(follow().look()) == ["first", "second"]
+    assert texts(follow(attempt="0").look()) == ["first"]
 
 
-def test_a_log_is_readable_after_its_pod_is_gone(alice, pod, client):
-    _, log = log_of(pod.uid)
+def test_a_log_is_readable_after_its_pod_is_gone(follow, pod, log, client):
     log.feed("stdout", b"remembered\n")
     store.write(Delete(PODS, pod.namespace, pod.name, grace=0))
-    assert texts(follower(alice, pod).look()) == ["remembered"]
+    assert texts(follow().look()) == ["remembered"]
     query = f"pod={pod.name}&uid={pod.uid}"
     assert "remembered" in client.get(f"/jobs/default/train/?tab=logs&{query}").content.decode()
-    download = client.get(f"/jobs/default/train/log/?{query}")
-    assert body(download) == b"remembered\n"
+    assert body(client.get(f"/jobs/default/train/log/?{query}")) == b"remembered\n"
 
 
-def test_what_rotation_dropped_is_said(alice, pod):
-    directory, _ = log_of(pod.uid)
-    log = CriLog(str(directory), segment_bytes=2000, count=2)
-    for number in range(300):
-        log.feed("stdout", f"line {number}\n".encode())
-    reader = follower(alice, pod)
-    message = reader.look()
-    assert message["lost"] > 0
-    assert texts(message)[-1] == "line 299"
-    for number in range(300):
-        log.feed("stdout", f"later {number}\n".encode())
-    message = reader.look()
-    assert message["lost"] > 0
-    assert texts(message)[-1] == "later 299"
+def test_what_rotation_dropped_is_said(follow, pod):
+    _, log = log_of(pod.uid, segment_bytes=2000, count=2)
+    reader = follow()
+    for word in ("line", "later"):
+        for number in range(300):
+            log.feed("stdout", f"{word} {number}\n".encode())
+        message = reader.look()
+        assert message["lost"] > 0
+        assert texts(message)[-1] == f"{word} 299"
 
 
-def test_a_download_is_whole_and_has_times_when_asked(alice, pod, client):
-    _, log = log_of(pod.uid)
+def test_a_download_is_whole_and_has_times_when_asked(pod, log, client):
     log.feed("stdout", b"x" * 40_000 + b"\n" + b"\x00\xff\n" + b"half")
     log.close()
     url = f"/jobs/default/train/log/?pod={pod.name}&uid={pod.uid}"
-    assert body(client.get(url)) == b"x" * 40_000 + b"\n\x00\xff\nhalf"
     lines = body(client.get(url + "&times=1")).split(b"\n")
+    assert body(client.get(url)) == b"x" * 40_000 + b"\n\x00\xff\nhalf"
     assert len(lines) == 3
     assert all(line[:2] == b"20" and line[4:5] == b"-" for line in lines)
 
@@ -170,9 +151,8 @@ class Page:
         return ["".join(run[0] for run in runs) for runs, _ in self.rows.values()]
 
 
-def test_a_bar_that_is_redrawn_is_one_line_that_changes(alice, pod):
-    _, log = log_of(pod.uid)
-    reader, page = follower(alice, pod), Page()
+def test_a_bar_that_is_redrawn_is_one_line_that_changes(follow, log):
+    reader, page = follow(), Page()
     log.feed("stdout", b"start\n")
     page.take(reader.look())
     for step in range(4):
@@ -186,13 +166,12 @@ def test_a_bar_that_is_redrawn_is_one_line_that_changes(alice, pod):
     assert page.lines == ["start", "done", "between", "next"]
     assert [states for _, states in page.rows.values()] == [0, 4, 0, 0]
     again = Page()
-    again.take(follower(alice, pod).look())
+    again.take(follow().look())
     assert sorted(again.rows.items()) == sorted(page.rows.items())
 
 
-def test_of_a_line_that_grows_only_what_is_new_is_sent(alice, pod):
-    _, log = log_of(pod.uid)
-    reader, page, sent = follower(alice, pod), Page(), []
+def test_of_a_line_that_grows_only_what_is_new_is_sent(follow, log):
+    reader, page, sent = follow(), Page(), []
     for _ in range(10):
         log.feed("stdout", b"." * 5000)
         log.flush()
@@ -203,36 +182,32 @@ def test_of_a_line_that_grows_only_what_is_new_is_sent(alice, pod):
     assert max(sent) <= 5000 + RUN_LENGTH
 
 
-def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginning(alice, pod):
-    _, log = log_of(pod.uid)
-    reader, page = follower(alice, pod), Page()
+def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginning(follow, pod, log):
+    page = Page()
     log.feed("stdout", b"one")
     log.flush()
-    page.take(reader.look())
+    page.take(follow().look())
     (offset,) = page.open.values()
     log.feed("stdout", b" two")
     log.flush()
     since = now_text(clock.milliseconds() + 60_000)  # long after the line began
-    message = follower(alice, pod, since=since, open=f"{pod.uid}.main.0.{offset}").look()
-    page.take(message)
-    log.feed("stdout", b" three\n")
+    page.take(follow(since=since, open=f"{pod.uid}.main.0.{offset}").look())
     assert page.lines == ["one two"]
 
 
 @pytest.mark.parametrize("key", ["{}.main.0.0", "{}.other.7.0", "00000000-0000-4000-8000-000000000000.main.0.0"])
-def test_lines_that_are_not_ones_own_are_not_sent_again(alice, pod, key):
+def test_lines_that_are_not_ones_own_are_not_sent_again(follow, pod, key):
     _, log = log_of(pod.uid, entries=[(1, "long ago")])
     log.feed("stdout", b"x")
-    found = follower(alice, pod, since=now_text(clock.milliseconds() + 60_000), open=key.format(pod.uid)).look()
+    found = follow(since=now_text(clock.milliseconds() + 60_000), open=key.format(pod.uid)).look()
     assert texts(found) == (["long ago"] if key.startswith("{}.main") else [])
 
 
-def test_what_a_line_has_said_is_listed_on_demand(alice, pod, client):
-    _, log = log_of(pod.uid)
+def test_what_a_line_has_said_is_listed_on_demand(follow, pod, log, client):
     for piece in (b"\r1%", b"\r\x1b[32m2%\x1b[0m", b"\rdone <b>\nnext\n"):
         log.feed("stderr", piece)
         log.flush()
-    row = follower(alice, pod).look()["lines"][0]
+    row = follow().look()["lines"][0]
     assert (row[3], row[-1]) == ("done <b>", 2)
     url = f"/jobs/default/train/log/?pod={pod.name}&uid={pod.uid}&line={pod.uid}.main.0.{row[5]}"
     answer = client.get(url)
@@ -241,11 +216,9 @@ def test_what_a_line_has_said_is_listed_on_demand(alice, pod, client):
     assert client.get(url.replace(f"line={pod.uid}", "line=other")).status_code == 404
 
 
-def test_without_scripts_the_page_has_colours_links_and_earlier_states(alice, pod, client, parse):
-    _, log = log_of(pod.uid)
+def test_without_scripts_the_page_has_colours_links_and_earlier_states(log, client, parse):
     log.feed("stdout", b"1%\r\x1b[1;31mno\x1b[0m <b> https://e.x/a\n")
-    page = parse(client.get("/jobs/default/train/?tab=logs"))
-    first = page.find(".//*[@data-part='first']")
+    first = parse(client.get("/jobs/default/train/?tab=logs")).find(".//*[@data-part='first']")
     assert "".join(first.itertext()).strip() == "no <b> https://e.x/a earlier states"
     assert first.find("span").get("class") == "log-ink-red log-bold"
     link, earlier = first.findall("a")
@@ -253,49 +226,31 @@ def test_without_scripts_the_page_has_colours_links_and_earlier_states(alice, po
     assert client.get(earlier.get("href")).content == b"1%\nno <b> https://e.x/a\n"
 
 
-def test_a_log_is_refused_where_one_may_not_read(alice, tmp_path, settings):
-    settings.DATA = tmp_path
+def test_a_log_is_refused_where_one_may_not_read(follow):
     world.make("secret", "Running", namespace="other", pods=[{"task": "worker", "index": 0, "scheduled": T}])
-    pod = store.get(PODS, "other", "secret-worker-0")
+    secret = store.get(PODS, "other", "secret-worker-0")
     with pytest.raises(Forbidden):
-        follower(alice, pod).look()
+        follow(namespace="other", pod=secret.name, uid=secret.uid).look()
     with pytest.raises(NotFound):
-        follower(alice, pod, namespace="default").look()
+        follow(pod=secret.name, uid=secret.uid).look()
 
 
 @pytest.mark.parametrize("uid", ["../../..", "x" * 200, "%", "0"])
-def test_a_uid_that_no_pod_has_finds_nothing(alice, pod, uid):
+def test_a_uid_that_no_pod_has_finds_nothing(follow, uid):
     with pytest.raises(NotFound):
-        follower(alice, pod, uid=uid).look()
+        follow(uid=uid).look()
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_the_stream_ends_with_the_pod(client, tmp_path, settings):
-    from asgiref.sync import sync_to_async
+def test_the_stream_ends_with_the_pod(alice, pod):
+    directory, log = log_of(pod.uid)
+    log.feed("stdout", b"done\n")
+    end(pod, directory, log)
+    request = StreamRequest(access.for_user(alice), QueryDict(f"namespace=default&pod={pod.name}&uid={pod.uid}"))
+    assert streams.find("logs") is logs
 
-    settings.DATA = tmp_path
+    async def read():
+        async with asyncio.timeout(HANG_S):
+            return [message async for message in logs.items(request)]
 
-    def prepare():
-        from django.contrib.auth.models import User
-
-        from cluster.models import RoleBinding
-
-        world.base()
-        user = User.objects.create_user("alice", password="x")
-        RoleBinding.objects.create(user=user, namespace="default", role="viewer")
-        world.make("train", "Running", pods=[{"task": "worker", "index": 0, "scheduled": T, "started": T}])
-        pod = store.get(PODS, "default", "train-worker-0")
-        directory, log = log_of(pod.uid)
-        log.feed("stdout", b"done\n")
-        log.close()
-        (directory / "status.json").write_text("{}")
-        end(pod)
-        return user, pod
-
-    user, pod = await sync_to_async(prepare)()
-    params = QueryDict(f"namespace=default&pod={pod.name}&uid={pod.uid}")
-    request = StreamRequest(access.for_user(user), params)
-    assert streams.find("logs") is follow.logs
-    async with asyncio.timeout(HANG_S):
-        messages = [message async for message in follow.logs.items(request)]
-    assert texts(messages[0]) == ["done"]
+    assert texts(async_to_sync(read)()[0]) == ["done"]

@@ -9,7 +9,12 @@ from io import BytesIO
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
+from cluster import access
+from cluster.store import Create, Delete, store
+from jobs.logs.follow import Reader
+from kube.resources import PODS
 from node.shim.crilog import CriLog
+from tests.jobs.pages import world
 
 
 def log_of(uid, attempt=0, *, container="main", entries=(), **options):
@@ -20,6 +25,33 @@ def log_of(uid, attempt=0, *, container="main", entries=(), **options):
     for time, data in entries:
         log._write(f"{stamp(time)} stdout F {data}\n".encode())
     return directory, log
+
+
+def running(task="worker", index=0, **more):
+    return {"task": task, "index": index, "scheduled": world.START, "started": world.START, **more}
+
+
+class Gang:
+    """A job whose pods print, and who reads that."""
+
+    def __init__(self, user, job):
+        self.user, self.job = user, job
+        self.uid = {pod.name.removeprefix(f"{job.name}-"): pod.uid for pod in store.find(PODS, owner=job.uid)}
+
+    def prints(self, name, *entries, attempt=0):
+        """Have a pod begin a log with lines of given times; return it."""
+        return log_of(self.uid[name], attempt, entries=entries)[1]
+
+    def read(self, pod="*", **params):
+        asked = {"namespace": self.job.namespace, "job": self.job.name, "of": self.job.uid, "pod": pod, **params}
+        return Reader(access.for_user(self.user), asked)
+
+    def replace(self, name, task="worker", index=0):
+        """Put another pod in the place of one, if it is there."""
+        if name in self.uid:
+            store.write(Delete(PODS, self.job.namespace, f"{self.job.name}-{name}", grace=0))
+        (new,) = store.write(Create(PODS, world.pod_object(self.job, **running(task, index))))
+        self.uid[name] = new.uid
 
 
 def stamp(second):

@@ -19,11 +19,6 @@ def sam(db):
 
 
 @pytest.fixture
-def viewer(sam):
-    return reader("vera", "viewer", "default")
-
-
-@pytest.fixture
 def stranger(sam):
     return reader("olaf", "submitter", "elsewhere")
 
