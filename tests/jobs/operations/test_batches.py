@@ -1,4 +1,4 @@
-"""Carrying out what was asked of many jobs: each job once, with the rights of then, whatever happens to jobs and processes."""
+"""Carrying out what was asked of many jobs: each job once, with the rights of then, whatever happens."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cluster import access
 from cluster.api import backend
 from cluster.models import AuditEntry, RoleBinding
 from cluster.store import Create, Delete, Group, Patch, store
+from jobs import tasks
 from jobs.models import Operation
 from jobs.operations import batches, drafts
 from jobs.operations.selection import Selection
@@ -231,3 +232,45 @@ def test_every_result_is_known_to_the_page():
     from dashboard.parts import phases
 
     assert {str(result) for result in Result} <= phases.LOOKS.keys()
+
+
+@pytest.fixture
+def operation(cluster, person):
+    world.make("one", "Running")
+    actor = access.for_user(person("alice"))
+    operation = drafts.draft(actor, actions.DELETE, Selection(store.names(JOBS), "all"))
+    drafts.confirm(operation)
+    return operation
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_run_asks_and_looks_at_what_came_of_it(operation, follow):
+    tasks.advance(follow)
+    assert store.find(JOBS) == []
+    operation.refresh_from_db()
+    assert operation.over
+
+
+def test_without_redis_nothing_fails_and_beat_goes_on(operation):
+    tasks.hurry()
+    assert len(store.find(JOBS)) == 1
+    tasks.advance()
+    assert store.find(JOBS) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_fails_puts_it_off(operation):
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
+    tasks.advance()
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER broken")
+    assert len(store.find(JOBS)) == 1
+    tasks.advance()
+    assert store.find(JOBS) == []
+
+
+def test_what_is_old_is_cleaned_away(operation):
+    Operation.objects.update(drafted=1)
+    tasks.clean()
+    assert not Operation.objects.exists()

@@ -1,16 +1,19 @@
-"""What is done to one job from its page, and what the page tells of it."""
+"""What is done to one job from its page, edits and scaling included, and what the page tells of it."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster import access, api
-from cluster.store import Patch, store
+from cluster.store import Create, Patch, store
 from jobs.controller import commands
 from jobs.models import OperationItem
+from jobs.rules import edits
 from jobs.rules.actions import TIME_LIMIT_MS
 from kube.kinds.batch import Action
-from kube.resources import COMMANDS, JOBS
+from kube.resources import COMMANDS, JOBS, PRIORITY_CLASSES
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage
 from tests.tables import cases
@@ -100,3 +103,196 @@ def test_a_job_that_waits_for_its_pods_is_not_told_to_be_gone(act):
     waits = world.make("mine", "Running", finalizers=["example.com/wait"])
     assert "Job mine is being deleted" in act(waits, "delete")
     assert "Job other is deleted" in act(world.make("other", "Running"), "delete")
+
+
+EDIT, SCALE = "/jobs/default/mine/edit/", "/jobs/default/mine/scale/"
+SIX = {"Replicas of worker": "6"}
+
+
+@pytest.fixture
+def job(alice):
+    return world.make("mine", "Running", tasks=(("driver", 1), ("worker", 4)), minimum=5)
+
+
+def filled(page, **changes):
+    """What a browser would send of the form on a page, with changes by label."""
+    form = page.context["form"]
+    values = {bound.html_name: bound.value() for bound in form}
+    values = {name: "" if value is None else value for name, value in values.items()}
+    for name in ("base", "reviewed"):
+        values[name] = (
+            form.fields[name].prepare_value(values[name]) if not isinstance(values[name], str) else values[name]
+        )
+    values = {name: value for name, value in values.items() if value is not False}
+    for label, value in changes.items():
+        name = next((each.html_name for each in form if each.label == label), label)
+        values[name] = value
+    return values
+
+
+def spec(name="mine"):
+    return store.get(JOBS, "default", name).object["spec"]
+
+
+def saved(client, address, **changes):
+    """Fill in a form, look at the differences and save."""
+    shown = client.post(address, filled(client.get(address), **changes))
+    return client.post(address, filled(shown))
+
+
+def review(client, opened=None, **changes):
+    """Fill in a form and look at the differences."""
+    return client.post(EDIT, filled(opened or client.get(EDIT), **changes))
+
+
+def content(parse, page):
+    return world.words(page, parse, "content")
+
+
+def test_the_differences_are_shown_before_anything_is_saved(client, job, parse):
+    page = review(client, **SIX, Labels="team: vision")
+    for said in ("Replicas of worker 4 6", "Labels – team: vision", "2 pods more will be started, when there is room."):
+        assert said in content(parse, page)
+    page = review(client, page, **{"Replicas of worker": "7"})
+    assert "Replicas of worker 4 7" in content(parse, page), "what is changed since is shown again"
+    assert spec()["tasks"][1]["replicas"] == 4
+    # A status that is written meanwhile is no conflict.
+    store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
+    assert review(client, page)["Location"] == "/jobs/default/mine/"
+    assert spec()["tasks"][1]["replicas"] == 7
+    assert store.get(JOBS, "default", "mine").object["metadata"]["labels"] == {"team": "vision"}
+
+
+def test_a_rule_that_is_broken_is_told_at_its_field(client, job, parse):
+    page = review(client, **{"Pods that must start together": "9"})
+    assert page.status_code == 422
+    assert "minAvailable" in "".join(parse(page).find(".//*[@id='id_minAvailable_error']").itertext())
+    assert page.context["form"]["minAvailable"].value() == "9"
+
+
+@cases("field, value", {
+    "negative": ("Replicas of worker", "-1"), "no number": ("Replicas of worker", "many"),
+    "a label without a colon": ("Labels", "team"), "a label twice": ("Labels", "a: b\na: c"),
+})  # fmt: skip
+def test_what_cannot_be_read_stays_in_the_form(client, job, field, value):
+    page = review(client, **{field: value})
+    assert page.status_code == 422
+    assert value in [each.value() for each in page.context["form"]]
+
+
+def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_nothing(client, job, person, parse):
+    opened = client.get(EDIT)
+    api.patch(access.for_user(person("olga", "operator")), JOBS, "default", "mine", {"spec": {"minAvailable": 4}})
+    store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
+    page = review(client, opened, **{"Pods that must start together": "3"}, **SIX)
+    assert page.status_code == 409
+    assert "Pods that must start together 5 4 3" in content(parse, page)
+    assert "olga changed this job after you opened it" in content(parse, page)
+    assert spec()["minAvailable"] == 4
+    page = review(client, page)
+    assert "Replicas of worker 4 6" in content(parse, page)
+    review(client, page)
+    assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (3, 6)
+
+
+def test_what_others_changed_and_the_reader_did_not_touch_is_kept(client, job):
+    opened = client.get(EDIT)
+    store.write(Patch(JOBS, "default", "mine", {"spec": {"minAvailable": 4}}))
+    review(client, review(client, review(client, opened, **SIX)))
+    assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (4, 6)
+
+
+@cases("changes, status, said", {
+    "of a job that was replaced": ({"uid": "another"}, 409, "Another job has this name by now"),
+    "base is no JSON": ({"base": "{", **SIX}, 422, "The form is damaged"),
+    "reviewed is no JSON": ({"reviewed": "[", **SIX}, 422, "The form is damaged"),
+    "uid is too long": ({"uid": "x" * 99, **SIX}, 422, "The form is damaged"),
+    "nothing is changed": ({}, 302, ""),
+    **{f"the job never had {base}": ({"base": base}, None, "")
+       for base in ("[]", "7", "null", '{"labels": 3}', '{"tasks.0.replicas": {}}')},
+})  # fmt: skip
+def test_a_form_that_is_damaged_or_changes_nothing_stores_nothing(client, job, parse, changes, status, said):
+    page = review(client, **changes)
+    assert status in (None, page.status_code)
+    assert not said or said in content(parse, page)
+    assert store.get(JOBS, "default", "mine").revision == job.revision
+
+
+def test_of_a_job_that_is_over_the_pods_stay_as_they_are(client, alice, parse):
+    world.make("mine", "Completed")
+    assert client.get(SCALE).status_code == 409
+    page = review(client, **SIX)
+    assert "The job is Completed: its pods stay as they are." in content(parse, page)
+    review(client, page)
+    assert spec()["tasks"][0]["replicas"] == 6
+    assert not OperationItem.objects.exists()
+
+
+def test_pods_that_are_added_and_removed_are_told_apart():
+    before = {"tasks.0.replicas": 4, "tasks.1.replicas": 1}
+    said = edits.effect(before, {"tasks.0.replicas": 1, "tasks.1.replicas": 2})
+    assert said == "1 pod more will be started, when there is room. 3 pods will be removed."
+
+
+def test_the_priority_class_may_change(client, job):
+    store.write(Create(PRIORITY_CLASSES, {"metadata": {"name": "urgent"}, "value": 7}))
+    saved(client, EDIT, **{"Priority class": "urgent"})
+    assert spec()["priorityClassName"] == "urgent"
+
+
+def test_minimums_stay_when_a_job_is_scaled_unless_they_are_to_follow(client, job):
+    def scaled(replicas, **follow):
+        saved(client, SCALE, **{"Replicas of worker": replicas}, **follow)
+        return spec()["minAvailable"], spec()["tasks"][1]["minAvailable"]
+
+    assert scaled("6") == (5, 4)
+    assert scaled("8", follow="on") == (7, 6)
+    refused = client.post(SCALE, filled(client.get(SCALE), **{"Replicas of worker": "2"}))
+    assert refused.status_code == 422, "below the minimum"
+    assert scaled("2", follow="on") == (1, 0)
+
+
+def test_the_page_follows_a_scaling_until_the_pods_are_there(client, job, parse):
+    saved(client, SCALE, **SIX)
+    assert "Scale: under way." in world.words(client.get("/jobs/default/mine/"), parse, "job-asked")
+    counts = {"driver": {"phase": {"Running": 1}}, "worker": {"phase": {"Running": 4, "Pending": 2}}}
+    store.write(Patch(JOBS, "default", "mine", {"status": {"taskStatusCount": counts}}, subresource="status"))
+    assert "Scale: done." in world.words(client.get("/jobs/default/mine/"), parse, "job-asked")
+    assert OperationItem.objects.count() == 1
+
+
+@pytest.mark.parametrize("address", [EDIT, SCALE])
+def test_a_job_of_somebody_else_is_not_changed(client, alice, address):
+    world.make("mine", "Running", owner="bob")
+    assert client.get(address).status_code == 403
+    assert client.post(address, {"minAvailable": 1}).status_code == 403
+    assert b"Edit" not in client.get("/jobs/default/mine/").content
+
+
+numbers = st.fixed_dictionaries(
+    {
+        "minAvailable": st.integers(0, 9),
+        "tasks.0.replicas": st.integers(0, 9),
+        "tasks.0.minAvailable": st.integers(0, 9),
+    }
+)
+
+
+@given(numbers, numbers, numbers)
+def test_a_merge_has_what_was_typed_and_else_what_is_now(base, typed, now):
+    merged = edits.merge(base, typed, now)
+    for name in now:
+        assert merged[name] == (now[name] if typed[name] == base[name] else typed[name])
+
+
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+def test_minimums_that_follow_are_never_more_than_there_is(minimum, replicas, wanted):
+    before = {"minAvailable": minimum, "tasks.0.replicas": max(replicas, minimum), "tasks.0.minAvailable": minimum}
+    moved = edits.with_minimums(before, {**before, "tasks.0.replicas": wanted})
+    assert 0 <= moved["tasks.0.minAvailable"] <= max(wanted, minimum)
+    assert moved["minAvailable"] == moved["tasks.0.minAvailable"]
+
+
+def test_writing_what_was_read_changes_nothing():
+    job = world.job_object("mine")
+    assert edits.write(job, edits.read(job)) == job

@@ -1,4 +1,4 @@
-"""The page of a job whose pods were evicted: who got the room, the stretches of the pods that went, what is waited for since."""
+"""The page of a job whose pods were evicted: who got the room, and what is waited for since."""
 
 from __future__ import annotations
 

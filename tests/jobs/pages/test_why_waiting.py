@@ -1,4 +1,4 @@
-"""What the page of a job says while it waits: the reason with what helps, that a controller is behind, its place in the queue."""
+"""What the page of a job says while it waits: why, what helps, its place, and who is behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster as the job pages see it: jobs in every phase with their groups, pods and events, as the controllers write them."""
+"""A cluster as the job pages see it: jobs with their groups, pods and events, as controllers write them."""
 
 from __future__ import annotations
 

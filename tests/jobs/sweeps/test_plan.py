@@ -1,14 +1,17 @@
-"""The jobs of a sweep: their names and marks, and the record that is kept of them."""
+"""Sweeps: their placeholders, their values, and the jobs and the record that are made of both."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobs.sweeps import placeholders, record, values
 from jobs.sweeps.plan import plan
-from jobs.sweeps.values import ValuesError
+from jobs.sweeps.values import MOST_PROBLEMS, MOST_ROWS, Values, ValuesError
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS
+from kube.yaml.problem import YamlError
 from tests.jobs.sweeps.texts import TRAIN, job
 from tests.tables import cases
 
@@ -93,3 +96,196 @@ def test_what_is_no_record_is_none(data):
 
 def test_other_config_maps_hold_nothing_of_ours():
     assert CONFIGMAPS.index({"metadata": {"labels": {"ui.volcano.sh/holds": "bread"}}}).phase == ""
+
+
+def rendered(line, **values):
+    """The value of the field `it` that a line with placeholders sets."""
+    return placeholders.read(job(line)).render(values)["spec"]["it"]
+
+
+@cases("line, value, expected", {
+    "a whole scalar is a number": ("it: {{x}}", "3", 3),
+    "spaces within the braces": ("it: {{ x }}", "0.5", 0.5),
+    "a whole scalar is a truth value": ("it: {{x}}", "true", True),
+    "a whole scalar is a text": ("it: {{x}}", "text", "text"),
+    "what JSON cannot hold stays text": ("it: {{x}}", ".nan", ".nan"),
+    "double quotes make it a text": ('it: "{{x}}"', "3", "3"),
+    "single quotes make it a text": ("it: '{{x}}'", "3", "3"),
+    "a tag makes it a text": ("it: !!str {{x}}", "3", "3"),
+    "within a longer text": ("it: lr-{{x}}", "3", "lr-3"),
+    "twice": ("it: '{{x}}{{x}}'", "3", "33"),
+    "within a block": ("it: |\n    run {{x}}\n    end", "3", "run 3\nend\n"),
+    "a block is a text": ("it: |-\n    {{x}}", "3", "3"),
+    "in a list": ("it: [a, {{x}}]", "3", ["a", 3]),
+    "in a mapping on one line": ("it: {a: {{x}}}", "3", {"a": 3}),
+    "a value that looks like a mapping": ("it: {{x}}", "{a: [1]}", "{a: [1]}"),
+    "a value that looks like more lines": ("it: {{x}}", "a\n  b: c", "a\n  b: c"),
+    "a value with quotes": ('it: "{{x}}"', 'say "no"', 'say "no"'),
+    "a value with a placeholder in it": ("it: '{{x}}'", "# {{x}} &a *a", "# {{x}} &a *a"),
+    "a placeholder in a comment is none": ("it: {{x}} # {{y}}", "3", 3),
+    "others": ("it: '{{x y}} {{1}} {{}} { {x}} {{x}}'", "3", "{{x y}} {{1}} {{}} { {x}} 3"),
+})  # fmt: skip
+def test_a_value_is_put_in(line, value, expected):
+    found = rendered(line, x=value)
+    assert (found, type(found)) == (expected, type(expected))
+
+
+def test_the_names_are_listed_once_in_the_order_of_the_text():
+    assert placeholders.read(TRAIN).names == ("lr", "batch")
+
+
+def test_rendering_leaves_the_template_as_it_was():
+    template = placeholders.read(TRAIN)
+    first = template.render({"lr": "1", "batch": "2"})
+    assert template.render({"lr": "3", "batch": "4"}) != first == template.render({"lr": "1", "batch": "2"})
+
+
+SCALARS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
+
+
+def shape(node):
+    """What is left of an object when its scalars are taken away."""
+    if isinstance(node, dict):
+        return {key: shape(value) for key, value in node.items()}
+    return [shape(value) for value in node] if isinstance(node, list) else None
+
+
+@given(SCALARS, SCALARS)
+def test_no_value_changes_the_structure(lr, batch):
+    template = placeholders.read(TRAIN)
+    job = template.render({"lr": lr, "batch": batch})
+    assert shape(job) == shape(template.document.object)
+    container = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
+    assert container["command"][2] == f"echo lr {lr}, batch {batch}"
+    assert container["env"] == [{"name": "LR", "value": lr}]
+
+
+@cases("text, line, said", {
+    "in a key": (job("{{x}}: 1"), 6, "The key {{x}} holds a placeholder"),
+    "in a key below": (job("a: {b-{{x}}: 1}"), 6, "The key b-{{x}} holds a placeholder"),
+    "a quote that is not closed": (job('it: "{{x}}'), 6, "never closed"),
+    "a tab": (job("it:\t{{x}}", "\tb: 1"), 7, "tab"),
+    "fences": ("```yaml\n" + TRAIN + "```\n", 1, "Markdown"),
+    "two documents": (TRAIN + "---\n" + TRAIN, 23, "holds 2 objects: Job train"),
+    "a character that is ours": (job("it: \ue000"), 6, "U+E000"),
+    "no job": ("kind: {{x}}\n", 1, "apiVersion is missing"),
+})  # fmt: skip
+def test_what_is_wrong_is_told_with_its_line_and_in_its_own_spelling(text, line, said):
+    with pytest.raises(YamlError) as caught:
+        placeholders.read(text)
+    found = [problem for problem in caught.value.problems if said in problem.message]
+    assert [problem.line for problem in found] == [line], caught.value.problems
+    assert not any(mark in str(caught.value) for mark in "\ue001\ue002")
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("train", "train"),
+        ("train-{{lr}}", "train"),
+        ("{{lr}}-train", "train"),
+        ("a-{{lr}}-b.{{batch}}", "a-b"),
+        ("{{lr}}{{batch}}", ""),
+        ("'{{lr}}'", ""),
+    ],
+)
+def test_the_stem_of_a_name_is_what_is_no_placeholder(name, stem):
+    assert placeholders.read(job("a: {{lr}}", name=name)).stem() == stem
+
+
+TWO = Values(("lr", "batch"), (("0.1", "32"), ("0.2", "64")))
+
+
+@cases("text, expected", {
+    "plain": ("lr,batch\n0.1,32\n0.2,64\n", TWO),
+    "from a spreadsheet": ("\ufefflr,batch\r\n0.1,32\r\n0.2,64", TWO),
+    "blank lines and spaces": ("\n lr , batch\n\n0.1, 32\n ,\n0.2, 64\n\n", TWO),
+    "semicolons": ("lr;batch\n0.1;32\n0.2;64\n", TWO),
+    "tabs": ("lr\tbatch\n0.1\t32\n0.2\t64\n", TWO),
+    "quotes": ('a,b\n"x, ""y""","1\n2"\n', Values(("a", "b"), (('x, "y"', "1\n2"),))),
+})  # fmt: skip
+def test_csv_is_read(text, expected):
+    assert values.from_csv(text) == expected
+
+
+CELL = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=12)
+TABLE = st.integers(1, 4).flatmap(
+    lambda width: st.lists(
+        st.tuples(*[CELL.filter(lambda c: c.strip() and c.isprintable())] * width), min_size=1, max_size=6
+    )
+)
+
+
+@given(TABLE)
+def test_what_is_written_as_csv_is_read_as_the_same(rows):
+    table = Values(tuple(f"n{number}" for number in range(len(rows[0]))), tuple(rows))
+    assert values.from_csv(table.csv()) == table
+
+
+@cases("text, row, line, column, said", {
+    "nothing": ("", 0, 0, "", "There are no values"),
+    "a header alone": ("lr,batch\n\n", 0, 0, "", "There are no rows"),
+    "a column without a name": ("lr,\n1,2\n", 0, 0, "", "Column 2 has no name"),
+    "a column twice": ("lr,lr\n1,2\n", 0, 0, "lr", "lr stands twice"),
+    "a name": ("learning rate\n1\n", 0, 0, "learning rate", "cannot be that of a placeholder"),
+    "a missing column": ("a,b\n1,2\n3\n", 2, 3, "", "Row 2 has 1 values for 2 columns (a, b)"),
+    "a column too many": ("a,b\n1,2\n\n3,4,5\n", 2, 4, "", "Row 2 has 3 values"),
+    "a missing value": ("a,b\n1, \n", 1, 2, "b", "the value of b is missing"),
+    "an open quote": ('a\n1\n"2\n3\n', 0, 3, "", "Line 3 cannot be read: a quote is opened"),
+    "a quote inside": ('a\n"1" 2\n', 0, 2, "", "something follows a closing quote"),
+    "a character": ("a\n1\x00\n", 1, 2, "a", "cannot be printed"),
+    "too long": (f"a\n{'1' * 5000}\n", 1, 2, "a", "has 5,000 characters; 4,096 are allowed"),
+    "much too long": (f'a\n"{"1" * 200_000}\n', 0, 2, "", "a value is too long"),
+})  # fmt: skip
+def test_csv_that_is_wrong_is_told_by_row_and_column(text, row, line, column, said):
+    with pytest.raises(ValuesError) as caught:
+        values.from_csv(text)
+    (problem,) = caught.value.problems
+    assert (problem.row, problem.line, problem.column) == (row, line, column)
+    assert said in problem.message
+
+
+@cases("make", {
+    "csv": lambda number: values.from_csv("a\n" + "1\n" * number),
+    "table": lambda number: values.from_table(("a",), [["1"]] * number),
+    "grid": lambda number: values.from_grid({"a": ",".join(map(str, range(number)))}),
+})  # fmt: skip
+def test_a_sweep_has_so_many_rows_and_not_one_more(make):
+    assert len(make(MOST_ROWS).rows) == MOST_ROWS
+    with pytest.raises(ValuesError, match="a sweep has at most 10,000"):
+        make(MOST_ROWS + 1)
+
+
+def test_a_product_that_is_too_large_is_not_made():
+    choices = {name: ",".join(map(str, range(1000))) for name in "abcdef"}
+    with pytest.raises(ValuesError, match="1,000,000,000,000,000,000 jobs"):
+        values.from_grid(choices)
+
+
+def test_a_grid_is_every_combination():
+    table = values.from_grid({"lr": "0.1, 0.2\n", "name": '"x, y",z,'})
+    assert table.rows == (("0.1", "x, y"), ("0.1", "z"), ("0.2", "x, y"), ("0.2", "z"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "a has no values"), (" ,\n", "a has no values"), ("1,2,1", "a has the value 1 twice"), ('"1', "a: Line 1")],
+)
+def test_a_grid_that_is_wrong_names_its_placeholder(text, said):
+    with pytest.raises(ValuesError, match=said) as caught:
+        values.from_grid({"a": text, "b": "1"})
+    assert [problem.column for problem in caught.value.problems] == ["a"]
+
+
+def test_empty_rows_of_a_table_are_left_out_and_half_empty_ones_told():
+    assert values.from_table(("a", "b"), [["", ""], ["1", " 2"], ["", ""]]).rows == (("1", "2"),)
+    with pytest.raises(ValuesError) as caught:
+        values.from_table(("a", "b"), [["1", "2"], ["", "3"]])
+    (problem,) = caught.value.problems
+    assert (problem.row, problem.column) == (2, "a")
+
+
+def test_no_more_problems_are_told_than_one_can_read():
+    with pytest.raises(ValuesError) as caught:
+        values.from_csv("a,b\n" + "1\n" * 500)
+    assert len(caught.value.problems) == MOST_PROBLEMS
