@@ -32,6 +32,7 @@ from django.test.utils import CaptureQueriesContext
 
 from cluster import access, clock
 from cluster.store import sql, store
+from cluster.store.types import key_of
 from dashboard.live import topics
 from dashboard.live.rendering import Rendering, WatchIndex
 from kube import definitions, resources, schema
@@ -51,6 +52,10 @@ OWN = re.compile(
 )
 # What is counted only once it is recorded, for which the list looks every so often.
 RECORDED = re.compile(r'\s*<a class="chip" href="[^"]*phase=Deleted".*?</a>', re.DOTALL)
+
+
+READ, WRITTEN = re.compile(r'(?:FROM|JOIN) "?(\w+)'), re.compile(r'(?:INTO|UPDATE|DELETE FROM) "?(\w+)')
+KINDS = {resource.id for resource in resources.ALL}
 
 
 class Person(NamedTuple):
@@ -88,13 +93,15 @@ def verify_action(cluster, queries=None):
     asked = [*captured]  # which the requests that follow would empty
     action.queries = len(asked)
     action.rows = store.changes(action.before)
+    written = action.kinds | {key_of(row.resource, row.namespace, row.name) for row in action.rows}
+    written |= {table for each in asked for table in WRITTEN.findall(each["sql"])}
     log = store.changes(0)
     action.messages = screen.hear(action.rows)
     heard = other.hear(action.rows)
     found = [
         *wrong_in_log(action.rows, log),
-        *screen.wrong_topics(),
-        *other.wrong_topics(),
+        *screen.wrong_topics(written),
+        *other.wrong_topics(written),
         *screen.wrong_pages(action),
         *wrong_in_api(cluster, screen.person, action, log),
         *told_outside(cluster, other.person, action, log, heard),
@@ -126,21 +133,32 @@ def wrong_in_log(rows, log):
 class Screen:
     """Pages as somebody has them open, each with the topics that its socket subscribed to."""
 
-    def __init__(self, person, addresses, watched=()):
+    def __init__(self, person, addresses, watched=(), memories=()):
         self.person = person
         self.addresses = addresses
         self.pages = {each: self.load(each) for each in addresses}
         found = [topic for text in self.pages.values() for topic in topics_of(text)]
         self.shown = {}  # topic → the parts that are on the screen, or why there are none
+        self.reads = {}  # topic → what they were made of
         for topic in dict.fromkeys([*found, *watched]):
-            self.shown[topic] = render(person.actor, topic)
+            for memory in memories:
+                memory.forget()
+            self.shown[topic] = self.render(topic)
         self._subscribe()
+
+    def render(self, topic):
+        """Render a topic for the person, and know from then on what it is made of."""
+        self.seen = clock.milliseconds()
+        with noted() as reads:
+            found = render(self.person.actor, topic)
+        self.reads[topic] = self.reads.get(topic, frozenset()) | reads
+        return found
 
     def copy(self):
         """Return the same pages in windows of their own."""
         other = object.__new__(Screen)
         other.person, other.addresses = self.person, self.addresses
-        other.pages, other.shown = {**self.pages}, {**self.shown}
+        other.pages, other.shown, other.reads, other.seen = {**self.pages}, {**self.shown}, {**self.reads}, self.seen
         other._subscribe()
         return other
 
@@ -171,7 +189,7 @@ class Screen:
         stale = {id(each): each for each in self.renderings if each.again is not None and each.again <= now}
         stale |= {id(each): each for change in changes for each in self.index.match(change)}
         for rendering in stale.values():
-            parts = render(self.person.actor, rendering.topic)
+            parts = self.render(rendering.topic)
             if isinstance(parts, topics.Parts):
                 rendering.take(store.revision(), parts)
                 self.index.put(rendering, parts.watches)
@@ -185,10 +203,16 @@ class Screen:
             self.shown[topic] = patched(self.shown[topic], message)
         return self.messages
 
-    def wrong_topics(self):
-        """Yield each topic that is on the screen in another way than a fresh load brings it."""
+    def wrong_topics(self, written):
+        """Yield each topic that is on the screen in another way than a fresh load brings it.
+
+        What is made of nothing that was written is as it was, unless time has passed.
+        """
+        has_passed = clock.milliseconds() > self.seen
         for topic, shown in self.shown.items():
-            fresh = render(self.person.actor, topic)
+            if not has_passed and not self.reads[topic] & written:
+                continue
+            fresh = self.render(topic)
             one, other = _without_pictures(shown, fresh)
             if _as_read(one) != _as_read(other):
                 yield f"the topic {topic} of {self.person.actor.name}: {_difference(one, other)}"
@@ -240,6 +264,21 @@ def render(actor, topic):
             return topics.find(name)(topics.TopicRequest(actor, params))
     except ApiError as error:
         return error.message
+
+
+@contextmanager
+def noted():
+    """Note what is read meanwhile: of objects their keys or their kind, where the query names them, and else the tables."""
+    found = set()
+
+    def note(execute, sql, params, many, context):
+        tables, words = set(READ.findall(sql)) - {"cluster_log"}, {str(each) for each in params or ()}
+        named = KINDS & words or {each for each in words if each.partition("/")[0] in KINDS}
+        found.update(named if named and tables <= {"cluster_object", "cluster_change"} else tables)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        yield found
 
 
 def patched(shown, message):

@@ -1,4 +1,4 @@
-"""What all pages have in common, asked at every address that there is: who gets in, by which methods, and what comes back."""
+"""What all pages have in common, asked at every address: who gets in, by which methods, and what comes back."""
 
 from __future__ import annotations
 

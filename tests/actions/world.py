@@ -226,9 +226,9 @@ class World:
             assert post("/jobs/vault/vault-paused/suspend/").status_code == 302
             let_time_pass(cluster)
             self.us = cluster.clock.us
-            reader = Screen(self.reader, ADDRESSES, WATCHED)
+            reader = Screen(self.reader, ADDRESSES, WATCHED, KNOWN)
             # Who is not led to a topic may still ask for it.
-            self.screens = [reader, Screen(self.outsider, (), reader.shown)]
+            self.screens = [reader, Screen(self.outsider, (), reader.shown, KNOWN)]
         self.silent = [address for address, text in reader.pages.items() if not topics_of(text)]
 
 
