@@ -57,36 +57,28 @@ def test_refusals_by_the_templates_that_are_there(obj, field, told):
     assert refusals(obj) == {}
 
 
-def test_a_diamond_is_accepted_and_keeps_its_jobs():
-    obj = flow(step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))
-    assert refusals(obj) == {}
-    assert obj["spec"]["jobRetainPolicy"] == "retain"
-    assert refusals(flow()) == {}
-
-
 @cases("steps", {
+    "nothing": (), "a diamond": (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c")),
     "a template twice": (step("a"), step("a"), step("b", "a")),
     "a template twice, waiting for others": (step("a"), step("b", "a"), step("c", "a"), step("c", "b")),
     "a circle that the last step of a template opens": (step("a", "b"), step("b", "a"), step("a")),
     "a target twice": (step("a"), step("b", "a", "a")),
 })  # fmt: skip
-def test_what_comes_twice_is_accepted(steps):
-    assert refusals(flow(*steps)) == {}
+def test_what_is_accepted_keeps_its_jobs(steps):
+    obj = flow(*steps)
+    assert refusals(obj) == {}
+    assert obj["spec"]["jobRetainPolicy"] == "retain"
 
 
-def test_a_template_that_comes_twice_is_told():
-    (told,) = admission.warn(flow(step("a"), step("a")), None, Cluster(template("a")))
-    assert told == (
+@cases("second, told", {
+    "a template that comes twice": ("a",
         "spec.flows[1].name: spec.flows[0] names a too; a flow makes one job of each template, by the first"
-        " of these that may start. For a second job make another template."
-    )
-
-
-def test_missing_templates_are_told_and_not_refused():
-    told = admission.warn(flow(step("a"), step("b")), None, Cluster(template("a")))
-    assert told == [
-        "spec.flows[1].name: there is no job template b in namespace default; the job is made when there is one."
-    ]
+        " of these that may start. For a second job make another template."),
+    "a template that is missing": ("b",
+        "spec.flows[1].name: there is no job template b in namespace default; the job is made when there is one."),
+})  # fmt: skip
+def test_a_warning_tells_of(second, told):
+    assert admission.warn(flow(step("a"), step(second)), None, Cluster(template("a"))) == [told]
 
 
 @pytest.mark.parametrize(
@@ -119,12 +111,9 @@ def test_a_template_may_change_and_is_judged_again():
     old = template("a")
     assert wrong(template("a", task(replicas=5)), old) == []
     assert wrong(template("a", task(), task()), old) == ["spec.tasks[1].name"]
-
-
-def test_a_template_keeps_open_what_it_leaves_open_and_gets_todays_spellings():
     obj = {"metadata": {"name": "a", "namespace": "default"}, "spec": {"taskSpecs": [task()]}}
     admission.default_template(obj, None, CLUSTER)
-    assert obj["spec"] == {"tasks": [task()]}
+    assert obj["spec"] == {"tasks": [task()]}, "what it leaves open stays open, in today's spelling"
 
 
 names = st.sampled_from("abcdef")

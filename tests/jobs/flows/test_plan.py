@@ -121,10 +121,10 @@ def test_each_job_is_in_one_list(phase):
 
 
 def test_the_status_tells_each_job_with_its_history():
-    status = {}
+    told = {}
     for minutes, phase in enumerate(("Pending", "Running", "Completed")):
-        status = look(PAIR, status, now=NOW + minutes * 60_000, a=phase)[0]
-    ((entry,), minute) = status["jobStatusList"], "2026-03-01T00:0{}:00Z".format
+        told = look(PAIR, told, now=NOW + minutes * 60_000, a=phase)[0]
+    ((entry,), minute) = told["jobStatusList"], "2026-03-01T00:0{}:00Z".format
     assert (entry["name"], entry["state"], entry["restartCount"]) == ("f-a", "Completed", 0)
     assert (entry["startTimestamp"], entry["endTimestamp"]) == (minute(0), "2026-03-01T00:00:05Z")
     assert entry["runningHistories"] == [
@@ -132,18 +132,17 @@ def test_the_status_tells_each_job_with_its_history():
         {"state": "Running", "startTimestamp": minute(1), "endTimestamp": minute(2)},
         {"state": "Completed", "startTimestamp": minute(2)},
     ]
-    assert status["conditions"] == {"f-a": {"phase": "Completed", "createTime": minute(0)}}
+    assert told["conditions"] == {"f-a": {"phase": "Completed", "createTime": minute(0)}}
 
 
 def test_the_status_follows_pods_and_durations():
-    job = made(
-        "a", "Completed", runningDuration="5s", taskStatusCount={"main": {"phase": {"Succeeded": 1}}}, retryCount=2
-    )
-    read = msgspec.convert(PAIR, JobFlow)
-    group = plan.reconcile(Known(read, {}, {"f-a": job}, {}, TEMPLATES, ()), CLUSTER, NOW).groups[0]
+    counts = {"main": {"phase": {"Succeeded": 1}}}
+    job = made("a", "Completed", runningDuration="5s", taskStatusCount=counts, retryCount=2)
+    group = plan.reconcile(
+        Known(msgspec.convert(PAIR, JobFlow), {}, {"f-a": job}, {}, TEMPLATES, ()), CLUSTER, NOW
+    ).groups[0]
     told = group.writes[0].object["status"]
-    assert told["conditions"]["f-a"]["runningDuration"] == "5s"
-    assert told["conditions"]["f-a"]["taskStatusCount"] == {"main": {"phase": {"Succeeded": 1}}}
+    assert told["conditions"]["f-a"].items() >= {"runningDuration": "5s", "taskStatusCount": counts}.items()
     assert told["jobStatusList"][0]["restartCount"] == 2
 
 
