@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import lxml.html
@@ -157,7 +157,8 @@ class Screen:
     def copy(self):
         """Return the same pages in windows of their own."""
         other = object.__new__(Screen)
-        other.person, other.addresses = self.person, self.addresses
+        # What an actor may is remembered in it, and does not go with the roles of a test.
+        other.person, other.addresses = self.person._replace(actor=replace(self.person.actor)), self.addresses
         other.pages, other.shown, other.reads, other.seen = {**self.pages}, {**self.shown}, {**self.reads}, self.seen
         other._subscribe()
         return other

@@ -20,7 +20,8 @@ from tests.actions.world import PLACE, cron, job, named
 from tests.dashboard.pages.conftest import Page
 
 NAMES = {
-    "jobs": "vault-long", "jobs:resume": "vault-paused", "jobs:template-kept": "vault-steps", "cronjobs": "vault-nightly", "sweeps": "vault-old",
+    "jobs": "vault-long", "jobs:resume": "vault-paused", "jobs:template-kept": "vault-steps",
+    "cronjobs": "vault-nightly", "sweeps": "vault-old",
     "flows": "vault-flow", **dict.fromkeys(("flows:template", "flows:run", "flows:delete-template"), "vault-steps"),
     "queues": "spare", "dashboard:node": "sim-0001", "dashboard": "olive", "dashboard:release-room": "vault-long",
 }  # fmt: skip
@@ -48,7 +49,7 @@ MISSING = {"jobs:operation", "jobs:template-kept"}  # nobody has made one
 # What anybody may do: choose jobs, of which each is then judged, and what is one's own; and no room is kept here.
 OWN = {"jobs:operations", "dashboard:connect", "dashboard:release-room", "accounts:password_change"}
 STRANGE = (
-    "page=9999999999&per=7&sort=-evil&phase=Nonsense&q=%00", "page=x&q=<script>alert(1)</script>&tab=none&value-rate=%00",
+    "page=9999999999&per=7&sort=-evil&phase=Nonsense&q=%00", "page=x&q=<script>alert(1)</script>&value-rate=%00",
     f"page=-1&q={'x' * 3000}&phase=None", "q=%25_!&namespace=%27%20OR%201=1&per=x&created=x&owner=<script>",
 )  # fmt: skip
 TEXT = json.dumps(job("made"))

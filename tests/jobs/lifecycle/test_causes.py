@@ -22,6 +22,10 @@ def failed(*indexes, code=1, task="worker", **how):
     return [Failure(f"job-{task}-{index}", task, (code,) if code else (), **how) for index in indexes]
 
 
+def without_command(task, *indexes):
+    return failed(*indexes, code=None, task=task, reason="NoCommand", message=f"give container {task} a command")
+
+
 @cases("failures, more, told", {
     "none": ([], 0, ""),
     "alike": (failed(0, 3), 0, "exit 1 · worker-0, worker-3"),
@@ -37,10 +41,9 @@ def failed(*indexes, code=1, task="worker", **how):
         "could not start: no such file: x · worker-0, worker-1"),
     "messages that differ": ([*failed(0, message="step 3"), *failed(1, message="step 9")], 0,
         "exit 1 · worker-0, worker-1"),
-    "the message of each task": (
-        [*failed(0, 1, code=None, reason="NoCommand", message="give container main a command"), *failed(0, task="ps", code=None, reason="NoCommand", message="give container ps a command")],
-        0,
-        "no command: give container main a command · worker-0, worker-1; no command: give container ps a command · ps-0"),
+    "the message of each task": ([*without_command("worker", 0, 1), *without_command("ps", 0)], 0,
+        "no command: give container worker a command · worker-0, worker-1; "
+        "no command: give container ps a command · ps-0"),
     "image": (failed(0, code=None, reason="ErrImagePull"), 0, "image cannot be pulled · worker-0"),
     "deadline": (failed(0, code=143, reason="DeadlineExceeded"), 0, "deadline exceeded · worker-0"),
     "evicted": (failed(0, code=None, reason="Evicted"), 0, "evicted · worker-0"),
@@ -64,22 +67,20 @@ class Ended(NamedTuple):
     message: str = ""
 
 
-OF_PODS = [
-    pytest.param("", "", [], [], Failure("a-b-0", "b"), id="nothing is known"),
-    pytest.param("", "", [Ended(1), Ended(42, "Error", "no")], [Ended(0)], Failure("a-b-0", "b", (1, 42)), id="two containers"),
-    pytest.param("", "", [], [Ended(0), Ended(42, "Error", "no")], Failure("a-b-0", "b", (42,), "Error", "no"), id="an init container"),
-    pytest.param("", "", [Ended(3, "Error", "no")], [Ended(143)], Failure("a-b-0", "b", (3, 143), "Error", "no"), id="a sidecar"),
-    pytest.param("", "", [Ended(1, "Error", "1%\r\x1b[K\x1b[31mno\x1b[0m\nroom")], [], Failure("a-b-0", "b", (1,), "Error", "no room"), id="last words in colours"),
-    pytest.param("", "", [Ended(1), Ended(1)], [], Failure("a-b-0", "b", (1,)), id="one code twice"),
-    pytest.param("", "", [Ended(0), Ended(3, "Error", "x\ny.")], [], Failure("a-b-0", "b", (3,), "Error", "x y"), id="the second container"),
-    pytest.param("Evicted", "Low disk.", [Ended(137)], [], Failure("a-b-0", "b", (137,), "Evicted", "Low disk"), id="the pod's own reason"),
-    pytest.param("", "", [Ended(1, "Error", "y" * 999)], [], Failure("a-b-0", "b", (1,), "Error", "y" * 198 + " …"), id="a long message"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("reason", "message", "ended", "init", "failure"), OF_PODS)
-def test_a_failure_is_of_the_container_that_ended_badly(reason, message, ended, init, failure):
-    assert causes.failure("a-b-0", "b", reason, message, ended, init) == failure
+@cases("reason, ended, init, failure", {
+    "nothing is known": ("", [], [], ()),
+    "two containers": ("", [Ended(1), Ended(42, "Error", "no")], [Ended(0)], ((1, 42),)),
+    "an init container": ("", [], [Ended(0), Ended(42, "Error", "no")], ((42,), "Error", "no")),
+    "a sidecar": ("", [Ended(3, "Error", "no")], [Ended(143)], ((3, 143), "Error", "no")),
+    "last words in colours": ("", [Ended(1, "Error", "1%\r\x1b[K\x1b[31mno\x1b[0m\nroom")], [], ((1,), "Error", "no room")),
+    "one code twice": ("", [Ended(1), Ended(1)], [], ((1,),)),
+    "the second container": ("", [Ended(0), Ended(3, "Error", "x\ny.")], [], ((3,), "Error", "x y")),
+    "the pod's own reason": ("Evicted", [Ended(137)], [], ((137,), "Evicted", "Low disk")),
+    "a long message": ("", [Ended(1, "Error", "y" * 999)], [], ((1,), "Error", "y" * 198 + " …")),
+})  # fmt: skip
+def test_a_failure_is_of_the_container_that_ended_badly(reason, ended, init, failure):
+    message = "Low disk." if reason else ""
+    assert causes.failure("a-b-0", "b", reason, message, ended, init) == Failure("a-b-0", "b", *failure)
 
 
 CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"

@@ -22,7 +22,7 @@ from jobs.rules.actions import TIME_LIMIT_MS, Result
 from kube.errors import Conflict, ServiceUnavailable
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.control import submit
-from tests.jobs.operations.control import carry_on
+from tests.jobs.operations.conftest import carry_on
 from tests.jobs.pages import world
 from tests.tables import cases
 

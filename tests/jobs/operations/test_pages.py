@@ -16,7 +16,7 @@ from dashboard.live.topics import TopicRequest
 from jobs.models import Operation
 from kube.errors import NotFound
 from kube.resources import COMMANDS, JOBS
-from tests.jobs.operations.control import carry_on
+from tests.jobs.operations.conftest import carry_on
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases

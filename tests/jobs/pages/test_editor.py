@@ -217,10 +217,10 @@ def test_a_copy_has_a_free_name_and_nothing_of_the_system(client, alice):
     assert "status" not in job
 
 
-@pytest.mark.parametrize(
-    ("name", "taken", "expected"),
-    [("a", [], "a-2"), ("a-2", ["a-3"], "a-4"), ("a-b", [], "a-b-2"), ("x" * 63, [], "x" * 61 + "-2"), ("a-9", [], "a-10")],
-)  # fmt: skip
+@cases("name, taken, expected", {
+    "none": ("a", [], "a-2"), "taken": ("a-2", ["a-3"], "a-4"), "a word": ("a-b", [], "a-b-2"),
+    "long": ("x" * 63, [], "x" * 61 + "-2"), "two digits": ("a-9", [], "a-10"),
+})  # fmt: skip
 def test_the_next_free_name(name, taken, expected):
     assert yaml_write.next_name(name, frozenset(taken)) == expected
 

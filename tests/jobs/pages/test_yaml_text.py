@@ -48,15 +48,16 @@ def test_stars_and_dots_in_strings_and_comments_stay():
     assert document.object["b"] == "event: *\n...\n"
 
 
+SPEC = {"containers": [{"name": "a", "image": "b"}], "priorityClassName": "master-pri"}
 CONTAINER = "{containers: {name: a, image: b}, priorityClass: master-pri}"
 
 
 @cases("spec, read, lines", {
-    "task specs become tasks": ("taskSpecs:\n  - name: a\n    replicas: -1", {"tasks": [{"name": "a", "replicas": -1}]}, [4]),
+    "task specs become tasks": ("taskSpecs:\n  - name: a\n    replicas: -1", {"tasks": [{"name": "a", "replicas": -1}]},
+        [4]),
     "a container without a dash, and a class without Name": (
         f"tasks:\n  - template:\n      spec: {CONTAINER}",
-        {"tasks": [{"template": {"spec": {"containers": [{"name": "a", "image": "b"}], "priorityClassName": "master-pri"}}}]},
-        [6, 6]),
+        {"tasks": [{"template": {"spec": SPEC}}]}, [6, 6]),
     "a claim of a volume": ("volumes:\n  - mountPath: /data\n    claim:\n      spec: {storageClassName: s}",
         {"volumes": [{"mountPath": "/data", "volumeClaim": {"storageClassName": "s"}}]}, [6]),
 })  # fmt: skip
@@ -145,7 +146,7 @@ def test_another_kind_is_refused_by_name(text, words, field):
 
 @cases("text", {
     "documents": f"{HEAD}metadata: {{name: a}}\n---\n{HEAD}metadata: {{name: b}}\n",
-    "List": "kind: List\napiVersion: v1\nitems:\n- kind: Job\n  metadata: {name: a}\n- kind: Job\n  metadata: {name: b}\n",
+    "List": "kind: List\nitems:\n- kind: Job\n  metadata: {name: a}\n- kind: Job\n  metadata: {name: b}\n",
 })  # fmt: skip
 def test_several_objects_are_named_with_their_lines(text):
     (problem,) = problems(text)

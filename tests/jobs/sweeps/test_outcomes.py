@@ -12,8 +12,7 @@ from dashboard.live import topics
 from kube.resources import CONFIGMAPS, JOBS
 from tests.dashboard.pages.conftest import page
 from tests.jobs.made import end, runner, settle
-from tests.jobs.sweeps.conftest import kept, made
-from tests.jobs.sweeps.texts import TRAIN
+from tests.jobs.sweeps.conftest import TRAIN, kept, made
 
 LIST, DETAIL = "/sweeps/", "/sweeps/default/train/"
 TOPIC, HEAD = "sweeps:detail?name=train&namespace=default", "sweeps:head?name=train&namespace=default"

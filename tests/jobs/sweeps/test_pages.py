@@ -11,8 +11,7 @@ from cluster.models import AuditEntry
 from cluster.store import Create, Delete, store
 from kube.resources import CONFIGMAPS, JOBS, NODES
 from tests.dashboard.pages.conftest import Page, page
-from tests.jobs.sweeps.conftest import kept, made
-from tests.jobs.sweeps.texts import TRAIN, job
+from tests.jobs.sweeps.conftest import TRAIN, job, kept, made
 from tests.scheduler import world as scheduling
 from tests.tables import cases
 

@@ -12,7 +12,7 @@ from jobs.sweeps.values import MOST_PROBLEMS, MOST_ROWS, Values, ValuesError
 from kube.indexes import HOLDS_SWEEP
 from kube.resources import CONFIGMAPS
 from kube.yaml.problem import YamlError
-from tests.jobs.sweeps.texts import TRAIN, job
+from tests.jobs.sweeps.conftest import TRAIN, job
 from tests.tables import cases
 
 GRID = values.from_grid({"lr": "0.1,0.2", "batch": "32,64"})
