@@ -17,22 +17,17 @@ from tests.jobs.made import PLACE, end, runner, settle
 
 LIST, DETAIL = "/cronjobs/", "/cronjobs/default/c/"
 TOPIC = "cronjobs:detail?name=c&namespace=default"
-pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _cluster(db):
+def sam(db):
     bootstrap()
-
-
-@pytest.fixture
-def sam():
     return reader("sam", "submitter", PLACE)
 
 
-def make(name="c", namespace=PLACE, by="sam", schedule="0 * * * *", **fields):
+def make(name="c", schedule="0 * * * *", **fields):
     obj = cron(schedule, name, **fields)
-    obj["metadata"] |= {"namespace": namespace, "annotations": {CREATOR_ANNOTATION: by}}
+    obj["metadata"] |= {"annotations": {CREATOR_ANNOTATION: "sam"}}
     return store.write(Create(CRON_JOBS, obj))[0]
 
 
@@ -46,21 +41,14 @@ def rendered(topic):
         return topics.find(name)(topics.TopicRequest(SYSTEM, params))
 
 
-def test_the_list_shows_schedule_state_and_next_run(sam):
-    stored = make(timeZone="Europe/Berlin")
-    shown = page(sam, LIST)
-    assert shown.rows() == [f"cron-{stored.uid}"]
-    row = shown.text(id=f"cron-{stored.uid}")
+def test_the_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next(sam):
+    assert "Write one and give it to kubectl apply" in page(sam, LIST).text(id="table-empty")
+    stored, suspended = make(timeZone="Europe/Berlin"), make("d", suspend=True)
+    row = page(sam, LIST).text(id=f"cron-{stored.uid}")
     assert all(word in row for word in ("Scheduled", "0 * * * *", "Europe/Berlin", "sam"))
     following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
     assert meta.timestamp(following)[:16].replace("T", " ") in row
-
-
-def test_the_list_is_filtered_by_state_and_says_when_empty_what_to_do_next(sam):
-    assert "Write one and give it to kubectl apply" in page(sam, LIST).text(id="table-empty")
-    make()
-    stored = make("d", suspend=True)
-    assert page(sam, f"{LIST}?phase=Suspended").rows() == [f"cron-{stored.uid}"]
+    assert page(sam, f"{LIST}?phase=Suspended").rows() == [f"cron-{suspended.uid}"]
 
 
 def test_the_page_shows_facts_calendar_and_jobs(sam):

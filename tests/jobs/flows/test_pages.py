@@ -15,21 +15,16 @@ from tests.jobs.made import PLACE, end, runner, settle
 LIST, DETAIL = "/flows/", "/flows/default/f/"
 TEMPLATES, TEMPLATE = "/flows/-/templates/", "/flows/-/templates/default/a/"
 POSTS = (f"{DETAIL}delete/", f"{TEMPLATE}run/", f"{TEMPLATE}delete/")
-pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _cluster(db):
+def sam(db):
     bootstrap()
-
-
-@pytest.fixture
-def sam():
     return reader("sam", "submitter", PLACE)
 
 
-def put(resource, obj, namespace=PLACE, by="sam"):
-    obj["metadata"] |= {"namespace": namespace, "annotations": {CREATOR_ANNOTATION: by}}
+def put(resource, obj):
+    obj["metadata"] |= {"annotations": {CREATOR_ANNOTATION: "sam"}}
     return store.write(Create(resource, obj))[0]
 
 
@@ -41,37 +36,34 @@ def pair():
     stored = put(JOB_FLOWS, flow(step("a"), step("b", "a")))
     controller = runner("jobflows")
     settle(controller)
-    end("f-a", "Completed")
-    settle(controller)
-    end("f-b", "Running")
-    settle(controller)
+    for name, phase in (("f-a", "Completed"), ("f-b", "Running")):
+        end(name, phase)
+        settle(controller)
     return stored
 
 
-def test_the_list_shows_phase_and_how_far_it_is(sam, pair):
-    shown = page(sam, LIST)
-    assert shown.rows() == [f"row-{pair.uid}"]
-    row = shown.text(id=f"row-{pair.uid}")
+def test_lists_and_pages_say_how_far_a_flow_is_and_what_a_template_makes(sam, pair):
+    row = page(sam, LIST).text(id=f"row-{pair.uid}")
     assert all(word in row for word in ("Running", "1 of 2", "1 of 2 jobs have completed.", "sam"))
     assert page(sam, f"{LIST}?phase=Failed").rows() == []
+    shown = page(sam, DETAIL)
+    drawn = [node for node in shown.tree.iter("svg") if node.get("class") == "graph-node"]
+    nodes = {" ".join(text.text for text in node.iter("text")): node.get("data-hue") for node in drawn}
+    assert nodes == {"a Completed": "green", "b Running": "blue"}
+    links = [link.get("href") for link in shown.one(id="flow-graph").iter("a")]
+    assert links == ["/jobs/default/f-a/", "/jobs/default/f-b/"]
+    assert "1 of 2 jobs have completed." in shown.text(id="flow-head")
+    first, _ = page(sam, TEMPLATES).rows()
+    assert "default 2 1 sam" in page(sam, TEMPLATES).text(id=first)
+    shown = page(sam, TEMPLATE)
+    assert all(word in shown.text(id="template-head") for word in ("main × 2", "f-a"))
+    assert "kind: JobTemplate" in shown.text(id="template-text")
+    assert "uid" not in shown.text(id="template-text")
 
 
 def test_empty_lists_say_what_to_do_next(sam):
     assert "Make templates of its jobs first" in page(sam, LIST).text(id="table-empty")
     assert "give it to kubectl apply" in page(sam, TEMPLATES).text(id="table-empty")
-
-
-def test_the_graph_shows_each_job_in_word_and_colour_and_leads_to_it(sam, pair):
-    shown = page(sam, DETAIL)
-    nodes = {
-        " ".join(text.text for text in node.iter("text")): node.get("data-hue")
-        for node in shown.tree.iter("svg")
-        if node.get("class") == "graph-node"
-    }
-    assert nodes == {"a Completed": "green", "b Running": "blue"}
-    links = [link.get("href") for link in shown.one(id="flow-graph").iter("a")]
-    assert links == ["/jobs/default/f-a/", "/jobs/default/f-b/"]
-    assert "1 of 2 jobs have completed." in shown.text(id="flow-head")
 
 
 def test_a_job_that_is_not_made_waits_and_has_no_link(sam):
@@ -81,17 +73,6 @@ def test_a_job_that_is_not_made_waits_and_has_no_link(sam):
     assert "There is no job template a" in shown.text(id="flow-head")
     assert "f-b Waiting b a" in shown.text(id="flow-jobs")
     assert not list(shown.one(id="flow-graph").iter("a"))
-
-
-def test_the_list_of_templates_and_the_page_of_one(sam, pair):
-    first, _ = page(sam, TEMPLATES).rows()
-    assert "default 2 1 sam" in page(sam, TEMPLATES).text(id=first)
-    shown = page(sam, TEMPLATE)
-    assert "main × 2" in shown.text(id="template-head")
-    assert "f-a" in shown.text(id="template-head")
-    written = shown.text(id="template-text")
-    assert "kind: JobTemplate" in written
-    assert "uid" not in written
 
 
 def test_a_template_is_run_once(sam):
