@@ -37,7 +37,7 @@ from proof.simulation.broker import Broker
 from proof.simulation.request import Request
 from proof.simulation.server import Server
 from scheduler import rehearsal, waiting_lines
-from tests.verify import Person, Screen, topics_of
+from tests.verify import Person, Screen, noted, topics_of
 
 KNOWN = (cluster_usage, waiting_lines, rehearsal)
 PLACE, APART = "vault", "apart"  # where everything is, and where alone the outsider has a role
@@ -228,8 +228,11 @@ class World:
             self.us = cluster.clock.us
             reader = Screen(self.reader, ADDRESSES, WATCHED, KNOWN)
             # Who is not led to a topic may still ask for it.
-            self.screens = [reader, Screen(self.outsider, (), reader.shown, KNOWN)]
-        self.silent = [address for address, text in reader.pages.items() if not topics_of(text)]
+            self.screens = [reader, Screen(self.outsider, (), reader.shown, reads=reader.reads)]
+        self.silent = {}  # address of a page without topics → what it is made of
+        for address in (each for each, text in reader.pages.items() if not topics_of(text)):
+            with noted() as self.silent[address]:
+                self.outsider.browser.get(address)
 
 
 def let_time_pass(cluster):

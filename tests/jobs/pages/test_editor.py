@@ -1,21 +1,31 @@
-"""The editor of a new job: what it accepts, what it says where, and that no text is lost."""
+"""The editor of a new job: what it accepts, says where and shows in its form, and the samples; no text is lost."""
 
 from __future__ import annotations
+
+import copy
 
 import pytest
 import yaml
 from django.test import Client
-from hypothesis import given
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
+from cluster import access, api
 from cluster.api import backend
+from cluster.rules import node_engines
 from cluster.store import Create, store
-from jobs.editor import editor, job_text, yaml_write
+from jobs.editor import editor, job_text, samples, yaml_write
 from jobs.editor.samples import SAMPLES
-from kube.resources import JOBS, LEASES, NAMESPACES, NODES
+from jobs.pages.views import EMPTY_JOB
+from jobs.parameterized.builtin import BUILTINS
+from jobs.parameterized.parameters import fill
+from jobs.sweeps.samples import DESCENT
+from kube import lenient
+from kube.resources import JOBS, LEASES, NAMESPACES, NODES, PRIORITY_CLASSES
 from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.builders import namespace, node, of
 from tests.campaign import examples
+from tests.jobs.builders import job, task
 from tests.jobs.pages import world
 from tests.tables import cases
 
@@ -244,3 +254,113 @@ def test_what_is_dumped_is_read_back_by_kubectls_rules(value):
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
     assert job_text.read(yaml_write.dump(job)).object == job
     assert yaml.safe_load(yaml_write.dump({"kind": "Job"})) == {"kind": "Job"}
+
+
+BEGINNINGS = {
+    **{slug: job_text.read(each.yaml).object for slug, each in SAMPLES.items()},
+    "empty": job_text.read(EMPTY_JOB).object,
+    "sweep": job_text.read(DESCENT.text.replace("{{", "").replace("}}", "")).object,
+    **{slug: fill(each.template, each.parameters, each.defaults) for slug, each in BUILTINS.items()},
+}
+LARGE = ("python:3", "python:latest")
+
+
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+def test_every_sample_is_one_valid_document_and_gets_a_name_of_its_own_each_time_it_runs(sample):
+    document = job_text.read(sample.yaml)
+    assert (document.notes, document.object["metadata"]["name"]) == ((), sample.slug)
+    assert sample.object("team-a")["metadata"] == {"generateName": f"{sample.slug}-", "namespace": "team-a"}
+
+
+@pytest.mark.parametrize("job", BEGINNINGS.values(), ids=BEGINNINGS)
+def test_whatever_a_job_begins_with_runs_where_an_engine_is_installed_and_no_registry_answers(job):
+    templates = [task["template"] for task in job["spec"]["tasks"]]
+    assert all(node_engines.wants_process(lenient.mapping(each, "metadata", "annotations")) for each in templates)
+    images = {container["image"] for each in templates for container in each["spec"]["containers"]}
+    assert not images.intersection(LARGE)
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "is_offered"), [(False, True), (True, False)], ids=["embedded", "another cluster"]
+)
+def test_who_shares_a_cluster_is_not_offered_a_gang_that_takes_it_all(elsewhere, is_offered):
+    offered = samples.offered(elsewhere=elsewhere)
+    assert ("too-large" in offered) is is_offered
+    assert "primes" in offered
+
+
+OF_JOB = {
+    "queue": ["default", "", None],
+    "maxRetry": [0, 3, 7, None],
+    "minAvailable": [0, 1, None],
+    "minSuccess": [1, None],
+    "schedulerName": ["", "volcano", None],
+    "networkTopology": [{}, {"mode": "soft"}, {"highestTierAllowed": 2}, None],
+    "plugins": [{"mpi": []}, {"svc": []}, None],
+}
+OF_TASK = {
+    "name": ["", None],
+    "replicas": [2, 4],
+    "minAvailable": [0, 1, None],
+    "maxRetry": [0, 5, None],
+    "partitionPolicy": [{"totalPartitions": 2, "partitionSize": 1}, None],
+}
+
+
+def some(table):
+    """Any of the fields of a table, each with one of its values; None is written as well as left out."""
+    return st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in table.items()})
+
+
+@st.composite
+def written(draw):
+    tasks = []
+    for _ in range(draw(st.integers(1, 2))):
+        fields = draw(some(OF_TASK))
+        if fields.get("partitionPolicy"):
+            fields |= {"replicas": 2}
+        made = {**task(), "replicas": 2, **fields}
+        made.pop("name") if "name" not in fields else None
+        tasks.append(made)
+    return job(*tasks, **draw(some(OF_JOB)))
+
+
+def leaves(value, path):
+    if isinstance(value, dict):
+        return {at: leaf for key, each in value.items() for at, leaf in leaves(each, f"{path}.{key}").items()}
+    if isinstance(value, list):
+        return {at: leaf for n, each in enumerate(value) for at, leaf in leaves(each, f"{path}[{n}]").items()}
+    return {} if value is None else {path: str(value)}
+
+
+@given(obj=written())
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_what_the_form_shows_is_what_is_stored(alice, obj):
+    actor = access.for_user(alice)
+    report = editor.check(actor, yaml_write.dump(obj))
+    assume(report.accepted)
+    shown = leaves(obj["spec"], "spec") | report.held
+    stored = api.create(actor, JOBS, {**copy.deepcopy(obj), "metadata": {"generateName": "a-", "namespace": "default"}})
+    assert {path: value for path, value in shown.items() if path != "metadata.namespace"} == leaves(
+        store.get(JOBS, "default", stored.name).object["spec"], "spec"
+    )
+
+
+@cases("fields, held", {
+    "left out": ({}, {"spec.maxRetry": "3", "spec.minAvailable": "1", "spec.queue": "default"}),
+    "counts as another": ({"maxRetry": 0, "minAvailable": 0}, {"spec.maxRetry": "3", "spec.minAvailable": "1"}),
+    "written": ({"maxRetry": 5, "queue": "default"}, {"spec.maxRetry": None, "spec.queue": None}),
+    "a job that is refused": ({"queue": "nowhere"}, {"spec.maxRetry": "3", "spec.queue": None}),
+})  # fmt: skip
+def test_the_form_shows_what_the_server_stores_where_a_text_has_nothing(alice, fields, held):
+    found = editor.check(access.for_user(alice), yaml_write.dump(job(**fields))).held
+    assert {path: found.get(path) for path in held} == held
+
+
+def test_the_class_of_pods_that_name_none_is_shown(alice):
+    kind = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind}
+    store.write(Create(PRIORITY_CLASSES, {**kind, "metadata": {"name": "usual"}, "value": 5, "globalDefault": True}))
+    actor = access.for_user(alice)
+    assert editor.check(actor, yaml_write.dump(job())).held["spec.priorityClassName"] == "usual"
+    chosen = editor.check(actor, yaml_write.dump(job(priorityClassName="other"))).held
+    assert "spec.priorityClassName" not in chosen

@@ -1,4 +1,4 @@
-"""What the page of a job says while it waits: why, what helps, its place, and who is behind."""
+"""What the page of a job says while it waits: why, what helps, its place, who is behind, what was decided."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from cluster.api import backend
 from cluster.models import Cursor
 from cluster.remote.backend import Remote
 from cluster.runtime import behind
-from cluster.store import Create, Patch, store
+from cluster.store import Create, Delete, Patch, decisions, store
+from cluster.writes import Decision
 from dashboard.live.topics import TopicRequest
 from dashboard.pages import overview
+from dashboard.parts import decisions as rows
 from jobs.pages import live
 from jobs.pages.detail import Detail
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+from scheduler.decided import Kind
 from tests.jobs.pages import world
-from tests.jobs.pages.job_page import JobPage
+from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
 
 AT_LIMIT = "Queue team, which is above its own, is at its limit"
@@ -173,3 +176,45 @@ def test_events_of_the_group_bring_the_head_of_the_page_up_to_date(beside_volcan
     (group,) = store.find(POD_GROUPS)
     parts = live.job_head(TopicRequest(SYSTEM, {"namespace": "default", "name": "wait"}))
     assert group.uid in {watch.owner for watch in parts.watches if watch.resource == EVENTS.id}
+
+
+T = world.START
+
+
+def decided(job, at, kind, reason, message, **more):
+    name = f"{job.name}-{job.uid}"
+    decisions.put([Decision(T + at, kind, reason, job.namespace, name, "default", 2, message, **more)])
+
+
+@pytest.fixture
+def job(alice):
+    made = world.make("train", "Running")
+    decided(made, 0, "refuse", "QueueLimit", "Queue default is at its limit.")
+    decided(made, 1000, "bind", "MinimumFits", "2 pods got nodes.", nodes=[("n1", 2), ("n2", 1)])
+    return made
+
+
+def shown(client, query=""):
+    return [words(row) for row in JobPage(client, "train", f"?tab=decisions{query}").tree.findall(".//tbody/tr")]
+
+
+def test_every_kind_has_a_word():
+    assert set(rows.WORDS) == set(Kind)
+
+
+def test_decisions_stand_newest_first_with_reason_and_nodes_and_stay_when_the_job_is_gone(client, job):
+    other = world.make("train", "Running", namespace="other")
+    decided(other, 5, "bind", "MinimumFits", "of another namespace")
+    newest, oldest = shown(client)
+    assert "Bound 2 MinimumFits 2 pods got nodes. n1 ×2, n2" in newest
+    assert "Waits 2 QueueLimit Queue default is at its limit. –" in oldest
+    store.write(Delete(JOBS, "default", "train"), now=T + 5000)
+    assert len(shown(client)) == 2
+    world.make("train", "Pending")
+    assert (len(shown(client)), len(shown(client, f"&of={job.uid}"))) == (0, 2)
+
+
+def test_where_another_scheduler_works_there_is_no_such_tab(client, job, monkeypatch):
+    assert "tab=decisions" in JobPage(client, "train").html
+    monkeypatch.setattr(backend, "runs", Remote().runs)
+    assert "tab=decisions" not in JobPage(client, "train").html
