@@ -198,19 +198,16 @@ def days(text="0 9 * * *", jobs=(), zone="", now=NOW):
     return weeks, {day.date: day for week in weeks for day in week}
 
 
-def test_four_weeks_from_the_monday_of_the_last_one():
-    weeks, found = days()
+def test_a_calendar_has_four_weeks_of_past_jobs_and_coming_runs():
+    done, asked = job("c-1", "2026-03-11T09:00:00Z", phase="Failed"), job("c-now-x")
+    weeks, found = days(jobs=[done, asked])
     assert [len(week) for week in weeks] == [7, 7, 7, 7]
     assert [week[0].date for week in weeks][:2] == [date(2026, 3, 2), date(2026, 3, 9)]
     assert [day.date for day in found.values() if day.is_today] == [date(2026, 3, 11)]
-
-
-def test_coming_runs_begin_now_and_past_ones_are_jobs():
-    done = job("c-1", "2026-03-11T09:00:00Z", phase="Failed")
-    _, found = days(jobs=[done])
-    assert [(run.time, run.job) for run in found[date(2026, 3, 11)].runs] == [("09:00", done)]
-    assert [(run.time, run.job) for run in found[date(2026, 3, 12)].runs] == [("09:00", None)]
-    assert found[date(2026, 3, 10)].runs == []
+    shown = {day: [(run.time, run.job) for run in found[date(2026, 3, day)].runs] for day in (9, 10, 11, 12)}
+    # What somebody asked for stands where it was made.
+    assert shown == {9: [], 10: [("08:00", asked)], 11: [("09:00", done)], 12: [("09:00", None)]}
+    assert not any(day.runs for day in days("")[1].values()), "suspended"
 
 
 @pytest.mark.parametrize(
@@ -226,12 +223,3 @@ def test_of_many_runs_the_nearest_to_now_are_shown():
     today = days("0 * * * *", many)[1][date(2026, 3, 11)]
     assert [run.time for run in today.runs] == ["02:00", "03:00", "04:00", "13:00", "14:00", "15:00"]
     assert today.more == 5 + 11 - 6
-
-
-def test_a_job_that_somebody_asked_for_stands_where_it_was_made():
-    _, found = days(jobs=[job("c-now-x")])
-    assert [run.time for run in found[date(2026, 3, 10)].runs] == ["08:00"]
-
-
-def test_nothing_comes_of_a_suspended_cron_job():
-    assert not any(day.runs for day in days("")[1].values())

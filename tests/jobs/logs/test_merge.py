@@ -47,12 +47,6 @@ sorted_logs = st.lists(times.map(sorted), max_size=6).map(sequences)
 any_logs = st.lists(times, max_size=6).map(sequences)
 
 
-@given(sorted_logs)
-def test_logs_in_order_make_one_sequence_in_order(logs):
-    merged = [entry.line.time for entry in merge.oldest_first(logs)]
-    assert merged == sorted(entry.line.time for log in logs for entry in log)
-
-
 @given(any_logs)
 def test_nothing_is_lost_and_each_log_keeps_its_order_also_when_its_clock_went_back(logs):
     merged = by_log(merge.oldest_first(logs))
@@ -62,26 +56,20 @@ def test_nothing_is_lost_and_each_log_keeps_its_order_also_when_its_clock_went_b
     assert not everything.is_cut
 
 
-@given(sorted_logs, st.integers(1, 20))
-def test_the_newest_lines_are_the_end_of_the_merged_sequence(logs, number):
-    merged = list(merge.oldest_first(logs))
+@given(sorted_logs, st.integers(1, 20), st.integers(0, 51), st.integers(0, 40))
+def test_logs_in_order_make_one_sequence_of_which_the_end_is_had_by_lines_by_time_and_by_size(
+    logs, number, since, size
+):
+    merged = [*merge.oldest_first(logs)]
+    assert [entry.line.time for entry in merged] == sorted(entry.line.time for log in logs for entry in log)
     found = merge.newest(backwards(logs), lines=number, size=LARGE)
     assert [entry.line.time for entry in found.entries] == [entry.line.time for entry in merged[-number:]]
     assert found.is_cut == (len(merged) > number)
-
-
-@given(sorted_logs, st.integers(0, 51))
-def test_since_a_time_gives_all_lines_of_that_time_and_later(logs, since):
     found = merge.newest(backwards(logs), lines=LARGE, size=LARGE, since=f"{since:03}")
-    wanted = [entry for log in logs for entry in log if int(entry.line.time) >= since]
-    assert sorted(found.entries) == sorted(wanted)
+    assert sorted(found.entries) == sorted(entry for entry in merged if int(entry.line.time) >= since)
     assert not found.is_cut
-
-
-@given(sorted_logs, st.integers(0, 40))
-def test_lines_fit_the_size_unless_one_alone_is_larger(logs, size):
-    found = merge.newest(backwards(logs), lines=LARGE, size=size).entries
-    assert sum(len(entry.line.data) for entry in found) <= size or len(found) == 1
+    fit = merge.newest(backwards(logs), lines=LARGE, size=size).entries
+    assert sum(len(entry.line.data) for entry in fit) <= size or len(fit) == 1
 
 
 def test_a_log_is_read_only_as_far_as_it_is_needed():

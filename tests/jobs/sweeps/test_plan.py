@@ -22,21 +22,23 @@ def planned(text, table=GRID):
     return plan(placeholders.read(text), table)
 
 
-def test_jobs_are_numbered_with_as_many_digits_as_the_last_one_needs():
-    assert planned(TRAIN).jobs == ("train-1", "train-2", "train-3", "train-4")
-    table = values.from_table(("lr", "batch"), [["1", "1"]] * 10)
-    assert planned(TRAIN, table).jobs[::9] == ("train-01", "train-10")
-
-
-def test_jobs_are_named_by_their_values_where_the_name_has_placeholders():
-    made = planned(TRAIN.replace("name: train", "name: train-{{lr}}-{{batch}}"))
-    assert made.name == "train"
-    assert made.jobs == ("train-0.1-32", "train-0.1-64", "train-0.2-32", "train-0.2-64")
+@cases("text, table, jobs", {
+    "as many digits as the last one needs": (TRAIN, GRID, "train-1 train-2 train-3 train-4"),
+    "two digits": (TRAIN, values.from_table(("lr", "batch"), [["1", "1"]] * 10),
+        " ".join(f"train-{number:02}" for number in range(1, 11))),
+    "by their values where the name has placeholders": (
+        TRAIN.replace("name: train", "name: train-{{lr}}-{{batch}}"), GRID,
+        "train-0.1-32 train-0.1-64 train-0.2-32 train-0.2-64"),
+})  # fmt: skip
+def test_jobs_are_numbered_or_named(text, table, jobs):
+    made = planned(text, table)
+    assert (made.name, made.jobs) == ("train", tuple(jobs.split()))
 
 
 def test_each_job_says_its_sweep_and_its_values_and_keeps_what_its_author_wrote():
     text = TRAIN.replace("  namespace: default\n", "  labels: {team: a}\n  annotations: {note: '{{lr}}'}\n")
     second = list(planned(text).objects())[1]
+    assert planned(TRAIN, values.from_table(("lr", "batch", "seed"), [["1", "2", "3"]])).unused == ("seed",)
     assert second["metadata"] == {
         "name": "train-2",
         "namespace": "default",
@@ -45,11 +47,6 @@ def test_each_job_says_its_sweep_and_its_values_and_keeps_what_its_author_wrote(
     }
     container = second["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
     assert container["command"][2] == "echo lr 0.1, batch 64"
-
-
-def test_a_column_that_is_not_used_is_told():
-    table = values.from_table(("lr", "batch", "seed"), [["1", "2", "3"]])
-    assert planned(TRAIN, table).unused == ("seed",)
 
 
 @cases("text, table, row, column, said", {
@@ -92,9 +89,6 @@ def test_a_record_is_read_as_what_was_written_and_found_by_what_it_holds():
 @pytest.mark.parametrize("data", [{}, {"values.csv": "a\n1\n", "jobs": "x\ny"}, {"values.csv": '"', "jobs": ""}, None])
 def test_what_is_no_record_is_none(data):
     assert record.read({"metadata": {"name": "x.sweep"}, "data": data}) is None
-
-
-def test_other_config_maps_hold_nothing_of_ours():
     assert CONFIGMAPS.index({"metadata": {"labels": {"ui.volcano.sh/holds": "bread"}}}).phase == ""
 
 
@@ -130,12 +124,9 @@ def test_a_value_is_put_in(line, value, expected):
     assert (found, type(found)) == (expected, type(expected))
 
 
-def test_the_names_are_listed_once_in_the_order_of_the_text():
-    assert placeholders.read(TRAIN).names == ("lr", "batch")
-
-
-def test_rendering_leaves_the_template_as_it_was():
+def test_the_names_are_listed_once_and_rendering_leaves_the_template_as_it_was():
     template = placeholders.read(TRAIN)
+    assert template.names == ("lr", "batch")
     first = template.render({"lr": "1", "batch": "2"})
     assert template.render({"lr": "3", "batch": "4"}) != first == template.render({"lr": "1", "batch": "2"})
 
@@ -256,15 +247,11 @@ def test_a_sweep_has_so_many_rows_and_not_one_more(make):
         make(MOST_ROWS + 1)
 
 
-def test_a_product_that_is_too_large_is_not_made():
-    choices = {name: ",".join(map(str, range(1000))) for name in "abcdef"}
-    with pytest.raises(ValuesError, match="1,000,000,000,000,000,000 jobs"):
-        values.from_grid(choices)
-
-
-def test_a_grid_is_every_combination():
+def test_a_grid_is_every_combination_unless_there_are_too_many():
     table = values.from_grid({"lr": "0.1, 0.2\n", "name": '"x, y",z,'})
     assert table.rows == (("0.1", "x, y"), ("0.1", "z"), ("0.2", "x, y"), ("0.2", "z"))
+    with pytest.raises(ValuesError, match="1,000,000,000,000,000,000 jobs"):
+        values.from_grid({name: ",".join(map(str, range(1000))) for name in "abcdef"})
 
 
 @pytest.mark.parametrize(
