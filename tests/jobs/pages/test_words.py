@@ -43,19 +43,15 @@ def test_a_policy_is_a_sentence(policy, expected):
     assert said(policy) == [expected]
 
 
-def test_policies_of_tasks_come_first_and_name_their_task():
+def test_policies_of_tasks_come_first_and_name_their_task_and_one_that_cannot_act_says_why():
     own = task("worker", policies=[{"event": "TaskFailed", "action": "RestartTask"}], maxRetry=5)
     assert said({"event": "PodFailed", "action": "RestartJob"}, tasks=[own]) == [
         "When containers of worker restart too often (5 times): restart all pods of the task.",
         "When a pod fails: restart the whole job.",
     ]
-
-
-def test_a_policy_that_cannot_act_says_why():
-    stored = defaulted(job(policies=[{"event": "JobUpdated", "action": "AbortJob"}]))
-    (sentence,) = policy_sentences.of_job(stored)
-    assert sentence.names == "JobUpdated → AbortJob"
-    assert sentence.doubts == ("JobUpdated never happens, so nothing follows from it; remove it.",)
+    (never,) = policy_sentences.of_job(defaulted(job(policies=[{"event": "JobUpdated", "action": "AbortJob"}])))
+    doubt = "JobUpdated never happens, so nothing follows from it; remove it."
+    assert (never.names, never.doubts) == ("JobUpdated → AbortJob", (doubt,))
 
 
 @pytest.mark.parametrize(
@@ -133,8 +129,7 @@ def test_the_gang_in_words(numbers, finished, said, short):
 
 
 def test_the_bar_says_its_numbers():
-    bar = gang_bar(Progress(5, 4, 2, 1, 1))
-    assert "1 succeeded, 2 running, 1 failed, 1 waiting" in bar
+    assert "1 succeeded, 2 running, 1 failed, 1 waiting" in gang_bar(Progress(5, 4, 2, 1, 1))
 
 
 P, R, X, A, F = "Pending", "Running", "Restarting", "Aborted", "Failed"
@@ -165,18 +160,14 @@ HISTORIES = st.lists(st.sampled_from([str(phase) for phase in JobPhase]), max_si
 
 
 @given(HISTORIES, st.integers(1, 5))
-def test_nothing_grows_once_a_job_is_deleted(phases, later):
+def test_only_a_job_that_runs_or_ends_its_pods_runs_and_nothing_grows_once_it_is_deleted(phases, later):
     """However a history went, its end does not depend on when one looks."""
-    ran = progress.last_ran([(phase, at) for at, phase in enumerate(phases)], len(phases) + later)
-    assert ran.since is None
-    assert (ran.before is None) or ran.before <= len(phases) + later
-
-
-@given(HISTORIES)
-def test_only_a_job_that_runs_or_ends_its_pods_runs(phases):
-    ran = progress.last_ran([(phase, at) for at, phase in enumerate(phases)])
-    if ran.since is not None:
-        assert not {*phases[ran.since :]} & {P, X, A, F, "Completed", "Terminated"}
+    history = [(phase, at) for at, phase in enumerate(phases)]
+    living, deleted = progress.last_ran(history), progress.last_ran(history, len(phases) + later)
+    if living.since is not None:
+        assert not {*phases[living.since :]} & {P, X, A, F, "Completed", "Terminated"}
+    assert deleted.since is None
+    assert (deleted.before is None) or deleted.before <= len(phases) + later
 
 
 @cases("phase, said", {
@@ -213,15 +204,9 @@ def test_equal_answers_of_a_run_are_one_row():
         (1, 1, 4, ("demo-main-2",), 96),
         (2, 1, 3, ("demo-main-0",), 150),
     ]
-
-
-def test_of_many_pods_some_are_named():
     (row,) = fired_policies.rows([failed(90 + index % 9, index) for index in range(12)], TWO)
-    assert (row.times, len(row.named), row.more) == (12, 3, 9)
-
-
-def test_what_a_command_did_is_no_policy():
-    assert fired_policies.rows([Mark(5, "CommandIssued", "Suspended by alice.")], TWO) == []
+    assert (row.times, len(row.named), row.more) == (12, 3, 9), "of many pods some are named"
+    assert fired_policies.rows([Mark(5, "CommandIssued", "Suspended by alice.")], TWO) == [], "no policy did that"
 
 
 @cases("action, after, runs, said", {
