@@ -72,7 +72,8 @@ def address(name, parameters):
 
 
 PATTERNS = dict(patterns(get_resolver()))
-ADDRESSES = {name: address(name, parameters) for name, parameters in PATTERNS.items() if name not in PUBLIC}
+EVERYWHERE = {name: address(name, parameters) for name, parameters in PATTERNS.items()}
+ADDRESSES = {name: address for name, address in EVERYWHERE.items() if name not in PUBLIC}
 READ = [name for name in ADDRESSES if name not in SENT]
 PAGES = [name for name in READ if name not in FILES | MISSING]
 CHANGES = [name for name in ADDRESSES if name in SENT | FORMS and name != "jobs:validate"]

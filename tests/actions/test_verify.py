@@ -6,13 +6,14 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
-from django.urls import get_resolver, resolve, reverse
+from django.urls import resolve
 
 from cluster.models import Object, RoleBinding
 from cluster.store import Patch, store
 from dashboard import live
 from dashboard.live import topics
 from kube.resources import PODS, QUEUES
+from tests.actions.test_pages import EVERYWHERE
 from tests.actions.world import PLACE
 from tests.verify import Screen, verify_action
 
@@ -147,25 +148,9 @@ NOT_LOOKED_AT = {
 }
 
 
-def patterns(resolver, prefix=""):
-    """Yield the name of each address with what has to be filled in."""
-    for each in resolver.url_patterns:
-        if hasattr(each, "url_patterns"):
-            yield from patterns(each, f"{prefix}{each.namespace}:" if each.namespace else prefix)
-        else:
-            yield f"{prefix}{each.name}", each.pattern.regex.groupindex
-
-
-def shows(browser, name, parameters):
-    """Say whether there is anything to read at an address, to which otherwise things are only sent."""
-    values = {"number": 1, "state": "open"}
-    address = reverse(name, kwargs={each: values.get(each, "x") for each in parameters})
-    return browser.get(address).status_code != 405
-
-
 def test_all_that_shows_something_is_looked_at(cluster):
     screen = cluster.screens[0]
-    pages = {name for name, parameters in patterns(get_resolver()) if shows(screen.person.browser, name, parameters)}
+    pages = {name for name, address in EVERYWHERE.items() if screen.person.browser.get(address).status_code != 405}
     told = {name for name in topics._topics if not name.startswith("test:")}
     looked_at = {resolve(urlsplit(address).path).view_name for address in screen.addresses}
     heard = {topics.parse(topic)[0] for topic in screen.shown}
