@@ -135,16 +135,6 @@ def test_a_closed_queue_holds_a_job_back_until_it_is_open(controller, moved_cloc
     assert job_names() == ["f-a"]
 
 
-def test_a_patch_changes_what_the_template_says(controller):
-    patch = {"jobSpec": {"tasks": [{"name": "main", "replicas": 1}], "queue": "default"}}
-    submit(flow(step("a", patch=patch)), template("a", task(replicas=3)))
-    settle(controller)
-    job = store.get(JOBS, PLACE, "f-a").object["spec"]
-    main = job["tasks"][0]
-    assert (main["replicas"], main["minAvailable"], job["minAvailable"]) == (1, 1, 1)
-    assert main["template"]["spec"]["containers"][0]["command"] == ["true"]
-
-
 def test_a_flow_that_is_being_deleted_makes_nothing(controller):
     submit(flow(step("a")), "a")
     store.write(Delete(JOB_FLOWS, PLACE, "f", propagation="Foreground"))

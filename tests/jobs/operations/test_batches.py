@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import User
@@ -166,16 +167,21 @@ def test_what_the_cluster_could_not_take_waits(outcomes, settled):
         assert [item for item, _ in batches.answered(asked, outcomes)] == list(settled)
 
 
+@contextmanager
+def broken_items():
+    """Have the database refuse to note what became of a job."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
+        yield
+        cursor.execute("DROP TRIGGER broken")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_batch_that_breaks_is_undone_whole_and_done_later(actor):
     make(3)
     operation = begin(actor, actions.SUSPEND)
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
-    with pytest.raises(Exception, match="no"):
+    with broken_items(), pytest.raises(Exception, match="no"):
         carry_on()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER broken")
     assert ordered() == []
     assert AuditEntry.objects.filter(verb="AbortJob").count() == 0
     carry_on()
@@ -234,43 +240,20 @@ def test_every_result_is_known_to_the_page():
     assert {str(result) for result in Result} <= phases.LOOKS.keys()
 
 
-@pytest.fixture
-def operation(cluster, person):
-    world.make("one", "Running")
-    actor = access.for_user(person("alice"))
-    operation = drafts.draft(actor, actions.DELETE, Selection(store.names(JOBS), "all"))
-    drafts.confirm(operation)
-    return operation
-
-
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_run_asks_and_looks_at_what_came_of_it(operation, follow):
-    tasks.advance(follow)
-    assert store.find(JOBS) == []
-    operation.refresh_from_db()
-    assert operation.over
-
-
-def test_without_redis_nothing_fails_and_beat_goes_on(operation):
-    tasks.hurry()
-    assert len(store.find(JOBS)) == 1
-    tasks.advance()
-    assert store.find(JOBS) == []
-
-
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_fails_puts_it_off(operation):
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
-    tasks.advance()
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TRIGGER broken")
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_run_asks_and_looks_at_what_came_of_it(actor, follow):
+    """Also after the database failed, and without Redis, where beat goes on."""
+    make(1)
+    operation = begin(actor, actions.DELETE)
+    tasks.hurry()
+    with broken_items():
+        tasks.advance()
     assert len(store.find(JOBS)) == 1
-    tasks.advance()
+    tasks.advance(follow)
+    operation.refresh_from_db()
     assert store.find(JOBS) == []
-
-
-def test_what_is_old_is_cleaned_away(operation):
+    assert operation.over
     Operation.objects.update(drafted=1)
     tasks.clean()
-    assert not Operation.objects.exists()
+    assert not Operation.objects.exists(), "what is old is cleaned away"

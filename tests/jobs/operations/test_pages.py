@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from cluster import access
 from cluster.models import RoleBinding
-from cluster.store import Create, Patch, store
+from cluster.store import Create, store
 from dashboard import live
 from dashboard.live.topics import TopicRequest
 from jobs.models import Operation
@@ -226,12 +226,3 @@ def test_the_page_costs_the_same_queries_for_few_and_for_many(client, alice):
             assert client.get(page).status_code == 200
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 12
-
-
-def test_the_status_of_a_job_that_changes_before_the_confirmation_is_looked_at_again(client, jobs):
-    page = ticked(client, "suspend", "one")["Location"]
-    status = world.status("Completed", now=world.START)
-    store.write(Patch(JOBS, "default", "one", {"status": status}, subresource="status"))
-    client.post(f"{page}confirm/")
-    carry_on()
-    assert Operation.objects.get().items.get().result == "Skipped"

@@ -62,12 +62,8 @@ def test_values_are_given_in_three_ways(sam, fields, number):
 
 @cases("text, fields, code, words", {
     "column": (TRAIN, {"source": "csv", "csv": "lr\n1\n"}, 422, "there are no values for batch"),
-    "quote": (TRAIN, {"source": "csv", "csv": 'lr,batch\n"1,2\n'}, 422, "never closed"),
-    "10,001 rows": (TRAIN, {"source": "csv", "csv": "lr,batch\n" + "1,2\n" * 10_001}, 422, "at most 10,000"),
     "names": (TRAIN.replace("name: train", "name: train-{{lr}}"), GRID, 422, "Row 2: the job's name train-0.1"),
     "two documents": (TRAIN + "---\n" + TRAIN, GRID, 400, "Line 23. The text holds 2 objects"),
-    "fences": ("```yaml\n" + TRAIN + "```", GRID, 400, "Line 1. ``` fences"),
-    "tab": (TRAIN.replace("  name:", "\tname:"), GRID, 400, "Line 4. The line is indented with a tab"),
     "field": (TRAIN.replace("minA", "minB"), GRID, 422, "There is no field spec.minBvailable"),
     "a value of the wrong type": (TRAIN.replace("replicas: 1", "replicas: {{batch}}"),
         {"source": "csv", "csv": "lr,batch\n1,2\n1,two\n1,3\n"}, 422, "Row 2: spec.tasks[0].replicas:"),
