@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 
-import lxml.html
 import msgspec
 import pytest
 from django.contrib.auth.models import User
+from django.utils.http import urlencode
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -19,42 +19,63 @@ from jobs.rules import reasons
 from kube import pod_health
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.jobs import control
+from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
 
 NUMBERS = itertools.count()
 PULL = 'Back-off pulling image "a:1": ErrImagePull: failed to pull image "a:1": manifest unknown'
-WAITS = {
-    "ContainerCreating": "",
-    "CrashLoopBackOff": "back-off 10s restarting failed container=main",
-    "ImagePullBackOff": PULL,
-    "ErrImagePull": PULL,
-    "CreateContainerConfigError": 'secret "nokey" not found',
-    "RunContainerError": "exec: no such file",
-    "SomebodysOwnReason": "it says so",
-}
 RUNS = {"running": {"startedAt": "2026-11-20T08:00:00Z"}}
 ENDED = {"terminated": {"exitCode": 3, "reason": "Error", "finishedAt": "2026-11-20T08:01:00Z"}}
-states = st.one_of(
-    st.just(RUNS),
-    st.just(ENDED),
-    st.sampled_from([{"waiting": {"reason": reason, "message": said}} for reason, said in WAITS.items()]),
-)
+
+
+def waiting(reason, message=""):
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+def misconfigured(message):
+    return waiting("CreateContainerConfigError", message)
+
+
+# Each cause: how a container waits, the tag of a job of three such pods, and the beginning of its message.
+CAUSES = {
+    "ImageMissing": (waiting("ImagePullBackOff", PULL), "3 without an image",
+        "Image cannot be pulled: img: manifest unknown · main-0, main-1, main-2."),
+    "SecretMissing": (misconfigured('secret "nokey" not found'), "3 without a Secret",
+        'Cannot start: secret "nokey" not found · main-0,'),
+    "ConfigMapMissing": (misconfigured('configmap "c" has no key "k"'), "3 without a ConfigMap",
+        'Cannot start: configmap "c" has no key "k"'),
+    "VolumeMissing": (misconfigured('persistentvolumeclaim "x" not found'), "3 without a volume",
+        'Cannot start: persistentvolumeclaim "x" not found'),
+    "DeviceMissing": (misconfigured("the device GPU-1, which the pod has, is gone"), "3 without a device",
+        "Cannot start: the device GPU-1,"),
+    "ConfigurationWrong": (misconfigured("no port named x"), "3 wrongly configured", "Cannot start: no port named x"),
+    "CommandNotStarted": (waiting("RunContainerError", "no such file"), "3 not startable",
+        "Cannot start: no such file"),
+    "CrashLoop": (waiting("CrashLoopBackOff", "back-off 20s"), "3 crash-looping",
+        "Crash-looping, exit 3 · main-0, main-1, main-2."),
+    "ContainersEnded": (ENDED, "3 between two starts", "Between two starts · main-0,"),
+    "ContainerWaits": (waiting("SomebodysOwnReason", "it says so"), "", ""),
+}  # fmt: skip
+NOT_PULLED = waiting("ErrImagePull", PULL)
+STARTS = waiting("ContainerCreating")
+states = st.sampled_from([RUNS, STARTS, NOT_PULLED, *(state for state, *_ in CAUSES.values())])
+
+
+def status_of(phase, *containers):
+    """A pod's status, by the states of its containers."""
+    names = ("main", "side")[: len(containers)]
+    statuses = [
+        {"name": each, "state": state, "lastState": ENDED} for each, state in zip(names, containers, strict=True)
+    ]
+    return {"phase": phase, "containerStatuses": statuses}
 
 
 @st.composite
 def statuses(draw):
     """A pod's status: each of two containers does something, and the phase is one that a node could write for it."""
-    containers = [{"name": name, "state": draw(states), "lastState": ENDED} for name in ("main", "side")]
-    phases = ["Pending", "Running"]
-    if all("terminated" in each["state"] for each in containers):
-        phases.append("Failed")
-    return {"phase": draw(st.sampled_from(phases)), "containerStatuses": containers}
-
-
-def waits(reason):
-    """A pod's status in which one container waits for a reason."""
-    state = {"waiting": {"reason": reason, "message": WAITS[reason]}}
-    return {"phase": "Pending", "containerStatuses": [{"name": "main", "state": state, "lastState": ENDED}]}
+    containers = draw(states), draw(states)
+    phases = ["Pending", "Running", *(["Failed"] if all("terminated" in each for each in containers) else [])]
+    return status_of(draw(st.sampled_from(phases)), *containers)
 
 
 def waits_for_something(status):
@@ -64,6 +85,10 @@ def waits_for_something(status):
 
 def has_running_container(status):
     return any("running" in each["state"] for each in status["containerStatuses"])
+
+
+def tags(element):
+    return [words(tag) for tag in element.xpath(".//span[@class='tag']")]
 
 
 class Told:
@@ -80,26 +105,19 @@ class Told:
         controller.settle()
         self.status = control.state(self.name)
         self.message = self.status["state"]["message"]
-        (row,) = self.rows(self._get(f"/jobs/?q={self.name}"))
+        (row,) = self.rows()
         self.why, self.gang = row[-1].text or "", row[4].text_content()
-        self.row_tags = self._tags(row)
-        head = self._get(f"/jobs/default/{self.name}/").get_element_by_id("job-head")
-        self.head, self.head_tags = " ".join(head.text_content().split()), self._tags(head)
-        attention = self._get("/").get_element_by_id("overview-attention")
+        head = JobPage(client, self.name).tree.get_element_by_id("job-head")
+        self.head, self.row_tags, self.head_tags = words(head), tags(row), tags(head)
+        attention = JobPage(client, address="/").tree.get_element_by_id("overview-attention")
         self.attention = [line for line in map(str, attention.xpath(".//li/span/a[last()]/@href")) if self.name in line]
 
-    def _get(self, url):
-        return lxml.html.document_fromstring(self.client.get(url).content.decode())
-
-    def rows(self, page):
-        return page.xpath(f".//tbody[@id='table-rows']/tr[th/a='{self.name}']")
-
-    @staticmethod
-    def _tags(element):
-        return [" ".join(tag.text_content().split()) for tag in element.xpath(".//span[@class='tag']")]
+    def rows(self, **query):
+        rows = JobPage.of_list(self.client, f"?{urlencode({'q': self.name, **query})}").rows
+        return [row for row in rows if row.find("th/a").text == self.name]
 
     def is_found_by(self, cause):
-        return bool(self.rows(self._get(f"/jobs/?q={self.name}&cause={cause}")))
+        return bool(self.rows(cause=cause))
 
 
 @pytest.fixture
@@ -110,7 +128,7 @@ def told(controller, client):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pods=st.lists(statuses(), min_size=3, max_size=3))
-@example(pods=[waits(each) for each in ("ContainerCreating", "CreateContainerConfigError", "ErrImagePull")])
+@example(pods=[status_of("Pending", each) for each in (STARTS, CAUSES["SecretMissing"][0], NOT_PULLED)])
 def test_nobody_contradicts_another(told, pods):
     if all(status["phase"] == "Failed" for status in pods):
         return
@@ -143,36 +161,6 @@ def test_nobody_contradicts_another(told, pods):
         assert shown.message in shown.head or causes == {"ImageMissing"}
 
 
-def waiting(reason, message=""):
-    return {"waiting": {"reason": reason, "message": message}}
-
-
-def misconfigured(message):
-    return waiting("CreateContainerConfigError", message)
-
-
-# Each cause: how a container waits, the tag of a job of three such pods, and the beginning of its message.
-CAUSES = {
-    "ImageMissing": (waiting("ImagePullBackOff", PULL), "3 without an image",
-        "Image cannot be pulled: img: manifest unknown · main-0, main-1, main-2."),
-    "SecretMissing": (misconfigured('secret "nokey" not found'), "3 without a Secret",
-        'Cannot start: secret "nokey" not found · main-0,'),
-    "ConfigMapMissing": (misconfigured('configmap "c" has no key "k"'), "3 without a ConfigMap",
-        'Cannot start: configmap "c" has no key "k"'),
-    "VolumeMissing": (misconfigured('persistentvolumeclaim "x" not found'), "3 without a volume",
-        'Cannot start: persistentvolumeclaim "x" not found'),
-    "DeviceMissing": (misconfigured("the device GPU-1, which the pod has, is gone"), "3 without a device",
-        "Cannot start: the device GPU-1,"),
-    "ConfigurationWrong": (misconfigured("no port named x"), "3 wrongly configured", "Cannot start: no port named x"),
-    "CommandNotStarted": (waiting("RunContainerError", "no such file"), "3 not startable",
-        "Cannot start: no such file"),
-    "CrashLoop": (waiting("CrashLoopBackOff", "back-off 20s"), "3 crash-looping",
-        "Crash-looping, exit 3 · main-0, main-1, main-2."),
-    "ContainersEnded": (ENDED, "3 between two starts", "Between two starts · main-0,"),
-    "ContainerWaits": (waiting("SomebodysOwnReason", "it says so"), "", ""),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("cause", [each for each in CAUSES if each != "ContainerWaits"])
 @pytest.mark.parametrize("phase", ["Pending", "Running"])
 def test_each_cause_is_told_everywhere(told, phase, cause):
@@ -201,17 +189,14 @@ def test_a_mirrored_job_is_found_by_what_keeps_its_pods_whoever_writes_its_statu
         state = RUNS if name == "well" else CAUSES[cause][0]
         told = {"phase": "Running", "containerStatuses": [{"name": "main", "state": state}]}
         mirrored(PODS, f"{name}-main-0", told, ownerReferences=owner)
-    page = lxml.html.document_fromstring(client.get(f"/jobs/?cause={cause}").content)
-    (row,) = page.xpath("//tbody[@id='table-rows']/tr")
-    assert row.xpath("./th/a/text()") == ["kept"]
-    assert Told._tags(row) == [f"1 {pod_health.SAID[cause]}"]
-    assert "Running 1" in " ".join(page.get_element_by_id("table-chips").text_content().split())
+    page = JobPage.of_list(client, f"?cause={cause}")
+    assert page.names == ["kept"]
+    assert tags(page.rows[0]) == [f"1 {pod_health.SAID[cause]}"]
+    assert "Running 1" in page.text("table-chips")
 
 
 def test_what_is_mended_is_told_no_more(told, controller):
-    shown = told(
-        [{"phase": "Running", "containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}] * 3
-    )
+    shown = told([status_of("Running", CAUSES["CrashLoop"][0])] * 3)
     status = {"containerStatuses": [{"name": "main", "state": {**RUNS, "waiting": None}}]}
     for number in range(3):
         store.write(Patch(PODS, "default", f"{shown.name}-main-{number}", {"status": status}, "status"))
