@@ -8,7 +8,8 @@ from jobs.rules import admission
 from tests.jobs.builders import job, refusals, task
 
 ACTIONS = (
-    "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "AbortJob", "TerminateJob", "CompleteJob", "ResumeJob",
+    "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "AbortJob",
+    "TerminateJob", "CompleteJob", "ResumeJob",
 )  # fmt: skip
 EVENTS = ("PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed")
 CODES = (1, 3, 137)

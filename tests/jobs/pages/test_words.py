@@ -82,7 +82,7 @@ def gave(plugin, *arguments, tasks=TRAIN):
         ("svc", (), "Pods of worker are found as train-worker-0.train to train-worker-3.train."),
         ("svc", (), "Pods of master are found as train-master-0.train."),
         ("svc", (), "NetworkPolicy train"),
-        ("ssh", ("--ssh-port=2200",), "in /root/.ssh of each container, from the Secret train-ssh; clients use port 2200"),
+        ("ssh", ("--ssh-port=2200",), "/root/.ssh of each container, from the Secret train-ssh; clients use port 2200"),
         ("pytorch", ("--port", "9000"), "MASTER_ADDR is train-master-0.train, MASTER_PORT 9000, WORLD_SIZE 5."),
         ("pytorch", (), "RANK is 0 in master and 1 to 4 in worker."),
         ("pytorch", ("--master=boss",), "No pod of a task boss leads, so nothing is set."),
