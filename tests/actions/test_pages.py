@@ -16,7 +16,8 @@ from cluster import access, api
 from cluster.models import RoleBinding
 from cluster.store import store
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOB_TEMPLATES, NAMESPACES, QUEUES
-from tests.actions.world import PLACE, cron, job, named
+from proof.harness.clocks import ManualClock
+from tests.actions.world import PLACE, Cluster, cron, job, named
 from tests.dashboard.pages.conftest import Page
 
 NAMES = {
@@ -81,8 +82,15 @@ PLACED = [name for name in ADDRESSES if "namespace" in PATTERNS[name]]
 
 
 @pytest.fixture
-def reader(cluster):
-    return cluster.world.reader.browser
+def people(world, db):
+    """Those who have accounts in the cluster, which stands still."""
+    with Cluster(ManualClock(world.us)).here():
+        yield world
+
+
+@pytest.fixture
+def reader(people):
+    return people.reader.browser
 
 
 def somebody(role, **options):
@@ -96,7 +104,7 @@ def somebody(role, **options):
 
 
 @pytest.mark.parametrize("name", ADDRESSES)
-def test_who_is_not_logged_in_is_led_to_the_login(cluster, name):
+def test_who_is_not_logged_in_is_led_to_the_login(people, name):
     answer = Client().post(ADDRESSES[name]) if name in SENT else Client().get(ADDRESSES[name])
     assert (answer.status_code, answer.get("Location", "")[:7]) == (302, "/login/")
 
@@ -109,7 +117,7 @@ def test_an_address_is_read_or_sent_to(reader, name):
 
 
 @pytest.mark.parametrize("name", [*CHANGES, "jobs:validate"])
-def test_a_change_needs_the_token_of_the_page(cluster, name):
+def test_a_change_needs_the_token_of_the_page(people, name):
     browser, before = somebody("administrator", enforce_csrf_checks=True), store.revision()
     assert (browser.post(ADDRESSES[name]).status_code, store.revision()) == (403, before)
 
@@ -127,8 +135,8 @@ def test_a_page_is_well_formed_and_keeps_to_the_policy(reader, name):
 
 
 @pytest.mark.parametrize("name", PLACED)
-def test_in_a_namespace_without_a_role_nothing_is_read_or_changed(cluster, name):
-    outsider, before = cluster.world.outsider.browser, store.revision()
+def test_in_a_namespace_without_a_role_nothing_is_read_or_changed(people, name):
+    outsider, before = people.outsider.browser, store.revision()
     if name not in SENT:
         assert outsider.get(ADDRESSES[name]).status_code == 403
     if name in SENT | FORMS:
@@ -137,7 +145,7 @@ def test_in_a_namespace_without_a_role_nothing_is_read_or_changed(cluster, name)
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_viewer_changes_nothing(cluster, name):
+def test_a_viewer_changes_nothing(people, name):
     viewer, before = somebody("viewer"), store.revision()
     answer = viewer.post(
         ADDRESSES[name], {"namespace": PLACE, "name": "x", "text": TEXT, "action": "delete", "which": "all"}
@@ -154,7 +162,7 @@ def is_forbidden(browser, answer):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_viewer_is_offered_nothing_that_changes_an_object(cluster, name):
+def test_a_viewer_is_offered_nothing_that_changes_an_object(people, name):
     shown = Page(somebody("viewer").get(ADDRESSES[name]))
     offered = {each for each in shown.actions() if not re.match(r"/(theme|logout|connect|password)/", each)}
     assert offered <= {ADDRESSES["jobs:operations"]}
