@@ -1,14 +1,29 @@
-"""Objects for the scheduler's tests, and a world in which its decisions come true."""
+"""Objects for the scheduler's tests, and a world in which its decisions come true.
+
+A situation may be a text (`World("node n1 3; group g 3x1")`): objects between `;`, each a kind, a name, what matters of it.
+
+    node n1 8 pods:2 zone=a     8 CPUs (without a number 4), 2 pods, a label; also `notready` and `cordoned`
+    queue a 10 parent=root      at most 10 CPUs, and fields of its spec; also `Closed`, `Closing`; keeps=2 is a guarantee
+    group g 2/3x4 queue=a high  g-0 to g-2 of 4 CPUs wait, 2 of them (without `2/` all) start together; a PriorityClass
+    group g 2x1 @n1,n2          they run there (`@n1`: all on n1)
+    group g 10                  it has no pods yet, and asks to be let in with 10 CPUs
+    pod x 2 gpu:1 app=x @n1     a pod of no group, with a label, that runs there
+
+`n1..3` are three objects. Without a queue there is `default`. `World.placed()` says in the same way what came of it:
+`g n1 n1, h n2`; with other objects a text goes together: `World("node n1", *pods, "group h 1x1")`.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from cluster.store import Delete, strategy
 from kube import resources, usage
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
+from scheduler.engine.message import people
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
 
@@ -93,6 +108,89 @@ def configuration(text, *, key="volcano-scheduler.conf"):
     return resources.CONFIGMAPS, {"metadata": metadata, "data": {key: text}}
 
 
+CLASSES = {"low": -5, "high": 10}
+
+
+def situation(text):
+    """Return the objects of a text."""
+    for word in CLASSES.keys() & set(text.split()):
+        yield priority_class(word, CLASSES[word])
+    for clause in filter(str.strip, text.split(";")):
+        kind, names, *parts = clause.split()
+        read, words = READERS[kind]
+        for name in _names(names):
+            yield from read(name, *_parts(parts, words))
+
+
+def _names(text):
+    """Return `n1`, `n2` and `n3` of `n1..3`."""
+    if not (several := re.fullmatch(r"(.*?)(\d+)\.\.(\d+)", text)):
+        return [text]
+    name, first, last = several.groups()
+    return [f"{name}{number:0{len(first)}}" for number in range(int(first), int(last) + 1)]
+
+
+def _parts(parts, words):
+    """Return the size or "", the amounts, the fields, the places and the other words, each of which has to be one of some."""
+    size, amounts, fields, places, rest = "", {}, {}, [], []
+    for part in parts:
+        if part[0] == "@":
+            places = part[1:].split(",")
+        elif "=" in part:
+            key, _, value = part.partition("=")
+            fields[key] = value
+        elif ":" in part:
+            key, _, value = part.partition(":")
+            amounts[key] = value
+        elif part[0].isdigit():
+            size = part
+        else:
+            assert part in words, part
+            rest.append(part)
+    return size, amounts, fields, places, rest
+
+
+def _spec(fields):
+    return {key: int(value) if value.isdigit() else {"false": False}.get(value, value) for key, value in fields.items()}
+
+
+def _node(name, cpu, amounts, labels, _, words):
+    flags = {"ready": "notready" not in words, "unschedulable": "cordoned" in words}
+    yield node(name, cpu or "4", labels=labels, **flags, **amounts)
+
+
+def _queue(name, cpu, amounts, fields, _, words):
+    spec = _spec(fields) | ({"deserved": {"cpu": fields["deserved"]}} if "deserved" in fields else {})
+    spec |= keeping(spec.pop("keeps")) if "keeps" in spec else {}
+    yield queue(name, {**({"cpu": cpu} if cpu else {}), **amounts}, state=words[0] if words else "Open", **spec)
+
+
+def _group(name, size, amounts, fields, places, words):
+    spec = _spec(fields) | ({"priorityClassName": words[0]} if words else {})
+    if "x" not in size:
+        needs = {**({"cpu": size} if size else {}), **amounts}
+        yield group(name, **{"phase": "Pending", **({"minResources": needs} if needs else {}), **spec})
+        return
+    minimum, count, cpu = re.fullmatch(r"(?:(\d+)/)?(\d+)x(\w+)", size).groups()
+    yield group(name, int(minimum or count), **{"phase": "Running" if places else "Inqueue", **spec})
+    for number in range(int(count)):
+        place = places[number % len(places)] if places else ""
+        yield pod(f"{name}-{number}", name, cpu, requests=amounts, phase="Running" if place else "Pending", node=place)
+
+
+def _pod(name, cpu, amounts, labels, places, _):
+    phase, place = ("Running", *places) if places else ("Pending", "")
+    yield pod(name, "", cpu or "1", requests=amounts, phase=phase, node=place, labels=labels)
+
+
+READERS = {
+    "node": (_node, {"notready", "cordoned"}),
+    "queue": (_queue, {"Closed", "Closing"}),
+    "group": (_group, CLASSES.keys()),
+    "pod": (_pod, ()),
+}
+
+
 class World:
     """Objects, a snapshot that follows them, and a clock. Writes are done by the store's own rules."""
 
@@ -100,17 +198,22 @@ class World:
         self.now = START
         self.objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self.snapshot = Snapshot(schedulers, heeds_claims=heeds_claims)
+        self.bound: dict[str, str] = {}  # by cycles: pod → node
         self.events: list[dict[str, Any]] = []
         self.writes = 0
         self.put(*objects)
+        if str in map(type, objects) and resources.QUEUES.id not in {key[0] for key in self.objects}:
+            self.put(queue())
 
     def put(self, *objects) -> World:
-        for resource, obj in objects:
-            metadata = obj["metadata"]
-            key = (resource.id, metadata.get("namespace", ""), metadata["name"])
-            verb = "MODIFIED" if key in self.objects else "ADDED"
-            self.objects[key] = obj
-            self.snapshot.apply(self._change(key, verb, obj))
+        """Put objects, also those of situations in text."""
+        for each in objects:
+            for resource, obj in situation(each) if isinstance(each, str) else [each]:
+                metadata = obj["metadata"]
+                key = (resource.id, metadata.get("namespace", ""), metadata["name"])
+                verb = "MODIFIED" if key in self.objects else "ADDED"
+                self.objects[key] = obj
+                self.snapshot.apply(self._change(key, verb, obj))
         return self
 
     def remove(self, resource, name, namespace="ns") -> None:
@@ -152,6 +255,16 @@ class World:
     def condition(self, name="g", kind="Unschedulable"):
         return next((c for c in self.status(name).get("conditions", ()) if c["type"] == kind), None)
 
+    def told(self, name="g") -> str:
+        """Return in words why a group waits; "" where it does not."""
+        condition = self.condition(name)
+        return people(condition["message"]) if condition and condition["status"] == "True" else ""
+
+    def inside(self) -> set[str]:
+        """Return the groups that were let in and do not run."""
+        groups = [key[2] for key in self.objects if key[0] == resources.POD_GROUPS.id]
+        return {name for name in groups if self.status(name).get("phase") == "Inqueue"}
+
     def where(self):
         """Return the node of each bound pod."""
         return {
@@ -159,6 +272,13 @@ class World:
             for key, obj in self.objects.items()
             if key[0] == "pods" and isinstance(obj.get("spec"), dict) and obj["spec"].get("nodeName")
         }
+
+    def placed(self) -> str:
+        """Return the nodes that cycles found for the pods of each group."""
+        groups: dict[str, list[str]] = {}
+        for name, place in sorted(self.bound.items()):
+            groups.setdefault(name.rpartition("-")[0] or name, []).append(place)
+        return ", ".join(" ".join([name, *sorted(places)]) for name, places in groups.items())
 
     def rebuilt(self) -> Snapshot:
         fresh = Snapshot()
@@ -181,7 +301,10 @@ class World:
             return
         old = self.objects[resource.id, write.namespace, write.name]
         old["metadata"].setdefault("resourceVersion", "1")
-        self.put((resource, strategy.patched(write, old, self.now)))
+        new = strategy.patched(write, old, self.now)
+        if resource is resources.PODS and (place := new.get("spec", {}).get("nodeName")):
+            self.bound[write.name] = place
+        self.put((resource, new))
 
     def _change(self, key, verb, obj):
         return Change(*key, verb, self.now, json.dumps(obj).encode())
