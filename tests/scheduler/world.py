@@ -1,16 +1,16 @@
 """Objects for the scheduler's tests, and a world in which its decisions come true.
 
-A situation may be a text (`World("node n1 3; group g 3x1")`): objects between `;`, each a kind, a name, what matters of it.
+A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a kind, a name, and what matters of it.
 
-    node n1 8 pods:2 zone=a     8 CPUs (without a number 4), 2 pods, a label; also `notready` and `cordoned`
-    queue a 10 parent=root      at most 10 CPUs, and fields of its spec; also `Closed`, `Closing`; keeps=2 is a guarantee
-    group g 2/3x4 queue=a high  g-0 to g-2 of 4 CPUs wait, 2 of them (without `2/` all) start together; a PriorityClass
-    group g 2x1 @n1,n2          they run there (`@n1`: all on n1)
-    group g 10                  it has no pods yet, and asks to be let in with 10 CPUs
-    pod x 2 gpu:1 app=x @n1     a pod of no group, with a label, that runs there
+    node n1 8 pods:2 zone=a !gpu   8 CPUs (without a number 4), 2 pods, a label, a taint; also `notready`, `cordoned`
+    queue a 10 parent=root keeps=2 at most 10 CPUs, of which 2 are guaranteed; fields of its spec; `Closed`, `Closing`
+    group g 2/3x4 queue=a high     g-0 to g-2 of 4 CPUs wait, 2 of them (without `2/` all) start together; a priority
+    group g 2x1 ?zone=a            they select nodes with a label
+    group g 2x1 @n1,n2             they run there (`@n1`: both on n1)
+    group g 10                     it has no pods yet, and asks to be let in with 10 CPUs
+    pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) with a label; it runs, or `Failed`
 
-`n1..3` are three objects. Without a queue there is `default`. `World.placed()` says in the same way what came of it:
-`g n1 n1, h n2`; with other objects a text goes together: `World("node n1", *pods, "group h 1x1")`.
+`n1..3` are three objects. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`.
 """
 
 from __future__ import annotations
@@ -116,10 +116,12 @@ def situation(text):
     for word in CLASSES.keys() & set(text.split()):
         yield priority_class(word, CLASSES[word])
     for clause in filter(str.strip, text.split(";")):
-        kind, names, *parts = clause.split()
-        read, words = READERS[kind]
+        kind, names, *words = clause.split()
+        read, states = READERS[kind]
+        parts = Parts(words)
+        assert not set(parts.states) - set(states), clause
         for name in _names(names):
-            yield from read(name, *_parts(parts, words))
+            yield from read(name, parts)
 
 
 def _names(text):
@@ -130,64 +132,85 @@ def _names(text):
     return [f"{name}{number:0{len(first)}}" for number in range(int(first), int(last) + 1)]
 
 
-def _parts(parts, words):
-    """Return the size or "", the amounts, the fields, the places and the other words, each of which has to be one of some."""
-    size, amounts, fields, places, rest = "", {}, {}, [], []
-    for part in parts:
-        if part[0] == "@":
-            places = part[1:].split(",")
-        elif "=" in part:
-            key, _, value = part.partition("=")
-            fields[key] = value
-        elif ":" in part:
-            key, _, value = part.partition(":")
-            amounts[key] = value
-        elif part[0].isdigit():
-            size = part
+class Parts:
+    """What a text says of an object, by how each word looks."""
+
+    def __init__(self, words):
+        self.size, self.places, self.states = "", [], []
+        self.fields, self.amounts, self.selector, self.taints = {}, {}, {}, []
+        for word in words:
+            key, _, value = word[1:].partition("=")
+            match word[0]:
+                case "@":
+                    self.places = word[1:].split(",")
+                case "?":
+                    self.selector[key] = value
+                case "!":
+                    self.taints.append({"key": key, "value": value, "effect": "NoSchedule"})
+                case _:
+                    self._plain(word)
+
+    def _plain(self, word):
+        if "=" in word or ":" in word:
+            key, sign, value = re.split("([=:])", word, maxsplit=1)
+            (self.fields if sign == "=" else self.amounts)[key] = value
+        elif word[0].isdigit():
+            self.size = word
         else:
-            assert part in words, part
-            rest.append(part)
-    return size, amounts, fields, places, rest
+            self.states.append(word)
+
+    def spec(self):
+        """Return the fields with values that are no texts."""
+        words = {"true": True, "false": False}
+        return {name: int(one) if one.isdigit() else words.get(one, one) for name, one in self.fields.items()}
+
+    def needs(self):
+        return {**({"cpu": self.size} if self.size else {}), **self.amounts}
 
 
-def _spec(fields):
-    return {key: int(value) if value.isdigit() else {"false": False}.get(value, value) for key, value in fields.items()}
+def _node(name, of):
+    flags = {"ready": "notready" not in of.states, "unschedulable": "cordoned" in of.states}
+    yield node(name, of.size or "4", labels=of.fields, taints=of.taints, **flags, **of.amounts)
 
 
-def _node(name, cpu, amounts, labels, _, words):
-    flags = {"ready": "notready" not in words, "unschedulable": "cordoned" in words}
-    yield node(name, cpu or "4", labels=labels, **flags, **amounts)
-
-
-def _queue(name, cpu, amounts, fields, _, words):
-    spec = _spec(fields) | ({"deserved": {"cpu": fields["deserved"]}} if "deserved" in fields else {})
+def _queue(name, of):
+    spec = of.spec() | ({"deserved": {"cpu": of.fields["deserved"]}} if "deserved" in of.fields else {})
     spec |= keeping(spec.pop("keeps")) if "keeps" in spec else {}
-    yield queue(name, {**({"cpu": cpu} if cpu else {}), **amounts}, state=words[0] if words else "Open", **spec)
+    yield queue(name, of.needs(), state=of.states[0] if of.states else "Open", **spec)
 
 
-def _group(name, size, amounts, fields, places, words):
-    spec = _spec(fields) | ({"priorityClassName": words[0]} if words else {})
-    if "x" not in size:
-        needs = {**({"cpu": size} if size else {}), **amounts}
-        yield group(name, **{"phase": "Pending", **({"minResources": needs} if needs else {}), **spec})
+def _group(name, of):
+    spec = of.spec() | ({"priorityClassName": of.states[0]} if of.states else {})
+    spec |= {"created": f"{spec['created']}T00:00:00Z"} if "created" in spec else {}
+    if "x" not in of.size:
+        needs = {"minResources": of.needs()} if of.needs() else {}
+        yield group(name, **{"phase": "Pending", **needs, **spec})
         return
-    minimum, count, cpu = re.fullmatch(r"(?:(\d+)/)?(\d+)x(\w+)", size).groups()
-    yield group(name, int(minimum or count), **{"phase": "Running" if places else "Inqueue", **spec})
+    minimum, count, cpu = re.fullmatch(r"(?:(\d+)/)?(\d+)x(\w+)", of.size).groups()
+    yield group(name, int(minimum or count), **{"phase": "Running" if of.places else "Inqueue", **spec})
     for number in range(int(count)):
-        place = places[number % len(places)] if places else ""
-        yield pod(f"{name}-{number}", name, cpu, requests=amounts, phase="Running" if place else "Pending", node=place)
+        place = of.places[number % len(of.places)] if of.places else ""
+        yield _of_group(f"{name}-{number}", name, cpu, of, "Running" if place else "Pending", place)
 
 
-def _pod(name, cpu, amounts, labels, places, _):
-    phase, place = ("Running", *places) if places else ("Pending", "")
-    yield pod(name, "", cpu or "1", requests=amounts, phase=phase, node=place, labels=labels)
+def _pod(name, of):
+    labels = dict(of.fields)
+    place = of.places[0] if of.places else ""
+    phase = of.states[0] if of.states else "Running" if place else "Pending"
+    owner, scheduler = labels.pop("group", ""), labels.pop("scheduler", "volcano")
+    yield _of_group(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler)
+
+
+def _of_group(name, owner, cpu, of, phase, place, **more):
+    selector = {"nodeSelector": of.selector} if of.selector else {}
+    return pod(name, owner, cpu, requests=of.amounts, phase=phase, node=place, **selector, **more)
 
 
 READERS = {
     "node": (_node, {"notready", "cordoned"}),
     "queue": (_queue, {"Closed", "Closing"}),
-    "group": (_group, CLASSES.keys()),
-    "pod": (_pod, ()),
+    "group": (_group, CLASSES),
+    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed"}),
 }
 
 
