@@ -11,272 +11,170 @@ from hypothesis import strategies as st
 from kube import resources
 from kube.intake_times import JOB_MADE, SHUT_SINCE
 from kube.meta import timestamp
-from scheduler.engine.message import people
 from scheduler.policy.policy import DEFAULT
 from tests.campaign import examples
+from tests.tables import cases
 
-from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
+from .world import START, World, configuration, group, node, pod, priority_class, queue
 
 
 def asking(name, cpu, **more):
     return group(name, phase="Pending", minResources={"cpu": str(cpu)}, **more)
 
 
-def inside(world):
-    phases = {key[2]: world.status(key[2]).get("phase") for key in world.objects if "podgroups" in key[0]}
-    return {name for name, phase in phases.items() if phase == "Inqueue"}
+CEILINGS = "node n1 100; queue default; queue above 12; queue leaf 10 parent=above; queue beside parent=above"
+GUARANTEES = (
+    "node n1 20; queue other; queue kept keeps=10; queue below parent=team keeps=2; queue beside parent=team",
+    queue("team", {"cpu": "8"}, guarantee={"resource": {"cpu": "0"}}),
+    "group runs 1x3 queue=beside @n1; group more 1x5 queue=other @n1",
+)
+GATED = [pod(f"o-{number}", "o", "5", schedulingGates=[{"name": "x"}]) for number in range(2)]
+
+CLAIMING = pod("o-0", "o", "10", resourceClaims=[{"name": "gpu"}])
 
 
-def told(world, name):
-    return people(world.condition(name)["message"])
+@pytest.mark.shows("scheduler 1.1/resources", "scheduler 2.1/minResources", "scheduler 2.1/room", "scheduler 2.4/entry")
+@pytest.mark.shows(
+    "scheduler 2.1/priority", "scheduler 5.1/Pending", "scheduler 5.1/Inqueue", "groups 3.1/minResources"
+)
+@pytest.mark.shows("scheduler 10.1/3", "scheduler 11/4", "scheduler 11/10")
+@cases("objects, told", {
+    "fits": (["node n1; group g 4"], ""),
+    "within the overcommit factor": (["node n1; group g 4800m"], ""),
+    "states nothing": (["node n1; group g minMember=2"], ""),
+    "quota spellings are ignored": (["node n1; group g 1 requests.cpu:99"], ""),
+    "more than the cluster": (["node n1; group g 5"],
+        "NeverFits: This can never start: its minimum needs 5 CPU, the whole cluster has 4 CPU."),
+    "only ready nodes count": (["node n1; node n2 99 notready; group g 5"],
+        "NodesUnavailable: Waits for nodes: its minimum needs 5 CPU, those that take pods have 4 CPU; "
+        "99 CPU more are on nodes that are not ready or closed to new pods."),
+    "others are in already": (["node n1; group x 3 phase=Inqueue; group g 2"],
+        "NotEnoughResources: Waits for room in the cluster: its minimum needs 2 CPU, 1.8 CPU can still be given out. "
+        "Queue default may still take 3 CPU for 1 job that entered before."),
+    "the queue is named that holds most of what was given out": (["node n1..13 64; queue default; queue research",
+        "group r-01..98 10 queue=research phase=Inqueue; group other 8 phase=Inqueue; group g 16"],
+        "NotEnoughResources: Waits for room in the cluster: its minimum needs 16 CPU, 10.4 CPU can still be given out. "
+        "Queue research may still take 980 CPU for 98 jobs that entered before."),
+    "what runs counts once": (["node n1; group x 3 phase=Running; pod x-0 3 group=x @n1; group g 2"],
+        "NotEnoughResources: Waits for room in the cluster: its minimum needs 2 CPU, 1.8 CPU can still be given out."),
+    "what lower priority uses is no obstacle": (["node n1; group x 1x3 low @n1; group g 4"], ""),
+    "a promise of more than the cluster has holds up nobody": (["node n 16; group x 17 phase=Inqueue; group g 16"], ""),
+    "nor one of what no node has": (["node n 16; group x 1 gpu:1 phase=Inqueue; group g 16"], ""),
+    "a promise that can be kept does": (["node n 16; group x 16 phase=Inqueue; group g 16"],
+        "NotEnoughResources: Waits for room in the cluster: its minimum needs 16 CPU, 3.2 CPU can still be given out. "
+        "Queue default may still take 16 CPU for 1 job that entered before."),
+    "who entered a queue before its ceiling fell promises no more | scheduler 3.10/what entered + scheduler 11/10":
+        (["node n00..99 16; queue default; queue q 10; group x000..199 10 queue=q phase=Inqueue; group g 16"], ""),
+    "more than the queue may ever have | scheduler 3.5/entry": ([CEILINGS, "group g 11 queue=leaf"],
+        "QueueTooSmall: This can never start in queue leaf: it needs more than the queue's limit of 10 CPU."),
+    "what pods of the queue hold | scheduler 3.5/entry":
+        ([CEILINGS, "group o 1x4 queue=leaf @n1; group g 7 queue=leaf"],
+        "QueueLimit: Waits for room in queue leaf: its minimum needs 7 CPU, 6 CPU of 10 CPU can still be given out."),
+    "the ceiling of an ancestor, taken by a sibling | scheduler 3.5/entry":
+        ([CEILINGS, "group o 9 queue=beside phase=Inqueue; group g 7 queue=leaf"],
+        "ParentQueueLimit: Waits for room in queue above, which is above its own: its minimum needs 7 CPU, "
+        "3 CPU of 12 CPU can still be given out. Queue beside may still take 9 CPU for 1 job that entered before."),
+    "lower priority in the same queue is no obstacle | scheduler 3.5/entry":
+        ([CEILINGS, "group o 10 queue=leaf phase=Inqueue low; group g 10 queue=leaf"], ""),
+    "gated pods promise nothing":
+        ([CEILINGS, "group o 10 minMember=2 queue=leaf phase=Inqueue; group g 10 queue=leaf", *GATED], ""),
+    "pods with an unknown demand promise nothing":
+        ([CEILINGS, "group o 10 queue=leaf phase=Inqueue; group g 10 queue=leaf", CLAIMING], ""),
+    "groups in a queue that takes no pods promise nothing":
+        ([CEILINGS, "group o 10 queue=above phase=Inqueue; group g 10 queue=leaf"], ""),
+    "beside the guarantee there is room": ([*GUARANTEES, "group g 4 queue=other"], ""),
+    "what is guaranteed is not given out to others | scheduler 3.5/guarantees of others + scheduler 11/11":
+        ([*GUARANTEES, "group g 8 queue=other"],
+        "QueueGuarantees: Waits for room in the cluster: its minimum needs 8 CPU, 4 CPU of 20 CPU can be given out, "
+        "as guarantees keep 10 CPU for queue kept and 2 CPU for queue team."),
+    "more than guarantees ever leave": ([*GUARANTEES, "group g 11 queue=other"],
+        "QueueGuarantees: This can never start: it needs 11 CPU, and of 20 CPU in the cluster all but 8 CPU are kept "
+        "for the guarantees of other queues."),
+    "more than the cluster has, whatever is guaranteed": ([*GUARANTEES, "group g 21 queue=other"],
+        "NeverFits: This can never start: its minimum needs 21 CPU, the whole cluster has 20 CPU."),
+    "the queue itself has its guarantee": ([*GUARANTEES, "group g 14 queue=kept"], ""),
+    "a guarantee below a ceiling": ([*GUARANTEES, "group g 5 queue=beside"],
+        "QueueGuarantees: Waits for room in queue team: its minimum needs 5 CPU, 3 CPU of 8 CPU can be given out, "
+        "as guarantees keep 2 CPU for queue below."),
+    "a ceiling that guarantees below it narrow": ([*GUARANTEES, "group g 7 queue=beside"],
+        "QueueGuarantees: This can never start: it needs 7 CPU, and of 8 CPU in queue team all but 6 CPU are kept "
+        "for the guarantees of other queues."),
+})  # fmt: skip
+def test_who_is_let_in(objects, told):
+    world = World(*objects)
+    world.cycle()
+    assert ("g" in world.inside()) is (not told)
+    assert (f"{world.condition()['reason']}: {world.told()}" if told else world.told()) == told
+
+
+def test_a_group_that_is_let_in_late_no_longer_says_that_it_waits():
+    world = World("node n1; group g 6")
+    world.cycle()
+    assert world.told()
+    world.put("node n2")
+    world.cycle()
+    assert (world.inside(), world.told()) == ({"g"}, "")
 
 
 def test_a_full_queue_starves_nobody_else():
     """A backlog of 200 jobs of 10 CPU behind a ceiling of 10, a gang of 16 CPU elsewhere, a cluster of 1,600."""
-    world = World(
-        *(node(f"n{i}", cpu="16") for i in range(100)),
-        queue(),
-        queue("small", {"cpu": "10"}),
-        *(asking(f"backlog-{i:03}", 10, queue="small") for i in range(200)),
-    )
+    world = World("node n00..99 16; queue default; queue small 10; group backlog-000..199 10 queue=small")
     world.cycle()
-    assert inside(world) == {"backlog-000"}
-    world.put(asking("gang", 16, created="2026-02-01T00:00:00Z"))
+    assert world.inside() == {"backlog-000"}
+    world.put("group gang 16 created=2026-02-01")
     world.cycle()
-    assert "gang" in inside(world)
+    assert "gang" in world.inside()
     assert world.condition("backlog-001")["reason"] == "QueueLimit"
-    assert told(world, "backlog-001") == (
+    assert world.told("backlog-001") == (
         "Waits for room in queue small: its minimum needs 10 CPU, 0 CPU of 10 CPU can still be given out. "
         "Queue small may still take 10 CPU for 1 job that entered before."
     )
 
 
-@pytest.mark.shows("scheduler 3.10/what entered", "scheduler 11/10")
-def test_groups_that_entered_a_queue_before_its_ceiling_fell_promise_no_more_than_the_ceiling():
-    world = World(
-        *(node(f"n{i}", cpu="16") for i in range(100)),
-        queue(),
-        queue("small", {"cpu": "10"}),
-        *(group(f"in-{i:03}", queue="small", minResources={"cpu": "10"}) for i in range(200)),
-        asking("gang", 16),
-    )
-    world.cycle()
-    assert "gang" in inside(world)
-
-
-@pytest.mark.parametrize(
-    ("minimum", "enters"),
-    [
-        pytest.param({"cpu": "17"}, True, id="more than the cluster has"),
-        pytest.param({"cpu": "1", "example.com/gpu": "1"}, True, id="of something that no node has"),
-        pytest.param({"cpu": "16"}, False, id="as much as there is"),
-    ],
-)
-def test_a_promise_that_cannot_be_kept_holds_up_nobody(minimum, enters):
-    """It was let in while the cluster was no limit, as without the plugin overcommit, or while there were more nodes."""
-    world = World(node("n", cpu="16"), queue(), group("huge", minResources=minimum), asking("small", 16))
-    world.cycle()
-    assert ("small" in inside(world)) is enters
-
-
-def test_the_sentence_names_the_queue_that_holds_most_of_what_was_given_out():
-    world = World(
-        *(node(f"n{i}", cpu="64") for i in range(13)),
-        queue(),
-        queue("research"),
-        *(group(f"r-{i:02}", queue="research", minResources={"cpu": "10"}) for i in range(98)),
-        group("other", minResources={"cpu": "8"}),
-        asking("gang", 16),
-    )
-    world.cycle()
-    assert told(world, "gang") == (
-        "Waits for room in the cluster: its minimum needs 16 CPU, 10.4 CPU can still be given out. "
-        "Queue research may still take 980 CPU for 98 jobs that entered before."
-    )
-
-
-@pytest.mark.shows("scheduler 3.5/entry")
-@pytest.mark.parametrize(
-    ("objects", "cpu", "reason", "words"),
-    [
-        pytest.param(
-            [], 11, "QueueTooSmall",
-            "This can never start in queue leaf: it needs more than the queue's limit of 10 CPU.",
-            id="more than the queue may ever have",
-        ),
-        pytest.param(
-            [group("o", queue="leaf", phase="Running"), pod("o-0", "o", "4", node="n1", phase="Running")],
-            7, "QueueLimit",
-            "Waits for room in queue leaf: its minimum needs 7 CPU, 6 CPU of 10 CPU can still be given out.",
-            id="what pods of the queue hold",
-        ),
-        pytest.param(
-            [group("o", queue="beside", minResources={"cpu": "9"})],
-            7, "ParentQueueLimit",
-            "Waits for room in queue above, which is above its own: its minimum needs 7 CPU, 3 CPU of 12 CPU can still be given out. "
-            "Queue beside may still take 9 CPU for 1 job that entered before.",
-            id="the ceiling of an ancestor, taken by a sibling",
-        ),
-        pytest.param(
-            [group("o", queue="leaf", priorityClassName="low", minResources={"cpu": "10"})],
-            10, "", "", id="lower priority in the same queue is no obstacle",
-        ),
-        pytest.param(
-            [group("o", minimum=2, queue="leaf", minResources={"cpu": "10"}),
-             pod("o-0", "o", "5", schedulingGates=[{"name": "x"}]),
-             pod("o-1", "o", "5", schedulingGates=[{"name": "x"}])],
-            10, "", "", id="gated pods promise nothing",
-        ),
-        pytest.param(
-            [group("o", minimum=1, queue="leaf", minResources={"cpu": "10"}),
-             pod("o-0", "o", "10", resourceClaims=[{"name": "gpu"}])],
-            10, "", "", id="pods with an unknown demand promise nothing",
-        ),
-        pytest.param(
-            [group("o", queue="above", minResources={"cpu": "10"})],
-            10, "", "", id="groups in a queue that takes no pods promise nothing",
-        ),
-    ],
-)  # fmt: skip
-def test_entry_heeds_the_ceilings_of_a_queue_and_of_those_above_it(objects, cpu, reason, words):
-    world = World(
-        node("n1", cpu="100"),
-        queue("above", {"cpu": "12"}),
-        queue("leaf", {"cpu": "10"}, parent="above"),
-        queue("beside", parent="above"),
-        queue(),
-        priority_class("low", -1),
-        *objects,
-        asking("g", cpu, queue="leaf"),
-    )
-    world.cycle()
-    if reason:
-        assert (world.condition("g")["reason"], told(world, "g")) == (reason, words)
-    else:
-        assert "g" in inside(world)
-
-
-@pytest.mark.shows("scheduler 3.5/guarantees of others", "scheduler 11/11")
-@pytest.mark.parametrize(
-    ("cpu", "where", "words"),
-    [
-        pytest.param(4, "other", "", id="beside the guarantee there is room"),
-        pytest.param(
-            8, "other",
-            "Waits for room in the cluster: its minimum needs 8 CPU, 4 CPU of 20 CPU can be given out, "
-            "as guarantees keep 10 CPU for queue kept and 2 CPU for queue team.",
-            id="what is guaranteed is not given out to others",
-        ),
-        pytest.param(
-            11, "other",
-            "This can never start: it needs 11 CPU, and of 20 CPU in the cluster all but 8 CPU are kept "
-            "for the guarantees of other queues.",
-            id="more than guarantees ever leave",
-        ),
-        pytest.param(
-            21, "other", "This can never start: its minimum needs 21 CPU, the whole cluster has 20 CPU.",
-            id="more than the cluster has, whatever is guaranteed",
-        ),
-        pytest.param(14, "kept", "", id="the queue itself has its guarantee"),
-        pytest.param(
-            5, "beside",
-            "Waits for room in queue team: its minimum needs 5 CPU, 3 CPU of 8 CPU can be given out, "
-            "as guarantees keep 2 CPU for queue below.",
-            id="a guarantee below a ceiling",
-        ),
-        pytest.param(
-            7, "beside",
-            "This can never start: it needs 7 CPU, and of 8 CPU in queue team all but 6 CPU are kept "
-            "for the guarantees of other queues.",
-            id="a ceiling that guarantees below it narrow",
-        ),
-    ],
-)  # fmt: skip
-def test_entry_heeds_what_is_guaranteed_to_others(cpu, where, words):
-    world = World(
-        node("n1", cpu="20"),
-        queue("kept", **keeping(10)),
-        queue("other"),
-        queue("team", {"cpu": "8"}, guarantee={"resource": {"cpu": "0"}}),
-        queue("below", parent="team", **keeping(2)),
-        queue("beside", parent="team"),
-        group("runs", queue="beside", phase="Running"),
-        pod("runs-0", "runs", "3", node="n1", phase="Running"),
-        group("more", queue="other", phase="Running"),
-        pod("more-0", "more", "5", node="n1", phase="Running"),
-        asking("g", cpu, queue=where),
-    )
-    world.cycle()
-    assert (told(world, "g") if world.condition("g") else "") == words
-    assert ("g" in inside(world)) is (not words)
-
-
 @pytest.mark.shows("scheduler 2.1/turns")
 def test_a_backlog_keeps_no_other_queue_out():
-    """Half of the cluster is free again for whoever is behind, however long, old and urgent the backlog of another queue is."""
-    world = World(
-        node("n1", cpu="20"),
-        queue("long"),
-        queue("late"),
-        priority_class("high", 5),
-        *(asking(f"long-{i:02}", 4, queue="long", priorityClassName="high") for i in range(30)),
-    )
+    """Half of the cluster is free again for whoever is behind, however long, old and urgent the other backlog is."""
+    world = World("node n1 20; queue long; queue late; group long-00..29 4 queue=long high")
     world.cycle()
-    assert len(inside(world)) == 6
-    world.put(*(asking(f"late-{i}", 4, queue="late", created="2026-02-01T00:00:00Z") for i in range(9)))
-    world.put(*(group(f"long-{i:02}", queue="long", phase="Completed") for i in range(3)))
+    assert len(world.inside()) == 6
+    world.put("group late-0..8 4 queue=late created=2026-02-01; group long-00..02 queue=long phase=Completed")
     world.cycle()
-    assert {name for name in inside(world) if name.startswith("late")} == {"late-0", "late-1", "late-2"}
+    assert {name for name in world.inside() if name.startswith("late")} == {"late-0", "late-1", "late-2"}
 
 
 @pytest.mark.shows("scheduler 2.2/dequeueStrategy")
-@pytest.mark.parametrize(
-    ("strategy", "entered", "reason"),
-    [
-        pytest.param("traverse", {"small", "elsewhere"}, "", id="the next one is tried"),
-        pytest.param("fifo", {"in", "elsewhere"}, "QueueOrder", id="first in, first out"),
-    ],
-)
-def test_a_queue_that_is_first_in_first_out_lets_nobody_pass(strategy, entered, reason):
+@cases("strategy, entered, placed, reason", {
+    "the next one is tried": ("traverse", {"small", "elsewhere"}, "in n1", ""),
+    "first in, first out": ("fifo", {"in", "elsewhere"}, "", "QueueOrder"),
+})  # fmt: skip
+def test_a_queue_that_is_first_in_first_out_lets_nobody_pass(strategy, entered, placed, reason):
     world = World(
-        node("n1", cpu="20"),
-        queue("strict", {"cpu": "8"}, dequeueStrategy=strategy),
-        queue("loose"),
-        group("in", queue="strict", minResources={"cpu": "2"}, created="2026-01-03T00:00:00Z"),
-        pod("in-0", "in", "2"),
-        asking("big", 9, queue="strict"),
-        asking("small", 1, queue="strict", created="2026-01-02T00:00:00Z"),
-        asking("elsewhere", 1, queue="loose", created="2026-01-02T00:00:00Z"),
+        f"node n1 20; queue strict 8 dequeueStrategy={strategy}; queue loose",
+        "group in 1x2 queue=strict created=2026-01-03; group big 9 queue=strict",
+        "group small 1 queue=strict created=2026-01-02; group elsewhere 1 queue=loose created=2026-01-02",
     )
     world.cycle()
     assert world.condition("big")["reason"] == "QueueTooSmall"
-    assert inside(world) == entered
-    assert (world.where() == {}) is (strategy == "fifo")
+    assert (world.inside(), world.placed()) == (entered, placed)
+    waits = "Queue strict is first in, first out: this waits until job group big, which is before it, can start."
     for name in ("small", "in"):
         assert (world.condition(name) or {"reason": ""})["reason"] == reason
-        if reason:
-            assert told(world, name) == (
-                "Queue strict is first in, first out: this waits until job group big, which is before it, can start."
-            )
+        assert world.told(name) == (waits if reason else "")
 
 
-TREE = {"a": ("b", "c"), "b": ("d", "e")}
+PARENTS = {"a": "", "b": "a", "c": "a", "d": "b", "e": "b"}
 LEAVES = ("c", "d", "e", "free")
 ABOVE = {"c": ("c", "a"), "d": ("d", "b", "a"), "e": ("e", "b", "a"), "free": ("free",)}
 CLUSTER = 20
-limits = st.fixed_dictionaries({name: st.sampled_from([None, 4, 7, 12]) for name in (*TREE, *LEAVES[:3])})
+limits = st.fixed_dictionaries({name: st.sampled_from([None, 4, 7, 12]) for name in PARENTS})
 some_groups = st.lists(
     st.tuples(st.sampled_from(LEAVES), st.integers(1, 9), st.sampled_from(["", "high"])), max_size=14
 )
 
 
 def queues(ceilings):
-    parents = {below: above for above, children in TREE.items() for below in children}
-    made = [
-        queue(name, {"cpu": str(limit)} if limit else None, parent=parents.get(name, ""))
-        for name, limit in ceilings.items()
-    ]
-    return [*made, queue("free")]
+    rooms = {name: {"cpu": str(limit)} if limit else None for name, limit in ceilings.items()}
+    return [*(queue(name, room, parent=PARENTS[name]) for name, room in rooms.items()), queue("free")]
 
 
 def backlog(asked):
@@ -293,7 +191,7 @@ def let_in(ceilings, groups):
     """Return whom the gate lets in by itself, where nothing is placed."""
     world = World(node("n1", cpu=str(CLUSTER)), priority_class("high", 5), GATE, *queues(ceilings), *groups)
     world.cycle()
-    return inside(world), world
+    return world.inside()
 
 
 def of(obj):
@@ -301,55 +199,28 @@ def of(obj):
     return spec["queue"], int(spec["minResources"]["cpu"]), spec["priorityClassName"]
 
 
-@pytest.mark.shows("scheduler 2.1/room")
+@pytest.mark.shows("scheduler 2.1/room", "scheduler 2.1/passing")
 @examples(150)
 @given(limits, some_groups)
-def test_what_entered_fits_under_every_ceiling(ceilings, asked):
-    """Of each priority by itself: what is less urgent is no obstacle."""
+def test_what_entered_fits_under_every_ceiling_and_what_waits_does_not(ceilings, asked):
+    """Beside what is as urgent: what is less urgent is no obstacle. Among equals the older enters first."""
     groups = backlog(asked)
-    entered, _ = let_in(ceilings, groups)
-    given_out = {"": Counter(), "high": Counter()}
+    entered = let_in(ceilings, groups)
+    rooms = {**ceilings, "cluster": CLUSTER * DEFAULT.overcommit // 1000}
+    given_out, beside, refused = {"": Counter(), "high": Counter()}, {"": Counter(), "high": Counter()}, set()
     for _, obj in groups:
         where, cpu, urgency = of(obj)
-        if obj["metadata"]["name"] in entered:
-            given_out[urgency].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
-    for each in given_out.values():
-        assert all(each[name] <= limit for name, limit in ceilings.items() if limit)
-        assert each["cluster"] <= CLUSTER * DEFAULT.overcommit // 1000
-
-
-@examples(150)
-@given(limits, some_groups)
-def test_among_equals_the_older_enters_first(ceilings, asked):
-    groups = backlog(asked)
-    entered, _ = let_in(ceilings, groups)
-    refused = set()
-    for _, obj in groups:
         if obj["metadata"]["name"] not in entered:
             refused.add(of(obj))
-        else:
-            assert of(obj) not in refused
-
-
-@pytest.mark.shows("scheduler 2.1/passing")
-@examples(150)
-@given(limits, some_groups)
-def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
-    """Who waits has no room beside those that entered and are as urgent: the backlog of no queue stands in the way."""
-    groups = backlog(asked)
-    entered, _ = let_in(ceilings, groups)
-    inside_by_urgency = {"": Counter(), "high": Counter()}
-    for _, obj in groups:
-        where, cpu, urgency = of(obj)
-        if obj["metadata"]["name"] in entered:
-            for each in {urgency, ""}:
-                inside_by_urgency[each].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
-    rooms = {**ceilings, "cluster": CLUSTER * DEFAULT.overcommit // 1000}
-    for _, obj in groups:
-        where, cpu, urgency = of(obj)
-        if obj["metadata"]["name"] not in entered:
-            taken = inside_by_urgency[urgency]
-            assert any(rooms.get(name) and taken[name] + cpu > rooms[name] for name in (*ABOVE[where], "cluster"))
+            continue
+        assert of(obj) not in refused
+        given_out[urgency].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
+        for each in {urgency, ""}:
+            beside[each].update(dict.fromkeys((*ABOVE[where], "cluster"), cpu))
+    for each in given_out.values():
+        assert all(each[name] <= room for name, room in rooms.items() if room)
+    for where, cpu, urgency in refused:
+        assert any(rooms.get(name) and beside[urgency][name] + cpu > rooms[name] for name in (*ABOVE[where], "cluster"))
 
 
 @examples(150)
@@ -357,10 +228,9 @@ def test_nobody_is_kept_out_by_those_who_wait(ceilings, asked):
 def test_without_a_queue_nobody_enters_later(ceilings, asked, where):
     """Of groups that ask for the same, at least those enter that entered beside the queue."""
     groups = backlog([(each, 2, "") for each in asked])
-    entered, _ = let_in(ceilings, groups)
-    others = [(r, obj) for r, obj in groups if obj["spec"]["queue"] != where]
+    others = [(kind, obj) for kind, obj in groups if obj["spec"]["queue"] != where]
     names = {obj["metadata"]["name"] for _, obj in others}
-    assert let_in(ceilings, others)[0] >= entered & names
+    assert let_in(ceilings, others) >= let_in(ceilings, groups) & names
 
 
 # Idle room
@@ -368,99 +238,86 @@ def test_without_a_queue_nobody_enters_later(ceilings, asked, where):
 HOPELESS = {
     "a pod larger than any node": {"cpu": "17"},
     "a label that no node has": {"nodeSelector": {"gpu": "a100"}},
-    "two pods of a port on one node": {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}], "nodeSelector": {"only": "one"}},
+    "two pods of a port on one node":
+        {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}], "nodeSelector": {"only": "one"}},
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("spec", HOPELESS.values(), ids=HOPELESS)
+@cases("spec", HOPELESS)
 def test_those_that_can_never_start_hold_up_nobody(spec):
     """They entered, and have shown what they are: more of them than the cluster holds, and one more job elsewhere."""
-    spec = dict(spec)
-    cpu = spec.pop("cpu", "8")
-    hopeless = [
-        each
-        for number in range(15)
-        for each in (
-            group(f"h{number}", 2, minResources={"cpu": str(2 * int(cpu))}),
-            *(pod(f"h{number}-{i}", f"h{number}", "", requests={"cpu": cpu}, **spec) for i in range(2)),
-        )
-    ]
-    nodes = [node(f"n{i}", cpu="16", labels={"only": "one" if i == 0 else "no"}) for i in range(8)]
-    world = World(*nodes, queue(), queue("other"), *hopeless, asking("gang", 16, queue="other"))
+    cpu, more = spec.get("cpu", "8"), {key: value for key, value in spec.items() if key != "cpu"}
+    world = World("node n0 16 only=one; node n1..7 16 only=no; queue default; queue other; group gang 16 queue=other")
+    for number in range(15):
+        world.put(f"group h{number} {2 * int(cpu)} minMember=2 phase=Inqueue")
+        world.put(*(pod(f"h{number}-{i}", f"h{number}", "", requests={"cpu": cpu}, **more) for i in range(2)))
     world.cycle(seconds=11)
-    assert "gang" in inside(world)
+    assert "gang" in world.inside()
+
+
+EIGHT = {"minimum": 8, "queue": "other", "minTaskMember": {"main": 8}}
 
 
 def test_whoever_waits_for_room_elsewhere_keeps_no_room_idle():
-    """The gang may be on two nodes alone, of which one is in use: nine others stand still unless somebody is let in for them."""
-    nodes = [node(f"n{i}", cpu="8", labels={"zone": "a" if i < 2 else "b"}) for i in range(11)]
-    patient = [pod(f"p{i}-0", f"p{i}", "8", nodeSelector={"zone": "a"}) for i in range(14)]
+    """These may be on two nodes alone: nine others stand still unless somebody is let in for them."""
     world = World(
-        *nodes, queue(), queue("other"),
-        *(group(f"p{i}", minResources={"cpu": "8"}) for i in range(14)), *patient,
-        *(asking(f"o{i:02}", 8, minimum=8, queue="other", minTaskMember={"main": 8}) for i in range(12)),
-    )  # fmt: skip
+        "node n0..1 8 zone=a; node n2..10 8 zone=b; queue default; queue other",
+        "group p01..14 8 phase=Inqueue",
+        *(f"pod p{number:02}-0 8 group=p{number:02} ?zone=a" for number in range(1, 15)),
+        *(asking(f"o{number}", 8, **EIGHT) for number in range(12)),
+    )
     world.cycle(seconds=11)
-    assert {name for name in inside(world) if name.startswith("o")} == {f"o{i:02}" for i in range(9)}
+    assert len([name for name in world.inside() if name.startswith("o")]) == 9
 
 
 def test_room_in_which_pods_of_that_size_do_not_fit_lets_nobody_in():
     """So no pods are made for a backlog because a little is free on each node."""
-    nodes = [node(f"n{i}", cpu="4") for i in range(8)]
-    running = [pod(f"r{i}", "r", "3", node=f"n{i}", phase="Running") for i in range(8)]
-    waits = [
-        each for i in range(3) for each in (group(f"w{i}", minResources={"cpu": "4"}), pod(f"w{i}-0", f"w{i}", "4"))
-    ]
     world = World(
-        *nodes, queue(), group("r", phase="Running"), *running, *waits,
+        "node n0..7 4; group r 8x3 @n0,n1,n2,n3,n4,n5,n6,n7; group w0..2 4 phase=Inqueue",
+        "pod w0-0 4 group=w0; pod w1-0 4 group=w1; pod w2-0 4 group=w2",
         asking("equal", 8, minimum=4, minTaskMember={"main": 4}),
         asking("mixed", 6, minimum=4, minTaskMember={"main": 1, "more": 3}),
-    )  # fmt: skip
+    )
     world.cycle(seconds=11)
-    assert inside(world) == {"w0", "w1", "w2", "mixed"}
+    assert world.inside() == {"w0", "w1", "w2", "mixed"}
 
 
 def test_those_whose_pods_are_being_made_come_before_whoever_is_let_in_for_idle_room():
-    world = World(node("n1", cpu="10"), queue(), group("in", minResources={"cpu": "10"}), asking("out", 4))
+    world = World("node n1 10; group in 10 phase=Inqueue; group out 4")
     world.cycle()
-    assert inside(world) == {"in"}
+    assert world.inside() == {"in"}
     world.cycle(seconds=11)
-    assert inside(world) == {"in", "out"}, "nobody makes them"
+    assert world.inside() == {"in", "out"}, "nobody makes them"
 
 
 def test_a_quota_that_has_room_for_one_lets_one_in_for_idle_room():
-    quota = {
-        "metadata": {"name": "q", "namespace": "ns"},
-        "spec": {"hard": {"cpu": "28"}},
-        "status": {"hard": {"cpu": "28"}},
-    }
-    waits = [pod(f"w{i}-0", f"w{i}", "12", nodeSelector={"zone": "a"}) for i in range(2)]
+    hard = {"hard": {"cpu": "28"}}
+    quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": hard, "status": hard}
     world = World(
-        node("n1", cpu="12", labels={"zone": "a"}), node("n2", cpu="12"), queue(), (resources.RESOURCE_QUOTAS, quota),
-        pod("f", "", "12", node="n1", phase="Running", scheduler="other"),
-        *(group(f"w{i}", minResources={"cpu": "12"}) for i in range(2)), *waits, asking("g0", 3), asking("g1", 3),
-    )  # fmt: skip
+        "node n1 12 zone=a; node n2 12; pod f 12 scheduler=other @n1; group w0..1 12 phase=Inqueue; group g0..1 3",
+        *("pod w0-0 12 group=w0 ?zone=a; pod w1-0 12 group=w1 ?zone=a", (resources.RESOURCE_QUOTAS, quota)),
+    )
     world.cycle(seconds=11)
-    assert inside(world) - {"w0", "w1"} == {"g0"}
+    assert world.inside() == {"w0", "w1", "g0"}
 
 
+places = st.sampled_from(["", "", "typo", "n1"])
 some_jobs = st.lists(
-    st.tuples(st.sampled_from(LEAVES), st.integers(1, 9), st.sampled_from(["", "high"]), st.sampled_from(["", "", "typo", "n1"])),
-    max_size=14,
-)  # fmt: skip
+    st.tuples(st.sampled_from(LEAVES), st.integers(1, 9), st.sampled_from(["", "high"]), places), max_size=14
+)
 
 
 @examples(150)
 @given(limits, some_jobs)
 def test_no_room_is_idle_while_somebody_is_kept_out_for_whom_it_is_enough(ceilings, asked):
-    """Whatever those that entered wait for: none of their labels, or their own node. Asked of the nodes and the queues themselves."""
+    """Whatever those that entered wait for: a label that no node has, or a node of their own."""
     groups = backlog([each[:3] for each in asked])
     nodes = [node(name, cpu=str(CLUSTER // 2), labels={"own": name}) for name in ("n1", "n2")]
     world = World(*nodes, priority_class("high", 5), *queues(ceilings), *groups)
     for _ in range(30):
         for (_, obj), (_, cpu, _, place) in zip(groups, asked, strict=True):
             name = obj["metadata"]["name"]
-            if name in inside(world) and ("pods", "ns", f"{name}-0") not in world.objects:
+            if name in world.inside() and ("pods", "ns", f"{name}-0") not in world.objects:
                 world.put(pod(f"{name}-0", name, str(cpu), **({"nodeSelector": {"own": place}} if place else {})))
         world.cycle(seconds=1)
         world.gone()
@@ -478,79 +335,53 @@ def test_no_room_is_idle_while_somebody_is_kept_out_for_whom_it_is_enough(ceilin
         assert cpu > max(free.values()) or not is_below
 
 
-FULL = [node("n1", cpu="10"), queue(), group("o", phase="Running"), pod("o-0", "o", "8", node="n1", phase="Running")]
+FULL = "node n1 10; queue default; group o 1x8 @n1"
+PLUGIN = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit%s}]}]"
+FACTOR = PLUGIN % ", arguments: {overcommit-factor: %s}"
 
 
 @pytest.mark.shows("scheduler 2.2/no enqueue", "scheduler 3.10/overcommit-factor", "scheduler 3.10/listed")
-@pytest.mark.parametrize(
-    ("text", "enters"),
-    [
-        pytest.param("", set(), id="by default 1.2 times the cluster"),
-        pytest.param("actions: enqueue, allocate", {"g"}, id="without overcommit the cluster is no limit"),
-        pytest.param(
-            "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit}]}]", set(), id="Volcano's default factor"
-        ),
-        pytest.param(
-            "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.3}}]}]",
-            {"g"},
-            id="a factor that is just enough",
-        ),
-        pytest.param(
-            "actions: enqueue, allocate\n"
-            "tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1.299}}]}]",
-            set(),
-            id="a factor that is just too little",
-        ),
-        pytest.param("actions: allocate", {"g"}, id="without enqueue all enter"),
-    ],
-)
-def test_the_configuration_says_who_enters(text, enters):
-    world = World(*FULL, asking("g", 5))
-    if text:
-        world.put(configuration(text))
+@cases("text, situation, reason", {
+    "by default 1.2 times the cluster": ("", "group g 5", "NotEnoughResources"),
+    "without overcommit the cluster is no limit": ("actions: enqueue, allocate", "group g 5", ""),
+    "Volcano's default factor": (PLUGIN % "", "group g 5", "NotEnoughResources"),
+    "a factor that is just enough": (FACTOR % 1.3, "group g 5", ""),
+    "a factor that is just too little": (FACTOR % 1.299, "group g 5", "NotEnoughResources"),
+    "without enqueue all enter": ("actions: allocate", "group g 5", ""),
+    "without enqueue a closed queue lets nobody in | queues 2.8/entry":
+        ("actions: allocate", "queue default Closed; group g 1", "QueueClosed"),
+    "without overcommit the ceilings of queues hold":
+        ("actions: enqueue", "queue leaf 4; group g 5 queue=leaf", "QueueTooSmall"),
+})  # fmt: skip
+def test_the_configuration_says_who_enters(text, situation, reason):
+    world = World(FULL, situation, *([configuration(text)] if text else []))
     world.cycle()
-    assert inside(world) == enters
+    assert (world.inside(), (world.condition() or {"reason": ""})["reason"]) == (set() if reason else {"g"}, reason)
 
 
 def test_a_change_of_the_configuration_is_told_at_once_to_everybody_who_waits():
-    world = World(*FULL, asking("g", 11))
+    world = World(FULL, "group g 11")
     world.cycle()
     world.cycle()  # what it was told is no news any more
-    assert world.condition("g")["reason"] == "NotEnoughResources"
-    world.put(
-        configuration("actions: enqueue\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 1}}]}]")
-    )
+    assert world.condition()["reason"] == "NotEnoughResources"
+    world.put(configuration(FACTOR % 1))
     world.cycle()
-    assert world.condition("g")["reason"] == "NeverFits"
+    assert world.condition()["reason"] == "NeverFits"
 
 
-@pytest.mark.parametrize("away", [{"ready": False}, {"unschedulable": True}], ids=["not ready", "closed to new pods"])
+@pytest.mark.parametrize("away", ["notready", "cordoned"])
 def test_what_only_nodes_that_are_away_could_hold_waits_for_them(away):
-    world = World(node("n1"), node("n2", cpu="8", **away), queue(), asking("g", 11), asking("more", 13))
+    world = World(f"node n1; node n2 8 {away}; group g 11; group more 13")
     world.cycle()
-    assert world.condition("g")["reason"] == "NodesUnavailable"
-    assert told(world, "g") == (
+    assert world.condition()["reason"] == "NodesUnavailable"
+    assert world.told() == (
         "Waits for nodes: its minimum needs 11 CPU, those that take pods have 4 CPU; "
         "8 CPU more are on nodes that are not ready or closed to new pods."
     )
     assert world.condition("more")["reason"] == "NeverFits"
-    world.put(node("n2", cpu="8"))
+    world.put("node n2 8")
     world.cycle(seconds=9)
-    assert inside(world) == {"g"}
-
-
-@pytest.mark.shows("queues 2.8/entry")
-def test_without_enqueue_a_closed_queue_lets_nobody_in():
-    world = World(node("n1"), queue(state="Closed"), asking("g", 1), configuration("actions: allocate"))
-    world.cycle()
-    assert inside(world) == set()
-
-
-@pytest.mark.shows("scheduler 3.10/listed")
-def test_without_overcommit_the_ceilings_of_queues_hold():
-    world = World(*FULL, queue("leaf", {"cpu": "4"}), asking("g", 5, queue="leaf"), configuration("actions: enqueue"))
-    world.cycle()
-    assert world.condition("g")["reason"] == "QueueTooSmall"
+    assert world.inside() == {"g"}
 
 
 HOUR_S = 3600
@@ -571,70 +402,59 @@ def waiting_for(name, cpu, wait="", *, key="volcano.sh/sla-waiting-time", ago_s=
 
 
 @pytest.mark.shows("scheduler 3.11 sla/sla-waiting-time", "scheduler 3.11 sla/annotation", "scheduler 3.11 sla/entry")
-@pytest.mark.parametrize(
-    ("configured", "asks", "enters"),
-    [
-        pytest.param(AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S), True, id="it has waited"),
-        pytest.param(AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 1), False, id="not long enough yet"),
-        pytest.param(AN_HOUR, waiting_for("g", 5, "2h", ago_s=HOUR_S), False, id="it says more itself"),
-        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, "30s", ago_s=30), True, id="it says so itself"),
-        pytest.param(
-            EACH_ITS_OWN, waiting_for("g", 5, "30s", key="sla-waiting-time", ago_s=30), True, id="by the other name"
-        ),
-        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, ago_s=9 * HOUR_S), False, id="nobody says anything"),
-        pytest.param(EACH_ITS_OWN, waiting_for("g", 5, "soon", ago_s=HOUR_S), False, id="no duration"),
-        pytest.param(AN_HOUR, waiting_for("g", 5, "-1h", ago_s=HOUR_S), True, id="no duration: that of the policy"),
-        pytest.param(AN_HOUR, waiting_for("g", 13, ago_s=HOUR_S), False, id="there can never be enough"),
-        pytest.param(
-            AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="closed"), False, id="its queue is closed"
-        ),
-        pytest.param(
-            AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="small"), False, id="more than its queue may ever have"
-        ),
-    ],
-)  # fmt: skip
+@cases("configured, asks, enters", {
+    "it has waited": (AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S), True),
+    "not long enough yet": (AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 1), False),
+    "it says more itself": (AN_HOUR, waiting_for("g", 5, "2h", ago_s=HOUR_S), False),
+    "it says so itself": (EACH_ITS_OWN, waiting_for("g", 5, "30s", ago_s=30), True),
+    "by the other name": (EACH_ITS_OWN, waiting_for("g", 5, "30s", key="sla-waiting-time", ago_s=30), True),
+    "nobody says anything": (EACH_ITS_OWN, waiting_for("g", 5, ago_s=9 * HOUR_S), False),
+    "no duration": (EACH_ITS_OWN, waiting_for("g", 5, "soon", ago_s=HOUR_S), False),
+    "no duration: that of the policy": (AN_HOUR, waiting_for("g", 5, "-1h", ago_s=HOUR_S), True),
+    "there can never be enough": (AN_HOUR, waiting_for("g", 13, ago_s=HOUR_S), False),
+    "its queue is closed": (AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="closed"), False),
+    "more than its queue may ever have": (AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S, queue="small"), False),
+})  # fmt: skip
 def test_who_has_waited_for_his_time_is_let_in(configured, asks, enters):
-    world = World(*FULL, queue("closed", state="Closed"), queue("small", {"cpu": "4"}), configured, asks)
+    world = World(FULL, "queue closed Closed; queue small 4", configured, asks)
     world.cycle()
-    assert inside(world) == ({"g"} if enters else set())
+    assert world.inside() == ({"g"} if enters else set())
 
 
 def test_the_scheduler_looks_again_when_the_time_is_over():
-    world = World(*FULL, AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 3))
+    world = World(FULL, AN_HOUR, waiting_for("g", 5, ago_s=HOUR_S - 3))
     for _ in range(10):
         decisions = world.cycle()
-        if inside(world):
+        if world.inside():
             break
-        assert decisions.wake is not None
         world.now = decisions.wake
-    assert (inside(world), world.now) == ({"g"}, START + 3000)
+    assert (world.inside(), world.now) == ({"g"}, START + 3000)
 
 
 def test_what_one_who_has_waited_may_take_is_given_to_nobody_else():
     """The room for 4 more goes to whoever is first by his time; who waited takes what is not there."""
-    world = World(*FULL, AN_HOUR, waiting_for("late", 3, ago_s=5), waiting_for("overdue", 5, ago_s=HOUR_S))
+    world = World(FULL, AN_HOUR, waiting_for("late", 3, ago_s=5), waiting_for("overdue", 5, ago_s=HOUR_S))
     world.cycle()
-    assert inside(world) == {"overdue"}
+    assert world.inside() == {"overdue"}
 
 
 @pytest.mark.shows("scheduler 3.11 sla/order")
 def test_in_a_priority_those_with_a_time_come_first_and_among_them_the_soonest():
     world = World(
-        node("n1", cpu="1"), queue(), EACH_ITS_OWN, priority_class("high", 10),
-        waiting_for("old", 1, ago_s=100), waiting_for("later", 1, "2h", ago_s=50),
-        waiting_for("sooner", 1, "1h", ago_s=5), waiting_for("urgent", 1, priorityClassName="high"),
-    )  # fmt: skip
+        "node n1 1; queue default; group urgent 1 high",
+        *(EACH_ITS_OWN, waiting_for("old", 1, ago_s=100)),
+        *(waiting_for("later", 1, "2h", ago_s=50), waiting_for("sooner", 1, "1h", ago_s=5)),
+    )
     order = []
     for _ in range(4):
         world.cycle()
-        (first,) = inside(world)
-        order.append(first)
-        world.remove(resources.POD_GROUPS, first)
+        order += world.inside()
+        world.remove(resources.POD_GROUPS, order[-1])
     assert order == ["urgent", "sooner", "later", "old"]
 
 
-def shut(name="default", since=START, state="Closing"):
-    kind, obj = queue(name, state=state)
+def shut(since=START, state="Closing"):
+    kind, obj = queue(state=state)
     if since is not None:
         obj["metadata"]["annotations"] = {SHUT_SINCE: timestamp(since)}
     return kind, obj
@@ -651,34 +471,29 @@ BEFORE, AFTER = START - 60_000, START + 60_000
 
 
 @pytest.mark.shows("queue state 4/Closing", "queues 2.8/entry")
-@pytest.mark.parametrize(
-    ("its_queue", "its_group", "enters"),
-    [
-        pytest.param(shut(), made_at("g", BEFORE), True, id="it waited there before"),
-        pytest.param(shut(), made_at("g", START), True, id="made within the second"),
-        pytest.param(shut(), made_at("g", AFTER), False, id="new work"),
-        pytest.param(shut(), made_at("g", AFTER, phase=""), False, id="new work without a phase"),
-        pytest.param(shut(), made_at("g", AFTER, BEFORE), True, id="its job begins again"),
-        pytest.param(shut(), made_at("g", AFTER, AFTER), False, id="a new job"),
-        pytest.param(shut(), made_at("g", AFTER, phase="Inqueue"), True, id="it had entered"),
-        pytest.param(shut(since=None), made_at("g", AFTER), True, id="nobody knows since when"),
-        pytest.param(shut(state="Open"), made_at("g", AFTER), True, id="it is open again"),
-        pytest.param(shut(state="Closed"), made_at("g", BEFORE), False, id="it is closed"),
-    ],
-)
+@cases("its_queue, its_group, enters", {
+    "it waited there before": (shut(), made_at("g", BEFORE), True),
+    "made within the second": (shut(), made_at("g", START), True),
+    "new work": (shut(), made_at("g", AFTER), False),
+    "new work without a phase": (shut(), made_at("g", AFTER, phase=""), False),
+    "its job begins again": (shut(), made_at("g", AFTER, BEFORE), True),
+    "a new job": (shut(), made_at("g", AFTER, AFTER), False),
+    "it had entered": (shut(), made_at("g", AFTER, phase="Inqueue"), True),
+    "nobody knows since when": (shut(since=None), made_at("g", AFTER), True),
+    "it is open again": (shut(state="Open"), made_at("g", AFTER), True),
+    "it is closed": (shut(state="Closed"), made_at("g", BEFORE), False),
+})  # fmt: skip
 @pytest.mark.parametrize("configured", ["", "actions: allocate"], ids=["gate", "without the action enqueue"])
 def test_a_closing_queue_takes_nothing_new(its_queue, its_group, enters, configured):
-    world = World(node("n"), its_queue, its_group)
-    if configured:
-        world.put(configuration(configured))
+    world = World(node("n"), its_queue, its_group, *([configuration(configured)] if configured else []))
     world.cycle()
     world.cycle(seconds=3600)
-    assert inside(world) == ({"g"} if enters else set())
+    assert world.inside() == ({"g"} if enters else set())
     if not enters:
-        assert told(world, "g") == "Queue default is closed; open it or choose another."
+        assert world.told() == "Queue default is closed; open it or choose another."
         world.put(queue())
         world.cycle()
-        assert inside(world) == {"g"}
+        assert world.inside() == {"g"}
 
 
 STATES = ("Open", "Open", "Closing", "Closed")
@@ -702,7 +517,7 @@ def test_who_came_while_a_queue_was_shut_waits_and_nobody_else_does(steps):
             if state == "Open":
                 may |= {f"g{each}" for each in range(number)}
             if state != "Closed":
-                assert inside(world) == may
+                assert world.inside() == may
         else:
             since = None if step == "Open" else since or world.now
             state = step

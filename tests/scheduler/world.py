@@ -113,7 +113,7 @@ CLASSES = {"low": -5, "high": 10}
 
 def situation(text):
     """Return the objects of a text."""
-    for word in CLASSES.keys() & set(text.split()):
+    for word in CLASSES.keys() & set(text.replace(";", " ").split()):
         yield priority_class(word, CLASSES[word])
     for clause in filter(str.strip, text.split(";")):
         kind, names, *words = clause.split()
