@@ -50,47 +50,24 @@ def in_two(**more):
 
 
 @pytest.mark.shows("scheduler 2.4/for whom", "scheduler 2.6/for whom")
-@pytest.mark.parametrize(
-    ("objects", "victims"),
-    [
-        pytest.param(
-            [*fill(*FULL), *asking(3, **close(highestTierAllowed=1))],
-            ["c0", "c1", "c1"], id="all of them in one rack",
-        ),
-        pytest.param(
-            [*fill(*(each for each in FULL if each != "b1")), *asking(3, **close(highestTierAllowed=1))],
-            ["b0"], id="where a part is free already",
-        ),
-        pytest.param(
-            [*fill(*FULL[:4]), *fill(*FULL[4:8], prefix="p", priorityClassName="high"), *fill(*FULL[8:], prefix="q"),
-             *asking(5, **close(highestTierAllowed=1))],
-            [], id="nobody where no rack is large enough",
-        ),
-        pytest.param(
-            [*fill(*FULL[:4]), *fill(*FULL[4:8], prefix="p", priorityClassName="high"),
-             *fill(*FULL[8:10], prefix="q", priorityClassName="high"), *asking(3, **close(highestTierAllowed=1))],
-            ["a0", "a1", "a1"], id="not where somebody may not go",
-        ),
-        pytest.param(
-            [*fill(*FULL), *asking(5, **close(highestTierAllowed=2))],
-            ["b1", "c0", "c0", "c1", "c1"], id="one tier up where one rack is too small",
-        ),
-        pytest.param(
-            [*fill(*FULL[:6]), *fill(*FULL[8:], prefix="p"), *asking(3, **close("soft", highestTierAllowed=1))],
-            ["b0"], id="a wish has nobody more go than room does",
-        ),
-        pytest.param(
-            [*fill(*FULL), *in_two(subGroupPolicy=[policy(2, 2, **close(highestTierAllowed=1))])],
-            ["c0", "c0", "c1", "c1"], id="each sub-group in a rack",
-        ),
-        pytest.param(
-            [*fill(*FULL[:3]), *fill(*FULL[4:7], prefix="p"), *fill(*FULL[8:], prefix="q"),
-             *in_two(subGroupPolicy=[policy(2, 2, **close(highestTierAllowed=1))])],
-            ["a1", "b1"], id="each sub-group where less has to go",
-        ),
-        pytest.param([*fill(*FULL), *in_two(**SUB_GROUPS)], ["c0", "c0", "c1", "c1"], id="sub-groups anywhere"),
-    ],
-)  # fmt: skip
+@cases("objects, victims", {
+    "all of them in one rack": ([*fill(*FULL), *asking(3, **close(highestTierAllowed=1))], ["c0", "c1", "c1"]),
+    "where a part is free already":
+        ([*fill(*(each for each in FULL if each != "b1")), *asking(3, **close(highestTierAllowed=1))], ["b0"]),
+    "nobody where no rack is large enough": ([*fill(*FULL[:4]), *fill(*FULL[4:8], prefix="p", priorityClassName="high"), *fill(*FULL[8:], prefix="q"), *asking(5, **close(highestTierAllowed=1))],
+        []),
+    "not where somebody may not go": ([*fill(*FULL[:4]), *fill(*FULL[4:8], prefix="p", priorityClassName="high"), *fill(*FULL[8:10], prefix="q", priorityClassName="high"), *asking(3, **close(highestTierAllowed=1))],
+        ["a0", "a1", "a1"]),
+    "one tier up where one rack is too small":
+        ([*fill(*FULL), *asking(5, **close(highestTierAllowed=2))], ["b1", "c0", "c0", "c1", "c1"]),
+    "a wish has nobody more go than room does":
+        ([*fill(*FULL[:6]), *fill(*FULL[8:], prefix="p"), *asking(3, **close("soft", highestTierAllowed=1))], ["b0"]),
+    "each sub-group in a rack": ([*fill(*FULL), *in_two(subGroupPolicy=[policy(2, 2, **close(highestTierAllowed=1))])],
+        ["c0", "c0", "c1", "c1"]),
+    "each sub-group where less has to go": ([*fill(*FULL[:3]), *fill(*FULL[4:7], prefix="p"), *fill(*FULL[8:], prefix="q"), *in_two(subGroupPolicy=[policy(2, 2, **close(highestTierAllowed=1))])],
+        ["a1", "b1"]),
+    "sub-groups anywhere": ([*fill(*FULL), *in_two(**SUB_GROUPS)], ["c0", "c0", "c1", "c1"]),
+})  # fmt: skip
 def test_who_goes(objects, victims):
     here = world(*objects)
     here.cycle()
@@ -120,7 +97,10 @@ def test_what_is_kept_for_it_is_given_to_nobody_else():
 
 
 @pytest.mark.shows("scheduler 2.5/for whom", "scheduler 2.6/gangreclaim")
-@pytest.mark.parametrize("spec", [close(highestTierAllowed=1), SUB_GROUPS], ids=["HyperNode", "sub-groups"])
+@cases("spec", {
+    "HyperNode": close(highestTierAllowed=1),
+    "sub-groups": SUB_GROUPS,
+})  # fmt: skip
 def test_a_queue_takes_back_what_it_deserves_for_it(spec):
     here = world(queue("mine"), *fill(*FULL))
     spec = {**spec, "queue": "mine"}
@@ -134,7 +114,10 @@ def test_a_queue_takes_back_what_it_deserves_for_it(spec):
 
 
 @pytest.mark.shows("scheduler 2.6/allowWholeBundle")
-@pytest.mark.parametrize(("allowed", "victims"), [("true", 4), ("false", 0)], ids=["gangs go whole", "gangs stay"])
+@cases("allowed, victims", {
+    "gangs go whole": ("true", 4),
+    "gangs stay": ("false", 0),
+})  # fmt: skip
 def test_gangs_go_whole_unless_it_is_forbidden(allowed, victims):
     text = f"""actions: enqueue, allocate, gangpreempt
 configurations:

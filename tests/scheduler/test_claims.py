@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kube import resources
+from tests.tables import cases
 
 from .world import World, group, node, pod, queue
 
@@ -22,29 +23,16 @@ def world(*objects, heeds_claims=True):
 
 
 @pytest.mark.shows("scheduler 3.7/volumes")
-@pytest.mark.parametrize(
-    ("volumes", "waits_for"),
-    [
-        (using("pending"), "pending"),
-        (using("lost"), "lost"),
-        (using("missing"), "missing"),
-        (using("elsewhere"), "elsewhere"),
-        (using("bound"), ""),
-        ([{"name": "scratch", "emptyDir": {}}], ""),
-        ([{"name": "own", "ephemeral": {"volumeClaimTemplate": {}}}], "g-1-own"),
-        ([{"name": "data", "persistentVolumeClaim": 7}], "volumes that cannot be read"),
-    ],
-    ids=[
-        "not bound",
-        "lost",
-        "not there",
-        "of another namespace",
-        "bound",
-        "no claim",
-        "made for the pod",
-        "unreadable",
-    ],
-)
+@cases("volumes, waits_for", {
+    "not bound": (using("pending"), "pending"),
+    "lost": (using("lost"), "lost"),
+    "not there": (using("missing"), "missing"),
+    "of another namespace": (using("elsewhere"), "elsewhere"),
+    "bound": (using("bound"), ""),
+    "no claim": ([{"name": "scratch", "emptyDir": {}}], ""),
+    "made for the pod": ([{"name": "own", "ephemeral": {"volumeClaimTemplate": {}}}], "g-1-own"),
+    "unreadable": ([{"name": "data", "persistentVolumeClaim": 7}], "volumes that cannot be read"),
+})  # fmt: skip
 def test_gang_waits_for_the_claims_of_its_pods(volumes, waits_for):
     claims = [
         claim("pending", "Pending"),

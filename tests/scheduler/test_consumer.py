@@ -18,6 +18,7 @@ from node import usage
 from node.paths import Layout
 from proof.modes.mode import Runner, others
 from scheduler.consumer import SchedulerConsumer
+from tests.tables import cases
 
 from .world import configuration, group, made, node, pod, queue
 
@@ -203,7 +204,10 @@ def test_waiting_is_looked_at_again_when_the_node_has_room():
     assert len(bound()) == 2
 
 
-@pytest.mark.parametrize("is_new", [False, True], ids=["the same process", "another process"])
+@cases("is_new", {
+    "the same process": False,
+    "another process": True,
+})  # fmt: skip
 def test_a_quota_is_heard_when_it_has_room(is_new):
     leader = runner()
     quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"cpu": "1"}}}
@@ -302,7 +306,10 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
 
 @pytest.mark.shows("scheduler 3.11 usage/metrics")
 @pytest.mark.usefixtures("_system")
-@pytest.mark.parametrize("cores", [pytest.param(0.5, id="idle"), pytest.param(3.9, id="busy")])
+@cases("cores", {
+    "idle": 0.5,
+    "busy": 3.9,
+})  # fmt: skip
 def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):
     """What the agent wrote down closes the node; on a cluster with nodes of its own nobody asks this machine."""
     settings.DATA = tmp_path

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from scheduler.writes import groups_of
+from tests.tables import cases
 
 from .world import World, configuration, group, node, pod, priority_class, queue
 
@@ -80,7 +79,10 @@ def test_a_large_gang_is_one_row_that_names_the_nodes_with_most_pods():
     assert sum(count for _, count in bound.nodes) == 21
 
 
-@pytest.mark.parametrize("minimum", [1, 2], ids=["pods of a gang that goes on", "a whole gang"])
+@cases("minimum", {
+    "pods of a gang that goes on": 1,
+    "a whole gang": 2,
+})  # fmt: skip
 def test_victims_and_who_gets_their_room_are_told_to_both(minimum):
     world = Told(
         node("n1", cpu="2"),

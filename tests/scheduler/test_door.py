@@ -9,6 +9,7 @@ from cluster.store import Create, store
 from kube.errors import Forbidden, Invalid
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, NAMESPACES
 from tests.cluster.api.conftest import admin, config_map, namespace, person  # noqa: F401
+from tests.tables import cases
 
 from .world import configuration
 
@@ -32,15 +33,12 @@ def held():
     return store.get(CONFIGMAPS, *PLACE).object["data"]
 
 
-@pytest.mark.parametrize(
-    ("roles", "may"),
-    [
-        pytest.param({"everywhere": "administrator"}, True, id="administrators of everything"),
-        pytest.param({"volcano-system": "administrator"}, True, id="administrators of the namespace"),
-        pytest.param({"everywhere": "operator"}, False, id="no operators"),
-        pytest.param({"everywhere": "submitter"}, False, id="no submitters"),
-    ],
-)
+@cases("roles, may", {
+    "administrators of everything": ({"everywhere": "administrator"}, True),
+    "administrators of the namespace": ({"volcano-system": "administrator"}, True),
+    "no operators": ({"everywhere": "operator"}, False),
+    "no submitters": ({"everywhere": "submitter"}, False),
+})  # fmt: skip
 def test_configuring_the_scheduler_is_for_administrators(person, roles, may):  # noqa: F811
     actor = person("alice", **roles)
     api.create(actor, CONFIGMAPS, config_map("mine", "volcano-system"))
@@ -60,20 +58,11 @@ def test_configuring_the_scheduler_is_for_administrators(person, roles, may):  #
 
 
 @pytest.mark.shows("scheduler 4.1/unknown action")
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        pytest.param(
-            written("actions: alocate"), "Line 1: There is no action alocate. Did you mean allocate?", id="a slip"
-        ),
-        pytest.param(
-            written(GOOD, key="volcano-scheduler"),
-            "The config map volcano-scheduler-configmap has no entry volcano-scheduler.conf with the configuration. "
-            "Did you mean volcano-scheduler?",
-            id="another entry",
-        ),
-    ],
-)  # fmt: skip
+@cases("body, message", {
+    "a slip": (written("actions: alocate"), "Line 1: There is no action alocate. Did you mean allocate?"),
+    "another entry": (written(GOOD, key="volcano-scheduler"),
+        "The config map volcano-scheduler-configmap has no entry volcano-scheduler.conf with the configuration. " "Did you mean volcano-scheduler?"),
+})  # fmt: skip
 def test_what_cannot_be_used_is_refused_with_its_cause(admin, body, message):  # noqa: F811
     with pytest.raises(Invalid) as refused:
         api.create(admin, CONFIGMAPS, body)

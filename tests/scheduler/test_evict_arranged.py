@@ -14,6 +14,7 @@ from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
 from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
 from scheduler.engine.units import Unit
 from tests.campaign import examples
+from tests.tables import cases
 
 from .test_evict import PODS, Scene, always, subsets
 
@@ -178,10 +179,10 @@ def unit(account, node, tier=0, cpu=1):
 
 
 @pytest.mark.shows("scheduler 2.6/maxDomains")
-@pytest.mark.parametrize(
-    ("most", "victims"),
-    [pytest.param(8, [3], id="the one where fewest go"), pytest.param(1, [0, 1], id="the first that will do")],
-)
+@cases("most, victims", {
+    "the one where fewest go": (8, [3]),
+    "the first that will do": (1, [0, 1]),
+})  # fmt: skip
 def test_so_many_hyper_nodes_are_compared(most, victims):
     """Two pods of one CPU each go in the first HyperNode, one of two CPUs in the second."""
     account = Account("q", [UNLIMITED] * 2, [0, 0], [0, 0])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kube import resources
 from tests.campaign import examples
+from tests.tables import cases
 
 from . import demanding
 from .definitions import Judge
@@ -48,41 +49,19 @@ def with_cpu(spec, cpu="1"):
 
 
 @pytest.mark.shows("scheduler 2.4/ports and affinity")
-@pytest.mark.parametrize(
-    ("objects", "victims"),
-    [
-        pytest.param(
-            [*alone("x", "a1", **X), *alone("y", "a1", **Y), *asking(**apart(term(HOST, app="x")))],
-            ["x-0"],
-            id="who is to be avoided on the only node",
-        ),
-        pytest.param(
-            [*alone("h", "a1", **with_cpu(port())), *alone("o", "a1"), *asking(**with_cpu(port()))],
-            ["h-0"],
-            id="who has the port",
-        ),
-        pytest.param(
-            [*alone("h", "a1", **apart(term(HOST, app="x"))), *alone("o", "a1"), *asking(**X)],
-            ["h-0"],
-            id="who keeps it away",
-        ),
-        pytest.param(
-            [*alone("x", "a1", **X), *alone("o", "a1", "2"), *alone("p", "a1"), *asking(1, "2", **near(term(HOST, app="x")))],
-            ["o-0"],
-            id="room beside whom it needs",
-        ),
-        pytest.param(
-            [*alone("x", "a1", **X), *alone("o", "a1", "1"), *asking(1, "3", **apart(term(HOST, app="x")))],
-            ["x-0"],
-            id="who is avoided leaves room as well",
-        ),
-        pytest.param(
-            [*alone("x", "a1", priority="high", **X), *asking(**apart(term(HOST, app="x")))],
-            [],
-            id="who may not go keeps the node closed",
-        ),
-    ],
-)  # fmt: skip
+@cases("objects, victims", {
+    "who is to be avoided on the only node":
+        ([*alone("x", "a1", **X), *alone("y", "a1", **Y), *asking(**apart(term(HOST, app="x")))], ["x-0"]),
+    "who has the port":
+        ([*alone("h", "a1", **with_cpu(port())), *alone("o", "a1"), *asking(**with_cpu(port()))], ["h-0"]),
+    "who keeps it away": ([*alone("h", "a1", **apart(term(HOST, app="x"))), *alone("o", "a1"), *asking(**X)], ["h-0"]),
+    "room beside whom it needs": ([*alone("x", "a1", **X), *alone("o", "a1", "2"), *alone("p", "a1"), *asking(1, "2", **near(term(HOST, app="x")))],
+        ["o-0"]),
+    "who is avoided leaves room as well":
+        ([*alone("x", "a1", **X), *alone("o", "a1", "1"), *asking(1, "3", **apart(term(HOST, app="x")))], ["x-0"]),
+    "who may not go keeps the node closed":
+        ([*alone("x", "a1", priority="high", **X), *asking(**apart(term(HOST, app="x")))], []),
+})  # fmt: skip
 def test_who_goes_on_one_node(objects, victims):
     here = world(*objects, nodes=(("a1", "a"),))
     here.cycle()

@@ -7,6 +7,7 @@ import pytest
 from kube import resources
 from scheduler.cycle.cycle import schedule
 from scheduler.writes import groups_of
+from tests.tables import cases
 
 from .world import World, group, made, node, pod, queue
 
@@ -48,15 +49,11 @@ def test_pods_of_higher_priority_are_a_minimum_of_their_own():
     assert names_of(found, found.minima[0]) == ["driver-0"]
 
 
-@pytest.mark.parametrize(
-    ("objects", "is_announced"),
-    [
-        ([made("p-0"), made("p-1")], True),
-        ([made("p-0"), made("p-1"), made("p-2", node="n", phase="Running")], False),
-        ([made("p-0"), pod("p-1")], False),
-    ],
-    ids=["nothing is bound", "some run", "nobody makes one again"],
-)
+@cases("objects, is_announced", {
+    "nothing is bound": ([made("p-0"), made("p-1")], True),
+    "some run": ([made("p-0"), made("p-1"), made("p-2", node="n", phase="Running")], False),
+    "nobody makes one again": ([made("p-0"), pod("p-1")], False),
+})  # fmt: skip
 def test_gang_is_announced_where_it_could_be_given_back(objects, is_announced):
     minimum = len(objects)
     found = planned(World(node("n", cpu="9"), queue(), group(minimum=minimum), *objects))
@@ -120,14 +117,10 @@ def test_half_bound_gang_gives_back_where_they_do_not():
     assert "2 of the 3 pods" in event["message"]
 
 
-@pytest.mark.parametrize(
-    "world",
-    [
-        half(made("p-2"), marked=group(minimum=3)),
-        half(made("p-2"), made("p-3", phase="Failed", node="n")),
-        half(made("p-2"), marked=announced(minimum=2)),
-    ],
-    ids=["never announced", "one of its pods has ended", "its minimum is bound"],
-)
+@cases("world", {
+    "never announced": half(made("p-2"), marked=group(minimum=3)),
+    "one of its pods has ended": half(made("p-2"), made("p-3", phase="Failed", node="n")),
+    "its minimum is bound": half(made("p-2"), marked=announced(minimum=2)),
+})  # fmt: skip
 def test_what_was_whole_keeps_its_nodes(world):
     assert not planned_removals(world)

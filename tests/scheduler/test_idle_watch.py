@@ -18,6 +18,7 @@ from scheduler import metrics
 from scheduler.consumer import SchedulerConsumer
 from scheduler.engine.place import Placer
 from scheduler.idle_watch import STUCK_MS, IdleWatch
+from tests.tables import cases
 
 from .world import configuration, group, node, pod, queue
 
@@ -126,20 +127,16 @@ def test_a_scheduler_that_does_not_run_is_noticed_by_those_who_wait(scheduler, w
     assert check(watch, clock, 2) == {"ns/g": STUCK_MS / 1000 + 1}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda: store.write(Patch(QUEUES, "", "default", {"status": {"state": "Closed"}}, "status")),
-        lambda: store.write(Patch(NODES, "", "n1", {"spec": {"unschedulable": True}})),
-        lambda: create(pod("x", "", "4", node="n1", phase="Running")),
-        lambda: create(pod("x", "", "0", node="n1", phase="Running", affinity=APART)),
-        lambda: create(configuration('actions: "enqueue, backfill"')),
-        lambda: create(configuration(GROUPED)),
-        lambda: store.write(Delete(PODS, "ns", "g-0")),
-        lambda: store.write(Patch(PODS, "ns", "g-0", {"spec": {"nodeSelector": {"zone": "a"}}})),
-    ],
-    ids=["queue", "node", "room", "affinity", "actions", "node groups", "pods", "likeness"],
-)
+@cases("change", {
+    "queue": lambda: store.write(Patch(QUEUES, "", "default", {"status": {"state": "Closed"}}, "status")),
+    "node": lambda: store.write(Patch(NODES, "", "n1", {"spec": {"unschedulable": True}})),
+    "room": lambda: create(pod("x", "", "4", node="n1", phase="Running")),
+    "affinity": lambda: create(pod("x", "", "0", node="n1", phase="Running", affinity=APART)),
+    "actions": lambda: create(configuration('actions: "enqueue, backfill"')),
+    "node groups": lambda: create(configuration(GROUPED)),
+    "pods": lambda: store.write(Delete(PODS, "ns", "g-0")),
+    "likeness": lambda: store.write(Patch(PODS, "ns", "g-0", {"spec": {"nodeSelector": {"zone": "a"}}})),
+})  # fmt: skip
 def test_nobody_is_accused_of_whom_it_cannot_be_said(change, scheduler, watch, clock):
     create((NAMESPACES, {"metadata": {"name": "volcano-system"}}))
     scheduler.run()

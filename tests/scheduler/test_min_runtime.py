@@ -11,6 +11,7 @@ from kube.meta import now_text
 from kube.resources import POD_GROUPS
 from scheduler.engine.message import people
 from scheduler.policy.policy import Action
+from tests.tables import cases
 
 from .test_preempt import low, waiting
 from .test_preempt import world as crowded
@@ -43,28 +44,23 @@ JUST, LONG_AGO = START - MINUTE, START - 6 * MINUTE
 
 
 @pytest.mark.shows("scheduler 2.5/again")
-@pytest.mark.parametrize(
-    ("objects", "victims"),
-    [
-        pytest.param(again(runs("a", 8), JUST), 0, id="pods that started again a minute ago"),
-        pytest.param(again(runs("a", 8), LONG_AGO), 4, id="pods that started again six minutes ago"),
-        pytest.param(again(runs("a", 8), JUST, evicted=JUST + 1000), 4, id="pods that have run since before it"),
-        pytest.param(again(runs("a", 8), *[LONG_AGO] * 5, JUST), 4, id="of some pods those that have run for long"),
-        pytest.param(again(runs("a", 8), *[LONG_AGO] * 3, JUST), 0, id="these are too few"),
-        pytest.param(again(runs("a", 8, minimum=8), JUST), 0, id="a gang that started again a minute ago"),
-        pytest.param(again(runs("a", 8, minimum=8), *[LONG_AGO] * 4, JUST), 8, id="a gang half of which has run for long"),
-        pytest.param(again(runs("a", 8, minimum=8), *[LONG_AGO] * 3, JUST), 0, id="a gang less than half of which has"),
-        pytest.param(
-            again(runs("a", 8, minimum=5), *[LONG_AGO] * 7, JUST), 8, id="a gang that goes with a pod that could not go alone"
-        ),
-        pytest.param(again(runs("a", 8, minimum=5), JUST), 0, id="all of a gang and what it has beyond its minimum"),
-        pytest.param([*again(runs("a", 4), JUST), *runs("a", 4, name="z")], 4, id="others go in its place"),
-        pytest.param([*again(runs("a", 8), JUST), configured("{minRuntime: 30s}")], 4, id="a shorter time"),
-        pytest.param([*again(runs("a", 8), JUST), configured("{minRuntime: 30s}", "gangreclaim")], 4, id="a shorter time of gangreclaim"),
-        pytest.param([*again(runs("a", 8), LONG_AGO), configured("{minRuntime: 1h}")], 0, id="a longer time"),
-        pytest.param([*again(runs("a", 8), JUST), configured("{minRuntime: 0}")], 4, id="no time"),
-    ],
-)  # fmt: skip
+@cases("objects, victims", {
+    "pods that started again a minute ago": (again(runs("a", 8), JUST), 0),
+    "pods that started again six minutes ago": (again(runs("a", 8), LONG_AGO), 4),
+    "pods that have run since before it": (again(runs("a", 8), JUST, evicted=JUST + 1000), 4),
+    "of some pods those that have run for long": (again(runs("a", 8), *[LONG_AGO] * 5, JUST), 4),
+    "these are too few": (again(runs("a", 8), *[LONG_AGO] * 3, JUST), 0),
+    "a gang that started again a minute ago": (again(runs("a", 8, minimum=8), JUST), 0),
+    "a gang half of which has run for long": (again(runs("a", 8, minimum=8), *[LONG_AGO] * 4, JUST), 8),
+    "a gang less than half of which has": (again(runs("a", 8, minimum=8), *[LONG_AGO] * 3, JUST), 0),
+    "a gang that goes with a pod that could not go alone": (again(runs("a", 8, minimum=5), *[LONG_AGO] * 7, JUST), 8),
+    "all of a gang and what it has beyond its minimum": (again(runs("a", 8, minimum=5), JUST), 0),
+    "others go in its place": ([*again(runs("a", 4), JUST), *runs("a", 4, name="z")], 4),
+    "a shorter time": ([*again(runs("a", 8), JUST), configured("{minRuntime: 30s}")], 4),
+    "a shorter time of gangreclaim": ([*again(runs("a", 8), JUST), configured("{minRuntime: 30s}", "gangreclaim")], 4),
+    "a longer time": ([*again(runs("a", 8), LONG_AGO), configured("{minRuntime: 1h}")], 0),
+    "no time": ([*again(runs("a", 8), JUST), configured("{minRuntime: 0}")], 4),
+})  # fmt: skip
 def test_who_is_left_alone(objects, victims):
     here = world(*HALVES, *objects, *asks("b", 4))
     decisions = here.cycle()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.engine.message import people
 from tests.campaign import examples
+from tests.tables import cases
 
 from .world import World, configuration, group, node, pod, queue
 
@@ -48,26 +49,23 @@ NODES = [of("a", "red"), of("b", "blue"), of("c", "green"), of("d")]
     "scheduler 3.11 nodegroup/enablePreferredOrder",
     "queues 1.2/affinity",
 )
-@pytest.mark.parametrize(
-    ("spec", "arguments", "expected"),
-    [
-        pytest.param(uses("blue"), "", "b", id="required"),
-        pytest.param(uses(preferred=["green"]), "", "c", id="preferred"),
-        pytest.param(uses("red", preferred=["blue"]), "", "a", id="what is required is worth more"),
-        pytest.param(uses("red", "blue", preferred=["blue"]), "", "b", id="of what is required what is preferred"),
-        pytest.param(uses(preferred=["green", "red"]), "", "a", id="preferred alike"),
-        pytest.param(uses(preferred=["green", "red"]), "enablePreferredOrder: true", "c", id="preferred in order"),
-        pytest.param(uses(never=["red"]), "", "b", id="never"),
-        pytest.param(uses(never=["red", "blue", "green"]), "", "d", id="never any group"),
-        pytest.param(uses("red", never=["red"]), "", None, id="required and never"),
-        pytest.param(uses("red", rather_not=["blue"]), "", "a", id="rather another one"),
-        pytest.param(uses("red", preferred=["red"], rather_not=["red", "blue"]), "", "a", id="rather not, but required"),
-        pytest.param(uses("grey"), "", None, id="a group that is not there"),
-        pytest.param({}, "", "d", id="nothing said: nodes of no group"),
-        pytest.param({}, "strict: false", "a", id="nothing said, not strict: all nodes"),
-        pytest.param(uses("blue"), "strict: false", "b", id="what is required holds, strict or not"),
-    ],
-)  # fmt: skip
+@cases("spec, arguments, expected", {
+    "required": (uses("blue"), "", "b"),
+    "preferred": (uses(preferred=["green"]), "", "c"),
+    "what is required is worth more": (uses("red", preferred=["blue"]), "", "a"),
+    "of what is required what is preferred": (uses("red", "blue", preferred=["blue"]), "", "b"),
+    "preferred alike": (uses(preferred=["green", "red"]), "", "a"),
+    "preferred in order": (uses(preferred=["green", "red"]), "enablePreferredOrder: true", "c"),
+    "never": (uses(never=["red"]), "", "b"),
+    "never any group": (uses(never=["red", "blue", "green"]), "", "d"),
+    "required and never": (uses("red", never=["red"]), "", None),
+    "rather another one": (uses("red", rather_not=["blue"]), "", "a"),
+    "rather not, but required": (uses("red", preferred=["red"], rather_not=["red", "blue"]), "", "a"),
+    "a group that is not there": (uses("grey"), "", None),
+    "nothing said: nodes of no group": ({}, "", "d"),
+    "nothing said, not strict: all nodes": ({}, "strict: false", "a"),
+    "what is required holds, strict or not": (uses("blue"), "strict: false", "b"),
+})  # fmt: skip
 def test_where_pods_of_a_queue_go(spec, arguments, expected):
     world = World(*NODES, queue(**spec), conf(arguments), group(), pod("g-0"))
     world.cycle()
@@ -93,10 +91,10 @@ def test_without_the_plugin_every_queue_uses_every_node():
 
 
 @pytest.mark.shows("scheduler 3.11 nodegroup/enableHierarchy")
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [pytest.param(", enableHierarchy: true", "b", id="inherited"), pytest.param("", "d", id="not inherited")],
-)
+@cases("flags, expected", {
+    "inherited": (", enableHierarchy: true", "b"),
+    "not inherited": ("", "d"),
+})  # fmt: skip
 def test_a_queue_inherits_where_that_is_configured(flags, expected):
     queues = [queue("top", **uses("blue")), queue("middle", parent="top"), queue("low", parent="middle")]
     world = World(*NODES, *queues, conf(flags=flags), group(queue="low"), pod("g-0"))
@@ -105,23 +103,12 @@ def test_a_queue_inherits_where_that_is_configured(flags, expected):
 
 
 @pytest.mark.shows("scheduler 3.11 nodegroup/why")
-@pytest.mark.parametrize(
-    ("objects", "words"),
-    [
-        pytest.param(
-            [queue(**uses("grey"))],
-            "No node is for the queue: 1 is of node group blue, 1 is of node group green, 1 is of node group red, "
-            "1 is of no node group. Name one of their groups in spec.affinity of the queue, or choose another queue.",
-            id="no node of its groups",
-        ),
-        pytest.param(
-            [queue(**uses("red")), pod("r", "", "4", node="a", phase="Running")],
-            "The pod does not fit yet: it needs 1 CPU, the most free on one node is 0 CPU (a). Other nodes are not for the "
-            "queue: 1 is of node group blue, 1 is of node group green, 1 is of no node group.",
-            id="its group is full",
-        ),
-    ],
-)
+@cases("objects, words", {
+    "no node of its groups": ([queue(**uses("grey"))],
+        "No node is for the queue: 1 is of node group blue, 1 is of node group green, 1 is of node group red, " "1 is of no node group. Name one of their groups in spec.affinity of the queue, or choose another queue."),
+    "its group is full": ([queue(**uses("red")), pod("r", "", "4", node="a", phase="Running")],
+        "The pod does not fit yet: it needs 1 CPU, the most free on one node is 0 CPU (a). Other nodes are not for the " "queue: 1 is of node group blue, 1 is of node group green, 1 is of no node group."),
+})  # fmt: skip
 def test_why_pods_wait(objects, words):
     world = World(*NODES, *objects, conf(), group(), pod("g-0"))
     world.cycle()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.engine.message import people
 from tests.campaign import examples
+from tests.tables import cases
 
 from .world import START, World, configuration, group, node, pod, queue
 
@@ -38,42 +39,25 @@ def world(*figures, arguments="", flags=""):
     "scheduler 3.11 usage/old figures",
     "scheduler 3.11 usage/estimator",
 )
-@pytest.mark.parametrize(
-    ("figures", "options", "expected"),
-    [
-        pytest.param([], {}, "a", id="nobody measured anything"),
-        pytest.param([measured("a", 3.3, 1), measured("b", 1, 1)], {}, "b", id="above 80 % of its CPU"),
-        pytest.param([measured("a", 0, 6.5), measured("b", 3, 1)], {}, "b", id="above 80 % of its memory"),
-        pytest.param([measured("a", 3.2, 6.4)], {}, "a", id="at the limit"),
-        pytest.param([measured("a", 4, 8), measured("b", 4, 8)], {}, None, id="both"),
-        pytest.param([measured("a", 2, 2), measured("b", 1, 1)], {}, "b", id="the idler one"),
-        pytest.param([measured("b", 3, 6)], {}, "b", id="one that was measured before one that was not"),
-        pytest.param(
-            [measured("a", 1, 4), measured("b", 2, 1)], {"arguments": "memory.weight: 0"}, "a", id="CPU alone"
-        ),
-        pytest.param(
-            [measured("a", 2, 2), measured("b", 1, 1)], {"arguments": "usage.weight: 0"}, "a", id="of no weight"
-        ),
-        pytest.param(
-            [measured("a", 1.2, 0)], {"arguments": "usage.weight: 0, thresholds: {cpu: 20}"}, "b", id="another limit"
-        ),
-        pytest.param(
-            [measured("a", 4, 8), measured("b", 3.9, 7)], {"flags": ", enablePredicate: false"}, "b", id="no limit"
-        ),
-        pytest.param(
-            [measured("a", 2, 2), measured("b", 1, 1)], {"flags": ", enableNodeOrder: false"}, "a", id="limits alone"
-        ),
-        pytest.param([measured("a", 4, 8, before=300)], {}, "a", id="what is five minutes old says nothing"),
-        pytest.param(
-            [measured("a", 4, 1, before=40), measured("a", 2, 1, before=20), measured("b", 3.1, 1)],
-            {}, "a", id="the average of the last minutes",
-        ),
-        pytest.param(
-            [measured("a", 2, 1, before=20), measured("a", 4, 1, before=40), measured("b", 2.5, 1)],
-            {}, "a", id="figures that come late are no news",
-        ),
-    ],
-)  # fmt: skip
+@cases("figures, options, expected", {
+    "nobody measured anything": ([], {}, "a"),
+    "above 80 % of its CPU": ([measured("a", 3.3, 1), measured("b", 1, 1)], {}, "b"),
+    "above 80 % of its memory": ([measured("a", 0, 6.5), measured("b", 3, 1)], {}, "b"),
+    "at the limit": ([measured("a", 3.2, 6.4)], {}, "a"),
+    "both": ([measured("a", 4, 8), measured("b", 4, 8)], {}, None),
+    "the idler one": ([measured("a", 2, 2), measured("b", 1, 1)], {}, "b"),
+    "one that was measured before one that was not": ([measured("b", 3, 6)], {}, "b"),
+    "CPU alone": ([measured("a", 1, 4), measured("b", 2, 1)], {"arguments": "memory.weight: 0"}, "a"),
+    "of no weight": ([measured("a", 2, 2), measured("b", 1, 1)], {"arguments": "usage.weight: 0"}, "a"),
+    "another limit": ([measured("a", 1.2, 0)], {"arguments": "usage.weight: 0, thresholds: {cpu: 20}"}, "b"),
+    "no limit": ([measured("a", 4, 8), measured("b", 3.9, 7)], {"flags": ", enablePredicate: false"}, "b"),
+    "limits alone": ([measured("a", 2, 2), measured("b", 1, 1)], {"flags": ", enableNodeOrder: false"}, "a"),
+    "what is five minutes old says nothing": ([measured("a", 4, 8, before=300)], {}, "a"),
+    "the average of the last minutes":
+        ([measured("a", 4, 1, before=40), measured("a", 2, 1, before=20), measured("b", 3.1, 1)], {}, "a"),
+    "figures that come late are no news":
+        ([measured("a", 2, 1, before=20), measured("a", 4, 1, before=40), measured("b", 2.5, 1)], {}, "a"),
+})  # fmt: skip
 def test_where_pods_go(figures, options, expected):
     one = world(*figures, **options)
     one.cycle()

@@ -325,8 +325,8 @@ class World:
         old = self.objects[resource.id, write.namespace, write.name]
         old["metadata"].setdefault("resourceVersion", "1")
         new = strategy.patched(write, old, self.now)
-        if resource is resources.PODS and (place := new.get("spec", {}).get("nodeName")):
-            self.bound[write.name] = place
+        if resource is resources.PODS and "nodeName" in new.get("spec", {}) and "nodeName" not in old["spec"]:
+            self.bound[write.name] = new["spec"]["nodeName"]
         self.put((resource, new))
 
     def _change(self, key, verb, obj):
