@@ -1,4 +1,4 @@
-"""Finding victims: compared with trying all sets of them, on random small clusters."""
+"""Finding victims, also for gangs that are to be close together or have parts: compared with trying all sets of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from scheduler.engine.accounts import Account
 from scheduler.engine.cluster import UNLIMITED, Cluster, PodClass
 from scheduler.engine.evict import find_victims
-from scheduler.engine.gang import Bin, Gang, GangStep
+from scheduler.engine.gang import Arranged, Bin, Gang, GangStep, Part, PartStep
+from scheduler.engine.hyper_nodes import HyperNodes, Named, Topology
 from scheduler.engine.leaving import Leaving
 from scheduler.engine.units import Unit
 from tests.campaign import examples
+from tests.tables import cases
 
 PODS = 1
 
@@ -25,36 +27,90 @@ def always(_account, _holds):
 
 
 class Scene:
-    """Nodes, pods on them in units, and a gang; amounts are (cpu, pods)."""
+    """Nodes, pods on them in units, and a gang; amounts are (cpu, pods).
 
-    def __init__(self, cpus, units, asked, need, *, ceiling=UNLIMITED):
-        self.cpus, self.asked, self.need, self.ceiling = cpus, asked, need, ceiling
-        self.units = [[(node % len(cpus), cpu) for node, cpu in pods] for pods in units]
+    It may be in a tree: nodes by `width` are of tier 1, twice as many of tier 2, all of tier 3. The gang has `parts`
+    equal parts of `size` pods, of which so many start as `need` pods, and `few` parts, ask for; size 0 is no part at
+    all. highest is the tier that all of it may span, inner that of a part; None for any.
+    """
+
+    width, size, parts, few, highest, inner, is_hard, is_arranged = 1, 0, 1, 0, None, None, True, False
+
+    def __init__(self, cpus, asked, need):
+        self.cpus, self.asked, self.need, self.ceiling, self.units = cpus, asked, need, UNLIMITED, []
 
     def used(self, units, node=None):
         return sum(cpu for pods in units for where, cpu in pods if node in (None, where))
 
+    def staying(self, gone=()):
+        return [pods for number, pods in enumerate(self.units) if number not in gone]
+
     def left(self, gone=()):
         """Return what is free of each node when some units are gone."""
-        stay = [pods for number, pods in enumerate(self.units) if number not in gone]
-        return [cpu - self.used(stay, node) for node, cpu in enumerate(self.cpus)]
+        return [cpu - self.used(self.staying(gone), node) for node, cpu in enumerate(self.cpus)]
+
+    def domains(self, tier):
+        """Return the nodes of each domain of a tier."""
+        nodes = range(len(self.cpus))
+        step = {1: self.width, 2: 2 * self.width}.get(tier, len(nodes))
+        return [set(nodes[first : first + step]) for first in range(0, len(nodes), step)]
+
+    def roots(self):
+        """Return the sets of nodes in one of which all of the gang has to be."""
+        tiers = [3] if self.highest is None or not self.is_hard else range(1, self.highest + 1)
+        return [nodes for tier in tiers for nodes in self.domains(tier)]
+
+    def places(self):
+        """Return the sets of nodes in one of which each part has to be."""
+        return self.domains(3 if self.inner is None else self.inner)
+
+    def wanted(self):
+        """Return how many parts start, or pods where there are no parts."""
+        return max(self.few, -(-self.need // self.size)) if self.size else self.need
 
     def fits(self, gone=()):
-        """Count pod by pod, node by node: exact, as the pods of the gang are alike."""
-        stay = [pods for number, pods in enumerate(self.units) if number not in gone]
-        room = sum(max(left, 0) // self.asked for left in self.left(gone))
-        return room >= self.need and self.used(stay) + self.need * self.asked <= self.ceiling
+        """Count by node, then by the domains in which a part may be: exact, as all pods and all parts are alike."""
+        rooms = [max(left, 0) // self.asked for left in self.left(gone)]
+        pods = self.wanted() * max(self.size, 1)
+        if self.used(self.staying(gone)) + pods * self.asked > self.ceiling:
+            return False
+        return any(self._room(rooms, root) >= self.wanted() for root in self.roots())
+
+    def _room(self, rooms, root):
+        if not self.size:
+            return sum(rooms[node] for node in root)
+        return sum(sum(rooms[node] for node in nodes & root) // self.size for nodes in self.places())
+
+    def gang(self, account):
+        """Return the gang as the engine has it."""
+        topology = None if self.highest is None else Topology(self.is_hard, self.highest)
+        if not self.size:
+            arranged = Arranged(topology) if self.is_arranged else None
+            return Gang((Bin(0, self.need),), (GangStep(self.need, (0,)),), account, arranged=arranged)
+        inner = None if self.inner is None else Topology(True, self.inner)
+        numbers = tuple(range(self.parts))
+        parts = tuple(Part(f"p{number}", 0, (number,), self.size, inner) for number in numbers)
+        steps = (GangStep(self.need, numbers),) if self.need else ()
+        part_steps = (PartStep(self.few, numbers),) if self.few else ()
+        bins = tuple(Bin(0, self.size, number) for number in numbers)
+        return Gang(bins, steps, account, arranged=Arranged(topology, parts, part_steps))
 
     def find(self):
-        root = Account("root", [self.ceiling, UNLIMITED], [0, 0], [0, 0])
+        self.account = root = Account("root", [self.ceiling, UNLIMITED], [0, 0], [0, 0])
         root.charge([(0, self.used(self.units))], 1)
-        free = np.array([[cpu, 99] for cpu in self.left()], dtype=np.int64)
-        whole = np.array([[cpu, 99] for cpu in self.cpus], dtype=np.int64)
+        free, whole = (np.array([[cpu, 99] for cpu in each], dtype=np.int64) for each in (self.left(), self.cpus))
         some = PodClass(np.array([self.asked, 1]), np.zeros(len(self.cpus), dtype=np.int16))
         self.cluster = Cluster(whole, free, [some])
-        self.account = root
-        gang = Gang((Bin(0, self.need),), (GangStep(self.need, (0,)),), account=root)
-        return find_victims(self.cluster, gang, self._units(root), always, pods=PODS)
+        if self.is_arranged:
+            self.cluster.hyper_nodes = HyperNodes(
+                (
+                    Named(f"h{min(nodes)}", tier, "", sorted(nodes))
+                    for tier in (1, 2, 3)
+                    for nodes in self.domains(tier)
+                ),
+                [f"n{number}" for number in range(len(self.cpus))],
+            )
+        return find_victims(self.cluster, self.gang(root), self._units(root), always, pods=PODS)
 
     def _units(self, account):
         for pods in self.units:
@@ -65,16 +121,29 @@ class Scene:
             yield Unit(holds, (sum(cpu for _, cpu in pods), len(pods)), len(pods), account)
 
 
+def arrange(draw, scene):
+    """Put a scene into a tree."""
+    scene.is_arranged, scene.width = True, draw(st.integers(1, 3))
+    scene.highest = draw(st.sampled_from([None, 1, 2, 3]))
+    scene.is_hard = draw(st.sampled_from([True, True, False]))
+    if scene.highest is None or draw(st.booleans()):
+        scene.size, scene.parts = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+        scene.inner = draw(st.sampled_from([None, 1, 2]))
+        scene.few = draw(st.integers(0, scene.parts))
+        scene.need = draw(st.integers(0 if scene.few else 1, scene.parts * scene.size))
+
+
 @st.composite
-def scenes(draw, *, most=3):
-    cpus = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
-    pods = st.tuples(st.integers(0, 3), st.integers(1, 3))
-    drawn = draw(st.lists(st.lists(pods, min_size=1, max_size=most), max_size=7))
-    scene = Scene(cpus, [], draw(st.integers(1, 3)), draw(st.integers(1, 4)))
-    for unit in drawn:  # as long as they fit
+def scenes(draw, *, in_a_tree):
+    cpus = draw(st.lists(st.integers(1, 6), min_size=1, max_size=6))
+    scene = Scene(cpus, draw(st.integers(1, 3)), draw(st.integers(1, 5)))
+    pods = st.tuples(st.integers(0, 5), st.integers(1, 3))
+    for unit in draw(st.lists(st.lists(pods, min_size=1, max_size=3), max_size=7)):  # as long as they fit
         scene.units.append([(node % len(cpus), cpu) for node, cpu in unit])
         if min(scene.left()) < 0:
             scene.units.pop()
+    if in_a_tree:
+        arrange(draw, scene)
     scene.ceiling = draw(st.one_of(st.just(UNLIMITED), st.integers(scene.used(scene.units), 30)))
     return scene
 
@@ -83,62 +152,53 @@ def subsets(numbers):
     return chain.from_iterable(combinations(numbers, size) for size in range(len(numbers) + 1))
 
 
-@pytest.mark.shows("scheduler 2.4/node", "scheduler 11/22")
-@examples(300)
-@given(scenes())
-def test_victims_are_found_where_any_set_of_them_helps(scene):
+@pytest.mark.shows("scheduler 2.4/node", "scheduler 2.6/for whom", "scheduler 11/2", "scheduler 11/18")
+@pytest.mark.shows("scheduler 11/19", "scheduler 11/21", "scheduler 11/22")
+@pytest.mark.parametrize("in_a_tree", [False, True])
+@examples(600)
+@given(st.data())
+def test_victims_are_found_where_any_set_of_them_helps_and_none_of_them_goes_in_vain(in_a_tree, data):
+    """The state afterwards is what was decided, the gang is where it has to be, and asked again the answer is the same."""
+    scene = data.draw(scenes(in_a_tree=in_a_tree))
     found = scene.find()
     assert (found is not None) == any(scene.fits(each) for each in subsets(range(len(scene.units))))
-
-
-@pytest.mark.shows("scheduler 2.4/node", "scheduler 11/19", "scheduler 11/21")
-@examples(300)
-@given(scenes())
-def test_with_the_victims_gone_the_gang_fits_and_without_any_of_them_it_does_not(scene):
-    found = scene.find()
-    if found is None:
-        return
-    victims = set(found[0])
-    assert scene.fits(victims)
-    assert not any(scene.fits(victims - {each}) for each in victims)
-
-
-@pytest.mark.shows("scheduler 11/2")
-@examples(300)
-@given(scenes())
-def test_state_afterwards_is_what_was_decided(scene):
-    found = scene.find()
-    victims = set(found[0]) if found else set()
+    victims, attempt = (set(found[0]), found[1]) if found else (set(), None)
+    nodes = [attempt.nodes(number).tolist() for number in range(len(attempt.runs))] if attempt else []
     left = scene.left(victims)
     if found:
-        for node in found[1].nodes(0).tolist():
+        assert scene.fits(victims)
+        assert not any(scene.fits(victims - {each}) for each in victims)
+        assert any({node for some in nodes for node in some} <= root for root in scene.roots())
+        assert not scene.size or all(len(some) in (0, scene.size) for some in nodes)
+        assert not scene.size or all(any(set(some) <= place for place in scene.places()) for some in nodes)
+        for node in (node for some in nodes for node in some):
             left[node] -= scene.asked
     assert scene.cluster.free[:, 0].tolist() == left
-    stay = [pods for number, pods in enumerate(scene.units) if number not in victims]
-    assert scene.account.used[0] == scene.used(stay) + (scene.need * scene.asked if found else 0)
+    assert scene.account.used[0] == scene.used(scene.staying(victims)) + sum(map(len, nodes)) * scene.asked
+    again = scene.find()
+    assert (found and found[0]) == (again and again[0])
 
 
 @st.composite
-def scenes_of_equals(draw):
-    """Full nodes with pods of one CPU, each of which may go alone."""
-    cpus = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-    units = [[(node, 1)] for node, cpu in enumerate(cpus) for _ in range(draw(st.integers(0, cpu)))]
-    return Scene(cpus, draw(st.permutations(units)), draw(st.integers(1, 3)), draw(st.integers(1, 4)))
+def scenes_of_equals(draw, *, in_a_tree):
+    """Full nodes with pods of one CPU, each of which may go alone, and a gang that may have to be in one HyperNode."""
+    cpus = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+    scene = Scene(cpus, draw(st.integers(1, 3)), draw(st.integers(1, 4)))
+    units = [[(node, 1)] for node, cpu in enumerate(cpus) for _ in range(draw(st.integers(0, min(cpu, 3))))]
+    scene.units = draw(st.permutations(units))
+    if in_a_tree:
+        scene.is_arranged, scene.width, scene.highest = True, draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    return scene
 
 
-@examples(200)
-@given(scenes_of_equals())
-def test_among_equals_as_few_go_as_possible(scene):
+@pytest.mark.parametrize("in_a_tree", [False, True])
+@examples(250)
+@given(st.data())
+def test_among_equals_as_few_go_as_possible(in_a_tree, data):
+    scene = data.draw(scenes_of_equals(in_a_tree=in_a_tree))
     found = scene.find()
     sizes = [len(each) for each in subsets(range(len(scene.units))) if scene.fits(each)]
     assert (len(found[0]) if found else None) == min(sizes, default=None)
-
-
-@examples(100)
-@given(scenes())
-def test_same_question_has_the_same_answer(scene):
-    first, second = scene.find(), scene.find()
-    assert (first and first[0]) == (second and second[0])
 
 
 def test_what_is_going_is_there_later_and_what_is_placed_stays():
@@ -154,3 +214,17 @@ def test_what_is_going_is_there_later_and_what_is_placed_stays():
         cluster.free[0, 0] -= 3
     assert cluster.free.tolist() == [[-2, 9]]
     assert account.used == [3, 0]
+
+
+@pytest.mark.shows("scheduler 2.6/maxDomains")
+@cases("most, victims", {"the one where fewest go": (8, [3]), "the first that will do": (1, [0, 1])})
+def test_so_many_hyper_nodes_are_compared(most, victims):
+    """Two pods of one CPU each go in the first HyperNode, one of two CPUs in the second."""
+    account = Account("q", [UNLIMITED] * 2, [0, 0], [0, 0])
+    some = PodClass(np.array([1, 1]), np.zeros(2, "i2"))
+    cluster = Cluster(np.array([[2, 9], [2, 9]]), np.array([[0, 7], [0, 7]]), [some])
+    cluster.hyper_nodes = HyperNodes([Named("a", 1, "", [0]), Named("b", 1, "", [1])], ["n0", "n1"])
+    pods = [(0, 1, 0), (0, 1, 0), (0, 0, 1), (1, 2, 0)]  # node, CPU, tier
+    units = [Unit({node: (cpu, 1)}, (cpu, 1), 1, account, tier) for node, cpu, tier in pods]
+    gang = Gang((Bin(0, 2),), (GangStep(2, (0,)),), account, arranged=Arranged(Topology(True, 1)))
+    assert find_victims(cluster, gang, units, always, pods=PODS, domains=most)[0] == victims
