@@ -1,4 +1,4 @@
-"""Finding victims, also for gangs that are to be close together or have parts: compared with trying all sets of them."""
+"""Finding victims, also for gangs that are to be close together or have parts: compared with trying all sets."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def subsets(numbers):
 @examples(600)
 @given(st.data())
 def test_victims_are_found_where_any_set_of_them_helps_and_none_of_them_goes_in_vain(in_a_tree, data):
-    """The state afterwards is what was decided, the gang is where it has to be, and asked again the answer is the same."""
+    """The state afterwards is what was decided, the gang is where it has to be, and another try has the same answer."""
     scene = data.draw(scenes(in_a_tree=in_a_tree))
     found = scene.find()
     assert (found is not None) == any(scene.fits(each) for each in subsets(range(len(scene.units))))

@@ -15,104 +15,78 @@ from tests.tables import cases
 
 from . import demanding
 from .definitions import Judge
-from .demanding import HOST, ZONE
-from .test_other_pods import X, apart, at, near, port, spread, term
-from .test_preempt import CLASSES, HIGH, OWN, low, waiting
-from .world import World, configuration, group, pod
+from .demanding import HOST
+from .test_other_pods import APART, X, apart, at, near, port, spread, term
+from .world import World, configuration, group, pod, priority_class, situation
 
 PLACES_ONLY = configuration("actions: enqueue, allocate\ntiers:\n- plugins:\n  - name: gang\n")
+OWN = [*situation("queue default reclaimable=false"), priority_class("high", 100), priority_class("low", 1)]
 Y = {"labels": {"app": "y"}}
-relaxed = examples(150)
+AVOIDS, NEEDS = apart(term(HOST, app="x")), near(term(HOST, app="x"))
 
 
-def world(*objects, nodes=(("a1", "a"), ("a2", "a"), ("b1", "b")), cpu="4"):
-    return World(*(at(name, zone, cpu=cpu) for name, zone in nodes), OWN, *CLASSES, *objects)
-
-
-def alone(name, node, cpu="1", priority="low", **spec):
-    """A pod that runs and may go by itself."""
-    return [
-        group(name, 1, phase="Running", priorityClassName=priority),
-        pod(f"{name}-0", name, cpu, phase="Running", node=node, **spec),
-    ]
+def alone(names, place, cpu="1", priority="low", **spec):
+    """Pods that run and may go one by one."""
+    for name in names:
+        yield group(name, 1, phase="Running", priorityClassName=priority)
+        yield pod(f"{name}-0", name, cpu, phase="Running", node=place, **copy.deepcopy(spec))
 
 
 def asking(count=1, cpu="1", **spec):
-    return [group("g", count, **HIGH), *(pod(f"g-{n}", "g", cpu, **copy.deepcopy(spec)) for n in range(count))]
+    yield group("g", count, priorityClassName="high")
+    yield from (pod(f"g-{n}", "g", cpu, **copy.deepcopy(spec)) for n in range(count))
 
 
-def with_cpu(spec, cpu="1"):
-    """A pod's spec with a host port keeps what it asks for."""
-    for container in spec["containers"]:
-        container["resources"] = {"requests": {"cpu": cpu}}
+def with_port():
+    """A host port, of a container that asks for a CPU."""
+    spec = port()
+    spec["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     return spec
 
 
+THREE = [at("a1", "a"), at("a2", "a"), at("b1", "b")]
+
+
 @pytest.mark.shows("scheduler 2.4/ports and affinity")
-@cases("objects, victims", {
+@cases("nodes, objects, victims", {
     "who is to be avoided on the only node":
-        ([*alone("x", "a1", **X), *alone("y", "a1", **Y), *asking(**apart(term(HOST, app="x")))], ["x-0"]),
+        (THREE[:1], [*alone("x", "a1", **X), *alone("y", "a1", **Y), *asking(**AVOIDS)], "x-0"),
     "who has the port":
-        ([*alone("h", "a1", **with_cpu(port())), *alone("o", "a1"), *asking(**with_cpu(port()))], ["h-0"]),
-    "who keeps it away": ([*alone("h", "a1", **apart(term(HOST, app="x"))), *alone("o", "a1"), *asking(**X)], ["h-0"]),
-    "room beside whom it needs": ([*alone("x", "a1", **X), *alone("o", "a1", "2"), *alone("p", "a1"), *asking(1, "2", **near(term(HOST, app="x")))],
-        ["o-0"]),
+        (THREE[:1], [*alone("h", "a1", **with_port()), *alone("o", "a1"), *asking(**with_port())], "h-0"),
+    "who keeps it away": (THREE[:1], [*alone("h", "a1", **AVOIDS), *alone("o", "a1"), *asking(**X)], "h-0"),
+    "room beside whom it needs": (THREE[:1],
+        [*alone("x", "a1", **X), *alone("o", "a1", "2"), *alone("p", "a1"), *asking(1, "2", **NEEDS)], "o-0"),
     "who is avoided leaves room as well":
-        ([*alone("x", "a1", **X), *alone("o", "a1", "1"), *asking(1, "3", **apart(term(HOST, app="x")))], ["x-0"]),
+        (THREE[:1], [*alone("x", "a1", **X), *alone("o", "a1", "1"), *asking(1, "3", **AVOIDS)], "x-0"),
     "who may not go keeps the node closed":
-        ([*alone("x", "a1", priority="high", **X), *asking(**apart(term(HOST, app="x")))], []),
+        (THREE[:1], [*alone("x", "a1", priority="high", **X), *asking(**AVOIDS)], ""),
+    "of three nodes the one that costs least":
+        (THREE, [*alone("xw", "a1", **X), *alone("y", "a2", **X), *alone("zv", "b1", **X), *asking(**AVOIDS)], "y-0"),
+    "all of a zone where the zone is to be free of them": (THREE,
+        [*alone("x", "a1", **X), *alone("y", "a2", **X), *alone("uvw", "b1", **X), *asking(**APART)], "x-0 y-0"),
+    "where the next pod of a gang that is spread is due":
+        (THREE, [*situation("group p 1/4x1 low @b1"), *asking(2, **spread(), **X)], "p-3"),
 })  # fmt: skip
-def test_who_goes_on_one_node(objects, victims):
-    here = world(*objects, nodes=(("a1", "a"),))
+def test_who_goes(nodes, objects, victims):
+    here = World(*nodes, *OWN, *objects)
     here.cycle()
-    assert here.going() == victims
+    assert here.going() == victims.split()
     here.gone()
     here.cycle()
-    assert ("g-0" in here.where()) == bool(victims)
-
-
-def test_of_two_nodes_the_one_that_costs_less():
-    """One pod has to go on a2, two on a1 and in zone b."""
-    here = world(
-        *alone("x1", "a1", **X), *alone("x2", "a1", **X), *alone("y", "a2", **X),
-        *alone("z1", "b1", **X), *alone("z2", "b1", **X), *asking(**apart(term(HOST, app="x"))),
-    )  # fmt: skip
-    here.cycle()
-    assert here.going() == ["y-0"]
-
-
-def test_all_of_a_zone_go_where_the_zone_is_to_be_free_of_them():
-    here = world(
-        *alone("x1", "a1", **X), *alone("x2", "a2", **X),
-        *alone("x3", "b1", **X), *alone("x4", "b1", **X), *alone("x5", "b1", **X),
-        *asking(**apart(term(ZONE, app="x"))),
-    )  # fmt: skip
-    here.cycle()
-    assert here.going() == ["x1-0", "x2-0"]
-
-
-def test_gang_that_is_spread_has_others_go_where_its_next_pod_is_due():
-    full = [*low(4, name="p", node="b1")]
-    here = world(*full, *asking(2, **{**spread(), **X}))
-    here.cycle()
-    assert here.going() == ["p-3"]
-    here.gone()
-    here.cycle()
-    assert sorted(node[0] for name, node in here.where().items() if name.startswith("g")) == ["a", "b"]
+    assert bool(here.placed()) == bool(victims)
 
 
 def test_room_is_kept_for_who_waits_until_others_that_are_in_the_way_are_gone():
-    here = world(*alone("x", "a1", **X), *asking(**apart(term(HOST, app="x"))), nodes=(("a1", "a"),), cpu="2")
+    here = World(at("a1", "a", cpu="2"), *OWN, *alone("x", "a1", **X), *asking(**AVOIDS))
     here.cycle()
     assert here.going() == ["x-0"]
     for _ in range(3):
         assert here.cycle(seconds=20).evictions == []
         assert here.condition()["reason"] == "WaitingForVictims"
-    here.put(*waiting(2, name="other", queue="default", priorityClassName="low"))
+    here.put("group other 2x1 low")
     here.gone()
     here.cycle()
-    assert "g-0" in here.where()
-    assert not {"other-0", "other-1"} & here.where().keys()
+    assert here.placed() == "g a1"
 
 
 @st.composite
@@ -135,13 +109,13 @@ def scenes(draw):
         one["metadata"] |= {"name": f"g-{number}", "uid": f"uid-g-{number}"}
         one["metadata"]["namespace"] = "ns"
         wanted.append((resources.PODS, one))
-    return [*nodes, draw(demanding.namespaces)], running, [group("g", count, **HIGH), *wanted]
+    return [*nodes, draw(demanding.namespaces)], running, [group("g", count, priorityClassName="high"), *wanted]
 
 
 def starts(ground, running, wanted, without=()):
     """Tell whether the gang starts at once when some pods are not there."""
     stay = [each for each in running if each[1]["metadata"]["name"] not in without]
-    here = World(OWN, *CLASSES, PLACES_ONLY, *copy.deepcopy([*ground, *stay, *wanted]))
+    here = World(*OWN, PLACES_ONLY, *copy.deepcopy([*ground, *stay, *wanted]))
     here.cycle()
     return {obj["metadata"]["name"] for kind, obj in wanted if kind is resources.PODS} <= here.where().keys()
 
@@ -151,34 +125,23 @@ def subsets(names):
 
 
 @pytest.mark.shows("scheduler 2.4/ports and affinity")
-@relaxed
+@examples(150)
 @given(scenes())
-def test_victims_help_and_none_of_them_goes_in_vain(scene):
+def test_victims_are_found_where_any_set_of_them_helps_and_none_of_them_goes_in_vain(scene):
     ground, running, wanted = scene
-    here = World(OWN, *CLASSES, *copy.deepcopy([*ground, *running, *wanted]))
+    here = World(*OWN, *copy.deepcopy([*ground, *running, *wanted]))
     here.cycle()
     victims = here.going()
-    if not victims:
-        return
-    assert not starts(ground, running, wanted)
-    assert starts(ground, running, wanted, victims)
-    assert not any(starts(ground, running, wanted, set(victims) - {each}) for each in victims)
-    here.gone()
-    judge = Judge(here)
-    here.cycle()
-    for name, node in sorted(here.where().items()):
-        if name.startswith("g"):
-            assert judge.broken(here.get(resources.PODS, name), node) <= {"affinity"}
-
-
-@pytest.mark.shows("scheduler 2.4/ports and affinity")
-@relaxed
-@given(scenes())
-def test_victims_are_found_where_any_set_of_them_helps(scene):
-    ground, running, wanted = scene
-    here = World(OWN, *CLASSES, *copy.deepcopy([*ground, *running, *wanted]))
-    here.cycle()
-    if here.going() or "g-0" in here.where():
-        return
-    names = [obj["metadata"]["name"] for kind, obj in running if kind is resources.PODS]
-    assert not [each for each in subsets(names) if starts(ground, running, wanted, each)]
+    if not victims and "g-0" not in here.where():
+        names = [obj["metadata"]["name"] for kind, obj in running if kind is resources.PODS]
+        assert not [each for each in subsets(names) if starts(ground, running, wanted, each)]
+    if victims:
+        assert not starts(ground, running, wanted)
+        assert starts(ground, running, wanted, victims)
+        assert not any(starts(ground, running, wanted, set(victims) - {each}) for each in victims)
+        here.gone()
+        judge = Judge(here)
+        here.cycle()
+        for name, node in sorted(here.where().items()):
+            if name.startswith("g"):
+                assert judge.broken(here.get(resources.PODS, name), node) <= {"affinity"}
