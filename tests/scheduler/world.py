@@ -7,7 +7,7 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 2/3x4 queue=a high     g-0 to g-2 of 4 CPUs wait, 2 of them (without `2/` all) start together; a priority
     group g 2x1 ?zone=a            they select nodes with a label
     group g 2x1 @n1,n2             they run there (`@n1`: both on n1)
-    group g 10                     it has no pods yet, and asks to be let in with 10 CPUs
+    group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) with a label; it runs, or `Failed`
 
 `n1..3` are three objects. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`.
@@ -21,6 +21,7 @@ from typing import Any
 
 from cluster.store import Delete, strategy
 from kube import resources, usage
+from kube.meta import timestamp
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.message import people
@@ -72,7 +73,7 @@ def pod(name, group="g", cpu="1", *, phase="Pending", node="", role="", requests
         "namespace": "ns",
         "uid": f"uid-{name}",
         "annotations": annotations,
-        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "creationTimestamp": spec.pop("created", "2026-01-01T00:00:00Z"),
     }
     if labels := spec.pop("labels", None):
         metadata["labels"] = labels
@@ -181,7 +182,8 @@ def _queue(name, of):
 
 def _group(name, of):
     spec = of.spec() | ({"priorityClassName": of.states[0]} if of.states else {})
-    spec |= {"created": f"{spec['created']}T00:00:00Z"} if "created" in spec else {}
+    made = timestamp(START - 1000 * spec.pop("ago", 0))
+    spec = {"created": f"{spec.pop('created')}T00:00:00Z" if "created" in spec else made, **spec}
     if "x" not in of.size:
         needs = {"minResources": of.needs()} if of.needs() else {}
         yield group(name, **{"phase": "Pending", **needs, **spec})
@@ -190,7 +192,7 @@ def _group(name, of):
     yield group(name, int(minimum or count), **{"phase": "Running" if of.places else "Inqueue", **spec})
     for number in range(int(count)):
         place = of.places[number % len(of.places)] if of.places else ""
-        yield _of_group(f"{name}-{number}", name, cpu, of, "Running" if place else "Pending", place)
+        yield _of_group(f"{name}-{number}", name, cpu, of, "Running" if place else "Pending", place, created=made)
 
 
 def _pod(name, of):
