@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kube import resources
+from kube.resources import EVENTS, POD_GROUPS, PODS
 from scheduler.cycle.cycle import schedule
 from scheduler.writes import groups_of
 from tests.tables import cases
 
-from .world import World, group, made, node, pod, queue
+from .world import World, group, made, pod
 
 UNKNOWN = {"type": "Scheduled", "status": "Unknown", "reason": "Binding"}
 
@@ -34,7 +34,7 @@ def names_of(found, minimum):
 
 def test_minimum_of_each_task_is_among_its_own_pods():
     pods = [made(f"{role}-{number}", role=role) for role in ("a", "b") for number in range(3)]
-    world = World(node("n", cpu="9"), queue(), group(minimum=4, minTaskMember={"a": 1, "b": 2}), *pods)
+    world = World("node n 9", group(minimum=4, minTaskMember={"a": 1, "b": 2}), *pods)
     found = planned(world)
     of_a, of_b, rest = found.minima
     assert (of_a.need, names_of(found, of_a)) == (1, ["a-0", "a-1", "a-2"])
@@ -44,7 +44,7 @@ def test_minimum_of_each_task_is_among_its_own_pods():
 
 def test_pods_of_higher_priority_are_a_minimum_of_their_own():
     pods = [made("driver-0", priority=9), *(made(f"worker-{number}", priority=1) for number in range(5))]
-    found = planned(World(node("n", cpu="9"), queue(), group(minimum=3), *pods))
+    found = planned(World("node n 9", group(minimum=3), *pods))
     assert [(each.need, len(each.among)) for each in found.minima] == [(1, 1), (2, 5)]
     assert names_of(found, found.minima[0]) == ["driver-0"]
 
@@ -55,19 +55,18 @@ def test_pods_of_higher_priority_are_a_minimum_of_their_own():
     "nobody makes one again": ([made("p-0"), pod("p-1")], False),
 })  # fmt: skip
 def test_gang_is_announced_where_it_could_be_given_back(objects, is_announced):
-    minimum = len(objects)
-    found = planned(World(node("n", cpu="9"), queue(), group(minimum=minimum), *objects))
+    found = planned(World("node n 9", group(minimum=len(objects)), *objects))
     assert bool(found.announced) is is_announced
     if is_announced:
         (write,) = found.announced
         (condition,) = write.patch["status"]["conditions"]
         assert UNKNOWN.items() <= condition.items()
-        (last,) = [each for each in found.writes if each.resource == resources.POD_GROUPS]
+        (last,) = [each for each in found.writes if each.resource == POD_GROUPS]
         assert [each["status"] for each in last.patch["status"]["conditions"]] == ["True"]
 
 
 def test_single_pod_is_not_announced():
-    found = planned(World(node("n"), queue(), group(), made("p-0")))
+    found = planned(World("node n", group(), made("p-0")))
     assert not found.announced
     assert [each.need for each in found.minima] == [1]
 
@@ -75,46 +74,33 @@ def test_single_pod_is_not_announced():
 def half(*others, cpu="2", marked=None):
     """A gang of three, two of whose pods hold the whole node."""
     bound = [made(f"p-{number}", node="n", phase="Running") for number in range(2)]
-    return World(node("n", cpu=cpu), queue(), marked or announced(), *bound, *others)
+    return World(f"node n {cpu}", marked or announced(), *bound, *others)
+
+
+def removals(found):
+    return [each.name for each in found.writes if not hasattr(each, "object") and not hasattr(each, "patch")]
 
 
 @pytest.mark.shows("scheduler 1.9/half bound", "scheduler 11/24")
 def test_half_bound_gang_is_bound_where_the_others_find_room():
     world = half(made("p-2"), cpu="3")
     world.cycle()
-    assert world.where() == {"p-0": "n", "p-1": "n", "p-2": "n"}
+    assert world.placed() == "p n"
     assert world.condition(kind="Scheduled")["status"] == "True"
-    assert not planned_removals(world)
-
-
-def planned_removals(world):
-    decisions = schedule(world.snapshot, world.now)
-    return [
-        write.name
-        for each in groups_of(decisions, world.now)
-        for write in each.writes
-        if not hasattr(write, "object") and not hasattr(write, "patch")
-    ]
+    assert not any(removals(each) for each in groups_of(schedule(world.snapshot, world.now), world.now))
 
 
 @pytest.mark.shows("scheduler 1.9/half bound", "scheduler 11/24")
 def test_half_bound_gang_gives_back_where_they_do_not():
-    world = half(made("p-2"))
-    found = planned(world)
-    marks = [
-        each.name
-        for each in found.writes
-        if each.resource == resources.PODS and hasattr(each, "patch") and each.patch.get("metadata")
-    ]
-    assert marks == planned_removals(world) == ["p-0", "p-1"]
-    (status,) = [each for each in found.writes if each.resource == resources.POD_GROUPS]
-    assert {c["type"]: c["status"] for c in status.patch["status"]["conditions"]} == {
-        "Scheduled": "False",
-        "Unschedulable": "True",
-    }
-    (event,) = [each.object for each in found.writes if each.resource == resources.EVENTS]
-    assert event["reason"] == "GivenBack"
-    assert "2 of the 3 pods" in event["message"]
+    found = planned(half(made("p-2")))
+    of = {kind: [each for each in found.writes if each.resource == kind] for kind in (PODS, POD_GROUPS, EVENTS)}
+    marks = [each.name for each in of[PODS] if hasattr(each, "patch") and each.patch.get("metadata")]
+    assert marks == removals(found) == ["p-0", "p-1"]
+    (status,), (event,) = of[POD_GROUPS], of[EVENTS]
+    told = {each["type"]: each["status"] for each in status.patch["status"]["conditions"]}
+    assert told == {"Scheduled": "False", "Unschedulable": "True"}
+    assert event.object["reason"] == "GivenBack"
+    assert "2 of the 3 pods" in event.object["message"]
 
 
 @cases("world", {
@@ -123,4 +109,4 @@ def test_half_bound_gang_gives_back_where_they_do_not():
     "its minimum is bound": half(made("p-2"), marked=announced(minimum=2)),
 })  # fmt: skip
 def test_what_was_whole_keeps_its_nodes(world):
-    assert not planned_removals(world)
+    assert not removals(planned(world))

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.engine.message import people
 from tests.campaign import examples
 from tests.tables import cases
 
-from .world import START, World, configuration, group, node, pod, queue
+from .world import START, World, configuration
 
 CONF = "actions: enqueue, allocate\ntiers: [{plugins: [{name: usage, arguments: {%s}%s}]}]"
 GI = 1 << 30
@@ -25,66 +24,54 @@ def measured(name, cores, gigabytes, *, before=0):
 
 
 def world(*figures, arguments="", flags=""):
-    made = World(
-        node("a"), node("b"), queue(), configuration(CONF % (arguments, flags)), group(), pod("g-0")
-    )  # 4 CPU and 8 GiB each
+    """Two nodes of 4 CPU and 8 GiB each."""
+    made = World("node a; node b; group g 1x1", configuration(CONF % (arguments, flags)))
     for each in figures:
         made.snapshot.loads.note(each)
     return made
 
 
-@pytest.mark.shows(
-    "scheduler 3.11 usage/thresholds",
-    "scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight",
-    "scheduler 3.11 usage/old figures",
-    "scheduler 3.11 usage/estimator",
-)
-@cases("figures, options, expected", {
-    "nobody measured anything": ([], {}, "a"),
-    "above 80 % of its CPU": ([measured("a", 3.3, 1), measured("b", 1, 1)], {}, "b"),
-    "above 80 % of its memory": ([measured("a", 0, 6.5), measured("b", 3, 1)], {}, "b"),
-    "at the limit": ([measured("a", 3.2, 6.4)], {}, "a"),
-    "both": ([measured("a", 4, 8), measured("b", 4, 8)], {}, None),
-    "the idler one": ([measured("a", 2, 2), measured("b", 1, 1)], {}, "b"),
-    "one that was measured before one that was not": ([measured("b", 3, 6)], {}, "b"),
-    "CPU alone": ([measured("a", 1, 4), measured("b", 2, 1)], {"arguments": "memory.weight: 0"}, "a"),
-    "of no weight": ([measured("a", 2, 2), measured("b", 1, 1)], {"arguments": "usage.weight: 0"}, "a"),
-    "another limit": ([measured("a", 1.2, 0)], {"arguments": "usage.weight: 0, thresholds: {cpu: 20}"}, "b"),
-    "no limit": ([measured("a", 4, 8), measured("b", 3.9, 7)], {"flags": ", enablePredicate: false"}, "b"),
-    "limits alone": ([measured("a", 2, 2), measured("b", 1, 1)], {"flags": ", enableNodeOrder: false"}, "a"),
-    "what is five minutes old says nothing": ([measured("a", 4, 8, before=300)], {}, "a"),
-    "the average of the last minutes":
-        ([measured("a", 4, 1, before=40), measured("a", 2, 1, before=20), measured("b", 3.1, 1)], {}, "a"),
+@pytest.mark.shows("scheduler 3.11 usage/thresholds", "scheduler 3.11 usage/old figures")
+@pytest.mark.shows("scheduler 3.11 usage/usage.weight, cpu.weight, memory.weight", "scheduler 3.11 usage/estimator")
+@cases("figures, options, placed", {
+    "nobody measured anything": ([], {}, "g a"),
+    "above 80 % of its CPU": ([measured("a", 3.3, 1), measured("b", 1, 1)], {}, "g b"),
+    "above 80 % of its memory": ([measured("a", 0, 6.5), measured("b", 3, 1)], {}, "g b"),
+    "at the limit": ([measured("a", 3.2, 6.4)], {}, "g a"),
+    "both": ([measured("a", 4, 8), measured("b", 4, 8)], {}, ""),
+    "the idler one": ([measured("a", 2, 2), measured("b", 1, 1)], {}, "g b"),
+    "one that was measured before one that was not": ([measured("b", 3, 6)], {}, "g b"),
+    "of no weight": ([measured("a", 2, 2), measured("b", 1, 1)], {"arguments": "usage.weight: 0"}, "g a"),
+    "no limit": ([measured("a", 4, 8), measured("b", 3.9, 7)], {"flags": ", enablePredicate: false"}, "g b"),
+    "limits alone": ([measured("a", 2, 2), measured("b", 1, 1)], {"flags": ", enableNodeOrder: false"}, "g a"),
+    "what is five minutes old says nothing": ([measured("a", 4, 8, before=300)], {}, "g a"),
     "figures that come late are no news":
-        ([measured("a", 2, 1, before=20), measured("a", 4, 1, before=40), measured("b", 2.5, 1)], {}, "a"),
+        ([measured("a", 2, 1, before=20), measured("a", 4, 1, before=40), measured("b", 2.5, 1)], {}, "g a"),
 })  # fmt: skip
-def test_where_pods_go(figures, options, expected):
+def test_where_pods_go(figures, options, placed):
     one = world(*figures, **options)
     one.cycle()
-    assert one.where().get("g-0") == expected
+    assert one.placed() == placed
 
 
 @pytest.mark.shows("scheduler 3.11 usage/thresholds")
 def test_pods_wait_for_the_load_to_fall_and_it_is_looked_again():
     one = world(measured("a", 4, 8), measured("b", 4, 1))
     decisions = one.cycle()
-    assert people(one.condition()["message"]) == (
-        "All nodes are too busy: 2 are above 80 % of its CPU. This starts when their load falls."
-    )
+    assert one.told() == "All nodes are too busy: 2 are above 80 % of its CPU. This starts when their load falls."
     assert one.condition()["reason"] == "NodesBusy"
     assert decisions.wake == START + 15_000
     one.now += 400_000
-    figures = measured("b", 1, 1)
-    one.snapshot.loads.note({**figures, "at": one.now})
+    one.snapshot.loads.note({**measured("b", 1, 1), "at": one.now})
     one.cycle()
-    assert one.where() == {"g-0": "b"}
+    assert one.placed() == "g b"
 
 
 def test_without_the_plugin_load_changes_nothing():
     one = world(measured("a", 4, 8))
     one.put(configuration("actions: enqueue, allocate"))
     assert one.cycle().wake is None
-    assert one.where() == {"g-0": "a"}
+    assert one.placed() == "g a"
 
 
 figures = st.lists(
@@ -97,9 +84,8 @@ figures = st.lists(
 def test_the_node_is_one_that_is_not_busy_and_worth_most(listed, limit, cpu, memory):
     listed.sort(key=lambda each: -each[3])
     arguments = f"thresholds: {{cpu: {limit}, mem: {limit}}}, cpu.weight: {cpu}, memory.weight: {memory}"
-    one = world(
-        *[measured(n, Fraction(c, 10), Fraction(m, 10), before=old) for n, c, m, old in listed], arguments=arguments
-    )
+    figures = [measured(n, Fraction(c, 10), Fraction(m, 10), before=old) for n, c, m, old in listed]
+    one = world(*figures, arguments=arguments)
     worth = {name: value(name, listed, limit, cpu, memory) for name in "ab"}
     usable = [name for name in "ab" if worth[name] is not None]
     one.cycle()
