@@ -7,7 +7,7 @@ import pytest
 from kube import resources
 from tests.tables import cases
 
-from .world import World, group, node, pod, queue
+from .world import World, pod
 
 
 def claim(name, phase, namespace="ns"):
@@ -18,8 +18,11 @@ def using(name):
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
 
 
-def world(*objects, heeds_claims=True):
-    return World(node("n"), queue(), group(minimum=2), *objects, heeds_claims=heeds_claims)
+CLAIMS = [claim("pending", "Pending"), claim("lost", "Lost"), claim("bound", "Bound"), claim("other", "Bound", "other")]
+
+
+def world(volumes, *, heeds_claims=True):
+    return World("node n; group g 2/1x1", *CLAIMS, pod("g-1", volumes=volumes), heeds_claims=heeds_claims)
 
 
 @pytest.mark.shows("scheduler 3.7/volumes")
@@ -27,43 +30,35 @@ def world(*objects, heeds_claims=True):
     "not bound": (using("pending"), "pending"),
     "lost": (using("lost"), "lost"),
     "not there": (using("missing"), "missing"),
-    "of another namespace": (using("elsewhere"), "elsewhere"),
+    "of another namespace": (using("other"), "other"),
     "bound": (using("bound"), ""),
     "no claim": ([{"name": "scratch", "emptyDir": {}}], ""),
     "made for the pod": ([{"name": "own", "ephemeral": {"volumeClaimTemplate": {}}}], "g-1-own"),
     "unreadable": ([{"name": "data", "persistentVolumeClaim": 7}], "volumes that cannot be read"),
 })  # fmt: skip
 def test_gang_waits_for_the_claims_of_its_pods(volumes, waits_for):
-    claims = [
-        claim("pending", "Pending"),
-        claim("lost", "Lost"),
-        claim("bound", "Bound"),
-        claim("elsewhere", "Bound", "other"),
-    ]
-    played = world(*claims, pod("g-0"), pod("g-1", volumes=volumes))
+    played = world(volumes)
     played.cycle()
-    if not waits_for:
-        assert len(played.where()) == 2
-        return
-    assert played.where() == {}
-    assert played.condition()["reason"] == "ClaimNotBound"
-    assert played.condition()["message"].startswith(f"The claim {waits_for} has no volume yet.")
+    assert played.placed() == ("" if waits_for else "g n n")
+    if waits_for:
+        assert played.condition()["reason"] == "ClaimNotBound"
+        assert played.told().startswith(f"The claim {waits_for} has no volume yet.")
 
 
 def test_gang_starts_when_its_claim_is_bound_and_again_waits_when_that_is_gone():
-    played = world(claim("data", "Pending"), pod("g-0"), pod("g-1", volumes=using("data")))
+    played = world(using("pending"))
     played.cycle()
-    played.put(claim("data", "Bound"))
-    played.remove(resources.CLAIMS, "data")
+    played.put(claim("pending", "Bound"))
+    played.remove(resources.CLAIMS, "pending")
     played.cycle()
-    assert played.where() == {}
-    played.put(claim("data", "Bound"))
+    assert played.placed() == ""
+    played.put(claim("pending", "Bound"))
     played.cycle()
-    assert len(played.where()) == 2
+    assert played.placed() == "g n n"
 
 
 @pytest.mark.shows("scheduler 3.7/volumes")
 def test_nodes_of_ours_make_what_is_claimed():
-    played = world(pod("g-0"), pod("g-1", volumes=using("missing")), heeds_claims=False)
+    played = world(using("missing"), heeds_claims=False)
     played.cycle()
-    assert len(played.where()) == 2
+    assert played.placed() == "g n n"

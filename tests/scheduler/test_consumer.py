@@ -20,7 +20,7 @@ from proof.modes.mode import Runner, others
 from scheduler.consumer import SchedulerConsumer
 from tests.tables import cases
 
-from .world import configuration, group, made, node, pod, queue
+from .world import configuration, group, made, situation
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 
@@ -45,7 +45,10 @@ class Hasty(SchedulerConsumer):
 
 
 def create(*objects):
-    store.write(*(Create(resource, obj) for resource, obj in objects))
+    """Create objects, also those of situations in text."""
+    for each in objects:
+        found = situation(each) if isinstance(each, str) else [each]
+        store.write(*(Create(resource, obj) for resource, obj in found))
 
 
 def runner(kind=SchedulerConsumer):
@@ -61,11 +64,8 @@ def drain(*runners):
 def bound():
     """The nodes of the pods that stay there, by their names."""
     found = {stored.name: stored.object for stored in store.find(PODS)}
-    return {
-        name: one["spec"]["nodeName"]
-        for name, one in found.items()
-        if one["spec"].get("nodeName") and not is_going(one)
-    }
+    placed = {name: one["spec"].get("nodeName") for name, one in found.items() if not is_going(one)}
+    return {name: place for name, place in placed.items() if place}
 
 
 def is_going(one):
@@ -91,52 +91,41 @@ def make_again(*names):
     create(*(made(name) for name in names if name not in left))
 
 
-def phase(name="g"):
-    return store.get(POD_GROUPS, "ns", name).object["status"]["phase"]
+def status(name="g"):
+    return store.get(POD_GROUPS, "ns", name).object["status"]
 
 
 @pytest.mark.shows("scheduler 1.6/period")
 def test_a_gang_is_bound_when_its_last_pod_appears(runner_mode):
     leader = runner()
-    create(node("n1"), queue(), group(minimum=2), made("g-0"))
+    create("node n1; queue default", group(minimum=2), made("g-0"))
     drain(leader)
     assert bound() == {}
     create(made("g-1"))
     drain(leader)
     assert bound() == {"g-0": "n1", "g-1": "n1"}
-    assert phase() == "Running"
+    assert status()["phase"] == "Running"
     assert store.find(EVENTS) == []
     assert kept(runner_mode) == [("bind", "g", 2)]
 
 
 @pytest.mark.shows("scheduler 1.9/cannot be bound", "coscheduling 3/all at once")
-def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_at_all(runner_mode):
-    leader = runner(Hasty)
-    create(node("n1"), queue(), group(minimum=2))
-    drain(leader)
-    create(made("g-0"), made("g-1"))
-    leader.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "g-1"))
-    drain(leader)
-    assert bound() == {}
-    assert phase() != "Running"
-    assert ("bind", "g", 2) not in kept(runner_mode)
-    make_again("g-0", "g-1")
-    drain(leader)
-    assert len(bound()) == 2
-
-
-@pytest.mark.shows("scheduler 1.9/cannot be bound")
-def test_a_gang_whose_pod_was_replaced_meanwhile_is_bound_in_the_next_round():
-    def replace():
+@cases("again", {"vanished": [], "was replaced": [made("g-1")]})
+def test_a_gang_whose_pod_vanished_meanwhile_is_not_bound_until_there_is_another(again, runner_mode):
+    def happening():
         store.write(Delete(PODS, "ns", "g-1"))
-        create(made("g-1"))
+        create(*again)
 
     leader = runner(Hasty)
-    create(node("n1"), queue(), group(minimum=2))
+    create("node n1; queue default", group(minimum=2))
     drain(leader)
     create(made("g-0"), made("g-1"))
-    leader.consumer.meanwhile = replace
+    leader.consumer.meanwhile = happening
     drain(leader)
+    if not again:
+        assert bound() == {}
+        assert status()["phase"] != "Running"
+        assert ("bind", "g", 2) not in kept(runner_mode)
     make_again("g-0", "g-1")
     drain(leader)
     assert len(bound()) == 2
@@ -144,7 +133,7 @@ def test_a_gang_whose_pod_was_replaced_meanwhile_is_bound_in_the_next_round():
 
 def test_a_conflict_of_one_gang_leaves_the_others_alone():
     leader = runner(Hasty)
-    create(node("n1"), queue(), group("a"), group("b"))
+    create("node n1; queue default", group("a"), group("b"))
     drain(leader)
     create(made("a-0", "a"), made("b-0", "b"))
     leader.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "a-0"))
@@ -156,7 +145,7 @@ def test_a_conflict_of_one_gang_leaves_the_others_alone():
 def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
     monkeypatch.setattr("cluster.runtime.consumer.BATCH", 3)
     leader = runner()
-    create(node("n1", cpu="4", pods=99), queue())
+    create("node n1 4 pods:99; queue default")
     drain(leader)
     for i in reversed(range(9)):
         create(group(f"g{i}"), made(f"g{i}-0", f"g{i}"))
@@ -165,7 +154,7 @@ def test_room_is_given_out_once_however_far_the_log_runs_ahead(monkeypatch):
 
 
 def test_a_new_process_takes_over_what_the_last_one_left():
-    create(node("n1"), queue(), group(minimum=2), made("g-0"))
+    create("node n1; queue default", group(minimum=2), made("g-0"))
     drain(runner())
     create(made("g-1"))
     drain(runner())
@@ -175,54 +164,53 @@ def test_a_new_process_takes_over_what_the_last_one_left():
 @pytest.mark.shows("scheduler 4.2/--leader-elect")
 def test_two_processes_that_both_lead_bind_nothing_twice():
     one, other = runner(), runner(Hasty)
-    create(node("n1", cpu="1"), queue(), group("a"), group("b"))
+    create("node n1 1; queue default", group("a"), group("b"))
     drain(one, other)
     create(made("a-0", "a"), made("b-0", "b"))
     other.consumer.meanwhile = lambda: drain(one)
     drain(other)
     assert len(bound()) == 1
+    before = store.revision()
+    drain(one, runner())
+    assert store.revision() == before, "at rest nothing is written"
 
 
 @pytest.mark.shows("groups 3.6/which")
 def test_a_pod_without_a_group_gets_one_and_a_node():
-    create(node("n1"), queue(), pod("solo", group=""))
+    create("node n1; queue default; pod solo")
     drain(runner())
     solo = store.get(PODS, "ns", "solo")
-    made = store.get(POD_GROUPS, "ns", f"podgroup-{solo.uid}")
-    assert made.object["metadata"]["ownerReferences"][0]["uid"] == solo.uid
+    found = store.get(POD_GROUPS, "ns", f"podgroup-{solo.uid}")
+    assert found.object["metadata"]["ownerReferences"][0]["uid"] == solo.uid
     assert bound() == {"solo": "n1"}
 
 
 def test_waiting_is_looked_at_again_when_the_node_has_room():
     leader = runner()
-    create(node("n1", cpu="1"), queue(), group(minimum=2), made("g-0"), made("g-1"))
+    create("node n1 1; queue default", group(minimum=2), made("g-0"), made("g-1"))
     drain(leader)
-    condition = store.get(POD_GROUPS, "ns", "g").object["status"]["conditions"][0]
+    condition = status()["conditions"][0]
     assert (condition["type"], condition["status"]) == ("Unschedulable", "True")
     store.write(Patch(NODES, "", "n1", {"status": {"allocatable": {"cpu": "2"}}}, subresource="status"))
     drain(leader)
     assert len(bound()) == 2
 
 
-@cases("is_new", {
-    "the same process": False,
-    "another process": True,
-})  # fmt: skip
+@cases("is_new", {"the same process": False, "another process": True})
 def test_a_quota_is_heard_when_it_has_room(is_new):
     leader = runner()
     quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": {"cpu": "1"}}}
-    create(node("n1"), queue(), (RESOURCE_QUOTAS, quota), group(phase="", minResources={"cpu": "2"}))
+    create("node n1; queue default; group g 2 phase=", (RESOURCE_QUOTAS, quota))
     drain(leader)
-    status = store.get(POD_GROUPS, "ns", "g").object["status"]
-    assert (status["phase"], status["conditions"][0]["reason"]) == ("Pending", "QuotaExceeded")
+    assert (status()["phase"], status()["conditions"][0]["reason"]) == ("Pending", "QuotaExceeded")
     store.write(Patch(RESOURCE_QUOTAS, "ns", "q", {"spec": {"hard": {"cpu": "2"}}}))
     drain(runner() if is_new else leader)
-    assert store.get(POD_GROUPS, "ns", "g").object["status"]["phase"] == "Inqueue"
+    assert status()["phase"] == "Inqueue"
 
 
 @pytest.mark.shows("scheduler 1.6/period", "scheduler 4.2/--schedule-period")
 def test_what_is_refused_of_a_group_that_waits_for_nothing_is_written_when_it_comes_back():
-    create(node("n1"), queue(), group(phase="Running"), made("g-0", phase="Running", node="n1"))
+    create("node n1; queue default", group(phase="Running"), made("g-0", phase="Running", node="n1"))
     consumer, now = SchedulerConsumer(), clock.milliseconds() + 5000
     with store.reading() as head:
         state = consumer.load(0, head)
@@ -232,15 +220,6 @@ def test_what_is_refused_of_a_group_that_waits_for_nothing_is_written_when_it_co
     assert consumer.plan(state, [], [], now + 1000).groups == []
     again = consumer.plan(state, [], [Timer(RETRY, "ns/g/about", now)], now + 2000).groups
     assert [each.key for each in again] == ["ns/g/about"]
-
-
-def test_at_rest_nothing_is_written():
-    leader = runner()
-    create(node("n1", cpu="1"), queue(), group("a"), made("a-0", "a"), group("b"), made("b-0", "b"))
-    drain(leader)
-    before = store.revision()
-    drain(leader, runner())
-    assert store.revision() == before
 
 
 NO_ENQUEUE = "actions: allocate"
@@ -262,41 +241,30 @@ def warnings():
     return [one["message"] for one in found if one["reason"] == "ConfigurationRefused"]
 
 
-@pytest.mark.shows("scheduler 2.2/no allocate", "scheduler 4.1/reloading")
+@pytest.mark.shows("scheduler 2.2/no allocate", "scheduler 4.1/reloading", "scheduler 4.1/invalid")
 @pytest.mark.usefixtures("_system")
-def test_a_change_of_the_configuration_takes_effect_without_a_restart():
+def test_a_configuration_takes_effect_without_a_restart_and_behind_a_bad_one_the_last_holds_after_one():
     leader = runner()
-    create(configuration(NO_ALLOCATE), node("n1"), queue(), group(), made("g-0"))
+    create(configuration(NO_ALLOCATE), "node n1; queue default", group(), made("g-0"))
     drain(leader)
-    assert bound() == {}
-    waits = store.get(POD_GROUPS, "ns", "g").object["status"]["conditions"][0]
-    assert waits["reason"] == "NotAllocating"
-    configure(NO_ENQUEUE)
-    drain(leader)
-    assert bound() == {"g-0": "n1"}
-
-
-@pytest.mark.shows("scheduler 4.1/invalid")
-@pytest.mark.usefixtures("_system")
-def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_so_once():
-    leader = runner()
-    create(configuration(NO_ALLOCATE), node("n1"), queue(), group(), made("g-0"))
-    drain(leader)
+    assert status()["conditions"][0]["reason"] == "NotAllocating"
     configure("actions: alocate")
     drain(leader)
     create(made("g-1"))
     drain(leader)
+    said = "Line 1: There is no action alocate. Did you mean allocate? The configuration before it holds."
+    assert (bound(), warnings()) == ({}, [said])
+    another = runner()
+    drain(another)
     assert bound() == {}
-    assert warnings() == [
-        "Line 1: There is no action alocate. Did you mean allocate? The configuration before it holds."
-    ]
+    configure(NO_ENQUEUE)
+    drain(another)
+    assert bound() == {"g-0": "n1", "g-1": "n1"}
 
 
 @pytest.mark.usefixtures("_system")
-def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_after_a_restart():
-    create(configuration(NO_ALLOCATE), node("n1"), queue(), group(), made("g-0"))
-    drain(runner())
-    configure("actions: alocate")
+def test_a_configuration_that_is_gone_is_that_of_the_product():
+    create(configuration(NO_ALLOCATE), "node n1; queue default", group(), made("g-0"))
     drain(runner())
     assert bound() == {}
     store.write(Delete(CONFIGMAPS, *KEPT))
@@ -306,10 +274,7 @@ def test_behind_a_configuration_that_cannot_be_used_the_last_good_one_holds_afte
 
 @pytest.mark.shows("scheduler 3.11 usage/metrics")
 @pytest.mark.usefixtures("_system")
-@cases("cores", {
-    "idle": 0.5,
-    "busy": 3.9,
-})  # fmt: skip
+@cases("cores", {"idle": 0.5, "busy": 3.9})
 def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings, cores):
     """What the agent wrote down closes the node; on a cluster with nodes of its own nobody asks this machine."""
     settings.DATA = tmp_path
@@ -318,7 +283,7 @@ def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings
     path.parent.mkdir()
     path.write_text(json.dumps(figures))
     text = "actions: enqueue, allocate\ntiers: [{plugins: [{name: usage}]}]"
-    create(configuration(text), node("n1"), queue(), group(), made("g-0"))
+    create(configuration(text), "node n1; queue default", group(), made("g-0"))
     drain(runner())
     is_measured = not backend.is_mirror
     assert bound() == ({} if cores > 3 and is_measured else {"g-0": "n1"})
@@ -327,7 +292,7 @@ def test_a_busy_node_takes_no_pods_where_its_load_is_measured(tmp_path, settings
 @pytest.mark.usefixtures("_system")
 def test_no_other_config_map_is_read():
     leader = runner()
-    create(node("n1"), queue(), group(), made("g-0"))
+    create("node n1; queue default", group(), made("g-0"))
     drain(leader)
     for namespace, name in (("ns", KEPT[1]), (KEPT[0], "other")):
         kind, one = configuration(NO_ALLOCATE)

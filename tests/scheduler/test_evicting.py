@@ -44,18 +44,31 @@ def submit(name, replicas, **spec):
     create((JOBS, obj))
 
 
-def run_all():
-    """Let nodes start what is bound to them."""
-    for pod in pods().values():
-        if pod["spec"].get("nodeName"):
-            patch = {"status": {"phase": "Running"}}
-            store.write(Patch(PODS, "ns", pod["metadata"]["name"], patch, "status"))
+def full(settle, **spec):
+    """A job whose two pods run on all of the node."""
+    submit("low", 2, **spec)
+    settle()
+    for name in on_node():
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        store.write(Patch(PODS, "ns", name, {"status": status}, "status"))
 
 
-def end_all():
+def urgent(settle):
+    """A job that is more urgent."""
+    submit("high", 1, priorityClassName="high")
+    settle()
+
+
+def end_all(settle):
     """Let nodes end what is going."""
     for name in going():
         store.write(Delete(PODS, "ns", name, grace=0))
+    settle()
+
+
+def drain(runner):
+    while runner.step():
+        pass
 
 
 def pods():
@@ -80,17 +93,14 @@ def status(kind, name):
 
 @pytest.mark.shows("coscheduling 2/controllers", "scheduler 10.1/16")
 def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
-    submit("low", 2, minAvailable=1, policies=[{"event": "PodEvicted", "action": "RestartPod"}])
-    settle()
-    run_all()
-    submit("high", 1, priorityClassName="high")
-    settle()
-    assert going() == ["low-t-1"]
+    full(settle, minAvailable=1, policies=[{"event": "PodEvicted", "action": "RestartPod"}])
+    urgent(settle)
+    drain(Runner(get("scheduler"), 0, SchedulerConsumer()))
+    assert going() == ["low-t-1"], "a scheduler that comes next evicts nobody else"
     conditions = status(POD_GROUPS, "high")["conditions"]
     assert [each["reason"] for each in conditions if each["status"] == "True"] == ["WaitingForVictims"]
     assert "Evict" in reasons("Pod")
-    end_all()
-    settle()
+    end_all(settle)
     assert on_node() == ["high-t-0", "low-t-0"]
     assert "PodEvicted" in reasons("Job")
     assert sorted(pods()) == ["high-t-0", "low-t-0", "low-t-1"]
@@ -98,22 +108,12 @@ def test_evicted_pod_is_made_again_and_who_is_more_urgent_runs(settle):
 
 def test_a_budget_that_comes_and_goes_is_heard(settle):
     """Also by a scheduler that loads the world anew."""
-    submit("low", 2, minAvailable=1)
-    settle()
-    run_all()
+    full(settle, minAvailable=1)
     spec = {"minAvailable": 2, "selector": {"matchLabels": {"volcano.sh/job-name": "low"}}}
     create((DISRUPTION_BUDGETS, {"metadata": {"name": "calm", "namespace": "ns"}, "spec": spec}))
-    for name in on_node():
-        ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-        store.write(Patch(PODS, "ns", name, ready, "status"))
-    submit("high", 1, priorityClassName="high")
-    settle()
-    assert going() == []
-    message = status(POD_GROUPS, "high")["conditions"][-1]["message"]
-    assert "2 pods by disruption budget ns/calm" in message
-    another = Runner(get("scheduler"), 0, SchedulerConsumer())
-    while another.step():
-        pass
+    urgent(settle)
+    assert "2 pods by disruption budget ns/calm" in status(POD_GROUPS, "high")["conditions"][-1]["message"]
+    drain(Runner(get("scheduler"), 0, SchedulerConsumer()))
     assert going() == []
     store.write(Delete(DISRUPTION_BUDGETS, "ns", "calm"))
     settle()
@@ -122,54 +122,30 @@ def test_a_budget_that_comes_and_goes_is_heard(settle):
 
 @pytest.mark.shows("scheduler 2.4/gangs", "coscheduling 2/controllers", "coscheduling 4/preemption")
 def test_whole_gang_goes_and_its_job_begins_anew(settle):
-    submit("low", 2, policies=[{"event": "PodEvicted", "action": "RestartJob"}])
-    settle()
-    run_all()
-    submit("high", 1, priorityClassName="high")
-    settle()
+    full(settle, policies=[{"event": "PodEvicted", "action": "RestartJob"}])
+    urgent(settle)
     assert going() == ["low-t-0", "low-t-1"]
-    end_all()
-    settle()
-    end_all()
-    settle()
+    end_all(settle)
+    end_all(settle)
     assert on_node() == ["high-t-0"]
-    assert status(JOBS, "low")["state"]["phase"] in ("Restarting", "Pending")
-    noted = [each.object["metadata"].get("annotations", {}).get(FIRST_EVICTED) for each in store.find(POD_GROUPS)]
-    job = store.get(JOBS, "ns", "low").object
-    assert sorted(noted, key=str) == sorted([None, job["metadata"]["annotations"][FIRST_EVICTED]], key=str), (
-        "its next pod group has been evicted as well"
-    )
-    assert status(JOBS, "low")["retryCount"] == 1
-
-
-def test_scheduler_that_comes_next_evicts_nobody_else(settle):
-    submit("low", 2, minAvailable=1)
-    settle()
-    run_all()
-    submit("high", 1, priorityClassName="high")
-    settle()
-    another = Runner(get("scheduler"), 0, SchedulerConsumer())
-    while another.step():
-        pass
-    assert going() == ["low-t-1"]
+    job, groups = store.get(JOBS, "ns", "low").object, store.find(POD_GROUPS)
+    assert job["status"]["state"]["phase"] in ("Restarting", "Pending")
+    assert job["status"]["retryCount"] == 1
+    noted = {each.object["metadata"].get("annotations", {}).get(FIRST_EVICTED) for each in groups}
+    assert noted == {None, job["metadata"]["annotations"][FIRST_EVICTED]}, "its next pod group was evicted as well"
 
 
 def test_victim_that_ended_meanwhile_costs_nobody_else_his_place(settle):
-    submit("low", 2, minAvailable=1)
-    settle()
-    run_all()
+    full(settle, minAvailable=1)
     submit("high", 1, priorityClassName="high")
-    jobs = Runner(get("jobs"), 0, JobConsumer())
-    hasty = Runner(get("scheduler"), 0, Hasty())
+    jobs, hasty = Runner(get("jobs"), 0, JobConsumer()), Runner(get("scheduler"), 0, Hasty())
     while not any(name.startswith("high") for name in pods()):
         jobs.step()
         hasty.step()
     hasty.consumer.meanwhile = lambda: store.write(Delete(PODS, "ns", "low-t-1", grace=0))
-    while hasty.step():
-        pass
+    drain(hasty)
     settle()
-    end_all()
-    settle()
+    end_all(settle)
     assert on_node() == ["high-t-0", "low-t-0"]
     assert going() == []
 
@@ -180,21 +156,17 @@ tiers:
 - plugins:
   - name: nodeorder
   - name: rescheduling
-    arguments:
-      strategies: [{name: lowNodeUtilization, params: {targetThresholds: {cpu: 50}}}]
+    arguments: {strategies: [{name: lowNodeUtilization, params: {targetThresholds: {cpu: 50}}}]}
 """
 
 
 @pytest.mark.shows("scheduler 2.7/shuffle")
 def test_moved_pod_is_made_again_on_the_emptier_node(settle):
-    submit("even", 2, minAvailable=1)
-    settle()
-    run_all()
+    full(settle, minAvailable=1)
     create(node("n2", cpu="2"), configuration(EVEN))
     settle()
-    assert going() == ["even-t-1"]
-    end_all()
-    settle()
-    assert {name: pod["spec"].get("nodeName") for name, pod in pods().items()} == {"even-t-0": "n1", "even-t-1": "n2"}
+    assert going() == ["low-t-1"]
+    end_all(settle)
+    assert {name: pod["spec"].get("nodeName") for name, pod in pods().items()} == {"low-t-0": "n1", "low-t-1": "n2"}
     assert "PodEvicted" in reasons("Job")
-    assert status(JOBS, "even")["state"]["phase"] == "Running"
+    assert status(JOBS, "low")["state"]["phase"] == "Running"
