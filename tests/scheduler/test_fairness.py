@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kube.resources import POD_GROUPS, PODS
 
-from .world import World, group, node, pod, priority_class, queue
+from .world import World, group, pod, priority_class, queue
 
 CPUS = 8
 CYCLES = 12
@@ -25,20 +25,20 @@ some_weights = st.fixed_dictionaries({name: st.integers(1, 6) for name in PARENT
 class Life(World):
     """A world with a job controller that makes pods, and jobs of one CPU that end some cycles after their start."""
 
-    def __init__(self, *objects, lasts):
-        nodes = [node(f"n{number}", cpu="4", pods=99) for number in range(CPUS // 4)]
-        super().__init__(*nodes, priority_class("high", 9), *objects)
-        self.lasts = lasts
-        self.names = {}  # job → its queue
+    def __init__(self, weights, lasts, **more):
+        tree = [
+            queue(name, parent=above, weight=weights[name], **more.get(name, {})) for name, above in PARENTS.items()
+        ]
+        super().__init__("node n0..1 4 pods:99", priority_class("high", 9), *tree)
+        self.lasts, self.count, self.numbers = lasts, 0, count()
+        self.queues = {}  # job → its queue
         self.ends = {}  # job → the cycle after which it ends
-        self.count = 0
-        self.numbers = count()
 
     def ask(self, where, jobs, urgency=""):
         """Submit jobs to a queue."""
         for _ in range(jobs):
             name = f"j{next(self.numbers):04}"
-            self.names[name] = where
+            self.queues[name] = where
             asked = {"queue": where, "phase": "Pending", "priorityClassName": urgency}
             self.put(group(name, minResources={"cpu": "1"}, created=f"2026-01-01T00:{self.count:02}:00Z", **asked))
 
@@ -46,34 +46,25 @@ class Life(World):
         """Let jobs end that are due, let others in, make their pods, and place them."""
         self.count += 1
         for name in [name for name, at in self.ends.items() if at <= self.count]:
-            del self.ends[name]
-            self._end(name)
+            self.remove(PODS, f"{name}-0")
+            self.remove(POD_GROUPS, name)
+            del self.ends[name], self.queues[name]
         self.cycle(seconds=1)
-        for name in self.names:
-            if self.status(name).get("phase") == "Inqueue" and ("pods", "ns", f"{name}-0") not in self.objects:
-                self.put(pod(f"{name}-0", name, "1"))
+        for name in self.inside():
+            if ("pods", "ns", f"{name}-0") not in self.objects:
+                self.put(pod(f"{name}-0", name))
         self.cycle()
-        for bound in self.where():
-            name = bound.removesuffix("-0")
-            if name in self.names and name not in self.ends:
+        for name in (bound.removesuffix("-0") for bound in self.where()):
+            if name not in self.ends:
                 self.ends[name] = self.count + self.lasts[len(self.ends) % len(self.lasts)]
 
     def use(self):
         """Return how many CPUs the pods of each queue use."""
-        return Counter(self.names[each.removesuffix("-0")] for each in self.where())
+        return Counter(self.queues[each.removesuffix("-0")] for each in self.where())
 
     def waiting(self, where):
         """Return how many jobs of a queue have not started; those that run can end all at once."""
-        return sum(each == where and name not in self.ends for name, each in self.names.items())
-
-    def _end(self, name):
-        self.remove(PODS, f"{name}-0")
-        self.remove(POD_GROUPS, name)
-        del self.names[name]
-
-
-def tree(weights, **more):
-    return [queue(name, parent=parent, weight=weights[name], **more.get(name, {})) for name, parent in PARENTS.items()]
+        return sum(each == where and name not in self.ends for name, each in self.queues.items())
 
 
 def by_weight(name, weights):
@@ -93,7 +84,7 @@ relaxed = settings(max_examples=15, deadline=None, suppress_health_check=[Health
 @given(some_weights, some_lasts, st.permutations(LEAVES), st.sampled_from(["", "high"]))
 def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of_others(weights, lasts, order, urgency):
     """The first queue asks for everything, urgently; the others come one after the other."""
-    life = Life(*tree(weights), lasts=lasts)
+    life = Life(weights, lasts)
     for number, where in enumerate(order):
         life.ask(where, CPUS, urgency if number == 0 else "")
         life.step()
@@ -103,8 +94,7 @@ def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of
             life.ask(where, CPUS - life.waiting(where))
     used = life.use()
     assert sum(used.values()) == CPUS
-    for where in LEAVES:
-        assert used[where] >= math.floor(by_weight(where, weights)) - 2
+    assert all(used[where] >= math.floor(by_weight(where, weights)) - 2 for where in LEAVES)
 
 
 @pytest.mark.shows("scheduler 3.5/guarantees of others", "queues 1.2/guarantee")
@@ -116,9 +106,8 @@ def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of
 @given(some_weights, some_lasts, st.integers(1, 3), st.integers(0, 2), st.sampled_from(LEAVES))
 def test_what_is_guaranteed_is_there_at_once(weights, lasts, guarantee, above, where):
     """However much the others run and want, a guaranteed amount is free for its queue in the cycle in which it asks."""
-    keeps = {"guarantee": {"resource": {"cpu": str(guarantee)}}}
-    more = {"guarantee": {"resource": {"cpu": str(above + guarantee)}}}
-    life = Life(*tree(weights, **{where: keeps, "team": more}), lasts=lasts)
+    kept = {where: guarantee, "team": above + guarantee}
+    life = Life(weights, lasts, **{name: {"guarantee": {"resource": {"cpu": str(cpu)}}} for name, cpu in kept.items()})
     for other in LEAVES:
         if other != where:
             life.ask(other, CPUS)
@@ -134,10 +123,10 @@ def test_what_is_guaranteed_is_there_at_once(weights, lasts, guarantee, above, w
 @given(some_weights, some_lasts, st.lists(st.tuples(st.sampled_from(LEAVES), st.integers(1, 5)), max_size=5))
 def test_nobody_waits_for_ever_while_running_jobs_end(weights, lasts, asked):
     """All that was asked for has run in the end, in as many cycles as the cluster needs for it."""
-    life = Life(*tree(weights), lasts=lasts)
+    life = Life(weights, lasts)
     for where, jobs in asked:
         life.ask(where, jobs)
         life.step()
     for _ in range(CYCLES):
         life.step()
-    assert not life.names
+    assert not life.queues

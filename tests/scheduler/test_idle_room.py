@@ -1,4 +1,4 @@
-"""Random clusters at rest: nobody waits for what nobody uses (`scheduler.idle`), and whoever waits is told amounts that are so."""
+"""Random clusters at rest: nobody waits for what nobody uses (`scheduler.idle`), and is told true amounts."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from scheduler.engine.place import Placer
 from scheduler.idle import judge
 from scheduler.idle.reader import KINDS, WAITING, Reader
 from scheduler.snapshot.snapshot import Snapshot
+from tests.tables import cases
 
 from .world import World, group, keeping, node, pod, priority_class, queue
 
@@ -35,7 +36,7 @@ QUIET = 5  # cycles by which nothing is changed: more than the five minutes afte
 
 
 class Cluster(World):
-    """A world with a controller that makes the pods of groups that were let in. Those that are evicted go, and are made again."""
+    """A world with a controller that makes the pods of groups that were let in. Those that are evicted are made again."""
 
     def __init__(self, nodes, queues=None, jobs=()):
         tree = [queue(name, parent=parent, **(queues or {}).get(name, {})) for name, parent in PARENTS.items()]
@@ -46,13 +47,11 @@ class Cluster(World):
             self.ask(f"j{number:02}", **job)
 
     def ask(self, name, *, where="default", pods=1, cpu=1, high=False, zone="", never=False, bare=False):
-        """Submit a job. A zone may be none that a node has; never: one of its pods is not made; bare: it says not what it needs in all."""
-        spec = {"nodeSelector": {"zone": zone}} if zone else {}
-        self.jobs[name] = pods - never, {"cpu": str(cpu), **spec}
+        """Submit a job. zone: perhaps one that no node has; never: one of its pods is not made; bare: it states no amounts."""
+        self.jobs[name] = pods - never, {"cpu": str(cpu), **({"nodeSelector": {"zone": zone}} if zone else {})}
         amounts = {"cpu": str(pods * cpu), "pods": str(pods)}
-        again = {"requests.cpu": amounts["cpu"], "count/pods": amounts["pods"]}  # as quotas spell it
-        asked = {} if bare else {"minResources": {**amounts, **again}}
-        asked["minTaskMember"] = {"main": pods}
+        amounts |= {"requests.cpu": amounts["cpu"], "count/pods": amounts["pods"]}  # as quotas spell it
+        asked = {"minTaskMember": {"main": pods}, **({} if bare else {"minResources": amounts})}
         urgency = {"priorityClassName": "high"} if high else {}
         created = timestamp(self.now)
         self.put(group(name, pods, queue=where, phase="Pending", created=created, **asked, **urgency))
@@ -71,9 +70,7 @@ class Cluster(World):
             is_in = self.status(name).get("phase") != "Pending"
             for number in range(pods) if is_in else ():
                 if ("pods", "ns", f"{name}-{number}") not in self.objects:
-                    kind, made = pod(f"{name}-{number}", name, role="main", **spec)
-                    made["metadata"]["creationTimestamp"] = timestamp(self.now)
-                    self.put((kind, made))
+                    self.put(pod(f"{name}-{number}", name, role="main", created=timestamp(self.now), **spec))
         self.cycle(seconds)
         self.gone()
         return before != json.dumps([*self.objects.values()])
@@ -159,98 +156,76 @@ A, B, SMALL_B = zoned(8, "a"), zoned(8, "b"), zoned(3, "b")
 FULL_A = (job(1, 8, zone="a"), job(1, 8, zone="a"), job(1, 8, zone="a"))  # the first runs, the others wait for its node
 
 
-def sums_alone(put):
-    put(_Cycle, "may_start", lambda self, group: True)
-    put(_Cycle, "entrants", lambda self, ordered, answers: [])
+def nobody(self, ordered, answers):
+    return []
 
 
-def no_second_look(put):
-    put(_Cycle, "entrants", lambda self, ordered, answers: [])
-
-
-def pods_are_always_about_to_be_made(put):
-    for module in (cycle, idle_room):
-        put(module, "made_until", lambda group, now: now + 1)
-
-
-def second_look_ends_with_the_first_who_does_not_fit(put):
-    take = idle_room._Room.take
-    put(idle_room._Room, "take", lambda self, group: not self._failed and take(self, group))
-
-
-def kept_room_counts_beside_pods(put):
-    put(Overlap, "take_off", lambda self, on: None)
-
-
-def room_is_kept_on_every_node(put):
-    resume = Reservations.resume
-
+def kept_on_every_node(resume):
     def resumed(self):
         resume(self)
         if self.standing:
             np.clip(self._cluster.free, None, 0, out=self._cluster.free)
 
-    put(Reservations, "resume", resumed)
+    return resumed
 
 
-def guarantee_counts_beside_its_use(put):
+def beside_its_use(_):
     def hold(self, column, change):
         for account in self.line:
             account.held[column] += change
 
-    put(Account, "_hold", hold)
+    return hold
 
 
-def ceilings_bind_queues_beside(put):
-    rooms = Account.rooms
-
+def narrowed_by_those_beside(rooms):
     def narrow(self, column):
         for account, room in rooms(self, column):
             beside = [each for each in account.below if each not in self.line]
             yield account, min([room, *(max(each.ceiling[column] - each.held[column], 0) for each in beside)])
 
-    put(Account, "rooms", narrow)
+    return narrow
 
 
-def every_queue_is_first_in_first_out(put):
-    begin = Account.__init__
-    put(Account, "__init__", lambda self, *args, **named: begin(self, *args, **{**named, "fifo": True}))
+SUMS_ALONE = [(_Cycle, "may_start", lambda old: lambda self, group: True), (_Cycle, "entrants", lambda old: nobody)]
+ABOUT_TO_BE_MADE = [(each, "made_until", lambda old: lambda group, now: now + 1) for each in (cycle, idle_room)]
+FOUR, THREE = {"capability": {"cpu": "4"}}, [job(2, 5, zone="a"), job(2, 8)]
 
 
-def large_gangs_are_not_tried(put):
-    may_fit = Placer._may_fit
-    put(Placer, "_may_fit", lambda self, gang: sum(b.count for b in gang.bins) < 3 and may_fit(self, gang))
-
-
-def pods_that_are_gone_count(put):
-    use = Snapshot._use
-    put(Snapshot, "_use", lambda self, pod, sign: use(self, pod, sign) if sign > 0 else None)
-
-
-@pytest.mark.parametrize(
-    ("plant", "case"),
-    [
-        (sums_alone, ([A, A], {}, [job(4, 3, zone="typo")], [job(1, 8, "vip")], [])),
-        (sums_alone, ([A, A, A], {}, [job(3, 5, zone="typo"), job(2, 4, never=True)], [job(1, 8, "vip")], [])),
-        (no_second_look, ([A, B], {}, FULL_A, [job(1, 8)], [])),
-        (pods_are_always_about_to_be_made, ([A, B], {}, [job(4, 4, never=True)], [job(1, 8)], [])),
-        (second_look_ends_with_the_first_who_does_not_fit, ([A, B], {}, FULL_A, [job(2, 8), job(1, 8)], [])),
-        (kept_room_counts_beside_pods, ([A, A, SMALL_B], {"vip": keeping(1)}, [job(2, 5, zone="a"), job(2, 8)], [job(1, 2)], [])),
-        (room_is_kept_on_every_node, ([A, A, SMALL_B], {}, [job(2, 5, zone="a"), job(2, 8)], [job(1, 2)], [])),
-        (guarantee_counts_beside_its_use, ([A], {"vip": keeping(3)}, [job(1, 3, "vip")], [job(1, 5)], [])),
-        (ceilings_bind_queues_beside, ([A, A], {"vip": {"capability": {"cpu": "4"}}}, [job(1, 4, "vip")], [job(1, 8)], [])),
-        (every_queue_is_first_in_first_out, ([A, SMALL_B], {}, FULL_A[:2], [job(1, 2)], [])),
-        (large_gangs_are_not_tried, ([A], {}, [job(3, 2)], [], [])),
-        (pods_that_are_gone_count, ([A], {"vip": {"capability": {"cpu": "4"}}}, [job(1, 4, "vip")], [job(), job(1, 4, "vip")], [0])),
-    ],
-    ids=lambda each: each.__name__ if callable(each) else "",
-)  # fmt: skip
-def test_it_finds_what_kept_clusters_idle_and_its_kin(plant, case, monkeypatch):
+# For each defect what it puts in the place of what, and a case: nodes, queues, jobs, later ones, and which of them end.
+@cases("planted, nodes, queues, jobs, later, ends", {
+    "sums alone": (SUMS_ALONE, [A, A], {}, [job(4, 3, zone="typo")], [job(1, 8, "vip")], []),
+    "sums alone, of pods that are not made":
+        (SUMS_ALONE, [A, A, A], {}, [job(3, 5, zone="typo"), job(2, 4, never=True)], [job(1, 8, "vip")], []),
+    "no second look": ([(_Cycle, "entrants", lambda old: nobody)], [A, B], {}, FULL_A, [job(1, 8)], []),
+    "pods are always about to be made": (ABOUT_TO_BE_MADE, [A, B], {}, [job(4, 4, never=True)], [job(1, 8)], []),
+    "the second look ends with the first who does not fit":
+        ([(idle_room._Room, "take", lambda take: lambda self, group: not self._failed and take(self, group))],
+        [A, B], {}, FULL_A, [job(2, 8), job(1, 8)], []),
+    "kept room counts beside pods": ([(Overlap, "take_off", lambda old: lambda self, on: None)],
+        [A, A, SMALL_B], {"vip": keeping(1)}, THREE, [job(1, 2)], []),
+    "room is kept on every node":
+        ([(Reservations, "resume", kept_on_every_node)], [A, A, SMALL_B], {}, THREE, [job(1, 2)], []),
+    "a guarantee counts beside its use":
+        ([(Account, "_hold", beside_its_use)], [A], {"vip": keeping(3)}, [job(1, 3, "vip")], [job(1, 5)], []),
+    "ceilings bind queues beside": ([(Account, "rooms", narrowed_by_those_beside)],
+        [A, A], {"vip": FOUR}, [job(1, 4, "vip")], [job(1, 8)], []),
+    "every queue is first in, first out":
+        ([(Account, "__init__", lambda old: lambda self, *args, **named: old(self, *args, **{**named, "fifo": True}))],
+        [A, SMALL_B], {}, FULL_A[:2], [job(1, 2)], []),
+    "large gangs are not tried":
+        ([(Placer, "_may_fit", lambda old: lambda self, gang: sum(b.count for b in gang.bins) < 3 and old(self, gang))],
+        [A], {}, [job(3, 2)], [], []),
+    "pods that are gone count":
+        ([(Snapshot, "_use", lambda use: lambda self, pod, sign: use(self, pod, sign) if sign > 0 else None)],
+        [A], {"vip": FOUR}, [job(1, 4, "vip")], [job(), job(1, 4, "vip")], [0]),
+})  # fmt: skip
+def test_it_finds_what_kept_clusters_idle_and_its_kin(planted, nodes, queues, jobs, later, ends, monkeypatch):
     ask = test_nobody_waits_for_what_nobody_uses.hypothesis.inner_test
-    ask(*case)
-    plant(monkeypatch.setattr)
+    ask(nodes, queues, jobs, later, ends)
+    for owner, name, planted_in in planted:
+        monkeypatch.setattr(owner, name, planted_in(getattr(owner, name)))
     with pytest.raises(Broken, match="there is idle room"):
-        ask(*case)
+        ask(nodes, queues, jobs, later, ends)
 
 
 def test_it_finds_amounts_that_are_not_so(monkeypatch):

@@ -37,15 +37,14 @@ class Stream(World):
         nodes = [node(f"n{number}", cpu=str(cpu), pods=99) for number, cpu in enumerate(cpus)]
         super().__init__(*nodes, *queues, CONFIGURED, priority_class("high", 9))
         self.cpus = {f"n{number}": cpu for number, cpu in enumerate(cpus)}
-        self.sizes, self.lasts, self.queues, self.began = {}, {}, {}, {}
+        self.lasts, self.began = {}, {}
         self.asked = {}  # job → (pods, CPUs of each)
         self.changes_process = changes_process
 
-    def ask(self, name, pods, cpu, lasts, where="default", *, says=True, **spec):
-        self.asked[name], self.lasts[name], self.queues[name] = (pods, cpu), lasts, where
-        created = timestamp(self.now)
-        asked = {"queue": where, "minResources": {"cpu": str(pods * cpu)}, **spec}
-        kind, made = group(name, pods, phase="", created=created, **asked)
+    def ask(self, name, pods, cpu, lasts, where="default", *, says=True):
+        self.asked[name], self.lasts[name] = (pods, cpu), lasts
+        asked = {"queue": where, "minResources": {"cpu": str(pods * cpu)}}
+        kind, made = group(name, pods, phase="", created=timestamp(self.now), **asked)
         if says:
             made["metadata"]["annotations"] = {ESTIMATE_ANNOTATION: f"{lasts}s"}
         self.put((kind, made))
@@ -58,39 +57,33 @@ class Stream(World):
         for name, (pods, cpu) in self.asked.items():
             is_in = self.status(name).get("phase") not in ("", None, "Pending")
             if is_in and ("pods", "ns", f"{name}-0") not in self.objects:
-                for number in range(pods):
-                    kind, one = pod(f"{name}-{number}", name, str(cpu))
-                    one["metadata"]["creationTimestamp"] = timestamp(self.now)
-                    self.put((kind, one))
+                created = timestamp(self.now)
+                self.put(*(pod(f"{name}-{number}", name, str(cpu), created=created) for number in range(pods)))
         if self.changes_process:
             self.snapshot = self.rebuilt()
-        decisions = self.cycle()
-        placed = Counter(each.rpartition("-")[0] for each in self.where())
-        for name, pods in placed.items():
+        self.cycle()
+        for name, pods in Counter(each.rpartition("-")[0] for each in self.where()).items():
             assert pods == self.asked[name][0]  # no part of a gang
             self.began.setdefault(name, self.now)
-        for name, cpu in self.cpus.items():
-            assert self.use(name) <= cpu
+        assert min(self.free().values()) >= 0
         self.now += 1000
-        return decisions
-
-    def use(self, where):
-        return sum(self.asked[name.rpartition("-")[0]][1] for name, at in self.where().items() if at == where)
 
     def small_ones_wait(self):
-        """Tell whether pods of the stream are there and have no node; those that end at once may be more than were let in before."""
+        """Tell whether pods of the stream are there and have no node."""
         bound = self.where()
         return any(kind == "pods" and name.startswith("s") and name not in bound for kind, _, name in self.objects)
 
     def free(self):
-        return {name: cpu - self.use(name) for name, cpu in self.cpus.items()}
+        used = Counter()
+        for name, at in self.where().items():
+            used[at] += self.asked[name.rpartition("-")[0]][1]
+        return {name: cpu - used[name] for name, cpu in self.cpus.items()}
 
     def _end(self, name):
-        for number in range(self.asked[name][0]):
+        for number in range(self.asked.pop(name)[0]):
             self.remove(PODS, f"{name}-{number}")
         self.remove(POD_GROUPS, name)
-        for known in (self.asked, self.began):
-            del known[name]
+        del self.began[name]
 
 
 some_cpus = st.lists(st.integers(2, 4), min_size=1, max_size=3)
@@ -117,9 +110,9 @@ def flood(stream, seconds, lasts, says, where, until=lambda: False):
     """Submit more small jobs each second than there is room for; return after how many seconds it was over."""
     for second in range(seconds):
         for number in range(max(sum(stream.cpus.values()) - len(stream.asked), 0) + 1):
-            name = f"s{second:04}x{number}"
             pick = (second + number) % len(lasts)
-            stream.ask(name, 1, 1, lasts[pick], where[number % len(where)], says=says[pick % len(says)])
+            place = where[number % len(where)]
+            stream.ask(f"s{second:04}x{number}", 1, 1, lasts[pick], place, says=says[pick % len(says)])
         stream.second()
         if until():
             return second
@@ -127,26 +120,21 @@ def flood(stream, seconds, lasts, says, where, until=lambda: False):
 
 
 LONGEST = 9
+# Twice the wait, at the entry and for nodes; then all that runs ends, and with it who was let in meanwhile.
+LIMIT = 2 * WAIT + 3 * LONGEST + 5
+some_places = st.lists(st.sampled_from(["default", "mine", "beside"]), min_size=1, max_size=3)
 
 
 @pytest.mark.shows("coscheduling 3/does not fit")
 @relaxed
-@given(
-    gangs(),
-    some_lasts,
-    some_says,
-    st.lists(st.sampled_from(["default", "mine", "beside"]), min_size=1, max_size=3),
-    st.booleans(),
-)
+@given(gangs(), some_lasts, some_says, some_places, st.booleans())
 def test_no_stream_of_small_jobs_starves_a_gang(gang, lasts, says, where, changes_process):
-    """In its own queue, beside it, or elsewhere; whether or not anybody says how long he runs; whatever process decides."""
+    """In its own queue, beside it, or elsewhere; whether or not anybody says how long he runs; in whatever process."""
     cpus, pods, cpu = gang
     stream = Stream(cpus, *tree(), changes_process=changes_process)
     flood(stream, 5, lasts, says, where)
     stream.ask("big", pods, cpu, 5, "mine", says=says[0])
-    # Twice the wait, at the entry and for nodes; then all that runs ends, and with it who was let in meanwhile.
-    limit = 2 * WAIT + 3 * LONGEST + 5
-    assert flood(stream, limit, lasts, says, where, until=lambda: "big" in stream.began) < limit
+    assert flood(stream, LIMIT, lasts, says, where, until=lambda: "big" in stream.began) < LIMIT
 
 
 @st.composite
@@ -159,14 +147,14 @@ def gangs_of_queues(draw):
 
 
 @relaxed
-# Others reclaim from its queue; many have waited for long at the entry; those of another queue have room kept all the time;
-# what others leave is enough in each cycle, until it is their turn; two have room kept on one node.
+# Others reclaim from its queue; many have waited for long at the entry; those of another queue have room kept all the
+# time; what others leave is enough in each cycle, until it is their turn; two have room kept on one node.
 @example(([4, 4], 1, {"mine": 7}), [1, 2, 9, 3, 3, 5], ["mine", "beside", "default"])
 @example(([2], 2, {"default": 1, "mine": 1}), [3, 7], ["default"])
 @example(([3], 3, {"default": 1, "beside": 1}), [5, 8], ["mine"])
 @example(([2, 2, 3], 2, {"mine": 3, "default": 1, "beside": 1}), [1, 1], ["default"])
 @example(([4], 3, {"default": 1, "mine": 1, "beside": 1}), [4, 6, 9], ["default"])
-@given(gangs_of_queues(), some_lasts, st.lists(st.sampled_from(["default", "mine", "beside"]), min_size=1, max_size=3))
+@given(gangs_of_queues(), some_lasts, some_places)
 def test_with_true_estimates_gangs_start_by_the_time_that_was_expected(case, lasts, where):
     cpus, cpu, gangs = case
     stream = Stream(cpus, *tree())
@@ -195,8 +183,7 @@ def test_with_true_estimates_gangs_start_by_the_time_that_was_expected(case, las
 @example(([4, 4], 1, 4), [9, 8, 7, 6], [False], 1)
 @given(gangs(), some_lasts, some_says, st.integers(0, 1))
 def test_others_lose_no_more_than_the_kept_room(gang, lasts, says, guarantee):
-    """While room is kept, all else but what is guaranteed to somebody is in use as long as somebody waits for it: small pods of one CPU
-    fit wherever one is free."""
+    """While room is kept, all else but a guarantee is in use as long as small pods wait, which fit anywhere."""
     cpus, pods, cpu = gang
     stream = Stream(cpus, *tree(), queue("vip", **keeping(guarantee)))
     flood(stream, 5, lasts, says, ["default"])
@@ -206,34 +193,24 @@ def test_others_lose_no_more_than_the_kept_room(gang, lasts, says, guarantee):
         kept = stream.snapshot.reserved.get("ns/big")
         if kept is not None and kept.places and stream.small_ones_wait():
             here = Counter({name: cpu * n for some in kept.places for name, n in some})
-            idle = sum(max(free - here[name], 0) for name, free in stream.free().items())
-            assert idle <= guarantee
+            assert sum(max(free - here[name], 0) for name, free in stream.free().items()) <= guarantee
         return "big" in stream.began
 
-    flood(stream, 2 * WAIT + 3 * LONGEST, lasts, says, ["default"], until=over)
-
-
-def history(gang, lasts, says, *, changes_process):
-    """Return where everybody was after each second."""
-    cpus, pods, cpu = gang
-    stream = Stream(cpus, *tree(), changes_process=changes_process)
-    flood(stream, 5, lasts, says, ["default", "mine"])
-    stream.ask("big", pods, cpu, 5, "mine", says=says[0])
-    seen = []
-
-    def over():
-        seen.append(stream.where())
-        return False
-
-    flood(stream, 2 * WAIT + 2 * LONGEST, lasts, says, ["default", "mine"], until=over)
-    return seen
+    flood(stream, LIMIT, lasts, says, ["default"], until=over)
 
 
 @relaxed
 @given(gangs(), some_lasts, some_says)
 def test_another_process_decides_the_same(gang, lasts, says):
-    first = history(gang, lasts, says, changes_process=False)
-    assert first == history(gang, lasts, says, changes_process=True)
+    cpus, pods, cpu = gang
+    seen = {True: [], False: []}  # where everybody was after each second
+    for changes_process, places in seen.items():
+        stream = Stream(cpus, *tree(), changes_process=changes_process)
+        flood(stream, 5, lasts, says, ["default", "mine"])
+        stream.ask("big", pods, cpu, 5, "mine", says=says[0])
+        note = lambda: places.append(stream.where())  # noqa: B023, E731
+        flood(stream, 2 * WAIT + 2 * LONGEST, lasts, says, ["default", "mine"], until=note)
+    assert seen[True] == seen[False]
 
 
 def test_gangs_of_many_queues_start_one_after_the_other():
@@ -243,14 +220,13 @@ def test_gangs_of_many_queues_start_one_after_the_other():
     flood(stream, 3, [2, 3], [False], names)
     for name in names:
         stream.ask(f"big-{name}", 2, 3, 2, name)
-    waiting = {f"big-{name}" for name in names}
+    started = set()
 
     def over():
-        waiting.difference_update(stream.began)
-        return not waiting
+        started.update(stream.began)
+        return {f"big-{name}" for name in names} <= started
 
-    limit = 12 * 40
-    assert flood(stream, limit, [2, 3], [False], names, until=over) < limit
+    assert flood(stream, 480, [2, 3], [False], names, until=over) < 480
 
 
 # Where a gang fits soonest

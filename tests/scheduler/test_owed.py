@@ -1,4 +1,4 @@
-"""What is owed to a queue comes back, whatever shape the gangs of the others have; nobody goes in vain, and nothing goes to and fro."""
+"""What is owed to a queue comes back, whatever shape the gangs of the others have; nobody goes in vain."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scheduler.cycle import protection
 from scheduler.cycle.evictions import Evictions
 from scheduler.engine.victim_search import Search
+from tests.tables import cases
 
-from .test_evictions import History, Job
+from .test_evictions import History, Job, job_of, some_cpus, some_times
 from .world import node, pod, queue
 
 GPU = "nvidia.com/gpu"
@@ -36,17 +37,15 @@ class Owing(History):
     """A history of queues with stated parts; it knows for whom others had to end."""
 
     def __init__(self, cpus, gpus, parts, going, min_runtime=300):
-        deserved = {name: {"cpu": str(cpu), GPU: str(gpu)} for name, (cpu, gpu) in parts.items()}
-        super().__init__(cpus, [queue(name, deserved=each) for name, each in deserved.items()], going, min_runtime)
-        self.put(
-            *(
-                node(f"n{n}", cpu=str(cpu), pods=99, **{GPU: str(gpu)})
-                for n, (cpu, gpu) in enumerate(zip(cpus, gpus, strict=True))
-            )
-        )
-        self.whole = {f"n{n}": {"cpu": cpu, GPU: gpu} for n, (cpu, gpu) in enumerate(zip(cpus, gpus, strict=True))}
         self.parts = {name: {"cpu": cpu, GPU: gpu} for name, (cpu, gpu) in parts.items()}
+        super().__init__(cpus, [self.stated(name) for name in parts], going, min_runtime)
+        pairs = enumerate(zip(cpus, gpus, strict=True))
+        self.whole = {f"n{number}": {"cpu": cpu, GPU: gpu} for number, (cpu, gpu) in pairs}
+        self.put(*(node(name, str(each["cpu"]), pods=99, **{GPU: str(each[GPU])}) for name, each in self.whole.items()))
         self.promised = set()
+
+    def stated(self, name):
+        return queue(name, deserved={column: str(amount) for column, amount in self.parts[name].items()})
 
     def made(self, name, job):
         return pod(name, job.name, str(job.cpu), requests={GPU: str(job.asks[GPU])} if job.asks[GPU] else None)
@@ -58,34 +57,22 @@ class Owing(History):
         self.promised -= {name for name in self.promised if running[name] >= self.jobs[name].minimum}
 
     def judge_right(self, victim, beneficiary, eviction):
+        """Who is the only one to get room fits when all are gone, and would not if a pod or a gang stayed."""
         assert victim.where != beneficiary.where
-        if {each.beneficiary for each in self.evicted} == {eviction.beneficiary}:
-            others = (job for job in self.jobs.values() if job is not beneficiary)
-            if not any(self.waits_for_victims(job) for job in others):
-                self.judge_need(victim, beneficiary, eviction)
-
-    def judge_need(self, victim, beneficiary, eviction):
-        """The minimum of who is the only one to get room fits when all are gone, and would not if a pod, or a job that goes whole, stayed."""
+        others = (job for job in self.jobs.values() if job is not beneficiary)
+        if len({each.beneficiary for each in self.evicted}) > 1 or any(map(self.waits_for_victims, others)):
+            return
         pods = [each.pod.name for each in self.evicted if each.pod.group == eviction.pod.group]
         staying = [eviction.pod.name] if self.running()[victim.name] else pods
-        assert self.fits(beneficiary, self.left_without(self.going())), "all go in vain"
+        assert self.fits(beneficiary, self.left(self.going())), "all go in vain"
         needed = set(self.going()) - set(staying)
-        assert not self.fits(beneficiary, self.left_without(needed)), f"{eviction.pod.name} goes in vain"
+        assert not self.fits(beneficiary, self.left(needed)), f"{eviction.pod.name} goes in vain"
 
-    def left_without(self, gone):
+    def left(self, gone=()):
         """Return what is free on each node when some pods are gone."""
-        free = self.left()
-        for name, at in self.where().items():
-            if name in gone:
-                for column, amount in self.jobs[name.rpartition("-")[0]].asks.items():
-                    free[at][column] += amount
-        return free
-
-    def left(self):
-        """Return what is free on each node."""
         free = {name: dict(amounts) for name, amounts in self.whole.items()}
         for name, at in self.where().items():
-            for column, amount in self.jobs[name.rpartition("-")[0]].asks.items():
+            for column, amount in self.jobs[job_of(name)].asks.items() if name not in gone else ():
                 free[at][column] -= amount
         return free
 
@@ -104,61 +91,55 @@ class Owing(History):
     def owed(self, work):
         """Return the columns in which a queue has no more than it deserves with the minimum of a job.
 
-        Where it would have more of some only those that do not lie idle, and none if it would have more of one of these.
+        Where it would have more of some only those that do not lie idle; none if it would have more of one of these.
         """
         idle = Counter()
         for amounts in self.left().values():
             idle.update(amounts)
         asked = {column: amount * work.minimum for column, amount in work.asks.items() if amount}
-        within = {
-            column
-            for column, amount in asked.items()
-            if self.holds(work.where, column) + amount <= self.parts[work.where][column]
-        }
+        part = self.parts[work.where]
+        within = {column for column, amount in asked.items() if self.holds(work.where, column) + amount <= part[column]}
         scarce = {column for column, amount in asked.items() if amount > idle[column]}
-        if within == set(asked):
-            return within
-        return scarce if scarce <= within else set()
+        return within if within == set(asked) else scarce if scarce <= within else set()
 
     def fits(self, work, free):
         """Tell whether a minimum has room: its pods are alike, so those that fit on each node add up."""
-        return (
-            sum(min(amounts[column] // each for column, each in work.asks.items() if each) for amounts in free.values())
-            >= work.minimum
+        rooms = (
+            min(amounts[column] // each for column, each in work.asks.items() if each) for amounts in free.values()
         )
+        return sum(rooms) >= work.minimum
 
     def would_fit(self, work):
-        """Tell whether a job would have room if some gangs of queues that have too much went as a whole: a slow count of all sets."""
-        where, running = self.where(), self.running()
+        """Tell, by counting all sets, whether a job had room if some gangs of queues that have too much went whole."""
+        running = self.running()
         others = [job for job in self.jobs.values() if running[job.name] and job.where != work.where]
-        for size in range(len(others) + 1):
-            for gone in combinations(others, size):
-                free = self.left()
-                for job in gone:
-                    for name in (name for name in job.pods if name in where):
-                        for column, amount in job.asks.items():
-                            free[where[name]][column] += amount
-                if self.fits(work, free) and all(self.may_go(work, gone, name) for name in QUEUES):
-                    return True
+        for gone in (gone for size in range(len(others) + 1) for gone in combinations(others, size)):
+            free = self.left({name for job in gone for name in job.pods})
+            if self.fits(work, free) and all(self.may_go(work, gone, name) for name in QUEUES):
+                return True
         return False
 
     def may_go(self, work, gone, where):
         """Tell whether a queue has more than it deserves of something that is owed until the last of its gangs goes."""
-        running = self.running()
+        running, part = self.running(), self.parts[where]
         mine = [job for job in gone if job.where == where]
 
         def has_too_much(before):
             lost = Counter()
             for job in before:
                 lost.update({column: amount * running[job.name] for column, amount in job.asks.items()})
-            part = self.parts[where]
             return any(self.holds(where, column) - lost[column] > part[column] for column in self.owed(work))
 
         return not mine or any(has_too_much([job for job in mine if job is not last]) for last in mine)
 
+    def judge_rest(self):
+        """Nobody who is owed waits where his work would fit."""
+        running = self.running()
+        for work in self.jobs.values():
+            if running[work.name] < work.minimum and self.owed(work):
+                assert not self.would_fit(work)
 
-some_cpus = st.lists(st.integers(2, 6), min_size=1, max_size=3)
-some_times = st.lists(st.integers(0, 3), min_size=1, max_size=4)
+
 some_runtimes = st.sampled_from([0, 3, 300])
 
 
@@ -175,42 +156,29 @@ def clusters(draw, *, gpus=False):
 
 
 @st.composite
-def works(draw, queues=QUEUES, *, gpus=False, most=5):
+def works(draw, queues=QUEUES, *, gpus=False):
     found = []
-    for number in range(draw(st.integers(1, most))):
+    for number in range(draw(st.integers(1, 5))):
         replicas = draw(st.integers(1, 4))
-        gang = draw(st.booleans())
-        found.append(
-            Work(
-                f"j{number}",
-                draw(st.sampled_from(queues)),
-                replicas if gang else draw(st.integers(1, replicas)),
-                replicas,
-                draw(st.integers(1, 5)),
-                draw(st.integers(0, 1)) if gpus else 0,
-            )
-        )
+        minimum = replicas if draw(st.booleans()) else draw(st.integers(1, replicas))
+        where, cpu = draw(st.sampled_from(queues)), draw(st.integers(1, 5))
+        found.append(Work(f"j{number}", where, minimum, replicas, cpu, draw(st.integers(0, 1)) if gpus else 0))
     return found
+
+
+FOUR_NODES = [4, 4, 4, 4], [0] * 4, {"a": (4, 0), "b": (0, 0), "c": (12, 0)}
+ONE_NODE = [6], [0], {"a": (2, 0), "b": (2, 0), "c": (2, 0)}
 
 
 @pytest.mark.shows("scheduler 2.5/from whom", "scheduler 2.6/gangreclaim", "scheduler 3.6/reclaim")
 @relaxed
-@example(
-    ([4, 4, 4, 4], [0] * 4, {"a": (4, 0), "b": (0, 0), "c": (12, 0)}), [Work("j0", "a", 4, 4, 4)], [1], 12, 300, True
-)
-@example(
-    ([6], [0], {"a": (2, 0), "b": (2, 0), "c": (2, 0)}),
-    [Work("j0", "a", 1, 1, 3), Work("j1", "b", 1, 1, 3)],
-    [1],
-    1,
-    300,
-    True,
-)
+@example(FOUR_NODES, [Work("j0", "a", 4, 4, 4)], [1], 12, 300, True)
+@example(ONE_NODE, [Work("j0", "a", 1, 1, 3), Work("j1", "b", 1, 1, 3)], [1], 1, 300, True)
 @given(clusters(), works("ab"), some_times, st.integers(1, 12), some_runtimes, st.booleans())
 def test_what_a_queue_deserves_comes_back_whatever_shape_the_gangs_of_others_have(
     cluster, others, going, size, min_runtime, rests
 ):
-    """Pods of one CPU fit wherever others leave any, so all that is deserved can be had: at rest at once, otherwise when all have run for so long."""
+    """Pods of one CPU fit wherever others leave any: at rest at once, otherwise when all have run for so long."""
     history = Owing(*cluster, going, min_runtime)
     history.play(others, rests=rests)
     size = min(size, history.parts["c"]["cpu"])
@@ -228,17 +196,6 @@ def test_what_a_queue_deserves_comes_back_whatever_shape_the_gangs_of_others_hav
 
 
 @relaxed
-@given(clusters(gpus=True), works(gpus=True), some_times)
-def test_nobody_who_is_owed_waits_where_his_work_would_fit(cluster, asked, going):
-    history = Owing(*cluster, going)
-    history.play(asked)
-    running = history.running()
-    for work in asked:
-        if running[work.name] < work.minimum and history.owed(work):
-            assert not history.would_fit(work)
-
-
-@relaxed
 # Each is owed what the other has, of which there is enough on other nodes.
 @example(
     ([2, 2, 4], [0, 2, 1], {"a": (0, 1), "b": (2, 0), "c": (0, 0)}),
@@ -246,9 +203,10 @@ def test_nobody_who_is_owed_waits_where_his_work_would_fit(cluster, asked, going
     [0],
 )
 @given(clusters(gpus=True), works(gpus=True), some_times)
-def test_nobody_goes_in_vain_and_nothing_goes_to_and_fro(cluster, asked, going):
+def test_nobody_who_is_owed_waits_where_his_work_would_fit_and_nothing_goes_to_and_fro(cluster, asked, going):
     history = Owing(*cluster, going)
     history.play(asked)
+    history.judge_rest()
     assert not history.promised, "somebody has others evicted and does not start"
 
 
@@ -271,52 +229,37 @@ def for_a_gang_that_does_not_fit(put):
     put(Evictions, "_victims", victims)
 
 
-ONE_NODE = ([6], [0], {"a": (2, 0), "b": (4, 0), "c": (0, 0)})
-
-
-@pytest.mark.parametrize(
-    ("plant", "cluster", "asked"),
-    [
-        (one_more_than_needed, ONE_NODE, [Work("j0", "a", 1, 4, 1), Work("j1", "b", 3, 3, 1)]),
-        (
-            one_more_than_needed,
-            ([6], [0], {"a": (0, 0), "b": (4, 0), "c": (0, 0)}),
-            [Work("j0", "a", 2, 2, 1), Work("j1", "a", 2, 2, 1), Work("j2", "b", 4, 4, 1)],
-        ),
-        (
-            for_a_gang_that_does_not_fit,
-            ([2, 2], [0, 0], {"a": (0, 0), "b": (3, 0), "c": (0, 0)}),
-            [Work("j0", "a", 1, 4, 1), Work("j1", "b", 1, 1, 3)],
-        ),
-    ],
-    ids=lambda each: each.__name__ if callable(each) else "",
-)
-def test_it_finds_those_who_go_in_vain(plant, cluster, asked, monkeypatch):
-    ask = test_nobody_goes_in_vain_and_nothing_goes_to_and_fro.hypothesis.inner_test
-    ask(cluster, asked, [1])
+@cases("plant, cpus, parts, asked", {
+    "one more pod than needed": (one_more_than_needed, [6], {"a": (2, 0), "b": (4, 0), "c": (0, 0)},
+        [Work("j0", "a", 1, 4, 1), Work("j1", "b", 3, 3, 1)]),
+    "one more gang than needed": (one_more_than_needed, [6], {"a": (0, 0), "b": (4, 0), "c": (0, 0)},
+        [Work("j0", "a", 2, 2, 1), Work("j1", "a", 2, 2, 1), Work("j2", "b", 4, 4, 1)]),
+    "for a gang that does not fit": (for_a_gang_that_does_not_fit, [2, 2], {"a": (0, 0), "b": (3, 0), "c": (0, 0)},
+        [Work("j0", "a", 1, 4, 1), Work("j1", "b", 1, 1, 3)]),
+})  # fmt: skip
+def test_it_finds_those_who_go_in_vain(plant, cpus, parts, asked, monkeypatch):
+    cluster = cpus, [0] * len(cpus), parts
+    Owing(*cluster, [1]).play(asked)
     plant(monkeypatch.setattr)
     with pytest.raises(AssertionError, match="in vain"):
-        ask(cluster, asked, [1])
-
-
-some_swaps = st.lists(st.integers(1, 6), min_size=1, max_size=8)
+        Owing(*cluster, [1]).play(asked)
 
 
 def swap(history, swaps):
-    """Play on while two queues deserve what the other one did, again and again: who is owed something is a matter of when one looks."""
+    """Play on while two queues deserve what the other one did, again and again; then come to rest."""
     for steps in swaps:
         parts = history.parts
         parts["a"], parts["b"] = parts["b"], parts["a"]
-        for name in "ab":
-            cpu, gpu = parts[name]["cpu"], parts[name][GPU]
-            history.put(queue(name, deserved={"cpu": str(cpu), GPU: str(gpu)}))
+        history.put(history.stated("a"), history.stated("b"))
         for _ in range(steps):
             history.step()
+    history.settle()
+    history.judge_rest()
 
 
 @pytest.mark.shows("scheduler 2.5/again")
 @relaxed
-@given(clusters(), works("ab"), some_times, some_swaps, some_runtimes)
+@given(clusters(), works("ab"), some_times, st.lists(st.integers(1, 6), min_size=1, max_size=8), some_runtimes)
 def test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time(
     cluster, asked, going, swaps, min_runtime
 ):
@@ -324,18 +267,15 @@ def test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time(
     history = Owing(*cluster, going, min_runtime)
     history.play(asked)
     swap(history, swaps)
-    history.settle()
-    running = history.running()
-    for work in asked:
-        if running[work.name] < work.minimum and history.owed(work):
-            assert not history.would_fit(work)
 
 
 def test_it_finds_who_is_not_left_alone(monkeypatch):
-    ask = test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time.hypothesis.inner_test
-    cluster = [2], [0], {"a": (0, 0), "b": (2, 0), "c": (0, 0)}
-    case = cluster, [Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)], [0], [4, 4, 4, 4], 300
-    ask(*case)
+    def played():
+        history = Owing([2], [0], {"a": (0, 0), "b": (2, 0), "c": (0, 0)}, [0])
+        history.play([Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)])
+        swap(history, [4, 4, 4, 4])
+
+    played()
     monkeypatch.setattr(protection, "stays_until", lambda started, first_evicted, least: 0)
     with pytest.raises(AssertionError, match="again too soon"):
-        ask(*case)
+        played()
