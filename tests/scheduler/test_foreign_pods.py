@@ -29,6 +29,8 @@ specs = st.fixed_dictionaries(
     }
 )
 numbers = count()
+TAINTS = [[], [], *([{"key": "k", "effect": each}] for each in ("NoSchedule", "NoExecute", "PreferNoSchedule"))]
+OWNER = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u-agent", "controller": True}
 
 
 @st.composite
@@ -45,28 +47,20 @@ def others(draw):
         **draw(specs),
     )
     made["metadata"]["namespace"] = draw(st.sampled_from(["ns", "kube-system"]))
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u-agent", "controller": True}
-    made["metadata"]["ownerReferences"] = draw(st.sampled_from([[], [owner]]))
+    made["metadata"]["ownerReferences"] = draw(st.sampled_from([[], [OWNER]]))
     return kind, made
 
 
 @st.composite
 def offers(draw, name):
     """A node of which the system keeps a part, perhaps closed in one of the ways there are."""
-    kind, made = node(
-        name,
-        draw(st.sampled_from(["2", "4"])),
-        "4Gi",
-        pods=draw(st.integers(2, 6)),
-        taints=draw(
-            st.sampled_from(
-                [[], [], *([{"key": "k", "effect": each}] for each in ("NoSchedule", "NoExecute", "PreferNoSchedule"))]
-            )
-        ),
-        ready=draw(st.sampled_from([True, True, True, False])),
-        unschedulable=draw(st.sampled_from([False, False, True])),
-        **draw(st.sampled_from([{}, {"example.com/gpu": "2"}])),
+    cpu, pods = draw(st.sampled_from(["2", "4"])), draw(st.integers(2, 6))
+    taints, ready = draw(st.sampled_from(TAINTS)), draw(st.sampled_from([True, True, True, False]))
+    is_cordoned, more = (
+        draw(st.sampled_from([False, False, True])),
+        draw(st.sampled_from([{}, {"example.com/gpu": "2"}])),
     )
+    kind, made = node(name, cpu, "4Gi", pods, taints=taints, ready=ready, unschedulable=is_cordoned, **more)
     made["status"]["capacity"] = {"cpu": "64", "memory": "640Gi", "pods": "640", "example.com/gpu": "64"}
     return kind, made
 
@@ -98,13 +92,13 @@ def room(world, name):
     offered = world.get(resources.NODES, name)["status"]["allocatable"]
     free = Counter({each: amount(each, offered) for each in COLUMNS})
     for (kind, *_), one in world.objects.items():
-        if (
-            kind == "pods"
-            and one["spec"].get("nodeName") == name
-            and one["status"]["phase"] not in ("Succeeded", "Failed")
-        ):
-            free.subtract(asked(one["spec"]))
+        if kind == "pods" and one["spec"].get("nodeName") == name:
+            free.subtract(asked(one["spec"]) if one["status"]["phase"] not in ("Succeeded", "Failed") else ())
     return free
+
+
+def fits(spec, free):
+    return all(free[each] >= needed for each, needed in asked(spec).items() if needed)
 
 
 def is_open(world, name):
@@ -115,16 +109,10 @@ def is_open(world, name):
     return is_ready and not one["spec"]["unschedulable"] and not closing
 
 
+@pytest.mark.shows("scheduler 1.2/containers", "scheduler 1.2/init containers", "scheduler 1.2/overhead")
+@pytest.mark.shows("scheduler 1.5/allocatable", "scheduler 1.5/all pods", "scheduler 1.6/other schedulers")
 @pytest.mark.shows(
-    "scheduler 1.2/containers",
-    "scheduler 1.2/init containers",
-    "scheduler 1.2/overhead",
-    "scheduler 1.5/allocatable",
-    "scheduler 1.5/all pods",
-    "scheduler 1.6/other schedulers",
-    "scheduler 4.2/--scheduler-name",
-    "coscheduling 3/other schedulers",
-    "coscheduling 4/multi-scheduler",
+    "scheduler 4.2/--scheduler-name", "coscheduling 3/other schedulers", "coscheduling 4/multi-scheduler"
 )
 @examples(300)
 @given(
@@ -137,26 +125,16 @@ def test_pods_get_exactly_the_room_that_all_pods_leave(offered, around, ours):
     mine = [group(f"g{number}") for number in range(len(ours))]
     mine += [pod(f"p{number}", f"g{number}", **spec) for number, spec in enumerate(ours)]
     world = World(*offered, queue(), *around, *mine, schedulers=usage.VOLCANO)
-    foreign = {
-        key: one["spec"].get("nodeName")
-        for key, one in world.objects.items()
-        if one["metadata"]["name"].startswith("other")
-    }
+    foreign = {key: each["spec"].get("nodeName") for key, each in world.objects.items() if key[2].startswith("other")}
     before = {name: room(world, name) for name in NODES}
     decisions = world.cycle()
     assert not decisions.adoptions, "what another scheduler places is none of ours"
     assert {key: world.objects[key]["spec"].get("nodeName") for key in foreign} == foreign
-    taken = {
-        name: [spec for number, spec in enumerate(ours) if world.where().get(f"p{number}") == name] for name in NODES
-    }
-    for name, placed in taken.items():
+    for name in NODES:
+        placed = [spec for number, spec in enumerate(ours) if world.where().get(f"p{number}") == name]
         assert not placed or is_open(world, name)
         total = sum((Counter(asked(spec)) for spec in placed), Counter())
         assert all(before[name][each] >= needed for each, needed in total.items())
     for number, spec in enumerate(ours):
         if f"p{number}" not in world.where():
             assert not any(is_open(world, name) and fits(spec, room(world, name)) for name in NODES)
-
-
-def fits(spec, free):
-    return all(free[each] >= needed for each, needed in asked(spec).items() if needed)

@@ -36,7 +36,7 @@ QUIET = 5  # cycles by which nothing is changed: more than the five minutes afte
 
 
 class Cluster(World):
-    """A world with a controller that makes the pods of groups that were let in. Those that are evicted are made again."""
+    """A world with a controller that makes the pods of groups that were let in, also of those that were evicted."""
 
     def __init__(self, nodes, queues=None, jobs=()):
         tree = [queue(name, parent=parent, **(queues or {}).get(name, {})) for name, parent in PARENTS.items()]
@@ -47,7 +47,7 @@ class Cluster(World):
             self.ask(f"j{number:02}", **job)
 
     def ask(self, name, *, where="default", pods=1, cpu=1, high=False, zone="", never=False, bare=False):
-        """Submit a job. zone: perhaps one that no node has; never: one of its pods is not made; bare: it states no amounts."""
+        """Submit a job. zone: perhaps of no node; never: one of its pods is not made; bare: it states no amounts."""
         self.jobs[name] = pods - never, {"cpu": str(cpu), **({"nodeSelector": {"zone": zone}} if zone else {})}
         amounts = {"cpu": str(pods * cpu), "pods": str(pods)}
         amounts |= {"requests.cpu": amounts["cpu"], "count/pods": amounts["pods"]}  # as quotas spell it
