@@ -7,7 +7,7 @@ import pytest
 from kube import resources
 from tests.tables import cases
 
-from .world import START, World, group, node, pod, queue
+from .world import START, World, group, node, play, pod, queue
 
 RUNS = "node n1; group g 1x1 @n1"
 
@@ -34,38 +34,6 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     assert world.get(resources.PODS, "g-0")["status"]["conditions"] == [kept, bound]
 
 
-@pytest.mark.shows("scheduler 1.8/minimum", "scheduler 2.2/minimum first", "scheduler 3.1/minimum")
-@pytest.mark.shows("scheduler 5.1/Inqueue", "scheduler 5.2/Unschedulable", "scheduler 5.2/Scheduled")
-@pytest.mark.shows(
-    "scheduler 5.2/both", "scheduler 5.4/group is ready", "groups 3.1/minMember", "groups 3.2/conditions"
-)
-@pytest.mark.shows("coscheduling 3/does not fit", "scheduler 10.1/2", "scheduler 10.1/11")
-def test_a_gang_waits_until_every_member_fits():
-    world = World("node n1 3; pod x @n1; group g 3x1")
-    world.cycle()
-    assert (world.placed(), world.status()["phase"]) == ("", "Inqueue")
-    assert world.told() == "2 of 3 pods fit; each needs 1 CPU, the most free on one node then is 0 CPU (n1)."
-    world.put("node n2 1")
-    world.cycle()
-    assert world.placed() == "g n1 n1 n2"
-    assert [event["reason"] for event in world.events] == ["Unschedulable", "Scheduled"]
-    assert world.condition()["status"] == "False"
-
-
-@pytest.mark.shows("scheduler 3.1/enough pods", "coscheduling 3/too few pods", "scheduler 10.1/8")
-@cases("seconds", {"after a while": 11, "although the clock was set back": -600})
-def test_a_gang_waits_until_its_pods_exist(seconds):
-    world = World("node n1; group g 3/2x1")
-    assert world.cycle().wake is not None
-    assert world.condition() is None
-    world.cycle(seconds)
-    assert world.condition()["reason"] == "NotEnoughTasks"
-    assert world.told() == "2 of 3 pods exist; waiting for the others to be created."
-    world.put(pod("g-2"))
-    world.cycle()
-    assert world.placed() == "g n1 n1 n1"
-
-
 @cases("more, reason, words", {
     "some more": (1, "NotEnoughTasks", "3 of 4 pods exist; waiting for the others to be created."),
     "all": (2, "NotEnoughResources",
@@ -89,11 +57,9 @@ def test_a_gang_and_its_pods_say_at_once_that_more_pods_exist(more, reason, word
 
 def test_a_gang_whose_nodes_were_refused_does_not_go_on_saying_that_pods_are_missing():
     """As on another cluster, whose answer takes until then (`SchedulerConsumer.committed`)."""
-    world = World("node n1; group g 4/2x1")
-    world.cycle()
-    world.cycle(seconds=11)
+    world = play(("node n1; group g 4/2x1", 0, {}), ("", 11, {"reason": "NotEnoughTasks"}))
     world.snapshot.resting = {"ns/g"}
-    world.put(pod("g-2"), pod("g-3"))
+    world.put("pod g-2..3 group=g")
     world.cycle(seconds=0.1)
     assert world.placed() == ""
     assert (world.condition()["reason"], world.condition()["status"]) == ("NotEnoughTasks", "False")
@@ -111,29 +77,9 @@ def test_new_numbers_are_written_after_a_while_and_without_a_new_event():
     assert decisions.wake <= START + 5000
     world.cycle(seconds=(decisions.wake - world.now) / 1000)
     assert world.told().startswith("3 of 4 pods fit;")
-    assert len(world.events) == 1
+    assert world.said() == "Unschedulable"
     world.cycle(seconds=60)
     assert condition_of(world, "g-0")["message"] == world.told()
-
-
-def test_pods_beyond_the_minimum_say_at_once_what_they_wait_for():
-    world = World("node n1 3; group g 1/5x1")
-    world.cycle()
-    assert (world.placed(), world.status()["phase"]) == ("g n1 n1 n1", "Running")
-    waits = "pods have a node; each of the others needs 1 CPU, the most free on one node is 0 CPU (n1)."
-    assert condition_of(world, "g-4")["message"] == f"3 of 5 {waits}"
-    world.put("pod x 1 @n1")
-    world.remove(resources.PODS, "g-0")
-    world.cycle(seconds=1)
-    assert condition_of(world, "g-4")["message"] == f"2 of 4 {waits}"
-
-
-def test_pods_beyond_the_minimum_are_told_at_once_that_the_gang_started_without_them():
-    world = World("node n1 1; group o 1x1 @n1; group g 1/2x1")
-    world.cycle()
-    world.remove(resources.PODS, "o-0")
-    world.cycle(seconds=1)
-    assert condition_of(world, "g-1")["message"].startswith("1 of 2 pods have a node; each of the others needs 1 CPU")
 
 
 @pytest.mark.shows("scheduler 5.1/written")
@@ -256,26 +202,61 @@ def test_the_label_that_no_node_has_is_named_where_it_alone_is_to_blame(asks, wo
     assert world.told() == f"No node has {words}"
 
 
-def test_the_label_is_looked_for_again_when_nodes_change():
-    world = World("node n0 zone=x; group g 1x1 ?gpu=h100 ?zone=x")
-    world.cycle()
-    assert world.told() == "No node has the label gpu=h100 (1 node looked at)."
-    world.put("node n1 gpu=h100")
-    world.cycle(seconds=60)
-    assert world.told() == "No node has the labels that the pods select (2 nodes looked at)."
-    world.put("node n1 gpu=h100 zone=x")
-    world.cycle(seconds=60)
-    assert world.placed() == "g n1"
+WAITS = "each needs 1 CPU, the most free on one node then is 0 CPU (n1)."
+GATES = "1 of 2 pods may be scheduled; 1 is held back by scheduling gates."
+NO_GPU = "This can never start: a pod needs 2 nvidia.com/gpu, and no node that it may use has any."
 
 
-@pytest.mark.shows("scheduler 1.1/resources")
-def test_a_resource_that_no_node_has():
-    world = World("node n1; group g 1x1 nvidia.com/gpu:2")
-    world.cycle()
-    assert world.told() == "This can never start: a pod needs 2 nvidia.com/gpu, and no node that it may use has any."
-    world.put("node n2 nvidia.com/gpu:4")
-    world.cycle()
-    assert world.placed() == "g n2"
+@cases("steps", {
+    "a gang waits until every member fits | scheduler 1.8/minimum + scheduler 2.2/minimum first "
+    "+ scheduler 3.1/minimum + scheduler 5.1/Inqueue + scheduler 5.2/Unschedulable + scheduler 5.2/Scheduled "
+    "+ scheduler 5.2/both + scheduler 5.4/group is ready + groups 3.1/minMember + groups 3.2/conditions + coscheduling 3/does not fit "
+    "+ scheduler 10.1/2 + scheduler 10.1/11": [
+        ("node n1 3; pod x @n1; group g 3x1", 0,
+         {"placed": "", "phase": "Inqueue", "told": f"2 of 3 pods fit; {WAITS}", "said": "Unschedulable"}),
+        ("node n2 1", 0, {"placed": "g n1 n1 n2", "phase": "Running", "told": "", "said": "Unschedulable Scheduled"})],
+    "it waits until its pods exist | scheduler 3.1/enough pods + coscheduling 3/too few pods + scheduler 10.1/8": [
+        ("node n1; group g 3/2x1", 0, {"reason": ""}),
+        ("", 11, {"reason": "NotEnoughTasks", "told": "2 of 3 pods exist; waiting for the others to be created."}),
+        ("pod g-2 group=g", 0, {"placed": "g n1 n1 n1"})],
+    "it says so although the clock was set back": [
+        ("node n1; group g 3/2x1", 0, {}), ("", -600, {"reason": "NotEnoughTasks"})],
+    "a group that is let in late no longer says that it waits": [
+        ("node n1; group g 6", 0, {"phase": "Pending", "reason": "NeverFits"}),
+        ("node n2", 0, {"phase": "Inqueue", "told": ""})],
+    "a label is looked for again when nodes change": [
+        ("node n0 zone=x; group g 1x1 ?gpu=h100 ?zone=x", 0, {"told": "No node has the label gpu=h100 (1 node…"}),
+        ("node n1 gpu=h100", 60, {"told": "No node has the labels that the pods select (2 nodes looked at)."}),
+        ("node n1 gpu=h100 zone=x", 60, {"placed": "g n1"})],
+    "a resource that no node has | scheduler 1.1/resources": [
+        ("node n1; group g 1x1 nvidia.com/gpu:2", 0, {"told": NO_GPU}),
+        ("node n2 nvidia.com/gpu:4", 0, {"placed": "g n2"})],
+    "gated pods do not exist yet | scheduler 1.3/scheduling gates": [
+        ("node n1; group g 2/1x1; pod g-1 group=g gated", 0, {}),
+        ("", 11, {"placed": "", "told": GATES}),
+        ("pod g-1 group=g", 0, {"placed": "g n1 n1"})],
+    "a gang that lost a pod and cannot place another is unknown | scheduler 5.1/Unknown + scheduler 10.1/9": [
+        ("node n1 2; group g 2x1 minMember=3 @n1; pod g-2 group=g", 0, {"phase": "Unknown"}),
+        ("node n2", 0, {"phase": "Running"})],
+    "a lost pod is awaited before the gang is called unknown | scheduler 2.1/Inqueue + scheduler 5.1/back to Pending "
+    "+ coscheduling 3/some run + scheduler 11/16": [
+        ("node n1; group g 2x1 @n1", 0, {}), ("-pod g-1", 0, {"phase": "Inqueue"}), ("", 11, {"phase": "Unknown"})],
+    "pods that come one after the other have all ended when none of them waits": [
+        ("node n1; group g phase=Running; pod g-0 group=g Succeeded @n1; pod g-1 99 group=g", 11, {"phase": "Inqueue"}),
+        ("pod g-1 group=g Succeeded @n1", 11, {"phase": "Completed"})],
+    "a pod whose group does not exist is told after a while "
+    "| scheduler 1.6/group missing + groups 3.5/group-name + coscheduling 3/group missing": [
+        ("node n1; pod p group=nowhere", 0, {}), ("", 11, {"says p": "Pod group nowhere does not exist;…"})],
+    "pods beyond the minimum say at once what they wait for": [
+        ("node n1 3; group g 1/5x1", 0, {"placed": "g n1 n1 n1", "phase": "Running", "says g-4":
+         "3 of 5 pods have a node; each of the others needs 1 CPU, the most free on one node is 0 CPU (n1)."}),
+        ("pod x @n1; -pod g-0", 1, {"says g-4": "2 of 4 pods have a node; each of the others needs 1 CPU,…"})],
+    "they are told at once that the gang started without them": [
+        ("node n1 1; group o 1x1 @n1; group g 1/2x1", 0, {"placed": ""}),
+        ("-pod o-0", 1, {"says g-1": "1 of 2 pods have a node; each of the others needs 1 CPU,…"})],
+})  # fmt: skip
+def test_step_by_step(steps):
+    play(*steps)
 
 
 TOLERANT = {"tolerations": [{"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"}]}
@@ -358,15 +339,6 @@ def test_phases(minimum, phases, before, after):
         assert world.status().get(phase.lower(), 0) == phases.split().count(phase)
 
 
-def test_group_whose_pods_come_one_after_the_other_is_completed_when_all_have_ended():
-    world = World("node n1", group(phase="Running"), *members("Succeeded"), pod("g-1", cpu="99"))
-    world.cycle(seconds=11)
-    assert world.status()["phase"] == "Inqueue"
-    world.put(pod("g-1", phase="Succeeded", node="n1"))
-    world.cycle(seconds=11)
-    assert world.status()["phase"] == "Completed"
-
-
 @pytest.mark.shows("scheduler 1.4/ready", "coscheduling 3/succeeded count", "scheduler 10.1/10")
 @cases("phases, starts", {
     "all that were started have failed": ("Failed Failed Failed", True),
@@ -442,16 +414,6 @@ def test_nothing_is_written_of_a_group_that_is_gone_within_the_second():
     assert world.writes == 0
 
 
-@pytest.mark.shows("scheduler 5.1/Unknown", "scheduler 10.1/9")
-def test_a_gang_that_lost_a_pod_and_cannot_place_another_is_unknown():
-    world = World("node n1 2; group g 2x1 minMember=3 @n1", pod("g-2"))
-    world.cycle()
-    assert world.status()["phase"] == "Unknown"
-    world.put("node n2")
-    world.cycle()
-    assert world.status()["phase"] == "Running"
-
-
 GATED = {"schedulingGates": [{"name": "x"}]}
 
 
@@ -475,20 +437,6 @@ def test_what_is_unknown_stays_so_and_is_written_once(minimum, others):
     world.put(pod("g-0", phase="Failed", node="n1"))
     world.cycle(seconds=3)
     assert world.status()["phase"] == "Inqueue"
-
-
-@pytest.mark.shows(
-    "scheduler 2.1/Inqueue", "scheduler 5.1/back to Pending", "coscheduling 3/some run", "scheduler 11/16"
-)
-def test_a_lost_pod_is_awaited_before_the_gang_is_called_unknown():
-    world = World("node n1; group g 2x1 @n1")
-    world.cycle()
-    world.remove(resources.PODS, "g-1")
-    decisions = world.cycle()
-    assert world.status()["phase"] == "Inqueue"
-    assert decisions.wake is not None
-    world.cycle(seconds=11)
-    assert world.status()["phase"] == "Unknown"
 
 
 @pytest.mark.shows("groups 3.6/which", "groups 3.6/minMember", "groups 3.6/group-min-member", "groups 3.6/minResources")
@@ -545,26 +493,6 @@ def test_pods_of_one_controller_share_a_group():
     assert world.get(resources.POD_GROUPS, "podgroup-uid-j")["metadata"]["ownerReferences"] == owners
     world.cycle()
     assert world.where() == {"a": "n1", "b": "n1"}
-
-
-@pytest.mark.shows("scheduler 1.6/group missing", "groups 3.5/group-name", "coscheduling 3/group missing")
-def test_a_pod_whose_group_does_not_exist_is_told_after_a_while():
-    world = World("node n1; pod p group=nowhere")
-    world.cycle()
-    world.cycle(seconds=11)
-    assert condition_of(world, "p")["message"].startswith("Pod group nowhere does not exist;")
-
-
-@pytest.mark.shows("scheduler 1.3/scheduling gates")
-def test_gated_pods_do_not_exist_yet():
-    world = World("node n1; group g 2/1x1", pod("g-1", **GATED))
-    world.cycle()
-    world.cycle(seconds=11)
-    assert world.placed() == ""
-    assert world.told() == "1 of 2 pods may be scheduled; 1 is held back by scheduling gates."
-    world.put(pod("g-1"))
-    world.cycle()
-    assert world.placed() == "g n1 n1"
 
 
 @pytest.mark.shows("scheduler 1.3/being deleted", "scheduler 1.5/future", "scheduler 2.2/releasing")

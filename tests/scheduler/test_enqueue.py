@@ -15,7 +15,7 @@ from scheduler.policy.policy import DEFAULT
 from tests.campaign import examples
 from tests.tables import cases
 
-from .world import START, World, configuration, group, node, pod, priority_class, queue
+from .world import START, World, configuration, group, node, play, pod, priority_class, queue
 
 
 def asking(name, cpu, **more):
@@ -105,41 +105,6 @@ def test_who_is_let_in(objects, told):
     world.cycle()
     assert ("g" in world.inside()) is (not told)
     assert (f"{world.condition()['reason']}: {world.told()}" if told else world.told()) == told
-
-
-def test_a_group_that_is_let_in_late_no_longer_says_that_it_waits():
-    world = World("node n1; group g 6")
-    world.cycle()
-    assert world.told()
-    world.put("node n2")
-    world.cycle()
-    assert (world.inside(), world.told()) == ({"g"}, "")
-
-
-def test_a_full_queue_starves_nobody_else():
-    """A backlog of 200 jobs of 10 CPU behind a ceiling of 10, a gang of 16 CPU elsewhere, a cluster of 1,600."""
-    world = World("node n00..99 16; queue default; queue small 10; group backlog-000..199 10 queue=small")
-    world.cycle()
-    assert world.inside() == {"backlog-000"}
-    world.put("group gang 16 created=2026-02-01")
-    world.cycle()
-    assert "gang" in world.inside()
-    assert world.condition("backlog-001")["reason"] == "QueueLimit"
-    assert world.told("backlog-001") == (
-        "Waits for room in queue small: its minimum needs 10 CPU, 0 CPU of 10 CPU can still be given out. "
-        "Queue small may still take 10 CPU for 1 job that entered before."
-    )
-
-
-@pytest.mark.shows("scheduler 2.1/turns")
-def test_a_backlog_keeps_no_other_queue_out():
-    """Half of the cluster is free again for whoever is behind, however long, old and urgent the other backlog is."""
-    world = World("node n1 20; queue long; queue late; group long-00..29 4 queue=long high")
-    world.cycle()
-    assert len(world.inside()) == 6
-    world.put("group late-0..8 4 queue=late created=2026-02-01; group long-00..02 queue=long phase=Completed")
-    world.cycle()
-    assert {name for name in world.inside() if name.startswith("late")} == {"late-0", "late-1", "late-2"}
 
 
 @pytest.mark.shows("scheduler 2.2/dequeueStrategy")
@@ -282,14 +247,6 @@ def test_room_in_which_pods_of_that_size_do_not_fit_lets_nobody_in():
     assert world.inside() == {"w0", "w1", "w2", "mixed"}
 
 
-def test_those_whose_pods_are_being_made_come_before_whoever_is_let_in_for_idle_room():
-    world = World("node n1 10; group in 10 phase=Inqueue; group out 4")
-    world.cycle()
-    assert world.inside() == {"in"}
-    world.cycle(seconds=11)
-    assert world.inside() == {"in", "out"}, "nobody makes them"
-
-
 def test_a_quota_that_has_room_for_one_lets_one_in_for_idle_room():
     hard = {"hard": {"cpu": "28"}}
     quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": hard, "status": hard}
@@ -299,40 +256,6 @@ def test_a_quota_that_has_room_for_one_lets_one_in_for_idle_room():
     )
     world.cycle(seconds=11)
     assert world.inside() == {"w0", "w1", "g0"}
-
-
-places = st.sampled_from(["", "", "typo", "n1"])
-some_jobs = st.lists(
-    st.tuples(st.sampled_from(LEAVES), st.integers(1, 9), st.sampled_from(["", "high"]), places), max_size=14
-)
-
-
-@examples(150)
-@given(limits, some_jobs)
-def test_no_room_is_idle_while_somebody_is_kept_out_for_whom_it_is_enough(ceilings, asked):
-    """Whatever those that entered wait for: a label that no node has, or a node of their own."""
-    groups = backlog([each[:3] for each in asked])
-    nodes = [node(name, cpu=str(CLUSTER // 2), labels={"own": name}) for name in ("n1", "n2")]
-    world = World(*nodes, priority_class("high", 5), *queues(ceilings), *groups)
-    for _ in range(30):
-        for (_, obj), (_, cpu, _, place) in zip(groups, asked, strict=True):
-            name = obj["metadata"]["name"]
-            if name in world.inside() and ("pods", "ns", f"{name}-0") not in world.objects:
-                world.put(pod(f"{name}-0", name, str(cpu), **({"nodeSelector": {"own": place}} if place else {})))
-        world.cycle(seconds=1)
-        world.gone()
-    use, free = Counter(), {"n1": CLUSTER // 2, "n2": CLUSTER // 2}
-    sizes = {obj["metadata"]["name"]: of(obj) for _, obj in groups}
-    for name, at in world.where().items():
-        where, cpu, _ = sizes[name.removesuffix("-0")]
-        free[at] -= cpu
-        use.update(dict.fromkeys(ABOVE[where], cpu))
-    for name in sizes:
-        if world.status(name).get("phase") != "Pending":
-            continue
-        where, cpu, _ = sizes[name]
-        is_below = all(not ceilings.get(each) or use[each] + cpu <= ceilings[each] for each in ABOVE[where])
-        assert cpu > max(free.values()) or not is_below
 
 
 FULL = "node n1 10; queue default; group o 1x8 @n1"
@@ -359,29 +282,42 @@ def test_the_configuration_says_who_enters(text, situation, reason):
     assert (world.inside(), (world.condition() or {"reason": ""})["reason"]) == (set() if reason else {"g"}, reason)
 
 
-def test_a_change_of_the_configuration_is_told_at_once_to_everybody_who_waits():
-    world = World(FULL, "group g 11")
-    world.cycle()
-    world.cycle()  # what it was told is no news any more
-    assert world.condition()["reason"] == "NotEnoughResources"
-    world.put(configuration(FACTOR % 1))
-    world.cycle()
-    assert world.condition()["reason"] == "NeverFits"
+BACKLOG = "node n00..99 16; queue default; queue small 10; group backlog-000..199 10 queue=small"
+AWAY = (
+    "Waits for nodes: its minimum needs 11 CPU, those that take pods have 4 CPU; "
+    "8 CPU more are on nodes that are not ready or closed to new pods."
+)
+PASSED = (
+    "Waits for room in queue small: its minimum needs 10 CPU, 0 CPU of 10 CPU can still be given out. "
+    "Queue small may still take 10 CPU for 1 job that entered before."
+)
 
 
-@pytest.mark.parametrize("away", ["notready", "cordoned"])
-def test_what_only_nodes_that_are_away_could_hold_waits_for_them(away):
-    world = World(f"node n1; node n2 8 {away}; group g 11; group more 13")
-    world.cycle()
-    assert world.condition()["reason"] == "NodesUnavailable"
-    assert world.told() == (
-        "Waits for nodes: its minimum needs 11 CPU, those that take pods have 4 CPU; "
-        "8 CPU more are on nodes that are not ready or closed to new pods."
-    )
-    assert world.condition("more")["reason"] == "NeverFits"
-    world.put("node n2 8")
-    world.cycle(seconds=9)
-    assert world.inside() == {"g"}
+def away(state):
+    waits = {"reason": "NodesUnavailable", "told": AWAY, "reason more": "NeverFits"}
+    return [(f"node n1; node n2 8 {state}; group g 11; group more 13", 0, waits), ("node n2 8", 9, {"inside": {"g"}})]
+
+
+@cases("steps", {
+    "a full queue keeps nobody out of a large cluster": [
+        (BACKLOG, 0, {"inside": {"backlog-000"}}),
+        ("group gang 16 created=2026-02-01", 0, {"inside": {"backlog-000", "gang"}, "told backlog-001": PASSED})],
+    "half of the cluster is free again for whoever is behind an old and urgent backlog | scheduler 2.1/turns": [
+        ("node n1 20; queue long; queue late; group long-00..29 4 queue=long high", 0,
+         {"inside": {f"long-0{number}" for number in range(6)}}),
+        ("group late-0..8 4 queue=late created=2026-02-01; group long-00..02 queue=long phase=Completed", 0,
+         {"inside": {f"late-{number}" for number in range(3)} | {f"long-0{number}" for number in range(3, 9)}})],
+    "those whose pods are being made come before whoever is let in for idle room, until nobody makes them": [
+        ("node n1 10; group in 10 phase=Inqueue; group out 4", 0, {"inside": {"in"}}),
+        ("", 11, {"inside": {"in", "out"}})],
+    "a change of the configuration is told at once to everybody who waits": [
+        (f"{FULL}; group g 11", 0, {}), ("", 0, {"reason": "NotEnoughResources"}),
+        ([configuration(FACTOR % 1)], 0, {"reason": "NeverFits"})],
+    "what only nodes that are not ready could hold waits for them": away("notready"),
+    "what only nodes that are closed could hold waits for them": away("cordoned"),
+})  # fmt: skip
+def test_step_by_step(steps):
+    play(*steps)
 
 
 HOUR_S = 3600

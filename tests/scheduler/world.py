@@ -8,9 +8,10 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 2x1 ?zone=a            they select nodes with a label
     group g 2x1 @n1,n2             they run there (`@n1`: both on n1)
     group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
-    pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) with a label; it runs, or `Failed`
+    pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
 
-`n1..3` are three objects. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`.
+`n1..3` are three objects; `-pod x` removes one. Without a queue there is `default`. `World.placed()` says what came of
+it: `g n1 n1, h n2`. A story is such texts, each with the seconds until the next cycle and what holds then (`play`).
 """
 
 from __future__ import annotations
@@ -198,9 +199,10 @@ def _group(name, of):
 def _pod(name, of):
     labels = dict(of.fields)
     place = of.places[0] if of.places else ""
-    phase = of.states[0] if of.states else "Running" if place else "Pending"
+    phase = next((each for each in of.states if each != "gated"), "Running" if place else "Pending")
     owner, scheduler = labels.pop("group", ""), labels.pop("scheduler", "volcano")
-    yield _of_group(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler)
+    gates = {"schedulingGates": [{"name": "hold"}]} if "gated" in of.states else {}
+    yield _of_group(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **gates)
 
 
 def _of_group(name, owner, cpu, of, phase, place, **more):
@@ -212,7 +214,7 @@ READERS = {
     "node": (_node, {"notready", "cordoned"}),
     "queue": (_queue, {"Closed", "Closing"}),
     "group": (_group, CLASSES),
-    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed"}),
+    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed", "gated"}),
 }
 
 
@@ -233,13 +235,22 @@ class World:
     def put(self, *objects) -> World:
         """Put objects, also those of situations in text."""
         for each in objects:
-            for resource, obj in situation(each) if isinstance(each, str) else [each]:
-                metadata = obj["metadata"]
-                key = (resource.id, metadata.get("namespace", ""), metadata["name"])
-                verb = "MODIFIED" if key in self.objects else "ADDED"
-                self.objects[key] = obj
-                self.snapshot.apply(self._change(key, verb, obj))
+            for part in each.split(";") if isinstance(each, str) else [each]:
+                self._put(part)
         return self
+
+    def _put(self, part) -> None:
+        """Put an object, or what a clause of a text says."""
+        if isinstance(part, str) and part.strip().startswith("-"):
+            kind, name = part.strip(" -").split()
+            self.remove({"pod": resources.PODS, "group": resources.POD_GROUPS, "node": resources.NODES}[kind], name)
+            return
+        for resource, obj in situation(part) if isinstance(part, str) else [part]:
+            metadata = obj["metadata"]
+            key = (resource.id, metadata.get("namespace", ""), metadata["name"])
+            verb = "MODIFIED" if key in self.objects else "ADDED"
+            self.objects[key] = obj
+            self.snapshot.apply(self._change(key, verb, obj))
 
     def remove(self, resource, name, namespace="ns") -> None:
         key = (resource.id, namespace if resource.namespaced else "", name)
@@ -284,6 +295,22 @@ class World:
         """Return in words why a group waits; "" where it does not."""
         condition = self.condition(name)
         return people(condition["message"]) if condition and condition["status"] == "True" else ""
+
+    def reason(self, name="g") -> str:
+        """Return in one word why a group waits; "" where it does not."""
+        condition = self.condition(name)
+        return condition["reason"] if condition and condition["status"] == "True" else ""
+
+    def says(self, name) -> str:
+        """Return in words why a pod waits."""
+        return people(self.get(resources.PODS, name)["status"]["conditions"][0]["message"])
+
+    def said(self) -> str:
+        """Return the reasons of the events until now."""
+        return " ".join(event["reason"] for event in self.events)
+
+    def phase(self, name="g") -> str:
+        return self.status(name).get("phase", "")
 
     def inside(self) -> set[str]:
         """Return the groups that were let in and do not run."""
@@ -333,3 +360,22 @@ class World:
 
     def _change(self, key, verb, obj):
         return Change(*key, verb, self.now, json.dumps(obj).encode())
+
+
+def play(*steps):
+    """Play a story: in each step what is put, the seconds until the next cycle, and what methods return then.
+
+    After a space their name has a group; a text that ends with … is the beginning of what is returned.
+    """
+    world = None
+    for put, seconds, expected in steps:
+        objects = [put] if isinstance(put, str) else put
+        world = world.put(*objects) if world else World(*objects)
+        world.cycle(seconds)
+        for name, value in expected.items():
+            method, *of = name.split()
+            found = getattr(world, method)(*of)
+            if isinstance(value, str) and value.endswith("…"):
+                found = found[: len(value) - 1] + "…"
+            assert found == value, (put, name)
+    return world
