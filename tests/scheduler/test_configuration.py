@@ -213,138 +213,30 @@ def test_how_long_what_was_evicted_runs_at_least(action, value, expected):
     assert (policy.min_runtime_ms, policy.reclaim) == (expected, Taking())
 
 
-PLUGINS = "actions: allocate\ntiers:\n- plugins:\n"
-
-
-@pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
-@cases("text, line, message", {
-    "nothing": ("", 0, "The configuration is empty; it needs at least actions."),
-    "a word": ("allocate", 0, "The configuration is a mapping with actions and tiers, not a text."),
-    "no actions": ("tiers: []", 0, 'actions has to name what a cycle does, such as "enqueue, allocate".'),
-    "a slip": ("actions: enqueue, alocate", 1, "There is no action alocate. Did you mean allocate?"),
-    "no action is near": ("actions: enqueue, zzz", 1, "There is no action zzz. There are allocate, backfill, enqueue, "
-        "gangpreempt, gangreclaim, preempt, reclaim, shuffle."),
-    "no YAML": ("a: b: c", 1, "A second colon stands in this value, or the line is indented too far; put the value in "
-        "quotes or mend the indentation."),
-    "half a character": ("a: \ud800", 0, "The configuration holds half a character; remove it."),
-    "twice": ("actions: allocate\nactions: enqueue", 2, "The key actions stands here and on line 1."),
-    "two documents": ("actions: allocate\n---\nactions: enqueue", 0,
-        "The text has two documents; one is read. Remove what follows ---."),
-    "tiers of no list": ("actions: allocate\ntiers: 5", 2, "tiers is a list, not a number."),
-    "a plugin as a word": (f"{PLUGINS}  - gang", 4, "This is a mapping, not a text."),
-    "a plugin without a name":
-        (f"{PLUGINS}  - enableJobOrder: true", 4, "The plugin has no name; write it as name: gang."),
-    "a flag": (conf("- {name: gang, enableJobOrder: often}"), 4, "enableJobOrder is true or false, not often."),
-    "arguments in a list": (conf("- {name: gang, arguments: [1]}"), 4, "arguments is a mapping, not a list."),
-    "hdrf and proportion in one tier": (conf("- {name: drf, enableHierarchy: true}", "- name: proportion"), 3,
-        "drf with enableHierarchy and proportion may not be in one tier; move one."),
-    "too long": ("#" * (LONGEST + 1), 0,
-        f"The configuration has {LONGEST + 1:,} characters; at most {LONGEST:,} are read."),
-})  # fmt: skip
-def test_what_cannot_be_used(text, line, message):
-    reading = read(text)
-    assert reading.policy is None
-    assert (line, message) in [(finding.line, finding.message) for finding in reading.errors]
-
-
-def of_action(action, arguments):
-    """A configuration of an action, whose arguments are on line 4."""
-    return f"actions: {action}, allocate\nconfigurations:\n- name: {action}\n  arguments: {{{arguments}}}"
-
-
 @pytest.mark.shows("scheduler 3.1/always", "scheduler 4.1/order of actions", "scheduler 4.1/unknown plugin")
 @pytest.mark.shows("scheduler 4.1/tiers", "scheduler 4.1/flags", "scheduler 4.1/what is no number")
 @pytest.mark.shows("scheduler 4.1/plugins that always work", "scheduler 11/7", "scheduler 4.1/metrics")
-@cases("text, line, message", {
-    "a plugin":
-        (conf("- name: gagn"), 4, "There is no plugin gagn, so this is left out. Did you mean gang?"),
-    "whole gangs": ("actions: allocate, gangpreempt", 1,
-        "gangpreempt is taken as preempt, which has single pods beyond a minimum go first."),
-    "whole gangs, twice": ("actions: allocate, reclaim, gangreclaim", 1,
-        "gangreclaim has no effect here beside reclaim, which has whole gangs go, too."),
-    "known to Volcano": (conf("- name: extender"), 4, "extender has no effect here: no other program is asked, as a "
-        "cycle waits for nobody; rules of your own belong into an admission webhook or scheduling gates."),
-    "no time of the day": (plugin("tdm", "tdm.revocable-zone.z: 25:00-26:00"), 5, "tdm.revocable-zone.z is a time of "
-        "the day such as 22:00-06:00, in UTC, not 25:00-26:00; the zone stays closed."),
-    "no period": (plugin("tdm", "tdm.evict.period: soon"), 5,
-        "tdm.evict.period is a duration such as 30m or 1h30m, not soon; 1m is used."),
-    "no percentage": (plugin("usage", "\n    thresholds: {cpu: 120}"), 6,
-        "cpu is a percentage, a whole number from 1 to 100, not 120; 80 is used."),
-    "an argument": (plugin("overcommit", "overcommit.factor: 2"), 5,
-        "There is no argument overcommit.factor, so this is left out. Did you mean overcommit-factor?"),
-    "a value": (plugin("overcommit", "overcommit-factor: '1,5'"), 5,
-        "overcommit-factor is a number from 1 to 1,000, not 1,5; 1.2 is used."),
-    "a time without a unit": (plugin("sla", "sla-waiting-time: 30"), 5,
-        "sla-waiting-time is a duration such as 30m or 1h30m, not 30; none is used."),
-    "a run time without a unit": (of_action("reclaim", "minRuntime: 5"), 4,
-        "minRuntime is a duration such as 5m or 1h30m, or 0, not 5; 5m0s is used."),
-    "a run time below nothing": (of_action("reclaim", "minRuntime: -5m"), 4,
-        "minRuntime is a duration such as 5m or 1h30m, or 0, not -5m; 5m0s is used."),
-    "a run time of another action":
-        (of_action("preempt", "minRuntime: 5m"), 4, "There is no argument minRuntime, so this is left out."),
-    "a slip in an argument of an action": (of_action("reclaim", "minRuntme: 5m"), 4,
-        "There is no argument minRuntme, so this is left out. Did you mean minRuntime?"),
-    "a wait without a unit": (plugin("gang", "reservation-wait: 5"), 5,
-        "reservation-wait is a duration such as 30m or 1h30m, or never, not 5; 5m0s is used."),
-    "a negative weight": (plugin("binpack", "binpack.cpu: -1"), 5,
-        "binpack.cpu is a whole number from 0 to 1,000,000, not -1; 1 is used."),
-    "a resource that is not named": (plugin("binpack", "binpack.resources.gpu: 2"), 5,
-        "binpack.resources.gpu has no effect: binpack.resources does not name it."),
-    "a scorer that is not here":
-        (plugin("nodeorder", "imagelocality.weight: 2"), 5, "imagelocality.weight has no effect here."),
-    "a strategy of use": (plugin("resource-strategy-fit", "\n    resources: {\n      cpu: {type: MostAlocated}}"), 7,
-        "type is MostAllocated or LeastAllocated, not MostAlocated; LeastAllocated is used. "
-        "Did you mean MostAllocated?"),
-    "strategies of use in a list": (plugin("resource-strategy-fit", "\n    resources: [cpu]"), 6,
-        "resources is a mapping, not ['cpu']; it is left out."),
-    "a part that is not here": (plugin("resource-strategy-fit",
-        "proportional: {enable: true, resources: a/b, resourceProportion: {a/c.cpu: 4}}"), 5,
-        "a/c.cpu is no cpu or memory of one of the resources. Did you mean a/b.cpu?"),
-    "a part above 1": (plugin("network-topology-aware", "hypernode.binpack.normal-pod.fading: 2"), 5,
-        "hypernode.binpack.normal-pod.fading is a number from 0 to 1, not 2; 0.8 is used."),
-    "no truth": (plugin("nodegroup", "strict: perhaps"), 5, "strict is true or false, not perhaps; true is used."),
-    "a flag": (conf("- {name: gang, enablePreemptable: false}"), 4, "enablePreemptable has no effect here."),
-    "a flag that is none": (conf("- {name: gang, enablePremptable: false}"), 4,
-        "There is no flag enablePremptable. Did you mean enablePreemptable?"),
-    "twice": (conf("- name: gang", "- name: gang"), 5, "gang is listed before; what stands there counts."),
-    "an action alone": ("actions: allocate, shuffle", 1, "shuffle moves no pod without the plugin rescheduling."),
-    "a plugin alone": (conf("- name: rescheduling"), 4, "rescheduling moves no pod without the action shuffle."),
-    "pods would come back": (rescheduling(TARGETS), 4,
-        "Nodes are chosen the fullest first, so most pods would come back, and those stay. List nodeorder."),
-    "no target": (conf("- name: nodeorder", "- name: rescheduling", actions=MOVES), 5,
-        "No pod is moved: all targetThresholds are 100, and of no node more than that is asked for."),
-    "a strategy of moving": (rescheduling("strategies: [{name: lowNodeUtilisation}]"), 5, "There is no strategy "
-        "lowNodeUtilisation here, only lowNodeUtilization. Did you mean lowNodeUtilization?"),
-    "strategies of moving in no list": (rescheduling("strategies: lowNodeUtilization"), 5,
-        "strategies is a list, not lowNodeUtilization; no pod is moved."),
-    "a threshold above": (moving("{thresholds: {cpu: 50}, targetThresholds: {cpu: 20}}"), 6,
-        "thresholds.cpu is above targetThresholds.cpu, 20, which is used for both."),
-    "no percentage of a threshold": (moving("{thresholds: {cpu: -1}, targetThresholds: {cpu: 20}}"), 6,
-        "cpu is a percentage, a whole number from 1 to 100, not -1; 20 is used."),
-    "a parameter": (moving("{threshold: {cpu: 50}, targetThresholds: {cpu: 60}}"), 6,
-        "There is no parameter threshold. Did you mean thresholds?"),
-    "a fit": (moving("{nodeFit: true, targetThresholds: {cpu: 60}}"), 6, "nodeFit has no effect here."),
-    "a resource":
-        (moving("{targetThresholds: {cpu: 60, gpu: 3}}"), 6, "gpu is left out: there are cpu, memory, pods."),
-    "another order": ("actions: allocate, enqueue", 1, "Here actions are taken in the order enqueue, allocate, "
-        "backfill, reclaim, preempt, shuffle, however they are written."),
-    "nothing is placed": ("actions: enqueue", 1, "Without allocate no waiting pod gets a node."),
-    "arguments of an action": (of_action("allocate", "predicateErrorCacheEnable: true"), 4,
-        "predicateErrorCacheEnable of allocate has no effect here."),
-    "arguments of another action":
-        (of_action("preempt", "maxDomains: 3"), 4, "maxDomains of preempt has no effect here."),
-    "an argument of an action that there is not": (of_action("gangpreempt", "maxDomain: 3"), 4,
-        "There is no argument maxDomain, so this is left out. Did you mean maxDomains?"),
-    "a section": ("actions: allocate\nteirs: []", 2, "There is no section teirs. Did you mean tiers?"),
-    "metrics": ("actions: allocate\nmetrics: {type: prometheus}", 2,
-        "metrics has no effect here: usage goes by what the agents of nodes measure."),
-    "what cannot be left out": ("actions: allocate\ntiers: [{plugins: [{name: gang}, {name: capacity}]}]", 2,
-        "At work here although not listed: priority, conformance, drf, predicates, resourcequota."),
+@pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion")
+def test_what_is_said_of_each_line_and_whether_it_is_refused(golden):
+    def said(text):
+        reading = read(text)
+        assert (reading.policy is None) == bool(reading.errors)
+        yield from (f"refused, line {each.line}: {each.message}" for each in reading.errors)
+        yield from (f"line {each.line}: {each.message}" for each in reading.warnings)
+
+    golden("configurations", said)
+
+
+@cases("text, message", {
+    "nothing": ("", "The configuration is empty; it needs at least actions."),
+    "half a character": ("a: \ud800", "The configuration holds half a character; remove it."),
+    "too long": ("#" * (LONGEST + 1),
+        f"The configuration has {LONGEST + 1:,} characters; at most {LONGEST:,} are read."),
 })  # fmt: skip
-def test_what_is_said_and_changes_nothing(text, line, message):
+def test_what_cannot_be_read(text, message):
     reading = read(text)
-    assert reading.policy is not None
-    assert (line, message) in [(finding.line, finding.message) for finding in reading.warnings]
+    assert reading.policy is None
+    assert [(finding.line, finding.message) for finding in reading.errors] == [(0, message)]
 
 
 @pytest.mark.shows("scheduler 4.1/plugins that always work")
