@@ -11,17 +11,20 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "scheduler"
 
 @pytest.fixture
 def golden(request):
-    """A function that compares a file with what a function says of its inputs; `pytest --update-golden` writes it anew."""
+    """A function that compares a file with what is said of its inputs; `pytest --update-golden` writes the file anew."""
 
-    def check(name, say):
+    def check(name, said, *, by_line=False):
+        """said: makes for each block a function of its input, or of one line of it after the other."""
         path, made = GOLDEN / f"{name}.txt", ""
         for block in path.read_text().split("== ")[1:]:
             title, *lines = block.splitlines()
-            text = "\n".join(line for line in lines if line and not line.startswith("→ "))
-            made += "\n".join([f"== {title}", text, *(f"→ {each}" for each in say(text))]) + "\n\n"
-        made = made.rstrip() + "\n"
+            inputs, answer = [line for line in lines if line and not line.startswith("→ ")], said()
+            made += f"== {title}\n"
+            for each in inputs if by_line else ["\n".join(inputs)]:
+                made += "\n".join([each, *(f"→ {line}" for line in answer(each))]) + "\n"
+            made += "\n"
         if request.config.getoption("--update-golden"):
-            path.write_text(made)
-        assert made == path.read_text()
+            path.write_text(made.rstrip() + "\n")
+        assert made.rstrip() + "\n" == path.read_text()
 
     return check

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kube.resources import NODES, PODS
+from kube.resources import NODES
 from tests.tables import cases
 
 from .test_topology import hyper_node, named
@@ -68,46 +68,6 @@ def test_a_queue_deserves_what_it_uses_whatever_hopeless_pods_ask_for():
     world = World(situation, *(pod(f"more-{number}", "mine", cpu="1e16") for number in range(1024)))
     world.cycle()
     assert world.going() == []
-
-
-def test_gated_pods_promise_nothing():
-    """Neither at the entry nor on nodes is anything kept for pods that may not start."""
-    gated = (pod(f"gated-{n}", "gated", "1", **GATED) for n in range(4))
-    world = World("node n1 pods:99; group gated 4 minMember=4 phase=Inqueue; group asks 4 phase=", *gated)
-    world.cycle(seconds=600)
-    assert world.status("asks")["phase"] == "Inqueue"
-    assert not world.snapshot.reserved
-
-
-def test_guarantees_of_all_queues_together_above_the_cluster_leave_somebody_his():
-    """Each is owed more than there is left for him; what is there is used."""
-    queues = "queue a keeps=3; queue b keeps=3; group a0..2 1x1 queue=a; group b0..2 1x1 queue=b"
-    world = World(f"node n1 pods:99; {queues}")
-    world.cycle()
-    assert len(world.where()) == 4
-
-
-def test_guarantees_of_others_above_the_cluster_keep_nobody_from_his_own():
-    """It was told that it can never start, as all but 3.2 CPU were kept for others."""
-    world = World("node n1 pods:99; queue vip keeps=4; queue other keeps=9; group g 4 minMember=4 queue=vip")
-    world.cycle()
-    assert world.inside() == {"g"}
-
-
-@cases("tree", {
-    "own": "queue top; queue leaf 4 parent=top",
-    "of the queue above": "queue top 4; queue leaf parent=top",
-})  # fmt: skip
-def test_under_a_ceiling_a_large_gang_comes_to_its_turn(tree):
-    """The nodes have room; it is the ceiling of the queue, or of the one above it, that small jobs use up."""
-    world = World(f"node n1 9 pods:99; {tree}; group s0..3 1x1 queue=leaf @n1; group big 1x3 queue=leaf ago=300")
-    world.cycle()
-    assert sorted(world.snapshot.reserved) == ["ns/big"]
-    for number in range(3):
-        world.remove(PODS, f"s{number}-0")
-        world.put(f"group t{number} 1x1 queue=leaf")
-        world.cycle(seconds=1)
-    assert world.placed() == "big n1"
 
 
 def test_a_node_that_shrinks_under_a_reservation_is_left():

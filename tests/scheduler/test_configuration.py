@@ -72,7 +72,7 @@ def said(text):
 @pytest.mark.shows("scheduler 4.1/plugins that always work", "scheduler 4.1/numbers as text", "scheduler 4.1/metrics")
 @pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion", "scheduler 11/7")
 def test_what_each_configuration_changes_and_what_is_said_of_its_lines(golden):
-    golden("configurations", said)
+    golden("configurations", lambda: said)
 
 
 @cases("text, message", {

@@ -7,7 +7,7 @@ import pytest
 from kube import resources
 from tests.tables import cases
 
-from .world import START, World, group, node, play, pod, queue
+from .world import Story, World, group, node, pod, queue
 
 RUNS = "node n1; group g 1x1 @n1"
 
@@ -34,70 +34,39 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     assert world.get(resources.PODS, "g-0")["status"]["conditions"] == [kept, bound]
 
 
-@cases("more, reason, words", {
-    "some more": (1, "NotEnoughTasks", "3 of 4 pods exist; waiting for the others to be created."),
-    "all": (2, "NotEnoughResources",
-        "3 of 4 pods fit; each needs 1 CPU, the most free on one node then is 0 CPU (n1)."),
-})  # fmt: skip
-def test_a_gang_and_its_pods_say_at_once_that_more_pods_exist(more, reason, words):
-    world = World("node n1; pod x @n1; group g 4/2x1")
-    world.cycle()
-    world.cycle(seconds=11)
-    assert world.told().startswith("2 of 4 pods exist;")
-    world.put(f"pod g-2..{1 + more} group=g")
-    world.cycle(seconds=0.1)
-    assert (world.condition()["reason"], world.told()) == (reason, words)
-    for name in ("g-0", "g-1", f"g-{1 + more}"):
-        assert condition_of(world, name)["message"] == words
-    written = world.writes
-    for _ in range(3):
-        assert world.cycle(seconds=0.1).groups == []
-    assert world.writes == written
+@pytest.mark.shows("scheduler 1.1/resources", "scheduler 1.3/scheduling gates", "scheduler 1.3/being deleted")
+@pytest.mark.shows(
+    "scheduler 1.5/all pods", "scheduler 1.5/future", "scheduler 1.6/group missing", "scheduler 1.8/minimum"
+)
+@pytest.mark.shows("scheduler 1.6/other schedulers", "scheduler 1.6/queue missing", "scheduler 1.10/jobs")
+@pytest.mark.shows("scheduler 2.1/Inqueue", "scheduler 2.1/minResources", "scheduler 2.2/dequeueStrategy")
+@pytest.mark.shows("scheduler 2.2/minimum first", "scheduler 2.2/releasing", "scheduler 3.1/enough pods")
+@pytest.mark.shows("scheduler 3.1/minimum", "scheduler 3.5/state", "scheduler 3.11 tdm/order of jobs")
+@pytest.mark.shows("scheduler 5.1/Inqueue", "scheduler 5.1/Unknown", "scheduler 5.1/back to Pending")
+@pytest.mark.shows(
+    "scheduler 5.1/written", "scheduler 5.2/Scheduled", "scheduler 5.2/Unschedulable", "scheduler 5.2/both"
+)
+@pytest.mark.shows("scheduler 5.4/group is ready", "scheduler 5.4/group waits", "scheduler 5.4/pods")
+@pytest.mark.shows("scheduler 10.1/2", "scheduler 10.1/8", "scheduler 10.1/9", "scheduler 10.1/11", "scheduler 10.1/21")
+@pytest.mark.shows("scheduler 11/16", "scheduler 11/17", "groups 3.1/minMember", "groups 3.1/priorityClassName")
+@pytest.mark.shows("groups 3.2/conditions", "groups 3.5/group-name", "queue state 4/Closing", "queues 2.8/entry")
+@pytest.mark.shows("queues 2.8/no minResources", "queues 2.8/pods that wait", "2.4/2")
+@pytest.mark.shows("coscheduling 3/does not fit", "coscheduling 3/group missing", "coscheduling 3/some run")
+@pytest.mark.shows("coscheduling 3/too few pods")
+def test_what_comes_of_situations_step_by_step(golden):
+    golden("stories", lambda: Story().tell, by_line=True)
 
 
 def test_a_gang_whose_nodes_were_refused_does_not_go_on_saying_that_pods_are_missing():
     """As on another cluster, whose answer takes until then (`SchedulerConsumer.committed`)."""
-    world = play(("node n1; group g 4/2x1", 0, {}), ("", 11, {"reason": "NotEnoughTasks"}))
+    world = World("node n1; group g 4/2x1")
+    world.cycle()
+    world.cycle(seconds=11)
     world.snapshot.resting = {"ns/g"}
     world.put("pod g-2..3 group=g")
     world.cycle(seconds=0.1)
     assert world.placed() == ""
     assert (world.condition()["reason"], world.condition()["status"]) == ("NotEnoughTasks", "False")
-
-
-@pytest.mark.shows("scheduler 5.4/group waits", "scheduler 5.4/pods", "scheduler 11/17")
-def test_new_numbers_are_written_after_a_while_and_without_a_new_event():
-    """They change whenever others end: with a thousand gangs that wait, a thousand writes each time."""
-    world = World("node n1; pod x 3 @n1; group g 4x1")
-    world.cycle()
-    assert world.told().startswith("1 of 4 pods fit;")
-    world.put("pod x 1 @n1")
-    decisions = world.cycle(seconds=1)
-    assert decisions.groups == []
-    assert decisions.wake <= START + 5000
-    world.cycle(seconds=(decisions.wake - world.now) / 1000)
-    assert world.told().startswith("3 of 4 pods fit;")
-    assert world.said() == "Unschedulable"
-    world.cycle(seconds=60)
-    assert condition_of(world, "g-0")["message"] == world.told()
-
-
-@pytest.mark.shows("scheduler 5.1/written")
-@cases("situation, times", {
-    "a gang that waits": ("node n1 1; group g 2x1", (0, 1, 10, 100)),
-    "a group without pods": ("node n1; group g phase=", (0, 1)),
-})  # fmt: skip
-def test_nothing_is_written_twice(situation, times):
-    world = World(situation)
-    world.cycle()
-    assert world.status()["phase"] == "Inqueue"
-    written = world.writes
-    for seconds in times:
-        assert world.cycle(seconds).groups == []
-    assert world.writes == written
-
-
-SIMULATED = "!ui.volcano.sh/simulated=true"
 
 
 @pytest.mark.shows("scheduler 3.7/unschedulable", "scheduler 5.2/reasons", "scheduler 5.4/group waits")
@@ -107,7 +76,10 @@ SIMULATED = "!ui.volcano.sh/simulated=true"
 @pytest.mark.shows("scheduler 1.1/resources", "scheduler 2.1/minResources", "scheduler 2.1/room", "scheduler 2.4/entry")
 @pytest.mark.shows("scheduler 2.1/priority", "scheduler 5.1/Pending", "scheduler 5.1/Inqueue", "scheduler 10.1/3")
 @pytest.mark.shows("groups 3.1/minResources", "scheduler 3.5/entry", "scheduler 3.5/guarantees of others")
-@pytest.mark.shows("scheduler 3.10/what entered", "scheduler 11/4", "scheduler 11/10", "scheduler 11/11")
+@pytest.mark.shows("scheduler 2.2/no enqueue", "scheduler 3.10/overcommit-factor", "scheduler 3.10/listed")
+@pytest.mark.shows(
+    "scheduler 3.10/what entered", "queues 2.8/entry", "scheduler 11/4", "scheduler 11/10", "scheduler 11/11"
+)
 def test_every_group_that_is_not_let_in_or_not_placed_says_why(golden):
     """Its pods and an event say the same; after it comes Volcano's text."""
 
@@ -125,118 +97,31 @@ def test_every_group_that_is_not_let_in_or_not_placed_says_why(golden):
             assert (pod_says["status"], pod_says["reason"], pod_says["message"]) == ("False", "Unschedulable", told)
         return [f"{world.phase()}, {world.reason()}: {told}", world.condition()["message"].removeprefix(f"{told} ")]
 
-    golden("waits", said)
+    golden("waits", lambda: said)
 
 
-def needing(*expressions):
-    terms = {"nodeSelectorTerms": [{"matchExpressions": list(expressions)}]}
-    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
-
-
-GPU = {"key": "gpu", "operator": "In", "values": ["h100", "a10O"]}
-MANY = {**GPU, "values": [f"a10{n}" for n in range(1, 8)]}
-
-
-@cases("asks, words", {
-    "one is missing": ({"nodeSelector": {"gpu": "zeus", "zone": "x"}}, "the label gpu=zeus (2 nodes looked at)."),
-    "a slip": ({"nodeSelector": {"gpu": "A100"}},
-        "the label gpu=A100 (2 nodes looked at). Nodes have gpu=a100: is that what was meant?"),
-    "any of some values": (needing(GPU),
-        "the label gpu=a10O or gpu=h100 (2 nodes looked at). Nodes have gpu=a100: is that what was meant?"),
-    "any of many values": (needing(MANY),
-        "the label gpu=a101 or gpu=a102 or gpu=a103 or 4 other values (2 nodes looked at)."),
-    "whatever value": (needing({"key": "disk", "operator": "Exists"}), "the label disk (2 nodes looked at)."),
-    "each is somewhere": ({"nodeSelector": {"gpu": "a100", "zone": "y"}},
-        "the labels that the pods select (2 nodes looked at)."),
-    "two are missing": ({"nodeSelector": {"gpu": "zeus", "disk": "ssd"}},
-        "the labels that the pods select (2 nodes looked at)."),
+@cases("expression, words", {
+    "any of some values": ({"operator": "In", "values": ["h100", "a10O"]},
+        "gpu=a10O or gpu=h100 (2 nodes looked at). Nodes have gpu=a100: is that what was meant?"),
+    "any of many values": ({"operator": "In", "values": [f"a10{n}" for n in range(1, 8)]},
+        "gpu=a101 or gpu=a102 or gpu=a103 or 4 other values (2 nodes looked at)."),
+    "whatever value": ({"key": "disk", "operator": "Exists"}, "disk (2 nodes looked at)."),
 })  # fmt: skip
-def test_the_label_that_no_node_has_is_named_where_it_alone_is_to_blame(asks, words):
-    world = World("node n0 gpu=a100 zone=x; node n1 gpu=t4 zone=y", group(), pod("g-0", **asks))
+def test_the_label_that_no_node_has_is_named_where_it_alone_is_to_blame(expression, words):
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", **expression}]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    world = World("node n0 gpu=a100 zone=x; node n1 gpu=t4 zone=y", group(), pod("g-0", affinity=affinity))
     world.cycle()
-    assert world.told() == f"No node has {words}"
-
-
-WAITS = "each needs 1 CPU, the most free on one node then is 0 CPU (n1)."
-GATES = "1 of 2 pods may be scheduled; 1 is held back by scheduling gates."
-NO_GPU = "This can never start: a pod needs 2 nvidia.com/gpu, and no node that it may use has any."
-
-
-@cases("steps", {
-    "a gang waits until every member fits | scheduler 1.8/minimum + scheduler 2.2/minimum first "
-    "+ scheduler 3.1/minimum + scheduler 5.1/Inqueue + scheduler 5.2/Unschedulable + scheduler 5.2/Scheduled "
-    "+ scheduler 5.2/both + scheduler 5.4/group is ready + groups 3.1/minMember + groups 3.2/conditions + coscheduling 3/does not fit "
-    "+ scheduler 10.1/2 + scheduler 10.1/11": [
-        ("node n1 3; pod x @n1; group g 3x1", 0,
-         {"placed": "", "phase": "Inqueue", "told": f"2 of 3 pods fit; {WAITS}", "said": "Unschedulable"}),
-        ("node n2 1", 0, {"placed": "g n1 n1 n2", "phase": "Running", "told": "", "said": "Unschedulable Scheduled"})],
-    "it waits until its pods exist | scheduler 3.1/enough pods + coscheduling 3/too few pods + scheduler 10.1/8": [
-        ("node n1; group g 3/2x1", 0, {"reason": ""}),
-        ("", 11, {"reason": "NotEnoughTasks", "told": "2 of 3 pods exist; waiting for the others to be created."}),
-        ("pod g-2 group=g", 0, {"placed": "g n1 n1 n1"})],
-    "it says so although the clock was set back": [
-        ("node n1; group g 3/2x1", 0, {}), ("", -600, {"reason": "NotEnoughTasks"})],
-    "a group that is let in late no longer says that it waits": [
-        ("node n1; group g 6", 0, {"phase": "Pending", "reason": "NeverFits"}),
-        ("node n2", 0, {"phase": "Inqueue", "told": ""})],
-    "a label is looked for again when nodes change": [
-        ("node n0 zone=x; group g 1x1 ?gpu=h100 ?zone=x", 0, {"told": "No node has the label gpu=h100 (1 node…"}),
-        ("node n1 gpu=h100", 60, {"told": "No node has the labels that the pods select (2 nodes looked at)."}),
-        ("node n1 gpu=h100 zone=x", 60, {"placed": "g n1"})],
-    "a resource that no node has | scheduler 1.1/resources": [
-        ("node n1; group g 1x1 nvidia.com/gpu:2", 0, {"told": NO_GPU}),
-        ("node n2 nvidia.com/gpu:4", 0, {"placed": "g n2"})],
-    "gated pods do not exist yet | scheduler 1.3/scheduling gates": [
-        ("node n1; group g 2/1x1; pod g-1 group=g gated", 0, {}),
-        ("", 11, {"placed": "", "told": GATES}),
-        ("pod g-1 group=g", 0, {"placed": "g n1 n1"})],
-    "a gang that lost a pod and cannot place another is unknown | scheduler 5.1/Unknown + scheduler 10.1/9": [
-        ("node n1 2; group g 2x1 minMember=3 @n1; pod g-2 group=g", 0, {"phase": "Unknown"}),
-        ("node n2", 0, {"phase": "Running"})],
-    "a lost pod is awaited before the gang is called unknown | scheduler 2.1/Inqueue + scheduler 5.1/back to Pending "
-    "+ coscheduling 3/some run + scheduler 11/16": [
-        ("node n1; group g 2x1 @n1", 0, {}), ("-pod g-1", 0, {"phase": "Inqueue"}), ("", 11, {"phase": "Unknown"})],
-    "pods that come one after the other have all ended when none of them waits": [
-        ("node n1; group g phase=Running; pod g-0 group=g Succeeded @n1; pod g-1 99 group=g", 11, {"phase": "Inqueue"}),
-        ("pod g-1 group=g Succeeded @n1", 11, {"phase": "Completed"})],
-    "a pod whose group does not exist is told after a while "
-    "| scheduler 1.6/group missing + groups 3.5/group-name + coscheduling 3/group missing": [
-        ("node n1; pod p group=nowhere", 0, {}), ("", 11, {"says p": "Pod group nowhere does not exist;…"})],
-    "pods beyond the minimum say at once what they wait for": [
-        ("node n1 3; group g 1/5x1", 0, {"placed": "g n1 n1 n1", "phase": "Running", "says g-4":
-         "3 of 5 pods have a node; each of the others needs 1 CPU, the most free on one node is 0 CPU (n1)."}),
-        ("pod x @n1; -pod g-0", 1, {"says g-4": "2 of 4 pods have a node; each of the others needs 1 CPU,…"})],
-    "they are told at once that the gang started without them": [
-        ("node n1 1; group o 1x1 @n1; group g 1/2x1", 0, {"placed": ""}),
-        ("-pod o-0", 1, {"says g-1": "1 of 2 pods have a node; each of the others needs 1 CPU,…"})],
-})  # fmt: skip
-def test_step_by_step(steps):
-    play(*steps)
+    assert world.told() == f"No node has the label {words}"
 
 
 TOLERANT = {"tolerations": [{"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"}]}
 
 
-@cases("objects, placed", {
-    "a queue that does not exist stops nobody else | 2.4/2 + scheduler 1.6/queue missing + scheduler 10.1/21":
-        (["node n1; queue default; group a 1x1 queue=gone; group b 1x1"], "b n1"),
-    "a closed queue takes no pods, a closing one goes on | scheduler 2.1/minResources + scheduler 3.5/state "
-    "+ queues 2.8/entry + queues 2.8/no minResources + queues 2.8/pods that wait + queue state 4/Closing":
-        (["node n1; queue a Closed; queue b Closing; group a 1x1 queue=a phase=; group b 1x1 queue=b"], "b n1"),
-    "simulated nodes take only pods that ask for them":
-        ([f"node n1 1; node s0 64 {SIMULATED}; group g 1x2; group h", pod("h-0", "h", "2", **TOLERANT)], "h s0"),
-    "higher priority first | scheduler 1.10/jobs + groups 3.1/priorityClassName + scheduler 3.11 tdm/order of jobs":
-        (["node n1 1; group a 1x1; group b 1x1 created=2026-01-03 high"], "b n1"),
-    "then age": (["node n1 1; group a 1x1 created=2026-01-02; group b 1x1"], "b n1"),
-    "then name": (["node n1 1; group b 1x1; group a 1x1"], "a n1"),
-    "pods of other schedulers only take room | scheduler 1.5/all pods + scheduler 1.6/other schedulers":
-        (["node n1 2; group g 2x1; pod theirs scheduler=other @n1; pod t2 scheduler=other"], ""),
-})  # fmt: skip
-def test_who_is_placed(objects, placed):
-    world = World(*objects)
+def test_simulated_nodes_take_only_pods_that_ask_for_them():
+    world = World("node n1 1; node s0 64 !ui.volcano.sh/simulated=true", group(), pod("g-0", cpu="2", **TOLERANT))
     world.cycle()
-    assert world.placed() == placed
-    assert world.cycle().adoptions == []
+    assert world.placed() == "g s0"
 
 
 SPARK = [pod("driver-0", cpu="2", priority=100), *(pod(f"executor-{i}", priority=1) for i in range(5))]
@@ -369,31 +254,6 @@ def test_nothing_is_written_of_a_group_that_is_gone_within_the_second():
     assert world.writes == 0
 
 
-GATED = {"schedulingGates": [{"name": "x"}]}
-
-
-@pytest.mark.shows("scheduler 5.1/Unknown")
-@cases("minimum, others", {
-    "its pod was not made again": (2, []),
-    "no room": (2, [pod("g-1", cpu="9")]),
-    "a gate": (2, [pod("g-1", **GATED)]),
-    "one has failed": (3, [pod("g-1", phase="Failed", node="n1")]),
-    "one has failed, and the next has a gate": (2, [pod("g-1", phase="Failed", node="n1"), pod("g-2", **GATED)]),
-})  # fmt: skip
-def test_what_is_unknown_stays_so_and_is_written_once(minimum, others):
-    world = World(RUNS, group(minimum=minimum, phase="Running"), *others)
-    world.cycle()
-    world.cycle(seconds=11)
-    written = world.writes
-    for _ in range(40):
-        assert world.status()["phase"] == "Unknown"
-        world.cycle(seconds=3)
-    assert world.writes == written
-    world.put(pod("g-0", phase="Failed", node="n1"))
-    world.cycle(seconds=3)
-    assert world.status()["phase"] == "Inqueue"
-
-
 @pytest.mark.shows("groups 3.6/which", "groups 3.6/minMember", "groups 3.6/group-min-member", "groups 3.6/minResources")
 @pytest.mark.shows("groups 3.6/annotations", "coscheduling 3/no group", "scheduler 10.1/6")
 def test_pods_without_a_group_get_one():
@@ -448,17 +308,6 @@ def test_pods_of_one_controller_share_a_group():
     assert world.get(resources.POD_GROUPS, "podgroup-uid-j")["metadata"]["ownerReferences"] == owners
     world.cycle()
     assert world.where() == {"a": "n1", "b": "n1"}
-
-
-@pytest.mark.shows("scheduler 1.3/being deleted", "scheduler 1.5/future", "scheduler 2.2/releasing")
-def test_room_that_a_leaving_pod_still_holds_is_not_given_out():
-    world = World("node n1 1; pod old @n1; group g 1x1")
-    world.end("old")
-    world.cycle()
-    assert world.placed() == ""
-    world.gone("old")
-    world.cycle()
-    assert world.placed() == "g n1"
 
 
 @pytest.mark.shows("scheduler 11/12")

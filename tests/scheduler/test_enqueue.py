@@ -15,7 +15,7 @@ from scheduler.policy.policy import DEFAULT
 from tests.campaign import examples
 from tests.tables import cases
 
-from .world import START, World, configuration, group, node, play, pod, priority_class, queue
+from .world import START, World, configuration, group, node, pod, priority_class, queue
 
 
 def asking(name, cpu, **more):
@@ -29,24 +29,29 @@ def test_pods_with_an_unknown_demand_promise_nothing():
     assert "g" in world.inside()
 
 
-@pytest.mark.shows("scheduler 2.2/dequeueStrategy")
-@cases("strategy, entered, placed, reason", {
-    "the next one is tried": ("traverse", {"small", "elsewhere"}, "in n1", ""),
-    "first in, first out": ("fifo", {"in", "elsewhere"}, "", "QueueOrder"),
-})  # fmt: skip
-def test_a_queue_that_is_first_in_first_out_lets_nobody_pass(strategy, entered, placed, reason):
-    world = World(
-        f"node n1 20; queue strict 8 dequeueStrategy={strategy}; queue loose",
-        "group in 1x2 queue=strict created=2026-01-03; group big 9 queue=strict",
-        "group small 1 queue=strict created=2026-01-02; group elsewhere 1 queue=loose created=2026-01-02",
-    )
+def test_a_full_queue_starves_nobody_else():
+    """A backlog of 200 jobs of 10 CPU behind a ceiling of 10, a gang of 16 CPU elsewhere, a cluster of 1,600."""
+    world = World("node n00..99 16; queue default; queue small 10; group backlog-000..199 10 queue=small")
     world.cycle()
-    assert world.condition("big")["reason"] == "QueueTooSmall"
-    assert (world.inside(), world.placed()) == (entered, placed)
-    waits = "Queue strict is first in, first out: this waits until job group big, which is before it, can start."
-    for name in ("small", "in"):
-        assert (world.condition(name) or {"reason": ""})["reason"] == reason
-        assert world.told(name) == (waits if reason else "")
+    assert world.inside() == {"backlog-000"}
+    world.put("group gang 16 created=2026-02-01")
+    world.cycle()
+    assert world.inside() == {"backlog-000", "gang"}
+    assert world.told("backlog-001") == (
+        "Waits for room in queue small: its minimum needs 10 CPU, 0 CPU of 10 CPU can still be given out. "
+        "Queue small may still take 10 CPU for 1 job that entered before."
+    )
+
+
+@pytest.mark.shows("scheduler 2.1/turns")
+def test_a_backlog_keeps_no_other_queue_out():
+    """Half of the cluster is free again for whoever is behind, however long, old and urgent the other backlog is."""
+    world = World("node n1 20; queue long; queue late; group long-00..29 4 queue=long high")
+    world.cycle()
+    assert len(world.inside()) == 6
+    world.put("group late-0..8 4 queue=late created=2026-02-01; group long-00..02 queue=long phase=Completed")
+    world.cycle()
+    assert {name for name in world.inside() if name.startswith("late")} == {"late-0", "late-1", "late-2"}
 
 
 PARENTS = {"a": "", "b": "a", "c": "a", "d": "b", "e": "b"}
@@ -181,65 +186,6 @@ def test_a_quota_that_has_room_for_one_lets_one_in_for_idle_room():
 
 
 FULL = "node n1 10; queue default; group o 1x8 @n1"
-PLUGIN = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit%s}]}]"
-FACTOR = PLUGIN % ", arguments: {overcommit-factor: %s}"
-
-
-@pytest.mark.shows("scheduler 2.2/no enqueue", "scheduler 3.10/overcommit-factor", "scheduler 3.10/listed")
-@cases("text, situation, reason", {
-    "by default 1.2 times the cluster": ("", "group g 5", "NotEnoughResources"),
-    "without overcommit the cluster is no limit": ("actions: enqueue, allocate", "group g 5", ""),
-    "Volcano's default factor": (PLUGIN % "", "group g 5", "NotEnoughResources"),
-    "a factor that is just enough": (FACTOR % 1.3, "group g 5", ""),
-    "a factor that is just too little": (FACTOR % 1.299, "group g 5", "NotEnoughResources"),
-    "without enqueue all enter": ("actions: allocate", "group g 5", ""),
-    "without enqueue a closed queue lets nobody in | queues 2.8/entry":
-        ("actions: allocate", "queue default Closed; group g 1", "QueueClosed"),
-    "without overcommit the ceilings of queues hold":
-        ("actions: enqueue", "queue leaf 4; group g 5 queue=leaf", "QueueTooSmall"),
-})  # fmt: skip
-def test_the_configuration_says_who_enters(text, situation, reason):
-    world = World(FULL, situation, *([configuration(text)] if text else []))
-    world.cycle()
-    assert (world.inside(), (world.condition() or {"reason": ""})["reason"]) == (set() if reason else {"g"}, reason)
-
-
-BACKLOG = "node n00..99 16; queue default; queue small 10; group backlog-000..199 10 queue=small"
-AWAY = (
-    "Waits for nodes: its minimum needs 11 CPU, those that take pods have 4 CPU; "
-    "8 CPU more are on nodes that are not ready or closed to new pods."
-)
-PASSED = (
-    "Waits for room in queue small: its minimum needs 10 CPU, 0 CPU of 10 CPU can still be given out. "
-    "Queue small may still take 10 CPU for 1 job that entered before."
-)
-
-
-def away(state):
-    waits = {"reason": "NodesUnavailable", "told": AWAY, "reason more": "NeverFits"}
-    return [(f"node n1; node n2 8 {state}; group g 11; group more 13", 0, waits), ("node n2 8", 9, {"inside": {"g"}})]
-
-
-@cases("steps", {
-    "a full queue keeps nobody out of a large cluster": [
-        (BACKLOG, 0, {"inside": {"backlog-000"}}),
-        ("group gang 16 created=2026-02-01", 0, {"inside": {"backlog-000", "gang"}, "told backlog-001": PASSED})],
-    "half of the cluster is free again for whoever is behind an old and urgent backlog | scheduler 2.1/turns": [
-        ("node n1 20; queue long; queue late; group long-00..29 4 queue=long high", 0,
-         {"inside": {f"long-0{number}" for number in range(6)}}),
-        ("group late-0..8 4 queue=late created=2026-02-01; group long-00..02 queue=long phase=Completed", 0,
-         {"inside": {f"late-{number}" for number in range(3)} | {f"long-0{number}" for number in range(3, 9)}})],
-    "those whose pods are being made come before whoever is let in for idle room, until nobody makes them": [
-        ("node n1 10; group in 10 phase=Inqueue; group out 4", 0, {"inside": {"in"}}),
-        ("", 11, {"inside": {"in", "out"}})],
-    "a change of the configuration is told at once to everybody who waits": [
-        (f"{FULL}; group g 11", 0, {}), ("", 0, {"reason": "NotEnoughResources"}),
-        ([configuration(FACTOR % 1)], 0, {"reason": "NeverFits"})],
-    "what only nodes that are not ready could hold waits for them": away("notready"),
-    "what only nodes that are closed could hold waits for them": away("cordoned"),
-})  # fmt: skip
-def test_step_by_step(steps):
-    play(*steps)
 
 
 HOUR_S = 3600

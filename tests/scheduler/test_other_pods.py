@@ -16,7 +16,7 @@ from tests.tables import cases
 from . import demanding
 from .definitions import REQUIRED, Judge, terms
 from .demanding import HOST, ZONE
-from .world import World, group, namespace, node, play, pod, queue
+from .world import World, group, namespace, node, pod, queue
 
 
 def at(name, zone, **more):
@@ -156,7 +156,12 @@ def test_why_pods_wait(objects, reason, words, counted):
         ([*gang(1, **APART), running("r", "b1", **X), at("a1", "b"), at("a2", "b")], at("a2", "a"), "g a2"),
 })  # fmt: skip
 def test_a_gang_starts_when_what_it_waits_for_changes(before, after, placed):
-    play(([queue(), *NODES, *before], 0, {"placed": ""}), ([after], 0, {"placed": placed}))
+    world = World(queue(), *NODES, *before)
+    world.cycle()
+    assert world.placed() == ""
+    world.put(after)
+    world.cycle()
+    assert world.placed() == placed
 
 
 def test_labels_of_pods_are_looked_at_when_somebody_asks_about_them():

@@ -10,8 +10,9 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
 
-`n1..3` are three objects; `-pod x` removes one. Without a queue there is `default`. `World.placed()` says what came of
-it: `g n1 n1, h n2`. A story is such texts, each with the seconds until the next cycle and what holds then (`play`).
+`n1..3` are three objects, `conf actions: allocate` is a configuration. `-pod x` removes an object, `gone` those that were
+asked to end. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`. Stories go on
+line by line and are told in tests/golden/scheduler/stories.txt (`Story`).
 """
 
 from __future__ import annotations
@@ -118,6 +119,9 @@ def situation(text):
     for word in CLASSES.keys() & set(text.replace(";", " ").split()):
         yield priority_class(word, CLASSES[word])
     for clause in filter(str.strip, text.split(";")):
+        if clause.split()[0] == "conf":
+            yield configuration(f"{{{clause.strip()[5:]}}}")
+            continue
         kind, names, *words = clause.split()
         read, states = READERS[kind]
         parts = Parts(words)
@@ -241,6 +245,9 @@ class World:
 
     def _put(self, part) -> None:
         """Put an object, or what a clause of a text says."""
+        if isinstance(part, str) and part.strip() == "gone":
+            self.gone()
+            return
         if isinstance(part, str) and part.strip().startswith("-"):
             kind, name = part.strip(" -").split()
             self.remove({"pod": resources.PODS, "group": resources.POD_GROUPS, "node": resources.NODES}[kind], name)
@@ -305,10 +312,6 @@ class World:
         """Return in words why a pod waits."""
         return people(self.get(resources.PODS, name)["status"]["conditions"][0]["message"])
 
-    def said(self) -> str:
-        """Return the reasons of the events until now."""
-        return " ".join(event["reason"] for event in self.events)
-
     def phase(self, name="g") -> str:
         return self.status(name).get("phase", "")
 
@@ -362,20 +365,44 @@ class World:
         return Change(*key, verb, self.now, json.dumps(obj).encode())
 
 
-def play(*steps):
-    """Play a story: in each step what is put, the seconds until the next cycle, and what methods return then.
+class Story:
+    """A world to which one line of text after the other is put; after each comes a cycle, `after 11` seconds if it says so."""
 
-    After a space their name has a group; a text that ends with … is the beginning of what is returned.
-    """
-    world = None
-    for put, seconds, expected in steps:
-        objects = [put] if isinstance(put, str) else put
-        world = world.put(*objects) if world else World(*objects)
-        world.cycle(seconds)
-        for name, value in expected.items():
-            method, *of = name.split()
-            found = getattr(world, method)(*of)
-            if isinstance(value, str) and value.endswith("…"):
-                found = found[: len(value) - 1] + "…"
-            assert found == value, (put, name)
-    return world
+    def __init__(self):
+        self.world, self.shown = World(), []
+
+    def tell(self, line):
+        """Return what is new of groups, the pods that are told something else or have to end, and events."""
+        *clauses, last = line.split(";")
+        seconds = float(last.split()[1]) if last.strip().startswith("after ") else 0
+        begun, written = len(self.world.events), self.world.writes
+        self.world.put(*clauses, *([] if seconds else [last]))
+        if not self.shown and not any(key[0] == resources.QUEUES.id for key in self.world.objects):
+            self.world.put(queue())
+        self.world.cycle(seconds)
+        known, self.shown = self.shown, [*self._groups()]
+        new = [each for each in self.shown if each not in known]
+        events = [f"event {each['reason']} of {each['involvedObject']['name']}" for each in self.world.events[begun:]]
+        return [*new, *self._pods(), *events] if self.world.writes > written else ["nothing is written"]
+
+    def _names(self, resource):
+        return sorted(name for kind, _, name in self.world.objects if kind == resource.id)
+
+    def _groups(self):
+        world = self.world
+        for name in self._names(resources.POD_GROUPS):
+            places = sorted(at for pod, at in world.where().items() if self._group_of(pod) == name)
+            waits = f": {world.reason(name)}, {world.told(name)}" if world.told(name) else ""
+            yield " ".join([name, world.phase(name), *places]) + waits
+
+    def _pods(self):
+        world, told = self.world, {self.world.told(name) for name in self._names(resources.POD_GROUPS)}
+        for name in self._names(resources.PODS):
+            waits = name not in world.where() and world.get(resources.PODS, name)["status"].get("conditions")
+            if waits and world.says(name) not in told:
+                yield f"{name}: {world.says(name)}"
+        yield from (f"{name} has to end" for name in world.going())
+
+    def _group_of(self, name):
+        metadata = self.world.get(resources.PODS, name)["metadata"]
+        return metadata.get("annotations", {}).get("scheduling.k8s.io/group-name")
