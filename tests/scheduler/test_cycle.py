@@ -9,8 +9,6 @@ from tests.tables import cases
 
 from .world import Story, World, group, node, pod, queue
 
-RUNS = "node n1; group g 1x1 @n1"
-
 
 def condition_of(world, name):
     """The only condition of a pod."""
@@ -157,28 +155,6 @@ def members(phases, **more):
     return [pod(f"g-{i}", phase=phase, node="n1", **more) for i, phase in enumerate(phases.split())]
 
 
-@pytest.mark.shows("scheduler 5.1/Pending", "scheduler 5.1/Running", "scheduler 5.1/Completed")
-@pytest.mark.shows("scheduler 5.1/back to Pending", "scheduler 5.1/counters", "groups 3.2/phase")
-@pytest.mark.shows(
-    "groups 3.2/running, succeeded, failed", "coscheduling 1/status", "scheduler 10.1/4", "scheduler 11/16"
-)
-@cases("minimum, phases, before, after", {
-    "all run": (3, "Running Running Running", "Running", "Running"),
-    "all finished": (3, "Succeeded Succeeded Failed", "Running", "Completed"),
-    "one failed, none is missing": (3, "Running Failed Succeeded", "Running", "Running"),
-    "finished and cleaned away": (3, "", "Completed", "Completed"),
-    "all pods gone": (3, "", "Running", "Pending"),
-    "of pods that come one after the other all have ended": (1, "Succeeded", "Running", "Completed"),
-    "of those one runs": (1, "Succeeded Running", "Running", "Running"),
-})  # fmt: skip
-def test_phases(minimum, phases, before, after):
-    world = World("node n1", group(minimum=minimum, phase=before), *members(phases))
-    world.cycle(seconds=1)
-    assert world.status()["phase"] == after
-    for phase in ("Running", "Succeeded", "Failed"):
-        assert world.status().get(phase.lower(), 0) == phases.split().count(phase)
-
-
 @pytest.mark.shows("scheduler 1.4/ready", "coscheduling 3/succeeded count", "scheduler 10.1/10")
 @cases("phases, starts", {
     "all that were started have failed": ("Failed Failed Failed", True),
@@ -196,20 +172,6 @@ def test_last_pod_of_a_gang_that_has_failed_does_not_wait_for_those_that_failed(
     assert ("g-9" in world.where()) is starts
 
 
-def test_what_became_of_pods_is_written_once_for_a_second():
-    world = World("node n1", group(minimum=2, phase="Running"), *members("Pending Pending"))
-    world.cycle(seconds=1)
-    before = world.writes
-    world.put(*members("Running"))
-    assert world.cycle().wake == world.now + 1000
-    world.put(*members("Succeeded Running"))
-    assert world.cycle(seconds=0.9).wake == world.now + 100
-    assert world.writes == before
-    world.cycle(seconds=0.1)
-    assert world.writes == before + 1
-    assert (world.status()["running"], world.status()["succeeded"]) == (1, 1)
-
-
 def test_when_thousands_of_groups_start_what_became_of_their_pods_is_written_later():
     count = 3000
     world = World(f"node n1 {count} pods:{count}; group g1..{count} 1x1 @n1")
@@ -218,40 +180,6 @@ def test_when_thousands_of_groups_start_what_became_of_their_pods_is_written_lat
     assert world.writes == 0
     world.cycle(seconds=0.1)
     assert world.writes == count
-
-
-def test_nobody_is_woken_for_a_pod_of_which_nothing_is_counted():
-    world = World(RUNS)
-    world.cycle(seconds=1)
-    world.cycle(seconds=1)
-    world.put("pod g-0 group=g @n1")
-    assert world.cycle().wake is None
-
-
-def test_what_a_pod_says_beside_hides_nothing_of_what_is_counted():
-    world = World("node n1", group(phase="Running"), *members("Pending"))
-    world.cycle(seconds=1)
-    world.cycle(seconds=1)
-    world.put(*members("Running"))
-    world.cycle()
-    world.put(*members("Running"))
-    world.cycle(seconds=1)
-    assert world.status()["running"] == 1
-
-
-def test_what_became_of_pods_is_written_although_the_clock_was_set_back():
-    world = World(RUNS)
-    world.cycle(seconds=-60)
-    assert world.status()["running"] == 1
-
-
-def test_nothing_is_written_of_a_group_that_is_gone_within_the_second():
-    world = World("node n1", group(phase="Running"), *members("Succeeded"))
-    world.cycle()
-    world.remove(resources.POD_GROUPS, "g")
-    world.remove(resources.PODS, "g-0")
-    assert world.cycle().wake is None
-    assert world.writes == 0
 
 
 @pytest.mark.shows("groups 3.6/which", "groups 3.6/minMember", "groups 3.6/group-min-member", "groups 3.6/minResources")

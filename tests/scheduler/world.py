@@ -10,9 +10,9 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
 
-`n1..3` are three objects, `conf actions: allocate` is a configuration. `-pod x` removes an object, `gone` those that were
-asked to end. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`. Stories go on
-line by line and are told in tests/golden/scheduler/stories.txt (`Story`).
+`n1..3` are three objects, `conf actions: allocate` is a configuration. `-pod x` removes an object, `gone` those that
+were asked to end. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`. Stories
+go on line by line and are told in tests/golden/scheduler/stories.txt (`Story`).
 """
 
 from __future__ import annotations
@@ -365,8 +365,11 @@ class World:
         return Change(*key, verb, self.now, json.dumps(obj).encode())
 
 
+COUNTED = ("running", "succeeded", "failed")
+
+
 class Story:
-    """A world to which one line of text after the other is put; after each comes a cycle, `after 11` seconds if it says so."""
+    """A world to which a line of text after the other is put; after each comes a cycle, `after 11` seconds if it says so."""
 
     def __init__(self):
         self.world, self.shown = World(), []
@@ -379,11 +382,12 @@ class Story:
         self.world.put(*clauses, *([] if seconds else [last]))
         if not self.shown and not any(key[0] == resources.QUEUES.id for key in self.world.objects):
             self.world.put(queue())
-        self.world.cycle(seconds)
+        wake = self.world.cycle(seconds).wake
         known, self.shown = self.shown, [*self._groups()]
         new = [each for each in self.shown if each not in known]
         events = [f"event {each['reason']} of {each['involvedObject']['name']}" for each in self.world.events[begun:]]
-        return [*new, *self._pods(), *events] if self.world.writes > written else ["nothing is written"]
+        said = [*new, *self._pods(), *events] if self.world.writes > written else ["nothing is written"]
+        return said if wake is None else [*said, f"looks again after {(wake - self.world.now) / 1000:g} s"]
 
     def _names(self, resource):
         return sorted(name for kind, _, name in self.world.objects if kind == resource.id)
@@ -393,7 +397,9 @@ class Story:
         for name in self._names(resources.POD_GROUPS):
             places = sorted(at for pod, at in world.where().items() if self._group_of(pod) == name)
             waits = f": {world.reason(name)}, {world.told(name)}" if world.told(name) else ""
-            yield " ".join([name, world.phase(name), *places]) + waits
+            counts = {each: world.status(name)[each] for each in COUNTED if world.status(name).get(each)}
+            counted = "".join(f", {count} {each}" for each, count in counts.items())
+            yield " ".join([name, world.phase(name), *places]) + counted + waits
 
     def _pods(self):
         world, told = self.world, {self.world.told(name) for name in self._names(resources.POD_GROUPS)}
