@@ -8,7 +8,9 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 2x1 ?zone=a            they select nodes with a label
     group g 2x1 @n1,n2             they run there (`@n1`: both on n1)
     group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
+    group g 2x1 @n1 +app=x ready   with a label; also cooldown=60s started=30 (seconds ago), jdb-min-available=1
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
+    budget b minAvailable=4 +app=x for pods with a label
 
 `n1..3` are three objects, `conf actions: allocate` is a configuration. `-pod x` removes an object, `gone` those that
 were asked to end. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`. Stories
@@ -142,8 +144,8 @@ class Parts:
     """What a text says of an object, by how each word looks."""
 
     def __init__(self, words):
-        self.size, self.places, self.states = "", [], []
-        self.fields, self.amounts, self.selector, self.taints = {}, {}, {}, []
+        self.size, self.places, self.states, self.cooling = "", [], [], {}
+        self.fields, self.amounts, self.selector, self.labels, self.taints = {}, {}, {}, {}, []
         for word in words:
             key, _, value = word[1:].partition("=")
             match word[0]:
@@ -151,6 +153,8 @@ class Parts:
                     self.places = word[1:].split(",")
                 case "?":
                     self.selector[key] = value
+                case "+":
+                    self.labels[key] = value
                 case "!":
                     self.taints.append({"key": key, "value": value, "effect": "NoSchedule"})
                 case _:
@@ -186,24 +190,30 @@ def _queue(name, of):
 
 
 def _group(name, of):
-    spec = of.spec() | ({"priorityClassName": of.states[0]} if of.states else {})
+    spec = of.spec() | {"priorityClassName": each for each in of.states if each in CLASSES}  # noqa: B035
     made = timestamp(START - 1000 * spec.pop("ago", 0))
     spec = {"created": f"{spec.pop('created')}T00:00:00Z" if "created" in spec else made, **spec}
-    if "x" not in of.size:
+    own = {f"volcano.sh/{key}": str(spec.pop(key)) for key in [*spec] if key.startswith("jdb-")}
+    of.cooling = {key: spec.pop(key) for key in ("cooldown", "started") if key in spec}
+    size = re.fullmatch(r"(?:(\d+)/)?(\d+)x(\w+)", of.size)
+    if not size:
         needs = {"minResources": of.needs()} if of.needs() else {}
         yield group(name, **{"phase": "Pending", **needs, **spec})
         return
-    minimum, count, cpu = re.fullmatch(r"(?:(\d+)/)?(\d+)x(\w+)", of.size).groups()
-    yield group(name, int(minimum or count), **{"phase": "Running" if of.places else "Inqueue", **spec})
+    minimum, count, cpu = size.groups()
+    kind, one = group(name, int(minimum or count), **{"phase": "Running" if of.places else "Inqueue", **spec})
+    one["metadata"] |= {"annotations": own} if own else {}
+    yield kind, one
     for number in range(int(count)):
         place = of.places[number % len(of.places)] if of.places else ""
-        yield _of_group(f"{name}-{number}", name, cpu, of, "Running" if place else "Pending", place, created=made)
+        phase, labels = "Running" if place else "Pending", dict(of.labels)
+        yield _of_group(f"{name}-{number}", name, cpu, of, phase, place, created=made, labels=labels)
 
 
 def _pod(name, of):
     labels = dict(of.fields)
     place = of.places[0] if of.places else ""
-    phase = next((each for each in of.states if each != "gated"), "Running" if place else "Pending")
+    phase = next((each for each in of.states if each.istitle()), "Running" if place else "Pending")
     owner, scheduler = labels.pop("group", ""), labels.pop("scheduler", "volcano")
     gates = {"schedulingGates": [{"name": "hold"}]} if "gated" in of.states else {}
     yield _of_group(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **gates)
@@ -211,14 +221,27 @@ def _pod(name, of):
 
 def _of_group(name, owner, cpu, of, phase, place, **more):
     selector = {"nodeSelector": of.selector} if of.selector else {}
-    return pod(name, owner, cpu, requests=of.amounts, phase=phase, node=place, **selector, **more)
+    kind, one = pod(name, owner, cpu, requests=of.amounts, phase=phase, node=place, **selector, **more)
+    if "ready" in of.states:
+        one["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    if "cooldown" in of.cooling:
+        since = timestamp(START - 1000 * of.cooling.get("started", 0))
+        one["metadata"]["annotations"]["volcano.sh/cooldown-time"] = of.cooling["cooldown"]
+        one["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": since}]
+    return kind, one
+
+
+def _budget(name, of):
+    spec = {"selector": {"matchLabels": of.labels}, **of.spec()}
+    yield resources.DISRUPTION_BUDGETS, {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
 
 
 READERS = {
     "node": (_node, {"notready", "cordoned"}),
     "queue": (_queue, {"Closed", "Closing"}),
-    "group": (_group, CLASSES),
-    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed", "gated"}),
+    "group": (_group, {*CLASSES, "ready"}),
+    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed", "gated", "ready"}),
+    "budget": (_budget, ()),
 }
 
 
