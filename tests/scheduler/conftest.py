@@ -11,7 +11,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "scheduler"
 
 @pytest.fixture
 def golden(request):
-    """A function that compares a file with what is said of its inputs; `pytest --update-golden` writes the file anew."""
+    """A function that compares a file with what is said of its inputs; `pytest --update-golden` writes it anew."""
 
     def check(name, said, *, by_line=False):
         """said: makes for each block a function of its input, or of one line of it after the other."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from kube import resources
+from kube.resources import POD_GROUPS, PODS
+from scheduler.writes import groups_of
 from tests.tables import cases
 
-from .world import Story, World, group, node, pod, queue
+from .test_topology import hyper_node, named
+from .world import Story, World, configuration, group, node, pod, queue
 
 
 def condition_of(world, name):
     """The only condition of a pod."""
-    (found,) = world.get(resources.PODS, name)["status"]["conditions"]
+    (found,) = world.get(PODS, name)["status"]["conditions"]
     return found
 
 
@@ -29,7 +31,7 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     assert (world.status()["phase"], world.condition(kind="Scheduled")["status"]) == ("Running", "True")
     assert world.events == []
     bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00.000000Z"}
-    assert world.get(resources.PODS, "g-0")["status"]["conditions"] == [kept, bound]
+    assert world.get(PODS, "g-0")["status"]["conditions"] == [kept, bound]
 
 
 @pytest.mark.shows("scheduler 1.1/resources", "scheduler 1.3/scheduling gates", "scheduler 1.3/being deleted")
@@ -107,7 +109,7 @@ def test_every_group_that_is_not_let_in_or_not_placed_says_why(golden):
 })  # fmt: skip
 def test_the_label_that_no_node_has_is_named_where_it_alone_is_to_blame(expression, words):
     terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", **expression}]}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    affinity = {"nodeAffinity": {REQUIRED: terms}}
     world = World("node n0 gpu=a100 zone=x; node n1 gpu=t4 zone=y", group(), pod("g-0", affinity=affinity))
     world.cycle()
     assert world.told() == f"No node has the label {words}"
@@ -187,7 +189,7 @@ def test_when_thousands_of_groups_start_what_became_of_their_pods_is_written_lat
 def test_pods_without_a_group_get_one():
     world = World("node n1; pod solo")
     world.cycle()
-    made = world.get(resources.POD_GROUPS, "podgroup-uid-solo")
+    made = world.get(POD_GROUPS, "podgroup-uid-solo")
     assert made["spec"] == {"minMember": 1, "queue": "default"}
     assert made["metadata"]["ownerReferences"][0]["uid"] == "uid-solo"
     world.cycle()
@@ -233,27 +235,136 @@ def test_pods_of_one_controller_share_a_group():
     world = World("node n1", owned("a"), owned("b"))
     world.cycle()
     owners = owned("a")[1]["metadata"]["ownerReferences"]
-    assert world.get(resources.POD_GROUPS, "podgroup-uid-j")["metadata"]["ownerReferences"] == owners
+    assert world.get(POD_GROUPS, "podgroup-uid-j")["metadata"]["ownerReferences"] == owners
     world.cycle()
     assert world.where() == {"a": "n1", "b": "n1"}
 
 
-@pytest.mark.shows("scheduler 11/12")
-@cases("broken", {
-    "spec": (resources.PODS, {"metadata": {"name": "x", "namespace": "ns"}, "spec": 7}),
-    "null": (resources.PODS, {"metadata": {"name": "x", "namespace": "ns"}, "status": None}),
-    "request": pod("x", cpu="much"),
-    "negative request": pod("x", cpu="-5"),
-    "huge request": pod("x", cpu="9223372036854775807"),
-    "terms": pod("x", affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}),
-    "tolerations": pod("x", tolerations=7),
-    "selector": pod("x", nodeSelector=["a"]),
-    "node amount": node("x", cpu="lots"),
-    "queue amount": queue("x", capability={"cpu": "?"}),
-    "queue that is its own parent": queue("x", parent="x"),
-    "minimum": group("x", minMember="many"),
-})  # fmt: skip
-def test_an_object_that_makes_no_sense_stops_nobody(broken):
-    world = World("node n1; queue default; group g 1x1", broken)
+class Kept(World):
+    """A world that notes what is kept of each cycle."""
+
+    def __init__(self, *objects):
+        super().__init__(*objects)
+        self.kept = []
+
+    def cycle(self, seconds=0):
+        decisions = super().cycle(seconds)
+        self.kept = [each for some in groups_of(decisions, self.now) for each in some.decisions]
+        assert all(each.at == self.now for each in self.kept)
+        return decisions
+
+
+class Decisions(Story):
+    """A story of which it is told what is kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.world = Kept()
+
+    def tell(self, line):
+        super().tell(line)
+        for each in self.world.kept:
+            where = " ".join(f"{node}={pods}" for node, pods in each.nodes)
+            who = f"{each.kind} {each.name}{' for ' if each.other else ''}{each.other} in {each.queue}"
+            yield f"{who}: {each.reason}, {each.pods} pods {where}: {each.message}"
+
+
+def test_what_is_kept_step_by_step(golden):
+    golden("decisions", lambda: Decisions().tell, by_line=True)
+
+
+TDM = "actions: enqueue, allocate\ntiers: [{plugins: [{name: tdm, arguments: {tdm.revocable-zone.z: '10:00-11:00'}}]}]"
+
+
+def test_pods_on_nodes_whose_time_is_over_are_told_without_somebody_who_gets_the_room():
+    kind, one = pod("g-0", phase="Running", node="lent")
+    one["metadata"]["annotations"]["volcano.sh/revocable-zone"] = "*"
+    lent = "node lent volcano.sh/revocable-zone=z; queue default"
+    world = Kept(lent, configuration(TDM), group(phase="Running"), (kind, one))
     world.cycle()
-    assert world.where()["g-0"] == "n1"
+    (gone,) = world.kept
+    assert (gone.kind, gone.reason, gone.other, gone.queue) == ("evict", "RevocableZoneClosed", "", "default")
+    assert gone.message == "g-0 was asked to end, because of tdm: the revocable zone is closed now."
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+HUGE = {"requests": {"memory": "8Pi"}}
+HYPER_NODE = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+FINE = "node n1 pods:99; queue default"
+# They can never start, and take no place in the line of those for whom room is kept.
+HOPELESS = {
+    "a resource that no node has": ["group x 1x1 example.com/none:1 ago=300"],
+    "a pod larger than any node": ["group x 1x99 ago=300"],
+    "a gang larger than the cluster": ["group x 99x1 ago=300"],
+    "a gang behind scheduling gates": ["group x 2/0x1 ago=300; pod x-0..1 4 group=x gated"],
+    "a queue that does not exist": ["group x 1x1 queue=gone ago=300"],
+    "a queue with a ceiling of nothing": ["queue bad 0; group x 1x1 queue=bad ago=300"],
+}
+MISFORTUNES = {
+    "a queue of weight 0": ["queue bad weight=0; group x 1x1 queue=bad"],
+    "all other queues have weight 0": ["queue b1..2 weight=0; group x 1x9 queue=b1"],
+    "a guarantee above the cluster": ["queue bad 99 keeps=2; group x 1x50 queue=bad"],
+    "a queue whose parent does not exist": ["queue bad parent=gone; group x 1x9 queue=bad ago=300"],
+    "queues that are above each other": ["queue b1 parent=b2; queue b2 parent=b1; group x 1x9 queue=b1 ago=300"],
+    "a parent with a ceiling of nothing": ["queue top 0; queue bad parent=top; group x 1x1 queue=bad ago=300"],
+    "a node that shrank below what runs there": ["node n0 1 pods:99; group x 1x4 @n0"],
+    "a node that runs pods and is gone": ["group x 1x4 @gone"],
+    "a node that offers nothing": [node("n0", cpu="0", pods=0)],
+    "a queue with an amount that is none": [queue("bad", capability={"cpu": "much"}), "group x 1x1 queue=bad"],
+    "a queue that is its own parent": ["queue x parent=x"],
+    "a node with an amount that is none": [node("x", cpu="lots")],
+    "a group with a minimum that is none": [group("x", minMember="many")],
+    "a pod whose spec is a number": [(PODS, {"metadata": {"name": "x", "namespace": "ns"}, "spec": 7})],
+    "a pod whose status is null": [(PODS, {"metadata": {"name": "x", "namespace": "ns"}, "status": None})],
+    "a pod with a request that is none": [pod("x", cpu="much")],
+    "a pod with a negative request": [pod("x", cpu="-5")],
+    "a pod with a huge request": [pod("x", cpu="9223372036854775807")],
+    "a pod with terms that are none": [pod("x", affinity={"nodeAffinity": {REQUIRED: {}}})],
+    "a pod with tolerations that are none": [pod("x", tolerations=7)],
+    "a pod with a selector that is none": [pod("x", nodeSelector=["a"])],
+    "pods that ask for more in all than 64 bits hold":
+        ["group x 1x1", *(pod(f"x-more-{number}", "x", **HUGE) for number in range(1024))],
+    "the same in one of several HyperNodes": [
+        "node n0 pods:99", *(hyper_node(f"rack-{name}", 1, *named(name)) for name in ("n0", "n1")),
+        group("x", **HYPER_NODE), pod("x-0", "x"),
+        *(pod(f"x-more-{number}", "x", role="more", **HUGE) for number in range(1024)),
+    ],
+    **HOPELESS,
+}  # fmt: skip
+
+
+@pytest.mark.shows("scheduler 11/12")
+@cases("misfortune", MISFORTUNES)
+def test_the_others_start(misfortune):
+    world = World(FINE, *misfortune, "group fine 1x1")
+    world.cycle()
+    assert "fine-0" in world.bound
+    world.cycle(seconds=1)
+    assert world.condition("fine") is None
+
+
+@cases("hopeless", HOPELESS)
+def test_a_gang_that_cannot_start_takes_no_place_in_line(hopeless):
+    """The one that waits longest for nothing keeps the next one of its queue from no reservation."""
+    world = World(
+        "node n1 pods:99; queue default reclaimable=false", *hopeless, "group r 1x2 @n1; group big 1x3 ago=300"
+    )
+    world.cycle()
+    assert sorted(world.snapshot.reserved) == ["ns/big"]
+
+
+def test_a_queue_deserves_what_it_uses_whatever_hopeless_pods_ask_for():
+    """Their sum, cut to 64 bits, would be less than nothing, and others could take back what the queue uses."""
+    situation = "node n1 pods:99; queue default weight=3; queue b; group x 1x4 @n1; group mine 1x1; group b 1x2 queue=b"
+    world = World(situation, *(pod(f"more-{number}", "mine", cpu="1e16") for number in range(1024)))
+    world.cycle()
+    assert world.going() == []
+
+
+def test_two_schedulers_that_began_at_once_decide_the_same():
+    objects = ["node n1 pods:99; queue default", configuration('actions: "enqueue, allocate, backfill"')]
+    objects += ["group a 1x2 @n1", "group big 1x3 ago=300", "group small 1x1"]
+    first, second = World(*objects), World(*reversed(objects))
+    assert [each.status for each in first.cycle().groups] == [each.status for each in second.cycle().groups]
+    assert first.where() == second.where()
+    assert first.snapshot.reserved == second.snapshot.reserved

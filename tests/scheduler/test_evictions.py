@@ -98,7 +98,7 @@ class History(World):
         self.judge_churn()
 
     def judge_churn(self):
-        """No pod that has started again is reclaimed too soon alone, and no job of which less than half has run long."""
+        """No pod that has started again is reclaimed too soon alone, no job of which less than half has run long."""
         running = self.running()
         for name, job in self.jobs.items():
             gone = {e.pod.name for e in self.evicted if e.action == "reclaim" and job_of(e.pod.name) == name}

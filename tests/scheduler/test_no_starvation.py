@@ -1,9 +1,12 @@
-"""Whole histories with a stream of small jobs and a gang that is larger than what is ever free by itself."""
+"""Whole histories: a stream of small jobs starves no gang, and each queue comes to its share."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
+from fractions import Fraction
+from itertools import count
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ from scheduler.engine.place import Placer
 from scheduler.engine.soonest import Leaver, soonest
 from tests.campaign import examples
 
-from .world import World, configuration, group, keeping, node, pod, priority_class, queue
+from .world import World, configuration, group, node, pod, priority_class, queue
 
 WAIT = 20
 CONFIGURED = configuration(
@@ -67,11 +70,6 @@ class Stream(World):
             self.began.setdefault(name, self.now)
         assert min(self.free().values()) >= 0
         self.now += 1000
-
-    def small_ones_wait(self):
-        """Tell whether pods of the stream are there and have no node."""
-        bound = self.where()
-        return any(kind == "pods" and name.startswith("s") and name not in bound for kind, _, name in self.objects)
 
     def free(self):
         used = Counter()
@@ -178,27 +176,6 @@ def test_with_true_estimates_gangs_start_by_the_time_that_was_expected(case, las
         assert began[name] <= expected
 
 
-@pytest.mark.shows("scheduler 11/6")
-@relaxed
-@example(([4, 4], 1, 4), [9, 8, 7, 6], [False], 1)
-@given(gangs(), some_lasts, some_says, st.integers(0, 1))
-def test_others_lose_no_more_than_the_kept_room(gang, lasts, says, guarantee):
-    """While room is kept, all else but a guarantee is in use as long as small pods wait, which fit anywhere."""
-    cpus, pods, cpu = gang
-    stream = Stream(cpus, *tree(), queue("vip", **keeping(guarantee)))
-    flood(stream, 5, lasts, says, ["default"])
-    stream.ask("big", pods, cpu, 5, "mine", says=False)
-
-    def over():
-        kept = stream.snapshot.reserved.get("ns/big")
-        if kept is not None and kept.places and stream.small_ones_wait():
-            here = Counter({name: cpu * n for some in kept.places for name, n in some})
-            assert sum(max(free - here[name], 0) for name, free in stream.free().items()) <= guarantee
-        return "big" in stream.began
-
-    flood(stream, LIMIT, lasts, says, ["default"], until=over)
-
-
 @relaxed
 @given(gangs(), some_lasts, some_says)
 def test_another_process_decides_the_same(gang, lasts, says):
@@ -273,3 +250,107 @@ def test_soonest_is_the_first_number_of_leavers_with_which_it_fits(case):
                 slow_world.free[leaver.node] += leaver.amounts
             leaver.account.charge(enumerate(leaver.amounts.tolist()), -1)
     assert (found and (found[0].runs, found[1])) == expected
+
+
+CPUS = 8
+CYCLES = 12
+LEAVES = ("a", "b", "c", "d")
+PARENTS = {"c": "team", "d": "team", "team": "root", "a": "root", "b": "root"}
+some_weights = st.fixed_dictionaries({name: st.integers(1, 6) for name in PARENTS})
+
+
+class Life(World):
+    """A world with a job controller that makes pods, and jobs of one CPU that end some cycles after their start."""
+
+    def __init__(self, weights, lasts, **more):
+        tree = [
+            queue(name, parent=above, weight=weights[name], **more.get(name, {})) for name, above in PARENTS.items()
+        ]
+        super().__init__("node n0..1 4 pods:99", priority_class("high", 9), *tree)
+        self.lasts, self.count, self.numbers = lasts, 0, count()
+        self.queues = {}  # job → its queue
+        self.ends = {}  # job → the cycle after which it ends
+
+    def ask(self, where, jobs, urgency=""):
+        """Submit jobs to a queue."""
+        for _ in range(jobs):
+            name = f"j{next(self.numbers):04}"
+            self.queues[name] = where
+            asked = {"queue": where, "phase": "Pending", "priorityClassName": urgency}
+            self.put(group(name, minResources={"cpu": "1"}, created=f"2026-01-01T00:{self.count:02}:00Z", **asked))
+
+    def step(self):
+        """Let jobs end that are due, let others in, make their pods, and place them."""
+        self.count += 1
+        for name in [name for name, at in self.ends.items() if at <= self.count]:
+            self.remove(PODS, f"{name}-0")
+            self.remove(POD_GROUPS, name)
+            del self.ends[name], self.queues[name]
+        self.cycle(seconds=1)
+        for name in self.inside():
+            if ("pods", "ns", f"{name}-0") not in self.objects:
+                self.put(pod(f"{name}-0", name))
+        self.cycle()
+        for name in (bound.removesuffix("-0") for bound in self.where()):
+            if name not in self.ends:
+                self.ends[name] = self.count + self.lasts[len(self.ends) % len(self.lasts)]
+
+    def use(self):
+        """Return how many CPUs the pods of each queue use."""
+        return Counter(self.queues[each.removesuffix("-0")] for each in self.where())
+
+    def waiting(self, where):
+        """Return how many jobs of a queue have not started; those that run can end all at once."""
+        return sum(each == where and name not in self.ends for name, each in self.queues.items())
+
+
+def by_weight(name, weights):
+    """Return a queue's part of the cluster when everybody wants more."""
+    if name == "root":
+        return Fraction(CPUS)
+    beside = sum(weights[each] for each, parent in PARENTS.items() if parent == PARENTS[name])
+    return by_weight(PARENTS[name], weights) * weights[name] / beside
+
+
+few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+short_lasts = st.lists(st.integers(1, 4), min_size=1, max_size=5)
+
+
+@pytest.mark.shows("scheduler 3.5/levels")
+@few
+@given(some_weights, short_lasts, st.permutations(LEAVES), st.sampled_from(["", "high"]))
+def test_every_queue_comes_to_its_share_however_late_and_whatever_the_backlog_of_others(weights, lasts, order, urgency):
+    """The first queue asks for everything, urgently; the others come one after the other."""
+    life = Life(weights, lasts)
+    for number, where in enumerate(order):
+        life.ask(where, CPUS, urgency if number == 0 else "")
+        life.step()
+    for _ in range(CYCLES):
+        life.step()
+        for where in LEAVES:  # nobody runs out of jobs
+            life.ask(where, CPUS - life.waiting(where))
+    used = life.use()
+    assert sum(used.values()) == CPUS
+    assert all(used[where] >= math.floor(by_weight(where, weights)) - 2 for where in LEAVES)
+
+
+@pytest.mark.shows("scheduler 3.5/guarantees of others", "queues 1.2/guarantee")
+@few
+# A pod of `b` waits for its victim on the node that has the free processor.
+@example({"a": 1, "b": 4, "c": 1, "d": 1, "team": 1}, [4], 1, 0, "c")
+# A pod of `b` waits for its victim, and would be placed on the free processor of another node when that is gone.
+@example({"a": 1, "b": 3, "c": 1, "d": 1, "team": 1}, [4, 4, 1, 1, 4], 1, 0, "c")
+@given(some_weights, short_lasts, st.integers(1, 3), st.integers(0, 2), st.sampled_from(LEAVES))
+def test_what_is_guaranteed_is_there_at_once(weights, lasts, guarantee, above, where):
+    """However much the others run and want, a guaranteed amount is free for its queue in the cycle in which it asks."""
+    kept = {where: guarantee, "team": above + guarantee}
+    life = Life(weights, lasts, **{name: {"guarantee": {"resource": {"cpu": str(cpu)}}} for name, cpu in kept.items()})
+    for other in LEAVES:
+        if other != where:
+            life.ask(other, CPUS)
+    for _ in range(3):
+        life.step()
+    assert life.use()[where] == 0
+    life.ask(where, guarantee)
+    life.step()
+    assert life.use()[where] == guarantee

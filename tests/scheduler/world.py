@@ -245,6 +245,11 @@ READERS = {
 }
 
 
+def node_of(obj):
+    spec = obj.get("spec")
+    return spec.get("nodeName") if isinstance(spec, dict) else None
+
+
 class World:
     """Objects, a snapshot that follows them, and a clock. Writes are done by the store's own rules."""
 
@@ -345,11 +350,7 @@ class World:
 
     def where(self):
         """Return the node of each bound pod."""
-        return {
-            key[2]: obj["spec"]["nodeName"]
-            for key, obj in self.objects.items()
-            if key[0] == "pods" and isinstance(obj.get("spec"), dict) and obj["spec"].get("nodeName")
-        }
+        return {key[2]: node_of(obj) for key, obj in self.objects.items() if key[0] == "pods" and node_of(obj)}
 
     def placed(self) -> str:
         """Return the nodes that cycles found for the pods of each group."""
@@ -380,8 +381,8 @@ class World:
         old = self.objects[resource.id, write.namespace, write.name]
         old["metadata"].setdefault("resourceVersion", "1")
         new = strategy.patched(write, old, self.now)
-        if resource is resources.PODS and "nodeName" in new.get("spec", {}) and "nodeName" not in old["spec"]:
-            self.bound[write.name] = new["spec"]["nodeName"]
+        if resource is resources.PODS and node_of(new) and not node_of(old):
+            self.bound[write.name] = node_of(new)
         self.put((resource, new))
 
     def _change(self, key, verb, obj):
@@ -392,7 +393,7 @@ COUNTED = ("running", "succeeded", "failed")
 
 
 class Story:
-    """A world to which a line of text after the other is put; after each comes a cycle, `after 11` seconds if it says so."""
+    """A world to which a line of text after the other is put; then comes a cycle, `after 11` seconds if it says so."""
 
     def __init__(self):
         self.world, self.shown = World(), []
