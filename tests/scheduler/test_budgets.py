@@ -14,14 +14,16 @@ from kube import resources
 from kube.errors import ApiError
 from tests.campaign import examples
 
+from .blocks import blocks
 from .world import Story, World, situation
 
 READY = {"type": "Ready", "status": "True"}
 
 
 @pytest.mark.shows("scheduler 3.11 pdb/budgets", "scheduler 3.11 pdb/no labels", "scheduler 3.11 cdp/cooldown-time")
-def test_who_goes_and_who_is_protected(golden):
-    golden("budgets", lambda: Story().tell, by_line=True)
+@blocks("budgets")
+def test_who_goes_and_who_is_protected(block, golden):
+    golden(block, Story().tell, by_line=True)
 
 
 def test_a_budget_that_is_gone_is_forgotten():

@@ -17,6 +17,7 @@ from scheduler.policy.policy import DEFAULT, Policy
 from tests.campaign import examples
 from tests.tables import cases
 
+from .blocks import blocks
 from .world import configuration
 
 HELM = """
@@ -71,8 +72,9 @@ def said(text):
 @pytest.mark.shows("scheduler 4.1/tiers", "scheduler 4.1/flags", "scheduler 4.1/what is no number")
 @pytest.mark.shows("scheduler 4.1/plugins that always work", "scheduler 4.1/numbers as text", "scheduler 4.1/metrics")
 @pytest.mark.shows("scheduler 4.1/unknown action", "scheduler 4.1/hdrf beside proportion", "scheduler 11/7")
-def test_what_each_configuration_changes_and_what_is_said_of_its_lines(golden):
-    golden("configurations", lambda: said)
+@blocks("configurations")
+def test_what_each_configuration_changes_and_what_is_said_of_its_lines(block, golden):
+    golden(block, said)
 
 
 @cases("text, message", {

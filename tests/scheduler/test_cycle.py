@@ -8,6 +8,7 @@ from kube.resources import POD_GROUPS, PODS
 from scheduler.writes import groups_of
 from tests.tables import cases
 
+from .blocks import blocks
 from .test_topology import hyper_node, named
 from .world import Story, World, configuration, group, node, pod, queue
 
@@ -34,27 +35,9 @@ def test_a_gang_that_fits_is_bound_and_running_in_one_write():
     assert world.get(PODS, "g-0")["status"]["conditions"] == [kept, bound]
 
 
-@pytest.mark.shows("scheduler 1.1/resources", "scheduler 1.3/scheduling gates", "scheduler 1.3/being deleted")
-@pytest.mark.shows(
-    "scheduler 1.5/all pods", "scheduler 1.5/future", "scheduler 1.6/group missing", "scheduler 1.8/minimum"
-)
-@pytest.mark.shows("scheduler 1.6/other schedulers", "scheduler 1.6/queue missing", "scheduler 1.10/jobs")
-@pytest.mark.shows("scheduler 2.1/Inqueue", "scheduler 2.1/minResources", "scheduler 2.2/dequeueStrategy")
-@pytest.mark.shows("scheduler 2.2/minimum first", "scheduler 2.2/releasing", "scheduler 3.1/enough pods")
-@pytest.mark.shows("scheduler 3.1/minimum", "scheduler 3.5/state", "scheduler 3.11 tdm/order of jobs")
-@pytest.mark.shows("scheduler 5.1/Inqueue", "scheduler 5.1/Unknown", "scheduler 5.1/back to Pending")
-@pytest.mark.shows(
-    "scheduler 5.1/written", "scheduler 5.2/Scheduled", "scheduler 5.2/Unschedulable", "scheduler 5.2/both"
-)
-@pytest.mark.shows("scheduler 5.4/group is ready", "scheduler 5.4/group waits", "scheduler 5.4/pods")
-@pytest.mark.shows("scheduler 10.1/2", "scheduler 10.1/8", "scheduler 10.1/9", "scheduler 10.1/11", "scheduler 10.1/21")
-@pytest.mark.shows("scheduler 11/16", "scheduler 11/17", "groups 3.1/minMember", "groups 3.1/priorityClassName")
-@pytest.mark.shows("groups 3.2/conditions", "groups 3.5/group-name", "queue state 4/Closing", "queues 2.8/entry")
-@pytest.mark.shows("queues 2.8/no minResources", "queues 2.8/pods that wait", "2.4/2")
-@pytest.mark.shows("coscheduling 3/does not fit", "coscheduling 3/group missing", "coscheduling 3/some run")
-@pytest.mark.shows("coscheduling 3/too few pods")
-def test_what_comes_of_situations_step_by_step(golden):
-    golden("stories", lambda: Story().tell, by_line=True)
+@blocks("stories")
+def test_what_comes_of_situations_step_by_step(block, golden):
+    golden(block, Story().tell, by_line=True)
 
 
 def test_a_gang_whose_nodes_were_refused_does_not_go_on_saying_that_pods_are_missing():
@@ -76,11 +59,9 @@ def test_a_gang_whose_nodes_were_refused_does_not_go_on_saying_that_pods_are_mis
 @pytest.mark.shows("scheduler 1.1/resources", "scheduler 2.1/minResources", "scheduler 2.1/room", "scheduler 2.4/entry")
 @pytest.mark.shows("scheduler 2.1/priority", "scheduler 5.1/Pending", "scheduler 5.1/Inqueue", "scheduler 10.1/3")
 @pytest.mark.shows("groups 3.1/minResources", "scheduler 3.5/entry", "scheduler 3.5/guarantees of others")
-@pytest.mark.shows("scheduler 2.2/no enqueue", "scheduler 3.10/overcommit-factor", "scheduler 3.10/listed")
-@pytest.mark.shows(
-    "scheduler 3.10/what entered", "queues 2.8/entry", "scheduler 11/4", "scheduler 11/10", "scheduler 11/11"
-)
-def test_every_group_that_is_not_let_in_or_not_placed_says_why(golden):
+@pytest.mark.shows("scheduler 11/4", "scheduler 11/10")
+@blocks("waits")
+def test_every_group_that_is_not_let_in_or_not_placed_says_why(block, golden):
     """Its pods and an event say the same; after it comes Volcano's text."""
 
     def said(text):
@@ -97,7 +78,7 @@ def test_every_group_that_is_not_let_in_or_not_placed_says_why(golden):
             assert (pod_says["status"], pod_says["reason"], pod_says["message"]) == ("False", "Unschedulable", told)
         return [f"{world.phase()}, {world.reason()}: {told}", world.condition()["message"].removeprefix(f"{told} ")]
 
-    golden("waits", lambda: said)
+    golden(block, said)
 
 
 @cases("expression, words", {
@@ -269,8 +250,9 @@ class Decisions(Story):
             yield f"{who}: {each.reason}, {each.pods} pods {where}: {each.message}"
 
 
-def test_what_is_kept_step_by_step(golden):
-    golden("decisions", lambda: Decisions().tell, by_line=True)
+@blocks("decisions")
+def test_what_is_kept_step_by_step(block, golden):
+    golden(block, Decisions().tell, by_line=True)
 
 
 TDM = "actions: enqueue, allocate\ntiers: [{plugins: [{name: tdm, arguments: {tdm.revocable-zone.z: '10:00-11:00'}}]}]"
