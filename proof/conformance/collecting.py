@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MARKER = "shows"
+# `cases` and `blocks` read marks from the ids of rows.
+MARKS = re.compile(rf"{MARKER}\(|^@(cases|blocks)\(", re.MULTILINE)
 ROOT = Path(__file__).parents[2]
 
 
 def marks() -> list[Mark]:
     """Return the marks of all tests, in the order of the tests."""
-    files = [
-        str(file) for file in sorted(ROOT.glob("tests/**/test_*.py")) if f"{MARKER}(" in file.read_text()
-    ]
+    files = [str(file) for file in sorted(ROOT.glob("tests/**/test_*.py")) if MARKS.search(file.read_text())]
     plugin = _Collected()
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
