@@ -190,7 +190,8 @@ def _queue(name, of):
 
 
 def _group(name, of):
-    spec = of.spec() | {"priorityClassName": each for each in of.states if each in CLASSES}  # noqa: B035
+    classes = [each for each in of.states if each in CLASSES]
+    spec = of.spec() | ({"priorityClassName": classes[0]} if classes else {})
     made = timestamp(START - 1000 * spec.pop("ago", 0))
     spec = {"created": f"{spec.pop('created')}T00:00:00Z" if "created" in spec else made, **spec}
     own = {f"volcano.sh/{key}": str(spec.pop(key)) for key in [*spec] if key.startswith("jdb-")}
@@ -207,7 +208,7 @@ def _group(name, of):
     for number in range(int(count)):
         place = of.places[number % len(of.places)] if of.places else ""
         phase, labels = "Running" if place else "Pending", dict(of.labels)
-        yield _of_group(f"{name}-{number}", name, cpu, of, phase, place, created=made, labels=labels)
+        yield _made_pod(f"{name}-{number}", name, cpu, of, phase, place, created=made, labels=labels)
 
 
 def _pod(name, of):
@@ -216,10 +217,10 @@ def _pod(name, of):
     phase = next((each for each in of.states if each.istitle()), "Running" if place else "Pending")
     owner, scheduler = labels.pop("group", ""), labels.pop("scheduler", "volcano")
     gates = {"schedulingGates": [{"name": "hold"}]} if "gated" in of.states else {}
-    yield _of_group(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **gates)
+    yield _made_pod(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **gates)
 
 
-def _of_group(name, owner, cpu, of, phase, place, **more):
+def _made_pod(name, owner, cpu, of, phase, place, **more):
     selector = {"nodeSelector": of.selector} if of.selector else {}
     kind, one = pod(name, owner, cpu, requests=of.amounts, phase=phase, node=place, **selector, **more)
     if "ready" in of.states:
@@ -410,7 +411,7 @@ class Story:
         known, self.shown = self.shown, [*self._groups()]
         new = [each for each in self.shown if each not in known]
         events = [f"event {each['reason']} of {each['involvedObject']['name']}" for each in self.world.events[begun:]]
-        said = [*new, *self._pods(), *events] if self.world.writes > written else ["nothing is written"]
+        said = [*new, *self._pods(), *events, *([] if self.world.writes > written else ["nothing is written"])]
         return said if wake is None else [*said, f"looks again after {(wake - self.world.now) / 1000:g} s"]
 
     def _names(self, resource):
