@@ -18,6 +18,7 @@ from node.shim.order import Order
 from proof.escapes.attempts import layers
 from proof.harness.waiting import until
 from tests.node.walled import container, person, refused
+from tests.tables import cases
 
 
 class TestControlSockets:
@@ -57,15 +58,12 @@ class TestControlSockets:
 
 
 class TestWithoutAWall:
-    @pytest.mark.parametrize(
-        ("role", "namespace", "allowed", "phase"),
-        [
-            pytest.param("administrator", "*", False, "Succeeded", id="administrator of everything"),
-            pytest.param("administrator", "d", False, "Pending", id="administrator of the namespace"),
-            pytest.param("submitter", "d", False, "Pending", id="submitter"),
-            pytest.param("submitter", "d", True, "Succeeded", id="submitter, where a setting allows it"),
-        ],
-    )
+    @cases("role, namespace, allowed, phase", {
+        "administrator of everything": ("administrator", "*", False, "Succeeded"),
+        "administrator of the namespace": ("administrator", "d", False, "Pending"),
+        "submitter": ("submitter", "d", False, "Pending"),
+        "submitter, where a setting allows it": ("submitter", "d", True, "Succeeded"),
+    })  # fmt: skip
     def test_pods_of_others_than_administrators_wait(self, node, settings, role, namespace, allowed, phase):
         settings.ALLOW_UNWALLED = allowed
         person("pat", role, namespace)

@@ -14,6 +14,7 @@ from node.agent.cdi import CdiError, Specs
 from node.agent.found_devices import FoundDevices
 from node.devices import Device, Kind
 from tests.node.walled import container
+from tests.tables import cases
 
 NPU = "vendor.com/npu"
 
@@ -69,30 +70,27 @@ def test_devices_without_files_are_as_many_as_there_are_names():
 HOOK = {"hookName": "createContainer", "path": "/usr/bin/true"}
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        pytest.param("[", "neither YAML nor JSON", id="no YAML"),
-        pytest.param("a", "it is no object", id="no object"),
-        pytest.param(spec(kind="npu"), "write vendor.com/class", id="no vendor"),
-        pytest.param(spec(), "it describes no devices", id="no devices"),
-        pytest.param(spec(entry("a b")), "cannot be the name of a device", id="name"),
-        pytest.param(spec(entry("a"), entry("a")), "has a name twice", id="a name twice"),
-        pytest.param(spec(entry("a", hooks=[HOOK])), "a has hooks", id="hooks of a device"),
-        pytest.param(spec(entry("a"), hooks=[HOOK]), "has hooks", id="hooks of all"),
-        pytest.param(spec(entry("a", "/etc/shadow")), "does not lie in /dev", id="a file elsewhere"),
-        pytest.param(spec(entry("a", "/dev/../etc/shadow")), "does not lie in /dev", id="a file by .."),
-        pytest.param(
-            spec({"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/a", "hostPath": "/dev/b"}]}}),
-            "has another name on the machine", id="a file under another name",
-        ),
-        pytest.param(
-            spec(entry("a", mounts=[{"hostPath": "/opt/a", "containerPath": "/opt/b"}])),
-            "containers here see files where they are", id="a mount elsewhere",
-        ),
-        pytest.param(spec(entry("a", env=["A"])), "sets no variable", id="no value"),
-    ],
-)  # fmt: skip
+@cases("text, told", {
+    "no YAML": ("[", "neither YAML nor JSON"),
+    "no object": ("a", "it is no object"),
+    "no vendor": (spec(kind="npu"), "write vendor.com/class"),
+    "no devices": (spec(), "it describes no devices"),
+    "name": (spec(entry("a b")), "cannot be the name of a device"),
+    "a name twice": (spec(entry("a"), entry("a")), "has a name twice"),
+    "hooks of a device": (spec(entry("a", hooks=[HOOK])), "a has hooks"),
+    "hooks of all": (spec(entry("a"), hooks=[HOOK]), "has hooks"),
+    "a file elsewhere": (spec(entry("a", "/etc/shadow")), "does not lie in /dev"),
+    "a file by ..": (spec(entry("a", "/dev/../etc/shadow")), "does not lie in /dev"),
+    "a file under another name": (
+        spec({"name": "a", "containerEdits": {"deviceNodes": [{"path": "/dev/a", "hostPath": "/dev/b"}]}}),
+        "has another name on the machine",
+    ),
+    "a mount elsewhere": (
+        spec(entry("a", mounts=[{"hostPath": "/opt/a", "containerPath": "/opt/b"}])),
+        "containers here see files where they are",
+    ),
+    "no value": (spec(entry("a", env=["A"])), "sets no variable"),
+})  # fmt: skip
 def test_what_offers_nothing_says_why(text, told):
     with pytest.raises(CdiError, match=told):
         cdi.parse(text if isinstance(text, str) else json.dumps(text))
@@ -145,19 +143,18 @@ class TestSpecs:
 ELSEWHERE = {"hostPath": "/usr/lib/a.so", "containerPath": "/lib/a.so"}
 
 
-@pytest.mark.parametrize(
-    ("entries", "names"),
-    [
-        pytest.param([entry("x", "/dev/npu0")], ["x", ""], id="its id"),
-        pytest.param([entry("0", "/dev/npu0"), entry("1", "/dev/npu1")], ["0", "1"], id="its file"),
-        pytest.param([entry("all", "/dev/npu0", "/dev/npu1")], ["", ""], id="never with another one's file"),
-        pytest.param([entry("wide", "/dev/npu0", "/dev/dri/card0"), entry("0", "/dev/npu0")], ["0", ""], id="the fewest others"),
-        pytest.param([entry("0", "/dev/ctl", "/dev/npu0", hooks=[HOOK], mounts=[ELSEWHERE])], ["0", ""], id="whatever else it needs"),
-        pytest.param([entry("0", "/dev/npu9")], ["", ""], id="another file"),
-        pytest.param([{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/npu", "hostPath": "/dev/npu1"}]}}], ["", "0"], id="as the machine calls it"),
-        pytest.param([entry("-bad", "/dev/npu0"), "none"], ["", ""], id="no name"),
-    ],
-)  # fmt: skip
+@cases("entries, names", {
+    "its id": ([entry("x", "/dev/npu0")], ["x", ""]),
+    "its file": ([entry("0", "/dev/npu0"), entry("1", "/dev/npu1")], ["0", "1"]),
+    "never with another one's file": ([entry("all", "/dev/npu0", "/dev/npu1")], ["", ""]),
+    "the fewest others": ([entry("wide", "/dev/npu0", "/dev/dri/card0"), entry("0", "/dev/npu0")], ["0", ""]),
+    "whatever else it needs": ([entry("0", "/dev/ctl", "/dev/npu0", hooks=[HOOK], mounts=[ELSEWHERE])], ["0", ""]),
+    "another file": ([entry("0", "/dev/npu9")], ["", ""]),
+    "as the machine calls it": (
+        [{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/npu", "hostPath": "/dev/npu1"}]}}], ["", "0"],
+    ),
+    "no name": ([entry("-bad", "/dev/npu0"), "none"], ["", ""]),
+})  # fmt: skip
 def test_an_engine_is_told_the_name_that_a_spec_has_for_a_device(entries, names):
     kind = Kind(NPU, ("NPU",), (Device("x", files=("/dev/npu0",)), Device("y", files=("/dev/npu1",))))
     text = json.dumps(spec(*entries, deviceNodes=[{"path": "/dev/ctl"}]))

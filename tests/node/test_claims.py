@@ -17,6 +17,7 @@ from node.agent.environment import Claim, ConfigError
 from node.paths import Layout
 from node.shim.shim import read_json
 from tests.node.walled import mount, refused
+from tests.tables import cases
 
 HOUR = 3600.0
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
@@ -155,18 +156,15 @@ def given(layout, cluster, old=True):
     return files
 
 
-@pytest.mark.parametrize(
-    ("cluster", "pods", "old", "stays"),
-    [
-        pytest.param(Cluster(), (), True, False, id="gone"),
-        pytest.param(Cluster("u"), (), True, True, id="there"),
-        pytest.param(Cluster(), ("pod",), True, True, id="gone, and a pod has it"),
-        pytest.param(Cluster(), ("other",), True, False, id="gone, and another pod runs"),
-        pytest.param(Cluster(), (), False, True, id="made a moment ago"),
-        pytest.param(Cluster(name="two"), (), True, True, id="another cluster's"),
-        pytest.param(Cluster(name=""), (), True, True, id="a cluster that cannot be told from others"),
-    ],
-)
+@cases("cluster, pods, old, stays", {
+    "gone": (Cluster(), (), True, False),
+    "there": (Cluster("u"), (), True, True),
+    "gone, and a pod has it": (Cluster(), ("pod",), True, True),
+    "gone, and another pod runs": (Cluster(), ("other",), True, False),
+    "made a moment ago": (Cluster(), (), False, True),
+    "another cluster's": (Cluster(name="two"), (), True, True),
+    "a cluster that cannot be told from others": (Cluster(name=""), (), True, True),
+})  # fmt: skip
 def test_when_a_claims_files_go(layout, cluster, pods, old, stays):
     files = given(layout, Cluster("u"), old)
     claims.clean(layout, pods, cluster)
@@ -198,13 +196,10 @@ def test_a_claim_that_is_not_there_is_told_and_nothing_is_made(layout):
 class TestUpdate:
     """Earlier versions had claims' directories by namespace and name."""
 
-    @pytest.mark.parametrize(
-        ("made", "adopted"),
-        [
-            pytest.param(-HOUR, True, id="older than its directory"),
-            pytest.param(HOUR, False, id="made after the update"),
-        ],
-    )
+    @cases("made, adopted", {
+        "older than its directory": (-HOUR, True),
+        "made after the update": (HOUR, False),
+    })  # fmt: skip
     def test_whose_an_earlier_directory_is(self, layout, made, adopted):
         old = layout.named_claims / "d" / "c"
         old.mkdir(parents=True)

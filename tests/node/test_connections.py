@@ -13,6 +13,7 @@ import pytest
 from node.shim import control_socket, linux, tree
 from proof.escapes.attempts import deaf
 from proof.harness.waiting import HANG_S, until
+from tests.tables import cases
 
 
 @contextlib.contextmanager
@@ -65,15 +66,12 @@ def test_the_connection_comes_back_and_the_line_ends(attempts, container, host):
     assert not beside(attempts, container)
 
 
-@pytest.mark.parametrize(
-    ("host", "port", "why"),
-    [
-        pytest.param("127.0.0.1", None, "connection refused", id="nobody listens"),
-        pytest.param("127.0.0.1", 70_000, "port must be 1-65535", id="no port"),
-        pytest.param("a..b", 80, "not known", id="no name"),
-        pytest.param("\u00e4..b", 80, "label empty", id="no international name"),
-    ],
-)
+@cases("host, port, why", {
+    "nobody listens": ("127.0.0.1", None, "connection refused"),
+    "no port": ("127.0.0.1", 70_000, "port must be 1-65535"),
+    "no name": ("a..b", 80, "not known"),
+    "no international name": ("\u00e4..b", 80, "label empty"),
+})  # fmt: skip
 def test_why_there_is_no_connection(attempts, container, host, port, why):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -21,6 +21,7 @@ from node.shim import control_group, control_socket, linux, shim, tree
 from node.shim.order import Bind, Group, Order
 from proof.escapes.attempts import layers
 from proof.harness.waiting import until
+from tests.tables import cases
 
 MIB = 1 << 20
 V2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate"
@@ -28,56 +29,44 @@ V1 = "31 24 0:27 / /sys/fs/cgroup/memory rw shared:10 - cgroup cgroup rw,memory"
 
 
 class TestWhere:
-    @pytest.mark.parametrize(
-        ("mounts", "groups", "found"),
-        [
-            pytest.param([V2], "0::/a.slice/b.service", "/sys/fs/cgroup/a.slice/b.service", id="a service"),
-            pytest.param([V2], "0::/", "/sys/fs/cgroup", id="the hierarchy's own"),
-            pytest.param(
-                [V1, V2.replace("/sys/fs/cgroup ", "/sys/fs/cgroup/unified ")],
-                "5:memory:/x\n0::/y", "/sys/fs/cgroup/unified/y", id="both versions",
-            ),
-            pytest.param([V2.replace(" / ", " /a ")], "0::/a/b", "/sys/fs/cgroup/b", id="a part is mounted"),
-        ],
-    )  # fmt: skip
+    @cases("mounts, groups, found", {
+        "a service": ([V2], "0::/a.slice/b.service", "/sys/fs/cgroup/a.slice/b.service"),
+        "the hierarchy's own": ([V2], "0::/", "/sys/fs/cgroup"),
+        "both versions": (
+            [V1, V2.replace("/sys/fs/cgroup ", "/sys/fs/cgroup/unified ")], "5:memory:/x\n0::/y",
+            "/sys/fs/cgroup/unified/y",
+        ),
+        "a part is mounted": ([V2.replace(" / ", " /a ")], "0::/a/b", "/sys/fs/cgroup/b"),
+    })  # fmt: skip
     def test_group_of_a_process_has_a_directory(self, mounts, groups, found):
         assert control_groups.directory("\n".join(mounts), groups)[0] == found
 
-    @pytest.mark.parametrize(
-        ("mounts", "groups"),
-        [
-            pytest.param([V1], "5:memory:/x", id="version 1"),
-            pytest.param([], "0::/", id="nothing mounted"),
-            pytest.param([V2.replace(" / ", " /ab ")], "0::/a/b", id="another part is mounted"),
-            pytest.param([V2.replace(" / ", " /../.. ")], "0::/", id="a part above its namespace"),
-        ],
-    )
+    @cases("mounts, groups", {
+        "version 1": ([V1], "5:memory:/x"),
+        "nothing mounted": ([], "0::/"),
+        "another part is mounted": ([V2.replace(" / ", " /ab ")], "0::/a/b"),
+        "a part above its namespace": ([V2.replace(" / ", " /../.. ")], "0::/"),
+    })  # fmt: skip
     def test_it_may_be_out_of_sight(self, mounts, groups):
         with pytest.raises(Unavailable, match="no control groups of version 2"):
             control_groups.directory("\n".join(mounts), groups)
 
-    @pytest.mark.parametrize(
-        ("seen", "top", "leaves", "found"),
-        [
-            pytest.param(Seen("/u.service", True, 5, 0), "", False, "/u.service", id="a unit with Delegate="),
-            pytest.param(Seen("/u.service", True, 0, 0), "", True, "/u.service", id="with DelegateSubgroup="),
-            pytest.param(Seen("/u.service", True, 5, 0), "/", False, "/u.service", id="a unit of root's"),
-            pytest.param(Seen("/u.scope", True, 5, 0), "", True, "/u.scope", id="a delegated scope"),
-            pytest.param(Seen("/s.scope", False, 5, 2), "/", True, "/", id="root in a session"),
-            pytest.param(Seen("/s.scope", False, 5, 0), "/", True, "/", id="root alone in a scope"),
-            pytest.param(Seen("/s.scope", False, 5, 0), "", True, "/s.scope", id="alone in a scope"),
-        ],
-    )
+    @cases("seen, top, leaves, found", {
+        "a unit with Delegate=": (Seen("/u.service", True, 5, 0), "", False, "/u.service"),
+        "with DelegateSubgroup=": (Seen("/u.service", True, 0, 0), "", True, "/u.service"),
+        "a unit of root's": (Seen("/u.service", True, 5, 0), "/", False, "/u.service"),
+        "a delegated scope": (Seen("/u.scope", True, 5, 0), "", True, "/u.scope"),
+        "root in a session": (Seen("/s.scope", False, 5, 2), "/", True, "/"),
+        "root alone in a scope": (Seen("/s.scope", False, 5, 0), "/", True, "/"),
+        "alone in a scope": (Seen("/s.scope", False, 5, 0), "", True, "/s.scope"),
+    })  # fmt: skip
     def test_what_was_given_to_the_cluster_is_shared_out(self, seen, top, leaves, found):
         assert control_groups.place(seen, top, leaves=leaves) == found
 
-    @pytest.mark.parametrize(
-        ("seen", "leaves", "why"),
-        [
-            pytest.param(Seen("/s.scope", False, 5, 2), False, "was not delegated", id="a session"),
-            pytest.param(Seen("/u.service", True, 5, 0), True, "DelegateSubgroup=volcano-ui", id="an old systemd"),
-        ],
-    )
+    @cases("seen, leaves, why", {
+        "a session": (Seen("/s.scope", False, 5, 2), False, "was not delegated"),
+        "an old systemd": (Seen("/u.service", True, 5, 0), True, "DelegateSubgroup=volcano-ui"),
+    })  # fmt: skip
     def test_other_groups_are_left_alone(self, seen, leaves, why):
         with pytest.raises(Unavailable, match=why):
             control_groups.place(seen, "", leaves=leaves)
@@ -112,16 +101,13 @@ class TestNumbers:
             "memory.oom.group": "1", "pids.max": "4096", "cpu.weight": "1",
         }  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("events", "limit", "says"),
-        [
-            pytest.param("oom 0\noom_kill 0\noom_group_kill 0", 100, "", id="nothing"),
-            pytest.param("oom 3\noom_kill 0", 100, "", id="an allocation that was refused"),
-            pytest.param("oom 1\noom_kill 1\noom_group_kill 1", 100, "its limit, 100 bytes", id="its limit"),
-            pytest.param("oom 0\noom_kill 1", 100, "its own limit is 100 bytes", id="the machine"),
-            pytest.param("oom 0\noom_kill 1", 0, "no limit of its own", id="the machine, without a limit"),
-        ],
-    )
+    @cases("events, limit, says", {
+        "nothing": ("oom 0\noom_kill 0\noom_group_kill 0", 100, ""),
+        "an allocation that was refused": ("oom 3\noom_kill 0", 100, ""),
+        "its limit": ("oom 1\noom_kill 1\noom_group_kill 1", 100, "its limit, 100 bytes"),
+        "the machine": ("oom 0\noom_kill 1", 100, "its own limit is 100 bytes"),
+        "the machine, without a limit": ("oom 0\noom_kill 1", 0, "no limit of its own"),
+    })  # fmt: skip
     def test_kernel_says_why_it_killed(self, tmp_path, events, limit, says):
         (tmp_path / "memory.events").write_text(f"low 0\nhigh 0\nmax 7\n{events}\n")
         problem = control_group.memory_problem(str(tmp_path), limit)

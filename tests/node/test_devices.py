@@ -17,6 +17,7 @@ from node.agent.device_holders import DeviceHolders
 from node.agent.found_devices import FoundDevices
 from node.devices import Device, DevicesError, Kind, Short
 from node.paths import Layout
+from tests.tables import cases
 
 LICENCE, PORT = "example.org/licence", "example.org/port"
 DECLARED = devices.parse(f"{LICENCE}:LICENCE=blue,red,green\n{PORT}:PORT=5000..5003")
@@ -43,22 +44,19 @@ def test_what_is_declared_is_read():
     assert devices.parse("") == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        pytest.param("example.org/licence=a", "does not have the form RESOURCE:VARIABLE=ID", id="no variable"),
-        pytest.param("example.org/licence:L", "does not have the form", id="no ids"),
-        pytest.param("licence:L=a", "write a domain before it", id="no domain"),
-        pytest.param("cpu:L=a", "write a domain before it", id="a resource that every node has"),
-        pytest.param("a.org/b/c:L=a", "cannot be the name of a resource", id="two slashes"),
-        pytest.param("a.org/b:=a", "cannot be a variable's name", id="empty variable"),
-        pytest.param("a.org/b:L=a,,b", "'' cannot be an id", id="empty id"),
-        pytest.param("a.org/b:L=a,b,a", "has an id twice", id="an id twice"),
-        pytest.param("a.org/b:L=7..3", "is no range", id="range that goes down"),
-        pytest.param("a.org/b:L=0..99999", "name at most 10,000", id="range that is too long"),
-        pytest.param("a.org/b:L=a a.org/b:L=b", "is declared twice", id="a resource twice"),
-    ],
-)
+@cases("text, told", {
+    "no variable": ("example.org/licence=a", "does not have the form RESOURCE:VARIABLE=ID"),
+    "no ids": ("example.org/licence:L", "does not have the form"),
+    "no domain": ("licence:L=a", "write a domain before it"),
+    "a resource that every node has": ("cpu:L=a", "write a domain before it"),
+    "two slashes": ("a.org/b/c:L=a", "cannot be the name of a resource"),
+    "empty variable": ("a.org/b:=a", "cannot be a variable's name"),
+    "empty id": ("a.org/b:L=a,,b", "'' cannot be an id"),
+    "an id twice": ("a.org/b:L=a,b,a", "has an id twice"),
+    "range that goes down": ("a.org/b:L=7..3", "is no range"),
+    "range that is too long": ("a.org/b:L=0..99999", "name at most 10,000"),
+    "a resource twice": ("a.org/b:L=a a.org/b:L=b", "is declared twice"),
+})  # fmt: skip
 def test_what_declares_nothing_is_refused(text, told):
     with pytest.raises(DevicesError, match=told):
         devices.parse(text)
@@ -78,18 +76,15 @@ def test_who_asks_for_more_than_is_free_gets_nothing():
         devices.assign(DECLARED, [{LICENCE: ("blue", "green")}], {LICENCE: 2})
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param(pod(container("a", 1), container("b", 2)), {"a": "x", "b": "yz"}, id="side by side"),
-        pytest.param(pod(container("a", 1), container("b")), {"a": "x"}, id="one has none"),
-        pytest.param(pod(container("a", 2), inits=[container("i", 1)]), {"i": "x", "a": "xy"}, id="one after another"),
-        pytest.param(
-            pod(container("a", 1), inits=[container("s", 1, restartPolicy="Always"), container("i", 1)]),
-            {"s": "x", "i": "y", "a": "y"}, id="beside a sidecar",
-        ),
-    ],
-)  # fmt: skip
+@cases("given, expected", {
+    "side by side": (pod(container("a", 1), container("b", 2)), {"a": "x", "b": "yz"}),
+    "one has none": (pod(container("a", 1), container("b")), {"a": "x"}),
+    "one after another": (pod(container("a", 2), inits=[container("i", 1)]), {"i": "x", "a": "xy"}),
+    "beside a sidecar": (
+        pod(container("a", 1), inits=[container("s", 1, restartPolicy="Always"), container("i", 1)]),
+        {"s": "x", "i": "y", "a": "y"},
+    ),
+})  # fmt: skip
 def test_containers_that_run_side_by_side_share_no_device(given, expected):
     total = amounts.pod_request(given.spec)[LICENCE]
     found = devices.shares(given, {LICENCE: tuple("xyz"[:total])})

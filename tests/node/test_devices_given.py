@@ -14,6 +14,7 @@ from cluster.store import store
 from kube.resources import NODES
 from node.devices import parse
 from tests.node.walled import refused
+from tests.tables import cases
 
 LICENCE = "example.org/licence"
 DECLARED = f"{LICENCE}:LICENCE=blue,red,green"
@@ -188,16 +189,13 @@ def character_devices():
         file.unlink()
 
 
-@pytest.mark.parametrize(
-    ("mounts", "layers"),
-    [
-        pytest.param("none", {}, id="Landlock"),
-        pytest.param("user", {}, id="user namespace and Landlock"),
-        pytest.param("root", {}, id="mounts and Landlock"),
-        pytest.param("user", {"landlock": 0}, id="user namespace"),
-        pytest.param("root", {"landlock": 0}, id="mounts"),
-    ],
-)
+@cases("mounts, layers", {
+    "Landlock": ("none", {}),
+    "user namespace and Landlock": ("user", {}),
+    "mounts and Landlock": ("root", {}),
+    "user namespace": ("user", {"landlock": 0}),
+    "mounts": ("root", {"landlock": 0}),
+})  # fmt: skip
 def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(node, settings, character_devices, mounts, layers):
     allowed = node.allowed()
     if not allowed.landlock and not layers:

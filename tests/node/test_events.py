@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cluster.store import Create, store
 from kube.kinds.core import Pod
 from kube.kinds.pod import ContainerState, ContainerStateWaiting, ContainerStatus, PodStatus
@@ -12,6 +10,7 @@ from kube.resources import EVENTS, NAMESPACES
 from node.agent import events
 from node.agent.local_cluster import LocalCluster
 from proof.simulation.machine import Deaf
+from tests.tables import cases
 
 T = 1_780_000_000_000
 LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
@@ -31,17 +30,14 @@ def status(init=(), **states):
     return {"containerStatuses": entries(states), "initContainerStatuses": entries(dict(init))}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        pytest.param((), status(a=LOOPS), [("containers", "a")], id="begins to wait"),
-        pytest.param(("a",), status(a=LOOPS), [], id="goes on waiting"),
-        pytest.param(("a",), status(a={"running": {}}), [], id="runs"),
-        pytest.param((), status(a={"waiting": {"reason": "ContainerCreating"}}), [], id="is created"),
-        pytest.param(("a",), status(a=LOOPS, b=LOOPS), [("containers", "b")], id="another one"),
-        pytest.param((), status(init={"i": LOOPS}), [("initContainers", "i")], id="init container"),
-    ],
-)
+@cases("before, after, expected", {
+    "begins to wait": ((), status(a=LOOPS), [("containers", "a")]),
+    "goes on waiting": (("a",), status(a=LOOPS), []),
+    "runs": (("a",), status(a={"running": {}}), []),
+    "is created": ((), status(a={"waiting": {"reason": "ContainerCreating"}}), []),
+    "another one": (("a",), status(a=LOOPS, b=LOOPS), [("containers", "b")]),
+    "init container": ((), status(init={"i": LOOPS}), [("initContainers", "i")]),
+})  # fmt: skip
 def test_a_wait_is_told_when_it_begins(before, after, expected):
     assert events.begun(pod(*before), after) == expected
 

@@ -28,6 +28,7 @@ from node.paths import Layout
 from node.shim import linux
 from node.usage import Sampler
 from proof.harness.waiting import until
+from tests.tables import cases
 
 MI = 1 << 20
 DEEP = 6000  # more than a path name may be long, and more than Python's recursion is deep
@@ -117,13 +118,10 @@ class TestDepth:
         file_trees.remove(tree, within_s=60)
         assert not tree.exists()
 
-    @pytest.mark.parametrize(
-        "do",
-        [
-            pytest.param(file_trees.size, id="size"),
-            pytest.param(lambda tree: file_trees.remove(tree, within_s=60), id="remove"),
-        ],
-    )
+    @cases("do", {
+        "size": file_trees.size,
+        "remove": lambda tree: file_trees.remove(tree, within_s=60),
+    })  # fmt: skip
     def test_descriptors_stay_few(self, tree, do):
         deepen(tree)
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -140,15 +138,12 @@ class TestDepth:
         assert file_trees.size(tree).beyond == ""
 
 
-@pytest.mark.parametrize(
-    ("bounds", "beyond"),
-    [
-        pytest.param(Bounds(entries=20), "", id="within"),
-        pytest.param(Bounds(entries=9), "more than 9 files and directories", id="entries"),
-        pytest.param(Bounds(levels=1), "more than 1 levels of directories", id="levels"),
-        pytest.param(Bounds(seconds=-1), "", id="time is not the tree's fault"),
-    ],
-)
+@cases("bounds, beyond", {
+    "within": (Bounds(entries=20), ""),
+    "entries": (Bounds(entries=9), "more than 9 files and directories"),
+    "levels": (Bounds(levels=1), "more than 1 levels of directories"),
+    "time is not the tree's fault": (Bounds(seconds=-1), ""),
+})  # fmt: skip
 def test_counting_ends_at_a_bound_and_names_it(tree, bounds, beyond):
     for name in range(5):
         (tree / str(name)).mkdir()
@@ -184,18 +179,15 @@ def make_odd_names(tree, outside):
         (tree / os.fsdecode(name)).mkdir()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(make_links, id="links"),
-        pytest.param(lambda tree, outside: os.mkfifo(tree / "fifo"), id="fifo"),
-        pytest.param(make_socket, id="socket"),
-        pytest.param(make_device, id="device"),
-        pytest.param(make_hard_links, id="hard links"),
-        pytest.param(make_odd_names, id="names"),
-        pytest.param(lambda tree, outside: (tree / "hole").write_bytes(b"") or os.truncate(tree / "hole", 1 << 40), id="hole"),
-    ],
-)  # fmt: skip
+@cases("make", {
+    "links": make_links,
+    "fifo": lambda tree, outside: os.mkfifo(tree / "fifo"),
+    "socket": make_socket,
+    "device": make_device,
+    "hard links": make_hard_links,
+    "names": make_odd_names,
+    "hole": lambda tree, outside: (tree / "hole").write_bytes(b"") or os.truncate(tree / "hole", 1 << 40),
+})  # fmt: skip
 def test_whatever_is_in_a_tree_is_counted_and_removed_and_nothing_beside_it(place, tree, make):
     outside = place / "outside"
     outside.mkdir()
@@ -428,7 +420,10 @@ def work_of_sampler(tmp_path, failing):
     return sampler._run, sampler.stop
 
 
-@pytest.mark.parametrize("work", [pytest.param(work_of_storage, id="disk"), pytest.param(work_of_sampler, id="usage")])
+@cases("work", {
+    "disk": work_of_storage,
+    "usage": work_of_sampler,
+})  # fmt: skip
 def test_a_thread_survives_every_exception_and_tells_each_kind_once(tmp_path, monkeypatch, caplog, work):
     monkeypatch.setattr(storage_watch, "EVERY_S", 0.001)
     monkeypatch.setattr("node.usage.EVERY_S", 0.001)

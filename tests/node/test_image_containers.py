@@ -11,6 +11,7 @@ from node.agent.engines import Engine
 from node.agent.environment import ConfigError
 from node.shim.capabilities import KEPT, NAMES
 from node.shim.order import Bind
+from tests.tables import cases
 
 ENGINE = Engine("podman", "4.3.1", ("podman",))
 
@@ -29,15 +30,12 @@ def values(said, name):
     return [said[place + 1] for place, each in enumerate(said) if each == name]
 
 
-@pytest.mark.parametrize(
-    ("container", "argv", "entrypoint", "words"),
-    [
-        pytest.param({}, [], [], [], id="the image's own"),
-        pytest.param({"args": ["x"]}, ["x"], [], ["x"], id="its entry point with other arguments"),
-        pytest.param({"command": ["c", "d"]}, ["c", "d"], ["c"], ["d"], id="a command, no arguments of the image"),
-        pytest.param({"command": ["c"], "args": ["x"]}, ["c", "x"], ["c"], ["x"], id="a command with arguments"),
-    ],
-)
+@cases("container, argv, entrypoint, words", {
+    "the image's own": ({}, [], [], []),
+    "its entry point with other arguments": ({"args": ["x"]}, ["x"], [], ["x"]),
+    "a command, no arguments of the image": ({"command": ["c", "d"]}, ["c", "d"], ["c"], ["d"]),
+    "a command with arguments": ({"command": ["c"], "args": ["x"]}, ["c", "x"], ["c"], ["x"]),
+})  # fmt: skip
 def test_entry_point_command_and_arguments_are_combined_as_kubernetes_has_it(container, argv, entrypoint, words):
     made = pod(container)
     assert values(options(made, argv), "--entrypoint") == entrypoint
@@ -52,30 +50,24 @@ def test_walls_are_always_there():
     assert not {"--privileged", "--pid", "--ipc", "--userns"} & set(said)
 
 
-@pytest.mark.parametrize(
-    ("asked", "kept"),
-    [
-        ({}, set(NAMES)),
-        ({"drop": ["ALL"]}, set()),
-        ({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, {"NET_BIND_SERVICE"}),
-        ({"drop": ["CAP_KILL"]}, set(NAMES) - {"KILL"}),
-        ({"add": ["SYS_ADMIN", "NET_ADMIN"]}, set(NAMES)),
-    ],
-)
+@pytest.mark.parametrize(("asked", "kept"), [
+    ({}, set(NAMES)),
+    ({"drop": ["ALL"]}, set()),
+    ({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, {"NET_BIND_SERVICE"}),
+    ({"drop": ["CAP_KILL"]}, set(NAMES) - {"KILL"}),
+    ({"add": ["SYS_ADMIN", "NET_ADMIN"]}, set(NAMES)),
+])  # fmt: skip
 def test_capabilities_are_at_most_those_of_processes(asked, kept):
     assert set(values(options(pod({"securityContext": {"capabilities": asked}})), "--cap-add")) == kept
 
 
-@pytest.mark.parametrize(
-    ("container", "user", "kept"),
-    [
-        pytest.param({}, "nobody", set(), id="the image's user"),
-        pytest.param({}, "0:0", set(NAMES), id="the image's root"),
-        pytest.param({"runAsUser": 7}, "", set(), id="the pod's user"),
-        pytest.param({"runAsUser": 0}, "nobody", set(NAMES), id="the pod's root"),
-        pytest.param({"runAsUser": 7, "capabilities": {"add": ["KILL"]}}, "", {"KILL"}, id="one by name"),
-    ],
-)
+@cases("container, user, kept", {
+    "the image's user": ({}, "nobody", set()),
+    "the image's root": ({}, "0:0", set(NAMES)),
+    "the pod's user": ({"runAsUser": 7}, "", set()),
+    "the pod's root": ({"runAsUser": 0}, "nobody", set(NAMES)),
+    "one by name": ({"runAsUser": 7, "capabilities": {"add": ["KILL"]}}, "", {"KILL"}),
+})  # fmt: skip
 def test_who_is_not_root_has_no_capabilities_but_those_that_the_pod_names(container, user, kept):
     made = pod({"securityContext": container})
     said = image_containers.options(made, made.spec.containers[0], [], ENGINE, user=user)
@@ -112,20 +104,17 @@ def test_who_runs_it_is_what_the_container_says_before_the_pod():
     assert (values(said, "--user"), values(said, "--group-add")) == (["5:2"], ["4", "3"])
 
 
-@pytest.mark.parametrize(
-    ("user", "context", "is_refused"),
-    [
-        ("", {}, False),
-        ("", {"runAsNonRoot": True}, True),
-        ("0:0", {"runAsNonRoot": True}, True),
-        ("00", {"runAsNonRoot": True}, True),
-        ("7:0", {"runAsNonRoot": True}, False),
-        ("nobody", {"runAsNonRoot": True}, True),
-        ("nobody", {}, False),
-        ("root", {"runAsNonRoot": True, "runAsUser": 7}, False),
-        ("nobody", {"runAsNonRoot": True, "runAsUser": 0}, True),
-    ],
-)
+@pytest.mark.parametrize(("user", "context", "is_refused"), [
+    ("", {}, False),
+    ("", {"runAsNonRoot": True}, True),
+    ("0:0", {"runAsNonRoot": True}, True),
+    ("00", {"runAsNonRoot": True}, True),
+    ("7:0", {"runAsNonRoot": True}, False),
+    ("nobody", {"runAsNonRoot": True}, True),
+    ("nobody", {}, False),
+    ("root", {"runAsNonRoot": True, "runAsUser": 7}, False),
+    ("nobody", {"runAsNonRoot": True, "runAsUser": 0}, True),
+])  # fmt: skip
 def test_root_is_refused_where_the_pod_says_so(user, context, is_refused):
     made = pod({"securityContext": context})
     if not is_refused:
@@ -135,17 +124,14 @@ def test_root_is_refused_where_the_pod_says_so(user, context, is_refused):
         image_containers.check_user(made, made.spec.containers[0], user)
 
 
-@pytest.mark.parametrize(
-    ("bind", "staged", "said"),
-    [
-        pytest.param(Bind("/v", "/a,src=/etc"), True, "no comma", id="another option in a path"),
-        pytest.param(Bind("/v", '/a"'), True, "no comma, quote", id="a quote"),
-        pytest.param(Bind("/v", "/a", below="x"), False, "a subPath", id="a subPath that a pod could exchange"),
-        pytest.param(Bind("/v", "/a", within=("/",)), False, "a hostPath", id="a hostPath"),
-        pytest.param(Bind("/v", "/a", below="x"), True, "", id="a subPath that is mounted before"),
-        pytest.param(Bind("/v", "/a"), False, "", id="a whole volume"),
-    ],
-)
+@cases("bind, staged, said", {
+    "another option in a path": (Bind("/v", "/a,src=/etc"), True, "no comma"),
+    "a quote": (Bind("/v", '/a"'), True, "no comma, quote"),
+    "a subPath that a pod could exchange": (Bind("/v", "/a", below="x"), False, "a subPath"),
+    "a hostPath": (Bind("/v", "/a", within=("/",)), False, "a hostPath"),
+    "a subPath that is mounted before": (Bind("/v", "/a", below="x"), True, ""),
+    "a whole volume": (Bind("/v", "/a"), False, ""),
+})  # fmt: skip
 def test_mounts_that_cannot_be_had_are_refused(bind, staged, said):
     if not said:
         image_containers.check_binds([bind], staged=staged)
@@ -154,15 +140,12 @@ def test_mounts_that_cannot_be_had_are_refused(bind, staged, said):
         image_containers.check_binds([bind], staged=staged)
 
 
-@pytest.mark.parametrize(
-    ("container", "annotations", "wants"),
-    [
-        ({}, {}, True),
-        ({"image": ""}, {}, False),
-        ({}, {"ui.volcano.sh/runtime": "process"}, False),
-        ({}, {"ui.volcano.sh/runtime": "image"}, True),
-    ],
-)
+@pytest.mark.parametrize(("container", "annotations", "wants"), [
+    ({}, {}, True),
+    ({"image": ""}, {}, False),
+    ({}, {"ui.volcano.sh/runtime": "process"}, False),
+    ({}, {"ui.volcano.sh/runtime": "image"}, True),
+])  # fmt: skip
 def test_pods_may_wish_for_processes(container, annotations, wants):
     made = pod(container, annotations)
     assert image_containers.wants_image(made, made.spec.containers[0]) is wants

@@ -25,6 +25,7 @@ from node.shim.contained import COMMAND_MARK
 from proof.harness import engine
 from proof.harness.waiting import until
 from tests.node.driving import UNTIL_ASKED
+from tests.tables import cases
 
 USERS = "somebody:$2y$05$abcdefghijklmnopqrstuulzd.YqjLDl8lvpSmVj3De/fioSBHnUa\n"  # their password is "hush"
 
@@ -196,21 +197,23 @@ class TestPulls:
 
 
 class TestCommands:
-    @pytest.mark.parametrize(
-        ("container", "output"),
-        [
-            pytest.param({}, "hello all\n", id="the image's own"),
-            pytest.param({"args": ["you"]}, "hello you\n", id="its entry point with other arguments"),
-            pytest.param({"command": ["/bin/greet"]}, "hello \n", id="a command without the image's arguments"),
-            pytest.param({"command": ["/bin/greet"], "args": ["$(WHO)", "--x"], "env": [{"name": "WHO", "value": "me"}]},
-                         "hello me --x\n", id="a command with arguments"),
-            pytest.param({"env": [{"name": "GREETING", "value": "two\nlines"}]}, "two\nlines all\n", id="a variable of two lines"),
-            pytest.param({"command": ["sh", "-c", "id -u; pwd"]}, "1234\n/tmp\n", id="the image's user and directory"),
-            pytest.param({"command": ["sh", "-c", "id -u; id -g; pwd"], "workingDir": "/home",
-                          "securityContext": {"runAsUser": 7, "runAsGroup": 8}}, "7\n8\n/home\n", id="the pod's user and directory"),
-            pytest.param({"command": ["sh", "-c", "cat", "tty", "-"], "stdin": False}, "", id="no input"),
-        ],
-    )  # fmt: skip
+    @cases("container, output", {
+        "the image's own": ({}, "hello all\n"),
+        "its entry point with other arguments": ({"args": ["you"]}, "hello you\n"),
+        "a command without the image's arguments": ({"command": ["/bin/greet"]}, "hello \n"),
+        "a command with arguments": (
+            {"command": ["/bin/greet"], "args": ["$(WHO)", "--x"], "env": [{"name": "WHO", "value": "me"}]},
+            "hello me --x\n",
+        ),
+        "a variable of two lines": ({"env": [{"name": "GREETING", "value": "two\nlines"}]}, "two\nlines all\n"),
+        "the image's user and directory": ({"command": ["sh", "-c", "id -u; pwd"]}, "1234\n/tmp\n"),
+        "the pod's user and directory": (
+            {"command": ["sh", "-c", "id -u; id -g; pwd"], "workingDir": "/home",
+                          "securityContext": {"runAsUser": 7, "runAsGroup": 8}},
+            "7\n8\n/home\n",
+        ),
+        "no input": ({"command": ["sh", "-c", "cat", "tty", "-"], "stdin": False}, ""),
+    })  # fmt: skip
     def test_runs_as_kubernetes_has_it(self, begun, container, output):
         uid = run(begun, engine.GREETER, **container)
         begun.until_phase("Succeeded")

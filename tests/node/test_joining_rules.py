@@ -13,41 +13,32 @@ from cluster import fingerprint, issuing
 from cluster.writes import Create, Delete, Patch
 from kube.resources import EVENTS, LEASES, NODES, PODS
 from node.joined import addresses, requests
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://cluster.example:8443",
-        "https://192.0.2.7",
-        "https://[2001:db8::1]:8443",
-        "http://127.0.0.1:8080",
-        "http://localhost:8080",
-        "http://[::1]:8080",
-    ],
-)
+@pytest.mark.parametrize("url", [
+    "https://cluster.example:8443", "https://192.0.2.7", "https://[2001:db8::1]:8443",
+    "http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080",
+])  # fmt: skip
 def test_an_api_server_is_reached_over_tls_or_on_this_machine(url):
     assert addresses.checked(url) == url
     assert addresses.checked(f"{url}/") == url
 
 
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("http://cluster.example:8443", "not encrypted"),
-        ("http://192.0.2.7", "not encrypted"),
-        ("http://127.0.0.1.example.org", "not encrypted"),
-        ("cluster.example:8443", "https://host:8443"),
-        ("https://", "https://host:8443"),
-        ("https://host:0", "https://host:8443"),
-        ("https://host:99999", "https://host:8443"),
-        ("https://host/path", "https://host:8443"),
-        ("https://user:secret@host", "https://host:8443"),
-        ("https://host?x=1", "https://host:8443"),
-        ("ftp://host", "https://host:8443"),
-        ("", "https://host:8443"),
-    ],
-)
+@pytest.mark.parametrize(("url", "words"), [
+    ("http://cluster.example:8443", "not encrypted"),
+    ("http://192.0.2.7", "not encrypted"),
+    ("http://127.0.0.1.example.org", "not encrypted"),
+    ("cluster.example:8443", "https://host:8443"),
+    ("https://", "https://host:8443"),
+    ("https://host:0", "https://host:8443"),
+    ("https://host:99999", "https://host:8443"),
+    ("https://host/path", "https://host:8443"),
+    ("https://user:secret@host", "https://host:8443"),
+    ("https://host?x=1", "https://host:8443"),
+    ("ftp://host", "https://host:8443"),
+    ("", "https://host:8443"),
+])  # fmt: skip
 def test_other_addresses_are_refused_with_the_remedy(url, words):
     with pytest.raises(ValueError, match=words):
         addresses.checked(url)
@@ -91,52 +82,36 @@ def test_what_holds_no_certificate_has_no_fingerprint(text):
 POD = "/api/v1/namespaces/d/pods/p"
 
 
-@pytest.mark.parametrize(
-    ("write", "method", "path", "body"),
-    [
-        pytest.param(
-            Patch(PODS, "d", "p", {"status": {"phase": "Running", "reason": None}}, "status", uid="u", version="7"),
-            "PATCH",
-            f"{POD}/status",
-            {"metadata": {"uid": "u", "resourceVersion": "7"}, "status": {"phase": "Running", "reason": None}},
-            id="the status of a pod, pinned",
-        ),
-        pytest.param(
-            Patch(NODES, "", "n", {"status": {"capacity": {}}}, "status"),
-            "PATCH",
-            "/api/v1/nodes/n/status",
-            {"metadata": {}, "status": {"capacity": {}}},
-            id="the status of a node",
-        ),
-        pytest.param(
-            Patch(LEASES, "kube-node-lease", "n", {"spec": {"renewTime": "t"}}),
-            "PATCH",
-            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n",
-            {"spec": {"renewTime": "t"}, "metadata": {}},
-            id="a lease",
-        ),
-        pytest.param(
-            Create(EVENTS, {"metadata": {"namespace": "d", "generateName": "e"}}),
-            "POST",
-            "/api/v1/namespaces/d/events",
-            {"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "d", "generateName": "e"}},
-            id="an event",
-        ),
-        pytest.param(
-            Delete(PODS, "d", "p", uid="u", grace=0),
-            "DELETE",
-            POD,
-            {
+@cases("write, method, path, body", {
+    "the status of a pod, pinned": (
+        Patch(PODS, "d", "p", {"status": {"phase": "Running", "reason": None}}, "status", uid="u", version="7"),
+        "PATCH", f"{POD}/status",
+        {"metadata": {"uid": "u", "resourceVersion": "7"}, "status": {"phase": "Running", "reason": None}},
+    ),
+    "the status of a node": (
+        Patch(NODES, "", "n", {"status": {"capacity": {}}}, "status"), "PATCH", "/api/v1/nodes/n/status",
+        {"metadata": {}, "status": {"capacity": {}}},
+    ),
+    "a lease": (
+        Patch(LEASES, "kube-node-lease", "n", {"spec": {"renewTime": "t"}}), "PATCH",
+        "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n",
+        {"spec": {"renewTime": "t"}, "metadata": {}},
+    ),
+    "an event": (
+        Create(EVENTS, {"metadata": {"namespace": "d", "generateName": "e"}}), "POST", "/api/v1/namespaces/d/events",
+        {"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "d", "generateName": "e"}},
+    ),
+    "a pod that goes": (
+        Delete(PODS, "d", "p", uid="u", grace=0), "DELETE", POD,
+        {
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
                 "propagationPolicy": "Background",
                 "preconditions": {"uid": "u"},
                 "gracePeriodSeconds": 0,
             },
-            id="a pod that goes",
-        ),
-    ],
-)
+    ),
+})  # fmt: skip
 def test_a_write_is_one_request_that_says_the_same(write, method, path, body):
     asked = requests.of(write)
     assert (asked.method, asked.path, asked.body) == (method, path, body)

@@ -9,6 +9,7 @@ from kube.kinds.core import Container, Pod
 from node.agent.lifecycle import Refusal, back_off, decide, start_of
 from node.attempt import Attempt, AttemptState, Run, time_text, unknown
 from node.status import Place, Waiting, qos_class
+from tests.tables import cases
 
 SECOND = 1_000_000
 NOW = 1_800_000_000 * SECOND
@@ -47,48 +48,41 @@ UNKNOWN = Run(unknown(0, 0, NOW - SECOND, NOW))  # its shim was killed, with the
 STOPPED = ended(0, stopped="NodeShutdown")
 
 
-@pytest.mark.parametrize(
-    ("given", "runs", "phase", "starts"),
-    [
-        pytest.param(pod(), {}, "Pending", [("main", 0)], id="begins"),
-        pytest.param(pod(containers=("a", "b")), {}, "Pending", [("a", 0), ("b", 0)], id="all together"),
-        pytest.param(pod(), {"main": ORDERED}, "Pending", [], id="waits for the start"),
-        pytest.param(pod(), {"main": running()}, "Running", [], id="runs"),
-        pytest.param(pod(), {"main": ended(0)}, "Succeeded", [], id="succeeds"),
-        pytest.param(pod(), {"main": ended(1)}, "Failed", [], id="fails"),
-        pytest.param(pod(containers=("a", "b")), {"a": ended(1), "b": running()}, "Running", [], id="one still runs"),
-        pytest.param(pod(containers=("a", "b")), {"a": ended(1), "b": ended(0)}, "Failed", [], id="one failed"),
-        pytest.param(pod(policy="Always"), {"main": ended(0)}, "Running", [("main", 1)], id="always again"),
-        pytest.param(pod(policy="OnFailure"), {"main": ended(0)}, "Succeeded", [], id="success is the end"),
-        pytest.param(pod(policy="OnFailure"), {"main": ended(1)}, "Running", [("main", 1)], id="failure is repeated"),
-        pytest.param(pod(policy="Always"), {"main": ended(1, number=1, streak=1, ago_s=9)}, "Running", [], id="back-off"),
-        pytest.param(
-            pod(policy="Always"), {"main": ended(1, number=1, streak=1, ago_s=10)}, "Running", [("main", 2)],
-            id="after the back-off",
-        ),
-        pytest.param(pod(inits=("i", "j")), {}, "Pending", [("i", 0)], id="first init container alone"),
-        pytest.param(pod(inits=("i", "j")), {"i": running()}, "Pending", [], id="waits for the first"),
-        pytest.param(pod(inits=("i", "j")), {"i": ended(0)}, "Pending", [("j", 0)], id="then the second"),
-        pytest.param(pod(inits=("i",)), {"i": ended(0)}, "Pending", [("main", 0)], id="then the containers"),
-        pytest.param(pod(inits=("i",)), {"i": ended(1)}, "Failed", [], id="init container failed for good"),
-        pytest.param(pod(inits=("i",), policy="Always"), {"i": ended(1)}, "Pending", [("i", 1)], id="init again"),
-        pytest.param(pod(inits=("i",), policy="Always"), {"i": ended(0)}, "Pending", [("main", 0)], id="init once"),
-        pytest.param(pod(deleted=True), {}, "Failed", [], id="deleted before it began"),
-        pytest.param(pod(deleted=True, policy="Always"), {"main": ended(143)}, "Failed", [], id="not restarted when deleted"),
-        pytest.param(pod(phase="Failed"), {"main": running()}, "Failed", [], id="an end is an end"),
-        pytest.param(pod(), {"main": ended(143, stopped="NodeShutdown")}, "Failed", [], id="stopped with the cluster"),
-        pytest.param(
-            pod(policy="OnFailure"), {"main": ended(0, stopped="NodeShutdown")}, "Running", [("main", 1)],
-            id="stopped with the cluster, to go on",
-        ),
-        pytest.param(pod(activeDeadlineSeconds=5), {"main": running()}, "Running", [], id="deadline stops first"),
-        pytest.param(
-            pod(activeDeadlineSeconds=5), {"main": ended(0, stopped="DeadlineExceeded")}, "Failed", [], id="then fails"
-        ),
-        pytest.param(pod(activeDeadlineSeconds=5), {"main": ended(0)}, "Succeeded", [], id="done before the deadline"),
-        pytest.param(pod(activeDeadlineSeconds=6), {}, "Pending", [("main", 0)], id="deadline not yet"),
-    ],
-)  # fmt: skip
+@cases("given, runs, phase, starts", {
+    "begins": (pod(), {}, "Pending", [("main", 0)]),
+    "all together": (pod(containers=("a", "b")), {}, "Pending", [("a", 0), ("b", 0)]),
+    "waits for the start": (pod(), {"main": ORDERED}, "Pending", []),
+    "runs": (pod(), {"main": running()}, "Running", []),
+    "succeeds": (pod(), {"main": ended(0)}, "Succeeded", []),
+    "fails": (pod(), {"main": ended(1)}, "Failed", []),
+    "one still runs": (pod(containers=("a", "b")), {"a": ended(1), "b": running()}, "Running", []),
+    "one failed": (pod(containers=("a", "b")), {"a": ended(1), "b": ended(0)}, "Failed", []),
+    "always again": (pod(policy="Always"), {"main": ended(0)}, "Running", [("main", 1)]),
+    "success is the end": (pod(policy="OnFailure"), {"main": ended(0)}, "Succeeded", []),
+    "failure is repeated": (pod(policy="OnFailure"), {"main": ended(1)}, "Running", [("main", 1)]),
+    "back-off": (pod(policy="Always"), {"main": ended(1, number=1, streak=1, ago_s=9)}, "Running", []),
+    "after the back-off": (
+        pod(policy="Always"), {"main": ended(1, number=1, streak=1, ago_s=10)}, "Running", [("main", 2)],
+    ),
+    "first init container alone": (pod(inits=("i", "j")), {}, "Pending", [("i", 0)]),
+    "waits for the first": (pod(inits=("i", "j")), {"i": running()}, "Pending", []),
+    "then the second": (pod(inits=("i", "j")), {"i": ended(0)}, "Pending", [("j", 0)]),
+    "then the containers": (pod(inits=("i",)), {"i": ended(0)}, "Pending", [("main", 0)]),
+    "init container failed for good": (pod(inits=("i",)), {"i": ended(1)}, "Failed", []),
+    "init again": (pod(inits=("i",), policy="Always"), {"i": ended(1)}, "Pending", [("i", 1)]),
+    "init once": (pod(inits=("i",), policy="Always"), {"i": ended(0)}, "Pending", [("main", 0)]),
+    "deleted before it began": (pod(deleted=True), {}, "Failed", []),
+    "not restarted when deleted": (pod(deleted=True, policy="Always"), {"main": ended(143)}, "Failed", []),
+    "an end is an end": (pod(phase="Failed"), {"main": running()}, "Failed", []),
+    "stopped with the cluster": (pod(), {"main": ended(143, stopped="NodeShutdown")}, "Failed", []),
+    "stopped with the cluster, to go on": (
+        pod(policy="OnFailure"), {"main": ended(0, stopped="NodeShutdown")}, "Running", [("main", 1)],
+    ),
+    "deadline stops first": (pod(activeDeadlineSeconds=5), {"main": running()}, "Running", []),
+    "then fails": (pod(activeDeadlineSeconds=5), {"main": ended(0, stopped="DeadlineExceeded")}, "Failed", []),
+    "done before the deadline": (pod(activeDeadlineSeconds=5), {"main": ended(0)}, "Succeeded", []),
+    "deadline not yet": (pod(activeDeadlineSeconds=6), {}, "Pending", [("main", 0)]),
+})  # fmt: skip
 def test_what_comes_next(given, runs, phase, starts):
     decision = decide(given, runs, PLACE, NOW)
     assert decision.status["phase"] == phase
@@ -96,24 +90,21 @@ def test_what_comes_next(given, runs, phase, starts):
     assert decision.over == (phase in ("Succeeded", "Failed") and not any(r.current.active for r in runs.values()))
 
 
-@pytest.mark.parametrize(
-    ("given", "runs", "lost"),
-    [
-        pytest.param(pod(owned=True), {"main": STOPPED}, True, id="stopped with the cluster"),
-        pytest.param(pod(owned=True), {"main": UNKNOWN}, True, id="its shim is gone"),
-        pytest.param(pod(), {"main": UNKNOWN}, False, id="nobody makes it again"),
-        pytest.param(pod(owned=True), {"main": ended(1)}, False, id="failed by itself"),
-        pytest.param(pod(owned=True), {"main": ended(0)}, False, id="succeeded"),
-        pytest.param(pod(owned=True, policy="OnFailure"), {"main": UNKNOWN}, False, id="begins again in its place"),
-        pytest.param(pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(0)}, True, id="one was done"),
-        pytest.param(pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(1)}, False, id="one had failed"),
-        pytest.param(pod(owned=True, containers=("a", "b")), {"a": UNKNOWN, "b": running()}, True, id="one runs still"),
-        pytest.param(pod(owned=True, inits=("i",)), {"i": UNKNOWN}, True, id="init container"),
-        pytest.param(pod(owned=True, inits=("i",), policy="Always"), {"i": STOPPED}, False, id="init container again"),
-        pytest.param(pod(owned=True, deleted=True), {"main": UNKNOWN}, False, id="being deleted"),
-        pytest.param(pod(owned=True, phase="Succeeded"), {"main": UNKNOWN}, False, id="an end is an end"),
-    ],
-)  # fmt: skip
+@cases("given, runs, lost", {
+    "stopped with the cluster": (pod(owned=True), {"main": STOPPED}, True),
+    "its shim is gone": (pod(owned=True), {"main": UNKNOWN}, True),
+    "nobody makes it again": (pod(), {"main": UNKNOWN}, False),
+    "failed by itself": (pod(owned=True), {"main": ended(1)}, False),
+    "succeeded": (pod(owned=True), {"main": ended(0)}, False),
+    "begins again in its place": (pod(owned=True, policy="OnFailure"), {"main": UNKNOWN}, False),
+    "one was done": (pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(0)}, True),
+    "one had failed": (pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(1)}, False),
+    "one runs still": (pod(owned=True, containers=("a", "b")), {"a": UNKNOWN, "b": running()}, True),
+    "init container": (pod(owned=True, inits=("i",)), {"i": UNKNOWN}, True),
+    "init container again": (pod(owned=True, inits=("i",), policy="Always"), {"i": STOPPED}, False),
+    "being deleted": (pod(owned=True, deleted=True), {"main": UNKNOWN}, False),
+    "an end is an end": (pod(owned=True, phase="Succeeded"), {"main": UNKNOWN}, False),
+})  # fmt: skip
 def test_pod_that_its_machine_has_ended_is_taken_away(given, runs, lost):
     decision = decide(given, runs, PLACE, NOW)
     runs_on = any(run.current.active for run in runs.values())
@@ -132,14 +123,11 @@ def test_what_is_stopped_because_another_container_was_lost_does_not_make_the_po
     assert (bool(decision.lost), decision.over) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("given", "reason", "grace"),
-    [
-        pytest.param(pod(deleted=True), "Deleted", 7, id="deleted"),
-        pytest.param(pod(activeDeadlineSeconds=5, terminationGracePeriodSeconds=3), "DeadlineExceeded", 3, id="deadline"),
-        pytest.param(pod(phase="Failed"), "Failed", 30, id="given up elsewhere"),
-    ],
-)  # fmt: skip
+@cases("given, reason, grace", {
+    "deleted": (pod(deleted=True), "Deleted", 7),
+    "deadline": (pod(activeDeadlineSeconds=5, terminationGracePeriodSeconds=3), "DeadlineExceeded", 3),
+    "given up elsewhere": (pod(phase="Failed"), "Failed", 30),
+})  # fmt: skip
 def test_what_runs_is_stopped(given, reason, grace):
     stop = decide(given, {"main": running()}, PLACE, NOW).stop
     assert (stop.reason, stop.grace_s) == (reason, grace)
@@ -166,13 +154,10 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda each: each.reason)
-@pytest.mark.parametrize(
-    ("given", "name", "statuses"),
-    [
-        pytest.param(pod(policy="Always"), "main", "containerStatuses", id="container"),
-        pytest.param(pod(policy="OnFailure", inits=("i",)), "i", "initContainerStatuses", id="init container"),
-    ],
-)
+@cases("given, name, statuses", {
+    "container": (pod(policy="Always"), "main", "containerStatuses"),
+    "init container": (pod(policy="OnFailure", inits=("i",)), "i", "initContainerStatuses"),
+})  # fmt: skip
 def test_a_container_that_cannot_start_again_waits_and_its_end_is_its_last_state(given, name, statuses, problem):
     runs = {name: ended(3, number=2, streak=2, ago_s=60)}
     entry = decide(given, runs, PLACE, NOW, problems={name: problem}).status[statuses][0]
@@ -266,16 +251,13 @@ def test_start_time_is_read_back_to_the_microsecond():
     assert start_of(msgspec.convert(body, Pod), 0) == NOW + 123_456
 
 
-@pytest.mark.parametrize(
-    ("requests", "limits", "expected"),
-    [
-        ({}, {}, "BestEffort"),
-        ({"cpu": "1"}, {}, "Burstable"),
-        ({}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
-        ({"cpu": "500m", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, "Burstable"),
-        ({"nvidia.com/gpu": "1"}, {}, "BestEffort"),
-    ],
-)
+@pytest.mark.parametrize(("requests", "limits", "expected"), [
+    ({}, {}, "BestEffort"),
+    ({"cpu": "1"}, {}, "Burstable"),
+    ({}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
+    ({"cpu": "500m", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, "Burstable"),
+    ({"nvidia.com/gpu": "1"}, {}, "BestEffort"),
+])  # fmt: skip
 def test_quality_of_service(requests, limits, expected):
     container = {"name": "c", "resources": {"requests": requests, "limits": limits}}
     assert qos_class([msgspec.convert(container, Container)]) == expected

@@ -26,6 +26,7 @@ from node.shim.order import Wall
 from proof.escapes.attempts import layers
 from proof.harness.waiting import HANG_S, until
 from tests.node.walled import person, refused
+from tests.tables import cases
 
 SERVER = """
 import socket, sys
@@ -88,14 +89,11 @@ def test_pods_of_a_namespace_reach_each_other_and_nobody_else(attempts, wall):
         assert not connects(attempts, "team-a", "127.0.0.1", at)
 
 
-@pytest.mark.parametrize(
-    ("namespace", "local", "expected"),
-    [
-        pytest.param("team-a", True, "connected", id="own network"),
-        pytest.param("team-a", False, "refused", id="own network, its address alone"),
-        pytest.param("", True, "refused", id="the machine's, whose loopback is not the pod's"),
-    ],
-)
+@cases("namespace, local, expected", {
+    "own network": ("team-a", True, "connected"),
+    "own network, its address alone": ("team-a", False, "refused"),
+    "the machine's, whose loopback is not the pod's": ("", True, "refused"),
+})  # fmt: skip
 def test_a_port_at_localhost_is_forwarded_only_where_that_is_the_pod_s(attempts, wall, namespace, local, expected):
     directory, port = server(attempts, namespace, "127.0.0.1")
     ours, theirs = socket.socketpair()
@@ -205,20 +203,17 @@ def test_a_network_that_cannot_be_made_is_told_in_words(attempts, wall):
 OPEN = Wall("user", pids=True, networks="open")
 
 
-@pytest.mark.parametrize(
-    ("wall", "setting", "installed", "expected"),
-    [
-        pytest.param(OPEN, "own", network.UPLINKS, "pasta", id="the best of the programs"),
-        pytest.param(OPEN, "own", ("slirp4netns",), "slirp4netns", id="the other one"),
-        pytest.param(OPEN, "own", (), "", id="none installed: the machine's"),
-        pytest.param(OPEN, "closed", network.UPLINKS, "closed", id="closed needs none"),
-        pytest.param(OPEN, "machine", network.UPLINKS, "", id="the machine's where that is wished"),
-        pytest.param(OPEN._replace(networks="closed"), "own", network.UPLINKS, "", id="no /dev/net/tun"),
-        pytest.param(OPEN._replace(networks="closed"), "closed", (), "closed", id="no /dev/net/tun, closed"),
-        pytest.param(OPEN._replace(networks=""), "closed", network.UPLINKS, "", id="no namespaces"),
-        pytest.param(OPEN._replace(mounts="none"), "closed", network.UPLINKS, "", id="no root of their own"),
-    ],
-)  # fmt: skip
+@cases("wall, setting, installed, expected", {
+    "the best of the programs": (OPEN, "own", network.UPLINKS, "pasta"),
+    "the other one": (OPEN, "own", ("slirp4netns",), "slirp4netns"),
+    "none installed: the machine's": (OPEN, "own", (), ""),
+    "closed needs none": (OPEN, "closed", network.UPLINKS, "closed"),
+    "the machine's where that is wished": (OPEN, "machine", network.UPLINKS, ""),
+    "no /dev/net/tun": (OPEN._replace(networks="closed"), "own", network.UPLINKS, ""),
+    "no /dev/net/tun, closed": (OPEN._replace(networks="closed"), "closed", (), "closed"),
+    "no namespaces": (OPEN._replace(networks=""), "closed", network.UPLINKS, ""),
+    "no root of their own": (OPEN._replace(mounts="none"), "closed", network.UPLINKS, ""),
+})  # fmt: skip
 def test_which_networks_pods_have(monkeypatch, tmp_path, wall, setting, installed, expected):
     for name in installed:
         (tmp_path / name).touch(0o755)
@@ -233,18 +228,15 @@ def route(prefix, kind=24, more=b""):
     return whole + bytes(-len(whole) % 4)
 
 
-@pytest.mark.parametrize(
-    ("messages", "expected"),
-    [
-        pytest.param(route(0), True, id="default"),
-        pytest.param(route(24), False, id="connected"),
-        pytest.param(route(24, more=b"abc") + route(0), True, id="default after another of odd length"),
-        pytest.param(route(0, kind=25), False, id="taken away"),
-        pytest.param(route(0)[:17], False, id="torn"),
-        pytest.param(bytes(64), False, id="no messages"),
-        pytest.param(b"", False, id="nothing"),
-    ],
-)
+@cases("messages, expected", {
+    "default": (route(0), True),
+    "connected": (route(24), False),
+    "default after another of odd length": (route(24, more=b"abc") + route(0), True),
+    "taken away": (route(0, kind=25), False),
+    "torn": (route(0)[:17], False),
+    "no messages": (bytes(64), False),
+    "nothing": (b"", False),
+})  # fmt: skip
 def test_a_route_to_everywhere_is_noticed(messages, expected):
     assert network._has_default(messages) is expected
 
@@ -271,15 +263,12 @@ def closed(node, settings):
     return node.begin(mounts=node.allowed().mounts)
 
 
-@pytest.mark.parametrize(
-    ("role", "spec", "phase"),
-    [
-        pytest.param("submitter", {}, "Pending", id="a submitter's"),
-        pytest.param("submitter", {"hostNetwork": True}, "Pending", id="a submitter's that asks for the machine's"),
-        pytest.param("administrator", {}, "Pending", id="an administrator's"),
-        pytest.param("administrator", {"hostNetwork": True}, "Succeeded", id="an administrator's that asks for the machine's"),
-    ],
-)  # fmt: skip
+@cases("role, spec, phase", {
+    "a submitter's": ("submitter", {}, "Pending"),
+    "a submitter's that asks for the machine's": ("submitter", {"hostNetwork": True}, "Pending"),
+    "an administrator's": ("administrator", {}, "Pending"),
+    "an administrator's that asks for the machine's": ("administrator", {"hostNetwork": True}, "Succeeded"),
+})  # fmt: skip
 def test_pods_do_not_run_where_no_network_without_a_way_out_can_be_had(node, settings, role, spec, phase):
     settings.POD_NETWORK, settings.ALLOW_UNWALLED = "closed", True
     person("pat", role, "*")
@@ -351,13 +340,10 @@ def test_probes_and_hooks_ask_in_the_pod_s_network(closed):
     assert '"GET /last HTTP/1.1" 404' in log
 
 
-@pytest.mark.parametrize(
-    ("role", "phase"),
-    [
-        pytest.param("administrator", "Succeeded", id="an administrator's"),
-        pytest.param("submitter", "Pending", id="a submitter's"),
-    ],
-)
+@cases("role, phase", {
+    "an administrator's": ("administrator", "Succeeded"),
+    "a submitter's": ("submitter", "Pending"),
+})  # fmt: skip
 def test_only_administrators_pods_have_the_network_of_the_machine(closed, role, phase):
     person("pat", role, "*")
     made = {"annotations": {CREATOR_ANNOTATION: "pat"}}

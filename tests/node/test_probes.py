@@ -24,6 +24,7 @@ from node.shim import tree
 from node.shim.order import Action
 from proof.escapes.attempts import deaf
 from proof.harness.waiting import until
+from tests.tables import cases
 
 S = 1_000_000
 T0 = 1_800_000_000 * S
@@ -45,51 +46,44 @@ def told(given, results, health=None):
     return health
 
 
-@pytest.mark.parametrize(
-    ("given", "results", "started", "ready", "failed"),
-    [
-        pytest.param({}, [], True, True, None, id="no probes"),
-        pytest.param({"readiness": {}}, [], True, False, None, id="not asked yet"),
-        pytest.param({"readiness": {}}, [(READINESS, True)], True, True, None, id="ready"),
-        pytest.param({"readiness": {"successThreshold": 2}}, [(READINESS, True)], True, False, None, id="once is not twice"),
-        pytest.param({"readiness": {}}, [(READINESS, True), *[(READINESS, False)] * 2], True, True, None, id="two failures"),
-        pytest.param({"readiness": {}}, [(READINESS, True), *[(READINESS, False)] * 3], True, False, None, id="three failures"),
-        pytest.param(
-            {"readiness": {}}, [(READINESS, True), (READINESS, False), (READINESS, None), (READINESS, False)],
-            True, True, None, id="nothing found out counts for nothing",
-        ),
-        pytest.param({"startup": {}}, [(STARTUP, False)] * 2, False, True, None, id="starts still"),
-        pytest.param({"startup": {}}, [(STARTUP, False), (STARTUP, True)], True, True, None, id="has started"),
-        pytest.param({"startup": {"failureThreshold": 2}}, [(STARTUP, False)] * 2, False, True, STARTUP, id="never started"),
-        pytest.param({"liveness": {}}, [(LIVENESS, False), (LIVENESS, True)] * 5, True, True, None, id="never three in a row"),
-        pytest.param({"liveness": {}}, [(LIVENESS, False)] * 3, True, True, LIVENESS, id="dead"),
-        pytest.param({"liveness": {}}, [*[(LIVENESS, False)] * 3, (LIVENESS, True)], True, True, LIVENESS, id="too late"),
-    ],
-)  # fmt: skip
+@cases("given, results, started, ready, failed", {
+    "no probes": ({}, [], True, True, None),
+    "not asked yet": ({"readiness": {}}, [], True, False, None),
+    "ready": ({"readiness": {}}, [(READINESS, True)], True, True, None),
+    "once is not twice": ({"readiness": {"successThreshold": 2}}, [(READINESS, True)], True, False, None),
+    "two failures": ({"readiness": {}}, [(READINESS, True), *[(READINESS, False)] * 2], True, True, None),
+    "three failures": ({"readiness": {}}, [(READINESS, True), *[(READINESS, False)] * 3], True, False, None),
+    "nothing found out counts for nothing": (
+        {"readiness": {}}, [(READINESS, True), (READINESS, False), (READINESS, None), (READINESS, False)], True, True,
+        None,
+    ),
+    "starts still": ({"startup": {}}, [(STARTUP, False)] * 2, False, True, None),
+    "has started": ({"startup": {}}, [(STARTUP, False), (STARTUP, True)], True, True, None),
+    "never started": ({"startup": {"failureThreshold": 2}}, [(STARTUP, False)] * 2, False, True, STARTUP),
+    "never three in a row": ({"liveness": {}}, [(LIVENESS, False), (LIVENESS, True)] * 5, True, True, None),
+    "dead": ({"liveness": {}}, [(LIVENESS, False)] * 3, True, True, LIVENESS),
+    "too late": ({"liveness": {}}, [*[(LIVENESS, False)] * 3, (LIVENESS, True)], True, True, LIVENESS),
+})  # fmt: skip
 def test_what_probes_have_found(given, results, started, ready, failed):
     health = told(of(**given), results)
     assert (health.started, health.ready, health.failed) == (started, ready, failed)
 
 
-@pytest.mark.parametrize(
-    ("given", "results", "deleted", "now_s", "expected", "wake_s"),
-    [
-        pytest.param({"liveness": {"initialDelaySeconds": 5}}, [], False, 4, [], 5, id="waits at first"),
-        pytest.param({"liveness": {"initialDelaySeconds": 5}}, [], False, 5, [LIVENESS], None, id="after the wait"),
-        pytest.param({"liveness": {}, "readiness": {}}, [], False, 0, [LIVENESS, READINESS], None, id="both"),
-        pytest.param({"startup": {}, "liveness": {}, "readiness": {}}, [], False, 0, [STARTUP], None, id="startup first"),
-        pytest.param(
-            {"startup": {}, "liveness": {}, "readiness": {}}, [(STARTUP, True)], False, 1, [LIVENESS, READINESS], None,
-            id="then the others at once",
-        ),
-        pytest.param({"liveness": {}}, [(LIVENESS, True)], False, 9, [], 10, id="ten seconds later"),
-        pytest.param({"liveness": {"periodSeconds": 3}}, [(LIVENESS, True)], False, 3, [LIVENESS], None, id="its own period"),
-        pytest.param({"liveness": {}, "readiness": {}}, [], True, 0, [READINESS], None, id="being deleted"),
-        pytest.param({"startup": {}, "readiness": {}}, [], True, 0, [], None, id="deleted before it started"),
-        pytest.param({"liveness": {}, "readiness": {}}, [(LIVENESS, False)] * 3, False, 99, [], None, id="about to be ended"),
-        pytest.param({"liveness": {}}, [(LIVENESS, True)], False, -3600, [LIVENESS], None, id="the clock was set back"),
-    ],
-)  # fmt: skip
+@cases("given, results, deleted, now_s, expected, wake_s", {
+    "waits at first": ({"liveness": {"initialDelaySeconds": 5}}, [], False, 4, [], 5),
+    "after the wait": ({"liveness": {"initialDelaySeconds": 5}}, [], False, 5, [LIVENESS], None),
+    "both": ({"liveness": {}, "readiness": {}}, [], False, 0, [LIVENESS, READINESS], None),
+    "startup first": ({"startup": {}, "liveness": {}, "readiness": {}}, [], False, 0, [STARTUP], None),
+    "then the others at once": (
+        {"startup": {}, "liveness": {}, "readiness": {}}, [(STARTUP, True)], False, 1, [LIVENESS, READINESS], None,
+    ),
+    "ten seconds later": ({"liveness": {}}, [(LIVENESS, True)], False, 9, [], 10),
+    "its own period": ({"liveness": {"periodSeconds": 3}}, [(LIVENESS, True)], False, 3, [LIVENESS], None),
+    "being deleted": ({"liveness": {}, "readiness": {}}, [], True, 0, [READINESS], None),
+    "deleted before it started": ({"startup": {}, "readiness": {}}, [], True, 0, [], None),
+    "about to be ended": ({"liveness": {}, "readiness": {}}, [(LIVENESS, False)] * 3, False, 99, [], None),
+    "the clock was set back": ({"liveness": {}}, [(LIVENESS, True)], False, -3600, [LIVENESS], None),
+})  # fmt: skip
 def test_who_is_asked_and_when(given, results, deleted, now_s, expected, wake_s):
     given = of(**given)
     now, wake_us = probes.due(told(given, results), given, T0 + now_s * S, deleted=deleted)

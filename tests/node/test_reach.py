@@ -9,6 +9,7 @@ import pytest
 from node import walls
 from node.agent import reach
 from node.shim.order import Wall
+from tests.tables import cases
 
 
 @pytest.fixture
@@ -60,62 +61,58 @@ TO_USERS = (
 NEWER = "run Linux 5.15 or newer: this kernel, or the filter of an engine round the cluster, has no mount_setattr(2)"
 
 
-@pytest.mark.parametrize(
-    ("wall", "holds", "says"),
-    [
-        pytest.param(
-            Wall("user", 7, True), True,
-            "holds: Landlock (ABI 7), a root directory of their own, a filter of system calls; without processes of their own,"
-            " a network for each namespace", id="all",
-        ),
-        pytest.param(
-            Wall("none", 4, False), True, "holds: Landlock (ABI 4); without a root directory of their own, processes of their own, a network for each namespace,"
-            " a filter of system calls; pods may send signals to each other and to the cluster's processes, connect to sockets without a path", id="old Landlock",
-        ),
-        pytest.param(
-            Wall("user", 0, True), True,
-            "holds: a root directory of their own, a filter of system calls; without processes of their own,"
+@cases("wall, holds, says", {
+    "all": (
+        Wall("user", 7, True), True,
+        "holds: Landlock (ABI 7), a root directory of their own, a filter of system calls; without processes of their own,"
+            " a network for each namespace",
+    ),
+    "old Landlock": (
+        Wall("none", 4, False), True,
+        "holds: Landlock (ABI 4); without a root directory of their own, processes of their own, a network for each namespace,"
+            " a filter of system calls; pods may send signals to each other and to the cluster's processes, connect to sockets without a path",
+    ),
+    "no Landlock": (
+        Wall("user", 0, True), True,
+        "holds: a root directory of their own, a filter of system calls; without processes of their own,"
             " a network for each namespace, Landlock; pods may send signals to each other and to the cluster's processes,"
             " connect to sockets without a path",
-            id="no Landlock",
-        ),
-        pytest.param(
-            Wall("none", 7, True, root=True), False,
-            "none: pods reach what root may; there is only Landlock (ABI 7), a filter of system calls. To have one, start the cluster as"
-            f" an ordinary user, or {TO_ROOT}", id="root without users of their own",
-        ),
-        pytest.param(
-            Wall("root", 0, False, pids=True, root=True), True,
-            "holds: a root directory and users of their own, processes of their own; without a network for each namespace,"
-            " Landlock, a filter of system calls; pods may connect to sockets without a path", id="root",
-        ),
-        pytest.param(
-            Wall("user", 7, True, pids=True, networks="pasta"), True,
-            "holds: Landlock (ABI 7), a root directory of their own, processes of their own,"
-            " a network for each namespace with a way out by pasta, a filter of system calls", id="whole",
-        ),
-        pytest.param(
-            Wall(), False,
-            f"none: pods reach what the user may who runs the cluster. To have one, {TO_USERS}, or have Landlock"
-            " (Linux 5.19 or newer, with landlock among the kernel's lsm=)", id="none",
-        ),
-        pytest.param(
-            Wall(seccomp=True, root=True, old=True), False,
-            f"none: pods reach what root may; there is only a filter of system calls. To have one, {NEWER}", id="root on an old kernel",
-        ),
-        pytest.param(
-            Wall(seccomp=True, old=True), False,
-            f"none: pods reach what the user may who runs the cluster; there is only a filter of system calls. To have one, {NEWER}",
-            id="old kernel",
-        ),
-        pytest.param(
-            Wall("user", 7, True, pids=True, closed=True), True,
-            "holds: Landlock (ABI 7), a root directory of their own, processes of their own, a filter of system calls;"
+    ),
+    "root without users of their own": (
+        Wall("none", 7, True, root=True), False,
+        "none: pods reach what root may; there is only Landlock (ABI 7), a filter of system calls. To have one, start the cluster as"
+            f" an ordinary user, or {TO_ROOT}",
+    ),
+    "root": (
+        Wall("root", 0, False, pids=True, root=True), True,
+        "holds: a root directory and users of their own, processes of their own; without a network for each namespace,"
+            " Landlock, a filter of system calls; pods may connect to sockets without a path",
+    ),
+    "whole": (
+        Wall("user", 7, True, pids=True, networks="pasta"), True,
+        "holds: Landlock (ABI 7), a root directory of their own, processes of their own,"
+            " a network for each namespace with a way out by pasta, a filter of system calls",
+    ),
+    "none": (
+        Wall(), False,
+        f"none: pods reach what the user may who runs the cluster. To have one, {TO_USERS}, or have Landlock"
+            " (Linux 5.19 or newer, with landlock among the kernel's lsm=)",
+    ),
+    "root on an old kernel": (
+        Wall(seccomp=True, root=True, old=True), False,
+        f"none: pods reach what root may; there is only a filter of system calls. To have one, {NEWER}",
+    ),
+    "old kernel": (
+        Wall(seccomp=True, old=True), False,
+        f"none: pods reach what the user may who runs the cluster; there is only a filter of system calls. To have one, {NEWER}",
+    ),
+    "without the network that it is to have": (
+        Wall("user", 7, True, pids=True, closed=True), True,
+        "holds: Landlock (ABI 7), a root directory of their own, processes of their own, a filter of system calls;"
             " without a network for each namespace; no pods run: there is no network without a way out for them,"
-            " as VOLCANO_UI_POD_NETWORK=closed wants it", id="without the network that it is to have",
-        ),
-    ],
-)  # fmt: skip
+            " as VOLCANO_UI_POD_NETWORK=closed wants it",
+    ),
+})  # fmt: skip
 def test_a_wall_in_words(wall, holds, says):
     assert walls.holds(wall) is holds
     assert walls.describe(wall) == says

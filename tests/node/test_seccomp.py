@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.shim import seccomp
+from tests.tables import cases
 
 ALLOW, EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT = (0x7FFF0000, 0x00050001, 0x00050026, 0x00050061, 0x0005005D)
 NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
@@ -71,16 +72,13 @@ def test_processes_and_threads_are_made(machine, flags):
     )
 
 
-@pytest.mark.parametrize(
-    ("request_", "said"),
-    [
-        pytest.param(0x5412, EPERM, id="TIOCSTI"),
-        pytest.param(0x541C, EPERM, id="TIOCLINUX"),
-        pytest.param(0x5412 | 1 << 32, EPERM, id="TIOCSTI, with upper bits that the kernel does not look at"),
-        pytest.param(0x5413, ALLOW, id="TIOCGWINSZ"),
-        pytest.param(0x5401, ALLOW, id="TCGETS"),
-    ],
-)
+@cases("request_, said", {
+    "TIOCSTI": (0x5412, EPERM),
+    "TIOCLINUX": (0x541C, EPERM),
+    "TIOCSTI, with upper bits that the kernel does not look at": (0x5412 | 1 << 32, EPERM),
+    "TIOCGWINSZ": (0x5413, ALLOW),
+    "TCGETS": (0x5401, ALLOW),
+})  # fmt: skip
 def test_terminals(machine, request_, said):
     known = seccomp.MACHINES[machine]
     code = seccomp.program(machine, tracing=False, limiting=False)
@@ -114,14 +112,11 @@ def test_of_netlink_there_is_one_protocol(machine, family, protocol, said):
     assert answer(code, known.audit, known.calls["socket"], family, socket.SOCK_RAW, protocol) == said
 
 
-@pytest.mark.parametrize(
-    ("pid", "limiting", "said"),
-    [
-        pytest.param(0, False, ALLOW, id="its own limits"),
-        pytest.param(7, False, EPERM, id="those of another process of the user"),
-        pytest.param(7, True, ALLOW, id="those of another process of its container"),
-    ],
-)
+@cases("pid, limiting, said", {
+    "its own limits": (0, False, ALLOW),
+    "those of another process of the user": (7, False, EPERM),
+    "those of another process of its container": (7, True, ALLOW),
+})  # fmt: skip
 def test_limits_of_others(machine, pid, limiting, said):
     known = seccomp.MACHINES[machine]
     code = seccomp.program(machine, tracing=False, limiting=limiting)

@@ -17,6 +17,7 @@ from node.shim import absent, control_socket, linux, tree
 from node.shim.order import Bind
 from proof.escapes.attempts import layers
 from proof.harness.waiting import until
+from tests.tables import cases
 
 
 @pytest.fixture(params=["no wall", "every layer", "a user namespace"])
@@ -33,16 +34,13 @@ def attempts(request, attempts):
     return attempts
 
 
-@pytest.mark.parametrize(
-    ("script", "code", "number", "reason"),
-    [
-        pytest.param("exit 0", 0, 0, "Completed", id="success"),
-        pytest.param("exit 3", 3, 0, "Error", id="failure"),
-        pytest.param("kill -9 $$", 137, 9, "Error", id="killed"),
-        pytest.param("kill -11 $$", 139, 11, "Error", id="crashed"),
-        pytest.param("exec /nonexistent", 127, 0, "Error", id="a shell that finds nothing"),
-    ],
-)
+@cases("script, code, number, reason", {
+    "success": ("exit 0", 0, 0, "Completed"),
+    "failure": ("exit 3", 3, 0, "Error"),
+    "killed": ("kill -9 $$", 137, 9, "Error"),
+    "crashed": ("kill -11 $$", 139, 11, "Error"),
+    "a shell that finds nothing": ("exec /nonexistent", 127, 0, "Error"),
+})  # fmt: skip
 def test_end_of_a_command_is_recorded(attempts, script, code, number, reason):
     status = attempts.end(attempts.shell(script))
     assert (status["exitCode"], status["signal"], status["reason"]) == (code, number, reason)
@@ -55,30 +53,24 @@ def test_who_hears_that_a_command_runs_may_ask_for_another_at_once(attempts):
     assert (directory / control_socket.NAME).exists()
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        pytest.param(["nosuch"], 'exec: "nosuch": executable file not found in $PATH', id="not in PATH"),
-        pytest.param(["/nosuch"], 'exec: "/nosuch": no such file or directory', id="no such file"),
-        pytest.param(["/etc/passwd"], 'exec: "/etc/passwd": permission denied', id="not executable"),
-        pytest.param(["a\0b"], "embedded null", id="a name that no file can have"),
-        pytest.param(["\ud800"], "surrogates", id="a name that cannot be encoded"),
-    ],
-)
+@cases("argv, message", {
+    "not in PATH": (["nosuch"], 'exec: "nosuch": executable file not found in $PATH'),
+    "no such file": (["/nosuch"], 'exec: "/nosuch": no such file or directory'),
+    "not executable": (["/etc/passwd"], 'exec: "/etc/passwd": permission denied'),
+    "a name that no file can have": (["a\0b"], "embedded null"),
+    "a name that cannot be encoded": (["\ud800"], "surrogates"),
+})  # fmt: skip
 def test_command_that_cannot_start_is_a_start_error(attempts, argv, message):
     status = attempts.end(attempts.start(*argv))
     assert (status["exitCode"], status["reason"]) == (128, "StartError")
     assert message in status["message"]
 
 
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        pytest.param("nosuch", r"sh: .*nosuch: (command )?not found", id="by the shell"),
-        pytest.param("env nosuch", r"env: .nosuch.: No such file or directory", id="by env"),
-        pytest.param("nosuch; echo >&2; echo bye >&2; exit 127", r"sh: .*nosuch: .*", id="not the last line"),
-    ],
-)
+@cases("script, message", {
+    "by the shell": ("nosuch", r"sh: .*nosuch: (command)?not found"),
+    "by env": ("env nosuch", r"env: .nosuch.: No such file or directory"),
+    "not the last line": ("nosuch; echo >&2; echo bye >&2; exit 127", r"sh: .*nosuch: .*"),
+})  # fmt: skip
 def test_program_that_a_shell_does_not_find_is_said(attempts, script, message):
     status = attempts.end(attempts.shell(script, node="n1"))
     said, _, remedy = status["message"].partition("; ")
@@ -87,16 +79,13 @@ def test_program_that_a_shell_does_not_find_is_said(attempts, script, message):
     assert remedy.startswith("give another command, or install it on node n1, ")
 
 
-@pytest.mark.parametrize(
-    ("words", "package"),
-    [
-        pytest.param("sh: 1: ray: not found", "the Python package ray[default]", id="dash"),
-        pytest.param("bash: line 1: mpirun: command not found", "Debian's openmpi-bin", id="bash"),
-        pytest.param("env: ‘ssh’: No such file or directory", "Debian's openssh-client", id="env"),
-        pytest.param("sh: 1: /usr/sbin/sshd: not found", "Debian's openssh-server", id="by its path"),
-        pytest.param("ls: cannot access 'ssh x': No such file or directory", "it", id="another program's words"),
-    ],
-)
+@cases("words, package", {
+    "dash": ("sh: 1: ray: not found", "the Python package ray[default]"),
+    "bash": ("bash: line 1: mpirun: command not found", "Debian's openmpi-bin"),
+    "env": ("env: ‘ssh’: No such file or directory", "Debian's openssh-client"),
+    "by its path": ("sh: 1: /usr/sbin/sshd: not found", "Debian's openssh-server"),
+    "another program's words": ("ls: cannot access 'ssh x': No such file or directory", "it"),
+})  # fmt: skip
 def test_program_that_a_plugin_needs_is_said_with_its_package(words, package):
     said = absent.by_a_shell(127, words.encode(), "n1")
     assert said.startswith(f"{words}; ")
@@ -108,11 +97,12 @@ def test_command_that_a_plugin_needs_is_said_with_its_package(attempts):
     assert "; give another command, or install Debian's openmpi-bin on node n1, " in status["message"]
 
 
-@pytest.mark.parametrize(
-    "script",
-    ["echo x: not found >&2; exit 1", "exit 127", "echo x: not found; exit 127", "nosuch; exit 0"],
-    ids=["another exit code", "silent", "on standard output", "found to be no matter"],
-)
+@cases("script", {
+    "another exit code": "echo x: not found >&2; exit 1",
+    "silent": "exit 127",
+    "on standard output": "echo x: not found; exit 127",
+    "found to be no matter": "nosuch; exit 0",
+})  # fmt: skip
 def test_other_ends_are_not_explained(attempts, script):
     assert attempts.end(attempts.shell(script, node="n1"))["message"] == ""
 

@@ -19,6 +19,7 @@ from node.simulator.simulated_pod import Simulated
 from node.simulator.simulator import Simulator
 from proof.harness import waiting
 from tests.cluster.store.forgetting import ASLEEP, forget
+from tests.tables import cases
 
 GOLDEN = Path(__file__).parent / "golden"
 BEGIN_US = 1_800_000_000 * 1_000_000
@@ -204,15 +205,12 @@ def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simul
     assert container()["lastState"] == before
 
 
-@pytest.mark.parametrize(
-    ("policy", "annotations", "state"),
-    [
-        pytest.param("Never", {"duration_seconds": "600"}, "terminated", id="while it runs"),
-        pytest.param("OnFailure", {"duration_seconds": "600"}, "terminated", id="without a restart"),
-        pytest.param("Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated", id="while it is held"),
-        pytest.param("Never", {"start_seconds": "600"}, "waiting", id="before it starts"),
-    ],
-)
+@cases("policy, annotations, state", {
+    "while it runs": ("Never", {"duration_seconds": "600"}, "terminated"),
+    "without a restart": ("OnFailure", {"duration_seconds": "600"}, "terminated"),
+    "while it is held": ("Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated"),
+    "before it starts": ("Never", {"start_seconds": "600"}, "waiting"),
+})  # fmt: skip
 def test_a_pod_fails_when_it_was_active_for_too_long(simulator, policy, annotations, state):
     one = simulator()
     add_pod(wanted={"activeDeadlineSeconds": 1, "restartPolicy": policy}, **annotations)

@@ -11,6 +11,7 @@ import pytest
 from kube.kinds.core import Pod
 from node import file_trees, storage
 from node.storage import Limits, Used
+from tests.tables import cases
 
 MI = 1 << 20
 
@@ -19,24 +20,19 @@ def container(name="main", limit=None):
     return {"name": name, "resources": {"limits": {"ephemeral-storage": limit} if limit else {}}}
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({"containers": [container()]}, Limits({}, {}, None), id="none"),
-        pytest.param({"containers": [container(limit="1Mi")]}, Limits({}, {"main": MI}, MI), id="of a container"),
-        pytest.param(
-            {"containers": [container("a", "1Mi"), container("b", "2Mi")]}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI),
-            id="of all containers",
-        ),
-        pytest.param(
-            {"containers": [container("a", "1Mi"), container("b")]}, Limits({}, {"a": MI}, None), id="of one of two"
-        ),
-        pytest.param(
-            {"containers": [container()], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}, {"name": "w", "emptyDir": {}}]},
-            Limits({"v": MI}, {}, None), id="of a volume",
-        ),
-        pytest.param(
-            {
+@cases("spec, expected", {
+    "none": ({"containers": [container()]}, Limits({}, {}, None)),
+    "of a container": ({"containers": [container(limit="1Mi")]}, Limits({}, {"main": MI}, MI)),
+    "of all containers": (
+        {"containers": [container("a", "1Mi"), container("b", "2Mi")]}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI),
+    ),
+    "of one of two": ({"containers": [container("a", "1Mi"), container("b")]}, Limits({}, {"a": MI}, None)),
+    "of a volume": (
+        {"containers": [container()], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}, {"name": "w", "emptyDir": {}}]},
+        Limits({"v": MI}, {}, None),
+    ),
+    "of volumes in memory": (
+        {
                 "containers": [{"name": "a", "resources": {"limits": {"memory": "2Mi"}}}],
                 "volumes": [
                     {"name": "v", "emptyDir": {"medium": "Memory"}},
@@ -44,45 +40,41 @@ def container(name="main", limit=None):
                     {"name": "x", "emptyDir": {}},
                 ],
             },
-            Limits({"v": 2 * MI, "w": MI}, {}, None), id="of volumes in memory",
-        ),
-        pytest.param(
-            {"containers": [container(limit="nonsense")], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "much"}}]},
-            Limits({}, {}, None), id="what cannot be read",
-        ),
-    ],
-)  # fmt: skip
+        Limits({"v": 2 * MI, "w": MI}, {}, None),
+    ),
+    "what cannot be read": (
+        {"containers": [container(limit="nonsense")], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "much"}}]},
+        Limits({}, {}, None),
+    ),
+})  # fmt: skip
 def test_limits_of_a_pod(spec, expected):
     found = storage.limits(msgspec.convert({"spec": spec}, Pod))
     assert found == expected
     assert bool(found) == (expected != Limits({}, {}, None))
 
 
-@pytest.mark.parametrize(
-    ("limits", "used", "told"),
-    [
-        pytest.param(Limits({"v": MI}, {}), Used({"v": MI}, {}), "", id="just what is allowed"),
-        pytest.param(
-            Limits({"v": MI}, {}), Used({"v": 3 * MI}, {}),
-            'Usage of EmptyDir volume "v" exceeds the limit: 3 MiB, and 1 MiB are allowed.', id="volume",
-        ),
-        pytest.param(Limits({"v": MI}, {}), Used({"w": 3 * MI}, {}, 9 * MI), "", id="another volume"),
-        pytest.param(
-            Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}),
-            'Usage of EmptyDir volume "v" exceeds the limit: 2 MiB, and 1 MiB are allowed.', id="volume in memory",
-        ),
-        pytest.param(Limits({}, {"a": MI}, MI), Used({}, {}, 0, {"v": 9 * MI}), "", id="memory is no part of the disk"),
-        pytest.param(
-            Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}),
-            "Container a exceeded its local ephemeral storage limit: its log has 2 MiB, and 1 MiB are allowed.", id="log",
-        ),
-        pytest.param(
-            Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI),
-            "Pod ephemeral local storage usage exceeds the total limit of containers: "
-            "2 MiB, and 1 MiB are allowed in its directories, emptyDirs and logs.", id="everything together",
-        ),
-    ],
-)  # fmt: skip
+@cases("limits, used, told", {
+    "just what is allowed": (Limits({"v": MI}, {}), Used({"v": MI}, {}), ""),
+    "volume": (
+        Limits({"v": MI}, {}), Used({"v": 3 * MI}, {}),
+        'Usage of EmptyDir volume "v" exceeds the limit: 3 MiB, and 1 MiB are allowed.',
+    ),
+    "another volume": (Limits({"v": MI}, {}), Used({"w": 3 * MI}, {}, 9 * MI), ""),
+    "volume in memory": (
+        Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}),
+        'Usage of EmptyDir volume "v" exceeds the limit: 2 MiB, and 1 MiB are allowed.',
+    ),
+    "memory is no part of the disk": (Limits({}, {"a": MI}, MI), Used({}, {}, 0, {"v": 9 * MI}), ""),
+    "log": (
+        Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}),
+        "Container a exceeded its local ephemeral storage limit: its log has 2 MiB, and 1 MiB are allowed.",
+    ),
+    "everything together": (
+        Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI),
+        "Pod ephemeral local storage usage exceeds the total limit of containers: "
+            "2 MiB, and 1 MiB are allowed in its directories, emptyDirs and logs.",
+    ),
+})  # fmt: skip
 def test_who_has_too_much_is_told_how_much(limits, used, told):
     assert storage.excess(limits, used) == told
 

@@ -16,6 +16,7 @@ from node.agent.user_ranges import UserRanges
 from node.shim import users as subordinates
 from node.users import Asked, Own, User
 from tests.node.walled import mount, refused
+from tests.tables import cases
 
 ROOT, BOXED, ORDINARY = Own(0, 0, (0,), "root"), Own(0, 0, (0,), "user"), Own(1000, 1000, (1000, 27), "user")
 NOBODY = 65534
@@ -31,53 +32,44 @@ def asked(pod=None, container=None):
     return users.asked(read, read.spec.containers[0])
 
 
-@pytest.mark.parametrize(
-    ("pod", "container", "expected"),
-    [
-        pytest.param(None, None, Asked(None, None, (), False), id="nothing"),
-        pytest.param({"runAsUser": 5, "runAsGroup": 6}, None, Asked(5, 6, (), False), id="the pod's"),
-        pytest.param({"runAsUser": 5, "runAsGroup": 6}, {"runAsUser": 0}, Asked(0, 6, (), False), id="the container's first"),
-        pytest.param({"fsGroup": 7, "supplementalGroups": [8, 7]}, None, Asked(None, None, (8, 7), False), id="groups"),
-        pytest.param({"runAsNonRoot": True}, {"runAsNonRoot": False}, Asked(None, None, (), False), id="allowed by the container"),
-    ],
-)  # fmt: skip
+@cases("pod, container, expected", {
+    "nothing": (None, None, Asked(None, None, (), False)),
+    "the pod's": ({"runAsUser": 5, "runAsGroup": 6}, None, Asked(5, 6, (), False)),
+    "the container's first": ({"runAsUser": 5, "runAsGroup": 6}, {"runAsUser": 0}, Asked(0, 6, (), False)),
+    "groups": ({"fsGroup": 7, "supplementalGroups": [8, 7]}, None, Asked(None, None, (8, 7), False)),
+    "allowed by the container": ({"runAsNonRoot": True}, {"runAsNonRoot": False}, Asked(None, None, (), False)),
+})  # fmt: skip
 def test_what_is_asked_for(pod, container, expected):
     assert asked(pod, container) == expected
 
 
-@pytest.mark.parametrize(
-    ("wish", "own", "words"),
-    [
-        pytest.param(Asked(5, 6, (7,), True), ROOT, "", id="root gives everything"),
-        pytest.param(Asked(0, 0, (0,), False), ROOT, "", id="root itself"),
-        pytest.param(Asked(None, None, (), True), ROOT, "has runAsNonRoot and would run as root", id="nobody named"),
-        pytest.param(Asked(0, None, (), True), ROOT, "breaks non-root policy", id="root named"),
-        pytest.param(Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root", id="root in a box"),
-        pytest.param(Asked(0, 0, (), False), BOXED, "", id="root as itself in a box"),
-        pytest.param(Asked(1000, 1000, (27,), True), ORDINARY, "", id="the user itself"),
-        pytest.param(Asked(None, None, (), True), ORDINARY, "", id="not root anyway"),
-        pytest.param(Asked(0, None, (), False), ORDINARY, "runAsUser 0 cannot be had: user 1000 started this cluster", id="root"),
-        pytest.param(Asked(None, 27, (), False), ORDINARY, "runAsGroup 27 cannot be had", id="another group first"),
-        pytest.param(Asked(None, None, (28,), False), ORDINARY, "the group 28 cannot be had", id="a foreign group"),
-        pytest.param(Asked(2**32 - 1, None, (), False), ROOT, "is not the number of a user", id="-1, which changes nothing"),
-        pytest.param(Asked(-1, None, (), False), ROOT, "is not the number of a user", id="negative"),
-    ],
-)  # fmt: skip
+@cases("wish, own, words", {
+    "root gives everything": (Asked(5, 6, (7,), True), ROOT, ""),
+    "root itself": (Asked(0, 0, (0,), False), ROOT, ""),
+    "nobody named": (Asked(None, None, (), True), ROOT, "has runAsNonRoot and would run as root"),
+    "root named": (Asked(0, None, (), True), ROOT, "breaks non-root policy"),
+    "root in a box": (Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root"),
+    "root as itself in a box": (Asked(0, 0, (), False), BOXED, ""),
+    "the user itself": (Asked(1000, 1000, (27,), True), ORDINARY, ""),
+    "not root anyway": (Asked(None, None, (), True), ORDINARY, ""),
+    "root": (Asked(0, None, (), False), ORDINARY, "runAsUser 0 cannot be had: user 1000 started this cluster"),
+    "another group first": (Asked(None, 27, (), False), ORDINARY, "runAsGroup 27 cannot be had"),
+    "a foreign group": (Asked(None, None, (28,), False), ORDINARY, "the group 28 cannot be had"),
+    "-1, which changes nothing": (Asked(2**32 - 1, None, (), False), ROOT, "is not the number of a user"),
+    "negative": (Asked(-1, None, (), False), ROOT, "is not the number of a user"),
+})  # fmt: skip
 def test_what_can_be_had(wish, own, words):
     found = users.problem(wish, own)
     assert words in found if words else found == ""
 
 
-@pytest.mark.parametrize(
-    ("wish", "own", "expected"),
-    [
-        pytest.param(Asked(5, 6, (7,), False), ROOT, User(5, 6, (7,)), id="all said"),
-        pytest.param(Asked(5, None, (), False), ROOT, User(5, 105, ()), id="the user's own group"),
-        pytest.param(Asked(None, None, (7,), False), ROOT, User(0, 0, (7,)), id="another group beside"),
-        pytest.param(Asked(0, None, (), False), ROOT, None, id="who it is anyway"),
-        pytest.param(Asked(1000, 1000, (27,), True), ORDINARY, None, id="an ordinary user stays"),
-    ],
-)  # fmt: skip
+@cases("wish, own, expected", {
+    "all said": (Asked(5, 6, (7,), False), ROOT, User(5, 6, (7,))),
+    "the user's own group": (Asked(5, None, (), False), ROOT, User(5, 105, ())),
+    "another group beside": (Asked(None, None, (7,), False), ROOT, User(0, 0, (7,))),
+    "who it is anyway": (Asked(0, None, (), False), ROOT, None),
+    "an ordinary user stays": (Asked(1000, 1000, (27,), True), ORDINARY, None),
+})  # fmt: skip
 def test_whom_the_command_becomes(wish, own, expected):
     assert users.user(wish, own, lambda uid: uid + 100) == expected
 

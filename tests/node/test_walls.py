@@ -11,6 +11,7 @@ from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, PODS, SECRETS
 from node.agent import retention
 from node.paths import Layout
 from tests.node.walled import beginning, container, mount, person, refused
+from tests.tables import cases
 
 
 @pytest.fixture(params=["root", "user", "none"])
@@ -155,15 +156,12 @@ class TestWhoMayHaveAHostPath:
             annotations={CREATOR_ANNOTATION: creator} if creator else {}, **fields,
         )  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("role", "namespace", "phase"),
-        [
-            pytest.param("administrator", "*", "Succeeded", id="administrator of everything"),
-            pytest.param("administrator", "d", "Pending", id="administrator of the namespace"),
-            pytest.param("operator", "*", "Pending", id="operator"),
-            pytest.param("submitter", "d", "Pending", id="submitter"),
-        ],
-    )
+    @cases("role, namespace, phase", {
+        "administrator of everything": ("administrator", "*", "Succeeded"),
+        "administrator of the namespace": ("administrator", "d", "Pending"),
+        "operator": ("operator", "*", "Pending"),
+        "submitter": ("submitter", "d", "Pending"),
+    })  # fmt: skip
     def test_it_takes_an_administrator_of_everything(self, node, role, namespace, phase):
         person("pat", role, namespace)
         node.begin()
@@ -227,24 +225,17 @@ def made_from(request):
 
 
 class TestPublishedFiles:
-    @pytest.mark.parametrize(
-        "attack",
-        [
-            "ln -s {victim} $VOLUME_C/.key.new",
-            "ln -sf {victim} $VOLUME_C/key",
-            "ln -sfn {folder} $VOLUME_C/..data",
-            "rm -r $VOLUME_C/..data $VOLUME_C/..2*; ln -s {folder} $VOLUME_C/..data",
-            "rm $VOLUME_C/..2*/key; ln -s {victim} $VOLUME_C/..data/key",
-            "rm $VOLUME_C/key; mkdir $VOLUME_C/key",
-            "rm $VOLUME_C/key; mkfifo $VOLUME_C/key",
-            "rm $VOLUME_C/..data; mkfifo $VOLUME_C/..data",
-            "rm $VOLUME_C/..2*/key; mkfifo $VOLUME_C/..data/key",
-        ],
-        ids=[
-            "draft", "key", "version", "no version", "in the version", "directory",
-            "FIFO", "FIFO as version", "FIFO in the version",
-        ],
-    )  # fmt: skip
+    @cases("attack", {
+        "draft": "ln -s {victim} $VOLUME_C/.key.new",
+        "key": "ln -sf {victim} $VOLUME_C/key",
+        "version": "ln -sfn {folder} $VOLUME_C/..data",
+        "no version": "rm -r $VOLUME_C/..data $VOLUME_C/..2*; ln -s {folder} $VOLUME_C/..data",
+        "in the version": "rm $VOLUME_C/..2*/key; ln -s {victim} $VOLUME_C/..data/key",
+        "directory": "rm $VOLUME_C/key; mkdir $VOLUME_C/key",
+        "FIFO": "rm $VOLUME_C/key; mkfifo $VOLUME_C/key",
+        "FIFO as version": "rm $VOLUME_C/..data; mkfifo $VOLUME_C/..data",
+        "FIFO in the version": "rm $VOLUME_C/..2*/key; mkfifo $VOLUME_C/..data/key",
+    })  # fmt: skip
     def test_update_writes_through_no_link_of_the_pod(self, begun, made_from, attack):
         volume, change = made_from
         victim, folder = begun.out / "victim", begun.out / "folder"

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from node.link import frames
 from node.link.frames import CHANNELS, LARGEST, MOST_DATA, BadFrame, Frame, Kind
+from tests.tables import cases
 
 numbers = st.integers(0, 2**32 - 1)
 some_frames = st.one_of(
@@ -37,17 +38,14 @@ def test_a_credit_carries_its_count(count):
     assert frames.count_of(frames.credit(7, frames.STDOUT, count)) == count
 
 
-@pytest.mark.parametrize(
-    ("message", "why"),
-    [
-        pytest.param(b"", "no frame", id="nothing"),
-        pytest.param(b"\x02\0\0\0\1", "no frame", id="without a channel"),
-        pytest.param(b"\x09\0\0\0\1\0", "no kind 9", id="a kind that there is not"),
-        pytest.param(b"\x02\0\0\0\1\7", "no channel 7", id="a channel that there is not"),
-        pytest.param(b"\x02\0\0\0\1\0" + bytes(MOST_DATA + 1), "too long", id="more data than is taken"),
-        pytest.param(b"\x05\0\0\0\1\0x", "too long", id="a close with data"),
-    ],
-)
+@cases("message, why", {
+    "nothing": (b"", "no frame"),
+    "without a channel": (b"\x02\0\0\0\1", "no frame"),
+    "a kind that there is not": (b"\x09\0\0\0\1\0", "no kind 9"),
+    "a channel that there is not": (b"\x02\0\0\0\1\7", "no channel 7"),
+    "more data than is taken": (b"\x02\0\0\0\1\0" + bytes(MOST_DATA + 1), "too long"),
+    "a close with data": (b"\x05\0\0\0\1\0x", "too long"),
+})  # fmt: skip
 def test_what_is_no_frame_is_refused(message, why):
     with pytest.raises(BadFrame, match=why):
         frames.decode(message)

@@ -32,6 +32,7 @@ from node.shim import control_socket
 from node.shim.crilog import CriLog
 from proof.harness.waiting import HANG_S, until
 from tests.node.link.pair import linked, says
+from tests.tables import cases
 
 UID = "0d1f7a2c-0000-0000-0000-000000000001"
 OTHER = "0d1f7a2c-0000-0000-0000-000000000002"
@@ -239,15 +240,12 @@ def test_entries_without_a_time_are_no_entries(data):
     assert [line.data for line in chunk.lines] == [b"good"]
 
 
-@pytest.mark.parametrize(
-    ("start", "next_"),
-    [
-        pytest.param(0, 0, id="no step further"),
-        pytest.param(50, 50 + len(ENTRY), id="from before what was asked for"),
-        pytest.param(100, 10**30, id="further than it is long"),
-        pytest.param(-5, -5 + len(ENTRY), id="before its begin"),
-    ],
-)
+@cases("start, next_", {
+    "no step further": (0, 0),
+    "from before what was asked for": (50, 50 + len(ENTRY)),
+    "further than it is long": (100, 10**30),
+    "before its begin": (-5, -5 + len(ENTRY)),
+})  # fmt: skip
 def test_a_stretch_that_would_be_read_again_and_again_is_none(data, start, next_):
     head = {"attempt": 0, "start": start, "next": next_, "ended": False, "asked": 100, "size": len(ENTRY)}
     with linked(data, answer=says(head, ENTRY)), pytest.raises(NodeAway, match="cannot be read"):

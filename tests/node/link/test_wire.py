@@ -10,6 +10,7 @@ from node.link import frames
 from node.link.flow import WINDOW
 from node.link.frames import LINE, MOST_DATA, STDIN, STDOUT, BadFrame, Frame, Kind
 from node.link.wire import MOST, NODE_READS, SERVER_READS, LinkLost, Wire
+from tests.tables import cases
 
 
 class Ends:
@@ -130,21 +131,15 @@ async def test_frames_of_what_was_closed_here_are_let_pass():
     assert ends.server.take(frames.encode(Frame(Kind.CLOSE, 999))) is None
 
 
-@pytest.mark.parametrize(
-    "story",
-    [
-        pytest.param([Frame(Kind.OPEN, 1, 0, b"{}")] * 2, id="begun twice"),
-        pytest.param([Frame(Kind.OPEN, n, 0, b"{}") for n in range(2 * MOST + 1)], id="far too many"),
-        pytest.param([Frame(Kind.OPEN, 1), Frame(Kind.CREDIT, 1)], id="a credit of nothing"),
-        pytest.param([Frame(Kind.OPEN, 1), frames.credit(1, STDOUT, 1)], id="a credit too much"),
-        pytest.param(
-            [Frame(Kind.OPEN, 1), *[Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))] * (WINDOW // MOST_DATA + 1)],
-            id="data too much",
-        ),
-        pytest.param([Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDIN)], id="data without content"),
-        pytest.param([Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDOUT, b"x")], id="data that is not read here"),
-    ],
-)
+@cases("story", {
+    "begun twice": [Frame(Kind.OPEN, 1, 0, b"{}")] * 2,
+    "far too many": [Frame(Kind.OPEN, n, 0, b"{}") for n in range(2 * MOST + 1)],
+    "a credit of nothing": [Frame(Kind.OPEN, 1), Frame(Kind.CREDIT, 1)],
+    "a credit too much": [Frame(Kind.OPEN, 1), frames.credit(1, STDOUT, 1)],
+    "data too much": [Frame(Kind.OPEN, 1), *[Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))] * (WINDOW // MOST_DATA + 1)],
+    "data without content": [Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDIN)],
+    "data that is not read here": [Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDOUT, b"x")],
+})  # fmt: skip
 async def test_who_does_not_keep_to_the_protocol_is_found_out(story):
     ends = Ends()
 
