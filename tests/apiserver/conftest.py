@@ -6,7 +6,7 @@ from cluster.store import Create, store
 from kube import resources
 from tests.apiserver.client import Api, serving
 from tests.cluster.api.conftest import namespace, person, queue  # noqa: F401  person is a fixture
-from tests.node.conftest import node  # noqa: F401  a node whose agent the test drives
+from tests.node.conftest import machine as node  # noqa: F401  a node whose agent the test drives
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 
 from cluster.runtime import nudge
 from proof.escapes.attempts import Attempts
-from tests.node.driving import Node
-from tests.node.walled import beginning
+from tests.node.driving import Node, beginning
 
 
 @pytest.fixture
@@ -26,27 +25,33 @@ RUNTIMES = ("process", "podman")
 
 def pytest_generate_tests(metafunc):
     """Run a test of a node with each runtime of containers where it is about what both promise."""
-    if "node" in metafunc.fixturenames and metafunc.definition.get_closest_marker("each_runtime"):
-        metafunc.parametrize("node", RUNTIMES, indirect=True)
+    if metafunc.definition.get_closest_marker("each_runtime"):
+        metafunc.parametrize("machine", RUNTIMES, indirect=True)
 
 
 @pytest.fixture
-def node(request, transactional_db, redis_url, settings, monkeypatch):
-    """This machine as a node, its agent begun by the test: `node.begin()`."""
+def machine(request, transactional_db, redis_url, settings, monkeypatch):
+    """This machine as a node, its agent begun by the test: `machine.begin()`."""
     settings.REDIS_URL = redis_url
     settings.ENGINE, settings.HOST_PATHS = "none", []
     nudge.client.cache_clear()
     data = Path(tempfile.mkdtemp(prefix="volcano-"))
-    machine = Node(data)
+    node = Node(data)
     if getattr(request, "param", "process") == "podman":
-        machine.with_engine(request.getfixturevalue("podman"))
-    yield machine
-    machine.close()
+        node.with_engine(request.getfixturevalue("podman"))
+    yield node
+    node.close()
     nudge.client.cache_clear()
     shutil.rmtree(data)
 
 
+@pytest.fixture
+def node(machine):
+    """A node whose agent has begun, without mounts."""
+    return machine.begin()
+
+
 @pytest.fixture(params=["root", "user"])
-def mounted(request, node):
-    """A node for each way in which containers have mounts of their own."""
-    return beginning(node, request.param)
+def mounted(request, machine):
+    """A machine for each way in which containers have mounts of their own."""
+    return beginning(machine, request.param)

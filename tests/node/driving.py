@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import shutil
@@ -10,14 +11,22 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from django.conf import settings
+from django.contrib.auth import get_user_model
 
+from cluster import access
+from cluster.access import joining as invitations
+from cluster.models import RoleBinding
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
-from kube.resources import CLAIMS, PODS
-from node import attempts
+from kube.resources import CLAIMS, EVENTS, PODS
+from node import attempts, logs
 from node.agent.daemon import Daemon
+from node.agent.machine import valid_name
 from node.agent.spawn import Spawner
+from node.joined import agent, joining
+from node.joined.joining import Wish
 from node.shim import tree
 from proof.harness import engine
 from proof.harness.waiting import until
@@ -25,6 +34,35 @@ from proof.harness.waiting import until
 NODE = "here"
 # Who is the first process of an image's container is not ended by signals that it does not handle.
 UNTIL_ASKED = "trap 'exit 143' TERM; while :; do sleep 0.02; done"
+LOOT = "/loot"
+EMPTY = {"name": "v", "emptyDir": {}}
+
+
+def mount(name="v", path=LOOT, **fields):
+    return {"name": name, "mountPath": path, **fields}
+
+
+def container(script, *mounts, name="main", **fields):
+    return {"name": name, "command": ["sh", "-ec", script], "volumeMounts": list(mounts), **fields}
+
+
+def put(kind, name, **parts):
+    store.write(Create(kind, {"metadata": {"name": name, "namespace": "d"}, **parts}))
+
+
+def change(kind, name, **parts):
+    store.write(Patch(kind, "d", name, parts))
+
+
+def person(name, role, namespace="*"):
+    user = get_user_model().objects.create_user(name)
+    RoleBinding.objects.create(user=user, role=role, namespace=namespace)
+
+
+def told(uid, reason=""):
+    """Return the reasons and messages of a pod's events."""
+    found = [(each.object["reason"], each.object["message"]) for each in store.find(EVENTS, owner=uid)]
+    return [each for each in found if reason in ("", each[0])]
 
 
 @functools.cache
@@ -48,7 +86,6 @@ class Node:
         self.out = Path(tempfile.mkdtemp(prefix="volcano-out-"))
         self.out.chmod(0o777)  # not every file system shows it to a pod's users as theirs
         self.daemon = None
-        self.began = False
         self.shows_out = None  # whether pods have the directory mounted; None: where they need it
         self.engine = None  # that runs the containers; None: they are processes
 
@@ -111,7 +148,7 @@ class Node:
         if owner:
             reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
             metadata["ownerReferences"] = [reference]
-        whole = {"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec}
+        whole = copy.deepcopy({"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec})
         if self.engine:
             self._give_images(whole)
         if self.shows_out:
@@ -144,8 +181,9 @@ class Node:
         """Return the directory of a claim's files."""
         return self.data / "node" / "claims" / claim / "files"
 
-    def shell(self, script, name="p", **spec):
-        return self.submit(name, command=["sh", "-c", script], **spec)
+    def shell(self, script, name="p", main=None, **spec):
+        """Submit a pod of one container that runs a script; `main` has more fields of the container."""
+        return self.submit(name, containers=[{"name": "main", "command": ["sh", "-c", script], **(main or {})}], **spec)
 
     def held(self, script, name="p", **spec):
         """Submit a pod that does nothing until the test lets it go on."""
@@ -170,6 +208,28 @@ class Node:
     def until_phase(self, phase, name="p"):
         self.until(lambda: self.status(name).get("phase") == phase, lambda: f"{phase} of {name}, {self.status(name)},")
         return self.status(name)
+
+    def until_end(self, name="p"):
+        """Wait for the end of a pod; return how its container ended."""
+        self.until(lambda: self.status(name).get("phase") in ("Succeeded", "Failed"), lambda: self.status(name))
+        return self.state(name)["terminated"]
+
+    def until_waits(self, *words, name="p"):
+        """Wait until a pod that does not start says something; return its status."""
+        self.until(lambda: all(each in str(self.status(name)) for each in words), lambda: (words, self.status(name)))
+        assert self.status(name)["phase"] in ("Pending", "Failed")
+        return self.status(name)
+
+    def printed(self, uid, container="main"):
+        """Return what a container has written, as text."""
+        files = sorted(self.directory(uid, container).glob("log.*"))
+        return logs.shown(b"".join(each.read_bytes() for each in files))[0].decode()
+
+    def ran(self, script, name="p", **fields):
+        """Run a script in a pod to its end; return what it wrote, as lines."""
+        uid = self.shell(script, name, **fields)
+        self.until_end(name)
+        return self.printed(uid).splitlines()
 
     def delete(self, name="p", **fields):
         store.write(Delete(PODS, "d", name, **fields))
@@ -196,3 +256,34 @@ class Node:
                 tree.send(each, 9)
         if self.engine:
             self.engine.clear()
+
+
+class JoinedNode(Node):
+    """A machine that joins at an address, its agent driven as that of `Node`."""
+
+    def __init__(self, data, url) -> None:
+        super().__init__(data)
+        self.wish = Wish(url, invitations.invite(access.CONSOLE, NODE, 3600).secret)
+
+    def join(self, **changes):
+        """Join, or come back; return what is kept of it."""
+        wish = self.wish._replace(**changes)
+        return joining.join(self.data, joining.begin(self.data, wish), valid_name(wish.name or NODE))
+
+    def begin(self, mounts="none", **layers):
+        self.mounts, self.layers = mounts, layers
+        wall = self.allowed()._replace(mounts=mounts, root=mounts == "root", **layers)
+        self.daemon = agent.daemon(self.data, self.join(), wall=wall)
+        self.agent.begin()
+        self.agent.listener.start()
+        return self
+
+
+def beginning(node, mode):
+    """Begin a node whose containers get their volumes in a mode; what this machine does not allow is skipped."""
+    found = node.allowed().mounts
+    if mode != "none" and (found == "none" or (mode == "root" and found != "root")):
+        pytest.skip(f"this machine does not let this user make mounts the {mode} way")
+    node.begin(mode)
+    (node.data / "secret-key").write_text("hush")
+    return node

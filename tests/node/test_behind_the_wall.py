@@ -37,23 +37,23 @@ class TestControlSockets:
             return node.during(ours.recv, 1000)
 
     @pytest.mark.parametrize("socket_of", ["agent", "shim"])
-    def test_nothing_is_answered_without_the_node_s_key(self, node, socket_of):
-        node.begin("none")
-        node.uid = node.held("true")
-        node.until_phase("Running")
-        where = {"agent": (node.data / "run", "agent.sock"), "shim": (node.directory(node.uid), "control")}[socket_of]
-        key = (node.data / "run" / "node-key").read_text()
-        assert self.asked(node, *where) == b""
-        assert self.asked(node, *where, key=key[:-1] + "?") == b""
-        assert b"started" in self.asked(node, *where, key=key)
+    def test_nothing_is_answered_without_the_node_s_key(self, machine, socket_of):
+        machine.begin("none")
+        machine.uid = machine.held("true")
+        machine.until_phase("Running")
+        where = {"agent": (machine.data / "run", "agent.sock"), "shim": (machine.directory(machine.uid), "control")}[socket_of]
+        key = (machine.data / "run" / "node-key").read_text()
+        assert self.asked(machine, *where) == b""
+        assert self.asked(machine, *where, key=key[:-1] + "?") == b""
+        assert b"started" in self.asked(machine, *where, key=key)
 
-    def test_the_key_is_its_owner_s_alone_and_stays_the_same(self, node):
-        node.begin("none")
-        file = node.data / "run" / "node-key"
+    def test_the_key_is_its_owner_s_alone_and_stays_the_same(self, machine):
+        machine.begin("none")
+        file = machine.data / "run" / "node-key"
         before = file.read_text()
         assert file.stat().st_mode & 0o777 == 0o600
-        node.crash()
-        node.again()
+        machine.crash()
+        machine.again()
         assert file.read_text() == before
 
 
@@ -64,14 +64,14 @@ class TestWithoutAWall:
         "submitter": ("submitter", "d", False, "Pending"),
         "submitter, where a setting allows it": ("submitter", "d", True, "Succeeded"),
     })  # fmt: skip
-    def test_pods_of_others_than_administrators_wait(self, node, settings, role, namespace, allowed, phase):
+    def test_pods_of_others_than_administrators_wait(self, machine, settings, role, namespace, allowed, phase):
         settings.ALLOW_UNWALLED = allowed
         person("pat", role, namespace)
-        node.begin("none", landlock=0)
-        node.shell("true", annotations={CREATOR_ANNOTATION: "pat"})
+        machine.begin("none", landlock=0)
+        machine.shell("true", annotations={CREATOR_ANNOTATION: "pat"})
         if phase == "Pending":
-            assert "VOLCANO_UI_ALLOW_UNWALLED=1" in refused(node, "this machine has no wall")
-        node.until_phase(phase)
+            assert "VOLCANO_UI_ALLOW_UNWALLED=1" in refused(machine, "this machine has no wall")
+        machine.until_phase(phase)
 
 
 class TestBehindTheWall:

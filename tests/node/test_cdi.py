@@ -194,12 +194,12 @@ def test_a_device_whose_file_is_missing_or_whose_spec_went_is_gone(tmp_path):
     assert found.seen.gone == {(NPU, "a"), (NPU, "b")}
 
 
-def test_a_pod_gets_a_device_with_its_variables(node, tmp_path, monkeypatch):
+def test_a_pod_gets_a_device_with_its_variables(machine, tmp_path, monkeypatch):
     (tmp_path / "npu.json").write_text(json.dumps(spec(entry("a", env=["NPU=first"]), env=["NPU_MODE=alone"])))
     monkeypatch.setattr(cdi, "FOLDERS", (tmp_path,))
-    node.begin()
-    script = f'echo "$NPU $NPU_MODE" > {node.out}/has'
+    machine.begin()
+    script = f'echo "$NPU $NPU_MODE" > {machine.out}/has'
     asks = container(script) | {"resources": {"limits": {NPU: "1"}}}
-    node.submit("p", containers=[asks])
-    node.until_phase("Succeeded")
-    assert (node.out / "has").read_text() == "first alone\n"
+    machine.submit("p", containers=[asks])
+    machine.until_phase("Succeeded")
+    assert (machine.out / "has").read_text() == "first alone\n"

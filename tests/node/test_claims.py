@@ -24,10 +24,10 @@ VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
 
 
 @pytest.fixture
-def begun(node):
+def begun(machine):
     for name in ("kube-system", "d"):
         store.write(Create(NAMESPACES, {"metadata": {"name": name}}))
-    return node.begin()
+    return machine.begin()
 
 
 def run(node, script, name="p", **spec):

@@ -381,13 +381,13 @@ class TestWhatIsLeft:
 
 class TestNode:
     @pytest.fixture
-    def bounding(self, node):
-        found = groups_of(Layout(node.data))
-        node.begin(node.allowed().mounts)
-        yield node
+    def bounding(self, machine):
+        found = groups_of(Layout(machine.data))
+        machine.begin(machine.allowed().mounts)
+        yield machine
         home = found.home
-        node.daemon.close()
-        node.daemon = None
+        machine.daemon.close()
+        machine.daemon = None
         assert not exists(home)
 
     def hog(self, node, name="p", **spec):

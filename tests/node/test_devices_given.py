@@ -21,9 +21,9 @@ DECLARED = f"{LICENCE}:LICENCE=blue,red,green"
 
 
 @pytest.fixture
-def licences(node, settings):
+def licences(machine, settings):
     settings.DEVICES = parse(DECLARED)
-    return node.begin()
+    return machine.begin()
 
 
 def asks(node, count, script, name="p", **spec):
@@ -138,7 +138,7 @@ def test_container_that_starts_again_keeps_its_devices(licences):
     assert (node.out / "again").read_text().split() == ["blue", "blue"]
 
 
-def test_device_that_vanishes_makes_a_condition_and_is_not_offered(node, settings, tmp_path, monkeypatch):
+def test_device_that_vanishes_makes_a_condition_and_is_not_offered(machine, settings, tmp_path, monkeypatch):
     shown, program = tmp_path / "shown", tmp_path / "bin" / "nvidia-smi"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\ncat {shown}\n")
@@ -146,28 +146,28 @@ def test_device_that_vanishes_makes_a_condition_and_is_not_offered(node, setting
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     lines = [f"GPU-{number}, A100, 00000000:0{number}:00.0, 5, 10, 100, 40\n" for number in (1, 2)]
     shown.write_text("".join(lines))
-    node.begin()
+    machine.begin()
     assert node_status()["allocatable"]["nvidia.com/gpu"] == "2"
     resources = {"limits": {"nvidia.com/gpu": "2"}}
-    script = f'echo "$CUDA_VISIBLE_DEVICES" > {node.out}/gpus; until [ -e {node.out}/go ]; do sleep 0.01; done'
-    node.submit(containers=[{"name": "main", "command": ["sh", "-c", script], "resources": resources}])
-    node.shell(f'echo "has=$NVIDIA_VISIBLE_DEVICES" > {node.out}/none', "none")
-    node.until_phase("Running")
-    node.until_phase("Succeeded", "none")
-    node.until(lambda: (node.out / "gpus").exists() and (node.out / "gpus").read_text())
-    assert (node.out / "gpus").read_text().strip() == "GPU-1,GPU-2"
-    assert (node.out / "none").read_text().strip() == "has="
+    script = f'echo "$CUDA_VISIBLE_DEVICES" > {machine.out}/gpus; until [ -e {machine.out}/go ]; do sleep 0.01; done'
+    machine.submit(containers=[{"name": "main", "command": ["sh", "-c", script], "resources": resources}])
+    machine.shell(f'echo "has=$NVIDIA_VISIBLE_DEVICES" > {machine.out}/none', "none")
+    machine.until_phase("Running")
+    machine.until_phase("Succeeded", "none")
+    machine.until(lambda: (machine.out / "gpus").exists() and (machine.out / "gpus").read_text())
+    assert (machine.out / "gpus").read_text().strip() == "GPU-1,GPU-2"
+    assert (machine.out / "none").read_text().strip() == "has="
     shown.write_text(lines[0])
-    node.daemon.sampler._machine = node.daemon.sampler._machine._replace(at=0.0)  # as if its time had come
-    node.daemon.sampler.sample()
-    node.agent.machine.due = 0
-    node.until(lambda: condition()["status"] == "True")
+    machine.daemon.sampler._machine = machine.daemon.sampler._machine._replace(at=0.0)  # as if its time had come
+    machine.daemon.sampler.sample()
+    machine.agent.machine.due = 0
+    machine.until(lambda: condition()["status"] == "True")
     assert "GPU-2 (nvidia.com/gpu) cannot be found any more" in condition()["message"]
     assert node_status()["allocatable"]["nvidia.com/gpu"] == "1"
     assert node_status()["capacity"]["nvidia.com/gpu"] == "2"
-    node.annotate()
-    node.until(lambda: "Unhealthy" in json.dumps(node.status()))
-    figures = json.loads((node.data / "node" / "usage.json").read_text())["devices"]["nvidia.com/gpu"]
+    machine.annotate()
+    machine.until(lambda: "Unhealthy" in json.dumps(machine.status()))
+    figures = json.loads((machine.data / "node" / "usage.json").read_text())["devices"]["nvidia.com/gpu"]
     assert figures == {"GPU-1": {"use": 0.05, "memory": 10 << 20, "memoryTotal": 100 << 20, "temperature": 40.0}}
 
 
@@ -196,29 +196,29 @@ def character_devices():
     "user namespace": ("user", {"landlock": 0}),
     "mounts": ("root", {"landlock": 0}),
 })  # fmt: skip
-def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(node, settings, character_devices, mounts, layers):
-    allowed = node.allowed()
+def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(machine, settings, character_devices, mounts, layers):
+    allowed = machine.allowed()
     if not allowed.landlock and not layers:
         pytest.skip("this machine has no Landlock")
     if mounts != "none" and allowed.mounts == "none":
         pytest.skip("this machine lets this user make no mounts")
     one, two = character_devices
     settings.DEVICES = parse(f"example.org/scope:SCOPE={one},{two}")
-    node.begin(mounts, **layers)
+    machine.begin(mounts, **layers)
     script = (
-        f"for each in {one} {two}; do head -c 1 $each 2> /dev/null | od -An -tx1 | grep -q 00 && echo $each; done > {node.out}/$HOSTNAME;"
-        f"until [ -e {node.out}/go ]; do sleep 0.01; done"
+        f"for each in {one} {two}; do head -c 1 $each 2> /dev/null | od -An -tx1 | grep -q 00 && echo $each; done > {machine.out}/$HOSTNAME;"
+        f"until [ -e {machine.out}/go ]; do sleep 0.01; done"
     )
     for name, count in (("first", "1"), ("second", "1"), ("without", "0")):
         limits = {} if count == "0" else {"example.org/scope": count}
         container = {"name": "main", "command": ["sh", "-c", script], "resources": {"limits": limits}}
-        node.submit(name, containers=[container])
-        node.until_phase("Running", name)
-    opened = {name: node.until(lambda name=name: (node.out / name).exists()) for name in ("first", "second", "without")}
+        machine.submit(name, containers=[container])
+        machine.until_phase("Running", name)
+    opened = {name: machine.until(lambda name=name: (machine.out / name).exists()) for name in ("first", "second", "without")}
     assert all(opened.values())
-    node.let_go()
+    machine.let_go()
     for name in opened:
-        node.until_phase("Succeeded", name)
-    assert (node.out / "first").read_text().split() == [str(one)]
-    assert (node.out / "second").read_text().split() == [str(two)]
-    assert (node.out / "without").read_text().split() == []
+        machine.until_phase("Succeeded", name)
+    assert (machine.out / "first").read_text().split() == [str(one)]
+    assert (machine.out / "second").read_text().split() == [str(two)]
+    assert (machine.out / "without").read_text().split() == []

@@ -18,9 +18,9 @@ from tests.node.test_images import events, printed, run, waits
 
 
 @pytest.fixture
-def begun(node, docker, settings):
-    settings.DATA = node.data  # whose logs are read
-    return node.with_engine(docker).begin()
+def begun(machine, docker, settings):
+    settings.DATA = machine.data  # whose logs are read
+    return machine.with_engine(docker).begin()
 
 
 @pytest.fixture

@@ -456,7 +456,6 @@ def test_a_sweep_that_fails_is_told(tmp_path, caplog):
 
 class TestAgent:
     def test_a_pod_with_a_limit_whose_tree_cannot_be_counted_is_evicted_and_what_it_left_goes(self, node):
-        node.begin()
         uid = node.shell(
             f"touch {node.out}/runs; sleep 600", volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}],
             terminationGracePeriodSeconds=0,
@@ -476,22 +475,21 @@ class TestAgent:
         assert not (layout.pod(uid) / "_volumes").exists()
         until(lambda: node.agent.storage.look() or not list(layout.trash.iterdir()))
 
-    def test_a_deep_tree_of_a_pod_that_is_gone_ends_no_agent(self, node, settings):
+    def test_a_deep_tree_of_a_pod_that_is_gone_ends_no_agent(self, machine, settings):
         settings.LOG_DAYS = 0
-        node.begin()
-        layout = node.agent.layout
+        machine.begin()
+        layout = machine.agent.layout
         for name in ("_work", "main"):
             (layout.pod("gone") / name).mkdir(parents=True)
             deepen(layout.pod("gone") / name)
         old = time.time() - 3600
         os.utime(layout.pod("gone"), (old, old))
-        node.agent.clean_at = 0
-        node.agent.work()
+        machine.agent.clean_at = 0
+        machine.agent.work()
         assert not layout.pod("gone").exists()
-        until(lambda: node.agent.storage.look() or not list(layout.trash.iterdir()))
+        until(lambda: machine.agent.storage.look() or not list(layout.trash.iterdir()))
 
     def test_cleaning_that_fails_ends_no_agent_and_is_told_once(self, node, caplog, monkeypatch):
-        node.begin()
 
         def failing(*_):
             raise RecursionError

@@ -32,7 +32,6 @@ def outcome(node, uid):
 
 
 def test_container_runs_when_the_hook_after_its_start_has_succeeded(node):
-    node.begin()
     hook = shell(f"touch {node.out}/begun; until [ -e {node.out}/go ]; do sleep 0.01; done")
     node.submit(containers=[container(f"touch {node.out}/main; sleep 600", start=hook)])
     node.until(lambda: (node.out / "begun").exists() and (node.out / "main").exists())
@@ -45,7 +44,6 @@ def test_container_runs_when_the_hook_after_its_start_has_succeeded(node):
 
 
 def test_container_whose_hook_after_the_start_fails_is_ended_by_its_policy(node):
-    node.begin()
     script = f"trap 'echo x >> {node.out}/ended; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
     hook = shell(f"until [ -e {node.out}/up ]; do sleep 0.01; done; test -e {node.out}/ended")
     uid = node.submit(containers=[container(script, start=hook)], restartPolicy="OnFailure")
@@ -58,7 +56,6 @@ def test_container_whose_hook_after_the_start_fails_is_ended_by_its_policy(node)
 
 
 def test_hook_before_the_end_runs_once_and_before_the_signal(node):
-    node.begin()
     out = node.out / "order"
     script = f"trap 'echo signal >> {out}; exit 0' TERM; echo up >> {out}; while :; do sleep 0.01; done"
     uid = node.submit(containers=[container(script, stop=shell(f"echo hook >> {out}; sleep 0.3"))])
@@ -74,7 +71,6 @@ def test_hook_before_the_end_runs_once_and_before_the_signal(node):
 
 
 def test_hook_before_the_end_that_takes_too_long_is_ended(node):
-    node.begin()
     script = f"trap 'touch {node.out}/signal; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
     hook = shell(f"sleep 600; touch {node.out}/late")
     uid = node.submit(containers=[container(script, stop=hook)], terminationGracePeriodSeconds=1)
@@ -88,7 +84,6 @@ def test_hook_before_the_end_that_takes_too_long_is_ended(node):
 
 
 def test_container_without_a_grace_is_killed_at_once_when_its_hook_fails(node):
-    node.begin()
     script = "trap '' TERM; while :; do sleep 0.01; done"
     uid = node.submit(containers=[container(script, start=shell("exit 1"))], terminationGracePeriodSeconds=0)
     node.until_phase("Failed")
@@ -97,7 +92,6 @@ def test_container_without_a_grace_is_killed_at_once_when_its_hook_fails(node):
 
 @pytest.mark.parametrize("how", ["liveness", "deadline"])
 def test_hook_before_the_end_runs_whoever_ends_the_container(node, how):
-    node.begin()
     main = container("sleep 600", stop=shell(f"touch {node.out}/hook"))
     spec = {}
     if how == "liveness":
@@ -110,7 +104,6 @@ def test_hook_before_the_end_runs_whoever_ends_the_container(node, how):
 
 
 def test_pause_before_the_end_lasts_as_long_as_it_says(node):
-    node.begin()
     uid = node.submit(containers=[container("sleep 600", stop={"sleep": {"seconds": 1}})])
     node.until_phase("Running")
     begun = time.time()
@@ -120,7 +113,6 @@ def test_pause_before_the_end_lasts_as_long_as_it_says(node):
 
 
 def test_hook_that_fails_before_the_end_is_told_and_stops_nothing(node):
-    node.begin()
     uid = node.submit(containers=[container("sleep 600", stop=shell("exit 7"))], activeDeadlineSeconds=1)
     node.until_phase("Failed")
     (message,) = told(uid, "FailedPreStopHook")
@@ -128,7 +120,6 @@ def test_hook_that_fails_before_the_end_is_told_and_stops_nothing(node):
 
 
 def test_hook_by_connection_asks_for_no_answer(node):
-    node.begin()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         hook = {"tcpSocket": {"host": "127.0.0.1", "port": silent.getsockname()[1]}}
         node.submit(containers=[container("sleep 600", start=hook)], terminationGracePeriodSeconds=1)
@@ -137,7 +128,6 @@ def test_hook_by_connection_asks_for_no_answer(node):
 
 
 def test_hook_by_request_asks_at_the_pods_own_address(node):
-    node.begin()
     program = (
         "import http.server, os\n"
         "class H(http.server.BaseHTTPRequestHandler):\n"
@@ -166,7 +156,6 @@ def test_hook_by_request_asks_at_the_pods_own_address(node):
 
 
 def test_pod_can_be_deleted_while_a_hook_after_the_start_hangs(node):
-    node.begin()
     uid = node.submit(
         containers=[container("sleep 600", start=shell(f"touch {node.out}/begun; sleep 600"))],
         terminationGracePeriodSeconds=5,

@@ -31,9 +31,9 @@ USERS = "somebody:$2y$05$abcdefghijklmnopqrstuulzd.YqjLDl8lvpSmVj3De/fioSBHnUa\n
 
 
 @pytest.fixture
-def begun(node, podman, settings):
-    settings.DATA = node.data  # whose logs are read
-    return node.with_engine(podman).begin()
+def begun(machine, podman, settings):
+    settings.DATA = machine.data  # whose logs are read
+    return machine.with_engine(podman).begin()
 
 
 @pytest.fixture(scope="session")
@@ -97,16 +97,16 @@ def described(tmp_path):
     file.unlink()
 
 
-def test_a_device_comes_with_all_that_its_vendor_describes(node, podman, settings, described, tmp_path):
-    settings.DATA = node.data
+def test_a_device_comes_with_all_that_its_vendor_describes(machine, podman, settings, described, tmp_path):
+    settings.DATA = machine.data
     settings.DEVICES = devices.parse(f"{described}:NPU=/dev/full")
-    node.with_engine(podman).begin()
+    machine.with_engine(podman).begin()
     uid = run(
-        node,
+        machine,
         command=["sh", "-c", 'echo "$NPU $NPU_MODE"; cat /npu/driver; [ -c /dev/full ] && echo there'],
         resources={"limits": {described: "1"}},
     )
-    node.until_phase("Succeeded")
+    machine.until_phase("Succeeded")
     assert printed(uid) == "/dev/full shared\na driver\nthere\n"
     assert (tmp_path / "hooked").exists()
 

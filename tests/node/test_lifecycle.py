@@ -9,6 +9,7 @@ from kube.kinds.core import Container, Pod
 from node.agent.lifecycle import Refusal, back_off, decide, start_of
 from node.attempt import Attempt, AttemptState, Run, time_text, unknown
 from node.status import Place, Waiting, qos_class
+from tests import builders
 from tests.tables import cases
 
 SECOND = 1_000_000
@@ -17,21 +18,14 @@ PLACE = Place("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
 
 
 def pod(*, containers=("main",), inits=(), policy="Never", deleted=False, phase="", owned=False, **spec):
-    body = {
-        "metadata": {"name": "p", "namespace": "d", "uid": "u"},
-        "spec": {
-            "restartPolicy": policy,
-            "containers": [{"name": name, "command": ["x"]} for name in containers],
-            "initContainers": [{"name": name, "command": ["x"]} for name in inits],
-            **spec,
-        },
-        "status": {"phase": phase},
-    }
+    metadata = {"uid": "u"}
     if owned:
-        body["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "o", "controller": True}]
+        metadata["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "o", "controller": True}]
     if deleted:
-        body["metadata"] |= {"deletionTimestamp": "2027-01-01T00:00:00Z", "deletionGracePeriodSeconds": 7}
-    return msgspec.convert(body, Pod)
+        metadata |= {"deletionTimestamp": "2027-01-01T00:00:00Z", "deletionGracePeriodSeconds": 7}
+    spec |= {"restartPolicy": policy, "initContainers": [builders.container(name) for name in inits]}
+    made = builders.pod("p", *map(builders.container, containers), status={"phase": phase}, **metadata, **spec)
+    return msgspec.convert(made, Pod)
 
 
 def running(number=0, streak=0):
@@ -133,15 +127,12 @@ def test_what_runs_is_stopped(given, reason, grace):
     assert (stop.reason, stop.grace_s) == (reason, grace)
 
 
-def test_refusal_fails_the_pod_with_its_words():
+def test_refusal_and_problem_are_said_where_they_are():
     status = decide(pod(), {}, PLACE, NOW, refusal=Refusal("NoCommand", "Say what to run.")).status
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "NoCommand", "Say what to run.")
-
-
-def test_problem_is_shown_where_it_is():
     problems = {"main": Waiting("CreateContainerConfigError", 'secret "s" not found')}
-    waiting = decide(pod(), {}, PLACE, NOW, problems=problems).status["containerStatuses"][0]["state"]["waiting"]
-    assert waiting == {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}
+    status = decide(pod(), {}, PLACE, NOW, problems=problems).status
+    assert status["containerStatuses"][0]["state"] == {"waiting": problems["main"]._asdict()}
 
 
 PROBLEMS = [
@@ -184,15 +175,13 @@ def test_only_what_is_to_start_again_waits(problem, policy, deleted, phase, refu
     assert state.keys() == ({"waiting"} if is_due else {"terminated"})
 
 
-def test_wake_is_the_sooner_of_back_off_and_deadline():
+def test_times_that_a_container_waits_for():
     given = pod(policy="Always", activeDeadlineSeconds=60)
-    decision = decide(given, {"main": ended(1, streak=1, ago_s=3)}, PLACE, NOW)
-    assert decision.wake_us == NOW + 7 * SECOND
-
-
-def test_clock_that_was_set_back_does_not_hold_a_container():
-    run = ended(1, streak=3, ago_s=-3600)
-    assert decide(pod(policy="Always"), {"main": run}, PLACE, NOW).start
+    assert decide(given, {"main": ended(1, streak=1, ago_s=3)}, PLACE, NOW).wake_us == NOW + 7 * SECOND, (
+        "the sooner one"
+    )
+    set_back = ended(1, streak=3, ago_s=-3600)
+    assert decide(pod(policy="Always"), {"main": set_back}, PLACE, NOW).start, "a clock that was set back holds nobody"
 
 
 @pytest.mark.parametrize(
@@ -239,16 +228,13 @@ def test_transition_times_stay_while_nothing_changes():
     assert times["Ready"] == time_text(NOW + 5 * SECOND)
 
 
-def test_conditions_of_others_are_kept():
-    body = msgspec.to_builtins(pod())
-    body["status"] = {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}]}
-    kept = decide(msgspec.convert(body, Pod), {}, PLACE, NOW).status["conditions"][0]
+def test_what_others_wrote_and_the_start_are_kept():
+    conditions = [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}]
+    status = {"conditions": conditions, "startTime": time_text(NOW + 123_456)}
+    given = msgspec.convert(msgspec.to_builtins(pod()) | {"status": status}, Pod)
+    kept = decide(given, {}, PLACE, NOW).status["conditions"][0]
     assert (kept["type"], kept["reason"]) == ("DisruptionTarget", "Preempted")
-
-
-def test_start_time_is_read_back_to_the_microsecond():
-    body = msgspec.to_builtins(pod()) | {"status": {"startTime": time_text(NOW + 123_456)}}
-    assert start_of(msgspec.convert(body, Pod), 0) == NOW + 123_456
+    assert start_of(given, 0) == NOW + 123_456
 
 
 @pytest.mark.parametrize(("requests", "limits", "expected"), [

@@ -289,7 +289,6 @@ def by_name(env):
 
 @pytest.mark.each_runtime
 def test_sub_path_is_named_by_variables_of_the_container(node):
-    node.begin()
     env = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
     uid = node.submit(containers=[by_name(env)], volumes=[{"name": "v", "emptyDir": {}}])
     node.until_phase("Succeeded")
@@ -297,14 +296,12 @@ def test_sub_path_is_named_by_variables_of_the_container(node):
 
 
 def test_sub_path_of_a_variable_that_the_container_does_not_have_is_refused(node):
-    node.begin()
     node.submit(containers=[by_name([])], volumes=[{"name": "v", "emptyDir": {}}])
     node.until(lambda: 'names the variable "POD"' in str(node.status().get("containerStatuses")))
     assert node.state()["waiting"]["reason"] == "CreateContainerConfigError"
 
 
 def test_token_of_an_account_is_refused_with_a_remedy(node):
-    node.begin()
     volume = {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     node.submit(containers=[{"name": "main", "image": "any", "command": ["true"]}], volumes=[volume])
     node.until(lambda: "cannot have serviceAccountToken" in str(node.status().get("containerStatuses")))

@@ -255,12 +255,12 @@ def test_programs_let_nothing_in_and_nothing_to_the_machine(name):
 
 
 @pytest.fixture
-def closed(node, settings):
-    """A node whose pods have networks without a way out."""
+def closed(machine, settings):
+    """A machine whose pods have networks without a way out."""
     settings.POD_NETWORK = "closed"
-    if not node.allowed().networks:
+    if not machine.allowed().networks:
         pytest.skip("this machine lets nobody make a network namespace")
-    return node.begin(mounts=node.allowed().mounts)
+    return machine.begin(mounts=machine.allowed().mounts)
 
 
 @cases("role, spec, phase", {
@@ -269,15 +269,15 @@ def closed(node, settings):
     "an administrator's": ("administrator", {}, "Pending"),
     "an administrator's that asks for the machine's": ("administrator", {"hostNetwork": True}, "Succeeded"),
 })  # fmt: skip
-def test_pods_do_not_run_where_no_network_without_a_way_out_can_be_had(node, settings, role, spec, phase):
+def test_pods_do_not_run_where_no_network_without_a_way_out_can_be_had(machine, settings, role, spec, phase):
     settings.POD_NETWORK, settings.ALLOW_UNWALLED = "closed", True
     person("pat", role, "*")
-    node.begin("none")
-    node.shell("true", annotations={CREATOR_ANNOTATION: "pat"}, **spec)
+    machine.begin("none")
+    machine.shell("true", annotations={CREATOR_ANNOTATION: "pat"}, **spec)
     if phase == "Pending":
         word = "leave hostNetwork out" if spec else "VOLCANO_UI_POD_NETWORK=closed"
-        assert word in refused(node, "CreateContainerConfigError")
-    node.until_phase(phase)
+        assert word in refused(machine, "CreateContainerConfigError")
+    machine.until_phase(phase)
 
 
 @pytest.mark.parametrize("stages", [True, False])

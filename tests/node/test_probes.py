@@ -277,7 +277,6 @@ def events(uid):
 
 
 def test_pod_is_ready_when_its_probe_says_so(node):
-    node.begin()
     check = command(f"test -e {node.out}/ready || {{ echo not yet; exit 3; }}", failureThreshold=1)
     uid = node.submit(containers=[probed("sleep 600", readinessProbe=check)])
     node.until(lambda: ("Unhealthy", "Readiness probe failed: not yet") in events(uid))
@@ -292,7 +291,6 @@ def test_pod_is_ready_when_its_probe_says_so(node):
 
 
 def test_readiness_is_what_it_was_for_the_next_agent(node):
-    node.begin()
     check = command("true", periodSeconds=600)
     node.submit(containers=[probed("sleep 600", readinessProbe=check, startupProbe=check)])
     node.until(lambda: conditions(node.status()).get("Ready") == "True")
@@ -305,7 +303,6 @@ def test_readiness_is_what_it_was_for_the_next_agent(node):
 
 
 def test_container_that_is_not_alive_is_started_again(node):
-    node.begin()
     check = command(f"test -e {node.out}/alive", failureThreshold=1, terminationGracePeriodSeconds=1)
     (node.out / "alive").touch()
     script = f"trap 'touch {node.out}/asked; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
@@ -321,7 +318,6 @@ def test_container_that_is_not_alive_is_started_again(node):
 
 
 def test_container_that_does_not_start_is_ended_and_others_wait_for_it(node):
-    node.begin()
     sidecar = {
         "name": "side", "restartPolicy": "Always", "command": ["sleep", "600"],
         "startupProbe": command(f"test -e {node.out}/up", failureThreshold=600),
@@ -336,7 +332,6 @@ def test_container_that_does_not_start_is_ended_and_others_wait_for_it(node):
 
 
 def test_probe_by_request_asks_at_the_pods_own_address(node):
-    node.begin()
     script = 'import http.server, os; http.server.test(http.server.SimpleHTTPRequestHandler, port=8765, bind=os.environ["IP"])'
     check = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 1, "failureThreshold": 60}
     env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
@@ -350,7 +345,6 @@ def test_probe_by_request_asks_at_the_pods_own_address(node):
 
 
 def test_probe_that_hangs_is_ended_and_the_agent_goes_on(node):
-    node.begin()
     check = command("echo begun; sleep 600", failureThreshold=1, timeoutSeconds=1)
     uid = node.submit(containers=[probed("sleep 600", readinessProbe=check)])
     words = 'Readiness probe failed: command "sh -c echo begun; sleep 600" timed out after 1s'
@@ -360,7 +354,6 @@ def test_probe_that_hangs_is_ended_and_the_agent_goes_on(node):
 
 
 def test_probe_by_grpc_is_refused_with_a_remedy(node):
-    node.begin()
     node.submit(containers=[probed("sleep 600", livenessProbe={"grpc": {"port": 1}})])
     status = node.until_phase("Failed")
     assert (status["reason"], "exec" in status["message"]) == ("UnsupportedProbe", True)

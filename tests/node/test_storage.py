@@ -94,7 +94,6 @@ def test_size_follows_no_link_and_counts_a_file_once(tmp_path):
 
 @pytest.mark.parametrize("what", ["volume", "scratch"])
 def test_pod_with_too_much_is_evicted_and_loses_it(node, what):
-    node.begin()
     limits = {"ephemeral-storage": "1Mi"} if what == "scratch" else {}
     place = "$VOLUME_V/big" if what == "volume" else "big"
     script = f"head -c 3000000 /dev/zero > {place}; touch {node.out}/written; sleep 600"
@@ -120,7 +119,6 @@ def test_pod_with_too_much_is_evicted_and_loses_it(node, what):
 
 
 def test_pod_whose_eviction_an_agent_did_not_see_to_its_end_has_failed(node):
-    node.begin()
     node.submit(
         command=["sh", "-c", f"trap '' TERM; head -c 3000000 /dev/zero > big; touch {node.out}/written; sleep 600 & wait"],
         restartPolicy="Always", terminationGracePeriodSeconds=1,

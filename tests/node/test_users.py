@@ -81,13 +81,13 @@ def container(script, *mounts, name="main", **context):
 
 
 @pytest.fixture
-def rooted(node):
-    """A node of root whose containers have mounts."""
-    if os.geteuid() != 0 or node.allowed().mounts != "root":
+def rooted(machine):
+    """A machine of root whose containers have mounts."""
+    if os.geteuid() != 0 or machine.allowed().mounts != "root":
         pytest.skip("this machine lets this user make no mounts as root")
-    node.begin("root")
-    node.out.chmod(0o777)
-    return node
+    machine.begin("root")
+    machine.out.chmod(0o777)
+    return machine
 
 
 def test_command_and_what_joins_it_are_the_user(rooted):
@@ -167,32 +167,31 @@ def test_giving_a_tree_follows_no_link_and_leaves_files_with_several_names(tmp_p
 
 
 def test_container_that_may_not_be_root_waits_with_the_remedy(node):
-    node.begin()
     main = container("true", runAsNonRoot=True, **({} if os.geteuid() == 0 else {"runAsUser": 0}))
     node.submit(containers=[main])
     assert "root" in refused(node, "CreateContainerConfigError")
 
 
-def test_user_that_cannot_be_had_is_told_with_the_remedy(node):
-    node.begin()  # without mounts
-    node.submit(containers=[container("true", runAsUser=NOBODY - 1)])
-    text = refused(node, "CreateContainerConfigError")
+def test_user_that_cannot_be_had_is_told_with_the_remedy(machine):
+    machine.begin()  # without mounts
+    machine.submit(containers=[container("true", runAsUser=NOBODY - 1)])
+    text = refused(machine, "CreateContainerConfigError")
     assert f"runAsUser {NOBODY - 1} cannot be had" in text
-    assert not list(Path(node.data).glob("node/pods/*/main/*/started.json"))
+    assert not list(Path(machine.data).glob("node/pods/*/main/*/started.json"))
 
 
 @root_only
 @pytest.mark.each_runtime
-def test_root_in_a_pod_is_nobody_outside_and_owns_its_files(node):
-    node.begin(node.allowed().mounts)
+def test_root_in_a_pod_is_nobody_outside_and_owns_its_files(machine):
+    machine.begin(machine.allowed().mounts)
     script = "cat /proc/self/uid_map; id -u; echo x > $VOLUME_V/made"
     main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
-    uid = node.submit(containers=[main], volumes=[{"name": "v", "emptyDir": {}}])
-    node.until_phase("Succeeded")
-    log = b"".join(path.read_bytes() for path in sorted(node.directory(uid).glob("log.*"))).decode()
+    uid = machine.submit(containers=[main], volumes=[{"name": "v", "emptyDir": {}}])
+    machine.until_phase("Succeeded")
+    log = b"".join(path.read_bytes() for path in sorted(machine.directory(uid).glob("log.*"))).decode()
     first, *_, own = [line.split(" ", 3)[3].split() for line in log.splitlines()]
     assert (first[0], int(first[1]) >= subordinates.FIRST, own) == ("0", True, ["0"])
-    made = node.data / "node" / "pods" / uid / "_volumes" / "v" / "made"
+    made = machine.data / "node" / "pods" / uid / "_volumes" / "v" / "made"
     assert made.stat().st_uid == 0
 
 

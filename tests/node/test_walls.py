@@ -15,9 +15,9 @@ from tests.tables import cases
 
 
 @pytest.fixture(params=["root", "user", "none"])
-def begun(request, node):
-    """A node for each way in which containers get their volumes."""
-    return beginning(node, request.param)
+def begun(request, machine):
+    """A machine for each way in which containers get their volumes."""
+    return beginning(machine, request.param)
 
 
 class TestSubPath:
@@ -162,24 +162,24 @@ class TestWhoMayHaveAHostPath:
         "operator": ("operator", "*", "Pending"),
         "submitter": ("submitter", "d", "Pending"),
     })  # fmt: skip
-    def test_it_takes_an_administrator_of_everything(self, node, role, namespace, phase):
+    def test_it_takes_an_administrator_of_everything(self, machine, role, namespace, phase):
         person("pat", role, namespace)
-        node.begin()
-        self.of(node, "pat")
+        machine.begin()
+        self.of(machine, "pat")
         if phase == "Pending":
-            assert "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in refused(node, "hostPath")
-        node.until_phase(phase)
+            assert "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in refused(machine, "hostPath")
+        machine.until_phase(phase)
 
-    def test_what_the_setting_names_is_everybody_s(self, node, settings):
-        settings.HOST_PATHS = [str(node.out.parent)]
-        node.begin()
-        self.of(node, "somebody")
-        node.until_phase("Succeeded")
+    def test_what_the_setting_names_is_everybody_s(self, machine, settings):
+        settings.HOST_PATHS = [str(machine.out.parent)]
+        machine.begin()
+        self.of(machine, "somebody")
+        machine.until_phase("Succeeded")
 
-    def test_a_pod_that_claims_an_administrator_s_name_is_its_job_s_owner_s(self, node):
+    def test_a_pod_that_claims_an_administrator_s_name_is_its_job_s_owner_s(self, machine):
         person("root", "administrator")
         person("sam", "submitter", "d")
-        node.begin()
+        machine.begin()
         uid = job_of("sam")
         reference = {
             "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -192,20 +192,18 @@ class TestWhoMayHaveAHostPath:
             "metadata": {"name": "p", "namespace": "d", "annotations": {CREATOR_ANNOTATION: "root"}, "ownerReferences": [reference]},
             "spec": {
                 "restartPolicy": "Never", "nodeName": "here", "containers": [container("true", mount("h"))],
-                "volumes": [{"name": "h", "hostPath": {"path": str(node.out)}}],
+                "volumes": [{"name": "h", "hostPath": {"path": str(machine.out)}}],
             },
             "status": {"phase": "Pending"},
         }  # fmt: skip
         store.write(Create(PODS, body))
-        refused(node, "hostPath")
+        refused(machine, "hostPath")
 
     def test_a_pod_that_names_nobody_may_mount_what_everybody_may(self, node):
-        node.begin()
         self.of(node)
         refused(node, "hostPath")
 
     def test_a_pod_whose_owner_is_gone_is_nobody_s(self, node):
-        node.begin()
         self.of(node, owner="a-uid-of-the-past")
         refused(node, "hostPath")
 
