@@ -13,6 +13,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from apiserver.http import authentication
@@ -24,7 +25,7 @@ from cluster.remote.request import Unreachable
 from cluster.runtime import nudge
 from cluster.store import Create, Delete, Patch, retention, store
 from kube.kinds.core import Event, Lease, Node
-from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, PODS, SECRETS
+from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NAMESPACES, NODES, SECRETS
 from node.agent import claims
 from node.agent.cluster import Dismissed
 from node.joined import client, joining, membership
@@ -34,8 +35,7 @@ from proof.escapes import breaking_out, security_table
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import HANG_S, until
 from tests.apiserver.client import serving
-from tests.node.driving import NODE
-from tests.node.joined import JoinedNode
+from tests.node.driving import NODE, JoinedNode, change, mount, put, told
 
 PLACES = ("d", "kube-system", "kube-node-lease")
 
@@ -66,256 +66,183 @@ def joined(proxy):
     shutil.rmtree(data)
 
 
-def put(kind, name, **parts):
-    store.write(Create(kind, {"metadata": {"namespace": "d", "name": name}, **parts}))
+@pytest.fixture
+def begun(joined):
+    return joined.begin()
 
 
-def node():
-    return store.get(NODES, "", NODE).read(Node)
+def own_token():
+    return Token.objects.get(node=NODE, joins=False)
 
 
-def log_of(joined, uid):
-    return b"".join(file.read_bytes() for file in sorted(joined.directory(uid).glob("log.*"))).decode()
+def renewed():
+    return store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time
 
 
-def test_a_machine_announces_itself_and_keeps_its_lease(joined):
+def test_a_machine_that_joins_asks_for_nothing_that_is_refused(joined, caplog, monkeypatch):
+    monkeypatch.setattr(joining, "SKEW_MS", -1)
     joined.begin()
-    assert {each.type: each.status for each in node().status.conditions}["Ready"] == "True"
-    assert node().metadata.labels["kubernetes.io/hostname"] == NODE
-    before = store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time
+    assert "clock" in caplog.text, "a wrong one is told"
+    node = store.get(NODES, "", NODE).read(Node)
+    assert {each.type: each.status for each in node.status.conditions}["Ready"] == "True"
+    assert node.metadata.labels["kubernetes.io/hostname"] == NODE
+    before = renewed()
     joined.agent.machine.due = 0
     joined.agent.machine.beat()
-    assert store.get(LEASES, "kube-node-lease", NODE).read(Lease).spec.renew_time > before
-
-
-def test_a_machine_that_joins_asks_for_nothing_that_is_refused(joined):
-    joined.begin()
-    assert not AuditEntry.objects.filter(outcome="denied").exists()
-
-
-def test_a_pod_runs_and_ends_as_on_the_clusters_own_machine(joined):
-    joined.begin()
+    assert renewed() > before
     uid = joined.shell("echo said; exit 3")
-    status = joined.until_phase("Failed")
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
-    assert status["hostIP"] == "127.0.0.1"
-    assert "said" in log_of(joined, uid)
+    assert joined.until_end()["exitCode"] == 3
+    assert joined.status()["hostIP"] == "127.0.0.1"
+    assert joined.printed(uid) == "said\n"
+    assert not AuditEntry.objects.filter(outcome="denied").exists()
+    assert (joined.data / membership.FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_claims_files_are_found_by_its_uid_and_go_with_it(joined):
-    joined.begin()
-    uid = joined.claim()
-    mounts = [{"name": "v", "mountPath": "/v"}]
-    main = {"name": "main", "command": ["sh", "-c", "touch $VOLUME_V/f"], "volumeMounts": mounts}
-    joined.submit(containers=[main], volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
-    joined.until_phase("Succeeded")
-    assert (joined.files(uid) / "f").exists()
-    os.utime(joined.files(uid).parent / "claim.json", (0, 0))
-    joined.until(lambda: not joined.agent.pods)
-    lookup = joined.agent.cluster.lookup
-    claims.clean(joined.agent.layout, (), lookup)
-    assert joined.files(uid).exists()
+def test_a_claims_files_are_found_by_its_uid_and_go_with_it(begun):
+    uid = begun.claim()
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+    begun.ran("touch $VOLUME_V/f", main={"volumeMounts": [mount("v", "/v")]}, volumes=volumes)
+    assert (begun.files(uid) / "f").exists()
+    os.utime(begun.files(uid).parent / "claim.json", (0, 0))
+    begun.until(lambda: not begun.agent.pods)
+    lookup = begun.agent.cluster.lookup
+    claims.clean(begun.agent.layout, (), lookup)
+    assert begun.files(uid).exists()
     store.write(Delete(CLAIMS, "d", "c"))
-    claims.clean(joined.agent.layout, (), lookup)
-    assert not joined.files(uid).exists()
+    claims.clean(begun.agent.layout, (), lookup)
+    assert not begun.files(uid).exists()
 
 
-def test_a_pod_gets_what_it_mentions_and_nothing_of_a_secret_is_kept_elsewhere(joined):
-    put(CONFIGMAPS, "c", data={"k": "configured"})
-    put(SECRETS, "s", data={"k": "aHVzaGh1c2g="})
-    joined.begin()
+def test_a_pod_waits_for_what_it_mentions_and_nothing_of_a_secret_is_kept_elsewhere(begun):
     env = [
         {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
         {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
     ]
-    uid = joined.submit(containers=[{"name": "main", "command": ["sh", "-c", "echo $A ${#B}"], "env": env}])
-    joined.until_phase("Succeeded")
-    assert "configured 8" in log_of(joined, uid)
-    kept = [file for file in joined.data.rglob("*") if file.is_file() and b"hushhush" in file.read_bytes()]
+    put(SECRETS, "s", data={"k": "aHVzaGh1c2g="})
+    uid = begun.shell("echo $A ${#B}", main={"env": env})
+    begun.until_waits('configmap "c" not found')
+    put(CONFIGMAPS, "c", data={"k": "configured"})
+    begun.until_phase("Succeeded")
+    assert begun.printed(uid) == "configured 8\n"
+    kept = [file for file in begun.data.rglob("*") if file.is_file() and b"hushhush" in file.read_bytes()]
     assert kept == []
 
 
-def test_a_pod_waits_for_what_is_missing_and_starts_when_it_comes(joined):
-    joined.begin()
-    env = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}]
-    joined.submit(containers=[{"name": "main", "command": ["true"], "env": env}])
-    joined.until(lambda: 'configmap "c" not found' in str(joined.status()))
-    put(CONFIGMAPS, "c", data={"k": "v"})
-    joined.until_phase("Succeeded")
-
-
-@pytest.mark.parametrize("after", ["nothing", "a crash"])
-def test_mounted_files_follow_their_object(joined, after):
+def test_mounted_files_follow_their_object_also_after_a_crash(begun):
     put(CONFIGMAPS, "c", data={"k": "old"})
-    joined.begin()
-    volumes = [{"name": "v", "configMap": {"name": "c"}}]
-    mounts = [{"name": "v", "mountPath": "/tmp/v"}]
-    script = f'until [ -e {joined.out}/go ]; do sleep 0.01; done; cat "$VOLUME_V/k"'
-    uid = joined.submit(
-        containers=[{"name": "main", "command": ["sh", "-c", script], "volumeMounts": mounts}], volumes=volumes
-    )
-    joined.until_phase("Running")
-    if after == "a crash":
-        joined.crash()
-        joined.again()
-    store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"k": "new"}}))
-    joined.agent.cluster.lookup.look()  # what its thread does every ten seconds
-    file = next(joined.data.glob(f"node/pods/{uid}/_volumes/v/..data/k"), None)
-    joined.until(lambda: next(joined.data.glob(f"node/pods/{uid}/_volumes/v/..data/k")).read_text() == "new")
-    assert file is not None
-    joined.let_go()
-    joined.until_phase("Succeeded")
-    assert "new" in log_of(joined, uid)
+    mounts = {"volumeMounts": [mount("v", "/tmp/v")]}
+    uid = begun.held('cat "$VOLUME_V/k"', main=mounts, volumes=[{"name": "v", "configMap": {"name": "c"}}])
+    begun.until_phase("Running")
+    file = begun.data / f"node/pods/{uid}/_volumes/v/..data/k"
+    for text in ("new", "newer"):
+        change(CONFIGMAPS, "c", data={"k": text})
+        begun.agent.cluster.lookup.look()  # what its thread does every ten seconds
+        begun.until(lambda text=text: file.read_text() == text)
+        begun.crash()
+        begun.again()
+    begun.let_go()
+    begun.until_phase("Succeeded")
+    assert begun.printed(uid) == "newer"
 
 
-def test_a_deleted_pod_ends_and_goes(joined):
-    joined.begin()
-    joined.shell("trap 'exit 0' TERM; while :; do sleep 0.05; done")
-    joined.until_phase("Running")
-    joined.delete()
-    joined.until(lambda: joined.pod() is None)
-    joined.until(lambda: not joined.shims())
+def test_deleted_pods_end_and_go(begun):
+    begun.shell("trap 'exit 0' TERM; while :; do sleep 0.05; done", "asked")
+    begun.shell("while :; do sleep 0.05; done", "forced")
+    for name in ("asked", "forced"):
+        begun.until_phase("Running", name)
+    begun.delete("asked")
+    begun.delete("forced", grace=0)
+    begun.until(lambda: begun.pod("asked") is None and not begun.shims())
 
 
-def test_a_pod_that_is_removed_by_force_ends(joined):
-    joined.begin()
-    joined.shell("while :; do sleep 0.05; done")
-    joined.until_phase("Running")
-    store.write(Delete(PODS, "d", "p", grace=0))
-    joined.until(lambda: not joined.shims())
+def test_a_killed_agent_is_followed_by_one_that_adopts_its_pods(begun):
+    begun.held("exit 5")
+    begun.until_phase("Running")
+    before = begun.shims()
+    begun.crash()
+    begun.again()
+    assert begun.shims() == before
+    begun.let_go()
+    assert begun.until_end()["exitCode"] == 5
+    assert begun.status()["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_a_killed_agent_is_followed_by_one_that_adopts_its_pods(joined):
-    joined.begin()
-    uid = joined.held("exit 5")
-    joined.until_phase("Running")
-    before = joined.shims()
-    joined.crash()
-    joined.again()
-    assert joined.shims() == before
-    joined.let_go()
-    status = joined.until_phase("Failed")
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 5
-    assert status["containerStatuses"][0]["restartCount"] == 0
-    assert joined.directory(uid).exists()
+def test_a_container_that_fails_again_and_again_is_told_of_once_with_a_count(begun, monkeypatch):
+    monkeypatch.setattr("node.agent.lifecycle.BACK_OFF_S", 0.5)
+    uid = begun.shell("exit 1", restartPolicy="Always")
+    begun.until(lambda: [each.read(Event).times >= 2 for each in store.find(EVENTS, owner=uid)] == [True])
+    assert [reason for reason, _ in told(uid)] == ["BackOff"]
 
 
-def test_a_container_that_fails_again_and_again_is_told_of_once_with_a_count(joined):
-    joined.begin()
-    joined.shell("exit 1", restartPolicy="Always")
-    joined.until(lambda: joined.status().get("containerStatuses", [{}])[0].get("restartCount", 0) >= 2)
-    joined.until(
-        lambda: store.find(EVENTS, namespace="d") and store.find(EVENTS, namespace="d")[0].read(Event).times >= 2
-    )
-    assert [each.read(Event).reason for each in store.find(EVENTS, namespace="d")] == ["BackOff"]
-
-
-def test_a_killed_connection_loses_nothing(joined, proxy):
+def test_a_killed_connection_loses_nothing(begun, proxy):
     """Connections are cut amid requests, answers and the watch; in the end the store knows what the processes did."""
-    joined.begin()
     proxy.cutting = True
     names = [f"p{number}" for number in range(12)]
     for number, name in enumerate(names):
-        joined.shell(f"exit {number}", name)
-    joined.until(
-        lambda: proxy.cuts >= 5 or all(joined.status(name).get("phase") in ("Failed", "Succeeded") for name in names)
-    )
+        begun.shell(f"exit {number}", name)
+    ends = ("Failed", "Succeeded")
+    begun.until(lambda: proxy.cuts >= 5 or all(begun.status(name).get("phase") in ends for name in names))
     proxy.cutting = False
     for number, name in enumerate(names):
-        joined.until(lambda name=name: joined.status(name).get("phase") in ("Failed", "Succeeded"))
-        ended = joined.state(name)["terminated"]
-        assert ended["exitCode"] == number
-        assert joined.status(name)["containerStatuses"][0]["restartCount"] == 0
-    assert len(list(joined.data.glob("node/pods/*/main/*/claim"))) == len(names)
+        assert begun.until_end(name)["exitCode"] == number
+        assert begun.status(name)["containerStatuses"][0]["restartCount"] == 0
+    assert len(list(begun.data.glob("node/pods/*/main/*/claim"))) == len(names)
 
 
-def test_where_history_does_not_reach_back_the_pods_are_read_anew(joined, proxy, settings, monkeypatch):
+def test_where_history_does_not_reach_back_the_pods_are_read_anew(begun, proxy, settings, monkeypatch):
     """As after a long sleep of the machine: the watch was cut, and what happened meanwhile is forgotten."""
-    joined.begin()
     for name in ("stays", "goes"):
-        joined.shell("while :; do sleep 0.05; done", name)
+        begun.shell("while :; do sleep 0.05; done", name)
     for name in ("stays", "goes"):
-        joined.until_phase("Running", name)
-    watch = joined.agent.listener
-    asked = []
-    monkeypatch.setattr(watch, "tell", lambda heard, tell=watch.tell: (asked.append(heard), tell(heard)))
+        begun.until_phase("Running", name)
+    watch, heard_of = begun.agent.listener, []
+    monkeypatch.setattr(watch, "tell", lambda heard, tell=watch.tell: (heard_of.append(heard), tell(heard)))
     with monkeypatch.context() as asleep:
         asleep.setattr(watch, "_take", lambda line: None)
-        joined.delete("goes", grace=0)
-        forget_history(settings)
+        begun.delete("goes", grace=0)
+        settings.HISTORY_HOURS = 0
+        retention.run(clock.monotonic() + HANG_S, now=clock.milliseconds() + 3_600_000)
         watch._version = "1"
         proxy.cutting = True
         put(CONFIGMAPS, "news", data={})
-        joined.annotate("stays")  # something is told on the connection, and cuts it
-        joined.until(lambda: Gap.GAP in asked)
-    proxy.cutting = False
-    joined.until(lambda: len(joined.shims()) == 1)
-    joined.delete("stays", grace=0)
-    joined.until(lambda: not joined.shims())
+        begun.annotate("stays")  # something is told on the connection, and cuts it
+        begun.until(lambda: proxy.cuts)
+        proxy.cutting = False
+        begun.until(lambda: Gap.GAP in heard_of)
+    begun.until(lambda: len(begun.shims()) == 1)
+    begun.delete("stays", grace=0)
+    begun.until(lambda: not begun.shims())
 
 
-def forget_history(settings):
-    """Have the log forget all that is superseded."""
-    settings.HISTORY_HOURS = 0
-    retention.run(clock.monotonic() + HANG_S, now=clock.milliseconds() + 3_600_000)
+def test_a_revoked_token_ends_its_node_and_what_runs_there(begun):
+    begun.shell("while :; do sleep 0.05; done")
+    begun.until_phase("Running")
+    tokens.revoke(access.CONSOLE, own_token().pk)
+    begun.until(lambda: begun.agent.is_dismissed)
+    begun.agent.stop_all()
+    begun.until(lambda: begun.agent.wind_down() or begun.agent.is_done)
+    assert not begun.shims()
 
 
-def test_a_revoked_token_ends_its_node_and_what_runs_there(joined):
-    joined.begin()
-    joined.shell("while :; do sleep 0.05; done")
-    joined.until_phase("Running")
-    own = Token.objects.get(node=NODE, joins=False)
-    tokens.revoke(access.CONSOLE, own.pk)
-    joined.until(joined.revoked)
-    joined.agent.stop_all()
-    joined.until(lambda: joined.agent.wind_down() or joined.agent.is_done)
-    assert not joined.shims()
-
-
-def test_a_node_that_was_revoked_while_its_agent_was_away_ends_what_it_had(joined):
-    joined.begin()
-    joined.shell("while :; do sleep 0.05; done")
-    joined.until_phase("Running")
-    kept = membership.read(joined.data)
-    joined.crash()
-    tokens.revoke(access.CONSOLE, Token.objects.get(node=NODE, joins=False).pk)
+def test_a_node_that_was_revoked_while_its_agent_was_away_keeps_its_pods_for_a_new_token(begun):
+    begun.held("exit 4")
+    begun.until_phase("Running")
+    kept = membership.read(begun.data)
+    begun.crash()
+    tokens.revoke(access.CONSOLE, own_token().pk)
     with pytest.raises(Dismissed):
-        joined.join()
-    assert membership.read(joined.data) == kept
-
-
-def test_a_new_token_brings_a_revoked_machine_back_with_its_pods(joined):
-    joined.begin()
-    joined.held("exit 4")
-    joined.until_phase("Running")
-    joined.crash()
-    tokens.revoke(access.CONSOLE, Token.objects.get(node=NODE, joins=False).pk)
+        begun.join()
+    assert membership.read(begun.data) == kept
     store.write(Patch(NODES, "", NODE, {"status": {"conditions": []}}, "status"))
-    secret = invitations.invite(access.CONSOLE, NODE, 3600).secret
-    wish = joined.wish._replace(token=secret)
-    kept = membership.read(joined.data)
-    joining.join(joined.data, joining.again(kept, wish), NODE)
-    joined.again()
-    joined.let_go()
-    assert joined.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 4
-
-
-def test_a_node_that_runs_for_long_has_its_token_renewed(joined, monkeypatch):
-    kept = joined.join()
-    own = Token.objects.get(node=NODE, joins=False)
-    Token.objects.filter(pk=own.pk).update(expires=own.expires - 1_000_000)
-    monkeypatch.setattr(joining, "RENEW_S", 0.01)
-    renewal = joining.Renewal(joined.data, kept)
-    renewal.start()
-    until(lambda: Token.objects.get(pk=own.pk).expires >= own.expires)
-    renewal.stop()
-    renewal._thread.join()
-    assert membership.read(joined.data) == kept
+    wish = begun.wish._replace(token=invitations.invite(access.CONSOLE, NODE, 3600).secret)
+    joining.join(begun.data, joining.again(kept, wish), NODE)
+    begun.again()
+    begun.let_go()
+    assert begun.until_end()["exitCode"] == 4
 
 
 def test_a_renewal_that_cannot_be_kept_is_not_the_last(joined, monkeypatch, caplog):
-    kept = joined.join()
-    own = Token.objects.get(node=NODE, joins=False)
+    kept, own = joined.join(), own_token()
     in_the_way = joined.data / f"{membership.FILE}.new"
     in_the_way.mkdir()
     monkeypatch.setattr(joining, "RENEW_S", 0.01)
@@ -330,105 +257,81 @@ def test_a_renewal_that_cannot_be_kept_is_not_the_last(joined, monkeypatch, capl
     assert membership.read(joined.data) == kept
 
 
-def test_another_cluster_behind_the_address_is_noticed(joined):
-    joined.join()
-    found = membership.read(joined.data)
-    membership.write(joined.data, membership.Membership(**{**_fields(found), "cluster": "another"}))
+def test_a_cluster_that_moved_is_found_without_a_new_token_and_another_one_is_noticed(joined, server):
+    before = joined.join()
+    moved = joined.join(url=server, token="")
+    assert moved == msgspec.structs.replace(before, url=server)
+    assert joined.join(url="", token="") == moved
+    membership.write(joined.data, msgspec.structs.replace(moved, cluster="another"))
     with pytest.raises(JoinError, match="another cluster"):
         joined.join()
 
 
-def test_a_cluster_that_moved_is_found_at_its_new_address_without_a_new_token(joined, server):
-    before = joined.join()
-    moved = joined.join(url=server, token="")
-    assert moved == membership.Membership(**{**_fields(before), "url": server})
-    assert joined.join(url="", token="") == moved
-
-
-def test_the_directory_of_a_cluster_is_not_taken(joined):
+def test_nobody_joins_a_server_that_is_away_or_with_the_directory_of_a_cluster(joined):
+    with pytest.raises(Unreachable):
+        joined.join(url="http://127.0.0.1:9")
+    assert membership.read(joined.data).name == ""
     (joined.data / "db.sqlite3").touch()
     with pytest.raises(JoinError, match="VOLCANO_UI_DATA"):
         joined.join()
 
 
-def test_a_server_that_is_away_is_said_so(joined, server):
-    with pytest.raises(Unreachable):
-        joined.join(url="http://127.0.0.1:9")
-    assert membership.read(joined.data).name == ""
-
-
 def test_a_server_that_answers_nothing_is_not_waited_for_again_and_again(monkeypatch):
-    monkeypatch.setattr(client, "ANSWER_S", 0.05)
     monkeypatch.setattr(client, "LONG_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         asking = client.Client(membership.Server(f"http://127.0.0.1:{silent.getsockname()[1]}", "t", ""))
-        with pytest.raises(Unreachable, match="takes too long"):
-            asking.ask("GET", "/version")
-        monkeypatch.setattr(client, "ANSWER_S", 1000)
-        with pytest.raises(Unreachable, match="takes too long"):
-            asking.ask("GET", "/version")
+        for seconds in (0.05, 1000):
+            monkeypatch.setattr(client, "ANSWER_S", seconds)
+            with pytest.raises(Unreachable, match="takes too long"):
+                asking.ask("GET", "/version")
+
+
+@contextlib.contextmanager
+def answering(code, *bodies):
+    """Answer requests with a code and the bodies in turn, in a server's place; give its address and what was asked for."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            body = bodies[min(len(asked), len(bodies)) - 1]
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_only_a_cluster_dismisses_a_node(monkeypatch):
-    class Gate(BaseHTTPRequestHandler):
-        """What may stand before a server and ask people for a password."""
-
-        said = b"<h1>401 Authorization Required</h1>"
-
-        def do_GET(self):
-            self.send_response(401)
-            self.send_header("Content-Length", str(len(self.said)))
-            self.end_headers()
-            self.wfile.write(self.said)
-
-        def log_message(self, *_):
-            pass
-
+    """What may stand before a server asks people for a password."""
     monkeypatch.setattr(client, "AGAIN_S", 0.0)
-    with _standing_in(Gate) as url:
-        asking = client.Client(membership.Server(url, "t", ""))
-        with pytest.raises(Unreachable, match="somebody else answers"):
-            asking.ask("GET", "/api/v1/pods")
-        Gate.said = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
-        with pytest.raises(Dismissed):
-            asking.ask("GET", "/api/v1/pods")
+    status = b'{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401}'
+    for body, error in ((b"<h1>401 Authorization Required</h1>", Unreachable), (status, Dismissed)):
+        with answering(401, body) as (url, _), pytest.raises(error):
+            client.Client(membership.Server(url, "t", "")).ask("GET", "/api/v1/pods")
 
 
 def test_a_watch_that_says_what_nobody_foresaw_is_begun_again():
-    asked = []
-
-    class Odd(BaseHTTPRequestHandler):
-        """A server of another kind, whose pods have no uid."""
-
-        def do_GET(self):
-            asked.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "resourceVersion": "7"}}
-            self.wfile.write(json.dumps({"type": "ADDED", "object": pod}).encode() + b"\n")
-
-        def log_message(self, *_):
-            pass
-
-    with _standing_in(Odd) as url, selectors.DefaultSelector() as selector:
+    """As that of a server of another kind, whose pods have no uid."""
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "resourceVersion": "7"}}
+    line = json.dumps({"type": "ADDED", "object": pod}).encode() + b"\n"
+    with answering(200, line) as (url, asked), selectors.DefaultSelector() as selector:
         watch = PodWatch(client.Client(membership.Server(url, "t", "")), NODE, selector)
         watch.position = 1
         watch.start()
         until(lambda: len(asked) > 1)
         watch.close()
-
-
-@contextlib.contextmanager
-def _standing_in(handler):
-    """Serve what a handler says in a server's place; give its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 class Stage(breaking_out.Stage):
@@ -446,11 +349,9 @@ class Stage(breaking_out.Stage):
         return self.joined.directory("$(UID)")
 
     def _start(self, *argv, wall, whose, directory=None, env=None):
-        main = {
-            "name": "main", "command": [*argv], "volumeMounts": [{"name": "tools", "mountPath": str(self.tools)}],
-            "env": [{"name": name, "value": value} for name, value in (env or {}).items()],
-        }  # fmt: skip
-        main["env"].append({"name": "UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
+        values = [{"name": name, "value": value} for name, value in (env or {}).items()]
+        values.append({"name": "UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
+        main = {"name": "main", "command": [*argv], "volumeMounts": [mount("tools", str(self.tools))], "env": values}
         tools = {"name": "tools", "configMap": {"name": "tools"}}
         directory = self.joined.directory(self.joined.submit(whose.name, containers=[main], volumes=[tools]))
         self.joined.until((directory / "started.json").exists, lambda: self.joined.status(whose.name))
@@ -466,20 +367,5 @@ def test_nothing_gets_out_of_a_pod_that_does_not_on_the_clusters_own_machine(joi
         os.link(joined.data / "run" / "agent.sock", joined.data / "socket")
         wall = joined.agent.machine.wall
         found = stage.reached(wall, breaking_out.make_setuid(folder))
-    told = security_table.documented(security_table.USERS[bool(os.geteuid())])[breaking_out.name(wall)]
-    assert {words for words, got in found.items() if got and not told[words]} == set()
-
-
-def test_what_is_kept_is_its_owners_alone(joined):
-    joined.join()
-    assert (joined.data / membership.FILE).stat().st_mode & 0o777 == 0o600
-
-
-def test_a_wrong_clock_is_told(joined, caplog, monkeypatch):
-    monkeypatch.setattr(joining, "SKEW_MS", -1)
-    joined.join()
-    assert "clock" in caplog.text
-
-
-def _fields(found):
-    return {name: getattr(found, name) for name in found.__struct_fields__}
+    page = security_table.documented(security_table.USERS[bool(os.geteuid())])[breaking_out.name(wall)]
+    assert {words for words, got in found.items() if got and not page[words]} == set()
