@@ -13,13 +13,12 @@ from kube.resources import NODES
 from proof.harness import engine
 from proof.harness.waiting import until
 from tests.node import test_images
-from tests.node.driving import UNTIL_ASKED
-from tests.node.test_images import events, printed, run, waits
+from tests.node.driving import UNTIL_ASKED, told
+from tests.node.test_images import gone, run, sh, waits
 
 
 @pytest.fixture
-def begun(machine, docker, settings):
-    settings.DATA = machine.data  # whose logs are read
+def begun(machine, docker):
     return machine.with_engine(docker).begin()
 
 
@@ -44,35 +43,22 @@ def test_image_is_pulled_and_told_as_a_kubelet_tells_it(begun, registry):
     assert status["image"] == image
     assert status["imageID"].startswith(f"{registry}/greeter@sha256:")
     assert status["containerID"].startswith("docker://")
-    assert [reason for reason, _ in events(uid)] == ["Pulling", "Pulled"]
-    assert printed(uid) == "hello all\n"
+    assert [reason for reason, _ in told(uid)] == ["Pulling", "Pulled"]
+    assert begun.printed(uid) == "hello all\n"
+    run(begun, f"{registry}/nosuch:1", "waits")
+    assert "manifest unknown" in waits(begun, "ErrImagePull", "waits")
+    assert waits(begun, "ImagePullBackOff", "waits").startswith("Back-off pulling image")
 
 
-def test_image_that_the_registry_does_not_have_is_waited_for(begun, registry):
-    run(begun, f"{registry}/nosuch:1")
-    assert "manifest unknown" in waits(begun, "ErrImagePull")
-    assert waits(begun, "ImagePullBackOff").startswith("Back-off pulling image")
-
-
-def test_container_is_adopted_by_the_next_agent(begun):
-    uid = run(begun, command=["sh", "-c", f"echo up; {UNTIL_ASKED}"])
+def test_container_is_adopted_by_the_next_agent_and_gone_when_it_has_ended(begun, docker):
+    uid = run(begun, command=sh(f"echo up; {UNTIL_ASKED}"))
     begun.until_phase("Running")
-    until(lambda: printed(uid) == "up\n")
+    until(lambda: begun.printed(uid) == "up\n")
     begun.crash()
     begun.again()
     begun.delete()
     begun.until(lambda: begun.pod() is None)
-    assert printed(uid) == "up\n"
-
-
-def test_containers_are_gone_when_they_have_ended(begun, docker):
-    uid = run(begun, command=["sh", "-c", "exit 3"])
-    begun.until_phase("Failed")
-    assert begun.state()["terminated"]["exitCode"] == 3
-    until(lambda: not any(uid in each for each in docker.names()))
-
-
-def test_node_says_by_what_images_run(begun):
+    gone(docker, uid)
     found = store.get(NODES, "", "here").object
     assert found["metadata"]["annotations"]["ui.volcano.sh/engine"].startswith("docker ")
     assert found["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("docker://")

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -16,23 +17,22 @@ from pathlib import Path
 
 import pytest
 
-from cluster.store import Create, store
-from kube.resources import EVENTS, NODES, SECRETS
-from node import devices, logs, usage
+from cluster.store import store
+from kube.resources import NODES, SECRETS
+from node import devices, usage
 from node.agent import cdi, image_containers, images, server
 from node.shim import tree
 from node.shim.contained import COMMAND_MARK
 from proof.harness import engine
 from proof.harness.waiting import until
-from tests.node.driving import UNTIL_ASKED
+from tests.node.driving import EMPTY, UNTIL_ASKED, mount, put, told
 from tests.tables import cases
 
 USERS = "somebody:$2y$05$abcdefghijklmnopqrstuulzd.YqjLDl8lvpSmVj3De/fioSBHnUa\n"  # their password is "hush"
 
 
 @pytest.fixture
-def begun(machine, podman, settings):
-    settings.DATA = machine.data  # whose logs are read
+def begun(machine, podman):
     return machine.with_engine(podman).begin()
 
 
@@ -52,28 +52,26 @@ def registries(podman):
         shutil.rmtree(folder)
 
 
-def run(node, image=engine.SHELL, name="p", **container):
-    return node.submit(name, containers=[{"name": "main", "image": image, **container}])
+def run(node, image=engine.SHELL, name="p", *, mounts=(), volumes=(), first=None, **main):
+    containers = [{"name": "main", "image": image, "volumeMounts": [*mounts], **main}]
+    inits = [{"name": "first", "image": image, "volumeMounts": [*mounts], **first}] if first else []
+    return node.submit(name, containers=containers, initContainers=inits, volumes=[*volumes])
 
 
-def printed(uid, container="main"):
-    return b"".join(line.data + b"\n" for line in logs.tail(uid, container).lines).decode()
-
-
-def events(uid):
-    return [(each.object["reason"], each.object["message"]) for each in store.find(EVENTS, owner=uid)]
+def sh(script):
+    return ["sh", "-c", script]
 
 
 def waits(node, reason, name="p"):
     """Wait until a container waits for a reason, and return what it says."""
-    node.until(
-        lambda: (
-            node.state(name).get("waiting", {}).get("reason") == reason
-            if node.status(name).get("containerStatuses")
-            else False
-        )
-    )
-    return node.state(name)["waiting"].get("message", "")
+    return node.until(lambda: [
+        each["state"]["waiting"].get("message", "") for each in node.status(name).get("containerStatuses", ())
+        if each["state"].get("waiting", {}).get("reason") == reason
+    ])[0]  # fmt: skip
+
+
+def gone(podman, uid):
+    until(lambda: not any(uid in each for each in podman.names()))
 
 
 @pytest.fixture
@@ -98,16 +96,12 @@ def described(tmp_path):
 
 
 def test_a_device_comes_with_all_that_its_vendor_describes(machine, podman, settings, described, tmp_path):
-    settings.DATA = machine.data
     settings.DEVICES = devices.parse(f"{described}:NPU=/dev/full")
-    machine.with_engine(podman).begin()
-    uid = run(
-        machine,
-        command=["sh", "-c", 'echo "$NPU $NPU_MODE"; cat /npu/driver; [ -c /dev/full ] && echo there'],
-        resources={"limits": {described: "1"}},
-    )
-    machine.until_phase("Succeeded")
-    assert printed(uid) == "/dev/full shared\na driver\nthere\n"
+    node = machine.with_engine(podman).begin()
+    script = 'echo "$NPU $NPU_MODE"; cat /npu/driver; [ -c /dev/full ] && echo there'
+    uid = run(node, command=sh(script), resources={"limits": {described: "1"}})
+    node.until_phase("Succeeded")
+    assert node.printed(uid) == "/dev/full shared\na driver\nthere\n"
     assert (tmp_path / "hooked").exists()
 
 
@@ -119,17 +113,15 @@ class TestPulls:
         status = begun.until_phase("Succeeded")["containerStatuses"][0]
         assert status["image"] == image
         assert status["imageID"].startswith(f"{registries[0]}/greeter@sha256:")
-        told = events(uid)
-        assert ("Pulling", f'Pulling image "{image}"') in told
-        (pulled,) = [message for reason, message in told if reason == "Pulled"]
-        assert pulled.startswith(f'Successfully pulled image "{image}" in ')
-        assert "Image size: " in pulled
-        assert printed(uid) == "hello all\n"
+        (_, pulling), (_, pulled) = told(uid)
+        assert pulling == f'Pulling image "{image}"'
+        assert re.match(f'Successfully pulled image "{image}" in .*Image size: ', pulled)
+        assert begun.printed(uid) == "hello all\n"
 
     def test_image_that_is_there_is_not_pulled(self, begun):
         uid = run(begun, command=["true"])
         begun.until_phase("Succeeded")
-        assert events(uid) == [("Pulled", f'Container image "{engine.SHELL}" already present on machine')]
+        assert told(uid) == [("Pulled", f'Container image "{engine.SHELL}" already present on machine')]
 
     def test_image_that_the_registry_does_not_have_is_waited_for(self, begun, registries):
         image = f"{registries[0]}/nosuch:1"
@@ -137,9 +129,8 @@ class TestPulls:
         assert "manifest unknown" in waits(begun, "ErrImagePull")
         message = waits(begun, "ImagePullBackOff")
         assert message.startswith(f'Back-off pulling image "{image}": ErrImagePull: failed to pull image')
-        reasons = [reason for reason, _ in events(uid)]
-        assert sorted(set(reasons)) == ["BackOff", "Failed", "Pulling"]
-        assert ("Failed", "Error: ErrImagePull") in events(uid)
+        assert {reason for reason, _ in told(uid)} == {"BackOff", "Failed", "Pulling"}
+        assert ("Failed", "Error: ErrImagePull") in told(uid)
         assert begun.status()["phase"] == "Pending"
         begun.delete()
         begun.until(lambda: begun.pod() is None)
@@ -148,44 +139,37 @@ class TestPulls:
     def test_registry_that_asks_who_is_there_is_told_by_a_secret(self, begun, registries, podman, password, is_let_in):
         image = f"{registries[1]}/greeter:1"
         podman.run("rmi", "--force", image, check=False)
-        secrets = []
         if password:
             auth = base64.b64encode(f"somebody:{password}".encode()).decode()
             config = base64.b64encode(json.dumps({"auths": {registries[1]: {"auth": auth}}}).encode()).decode()
-            metadata = {"name": "pull", "namespace": "d"}
-            kind = "kubernetes.io/dockerconfigjson"
-            store.write(Create(SECRETS, {"metadata": metadata, "type": kind, "data": {images.AUTHS: config}}))
-            secrets = [{"name": "pull"}]
-        begun.submit(containers=[{"name": "main", "image": image}], imagePullSecrets=secrets)
+            put(SECRETS, "pull", type="kubernetes.io/dockerconfigjson", data={images.AUTHS: config})
+        main = {"name": "main", "image": image}
+        begun.submit(containers=[main], imagePullSecrets=[{"name": "pull"}] if password else [])
         if is_let_in:
             begun.until_phase("Succeeded")
         else:
-            said = waits(begun, "ErrImagePull")
-            assert "authentication required" in said or "unauthorized" in said or "invalid username" in said
+            assert re.search("authentication required|unauthorized|invalid username", waits(begun, "ErrImagePull"))
         assert not list((begun.data / "node" / "pulls").iterdir())
 
-    def test_registry_that_cannot_be_reached_is_said(self, begun):
-        run(begun, "127.0.0.1:1/a:1")
-        assert "connection refused" in waits(begun, "ErrImagePull")
-
-    def test_image_that_must_not_be_pulled_and_is_not_there(self, begun):
-        run(begun, "localhost/nosuch:1", imagePullPolicy="Never")
-        message = waits(begun, "ErrImageNeverPull")
-        assert message == 'Container image "localhost/nosuch:1" is not present with pull policy of Never'
+    @cases("image, built, policy, reason, message", {
+        "a registry that cannot be reached": ("127.0.0.1:1/a:1", "", None, "ErrImagePull", "connection refused"),
+        "not there, and not to be pulled": (
+            "localhost/nosuch:1", "", "Never", "ErrImageNeverPull",
+            'Container image "localhost/nosuch:1" is not present with pull policy of Never',
+        ),
+        "that of another registry does not stand in": ("tool:1", "another.example/x/tool:1", "Never", "ErrImageNeverPull", ""),
+        "no name": ("No Name", "", None, "InvalidImageName", "invalid reference format"),
+    })  # fmt: skip
+    def test_image_that_cannot_be_had_is_said(self, begun, podman, image, built, policy, reason, message):
+        if built:
+            podman.make(built, 'CMD ["true"]')
+        run(begun, image, **({"imagePullPolicy": policy} if policy else {}))
+        assert message in waits(begun, reason)
 
     def test_image_that_was_built_here_is_found_by_its_short_name(self, begun, podman):
         podman.make("localhost/mine:1", 'CMD ["true"]')
         run(begun, "mine:1", imagePullPolicy="Never")
         begun.until_phase("Succeeded")
-
-    def test_image_of_another_registry_does_not_stand_in_for_a_short_name(self, begun, podman):
-        podman.make("another.example/somebody/tool:1", 'CMD ["true"]')
-        run(begun, "tool:1", imagePullPolicy="Never")
-        waits(begun, "ErrImageNeverPull")
-
-    def test_name_that_is_none_is_said(self, begun):
-        run(begun, "No Name")
-        assert "invalid reference format" in waits(begun, "InvalidImageName")
 
     def test_pods_that_wait_for_one_image_wait_for_one_pull(self, begun, registries, podman):
         image = f"{registries[0]}/greeter:1"
@@ -193,7 +177,7 @@ class TestPulls:
         uids = [run(begun, image, f"p-{number}") for number in range(3)]
         for number in range(3):
             begun.until_phase("Succeeded", f"p-{number}")
-        assert [[reason for reason, _ in events(uid)] for uid in uids] == [["Pulling", "Pulled"]] * 3
+        assert [[reason for reason, _ in told(uid)] for uid in uids] == [["Pulling", "Pulled"]] * 3
 
 
 class TestCommands:
@@ -202,55 +186,40 @@ class TestCommands:
         "its entry point with other arguments": ({"args": ["you"]}, "hello you\n"),
         "a command without the image's arguments": ({"command": ["/bin/greet"]}, "hello \n"),
         "a command with arguments": (
-            {"command": ["/bin/greet"], "args": ["$(WHO)", "--x"], "env": [{"name": "WHO", "value": "me"}]},
-            "hello me --x\n",
+            {"command": ["/bin/greet"], "args": ["$(WHO)", "--x"], "env": [{"name": "WHO", "value": "me"}]}, "hello me --x\n",
         ),
         "a variable of two lines": ({"env": [{"name": "GREETING", "value": "two\nlines"}]}, "two\nlines all\n"),
-        "the image's user and directory": ({"command": ["sh", "-c", "id -u; pwd"]}, "1234\n/tmp\n"),
+        "the image's user and directory": ({"command": sh("id -u; pwd")}, "1234\n/tmp\n"),
         "the pod's user and directory": (
-            {"command": ["sh", "-c", "id -u; id -g; pwd"], "workingDir": "/home",
-                          "securityContext": {"runAsUser": 7, "runAsGroup": 8}},
+            {"command": sh("id -u; id -g; pwd"), "workingDir": "/home", "securityContext": {"runAsUser": 7, "runAsGroup": 8}},
             "7\n8\n/home\n",
         ),
         "no input": ({"command": ["sh", "-c", "cat", "tty", "-"], "stdin": False}, ""),
+        "its user writes to volumes": ({"command": sh("id -u > /v/f && cat /v/f"), "volumeMounts": [mount("v", "/v")]}, "1234\n"),
     })  # fmt: skip
     def test_runs_as_kubernetes_has_it(self, begun, container, output):
-        uid = run(begun, engine.GREETER, **container)
+        uid = run(begun, engine.GREETER, volumes=[EMPTY], **container)
         begun.until_phase("Succeeded")
-        assert printed(uid) == output
+        assert begun.printed(uid) == output
 
     def test_exit_codes_that_engines_have_for_themselves_are_the_commands_own(self, begun):
         for code in (125, 126, 127):
-            run(begun, name=f"p-{code}", command=["sh", "-c", f"exit {code}"])
+            run(begun, name=f"p-{code}", command=sh(f"exit {code}"))
         for code in (125, 126, 127):
-            begun.until_phase("Failed", f"p-{code}")
-            assert (
-                begun.state(f"p-{code}")["terminated"] | {"reason": "Error"} == begun.state(f"p-{code}")["terminated"]
-            )
-            assert begun.state(f"p-{code}")["terminated"]["exitCode"] == code
-
-    def test_volume_is_written_by_who_is_not_root(self, begun):
-        begun.submit(
-            containers=[{
-                "name": "main", "image": engine.GREETER, "command": ["sh", "-c", "id > /v/f"],
-                "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-            }],
-            volumes=[{"name": "v", "emptyDir": {}}],
-        )  # fmt: skip
-        begun.until_phase("Succeeded")
+            ended = begun.until_end(f"p-{code}")
+            assert (ended["exitCode"], ended["reason"]) == (code, "Error")
 
 
 class TestLimits:
     def test_memory(self, begun):
         # Nearly all of it is the shell's own variable.
         script = "x=$(head -c 200000000 /dev/zero | tr '\\0' x)"
-        run(begun, command=["sh", "-c", script], resources={"limits": {"memory": "48Mi"}})
-        begun.until_phase("Failed")
-        ended = begun.state()["terminated"]
+        run(begun, command=sh(script), resources={"limits": {"memory": "48Mi"}})
+        ended = begun.until_end()
         assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
 
     def test_what_a_container_uses_is_measured_without_its_engine(self, begun):
-        uid = run(begun, command=["sh", "-c", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"])
+        uid = run(begun, command=sh("x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"))
         begun.until_phase("Running")
         begun.daemon.sampler.sample()
         time.sleep(1.2)  # the kernel counts hundredths: less says little
@@ -277,73 +246,52 @@ class TestWalls:
 
     def test_nothing_of_the_cluster_is_in_reach(self, begun):
         (begun.data / "secret-key").write_text("hush")
-        uid = run(begun, command=["sh", "-c", self.LOOK.format(data=begun.data, home=Path.home())])
+        uid = run(begun, command=sh(self.LOOK.format(data=begun.data, home=Path.home())))
         begun.until_phase("Succeeded")
-        assert printed(uid) == "done\n"
+        assert begun.printed(uid) == "done\n"
 
     def test_hosts_file_that_the_pod_mounts_is_the_one_that_it_sees(self, begun):
         name = {"path": "hosts", "fieldRef": {"fieldPath": "metadata.name"}}
-        uid = begun.submit(
-            containers=[{
-                "name": "main", "image": engine.SHELL, "command": ["cat", "/etc/hosts"],
-                "volumeMounts": [{"name": "v", "mountPath": "/etc/hosts", "subPath": "hosts"}],
-            }],
-            volumes=[{"name": "v", "downwardAPI": {"items": [name]}}],
-        )  # fmt: skip
+        volume = {"name": "v", "downwardAPI": {"items": [name]}}
+        hosts = mount("v", "/etc/hosts", subPath="hosts")
+        uid = run(begun, command=["cat", "/etc/hosts"], mounts=[hosts], volumes=[volume])
         begun.until_phase("Succeeded")
-        assert printed(uid) == "p\n"
+        assert begun.printed(uid) == "p\n"
 
     @pytest.mark.parametrize("context", [{}, {"runAsUser": 7}])
     def test_who_is_not_root_has_no_capabilities(self, begun, context):
         look = ["grep", "-E", "Cap(Inh|Prm|Eff|Amb)", "/proc/self/status"]
         uid = run(begun, engine.GREETER, command=look, securityContext=context)
         begun.until_phase("Succeeded")
-        assert [int(line.split()[1], 16) for line in printed(uid).splitlines()] == [0, 0, 0, 0]
+        assert [int(line.split()[1], 16) for line in begun.printed(uid).splitlines()] == [0, 0, 0, 0]
 
     @pytest.mark.parametrize("target", ["{data}", "/etc", "../../.."])
     def test_sub_path_that_a_pod_has_made_a_link_leads_nowhere(self, begun, target):
-        target = target.format(data=begun.data)
-        mounts = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
-        begun.submit(
-            initContainers=[{"name": "first", "image": engine.SHELL, "command": ["sh", "-c", f"ln -s {target} /v/x"], **mounts}],
-            containers=[{
-                "name": "main", "image": engine.SHELL, "command": ["ls", "/x"],
-                "volumeMounts": [{"name": "v", "mountPath": "/x", "subPath": "x"}],
-            }],
-            volumes=[{"name": "v", "emptyDir": {}}],
-        )  # fmt: skip
-        node_says = begun.until(lambda: "leads out of the volume" in json.dumps(begun.status()) and begun.status())
-        assert node_says["phase"] == "Pending"
+        first = {"command": sh(f"ln -s {target.format(data=begun.data)} /v/x"), "volumeMounts": [mount("v", "/v")]}
+        run(begun, command=["ls", "/x"], mounts=[mount("v", "/x", subPath="x")], volumes=[EMPTY], first=first)
+        assert begun.until_waits("leads out of the volume")["phase"] == "Pending"
 
     def test_sub_path_is_mounted_from_what_was_opened(self, begun):
-        uid = begun.submit(
-            containers=[{
-                "name": "main", "image": engine.SHELL, "command": ["sh", "-c", "echo here > /x/f; ls /v/deep/er"],
-                "volumeMounts": [{"name": "v", "mountPath": "/v"}, {"name": "v", "mountPath": "/x", "subPath": "deep/er"}],
-            }],
-            volumes=[{"name": "v", "emptyDir": {}}],
-        )  # fmt: skip
+        mounts = [mount("v", "/v"), mount("v", "/x", subPath="deep/er")]
+        uid = run(begun, command=sh("echo here > /x/f; ls /v/deep/er"), mounts=mounts, volumes=[EMPTY])
         begun.until_phase("Succeeded")
-        assert printed(uid) == "f\n"
+        assert begun.printed(uid) == "f\n"
         assert (begun.data / "node" / "pods" / uid / "_volumes" / "v" / "deep" / "er" / "f").read_text() == "here\n"
 
 
 class TestCare:
-    def test_containers_are_gone_when_they_have_ended(self, begun, podman):
-        uid = run(begun, command=["true"])
-        begun.until_phase("Succeeded")
-        until(lambda: not any(uid in each for each in podman.names()))
-
     def test_what_was_left_while_no_agent_was_there_is_removed_by_the_next(self, begun, podman):
+        ended = run(begun, name="ended", command=["true"])
+        begun.until_phase("Succeeded", "ended")
+        gone(podman, ended)
         uid = run(begun, command=["sleep", "1000"])
         begun.until_phase("Running")
         begun.crash()
         os.kill(begun.shims()[0], signal.SIGKILL)
         assert any(uid in name for name in podman.names())
         begun.again()
-        begun.until_phase("Failed")
-        assert begun.state()["terminated"]["reason"] == "ContainerStatusUnknown"
-        until(lambda: not any(uid in each for each in podman.names()))
+        assert begun.until_end()["reason"] == "ContainerStatusUnknown"
+        gone(podman, uid)
 
     def test_containers_of_other_state_directories_are_left_alone(self, begun, podman):
         podman.run("create", "--name", "another", "--network", "host", engine.SHELL, "true")
@@ -357,27 +305,21 @@ class TestCare:
         (shim,) = begun.shims()
         started = [pid for pid in tree.children(shim) if b"start" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(started[0], signal.SIGKILL)
-        begun.until_phase("Failed")
-        assert "watched over the container was ended" in begun.state()["terminated"]["message"]
-        until(lambda: not any(uid in each for each in podman.names()))
+        assert "watched over the container was ended" in begun.until_end()["message"]
+        gone(podman, uid)
 
-    def test_pods_may_wish_for_processes(self, begun):
-        uid = begun.submit(
-            command=["sh", "-c", "echo $VOLCANO_HOSTS_FILE"], annotations={"ui.volcano.sh/runtime": "process"}
-        )
+    def test_pods_may_wish_for_processes_and_the_node_says_by_what_images_run(self, begun):
+        begun.shell("[ -n $VOLCANO_HOSTS_FILE ]", annotations={"ui.volcano.sh/runtime": "process"})
         status = begun.until_phase("Succeeded")
         assert status["containerStatuses"][0]["containerID"].startswith("process://")
-        assert printed(uid)
-
-    def test_node_says_by_what_images_run(self, begun):
         found = store.get(NODES, "", "here").object
         assert found["metadata"]["annotations"]["ui.volcano.sh/engine"].startswith("podman ")
         assert found["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("podman://")
 
     def test_stop_in_order_is_the_commands_to_answer(self, begun):
-        uid = run(begun, command=["sh", "-c", f"echo up; {UNTIL_ASKED}"])
+        uid = run(begun, command=sh(f"echo up; {UNTIL_ASKED}"))
         begun.until_phase("Running")
-        until(lambda: printed(uid) == "up\n")
+        until(lambda: begun.printed(uid) == "up\n")
         begun.delete()
         begun.until(lambda: begun.pod() is None)
         assert json.loads((begun.directory(uid) / "status.json").read_text())["exitCode"] == 143
@@ -410,7 +352,7 @@ class TestCommandsOfClients:
         return [json.loads(each) for each in heard.split(b"\n") if each]
 
     def test_exec_sees_the_container_and_answers_with_its_exit_code(self, begun):
-        uid = run(begun, engine.GREETER, command=["sh", "-c", UNTIL_ASKED])
+        uid = run(begun, engine.GREETER, command=sh(UNTIL_ASKED))
         begun.until_phase("Running")
         line, output = self.execute(begun, uid, "sh", "-c", "id -u; echo $GREETING; exit 7")
         assert self.said(begun, line, "exitCode")[-1] == {"exitCode": 7}
@@ -419,12 +361,13 @@ class TestCommandsOfClients:
         line.close()
 
     def test_command_of_a_client_that_goes_is_ended_in_the_container(self, begun):
-        uid = run(begun, command=["sh", "-c", UNTIL_ASKED])
+        uid = run(begun, command=sh(UNTIL_ASKED))
         begun.until_phase("Running")
         line, output = self.execute(begun, uid, "sh", "-c", "echo up; sleep 1000")
         assert begun.during(os.read, output, 100) == b"up\n"
         os.close(output)
-        wanted = {f"{COMMAND_MARK}={name(begun.agent.pods[uid].pod, 0)}/0".encode()}
+        pod = begun.agent.pods[uid].pod
+        wanted = {f"{COMMAND_MARK}={image_containers.name(pod, pod.spec.containers[0], 0)}/0".encode()}
         assert tree.with_variable(wanted)
         line.close()
         until(lambda: not tree.with_variable(wanted))
@@ -433,26 +376,18 @@ class TestCommandsOfClients:
     def test_hook_and_probe_are_commands_in_the_container(self, begun):
         probe = {"exec": {"command": ["sh", "-c", "[ -e /tmp/begun ]"]}, "periodSeconds": 1}
         hook = {"postStart": {"exec": {"command": ["touch", "/tmp/begun"]}}}
-        run(begun, command=["sh", "-c", UNTIL_ASKED], lifecycle=hook, readinessProbe=probe)
+        run(begun, command=sh(UNTIL_ASKED), lifecycle=hook, readinessProbe=probe)
         begun.until(lambda: begun.status().get("containerStatuses", [{}])[0].get("ready"))
 
     def test_input_and_terminal(self, begun):
-        uid = run(begun, command=["sh", "-c", "tty; read word; echo got $word"], stdin=True, tty=True)
+        uid = run(begun, command=sh("tty; read word; echo got $word"), stdin=True, tty=True)
         begun.until_phase("Running")
         line = self.call(begun, uid, [], [], do="attach")
-        _, fds, _, _ = begun.during(socket.recv_fds, _blocking(line), 4096, 1)
+        line.setblocking(True)
+        _, fds, _, _ = begun.during(socket.recv_fds, line, 4096, 1)
         os.write(fds[0], b"hello\n")
         begun.until_phase("Succeeded")
         os.close(fds[0])
         line.close()
-        assert "got hello" in printed(uid)
-        assert "/dev/" in printed(uid)
-
-
-def _blocking(line):
-    line.setblocking(True)
-    return line
-
-
-def name(pod, number):
-    return image_containers.name(pod, pod.spec.containers[0], number)
+        assert "got hello" in begun.printed(uid)
+        assert "/dev/" in begun.printed(uid)

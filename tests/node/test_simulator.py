@@ -18,6 +18,7 @@ from node.simulator import stages
 from node.simulator.simulated_pod import Simulated
 from node.simulator.simulator import Simulator
 from proof.harness import waiting
+from tests import builders
 from tests.cluster.store.forgetting import ASLEEP, forget
 from tests.tables import cases
 
@@ -43,42 +44,59 @@ def simulator(transactional_db, redis_url, settings):
     nudge.client.cache_clear()
 
 
-def add_pod(name="p", node="sim-0001", owner="", deleted=False, selector=None, wanted=None, **annotations):
-    metadata = {
-        "name": name,
-        "namespace": "d",
-        "annotations": {f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()},
-    }
-    if owner:
-        reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
-        metadata["ownerReferences"] = [reference]
-        metadata["annotations"]["volcano.sh/job-name"] = "j"
-    spec = {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "main", "image": "any"}]}
-    if selector:
-        spec["nodeSelector"] = selector
-    spec |= wanted or {}
-    body = {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
-    return store.write(Create(PODS, body))[0].uid
-
-
 SIMULATED = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedule"}
 
 
-def taints(name):
-    return store.get(NODES, "", name).object["spec"].get("taints")
+def add_pod(name="p", node="sim-0001", owner="", wanted=None, **annotations):
+    annotations = {f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    owners = None
+    if owner:
+        annotations["volcano.sh/job-name"] = "j"
+        owners = [builders.owner(builders.job("j", uid=owner))]
+    spec = {"nodeName": node, "restartPolicy": "Never", "status": {"phase": "Pending"}, **(wanted or {})}
+    pod = builders.pod(name, namespace="d", annotations=annotations, ownerReferences=owners, **spec)
+    store.write(Create(PODS, pod))
+
+
+def annotate(kind, name, **annotations):
+    values = {f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    store.write(Patch(kind, "d" if kind is PODS else "", name, {"metadata": {"annotations": values}}))
+
+
+def add_job():
+    store.write(Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": {"tasks": [{"replicas": 2}]}}))
+
+
+def let_go():
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+
+
+def node(name="sim-0001"):
+    return store.get(NODES, "", name).object
+
+
+def taints(name="sim-0001"):
+    return node(name)["spec"].get("taints")
+
+
+def status(name="p"):
+    try:
+        return store.get(PODS, "d", name).object["status"]
+    except NotFound:
+        return {}
 
 
 def phase(name="p"):
-    try:
-        return store.get(PODS, "d", name).object["status"]["phase"]
-    except NotFound:
-        return None
+    return status(name).get("phase")
 
 
-def phases(name):
-    """The phases that a pod was in, one after another."""
-    told = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", name))]
-    return [each for each, _ in itertools.groupby(told)]
+def container(kind="containerStatuses", name="p"):
+    return status(name)[kind][0]
+
+
+def look(simulator):
+    simulator.listener.hurry()
+    simulator._read_changes()
 
 
 def until(simulator, condition):
@@ -96,55 +114,57 @@ def until(simulator, condition):
     return waiting.until(lambda: condition() or turn(), every_s=0)
 
 
+def until_phase(simulator, expected, *names):
+    until(simulator, lambda: {phase(name) for name in names or ("p",)} == {expected})
+
+
+def settle(simulator):
+    """Wait until a simulator has read all that was written."""
+    until(simulator, lambda: simulator.listener.position == store.revision())
+
+
 def test_pod_runs_for_its_duration_and_ends_with_its_exit_code(simulator):
     one = simulator()
     add_pod(duration_seconds="0.2")
     add_pod("bad", duration_seconds="0", exit_code="3")
-    until(one, lambda: phase() == "Succeeded")
-    until(one, lambda: phase("bad") == "Failed")
-    assert phases("p") == ["Pending", "Running", "Succeeded"]
-    ended = store.get(PODS, "d", "bad").object["status"]["containerStatuses"][0]["state"]["terminated"]
+    until_phase(one, "Succeeded")
+    until_phase(one, "Failed", "bad")
+    phases = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", "p"))]
+    assert [each for each, _ in itertools.groupby(phases)] == ["Pending", "Running", "Succeeded"]
+    ended = container(name="bad")["state"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (3, "Error")
     assert ended["containerID"].startswith("simulated://")
 
 
 def test_clocks_of_a_job_begin_when_all_its_pods_run(simulator):
     one = simulator()
-    store.write(Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": {"tasks": [{"replicas": 2}]}}))
+    add_job()
     add_pod("a", owner="o", duration_seconds="0", wait_for_job="true")
-    until(one, lambda: phase("a") == "Running")
-    until(one, lambda: one.listener.position == store.revision())
+    until_phase(one, "Running", "a")
+    settle(one)
     assert phase("a") == "Running"
     add_pod("b", owner="o", duration_seconds="0", wait_for_job="true")
-    until(one, lambda: phase("a") == phase("b") == "Succeeded")
+    until_phase(one, "Succeeded", "a", "b")
 
 
 def test_held_pods_go_on_when_their_config_map_exists(simulator):
     one = simulator()
     for name in ("a", "b"):
         add_pod(name, duration_seconds="0", hold="let-go")
-    until(one, lambda: phase("a") == phase("b") == "Running")
-    until(one, lambda: one.listener.position == store.revision())
+    until_phase(one, "Running", "a", "b")
+    settle(one)
     assert phase("a") == "Running"
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
-    until(one, lambda: phase("a") == phase("b") == "Succeeded")
+    let_go()
+    until_phase(one, "Succeeded", "a", "b")
     add_pod("late", duration_seconds="0", hold="let-go")
-    until(simulator(), lambda: phase("late") == "Succeeded")
-
-
-def test_deleted_pod_is_gone(simulator):
-    one = simulator()
-    add_pod(duration_seconds="600")
-    until(one, lambda: phase() == "Running")
-    store.write(Delete(PODS, "d", "p"))
-    until(one, lambda: phase() is None)
+    until_phase(simulator(), "Succeeded", "late")
 
 
 def test_clock_that_is_set_back_makes_no_pod_wait(simulator, moved_clock):
     one = simulator()
     add_pod(duration_seconds="100")
     add_pod("going", duration_seconds="600")
-    until(one, lambda: phase() == phase("going") == "Running")
+    until_phase(one, "Running", "p", "going")
     moved_clock.us -= 600 * 1_000_000
     one.work()
     store.write(Delete(PODS, "d", "going"))
@@ -153,16 +173,16 @@ def test_clock_that_is_set_back_makes_no_pod_wait(simulator, moved_clock):
     one.work()
     assert phase() == "Running"
     moved_clock.move(2)
-    until(one, lambda: phase() == "Succeeded")
+    until_phase(one, "Succeeded")
 
 
-def test_deleted_pod_with_a_finalizer_is_written_once(simulator):
+def test_deleted_pod_with_a_finalizer_is_written_once_and_goes_without_it(simulator):
     one = simulator()
     add_pod(duration_seconds="600")
     store.write(Patch(PODS, "d", "p", {"metadata": {"finalizers": ["example.com/keep"]}}))
-    until(one, lambda: phase() == "Running")
+    until_phase(one, "Running")
     store.write(Delete(PODS, "d", "p"))
-    until(one, lambda: phase() == "Failed")
+    until_phase(one, "Failed")
     until(one, lambda: one.listener.position == store.revision() and not one.pods)
     for _ in range(5):
         one.listener.hurry()
@@ -171,38 +191,30 @@ def test_deleted_pod_with_a_finalizer_is_written_once(simulator):
 
 
 def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
-    first = simulator()
     add_pod(duration_seconds="0", hold="let-go")
-    until(first, lambda: phase() == "Running")
-    started = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+    until_phase(simulator(), "Running")
+    started = container()["state"]["running"]["startedAt"]
     second = simulator()
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
-    until(second, lambda: phase() == "Succeeded")
-    ended = store.get(PODS, "d", "p").object["status"]["containerStatuses"][0]["state"]["terminated"]
-    assert ended["startedAt"] == started
-
-
-def container(kind="containerStatuses", name="p"):
-    return store.get(PODS, "d", name).object["status"][kind][0]
+    let_go()
+    until_phase(second, "Succeeded")
+    assert container()["state"]["terminated"]["startedAt"] == started
 
 
 def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simulator(simulator):
-    spec = {"restartPolicy": "OnFailure", "initContainers": [{"name": "first", "image": "any"}]}
+    inits = [builders.container("first")]
     one = simulator()
-    add_pod(wanted=spec, duration_seconds="0.1", exit_code="3")
-    until(one, lambda: phase() == "Running")
+    add_pod(wanted={"restartPolicy": "OnFailure", "initContainers": inits}, duration_seconds="0.1", exit_code="3")
+    until_phase(one, "Running")
     first = container("initContainerStatuses")
     until(one, lambda: container()["restartCount"] == 2)
     assert container("initContainerStatuses") == first
-    store.write(Patch(PODS, "d", "p", {"metadata": {"annotations": {"ui.volcano.sh/duration-seconds": "600"}}}))
+    annotate(PODS, "p", duration_seconds="600")
     look(one)
     before = container()["lastState"]
     assert before["terminated"]["exitCode"] == 3
-    succeeds = {"ui.volcano.sh/duration-seconds": "0", "ui.volcano.sh/exit-code": "0"}
-    store.write(Patch(PODS, "d", "p", {"metadata": {"annotations": succeeds}}))
-    until(simulator(), lambda: phase() == "Succeeded")
-    assert container("initContainerStatuses") == first
-    assert container()["lastState"] == before
+    annotate(PODS, "p", duration_seconds="0", exit_code="0")
+    until_phase(simulator(), "Succeeded")
+    assert (container("initContainerStatuses"), container()["lastState"]) == (first, before)
 
 
 @cases("policy, annotations, state", {
@@ -215,12 +227,11 @@ def test_a_pod_fails_when_it_was_active_for_too_long(simulator, policy, annotati
     one = simulator()
     add_pod(wanted={"activeDeadlineSeconds": 1, "restartPolicy": policy}, **annotations)
     add_pod("quick", wanted={"activeDeadlineSeconds": 1}, duration_seconds="0")
-    until(one, lambda: phase() == "Failed")
-    status = store.get(PODS, "d", "p").object["status"]
-    assert status["reason"] == "DeadlineExceeded"
-    assert status["message"] == "Pod was active on the node longer than the specified deadline"
-    (told,) = container()["state"].items()
-    assert (told[0], told[1].get("exitCode")) == (state, 143 if state == "terminated" else None)
+    until_phase(one, "Failed")
+    assert status()["reason"] == "DeadlineExceeded"
+    assert status()["message"] == "Pod was active on the node longer than the specified deadline"
+    ((kind, found),) = container()["state"].items()
+    assert (kind, found.get("exitCode")) == (state, 143 if state == "terminated" else None)
     assert phase("quick") == "Succeeded"
 
 
@@ -228,28 +239,31 @@ def test_a_deadline_that_a_pod_gets_while_it_runs_holds_also_for_the_next_simula
     one = simulator()
     for name in ("a", "b"):
         add_pod(name, duration_seconds="600")
-    until(one, lambda: phase("a") == phase("b") == "Running")
-    begun = parse_time(store.get(PODS, "d", "b").object["status"]["startTime"])
+    until_phase(one, "Running", "a", "b")
+    begun = parse_time(status("b")["startTime"])
     store.write(Patch(PODS, "d", "a", {"spec": {"activeDeadlineSeconds": 1}}))
-    until(one, lambda: phase("a") == "Failed")
+    until_phase(one, "Failed", "a")
     store.write(Patch(PODS, "d", "b", {"spec": {"activeDeadlineSeconds": 2}}))
-    until(simulator(), lambda: phase("b") == "Failed")
-    finished = container(name="b")["state"]["terminated"]["finishedAt"]
-    assert parse_time(finished) - begun >= 2000
+    until_phase(simulator(), "Failed", "b")
+    assert parse_time(container(name="b")["state"]["terminated"]["finishedAt"]) - begun >= 2000
 
 
-def look(simulator):
-    simulator.listener.hurry()
-    simulator._read_changes()
+def test_change_by_somebody_else_meanwhile_loses_nothing(simulator):
+    one = simulator()
+    add_pod(duration_seconds="0")
+    look(one)
+    store.write(Patch(PODS, "d", "p", {"metadata": {"labels": {"touched": "yes"}}}))
+    until_phase(one, "Succeeded")
+    assert store.get(PODS, "d", "p").object["metadata"]["labels"] == {"touched": "yes"}
 
 
 class TestLongerAwayThanHistoryIsKept:
     @ASLEEP
     def test_pods_deleted_meanwhile_are_gone(self, simulator, forgotten):
         one = simulator()
-        add_pod("kept", duration_seconds="600")
-        add_pod("gone", duration_seconds="600")
-        until(one, lambda: phase("kept") == phase("gone") == "Running")
+        for name in ("kept", "gone"):
+            add_pod(name, duration_seconds="600")
+        until_phase(one, "Running", "kept", "gone")
         store.write(Delete(PODS, "d", "gone", grace=0))
         store.write(Patch(PODS, "d", "kept", {"metadata": {"labels": {"stays": "behind it"}}}))
         with forgotten():
@@ -259,60 +273,39 @@ class TestLongerAwayThanHistoryIsKept:
     def test_pods_made_meanwhile_run_and_held_ones_go_on(self, simulator):
         one = simulator()
         add_pod("held", duration_seconds="0", hold="let-go")
-        until(one, lambda: phase("held") == "Running")
+        until_phase(one, "Running", "held")
         add_pod("new", duration_seconds="0")
-        store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+        let_go()
         store.write(Patch(CONFIGMAPS, "d", "let-go", {"metadata": {"labels": {"a": "b"}}}))
         forget()
-        until(one, lambda: phase("held") == phase("new") == "Succeeded")
+        until_phase(one, "Succeeded", "held", "new")
 
     def test_clock_of_a_job_whose_pods_went_meanwhile_is_set_back(self, simulator):
         one = simulator()
-        spec = {"tasks": [{"replicas": 2}]}
-        store.write(Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": spec}))
+        add_job()
         for name in ("a", "b"):
             add_pod(name, owner="o", duration_seconds="600", wait_for_job="true")
-        until(one, lambda: phase("a") == phase("b") == "Running")
+        until_phase(one, "Running", "a", "b")
         store.write(*(Delete(PODS, "d", name, grace=0) for name in ("a", "b")))
         add_pod("again", owner="o", duration_seconds="0", wait_for_job="true")
         forget()
-        until(one, lambda: phase("again") == "Running")
-        until(one, lambda: one.listener.position == store.revision())
+        until_phase(one, "Running", "again")
+        settle(one)
         assert phase("again") == "Running"
 
-    def test_node_that_was_told_to_fail_stays_lost(self, simulator):
+    def test_node_that_was_told_to_fail_stays_lost_until_it_was_told_to_come_back(self, simulator):
         one = simulator()
-        store.write(Patch(NODES, "", "sim-0001", told_to_fail("0")))
+        add_pod(duration_seconds="600")
+        until_phase(one, "Running")
+        annotate(NODES, "sim-0001", fail_at_seconds="0")
         until(one, lambda: "sim-0001" in one.fleet.lost)
         forget()
         look(one)
-        node = store.get(NODES, "", "sim-0001").object
-        assert node["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
-
-    def test_node_that_was_told_to_come_back_meanwhile_does(self, simulator):
-        one = simulator()
-        add_pod(duration_seconds="600")
-        until(one, lambda: phase() == "Running")
-        store.write(Patch(NODES, "", "sim-0001", told_to_fail("0")))
-        until(one, lambda: "sim-0001" in one.fleet.lost)
+        assert node()["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
         store.write(Delete(PODS, "d", "p"))
-        store.write(Patch(NODES, "", "sim-0001", told_to_fail(None)))
+        annotate(NODES, "sim-0001", fail_at_seconds=None)
         forget()
         until(one, lambda: phase() is None)
-
-
-def told_to_fail(seconds):
-    return {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": seconds}}}
-
-
-def test_change_by_somebody_else_meanwhile_loses_nothing(simulator):
-    one = simulator()
-    add_pod(duration_seconds="0")
-    one.listener.hurry()
-    one._read_changes()
-    store.write(Patch(PODS, "d", "p", {"metadata": {"labels": {"touched": "yes"}}}))
-    until(one, lambda: phase() == "Succeeded")
-    assert store.get(PODS, "d", "p").object["metadata"]["labels"] == {"touched": "yes"}
 
 
 class TestFleet:
@@ -321,28 +314,27 @@ class TestFleet:
         simulator(1000)
         assert time.process_time() - begun < 3
         assert store.count(NODES) == {"Ready": 1000}
-        found = store.get(NODES, "", "sim-1000").object
+        found = node("sim-1000")
         assert found["metadata"]["labels"]["ui.volcano.sh/simulated"] == "true"
         assert found["status"]["allocatable"] == {"cpu": "32", "memory": "256Gi", "pods": "256"}
         assert len(store.find(LEASES)) == 1
         simulator(10)
         assert store.count(NODES) == {"Ready": 10}
+        revision = store.revision()
+        simulator(10)
+        assert store.revision() == revision + 1, "nothing but the lease"
 
-    def test_nodes_keep_away_pods_that_do_not_ask_for_them(self, simulator):
+    def test_nodes_keep_away_pods_that_do_not_ask_for_them_also_nodes_of_an_older_version(self, simulator):
         simulator()
-        assert taints("sim-0001") == [SIMULATED]
-
-    def test_nodes_of_an_older_version_get_their_taint_and_keep_those_of_others(self, simulator):
-        simulator()
+        assert taints() == [SIMULATED]
         own = {"key": "maintenance", "value": "", "effect": "NoExecute"}
         bare = Patch(NODES, "", "sim-0001", {"spec": {"taints": None}})
         store.write(bare, Patch(NODES, "", "sim-0002", {"spec": {"taints": [own]}}))
         simulator()
-        assert taints("sim-0001") == [SIMULATED]
-        assert taints("sim-0002") == [SIMULATED, own]
+        assert (taints(), taints("sim-0002")) == ([SIMULATED], [SIMULATED, own])
 
     def test_pods_of_an_older_version_that_wait_for_simulated_nodes_are_let_in(self, simulator):
-        add_pod("asks", node="", selector={"ui.volcano.sh/simulated": "true"})
+        add_pod("asks", node="", wanted={"nodeSelector": {"ui.volcano.sh/simulated": "true"}})
         add_pod("real", node="")
         simulator()
         (toleration,) = store.get(PODS, "d", "asks").object["spec"]["tolerations"]
@@ -362,35 +354,25 @@ class TestFleet:
 
         monkeypatch.setattr(store, "commit", after_somebody_else)
         simulator()
-        assert taints("sim-0001") == [SIMULATED, own]
-
-    def test_second_start_writes_no_node(self, simulator):
-        simulator(10)
-        revision = store.revision()
-        simulator(10)
-        assert store.revision() == revision + 1  # the lease
+        assert taints() == [SIMULATED, own]
 
     def test_node_that_is_said_to_offer_something_else_is_corrected_at_the_next_start(self, simulator):
         simulator()
         store.write(Patch(NODES, "", "sim-0001", {"status": {"allocatable": {"cpu": "0"}}}, "status"))
         simulator()
-        status = store.get(NODES, "", "sim-0001").object["status"]
-        assert status["allocatable"] == status["capacity"]
+        assert node()["status"]["allocatable"] == node()["status"]["capacity"]
 
     def test_node_told_to_fail_falls_silent_and_comes_back(self, simulator):
         one = simulator()
         add_pod(duration_seconds="600")
-        until(one, lambda: phase() == "Running")
-        fail = {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": "0"}}}
-        store.write(Patch(NODES, "", "sim-0001", fail))
+        until_phase(one, "Running")
+        annotate(NODES, "sim-0001", fail_at_seconds="0")
         until(one, lambda: "sim-0001" in one.fleet.lost)
-        node = store.get(NODES, "", "sim-0001").object
-        assert node["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
+        assert node()["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
         store.write(Delete(PODS, "d", "p"))
-        until(one, lambda: one.listener.position == store.revision())
+        settle(one)
         assert phase() == "Running"
-        back = {"metadata": {"annotations": {"ui.volcano.sh/fail-at-seconds": None}}}
-        store.write(Patch(NODES, "", "sim-0001", back))
+        annotate(NODES, "sim-0001", fail_at_seconds=None)
         until(one, lambda: phase() is None)
 
     def test_node_called_unready_while_it_lives_is_corrected(self, simulator):
@@ -403,13 +385,11 @@ class TestFleet:
 
 
 class TestStages:
-    def test_misspelt_stage_is_named(self, tmp_path):
+    def test_stages_that_cannot_be_used_are_named(self, tmp_path):
+        with pytest.raises(stages.StageError, match="has no stage"):
+            stages.load(tmp_path)
         (tmp_path / "1.yaml").write_text("name: x\nselect: {fase: [Running]}\nnext: {phase: Failed}\n")
         with pytest.raises(stages.StageError, match=r"1\.yaml cannot be used: .*fase"):
-            stages.load(tmp_path)
-
-    def test_directory_without_stages_is_an_error(self, tmp_path):
-        with pytest.raises(stages.StageError, match="has no stage"):
             stages.load(tmp_path)
 
     @pytest.mark.parametrize("text", ["", "abc", "-1", "nan", "inf", "1e99"])
@@ -419,7 +399,6 @@ class TestStages:
 
     @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.input.yaml")), ids=lambda path: path.name.split(".")[0])
     def test_golden(self, path, request):
-        """Plays a pod through the default stages and compares the statuses with the golden file."""
         played = list(play(msgspec.convert(yaml.safe_load(path.read_text()), Pod)))
         expected = path.with_name(path.name.replace(".input.", ".output."))
         if request.config.getoption("--update-golden"):
