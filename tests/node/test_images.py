@@ -256,7 +256,7 @@ class TestWalls:
         hosts = mount("v", "/etc/hosts", subPath="hosts")
         uid = run(begun, command=["cat", "/etc/hosts"], mounts=[hosts], volumes=[volume])
         begun.until_phase("Succeeded")
-        assert begun.printed(uid) == "p\n"
+        assert begun.printed(uid) == "p"
 
     @pytest.mark.parametrize("context", [{}, {"runAsUser": 7}])
     def test_who_is_not_root_has_no_capabilities(self, begun, context):

@@ -31,6 +31,7 @@ from node.paths import Layout
 from node.shim import control_socket
 from node.shim.crilog import CriLog
 from proof.harness.waiting import HANG_S, until
+from tests import builders
 from tests.node.link.pair import linked, says
 from tests.tables import cases
 
@@ -90,37 +91,35 @@ def test_by_a_link_a_log_reads_as_the_files_do(lines, asked):
                     assert again == here.tail_log(UID, "main", lines=3, before=line.offset)
 
 
-def test_a_log_that_is_not_there_is_told(data):
-    with linked(data), pytest.raises(NoLog, match="no log of this attempt") as missing:
-        LinkedNode("there").read_log(UID, "main")
+@cases("uid, container, words", {
+    "a log that is not there": (UID, "main", "no log of this attempt"),
+    "a name that leads elsewhere": ("../../etc", "passwd", "cannot be the name of a directory"),
+})  # fmt: skip
+def test_what_the_node_refuses_is_told(data, uid, container, words):
+    with linked(data), pytest.raises(NoLog, match=words) as missing:
+        LinkedNode("there").read_log(uid, container)
     assert not isinstance(missing.value, NodeAway)
 
 
-def test_a_name_that_leads_elsewhere_is_refused_there(data):
-    with linked(data), pytest.raises(NoLog, match="cannot be the name of a directory"):
-        LinkedNode("there").read_log("../../etc", "passwd")
-
-
-def test_a_node_that_is_away_is_away_since_a_time(data):
+def test_a_node_that_is_away_is_away_since_a_time_unless_its_holder_was_killed(data):
     write(data, [b"x\n"])
-    with linked(data):
-        assert LinkedNode("there").away("there") == ""
     there = LinkedNode("there")
+    with linked(data):
+        assert there.away("there") == ""
     said = there.away("there")
     assert said.startswith("Node there is not connected since 20")
     assert said.endswith("what is asked for is on that machine.")
+    assert said in LogPod(_pod("there"), is_gone=True).why_absent()
+    assert LogPod(_pod("this"), is_gone=True).why_absent() == "The pod is gone, and its log has been removed."
     assert there.log_extents({UID: "there"}) == []
     for ask in (lambda: there.read_log(UID, "main"), lambda: there.tail_log(UID, "main", lines=1)):
         with pytest.raises(NodeAway, match="not connected since"):
             ask()
     with pytest.raises(ConnectionRefusedError, match="not connected since"):
         there.connect({"do": "exec"}, [])
-
-
-def test_a_holder_that_was_killed_is_noticed_without_a_word_of_its_own(data):
     presence.note(data, "there", linked=True, now=0)
     presence.listen(data, "there").close()  # what a killed process leaves
-    assert LinkedNode("there").away("there").startswith("Node there is not connected, and")
+    assert there.away("there").startswith("Node there is not connected, and")
 
 
 def test_a_node_that_does_not_answer_is_not_asked_by_everybody_in_turn(data, monkeypatch):
@@ -139,28 +138,23 @@ def test_a_node_that_does_not_answer_is_not_asked_by_everybody_in_turn(data, mon
             there.read_log(UID, "main")
 
 
-HOSTILE = [
-    pytest.param([b"no JSON\n"], id="no JSON"),
-    pytest.param([[1, 2]], id="no object"),
-    pytest.param([{}], id="nothing of what was asked for"),
-    pytest.param([{"size": -1}], id="less than nothing"),
-    pytest.param([{"size": 10**12}], id="more than anybody keeps"),
-    pytest.param([{"size": 10}, b"short"], id="less than was said"),
-    pytest.param([{"attempt": "x", "start": 0, "next": 0, "ended": False, "asked": 0, "size": 0}], id="no number"),
-    pytest.param([{"refused": "no"}], id="a refusal"),
-    pytest.param([b"x" * 30_000] * 6, id="a line without an end"),
-    pytest.param([], id="nothing"),
-]
-
-
-@pytest.mark.parametrize("answers", HOSTILE)
+@cases("answers", {
+    "no JSON": [b"no JSON\n"],
+    "no object": [[1, 2]],
+    "nothing of what was asked for": [{}],
+    "less than nothing": [{"size": -1}],
+    "more than anybody keeps": [{"size": 10**12}],
+    "less than was said": [{"size": 10}, b"short"],
+    "no number": [{"attempt": "x", "start": 0, "next": 0, "ended": False, "asked": 0, "size": 0}],
+    "a refusal": [{"refused": "no"}],
+    "a line without an end": [b"x" * 30_000] * 6,
+    "nothing": [],
+})  # fmt: skip
 def test_an_answer_that_is_none_counts_as_away(data, answers):
     with linked(data, answer=says(*answers)):
-        there = LinkedNode("there")
-        with pytest.raises(NodeAway):
-            there.read_log(UID, "main")
-        with pytest.raises(NodeAway):
-            there.log_attempts(UID, "main")
+        for ask in (LinkedNode("there").read_log, LinkedNode("there").log_attempts):
+            with pytest.raises(NodeAway):
+                ask(UID, "main")
 
 
 @pytest.mark.parametrize(("do", "count"), [("exec", 0), ("text", 0), ("attach", 1)])
@@ -232,14 +226,6 @@ def test_who_goes_while_a_stream_is_opened_leaves_no_descriptor(data, monkeypatc
         assert descriptors() < before
 
 
-def test_entries_without_a_time_are_no_entries(data):
-    body = b"yesterday stdout F bad\n" + ENTRY + b"garbage\n\n" + b"x" * 26 + b"Z stdout F bad\n"
-    head = {"attempt": 0, "start": 0, "next": len(body), "ended": False, "asked": 0, "size": len(body)}
-    with linked(data, answer=says(head, body)):
-        chunk = LinkedNode("there").read_log(UID, "main")
-    assert [line.data for line in chunk.lines] == [b"good"]
-
-
 @cases("start, next_", {
     "no step further": (0, 0),
     "from before what was asked for": (50, 50 + len(ENTRY)),
@@ -247,9 +233,23 @@ def test_entries_without_a_time_are_no_entries(data):
     "before its begin": (-5, -5 + len(ENTRY)),
 })  # fmt: skip
 def test_a_stretch_that_would_be_read_again_and_again_is_none(data, start, next_):
-    head = {"attempt": 0, "start": start, "next": next_, "ended": False, "asked": 100, "size": len(ENTRY)}
-    with linked(data, answer=says(head, ENTRY)), pytest.raises(NodeAway, match="cannot be read"):
+    with (
+        linked(data, answer=says(stretch(ENTRY, start, next_, 100), ENTRY)),
+        pytest.raises(NodeAway, match="cannot be read"),
+    ):
         LinkedNode("there").read_log(UID, "main", since_offset=100)
+
+
+def stretch(body, start=0, next_=None, asked=0):
+    next_ = len(body) if next_ is None else next_
+    return {"attempt": 0, "start": start, "next": next_, "ended": False, "asked": asked, "size": len(body)}
+
+
+def test_entries_without_a_time_are_no_entries(data):
+    body = b"yesterday stdout F bad\n" + ENTRY + b"garbage\n\n" + b"x" * 26 + b"Z stdout F bad\n"
+    with linked(data, answer=says(stretch(body), body)):
+        chunk = LinkedNode("there").read_log(UID, "main")
+    assert [line.data for line in chunk.lines] == [b"good"]
 
 
 def test_what_a_node_says_of_pods_that_it_was_not_asked_about_is_dropped(data):
@@ -259,22 +259,18 @@ def test_what_a_node_says_of_pods_that_it_was_not_asked_about_is_dropped(data):
         assert LinkedNode("there").log_extents({UID: "there"}) == [LogExtent(UID, "main", 0, 0, 7, False)]
 
 
-def test_whoever_has_not_the_key_is_not_answered(data):
+def test_whoever_has_not_the_key_or_asks_for_nothing_is_not_answered(data, monkeypatch):
+    asked = {"do": "attempts", "uid": UID, "container": "main"}
+    keys = {"guessed": b"", server.key_of(data): b'{"attempts": [], "size": 0}'}
     with linked(data):
+        for key, answer in keys.items():
+            with presence.connect(data, "there", HANG_S) as line:
+                line.sendall(json.dumps({**asked, "key": key}).encode() + b"\n")
+                assert line.recv(1000).strip() == answer
+        monkeypatch.setattr(holder, "REQUEST_S", 0.05)
         with presence.connect(data, "there", HANG_S) as line:
-            line.sendall(b'{"do": "attempts", "uid": "u", "container": "main", "key": "guessed"}\n')
+            line.sendall(b'{"do": ')
             assert line.recv(100) == b""
-        with presence.connect(data, "there", HANG_S) as line:
-            asked = {"do": "attempts", "uid": UID, "container": "main", "key": server.key_of(data)}
-            line.sendall(json.dumps(asked).encode() + b"\n")
-            assert json.loads(line.recv(1000)) == {"attempts": [], "size": 0}
-
-
-def test_whoever_asks_for_nothing_is_not_kept(data, monkeypatch):
-    monkeypatch.setattr(holder, "REQUEST_S", 0.05)
-    with linked(data), presence.connect(data, "there", HANG_S) as line:
-        line.sendall(b'{"do": ')
-        assert line.recv(100) == b""
 
 
 def test_a_node_that_breaks_the_protocol_is_let_go(data):
@@ -286,20 +282,19 @@ def test_a_node_that_breaks_the_protocol_is_let_go(data):
         until(lambda: not presence.state(data, "there").linked)
 
 
-def test_the_later_link_of_a_node_is_the_one_that_counts(data):
-    with linked(data, answer=says({"attempts": [1]})), linked(data, answer=says({"attempts": [2]})):
-        assert LinkedNode("there").log_attempts(UID, "main") == [2]
-        assert LinkedNode("there").away("") == ""
+def test_the_later_link_of_a_node_is_the_one_that_counts_however_long_its_name_is(data):
+    node = "n" * 253
+    with linked(data, node, says({"attempts": [1]})), linked(data, node, says({"attempts": [2]})):
+        assert presence.names(data) == {node}
+        assert LinkedNode(node).log_attempts(UID, "main") == [2]
+        assert LinkedNode(node).away("") == ""
 
 
 @pytest.fixture
 def bound(transactional_db, data):
     def make(uid, node):
-        body = {
-            "metadata": {"name": uid, "namespace": "d"},
-            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "x"}]},
-        }
-        return store.write(Create(PODS, body))[0].uid
+        pod = builders.pod(uid, namespace="d", nodeName=node)
+        return store.write(Create(PODS, pod))[0].uid
 
     return make
 
@@ -339,17 +334,8 @@ def test_where_nobody_was_ever_linked_nothing_is_looked_up(data, django_assert_n
         assert nodes.tail_log(uid, "main", lines=1).data == b"x\n"
 
 
-def test_a_page_says_of_a_pod_s_log_where_it_is(data):
-    with linked(data):
-        pass
-    found = LogPod(_pod("there"), is_gone=True)
-    assert "Node there is not connected since" in found.why_absent()
-    assert LogPod(_pod("this"), is_gone=True).why_absent() == ("The pod is gone, and its log has been removed.")
-
-
 def _pod(node):
-    body = {"metadata": {"name": "p", "namespace": "d", "uid": UID}, "spec": {"nodeName": node}}
-    return msgspec.convert(body, Pod)
+    return msgspec.convert(builders.pod("p", namespace="d", uid=UID, nodeName=node), Pod)
 
 
 def test_use_is_told_by_a_node_of_itself_alone(data):
@@ -368,16 +354,13 @@ def test_use_is_told_by_a_node_of_itself_alone(data):
     assert AllNodes().usage(clock.milliseconds() + 10 * 60_000) == []
 
 
-ODD_FIGURES = [
-    pytest.param({"machine": [10**400, 2, 3]}, id="more than a number of floating point"),
-    pytest.param({"machine": [-1, 2, 3]}, id="less than nothing"),
-    pytest.param({"containers": [[UID, "main", 1, 2, 10**30]]}, id="a window of ages"),
-    pytest.param({"devices": {"gpu": {"0": {"use": float("nan")}}}}, id="no number"),
-    pytest.param({"devices": {"gpu": {"0": {"use": float("inf")}}}}, id="endless"),
-]
-
-
-@pytest.mark.parametrize("told", ODD_FIGURES)
+@cases("told", {
+    "more than a number of floating point": {"machine": [10**400, 2, 3]},
+    "less than nothing": {"machine": [-1, 2, 3]},
+    "a window of ages": {"containers": [[UID, "main", 1, 2, 10**30]]},
+    "no number": {"devices": {"gpu": {"0": {"use": float("nan")}}}},
+    "endless": {"devices": {"gpu": {"0": {"use": float("inf")}}}},
+})  # fmt: skip
 def test_figures_that_nobody_can_reckon_with_are_not_kept(data, told):
     presence.note(data, "there", linked=True, now=0)
     found = Figures(data, "there")
@@ -398,9 +381,3 @@ def test_a_node_that_beats_all_the_time_is_not_listened_to_each_time(data, caplo
         until(lambda: not presence.state(data, "there").linked)
     assert figures.read(data, "there", clock.milliseconds())["machine"] == [1, 2, 3]
     assert "is not known" not in caplog.text
-
-
-def test_a_long_name_has_a_place_for_its_socket(data):
-    name = "n" * 253
-    with linked(data, node=name):
-        assert presence.names(data) == {name}
