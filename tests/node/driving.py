@@ -287,3 +287,9 @@ def beginning(node, mode):
     node.begin(mode)
     (node.data / "secret-key").write_text("hush")
     return node
+
+
+def ran(attempts, script, *argv, **fields):
+    """Run a script of the shell, or a command, to its end; return how it ended and what it wrote."""
+    directory = attempts.start(script, *argv, **fields) if argv else attempts.shell(script, **fields)
+    return attempts.end(directory), attempts.output(directory)

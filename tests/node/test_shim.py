@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,21 +16,32 @@ from node.shim import absent, control_socket, linux, tree
 from node.shim.order import Bind
 from proof.escapes.attempts import layers
 from proof.harness.waiting import until
+from tests.node.driving import ran
 from tests.tables import cases
 
+WALLS = ("no wall", "every layer", "a user namespace")
+PYTHON = (sys.executable, "-c")
+READY = "echo ready; while :; do sleep 0.01; done"
 
-@pytest.fixture(params=["no wall", "every layer", "a user namespace"])
+
+@pytest.fixture(params=WALLS)
 def attempts(request, attempts):
-    """Attempts behind walls of this machine: what a shim promises does not depend on them."""
+    """Attempts behind walls of this machine: what a shim does to processes must not depend on them."""
+    if request.param == "no wall":
+        return attempts
     found = attempts.spawner.probe(attempts.root / "probe")
     if request.param == "a user namespace":
         if found.mounts != "root":
             pytest.skip("it is among the layers")
         found = found._replace(mounts="user")
-    if request.param != "no wall":
-        read = (*reach.of_this_machine(attempts.root), sys.prefix)
-        attempts.layers = {**layers(found), "read": read, "binds": (Bind(str(attempts.root), str(attempts.root)),)}
+    read = (*reach.of_this_machine(attempts.root), sys.prefix)
+    attempts.layers = {**layers(found), "read": read, "binds": (Bind(str(attempts.root), str(attempts.root)),)}
     return attempts
+
+
+# What is said and written is the same behind each of them.
+behind_no_wall = pytest.mark.parametrize("attempts", ["no wall"], indirect=True)
+behind_all = pytest.mark.parametrize("attempts", ["every layer"], indirect=True)
 
 
 @cases("script, code, number, reason", {
@@ -42,41 +52,50 @@ def attempts(request, attempts):
     "a shell that finds nothing": ("exec /nonexistent", 127, 0, "Error"),
 })  # fmt: skip
 def test_end_of_a_command_is_recorded(attempts, script, code, number, reason):
-    status = attempts.end(attempts.shell(script))
+    status, _ = ran(attempts, script)
     assert (status["exitCode"], status["signal"], status["reason"]) == (code, number, reason)
     assert status["startedAt"] <= status["finishedAt"] <= time.time() * 1e6
 
 
-def test_who_hears_that_a_command_runs_may_ask_for_another_at_once(attempts):
-    directory = attempts.shell("sleep 1000")
-    assert attempts.said == "started\n"
-    assert (directory / control_socket.NAME).exists()
-
-
+@behind_all
 @cases("argv, message", {
     "not in PATH": (["nosuch"], 'exec: "nosuch": executable file not found in $PATH'),
     "no such file": (["/nosuch"], 'exec: "/nosuch": no such file or directory'),
     "not executable": (["/etc/passwd"], 'exec: "/etc/passwd": permission denied'),
     "a name that no file can have": (["a\0b"], "embedded null"),
     "a name that cannot be encoded": (["\ud800"], "surrogates"),
+    "one that a plugin needs": (["/nosuch/mpirun"], "; give another command, or install Debian's openmpi-bin on node n1, "),
 })  # fmt: skip
 def test_command_that_cannot_start_is_a_start_error(attempts, argv, message):
-    status = attempts.end(attempts.start(*argv))
+    status = attempts.end(attempts.start(*argv, node="n1"))
     assert (status["exitCode"], status["reason"]) == (128, "StartError")
     assert message in status["message"]
 
 
+@behind_all
+def test_working_directory_that_is_missing_is_named(attempts):
+    directory = attempts.directory()
+    shutil.rmtree(attempts.root / "work")
+    status = attempts.end(attempts.start("true", directory=directory))
+    assert status["reason"] == "StartError"
+    assert 'work" cannot be entered: no such file or directory.' in status["message"]
+
+
+@behind_no_wall
 @cases("script, message", {
-    "by the shell": ("nosuch", r"sh: .*nosuch: (command)?not found"),
+    "by the shell": ("nosuch", r"sh: .*nosuch: (command )?not found"),
     "by env": ("env nosuch", r"env: .nosuch.: No such file or directory"),
     "not the last line": ("nosuch; echo >&2; echo bye >&2; exit 127", r"sh: .*nosuch: .*"),
+    "another exit code": ("echo x: not found >&2; exit 1", ""),
+    "silent": ("exit 127", ""),
+    "on standard output": ("echo x: not found; exit 127", ""),
+    "found to be no matter": ("nosuch; exit 0", ""),
 })  # fmt: skip
 def test_program_that_a_shell_does_not_find_is_said(attempts, script, message):
-    status = attempts.end(attempts.shell(script, node="n1"))
+    status, _ = ran(attempts, script, node="n1")
     said, _, remedy = status["message"].partition("; ")
-    assert (status["exitCode"], status["reason"]) == (127, "Error")
     assert re.fullmatch(message, said)
-    assert remedy.startswith("give another command, or install it on node n1, ")
+    assert remedy.startswith("give another command, or install it on node n1, ") == bool(message)
 
 
 @cases("words, package", {
@@ -92,33 +111,11 @@ def test_program_that_a_plugin_needs_is_said_with_its_package(words, package):
     assert f"; give another command, or install {package} on node n1, " in said
 
 
-def test_command_that_a_plugin_needs_is_said_with_its_package(attempts):
-    status = attempts.end(attempts.start("/nonexistent/mpirun", node="n1"))
-    assert "; give another command, or install Debian's openmpi-bin on node n1, " in status["message"]
-
-
-@cases("script", {
-    "another exit code": "echo x: not found >&2; exit 1",
-    "silent": "exit 127",
-    "on standard output": "echo x: not found; exit 127",
-    "found to be no matter": "nosuch; exit 0",
-})  # fmt: skip
-def test_other_ends_are_not_explained(attempts, script):
-    assert attempts.end(attempts.shell(script, node="n1"))["message"] == ""
-
-
-def test_working_directory_that_is_missing_is_named(attempts):
-    directory = attempts.directory()
-    shutil.rmtree(attempts.root / "work")
-    status = attempts.end(attempts.start("true", directory=directory))
-    assert status["reason"] == "StartError"
-    assert 'work" cannot be entered: no such file or directory.' in status["message"]
-
-
-def test_start_is_announced_and_on_disk(attempts):
+def test_who_hears_that_a_command_runs_may_ask_for_another_at_once(attempts):
     directory = attempts.start("sleep", "60")
-    started = json.loads((directory / "started.json").read_bytes())
     assert attempts.said == "started\n"
+    assert (directory / control_socket.NAME).exists()
+    started = attempts.started(directory)
     assert linux.start_ticks(started["pid"]) == started["ticks"]
 
 
@@ -134,37 +131,30 @@ def test_attempt_runs_at_most_once(attempts):
     assert (attempts.root / "work" / "ran").read_text() == "ran\n"
 
 
-def test_command_outlives_the_spawner(attempts):
-    directory = attempts.shell("sleep 0.3; exit 7")
-    attempts.spawner.close()
-    assert attempts.end(directory)["exitCode"] == 7
-
-
-def test_killed_spawner_is_replaced(attempts):
-    attempts.end(attempts.shell("true"))
+@behind_no_wall
+def test_command_outlives_the_spawner_which_is_replaced(attempts):
+    directory = attempts.shell("until [ -e go ]; do sleep 0.01; done; exit 7")
     os.kill(attempts.spawner._process.pid, signal.SIGKILL)
-    assert attempts.end(attempts.shell("exit 5"))["exitCode"] == 5
+    assert ran(attempts, "exit 5")[0]["exitCode"] == 5
+    attempts.spawner.close()
+    (attempts.root / "work" / "go").touch()
+    assert attempts.end(directory)["exitCode"] == 7
 
 
 def test_command_does_not_outlive_its_shim(attempts):
     directory = attempts.start("sleep", "60")
-    pid = json.loads((directory / "started.json").read_bytes())["pid"]
-    os.kill(attempts.shim(directory), signal.SIGKILL)
-    until(lambda: not linux.start_ticks(pid))
+    pid = attempts.started(directory)["pid"]
+    attempts.kill_shim(directory)
+    attempts.until_gone(pid)
     assert not (directory / "status.json").exists()
 
 
-def test_environment_and_descriptors_are_clean(attempts):
+def test_environment_descriptors_and_signals_are_clean(attempts):
     script = "import os; print(sorted(os.environ)); print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
-    directory = attempts.start(sys.executable, "-I", "-c", script, env={"A": "1", "LC_ALL": "C.UTF-8"})
-    attempts.end(directory)
-    assert attempts.output(directory) == b"['A', 'LC_ALL', 'PATH']\n[0, 1, 2]\n"
-
-
-def test_signals_have_their_default_meaning(attempts):
-    directory = attempts.shell("grep -E 'Sig(Blk|Ign)' /proc/self/status")
-    attempts.end(directory)
-    blocked, ignored = (int(line.split()[1], 16) for line in attempts.output(directory).splitlines())
+    _, output = ran(attempts, sys.executable, "-I", "-c", script, env={"A": "1", "LC_ALL": "C.UTF-8"})
+    assert output == b"['A', 'LC_ALL', 'PATH']\n[0, 1, 2]\n"
+    _, output = ran(attempts, "grep -E 'Sig(Blk|Ign)' /proc/self/status")
+    blocked, ignored = (int(line.split()[1], 16) for line in output.splitlines())
     # Not all bits: two signals are the C library's own. No program can set them, and
     # who is started by posix_spawn, as by make, inherits them ignored.
     assert [number for number in signal.valid_signals() if (blocked | ignored) >> (number - 1) & 1] == []
@@ -172,16 +162,19 @@ def test_signals_have_their_default_meaning(attempts):
 
 def test_shim_shares_its_memory_and_holds_no_secret(attempts, monkeypatch):
     monkeypatch.setenv("VOLCANO_UI_SECRET_KEY", "hush")
-    directory = attempts.start("sleep", "60")
-    pid = attempts.shim(directory)
+    pid = attempts.shim(attempts.start("sleep", "60"))
     assert b"hush" not in Path(f"/proc/{pid}/environ").read_bytes()
     assert tree.proportional_bytes([pid]) < 6 * 2**20
 
 
 class TestStopping:
-    def test_sigterm_comes_first(self, attempts):
-        directory = attempts.shell("trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.01; done")
+    def ready(self, attempts, trap):
+        directory = attempts.shell(f"trap {trap} TERM; {READY}")
         until(lambda: b"ready" in attempts.log(directory))
+        return directory
+
+    def test_sigterm_comes_first(self, attempts):
+        directory = self.ready(attempts, "'echo bye; exit 4'")
         attempts.stop(directory)
         status = attempts.end(directory)
         assert (status["exitCode"], status["stopped"]) == (4, "Deleted")
@@ -192,25 +185,19 @@ class TestStopping:
         attempts.stop(directory)
         assert attempts.end(directory)["exitCode"] == 143
 
-    def test_who_ignores_sigterm_is_killed_after_the_grace(self, attempts):
-        directory = attempts.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
-        until(lambda: b"ready" in attempts.log(directory))
+    @cases("graces", {"after the grace": [0.4], "sooner by a second request": [600, 0.4]})
+    def test_who_ignores_sigterm_is_killed(self, attempts, graces):
+        directory = self.ready(attempts, "''")
         begin = time.monotonic()
-        attempts.stop(directory, grace=0.4)
-        assert attempts.end(directory)["exitCode"] == 137
-        assert time.monotonic() - begin > 0.35
-
-    def test_second_request_may_hurry(self, attempts):
-        directory = attempts.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
-        until(lambda: b"ready" in attempts.log(directory))
-        attempts.stop(directory, grace=600)
-        attempts.stop(directory, grace=0.2)
+        for grace in graces:
+            attempts.stop(directory, grace=grace)
         status = attempts.end(directory)
-        assert status["signal"] == 9
+        assert (status["exitCode"], status["signal"]) == (137, 9)
+        assert time.monotonic() - begin > 0.35
 
     def test_stopped_process_can_end_in_order(self, attempts):
         directory = attempts.shell("trap 'exit 9' TERM; kill -STOP $$; sleep 60")
-        pid = json.loads((directory / "started.json").read_bytes())["pid"]
+        pid = attempts.started(directory)["pid"]
         until(lambda: "T (stopped)" in Path(f"/proc/{pid}/status").read_text())
         attempts.stop(directory)
         assert attempts.end(directory)["exitCode"] == 9
@@ -228,64 +215,51 @@ class TestStopping:
 class TestLimits:
     def test_memory(self, attempts):
         script = "import time; data = []\nwhile True: data.append(bytearray(4 << 20)); time.sleep(0.01)"
-        directory = attempts.start(sys.executable, "-c", script, memory_bytes=64 << 20)
-        status = attempts.end(directory)
+        status, _ = ran(attempts, *PYTHON, script, memory_bytes=64 << 20)
         assert (status["exitCode"], status["reason"]) == (137, "OOMKilled")
         assert "its limit is 67108864" in status["message"]
 
-    @pytest.mark.parametrize("closed", ["", "m.close();"], ids=["mapped", "never mapped"])
+    @cases("closed", {"mapped": "", "never mapped": "m.close();"})
     def test_files_in_memory_without_a_name_count(self, attempts, closed):
         script = (
             "import mmap, os, time; fd = os.memfd_create('x'); os.truncate(fd, 60 << 20);"
             "m = mmap.mmap(fd, 60 << 20); m.write(b'x' * (60 << 20));"
             f"{closed} time.sleep(600)"
         )
-        directory = attempts.start("python3", "-c", script, memory_bytes=32 << 20)
-        assert attempts.end(directory)["reason"] == "OOMKilled"
+        assert ran(attempts, "python3", "-c", script, memory_bytes=32 << 20)[0]["reason"] == "OOMKilled"
 
+    @behind_all
     def test_memory_shared_by_forked_processes_counts_once(self, attempts):
         script = "import os, time; data = bytearray(48 << 20)\nfor _ in range(3): os.fork()\ntime.sleep(1.2)"
-        directory = attempts.start(sys.executable, "-c", script, memory_bytes=160 << 20)
-        assert attempts.end(directory)["reason"] == "Completed"
+        assert ran(attempts, *PYTHON, script, memory_bytes=160 << 20)[0]["reason"] == "Completed"
 
     def test_fork_bomb_is_ended_whole(self, attempts):
-        directory = attempts.shell("while :; do sleep 60 & done", processes=200)
-        status = attempts.end(directory)
+        status, _ = ran(attempts, "while :; do sleep 60 & done", processes=200)
         assert status["reason"] in ("ProcessLimitExceeded", "Error")
         assert status["exitCode"] != 0
 
-    def test_processors(self, attempts):
-        directory = attempts.start(sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))", cpus=1)
-        attempts.end(directory)
-        assert attempts.output(directory) == b"1\n"
-
-    def test_open_files(self, attempts):
-        directory = attempts.shell("ulimit -n; ulimit -c", files=123)
-        attempts.end(directory)
-        assert attempts.output(directory) == b"123\n0\n"
+    def test_processors_and_open_files(self, attempts):
+        script = "python3 -c 'import os; print(len(os.sched_getaffinity(0)))'; ulimit -n; ulimit -c"
+        assert ran(attempts, script, cpus=1, files=123)[1] == b"1\n123\n0\n"
 
 
+@behind_no_wall
 class TestOutput:
-    def test_binary_stays_binary(self, attempts):
-        script = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 300)"
-        directory = attempts.start(sys.executable, "-c", script)
+    def test_binary_stays_binary_and_long_lines_are_split(self, attempts):
+        script = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 300 + b'x' * 50_000)"
+        directory = attempts.start(*PYTHON, script)
         attempts.end(directory)
-        assert attempts.output(directory) == bytes(range(256)) * 300
-
-    def test_long_lines_are_split(self, attempts):
-        directory = attempts.start(sys.executable, "-c", "print('x' * 50_000)")
-        attempts.end(directory)
+        assert attempts.output(directory) == bytes(range(256)) * 300 + b"x" * 50_000
         assert max(map(len, attempts.log(directory).split(b"\n"))) < 17_000
-        assert attempts.output(directory) == b"x" * 50_000 + b"\n"
 
     def test_unfinished_line_appears_while_the_command_lives(self, attempts):
         directory = attempts.shell("printf 50%%; sleep 60")
         until(lambda: attempts.output(directory) == b"50%")
 
-    def test_both_streams_are_told_apart(self, attempts):
-        directory = attempts.shell("echo out; echo err >&2")
+    def test_output_written_before_the_end_is_complete_and_both_streams_are_told_apart(self, attempts):
+        directory = attempts.shell("seq 20000; echo err >&2; exit 1")
         attempts.end(directory)
-        assert attempts.output(directory) == b"out\n"
+        assert attempts.output(directory) == "".join(f"{n}\n" for n in range(1, 20001)).encode()
         assert attempts.output(directory, "stderr") == b"err\n"
 
     def test_flood_keeps_the_newest(self, attempts):
@@ -295,11 +269,6 @@ class TestOutput:
         files = sorted(directory.glob("log.*"))
         assert len(files) == 3
         assert all(file.stat().st_size < 8 << 20 for file in files)
-
-    def test_output_written_before_the_end_is_complete(self, attempts):
-        directory = attempts.shell("seq 20000; exit 1")
-        attempts.end(directory)
-        assert attempts.output(directory) == "".join(f"{n}\n" for n in range(1, 20001)).encode()
 
 
 def test_spawner_carries_little():
