@@ -17,7 +17,7 @@ from node.shim import control_socket, launch, tree
 from node.shim.order import Order
 from proof.escapes.attempts import layers
 from proof.harness.waiting import until
-from tests.node.walled import container, person, refused
+from tests.node.driving import container, person
 from tests.tables import cases
 
 
@@ -37,24 +37,21 @@ class TestControlSockets:
             return node.during(ours.recv, 1000)
 
     @pytest.mark.parametrize("socket_of", ["agent", "shim"])
-    def test_nothing_is_answered_without_the_node_s_key(self, machine, socket_of):
+    def test_nothing_is_answered_without_the_node_s_key_which_stays_and_is_its_owner_s_alone(self, machine, socket_of):
         machine.begin("none")
         machine.uid = machine.held("true")
         machine.until_phase("Running")
-        where = {"agent": (machine.data / "run", "agent.sock"), "shim": (machine.directory(machine.uid), "control")}[socket_of]
-        key = (machine.data / "run" / "node-key").read_text()
+        shim = (machine.directory(machine.uid), "control")
+        where = {"agent": (machine.data / "run", "agent.sock"), "shim": shim}[socket_of]
+        file = machine.data / "run" / "node-key"
+        key = file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600
         assert self.asked(machine, *where) == b""
         assert self.asked(machine, *where, key=key[:-1] + "?") == b""
         assert b"started" in self.asked(machine, *where, key=key)
-
-    def test_the_key_is_its_owner_s_alone_and_stays_the_same(self, machine):
-        machine.begin("none")
-        file = machine.data / "run" / "node-key"
-        before = file.read_text()
-        assert file.stat().st_mode & 0o777 == 0o600
         machine.crash()
         machine.again()
-        assert file.read_text() == before
+        assert file.read_text() == key
 
 
 class TestWithoutAWall:
@@ -70,32 +67,32 @@ class TestWithoutAWall:
         machine.begin("none", landlock=0)
         machine.shell("true", annotations={CREATOR_ANNOTATION: "pat"})
         if phase == "Pending":
-            assert "VOLCANO_UI_ALLOW_UNWALLED=1" in refused(machine, "this machine has no wall")
+            machine.until_waits("VOLCANO_UI_ALLOW_UNWALLED=1", "this machine has no wall")
         machine.until_phase(phase)
 
 
-class TestBehindTheWall:
-    def test_program_beyond_it_is_named_with_the_remedy(self, node):
-        folder = Path(tempfile.mkdtemp(prefix="volcano-", dir="/var/tmp"))
-        try:
-            shutil.copy("/bin/true", folder / "program")
-            begin_walled(node)
-            node.submit(command=[str(folder / "program")])
-            text = refused(node, "StartError")
-            assert "containers do not reach this directory of their node; mount it as a hostPath volume" in text
-        finally:
-            shutil.rmtree(folder)
+def test_program_beyond_the_wall_is_named_with_the_remedy(machine):
+    folder = Path(tempfile.mkdtemp(prefix="volcano-", dir="/var/tmp"))
+    try:
+        shutil.copy("/bin/true", folder / "program")
+        begin_walled(machine)
+        machine.submit(command=[str(folder / "program")])
+        remedy = "containers do not reach this directory of their node; mount it as a hostPath volume"
+        machine.until_waits("StartError", remedy)
+    finally:
+        shutil.rmtree(folder)
 
-    def test_commands_of_exec_and_the_container_s_reach_each_other(self, attempts):
-        found = attempts.spawner.probe(attempts.root / "probe")
-        directory = attempts.start("sleep", "60", **{**layers(found), "mounts": "none"})
-        main = attempts.started(directory)["pid"]
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            request = {"do": "exec", "argv": ["kill", "-USR1", str(main)], "streams": [], "tty": False}
-            until((directory / control_socket.NAME).exists)
-            control_socket.send(str(directory), request, [theirs.fileno()])
-            assert attempts.end(directory)["signal"] == signal.SIGUSR1
+
+def test_commands_of_exec_and_the_container_s_reach_each_other(attempts):
+    found = attempts.spawner.probe(attempts.root / "probe")
+    directory = attempts.start("sleep", "60", **{**layers(found), "mounts": "none"})
+    main = attempts.started(directory)["pid"]
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        request = {"do": "exec", "argv": ["kill", "-USR1", str(main)], "streams": [], "tty": False}
+        until((directory / control_socket.NAME).exists)
+        control_socket.send(str(directory), request, [theirs.fileno()])
+        assert attempts.end(directory)["signal"] == signal.SIGUSR1
 
 
 def begin_walled(node):
@@ -141,16 +138,16 @@ def silent():
     folder.rmdir()
 
 
-def test_a_file_system_that_does_not_answer_holds_up_its_pod_alone(node, settings, silent):
+def test_a_file_system_that_does_not_answer_holds_up_its_pod_alone(machine, settings, silent):
     settings.HOST_PATHS = [str(silent)]
-    begin_walled(node)
+    begin_walled(machine)
     volumes = [{"name": "s", "hostPath": {"path": f"{silent}/deep"}}]
-    uid = node.submit(containers=[container("true", {"name": "s", "mountPath": "/s"})], volumes=volumes)
-    assert "the pod starts when it does" in refused(node, "does not answer on this node")
-    node.shell("true", "other")
-    node.until_phase("Succeeded", "other")
-    node.delete()
-    node.until(lambda: uid not in node.agent.pods)
+    uid = machine.submit(containers=[container("true", {"name": "s", "mountPath": "/s"})], volumes=volumes)
+    machine.until_waits("the pod starts when it does", "does not answer on this node")
+    machine.shell("true", "other")
+    machine.until_phase("Succeeded", "other")
+    machine.delete()
+    machine.until(lambda: uid not in machine.agent.pods)
 
 
 def test_command_that_waits_for_such_a_file_system_does_not_hold_up_the_shim(silent, tmp_path, monkeypatch):

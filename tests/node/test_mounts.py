@@ -15,6 +15,8 @@ from node.shim import control_socket, tree
 from node.shim.order import Bind, Wall
 from proof.escapes import as_nobody, escapes
 from proof.harness.waiting import HANG_S, until
+from tests.node.driving import EMPTY, mount, ran
+from tests.tables import cases
 
 
 @pytest.fixture(params=["root", "user"])
@@ -37,41 +39,26 @@ def volume(attempts):
 
 @pytest.mark.parametrize("target", ["/mnt", "/etc/volcano", "/brand/new/deep", "/usr/share/none/such"])
 def test_volume_appears_at_its_path_for_the_container_only(attempts, mode, volume, target):
-    binds = (Bind(str(volume), target),)
     script = f"cat {target}/greeting && echo back > {target}/answer && ls /usr/bin/env /etc/passwd"
-    directory = attempts.shell(script, mounts=mode, binds=binds)
-    assert attempts.end(directory)["exitCode"] == 0, attempts.log(directory)
-    assert attempts.output(directory) == b"hello\n/etc/passwd\n/usr/bin/env\n"
+    status, output = ran(attempts, script, mounts=mode, binds=(Bind(str(volume), target),))
+    assert (status["exitCode"], output) == (0, b"hello\n/etc/passwd\n/usr/bin/env\n")
     assert (volume / "answer").read_text() == "back\n"
     assert not Path(target, "greeting").exists()
-
-
-def test_read_only_volume_cannot_be_written(attempts, mode, volume):
-    binds = (Bind(str(volume), "/etc/volcano", read_only=True),)
-    directory = attempts.shell("cat /etc/volcano/greeting; echo x > /etc/volcano/x", mounts=mode, binds=binds)
-    assert attempts.end(directory)["exitCode"] != 0
-    assert attempts.output(directory) == b"hello\n"
+    script = f"cat {target}/greeting; echo x > {target}/x"
+    status, output = ran(attempts, script, mounts=mode, binds=(Bind(str(volume), target, read_only=True),))
+    assert (status["exitCode"] != 0, output) == (True, b"hello\n")
     assert not (volume / "x").exists()
 
 
-def test_file_can_be_mounted_over_a_file(attempts, mode):
-    hosts = attempts.root / "hosts"
+def test_file_can_be_mounted_over_a_file_and_a_volume_lie_inside_another(attempts, mode, volume):
+    hosts, inner = attempts.root / "hosts", attempts.root / "inner"
     hosts.write_text("127.9.9.9 worker-1\n")
-    directory = attempts.shell(
-        "getent hosts worker-1; cat /etc/hosts", mounts=mode, binds=(Bind(str(hosts), "/etc/hosts"),)
-    )
-    attempts.end(directory)
-    assert attempts.output(directory) == b"127.9.9.9       worker-1\n127.9.9.9 worker-1\n"
-
-
-def test_volume_can_lie_inside_another(attempts, mode, volume):
-    inner = attempts.root / "inner"
     inner.mkdir()
     (inner / "leaf").write_text("leaf\n")
-    binds = (Bind(str(inner), "/data/sub"), Bind(str(volume), "/data"))
-    directory = attempts.shell("cat /data/greeting /data/sub/leaf", mounts=mode, binds=binds)
-    attempts.end(directory)
-    assert attempts.output(directory) == b"hello\nleaf\n"
+    binds = (Bind(str(hosts), "/etc/hosts"), Bind(str(inner), "/data/sub"), Bind(str(volume), "/data"))
+    script = "getent hosts worker-1; cat /etc/hosts /data/greeting /data/sub/leaf"
+    expected = b"127.9.9.9       worker-1\n127.9.9.9 worker-1\nhello\nleaf\n"
+    assert ran(attempts, script, mounts=mode, binds=binds)[1] == expected
 
 
 @pytest.mark.parametrize(
@@ -81,24 +68,16 @@ def test_volume_can_lie_inside_another(attempts, mode, volume):
 def test_what_the_kernel_has_made_is_no_mount_point(attempts, mode, volume, target):
     if target == "/etc/mtab" and not Path(target).is_symlink():
         pytest.skip("no link leads to /proc here")
-    status = attempts.end(attempts.shell("true", mounts=mode, binds=(Bind(str(volume), target),)))
+    status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(volume), target),))
     assert status["reason"] == "StartError"
     assert "which are each container's own" in status["message"]
     assert [path.name for path in volume.iterdir()] == ["greeting"]
 
 
 def test_impossible_mount_is_a_start_error(attempts, mode):
-    binds = (Bind(str(attempts.root / "missing"), "/mnt"),)
-    status = attempts.end(attempts.shell("true", mounts=mode, binds=binds))
+    status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(attempts.root / "missing"), "/mnt"),))
     assert status["reason"] == "StartError"
     assert "missing on /mnt" in status["message"]
-
-
-def test_command_with_mounts_does_not_outlive_its_shim(attempts, mode):
-    directory = attempts.start("sleep", "60", mounts=mode)
-    pid = attempts.started(directory)["pid"]
-    attempts.kill_shim(directory)
-    attempts.until_gone(pid)
 
 
 def test_no_attack_on_what_is_mounted_brings_anything(attempts, mode):
@@ -121,39 +100,36 @@ def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(attempts, mode, 
 class TestWithoutLandlock:
     """What Landlock refuses elsewhere the mounts do: a container changes what is its own, and nothing of the machine."""
 
-    def written(self, attempts, mode, *places, binds=()):
-        """Return which places a container can write to."""
-        script = "; ".join(f"(echo x > {place}/mark) 2>/dev/null && echo {place}" for place in places)
-        directory = attempts.shell(f"{script}; true", mounts=mode, binds=binds)
-        assert attempts.end(directory)["exitCode"] == 0
-        return attempts.output(directory).decode().split()
-
-    def test_the_machine_s_files_are_read_only(self, attempts, mode):
-        folder = Path(tempfile.mkdtemp(dir="/var/tmp"))
-        try:
-            assert self.written(attempts, mode, folder) == []
-            assert list(folder.iterdir()) == []
-        finally:
-            folder.rmdir()
-
-    def test_what_is_its_own_is_not(self, attempts, mode, tmp_path):
-        for name in ("volume", "inner"):
-            (tmp_path / name).mkdir()
-        binds = (
-            Bind(str(tmp_path / "volume"), "/data"),
-            Bind(str(tmp_path / "inner"), "/data/deep/inner"),
-            Bind(str(tmp_path / "inner"), "/shown", read_only=True),
-        )
-        places = ["/data", "/data/deep/inner", "/shown", "/", "/tmp", "/etc", "/run", "/dev", "/dev/shm"]
-        written = self.written(attempts, mode, *places, binds=binds)
-        assert written == ["/data", "/data/deep/inner", "/run", "/dev/shm"]
-
-    def test_a_volume_behind_a_link_of_the_system_can_be_written(self, attempts, mode, tmp_path):
+    def test_a_container_writes_into_what_is_its_own_alone(self, attempts, mode, tmp_path):
         if not Path("/var/run").is_symlink():
             pytest.skip("this machine has no /var/run that is a link")
-        target = "/var/run/volcano-test"
-        binds = (Bind(str(tmp_path), target),)
-        assert self.written(attempts, mode, target, binds=binds) == [target]
+        for name in ("volume", "inner"):
+            (tmp_path / name).mkdir()
+        volume, inner = str(tmp_path / "volume"), str(tmp_path / "inner")
+        binds = (
+            Bind(volume, "/data"), Bind(inner, "/data/deep/inner"), Bind(inner, "/shown", read_only=True),
+            Bind(str(tmp_path), "/var/run/volcano-test"),
+        )  # fmt: skip
+        folder = tempfile.mkdtemp(dir="/var/tmp")
+        places = [
+            "/data",
+            "/data/deep/inner",
+            "/shown",
+            "/",
+            "/tmp",
+            "/etc",
+            "/run",
+            "/dev",
+            "/dev/shm",
+            "/var/run/volcano-test",
+        ]
+        script = "; ".join(f"(echo x > {place}/mark) 2>/dev/null && echo {place}" for place in (*places, folder))
+        try:
+            _, output = ran(attempts, f"{script}; true", mounts=mode, binds=binds)
+            assert list(Path(folder).iterdir()) == []
+        finally:
+            Path(folder).rmdir()
+        assert output.decode().split() == ["/data", "/data/deep/inner", "/run", "/dev/shm", "/var/run/volcano-test"]
 
 
 @pytest.fixture
@@ -167,14 +143,11 @@ def apart(attempts, mode):
 
 class TestProcesses:
     def test_container_sees_its_own_only(self, apart):
-        directory = apart.shell("echo $$; cat /proc/[0-9]*/comm")
-        apart.end(directory)
-        assert apart.output(directory).decode().split() == ["2", "volcano-init", "sh"]
+        assert ran(apart, "echo $$; cat /proc/[0-9]*/comm")[1].split() == [b"2", b"volcano-init", b"sh"]
 
     def test_what_it_leaves_behind_is_collected(self, apart):
         zombies = "grep -qs '^State:.*zombie' /proc/[0-9]*/status"
-        directory = apart.shell(f"(sh -c 'sleep 0.01' &); while {zombies}; do sleep 0.01; done")
-        assert apart.end(directory)["exitCode"] == 0
+        assert ran(apart, f"(sh -c 'sleep 0.01' &); while {zombies}; do sleep 0.01; done")[0]["exitCode"] == 0
 
     def test_end_of_its_init_is_the_end_of_all(self, apart):
         directory = apart.shell("setsid sleep 60 & sleep 60")
@@ -204,24 +177,24 @@ class TestProcesses:
         made = subprocess.run(["ipcmk", "-M", "4096"], capture_output=True, text=True, check=True)
         number = made.stdout.split()[-1]
         try:
-            directory = apart.shell(f"ipcs -m | grep -w {number}")
-            assert apart.end(directory)["exitCode"] == 1
+            assert ran(apart, f"ipcs -m | grep -w {number}")[0]["exitCode"] == 1
         finally:
             subprocess.run(["ipcrm", "-m", number], check=True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="it is about root")
-def test_root_that_may_make_no_user_namespace_has_no_wall_for_others(tmp_path):
-    """In a namespace of its own, whose limit it may set."""
-    unshare = ("unshare", "--user", "--map-root-user")
-    found = probed(tmp_path, "open('/proc/sys/user/max_user_namespaces', 'w').write('0')", unshare)
-    assert (found.mounts, found.root, found.old) == ("none", True, False)
-
-
-def test_kernel_without_the_calls_for_mounts_is_told_from_one_that_forbids_them(tmp_path):
-    """By a number that no kernel has, which is what the call's own is to Linux before 5.12."""
-    found = probed(tmp_path, "from node.shim import linux; linux._MOUNT_SETATTR = 9999")
-    assert (found.mounts, found.old) == ("none", True)
+@cases("before, beneath, found", {
+    # In a namespace of its own, whose limit it may set.
+    "root may make no user namespace": (
+        "open('/proc/sys/user/max_user_namespaces', 'w').write('0')", ("unshare", "--user", "--map-root-user"), ("none", True, False),
+    ),
+    # By a number that no kernel has, which is what the call's own is to Linux before 5.12.
+    "a kernel without the calls for mounts": ("from node.shim import linux; linux._MOUNT_SETATTR = 9999", (), ("none", None, True)),
+})  # fmt: skip
+def test_a_wall_that_cannot_be_had_is_told_from_others(tmp_path, before, beneath, found):
+    if beneath and os.geteuid():
+        pytest.skip("it is about root")
+    wall = probed(tmp_path, before, beneath)
+    assert (wall.mounts, wall.root if beneath else None, wall.old) == found
 
 
 def probed(folder, before, beneath=()):
@@ -279,30 +252,17 @@ def test_unprivileged_user_gets_the_same():
         subprocess.run(["rm", "-rf", str(home)], check=True)
 
 
-def by_name(env):
-    """A container that writes into a directory of a volume that a variable names."""
-    return {
-        "name": "main", "image": "any", "command": ["sh", "-c", "echo x > $VOLUME_V/f"], "env": env,
-        "volumeMounts": [{"name": "v", "mountPath": "/v", "subPathExpr": "of-$(POD)"}],
-    }  # fmt: skip
-
-
 @pytest.mark.each_runtime
 def test_sub_path_is_named_by_variables_of_the_container(node):
     env = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
-    uid = node.submit(containers=[by_name(env)], volumes=[{"name": "v", "emptyDir": {}}])
+    mounts = {"volumeMounts": [mount("v", "/v", subPathExpr="of-$(POD)")]}
+    uid = node.shell("echo x > $VOLUME_V/f", main={**mounts, "env": env}, volumes=[EMPTY])
     node.until_phase("Succeeded")
     assert (node.data / "node" / "pods" / uid / "_volumes" / "v" / "of-p" / "f").exists()
-
-
-def test_sub_path_of_a_variable_that_the_container_does_not_have_is_refused(node):
-    node.submit(containers=[by_name([])], volumes=[{"name": "v", "emptyDir": {}}])
-    node.until(lambda: 'names the variable "POD"' in str(node.status().get("containerStatuses")))
-    assert node.state()["waiting"]["reason"] == "CreateContainerConfigError"
+    node.shell("true", "q", main=mounts, volumes=[EMPTY])
+    node.until_waits('names the variable "POD"', "CreateContainerConfigError", name="q")
 
 
 def test_token_of_an_account_is_refused_with_a_remedy(node):
-    volume = {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
-    node.submit(containers=[{"name": "main", "image": "any", "command": ["true"]}], volumes=[volume])
-    node.until(lambda: "cannot have serviceAccountToken" in str(node.status().get("containerStatuses")))
-    assert node.state()["waiting"]["reason"] == "CreateContainerConfigError"
+    node.shell("true", volumes=[{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}])
+    node.until_waits("cannot have serviceAccountToken", "CreateContainerConfigError")

@@ -12,8 +12,7 @@ from cluster.runtime import nudge
 from node.agent import memory_volumes, retention
 from node.paths import Layout
 from proof.systems.system import PROJECT
-from tests.node.driving import Node
-from tests.node.walled import beginning, mount
+from tests.node.driving import EMPTY, Node, beginning, mount
 
 MI = 1 << 20
 
@@ -36,44 +35,28 @@ def begun(request, transactional_db, redis_url, settings):
         shutil.rmtree(data)
 
 
-def said(node, script, name="p", **fields):
-    """Return what a shell says in a pod that has ended."""
-    container = {"name": "main", "command": ["sh", "-c", script], **fields.pop("container", {})}
-    uid = node.submit(name, containers=[container], **fields)
-    node.until(lambda: node.status(name).get("phase") in ("Succeeded", "Failed"))
-    lines = b"".join(path.read_bytes() for path in sorted(node.directory(uid).glob("log.*"))).splitlines()
-    return [line.split(b" ", 3)[3].decode() for line in lines]
-
-
 def test_tmp_is_the_pods_and_nothing_of_the_machine_is_in_it(begun):
     (begun.out / "file").touch()
-    script = f"echo $TMPDIR; ls -A /tmp; touch /tmp/mine; ls -A /var/tmp; stat -c %a /tmp; ls {begun.out}"
-    words = said(begun, script)
-    assert words[:3] == ["/tmp", "mine", "1777"]
-    assert "No such file" in words[3]
+    first = {"name": "first", "command": ["sh", "-c", "touch /tmp/mine"]}
+    script = f"echo $TMPDIR; ls -A /tmp; ls -A /var/tmp; stat -c %a /tmp; ls {begun.out}"
+    words = begun.ran(script, initContainers=[first])
+    assert words[:4] == ["/tmp", "mine", "mine", "1777"], "its containers share it"
+    assert "No such file" in words[4]
     assert not Path("/tmp/mine").exists()
+    assert begun.ran("ls -A /tmp", "other") == []
 
 
-def test_containers_of_a_pod_share_tmp_and_pods_do_not(begun):
-    first = {"name": "first", "command": ["sh", "-c", "touch /tmp/ours"]}
-    assert said(begun, "ls -A /tmp", initContainers=[first]) == ["ours"]
-    assert said(begun, "ls -A /tmp", "other") == []
-
-
-@pytest.mark.parametrize("path", ["/tmp", "/tmp/deep/er"])
-def test_volume_in_tmp_is_the_volume(begun, path):
-    words = said(
-        begun, f"touch {path}/in-volume; ls -A $VOLUME_V",
-        volumes=[{"name": "v", "emptyDir": {}}], container={"volumeMounts": [mount("v", path)]},
-    )  # fmt: skip
-    assert words == ["in-volume"]
+@pytest.mark.parametrize("path", ["/tmp", "/tmp/deep/er", "/dev/shm"])
+def test_volume_in_one_of_them_is_the_volume(begun, path):
+    mounts = {"volumeMounts": [mount("v", path)]}
+    assert begun.ran(f"touch {path}/in-volume; ls -A $VOLUME_V", main=mounts, volumes=[EMPTY]) == ["in-volume"]
 
 
 def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit(begun):
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as outside:
         # Not filled: what is in it counts as memory, so the container is ended about then.
         script = "ls -A /dev/shm; df --block-size=1 --output=size /dev/shm; touch /dev/shm/much"
-        words = said(begun, script, container={"resources": {"limits": {"memory": "8Mi"}}})
+        words = begun.ran(script, main={"resources": {"limits": {"memory": "8Mi"}}})
         assert Path(outside.name).name not in " ".join(words)
     assert words[-1].strip() == str(8 * MI)
     assert not Path("/dev/shm/much").exists()
@@ -81,21 +64,8 @@ def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit(begun):
 
 def test_shared_memory_counts_as_memory(begun):
     script = "head -c 60000000 /dev/zero > /dev/shm/much; x=$(head -c 60000000 /dev/zero | tr '\\0' a); sleep 600"
-    begun.submit(
-        containers=[{
-            "name": "main", "command": ["sh", "-c", script], "resources": {"limits": {"memory": "100Mi"}},
-        }]
-    )  # fmt: skip
-    ended = begun.until_phase("Failed")["containerStatuses"][0]["state"]["terminated"]
-    assert ended["reason"] == "OOMKilled"
-
-
-def test_volume_can_be_mounted_on_shared_memory(begun):
-    words = said(
-        begun, "touch /dev/shm/in-volume; ls -A $VOLUME_V",
-        volumes=[{"name": "v", "emptyDir": {}}], container={"volumeMounts": [mount("v", "/dev/shm")]},
-    )  # fmt: skip
-    assert words == ["in-volume"]
+    begun.shell(script, main={"resources": {"limits": {"memory": "100Mi"}}})
+    assert begun.until_end()["reason"] == "OOMKilled"
 
 
 def test_python_shares_memory_between_its_processes(begun):
@@ -109,10 +79,11 @@ def test_python_shares_memory_between_its_processes(begun):
         "    print(s.buf[0]); s.close(); s.unlink()\n"
     )
     script = f"cat > main.py <<'E'\n{program}E\npython3 main.py"
-    assert said(begun, script) == ["7"]
+    assert begun.ran(script) == ["7"]
 
 
 MEMORY = {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
+MOUNTED = {"volumeMounts": [mount("v", "/v")]}
 
 
 def in_memory(node):
@@ -121,11 +92,8 @@ def in_memory(node):
 
 def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod(begun):
     script = "stat -f -c %T /v; test -e /v/ours; ls -A /dev/shm; cat /v/ours"
-    first = {"name": "first", "command": ["sh", "-c", "echo hello > /v/ours"], "volumeMounts": [mount("v", "/v")]}
-    words = said(
-        begun, script, volumes=[MEMORY], initContainers=[first], container={"volumeMounts": [mount("v", "/v")]}
-    )
-    assert words == ["tmpfs", "hello"]
+    first = {"name": "first", "command": ["sh", "-c", "echo hello > /v/ours"], **MOUNTED}
+    assert begun.ran(script, main=MOUNTED, volumes=[MEMORY], initContainers=[first]) == ["tmpfs", "hello"]
     assert begun.agent.layout.memory.stat().st_mode & 0o777 == 0o700
     begun.until(lambda: not begun.agent.pods)
     begun.agent.storage.look()
@@ -134,8 +102,7 @@ def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod
 
 def test_volume_in_memory_outlives_its_container_and_its_agent(begun):
     script = "test -e /v/seen && exit 0; touch /v/seen; sleep 0.3; exit 1"
-    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
-    begun.submit(containers=[main], volumes=[MEMORY], restartPolicy="OnFailure")
+    begun.shell(script, main=MOUNTED, volumes=[MEMORY], restartPolicy="OnFailure")
     begun.until(lambda: "seen" in in_memory(begun))
     begun.crash()
     begun.again()
@@ -145,9 +112,8 @@ def test_volume_in_memory_outlives_its_container_and_its_agent(begun):
 
 def test_pod_with_too_much_in_memory_is_evicted_and_its_memory_freed(begun):
     script = "head -c 3000000 /dev/zero > /v/much; echo done; sleep 600"
-    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
-    uid = begun.submit(containers=[main], volumes=[MEMORY], terminationGracePeriodSeconds=1)
-    begun.until(lambda: any(b"done" in path.read_bytes() for path in begun.directory(uid).glob("log.*")))
+    uid = begun.shell(script, main=MOUNTED, volumes=[MEMORY], terminationGracePeriodSeconds=1)
+    begun.until(lambda: "done" in begun.printed(uid))
     begun.agent.storage.look()
     status = begun.until_phase("Failed")
     assert (status["reason"], "2.86 MiB, and 1 MiB are allowed" in status["message"]) == ("Evicted", True)
