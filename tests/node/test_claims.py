@@ -16,10 +16,11 @@ from node.agent.cluster import Dismissed
 from node.agent.environment import Claim, ConfigError
 from node.paths import Layout
 from node.shim.shim import read_json
-from tests.node.walled import mount, refused
+from tests.node.driving import mount
 from tests.tables import cases
 
 HOUR = 3600.0
+MOUNTED = {"volumeMounts": [mount("v", "/v")]}
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
 
 
@@ -31,15 +32,12 @@ def begun(machine):
 
 
 def run(node, script, name="p", **spec):
-    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
-    return node.submit(name, containers=[main], volumes=VOLUMES, **spec)
+    return node.shell(script, name, MOUNTED, volumes=VOLUMES, **spec)
 
 
 def ended(node, script, name="p"):
     """Run a pod with the claim to its end; return what it said."""
-    run(node, f"({script}) > {node.out}/said 2>&1", name)
-    node.until_phase("Succeeded", name)
-    return (node.out / "said").read_text()
+    return node.ran(script, name, main=MOUNTED, volumes=VOLUMES)
 
 
 def delete_claim():
@@ -66,14 +64,14 @@ def clean(node):
 @pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
 def test_a_claim_of_the_same_name_is_another_ones_and_empty(begun, delete, restarts):
     first = begun.claim()
-    assert ended(begun, "echo of-sam > $VOLUME_V/secret", "sam") == ""
-    assert ended(begun, "cat $VOLUME_V/secret", "sam-again") == "of-sam\n"
+    assert ended(begun, "echo of-sam > $VOLUME_V/secret", "sam") == []
+    assert ended(begun, "cat $VOLUME_V/secret", "sam-again") == ["of-sam"]
     delete()
     if restarts:
         begun.crash()
         begun.again()
     second = begun.claim()
-    assert ended(begun, "ls -A $VOLUME_V", "sa2") == ""
+    assert ended(begun, "ls -A $VOLUME_V", "sa2") == []
     age(begun, first, second)
     begun.until(lambda: not begun.agent.pods)
     clean(begun)
@@ -111,7 +109,7 @@ def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(begun, res
 
 def test_a_pod_waits_for_its_claim(begun):
     run(begun, "echo here > $VOLUME_V/f")
-    assert "CreateContainerConfigError" in refused(begun, r"persistentvolumeclaim \"c\" not found")
+    begun.until_waits("CreateContainerConfigError", 'persistentvolumeclaim "c" not found')
     uid = begun.claim()
     begun.until_phase("Succeeded")
     assert (begun.files(uid) / "f").read_text() == "here\n"
@@ -179,61 +177,49 @@ def test_nothing_goes_while_the_cluster_does_not_answer(layout, error):
     assert files.exists()
 
 
-def test_a_directory_that_no_agent_has_signed_stays(layout):
+def test_a_directory_that_no_agent_has_signed_stays_and_for_no_claim_one_is_made(layout):
     claims.begin(layout)
     (layout.claims / "u" / "files").mkdir(parents=True)
     claims.clean(layout, (), Cluster())
-    assert (layout.claims / "u").exists()
-
-
-def test_a_claim_that_is_not_there_is_told_and_nothing_is_made(layout):
-    claims.begin(layout)
     with pytest.raises(ConfigError, match='persistentvolumeclaim "c" not found'):
         claims.directory(layout, POD, "c", Cluster())
-    assert list(layout.claims.iterdir()) == []
+    assert [each.name for each in layout.claims.iterdir()] == ["u"]
 
 
 class TestUpdate:
     """Earlier versions had claims' directories by namespace and name."""
 
-    @cases("made, adopted", {
-        "older than its directory": (-HOUR, True),
-        "made after the update": (HOUR, False),
-    })  # fmt: skip
-    def test_whose_an_earlier_directory_is(self, layout, made, adopted):
-        old = layout.named_claims / "d" / "c"
-        old.mkdir(parents=True)
+    @pytest.fixture
+    def old(self, layout):
+        folder = layout.named_claims / "d" / "c"
+        folder.mkdir(parents=True)
+        return folder
+
+    @cases("made, adopted", {"older than its directory": (-HOUR, True), "made after the update": (HOUR, False)})
+    def test_whose_an_earlier_directory_is_which_is_taken_once(self, layout, old, made, adopted):
         (old / "kept").touch()
         files = given(layout, Cluster("u", made=time.time() + made))
         assert (files / "kept").exists() == adopted
         assert (old / "kept").exists(), "as what it was, or as a link for pods that run"
-
-    def test_what_is_older_than_a_claim_is_of_one_before_it(self, layout):
-        old = layout.named_claims / "d" / "c"
-        old.mkdir(parents=True)
-        (old / "of-an-earlier-claim").touch()
-        time.sleep(0.02)
-        made = time.time()
-        time.sleep(0.02)
-        assert not (given(layout, Cluster("u", made=made)) / "of-an-earlier-claim").exists()
-
-    def test_what_a_pod_still_writes_after_the_update_makes_no_new_claim_the_old_one(self, layout):
-        old = layout.named_claims / "d" / "c"
-        old.mkdir(parents=True)
-        claims.begin(layout)
-        time.sleep(0.02)
-        made = time.time()
-        time.sleep(0.02)
-        (old / "of-an-earlier-claim").touch()
-        assert not (given(layout, Cluster("u", made=made)) / "of-an-earlier-claim").exists()
-
-    def test_a_directory_is_taken_once(self, layout):
-        old = layout.named_claims / "d" / "c"
-        old.mkdir(parents=True)
-        (old / "kept").touch()
-        given(layout, Cluster("u", made=time.time() - HOUR))
         (layout.pod("pod") / "_claims.json").unlink()
-        assert not (given(layout, Cluster("w", made=time.time() - HOUR)) / "kept").exists()
+        assert not adopted or not (given(layout, Cluster("w", made=time.time() - HOUR)) / "kept").exists()
+
+    @cases(
+        "updated_first",
+        {"what is older than a claim is of one before it": False, "a pod still writes after the update": True},
+    )
+    def test_what_is_of_an_earlier_claim_is_not_the_new_ones(self, layout, old, updated_first):
+        file = old / "of-an-earlier-claim"
+        if updated_first:
+            claims.begin(layout)
+        else:
+            file.touch()
+        time.sleep(0.02)
+        made = time.time()
+        time.sleep(0.02)
+        if updated_first:
+            file.touch()
+        assert not (given(layout, Cluster("u", made=made)) / file.name).exists()
 
     def test_an_agent_of_this_version_finds_what_one_before_it_left(self, begun):
         uid = begun.claim()
@@ -243,5 +229,5 @@ class TestUpdate:
         (layout.named_claims / "d" / "c").mkdir(parents=True)
         (layout.named_claims / "d" / "c" / "kept").write_text("before")
         begun.again()
-        assert ended(begun, "cat $VOLUME_V/kept") == "before"
+        assert ended(begun, "cat $VOLUME_V/kept") == ["before"]
         assert (begun.files(uid) / "kept").exists()

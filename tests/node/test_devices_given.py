@@ -13,7 +13,6 @@ from cluster.rules import node_devices
 from cluster.store import store
 from kube.resources import NODES
 from node.devices import parse
-from tests.node.walled import refused
 from tests.tables import cases
 
 LICENCE = "example.org/licence"
@@ -29,9 +28,11 @@ def licences(machine, settings):
 def asks(node, count, script, name="p", **spec):
     """Submit a pod that does nothing but say what it has until it is let go, then what the script says."""
     script = f'echo "$LICENCE" > {node.out}/{name}; until [ -e {node.out}/go ]; do sleep 0.01; done; {script}'
-    resources = {"limits": {LICENCE: str(count)}}
-    container = {"name": "main", "command": ["sh", "-c", script], "resources": resources}
-    return node.submit(name, containers=[container], **spec)
+    node.shell(script, name, needs(LICENCE, count), **spec)
+
+
+def needs(resource, count):
+    return {"resources": {"limits": {resource: str(count)}}}
 
 
 def told(node, name="p"):
@@ -62,29 +63,19 @@ def test_node_offers_what_is_declared(licences):
 
 
 def test_pods_get_particular_ones_and_show_them(licences):
-    node = licences
-    asks(node, 2, "true", "two")
-    node.until_phase("Running", "two")
-    asks(node, 1, "true", "one")
-    node.until_phase("Running", "one")
-    assert (has(node, "two"), has(node, "one")) == (["blue", "red"], ["green"])
-    assert (told(node, "two"), told(node, "one")) == (["blue", "red"], ["green"])
+    for name, count in (("two", 2), ("one", 1)):
+        asks(licences, count, "true", name)
+        licences.until_phase("Running", name)
+    for get in (has, told):
+        assert (get(licences, "two"), get(licences, "one")) == (["blue", "red"], ["green"])
 
 
-def test_who_asks_for_nothing_is_told_nothing(licences):
-    licences.shell(f'[ -z "${{LICENCE+set}}" ] && touch {licences.out}/unset')
-    licences.until_phase("Succeeded")
-    assert (licences.out / "unset").exists()
-
-
-def test_pod_cannot_tell_itself_of_others(licences):
+def test_who_asks_for_nothing_is_told_nothing_and_no_pod_can_tell_itself_of_others(licences):
+    assert licences.ran('echo "${LICENCE-unset}"', "none") == ["unset"]
     environment = [{"name": "LICENCE", "value": "blue,red,green"}, {"name": "MINE", "value": "$(LICENCE)"}]
-    script = f'echo "$LICENCE $MINE" > {licences.out}/both'
-    resources = {"limits": {LICENCE: "1"}}
-    container = {"name": "main", "command": ["sh", "-c", script], "env": environment, "resources": resources}
-    licences.submit(containers=[container])
-    licences.until_phase("Succeeded")
-    assert (licences.out / "both").read_text().split() == ["blue", "blue,red,green"]
+    assert licences.ran('echo "$LICENCE $MINE"', main={**needs(LICENCE, 1), "env": environment}) == [
+        "blue blue,red,green"
+    ]
 
 
 def test_pod_waits_for_what_others_have_and_gets_it_when_they_have_ended(licences):
@@ -92,7 +83,7 @@ def test_pod_waits_for_what_others_have_and_gets_it_when_they_have_ended(licence
     asks(node, 2, "true", "first")
     node.until_phase("Running", "first")
     asks(node, 2, "true", "second")
-    refused(node, f"asks for 2 {LICENCE}, of which 1 are free at the moment", "second")
+    node.until_waits(f"asks for 2 {LICENCE}, of which 1 are free at the moment", name="second")
     node.let_go()
     node.until_phase("Succeeded", "second")
     assert has(node, "second") == ["blue", "red"]
@@ -115,27 +106,21 @@ def test_nothing_is_given_out_twice_after_the_agent_was_killed(licences):
     assert has(node, "all") == ["blue", "red", "green"]
 
 
-def test_container_does_not_start_again_without_its_devices_where_the_next_agent_finds_none(licences, settings):
-    node = licences
-    uid = asks(node, 1, "false", restartPolicy="OnFailure")
-    node.until_phase("Running")
-    node.crash()
-    settings.DEVICES = ()
-    node.again()
-    node.let_go()
-    waiting = node.until(lambda: node.agent.pods[uid].problems.get("main"))
-    assert waiting.message == f"the device blue ({LICENCE}), which the pod has, is gone"
-
-
-def test_container_that_starts_again_keeps_its_devices(licences):
-    node = licences
-    asks(
-        node, 1, f"echo $LICENCE >> {node.out}/again; [ $(wc -l < {node.out}/again) -gt 1 ]", restartPolicy="OnFailure"
-    )
-    node.until_phase("Running")
-    node.let_go()
-    node.until_phase("Succeeded")
-    assert (node.out / "again").read_text().split() == ["blue", "blue"]
+@pytest.mark.parametrize("gone", [False, True])
+def test_container_that_starts_again_keeps_its_devices_and_waits_where_they_are_gone(licences, settings, gone):
+    again = licences.out / "again"
+    asks(licences, 1, f"echo $LICENCE >> {again}; [ $(wc -l < {again}) -gt 1 ]", restartPolicy="OnFailure")
+    licences.until_phase("Running")
+    if gone:
+        licences.crash()
+        settings.DEVICES = ()
+        licences.again()
+    licences.let_go()
+    if gone:
+        licences.until(lambda: f"the device blue ({LICENCE}), which the pod has, is gone" in str(licences.status()))
+    else:
+        licences.until_phase("Succeeded")
+        assert again.read_text().split() == ["blue", "blue"]
 
 
 def test_device_that_vanishes_makes_a_condition_and_is_not_offered(machine, settings, tmp_path, monkeypatch):
@@ -148,15 +133,11 @@ def test_device_that_vanishes_makes_a_condition_and_is_not_offered(machine, sett
     shown.write_text("".join(lines))
     machine.begin()
     assert node_status()["allocatable"]["nvidia.com/gpu"] == "2"
-    resources = {"limits": {"nvidia.com/gpu": "2"}}
     script = f'echo "$CUDA_VISIBLE_DEVICES" > {machine.out}/gpus; until [ -e {machine.out}/go ]; do sleep 0.01; done'
-    machine.submit(containers=[{"name": "main", "command": ["sh", "-c", script], "resources": resources}])
-    machine.shell(f'echo "has=$NVIDIA_VISIBLE_DEVICES" > {machine.out}/none', "none")
-    machine.until_phase("Running")
-    machine.until_phase("Succeeded", "none")
+    machine.shell(script, main=needs("nvidia.com/gpu", 2))
+    assert machine.ran('echo "has=$NVIDIA_VISIBLE_DEVICES"', "none") == ["has="]
     machine.until(lambda: (machine.out / "gpus").exists() and (machine.out / "gpus").read_text())
     assert (machine.out / "gpus").read_text().strip() == "GPU-1,GPU-2"
-    assert (machine.out / "none").read_text().strip() == "has="
     shown.write_text(lines[0])
     machine.daemon.sampler._machine = machine.daemon.sampler._machine._replace(at=0.0)  # as if its time had come
     machine.daemon.sampler.sample()
@@ -209,16 +190,11 @@ def test_file_of_a_device_is_opened_only_by_the_pod_that_has_it(machine, setting
         f"for each in {one} {two}; do head -c 1 $each 2> /dev/null | od -An -tx1 | grep -q 00 && echo $each; done > {machine.out}/$HOSTNAME;"
         f"until [ -e {machine.out}/go ]; do sleep 0.01; done"
     )
-    for name, count in (("first", "1"), ("second", "1"), ("without", "0")):
-        limits = {} if count == "0" else {"example.org/scope": count}
-        container = {"name": "main", "command": ["sh", "-c", script], "resources": {"limits": limits}}
-        machine.submit(name, containers=[container])
+    for name, count in (("first", 1), ("second", 1), ("without", 0)):
+        machine.shell(script, name, needs("example.org/scope", count) if count else None)
         machine.until_phase("Running", name)
-    opened = {name: machine.until(lambda name=name: (machine.out / name).exists()) for name in ("first", "second", "without")}
-    assert all(opened.values())
+        machine.until((machine.out / name).exists)
     machine.let_go()
-    for name in opened:
+    for name, expected in (("first", [str(one)]), ("second", [str(two)]), ("without", [])):
         machine.until_phase("Succeeded", name)
-    assert (machine.out / "first").read_text().split() == [str(one)]
-    assert (machine.out / "second").read_text().split() == [str(two)]
-    assert (machine.out / "without").read_text().split() == []
+        assert (machine.out / name).read_text().split() == expected

@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,7 +26,7 @@ from node.shim.network import Network, Plan
 from node.shim.order import Wall
 from proof.escapes.attempts import layers
 from proof.harness.waiting import HANG_S, until
-from tests.node.walled import person, refused
+from tests.node.driving import person, ran
 from tests.tables import cases
 
 SERVER = """
@@ -79,6 +80,7 @@ def connects(attempts, namespace, address, port):
 
 
 def test_pods_of_a_namespace_reach_each_other_and_nobody_else(attempts, wall):
+    assert [server(attempts, each, port=80)[1] for each in ("team-a", "team-b")] == [80, 80], "each has all ports"
     _, port = server(attempts, "team-a")
     assert connects(attempts, "team-a", ADDRESS, port)
     assert not connects(attempts, "team-b", ADDRESS, port)
@@ -104,10 +106,6 @@ def test_a_port_at_localhost_is_forwarded_only_where_that_is_the_pod_s(attempts,
         said, fds, _, _ = socket.recv_fds(ours, 4096, 1)
     control_socket.close(fds)
     assert expected in json.loads(said)
-
-
-def test_each_namespace_has_all_ports_also_those_below_1024(attempts, wall):
-    assert [server(attempts, each, port=80)[1] for each in ("team-a", "team-b")] == [80, 80]
 
 
 def test_a_later_agent_finds_the_network_of_the_earlier_one(attempts, wall):
@@ -172,9 +170,8 @@ def test_a_container_begins_when_there_is_a_way_out(attempts, wall, program):
         pytest.skip(f"{program} is not installed here, or /dev/net/tun is closed")
     agent = agent_of(attempts, kind=program)
     attempts.networks["team-a"] = agent.of("team-a")
-    directory = attempts.shell("cat /proc/net/route /proc/net/ipv6_route", network="team-a")
-    attempts.end(directory)
-    routes = [line.split() for line in attempts.output(directory).decode().splitlines()]
+    _, output = ran(attempts, "cat /proc/net/route /proc/net/ipv6_route", network="team-a")
+    routes = [line.split() for line in output.decode().splitlines()]
     assert any(route[1] == "00000000" or route[:2] == ["0" * 32, "00"] for route in routes)
     with socket.create_server(("127.0.0.1", 0)) as machine:
         at = machine.getsockname()[1]
@@ -185,16 +182,14 @@ def test_a_container_begins_when_there_is_a_way_out(attempts, wall, program):
     del attempts.networks["team-a"]
 
 
-def test_a_program_that_fails_holds_up_nobody(attempts, wall):
+def test_a_program_that_fails_holds_up_nobody_and_a_network_that_cannot_be_made_is_told(attempts, wall):
     """A machine that is offline has no way out, and pods that need none run."""
     folder = attempts.root / "network"
     folder.mkdir()
-    line = attempts.spawner.start_network(Plan(str(folder), "key", "/bin/false"))
-    attempts.networks["team-a"] = Network.received(line)
-    assert attempts.end(attempts.shell("exit 3", network="team-a"))["exitCode"] == 3
-
-
-def test_a_network_that_cannot_be_made_is_told_in_words(attempts, wall):
+    attempts.networks["team-a"] = Network.received(
+        attempts.spawner.start_network(Plan(str(folder), "key", "/bin/false"))
+    )
+    assert ran(attempts, "exit 3", network="team-a")[0]["exitCode"] == 3
     line = attempts.spawner.start_network(Plan(str(attempts.root / "missing"), "key"))
     with pytest.raises(OSError, match=r"the network of the namespace cannot be made: .*No such file"):
         Network.received(line)
@@ -276,7 +271,7 @@ def test_pods_do_not_run_where_no_network_without_a_way_out_can_be_had(machine, 
     machine.shell("true", annotations={CREATOR_ANNOTATION: "pat"}, **spec)
     if phase == "Pending":
         word = "leave hostNetwork out" if spec else "VOLCANO_UI_POD_NETWORK=closed"
-        assert word in refused(machine, "CreateContainerConfigError")
+        machine.until_waits(word, "CreateContainerConfigError")
     machine.until_phase(phase)
 
 
@@ -287,35 +282,20 @@ def test_images_do_not_run_by_an_engine_that_has_them_in_the_machine_s_network(s
     engine = SimpleNamespace(engine=SimpleNamespace(stages=stages))
     means = SimpleNamespace(wall=OPEN._replace(networks="closed", closed=True), engine=engine)
     assert prepare._network(pod, means, of_image=False) == "d"
-    if stages:
+    with nullcontext() if stages else pytest.raises(ConfigError, match="this engine lets them have none"):
         assert prepare._network(pod, means, of_image=True) == "d"
-    else:
-        with pytest.raises(ConfigError, match="this engine lets them have none"):
-            prepare._network(pod, means, of_image=True)
 
 
-def test_pods_of_a_machine_whose_address_they_have_cannot_be_kept_in(settings):
-    assert networks.chosen(OPEN, "closed", shared=True) == OPEN._replace(networks="", closed=True)
-
-
-def test_pods_of_a_job_find_each_other_by_name(closed):
+def test_pods_of_a_job_find_each_other_by_name_also_with_the_agent_that_follows_a_killed_one(closed):
     serve = f"{PYTHON[0]} -I -c '{SERVER}' $HOSTNAME 7000"
+    connect = f"until {PYTHON[0]} -I -c '{CLIENT}' one.ring 7000; do sleep 0.05; done"
     closed.shell(serve, "one", owner="j", hostname="one", subdomain="ring")
     closed.until_phase("Running", "one")
-    connect = f"until {PYTHON[0]} -I -c '{CLIENT}' one.ring 7000; do sleep 0.05; done"
-    closed.shell(connect, "two", owner="j", hostname="two", subdomain="ring")
-    assert closed.until_phase("Succeeded", "two")
-
-
-def test_they_do_so_with_the_agent_that_follows_a_killed_one(closed):
-    serve = f"{PYTHON[0]} -I -c '{SERVER}' $HOSTNAME 7000"
-    closed.shell(serve, "one", owner="j", hostname="one", subdomain="ring")
-    closed.until_phase("Running", "one")
-    closed.crash()
-    closed.again()
-    connect = f"until {PYTHON[0]} -I -c '{CLIENT}' one.ring 7000; do sleep 0.05; done"
-    closed.shell(connect, "two", owner="j", hostname="two", subdomain="ring")
-    assert closed.until_phase("Succeeded", "two")
+    for name in ("two", "three"):
+        closed.shell(connect, name, owner="j", hostname=name, subdomain="ring")
+        closed.until_phase("Succeeded", name)
+        closed.crash()
+        closed.again()
 
 
 def test_probes_and_hooks_ask_in_the_pod_s_network(closed):
@@ -335,7 +315,7 @@ def test_probes_and_hooks_ask_in_the_pod_s_network(closed):
     closed.until(lambda: closed.status().get("containerStatuses", [{}])[0].get("ready"))
     closed.delete()
     closed.until(lambda: uid not in closed.agent.pods)
-    log = "".join(each.read_text() for each in closed.directory(uid).glob("log.*"))
+    log = closed.printed(uid)
     assert '"GET / HTTP/1.1" 200' in log
     assert '"GET /last HTTP/1.1" 404' in log
 
@@ -353,5 +333,5 @@ def test_only_administrators_pods_have_the_network_of_the_machine(closed, role, 
         closed.until_phase("Failed", "own")
         closed.shell(connect, hostNetwork=True, **made)
         if phase == "Pending":
-            assert "leave hostNetwork out" in refused(closed, "only pods of administrators of all namespaces")
+            closed.until_waits("leave hostNetwork out", "only pods of administrators of all namespaces")
         closed.until_phase(phase)

@@ -1,7 +1,8 @@
-"""What probes say of a container: the rule by tables and by an oracle, and real programs that are asked."""
+"""Probes and hooks: the rule by tables and by an oracle, and real programs that are asked."""
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -24,6 +25,7 @@ from node.shim import tree
 from node.shim.order import Action
 from proof.escapes.attempts import deaf
 from proof.harness.waiting import until
+from tests.node.driving import told as events
 from tests.tables import cases
 
 S = 1_000_000
@@ -90,12 +92,6 @@ def test_who_is_asked_and_when(given, results, deleted, now_s, expected, wake_s)
     assert (now, wake_us) == (expected, None if wake_s is None else T0 + wake_s * S)
 
 
-def test_probe_is_not_asked_twice_at_once():
-    given = of(liveness={"periodSeconds": 1})
-    asked = probes.ask(probes.begin(given, RUNS), LIVENESS, given[LIVENESS], T0)
-    assert probes.due(asked, given, T0 + 60 * S) == ([], None)
-
-
 @given(st.integers(1, 4), st.integers(1, 4), st.lists(st.sampled_from([True, False, None]), max_size=30))
 def test_readiness_is_the_last_long_enough_row(successes, failures, results):
     """The oracle looks at the whole history instead of counting."""
@@ -109,25 +105,22 @@ def test_readiness_is_the_last_long_enough_row(successes, failures, results):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_agent_that_begins_anew_takes_from_the_status_what_was_known(known):
-    given = of(startup={}, readiness={})
-    status = ContainerStatus(started=known, ready=known)
-    health = probes.begin(given, RUNS, status)
+    health = probes.begin(of(startup={}, readiness={}), RUNS, ContainerStatus(started=known, ready=known))
     assert (health.started, health.ready) == (known, known)
 
 
-def test_grace_of_the_probe_goes_before_the_pods():
+def test_what_follows_from_an_answer():
     given = of(liveness={"terminationGracePeriodSeconds": 3, "failureThreshold": 1}, startup={"failureThreshold": 1})
-    assert probes.grace_s(told(given, [(LIVENESS, False)]), given, 30.0) == 3.0
+    assert probes.grace_s(told(given, [(LIVENESS, False)]), given, 30.0) == 3.0, "the probe's goes before the pod's"
     assert probes.grace_s(told(given, [(STARTUP, False)]), given, 30.0) == 30.0
-
-
-def test_one_that_fails_for_ever_is_told_twice():
+    asked = probes.ask(probes.begin(given, RUNS), STARTUP, given[STARTUP], T0)
+    assert probes.due(asked, given, T0 + 60 * S) == ([], None), "not asked twice at once"
     given = of(readiness={})
     health, worth = probes.begin(given, RUNS), []
     for _ in range(20):
         health = told(given, [(READINESS, False)], health)
         worth.append(probes.is_worth_telling(health, READINESS, given[READINESS]))
-    assert [number for number, one in enumerate(worth, 1) if one] == [1, 3]
+    assert [number for number, one in enumerate(worth, 1) if one] == [1, 3], "one that fails for ever is told twice"
 
 
 class Server:
@@ -152,16 +145,13 @@ class Server:
         self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
 
 @pytest.fixture
 def server():
     one = Server()
     yield one
-    one.close()
+    one.server.shutdown()
+    one.server.server_close()
 
 
 @pytest.fixture
@@ -194,33 +184,25 @@ def test_request_passes_by_its_status(asked, server, status, passed):
     assert (path, sent["Host"], sent["X-Who"]) == ("/healthz?full=1", f"127.0.0.1:{server.port}", "meX-More: no")
 
 
-def test_request_that_is_not_answered_in_time_fails(asked, server):
-    server.wait_s = 1.0
-    answer = asked(Action(host="127.0.0.1", port=server.port, path="/"), seconds=0.1)
-    assert answer.passed is False
-    assert answer.message.endswith("no answer within 0.1s")
+def rude(connection):
+    connection.sendall(b"hello\r\n\r\n")
+    connection.close()
 
 
-def test_connection_is_enough_or_refused(asked, server):
+def test_connection_is_enough_or_refused_and_what_is_no_answer_fails(asked, server):
     assert asked(Action(host="127.0.0.1", port=server.port)).passed
+    server.wait_s = 1.0
+    slow = asked(Action(host="127.0.0.1", port=server.port, path="/"), seconds=0.1)
+    assert (slow.passed, slow.message.endswith("no answer within 0.1s")) == (False, True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         answer = asked(Action(host="127.0.0.1", port=port))
         assert (answer.passed, answer.message) == (False, f"dial tcp 127.0.0.1:{port}: connect: connection refused")
-
-
-def test_what_is_no_answer_fails(asked):
-    with socket.create_server(("127.0.0.1", 0)) as rude:
-
-        def answer():
-            one, _ = rude.accept()
-            one.sendall(b"hello\r\n\r\n")
-            one.close()
-
-        threading.Thread(target=answer, daemon=True).start()
-        found = asked(Action(host="127.0.0.1", port=rude.getsockname()[1], path="/"))
-    assert (found.passed, found.message.endswith("the answer is not http")) == (False, True)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=lambda: rude(listening.accept()[0]), daemon=True).start()
+        answer = asked(Action(host="127.0.0.1", port=listening.getsockname()[1], path="/"))
+    assert (answer.passed, answer.message.endswith("the answer is not http")) == (False, True)
 
 
 @pytest.mark.parametrize("path", ["", "/"])
@@ -260,10 +242,6 @@ def test_what_was_not_tried_is_no_failure(attempts):
     assert answer.passed is None
 
 
-def probed(script, **given):
-    return {"name": "main", "command": ["sh", "-c", script], **given}
-
-
 def command(script, **fields):
     return {"exec": {"command": ["sh", "-c", script]}, "periodSeconds": 1, **fields}
 
@@ -272,13 +250,9 @@ def conditions(status):
     return {one["type"]: one["status"] for one in status.get("conditions", ())}
 
 
-def events(uid):
-    return {(one.object["reason"], one.object["message"]): one.object for one in store.find(EVENTS, owner=uid)}
-
-
 def test_pod_is_ready_when_its_probe_says_so(node):
     check = command(f"test -e {node.out}/ready || {{ echo not yet; exit 3; }}", failureThreshold=1)
-    uid = node.submit(containers=[probed("sleep 600", readinessProbe=check)])
+    uid = node.shell("sleep 600", main={"readinessProbe": check})
     node.until(lambda: ("Unhealthy", "Readiness probe failed: not yet") in events(uid))
     status = node.status()
     (main,) = status["containerStatuses"]
@@ -292,7 +266,7 @@ def test_pod_is_ready_when_its_probe_says_so(node):
 
 def test_readiness_is_what_it_was_for_the_next_agent(node):
     check = command("true", periodSeconds=600)
-    node.submit(containers=[probed("sleep 600", readinessProbe=check, startupProbe=check)])
+    node.shell("sleep 600", main={"readinessProbe": check, "startupProbe": check})
     node.until(lambda: conditions(node.status()).get("Ready") == "True")
     node.crash()
     node.again()
@@ -306,14 +280,14 @@ def test_container_that_is_not_alive_is_started_again(node):
     check = command(f"test -e {node.out}/alive", failureThreshold=1, terminationGracePeriodSeconds=1)
     (node.out / "alive").touch()
     script = f"trap 'touch {node.out}/asked; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
-    uid = node.submit(containers=[probed(script, livenessProbe=check)], restartPolicy="OnFailure")
+    uid = node.shell(script, main={"livenessProbe": check}, restartPolicy="OnFailure")
     node.until((node.out / "up").exists)
     (node.out / "alive").unlink()
     node.until(lambda: [each["restartCount"] for each in node.status().get("containerStatuses", ())] == [1])
     assert (node.out / "asked").exists(), "it was asked to end before it was made to"
-    told = events(uid)
-    assert ("Unhealthy", "Liveness probe failed: ") in told
-    killing = told["Killing", "Container main failed liveness probe, will be restarted"]
+    assert ("Unhealthy", "Liveness probe failed: ") in events(uid)
+    (killing,) = (each.object for each in store.find(EVENTS, owner=uid) if each.object["reason"] == "Killing")
+    assert killing["message"] == "Container main failed liveness probe, will be restarted"
     assert killing["involvedObject"]["fieldPath"] == "spec.containers{main}"
 
 
@@ -323,37 +297,159 @@ def test_container_that_does_not_start_is_ended_and_others_wait_for_it(node):
         "startupProbe": command(f"test -e {node.out}/up", failureThreshold=600),
     }  # fmt: skip
     never = command("false", failureThreshold=1, terminationGracePeriodSeconds=1)
-    node.submit(containers=[probed("sleep 600", startupProbe=never)], initContainers=[sidecar])
+    node.shell("sleep 600", main={"startupProbe": never}, initContainers=[sidecar])
     node.until(lambda: "running" in str(node.status().get("initContainerStatuses")))
     assert "waiting" in node.state()
     (node.out / "up").touch()
-    status = node.until_phase("Failed")
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
-
-
-def test_probe_by_request_asks_at_the_pods_own_address(node):
-    script = 'import http.server, os; http.server.test(http.server.SimpleHTTPRequestHandler, port=8765, bind=os.environ["IP"])'
-    check = {"httpGet": {"path": "/", "port": "web"}, "periodSeconds": 1, "failureThreshold": 60}
-    env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
-    node.submit(
-        containers=[{
-            "name": "main", "command": ["python3", "-c", script], "env": env,
-            "ports": [{"name": "web", "containerPort": 8765}], "startupProbe": check,
-        }]
-    )  # fmt: skip
-    node.until(lambda: conditions(node.status()).get("Ready") == "True")
+    assert node.until_end()["exitCode"] == 143
 
 
 def test_probe_that_hangs_is_ended_and_the_agent_goes_on(node):
     check = command("echo begun; sleep 600", failureThreshold=1, timeoutSeconds=1)
-    uid = node.submit(containers=[probed("sleep 600", readinessProbe=check)])
+    uid = node.shell("sleep 600", main={"readinessProbe": check})
     words = 'Readiness probe failed: command "sh -c echo begun; sleep 600" timed out after 1s'
     node.until(lambda: ("Unhealthy", words) in events(uid))
     node.shell("true", "other")
     node.until_phase("Succeeded", "other")
 
 
-def test_probe_by_grpc_is_refused_with_a_remedy(node):
-    node.submit(containers=[probed("sleep 600", livenessProbe={"grpc": {"port": 1}})])
-    status = node.until_phase("Failed")
-    assert (status["reason"], "exec" in status["message"]) == ("UnsupportedProbe", True)
+# Hooks.
+
+
+def hooked(*, start=None, stop=None, **fields):
+    hooks = {name: hook for name, hook in (("postStart", start), ("preStop", stop)) if hook}
+    return {"lifecycle": hooks, **fields}
+
+
+def shell(script):
+    return {"exec": {"command": ["sh", "-c", script]}}
+
+
+def outcome(node, uid):
+    return json.loads((node.directory(uid) / "status.json").read_text())
+
+
+def deleted(node):
+    node.delete()
+    node.until(lambda: node.pod() is None)
+
+
+def test_container_runs_when_the_hook_after_its_start_has_succeeded(node):
+    hook = shell(f"touch {node.out}/begun; until [ -e {node.out}/go ]; do sleep 0.01; done")
+    node.shell(f"touch {node.out}/main; sleep 600", main=hooked(start=hook))
+    node.until(lambda: (node.out / "begun").exists() and (node.out / "main").exists())
+    for _ in range(10):
+        node._turn()
+    assert node.status()["phase"] == "Pending"
+    assert node.state()["waiting"]["reason"] == "ContainerCreating"
+    node.let_go()
+    node.until_phase("Running")
+
+
+def test_container_whose_hook_after_the_start_fails_is_ended_by_its_policy(node):
+    script = f"trap 'echo x >> {node.out}/ended; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
+    hook = shell(f"until [ -e {node.out}/up ]; do sleep 0.01; done; test -e {node.out}/ended")
+    uid = node.shell(script, main=hooked(start=hook), restartPolicy="OnFailure")
+    (main,) = node.until_phase("Running")["containerStatuses"]
+    assert main["restartCount"] == 1, "it starts again although it ended with 0, and then the hook succeeds"
+    assert (node.out / "ended").read_text() == "x\n"
+    ((_, message),) = events(uid, "FailedPostStartHook")
+    assert message.endswith("exited with 1")
+
+
+def test_hook_before_the_end_runs_once_and_before_the_signal(node):
+    out = node.out / "order"
+    script = f"trap 'echo signal >> {out}; exit 0' TERM; echo up >> {out}; while :; do sleep 0.01; done"
+    uid = node.shell(script, main=hooked(stop=shell(f"echo hook >> {out}; sleep 0.3")))
+    node.until_phase("Running")
+    until(out.exists)
+    node.delete()
+    node.until(lambda: out.read_text().endswith("hook\n"))
+    node.crash()
+    node.again()
+    node.until(lambda: node.pod() is None)
+    assert out.read_text().split() == ["up", "hook", "signal"]
+    assert (outcome(node, uid)["exitCode"], outcome(node, uid)["stopped"]) == (0, "Deleted")
+
+
+def test_hook_before_the_end_that_takes_too_long_is_ended(node):
+    script = f"trap 'touch {node.out}/signal; exit 0' TERM; touch {node.out}/up; while :; do sleep 0.01; done"
+    hook = shell(f"sleep 600; touch {node.out}/late")
+    uid = node.shell(script, main=hooked(stop=hook), terminationGracePeriodSeconds=1)
+    node.until_phase("Running")
+    until((node.out / "up").exists)
+    deleted(node)
+    assert (node.out / "signal").exists(), "the command is asked to end all the same"
+    assert (outcome(node, uid)["exitCode"], outcome(node, uid)["hook"]) == (0, "it did not end within the grace period")
+
+
+def test_container_without_a_grace_is_killed_at_once_when_its_hook_fails(node):
+    script = "trap '' TERM; while :; do sleep 0.01; done"
+    uid = node.shell(script, main=hooked(start=shell("exit 1")), terminationGracePeriodSeconds=0)
+    node.until_phase("Failed")
+    assert outcome(node, uid)["finishedAt"] - outcome(node, uid)["startedAt"] < 25_000_000
+
+
+@cases("spec, main", {
+    "liveness": ({}, {"livenessProbe": command("false", failureThreshold=1)}),
+    "deadline": ({"activeDeadlineSeconds": 1}, {}),
+})  # fmt: skip
+def test_hook_before_the_end_runs_whoever_ends_the_container_and_its_failure_is_told(node, spec, main):
+    uid = node.shell("sleep 600", main=hooked(stop=shell(f"touch {node.out}/hook; exit 7"), **main), **spec)
+    node.until_phase("Failed")
+    assert (node.out / "hook").exists()
+    ((_, message),) = events(uid, "FailedPreStopHook")
+    assert message.endswith("exited with 7")
+
+
+def test_pause_before_the_end_lasts_as_long_as_it_says(node):
+    uid = node.shell("sleep 600", main=hooked(stop={"sleep": {"seconds": 1}}))
+    node.until_phase("Running")
+    begun = time.time()
+    deleted(node)
+    assert outcome(node, uid)["finishedAt"] / 1e6 - begun >= 1
+
+
+def test_hook_by_connection_asks_for_no_answer(node):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        hook = {"tcpSocket": {"host": "127.0.0.1", "port": silent.getsockname()[1]}}
+        node.shell("sleep 600", main=hooked(start=hook), terminationGracePeriodSeconds=1)
+        node.until(lambda: node.status()["phase"] != "Pending")
+        assert node.status()["phase"] == "Running"
+
+
+def test_probes_and_hooks_by_request_ask_at_the_pods_own_address(node):
+    program = (
+        "import http.server, os\n"
+        "class H(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n"
+        "        open(os.environ['OUT'], 'a').write(self.path + ' ')\n"
+        "        self.send_response(500 if 'bye' in self.path else 200); self.end_headers()\n"
+        "http.server.HTTPServer((os.environ['IP'], 8766), H).serve_forever()\n"
+    )
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    env = [{"name": "IP", "valueFrom": address}, {"name": "OUT", "value": str(node.out / "asked")}]
+    probe = {"httpGet": {"path": "/up", "port": "web"}, "periodSeconds": 1, "failureThreshold": 60}
+    main = hooked(stop={"httpGet": {"path": "/bye", "port": 8766}}, env=env, startupProbe=probe)
+    ports = [{"name": "web", "containerPort": 8766}]
+    uid = node.submit(containers=[{"name": "main", "command": ["python3", "-c", program], "ports": ports, **main}])
+    node.until(lambda: conditions(node.status()).get("Ready") == "True")
+    deleted(node)
+    assert (node.out / "asked").read_text().split() == ["/up", "/bye"]
+    assert outcome(node, uid)["hook"] == "", "whatever is answered is an answer"
+
+
+def test_pod_can_be_deleted_while_a_hook_after_the_start_hangs(node):
+    hook = shell(f"touch {node.out}/begun; sleep 600")
+    uid = node.shell("sleep 600", main=hooked(start=hook), terminationGracePeriodSeconds=5)
+    node.until((node.out / "begun").exists)
+    deleted(node)
+    assert outcome(node, uid)["signal"] == 15
+
+
+def test_forced_end_waits_for_no_hook(attempts):
+    attempt = attempts.shell("echo up; sleep 600", pre_stop=Action(argv=("sh", "-c", "sleep 600")))
+    until(lambda: b"up" in attempts.output(attempt))
+    attempts.stop(attempt, grace=0)
+    ended = attempts.end(attempt)
+    assert (ended["signal"] in (9, 15), ended["hook"]) == (True, "")

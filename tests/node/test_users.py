@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cluster.store import Create, store
 from kube.kinds.core import Pod
 from kube.resources import SECRETS
 from node import file_trees, users
 from node.agent.user_ranges import UserRanges
 from node.shim import users as subordinates
 from node.users import Asked, Own, User
-from tests.node.walled import mount, refused
+from tests.node import driving
+from tests.node.driving import EMPTY, mount, put
 from tests.tables import cases
 
 ROOT, BOXED, ORDINARY = Own(0, 0, (0,), "root"), Own(0, 0, (0,), "user"), Own(1000, 1000, (1000, 27), "user")
@@ -75,9 +75,7 @@ def test_whom_the_command_becomes(wish, own, expected):
 
 
 def container(script, *mounts, name="main", **context):
-    return {
-        "name": name, "command": ["sh", "-ec", script], "volumeMounts": list(mounts), "securityContext": context,
-    }  # fmt: skip
+    return driving.container(script, *mounts, name=name, securityContext=context)
 
 
 @pytest.fixture
@@ -96,7 +94,7 @@ def test_command_and_what_joins_it_are_the_user(rooted):
     main = container(f"{script}; sleep 600", runAsUser=1234, runAsGroup=4321)
     uid = rooted.submit(containers=[{**main, "lifecycle": hook}], securityContext={"supplementalGroups": [77]})
     rooted.until_phase("Running")
-    rooted.until(lambda: any(b"out" in path.read_bytes() for path in rooted.directory(uid).glob("log.*")))
+    rooted.until(lambda: "out" in rooted.printed(uid))
     assert (rooted.out / "who").read_text() == "1234\n4321 77\n"
     assert (rooted.out / "hook").read_text() == "1234\n"
     made = rooted.data / "node" / "pods" / uid / "_work" / "here"
@@ -106,12 +104,10 @@ def test_command_and_what_joins_it_are_the_user(rooted):
 
 
 def test_command_of_another_user_dies_with_its_shim(rooted):
-    uid = rooted.submit(containers=[container("sleep 600", runAsUser=1234)])
+    rooted.submit(containers=[container("sleep 600", runAsUser=1234)])
     rooted.until_phase("Running")
-    (shim,) = rooted.shims()
-    os.kill(shim, 9)
+    os.kill(rooted.shims()[0], 9)
     rooted.until_phase("Failed")
-    assert uid
 
 
 def test_user_cannot_become_root_again_nor_read_what_is_roots(rooted):
@@ -122,7 +118,7 @@ def test_user_cannot_become_root_again_nor_read_what_is_roots(rooted):
 
 
 def test_volumes_belong_to_the_pods_group(rooted):
-    store.write(Create(SECRETS, {"metadata": {"name": "s", "namespace": "d"}, "data": {"key": "aHVzaA=="}}))
+    put(SECRETS, "s", data={"key": "aHVzaA=="})
     claim = rooted.claim()
     script = "touch $VOLUME_V/mine $VOLUME_C/mine; cat $VOLUME_S/key"
     rooted.submit(
@@ -141,11 +137,8 @@ def test_volumes_belong_to_the_pods_group(rooted):
 
 def test_containers_of_several_users_share_what_is_the_pods(rooted):
     first = container("touch here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), name="first", runAsUser=5)
-    rooted.submit(
-        initContainers=[first],
-        containers=[container("touch mine; ls here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), runAsUser=6)],
-        volumes=[{"name": "v", "emptyDir": {}}],
-    )
+    main = container("touch mine; ls here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), runAsUser=6)
+    rooted.submit(initContainers=[first], containers=[main], volumes=[EMPTY])
     rooted.until_phase("Succeeded")
 
 
@@ -166,33 +159,25 @@ def test_giving_a_tree_follows_no_link_and_leaves_files_with_several_names(tmp_p
     assert [outside.stat().st_gid, (outside / "file").stat().st_gid] == [0, 0]
 
 
-def test_container_that_may_not_be_root_waits_with_the_remedy(node):
-    main = container("true", runAsNonRoot=True, **({} if os.geteuid() == 0 else {"runAsUser": 0}))
-    node.submit(containers=[main])
-    assert "root" in refused(node, "CreateContainerConfigError")
-
-
-def test_user_that_cannot_be_had_is_told_with_the_remedy(machine):
-    machine.begin()  # without mounts
-    machine.submit(containers=[container("true", runAsUser=NOBODY - 1)])
-    text = refused(machine, "CreateContainerConfigError")
-    assert f"runAsUser {NOBODY - 1} cannot be had" in text
-    assert not list(Path(machine.data).glob("node/pods/*/main/*/started.json"))
+def test_user_that_cannot_be_had_is_told_with_the_remedy(node):
+    root = {} if os.geteuid() == 0 else {"runAsUser": 0}
+    node.submit("root", containers=[container("true", runAsNonRoot=True, **root)])
+    node.submit(containers=[container("true", runAsUser=NOBODY - 1)])
+    node.until_waits("CreateContainerConfigError", "root", name="root")
+    node.until_waits("CreateContainerConfigError", f"runAsUser {NOBODY - 1} cannot be had")
+    assert not list(Path(node.data).glob("node/pods/*/main/*/started.json"))
 
 
 @root_only
 @pytest.mark.each_runtime
 def test_root_in_a_pod_is_nobody_outside_and_owns_its_files(machine):
     machine.begin(machine.allowed().mounts)
-    script = "cat /proc/self/uid_map; id -u; echo x > $VOLUME_V/made"
-    main = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount("v", "/v")]}
-    uid = machine.submit(containers=[main], volumes=[{"name": "v", "emptyDir": {}}])
+    mounts = {"volumeMounts": [mount("v", "/v")]}
+    uid = machine.shell("cat /proc/self/uid_map; id -u; echo x > $VOLUME_V/made", main=mounts, volumes=[EMPTY])
     machine.until_phase("Succeeded")
-    log = b"".join(path.read_bytes() for path in sorted(machine.directory(uid).glob("log.*"))).decode()
-    first, *_, own = [line.split(" ", 3)[3].split() for line in log.splitlines()]
+    first, *_, own = [line.split() for line in machine.printed(uid).splitlines()]
     assert (first[0], int(first[1]) >= subordinates.FIRST, own) == ("0", True, ["0"])
-    made = machine.data / "node" / "pods" / uid / "_volumes" / "v" / "made"
-    assert made.stat().st_uid == 0
+    assert (machine.data / "node" / "pods" / uid / "_volumes" / "v" / "made").stat().st_uid == 0
 
 
 def test_ranges_of_namespaces_are_apart_and_stay(tmp_path):

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from cluster.store import Create, Patch, store
-from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, PODS, SECRETS
+from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, SECRETS
 from node.agent import retention
 from node.paths import Layout
-from tests.node.walled import beginning, container, mount, person, refused
+from tests.node.driving import EMPTY, beginning, change, container, mount, person, put
 from tests.tables import cases
 
 
@@ -22,112 +22,82 @@ def begun(request, machine):
 
 class TestSubPath:
     @pytest.mark.parametrize("kind", ["emptyDir", "persistentVolumeClaim"])
-    def test_link_of_an_init_container_shows_nothing_of_the_cluster(self, begun, kind):
-        source = {"claimName": "c"} if kind == "persistentVolumeClaim" else {}
+    def test_link_of_a_container_shows_nothing_of_the_cluster_to_another(self, begun, kind):
+        """Of an init container, or in a claim of a pod before."""
+        volumes = [{"name": "v", kind: {} if kind == "emptyDir" else {"claimName": "c"}}]
         begun.claim()
-        begun.submit(
-            volumes=[{"name": "v", kind: source}],
-            initContainers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"), name="init")],
-            containers=[container(f"cat $VOLUME_V/secret-key > {begun.out}/stolen", mount("v", subPath="out"))],
-        )
-        text = refused(begun, "CreateContainerConfigError")
-        assert "failed to prepare subPath for volumeMount" in text
-        assert "leads out of the volume, by the symbolic link" in text
-        assert not (begun.out / "stolen").exists()
-
-    def test_link_in_a_claim_leads_no_other_pod_out(self, begun):
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-        begun.claim()
-        begun.submit(
-            "one", volumes=volumes, containers=[container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"))]
-        )
-        begun.until_phase("Succeeded", "one")
-        begun.submit(
-            "two", volumes=volumes,
-            containers=[container(f"cat $VOLUME_V/secret-key > {begun.out}/stolen", mount("v", subPath="out"))],
+        first = container(f"ln -s {begun.data} $VOLUME_V/out", mount("v", "/v"), name="init")
+        main = container(f"cat $VOLUME_V/secret-key > {begun.out}/stolen", mount("v", subPath="out"))
+        inits = [first] if kind == "emptyDir" else []
+        if not inits:
+            begun.submit("before", volumes=volumes, containers=[first])
+            begun.until_phase("Succeeded", "before")
+        begun.submit(volumes=volumes, initContainers=inits, containers=[main])
+        begun.until_waits(
+            "CreateContainerConfigError", "failed to prepare subPath for volumeMount", "leads out of the volume, by the symbolic link"
         )  # fmt: skip
-        refused(begun, "leads out of the volume", "two")
         assert not (begun.out / "stolen").exists()
 
     def test_missing_directories_are_not_made_through_a_link(self, begun):
+        inits = [container(f"ln -s {begun.out} $VOLUME_V/out", mount("v", "/v"), name="init")]
         begun.submit(
-            volumes=[{"name": "v", "emptyDir": {}}],
-            initContainers=[container(f"ln -s {begun.out} $VOLUME_V/out", mount("v", "/v"), name="init")],
-            containers=[container("true", mount("v", subPath="out/made"))],
+            volumes=[EMPTY], initContainers=inits, containers=[container("true", mount("v", subPath="out/made"))]
         )
-        refused(begun, "leads out of the volume")
+        begun.until_waits("leads out of the volume")
         assert not (begun.out / "made").exists()
 
-    def test_link_that_stays_in_the_volume_is_followed_as_a_kubelet_does(self, begun):
-        script = f"cat $VOLUME_V/file > {begun.out}/seen"
+    def test_link_that_stays_in_the_volume_is_followed_and_one_key_can_be_mounted(self, begun):
+        put(CONFIGMAPS, "c", data={"k": "v"})
         make = "mkdir $VOLUME_V/v1; echo one > $VOLUME_V/v1/file; ln -s v1 $VOLUME_V/latest"
-        begun.submit(
-            volumes=[{"name": "v", "emptyDir": {}}],
-            initContainers=[container(make, mount("v", "/v"), name="init")],
-            containers=[container(script, mount("v", subPath="latest"))],
-        )
+        inits = [container(make, mount("v", "/v"), name="init")]
+        mounts = [mount("v", subPath="latest"), mount("c", "/etc/k.conf", subPath="k")]
+        main = container(f"cat $VOLUME_V/file $VOLUME_C > {begun.out}/seen", *mounts)
+        volumes = [EMPTY, {"name": "c", "configMap": {"name": "c"}}]
+        begun.submit(volumes=volumes, initContainers=inits, containers=[main])
         begun.until_phase("Succeeded")
-        assert (begun.out / "seen").read_text() == "one\n"
-
-    def test_one_key_of_a_config_map_can_be_mounted(self, begun):
-        store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"k": "v"}}))
-        begun.submit(
-            volumes=[{"name": "v", "configMap": {"name": "c"}}],
-            containers=[container(f"cat $VOLUME_V > {begun.out}/seen", mount("v", "/etc/k.conf", subPath="k"))],
-        )
-        begun.until_phase("Succeeded")
-        assert (begun.out / "seen").read_text() == "v"
+        assert (begun.out / "seen").read_text() == "one\nv"
 
 
 class TestMountPoints:
-    def test_no_mount_point_is_made_through_a_link_in_another_volume(self, mounted):
-        mounted.submit(
-            volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "emptyDir": {}}],
-            initContainers=[container(f"ln -s {mounted.out} $VOLUME_V/out", mount("v", "/v"), name="init")],
-            containers=[container("true", mount("v", "/v"), mount("w", "/v/out/made"))],
-        )
-        refused(mounted, "A volume cannot be mounted at /v/out/made")
+    def test_none_is_made_through_a_link_in_another_volume(self, mounted):
+        inits = [container(f"ln -s {mounted.out} $VOLUME_V/out", mount("v", "/v"), name="init")]
+        main = container("true", mount("v", "/v"), mount("w", "/v/out/made"))
+        mounted.submit(volumes=[EMPTY, {**EMPTY, "name": "w"}], initContainers=inits, containers=[main])
+        mounted.until_waits("A volume cannot be mounted at /v/out/made")
         assert not (mounted.out / "made").exists()
 
-    def test_no_mount_point_is_made_through_a_link_in_a_directory_of_the_machine(self, mounted):
-        mounted.out.chmod(0o777)
+    def test_none_is_made_through_a_link_in_a_directory_of_the_machine(self, mounted):
         (mounted.out / "elsewhere").mkdir()
         (mounted.out / "link").symlink_to("elsewhere")
-        mounted.submit(
-            volumes=[{"name": "v", "emptyDir": {}}],
-            containers=[container("true", mount("v", f"{mounted.out}/link/made"))],
-        )
-        refused(mounted, "leads through the symbolic link")
+        mounted.submit(volumes=[EMPTY], containers=[container("true", mount("v", f"{mounted.out}/link/made"))])
+        mounted.until_waits("leads through the symbolic link")
         assert list((mounted.out / "elsewhere").iterdir()) == []
 
 
 class TestHostPath:
-    def exchanged(self, node, target, path=None, **fields):
-        path = path or node.out / "x"
+    def exchanged(self, node, target, **fields):
+        """Submit a pod whose first container makes a link of a directory; its second one reads through that."""
+        path = node.out / "x"
         node.submit(
             volumes=[{"name": "h", "hostPath": {"path": str(path), "type": "DirectoryOrCreate"}}],
             initContainers=[container(f"rmdir {path}; ln -s {target} {path}", mount("h", "/h"), name="init")],
             containers=[container(f"cat $VOLUME_H/secret-key > {node.out}/stolen", mount("h"))],
             **fields,
         )
+        node.until_waits("failed to prepare volume for volumeMount")
+        assert not (node.out / "stolen").exists()
 
-    @pytest.mark.parametrize("target", ["{data}", "{data}/pki", "/"], ids=["is", "lies below", "contains"])
+    @cases("target", {"is": "{data}", "lies below": "{data}/pki", "contains": "/"})
     def test_exchanged_by_an_init_container_it_shows_nothing_of_the_cluster(self, begun, settings, target):
         settings.HOST_PATHS = ["/"]
         (begun.data / "pki").mkdir()
         (begun.data / "pki" / "secret-key").write_text("hush")
         self.exchanged(begun, target.format(data=begun.data))
-        refused(begun, "failed to prepare volume for volumeMount")
-        assert not (begun.out / "stolen").exists()
 
     def test_exchanged_it_does_not_lead_out_of_what_is_allowed(self, begun, settings, tmp_path):
-        allowed, other = begun.out, tmp_path / "other"
-        other.mkdir()
-        (other / "secret-key").write_text("hush")
-        settings.HOST_PATHS = [str(allowed)]
-        self.exchanged(begun, other, allowed / "x", annotations={CREATOR_ANNOTATION: "sam"})
-        refused(begun, "failed to prepare volume for volumeMount")
-        assert not (begun.out / "stolen").exists()
+        (tmp_path / "secret-key").write_text("hush")
+        settings.HOST_PATHS = [str(begun.out)]
+        self.exchanged(begun, tmp_path, annotations={CREATOR_ANNOTATION: "sam"})
 
     @pytest.mark.parametrize("kind", ["DirectoryOrCreate", "FileOrCreate"])
     def test_nothing_is_made_outside_of_what_is_allowed(self, begun, settings, tmp_path, kind):
@@ -137,136 +107,99 @@ class TestHostPath:
                 name, volumes=[{"name": "h", "hostPath": {"path": str(path), "type": kind}}],
                 containers=[container("true", mount("h"))], annotations={CREATOR_ANNOTATION: "sam"},
             )  # fmt: skip
-        refused(begun, "does not lie below", "out")
+        begun.until_waits("does not lie below", name="out")
         begun.until_phase("Succeeded", "in")
         assert (begun.out / "made").exists()
         assert not (tmp_path / "made").exists()
 
 
-def job_of(name):
-    body = {"metadata": {"name": "j", "namespace": "d", "annotations": {CREATOR_ANNOTATION: name}}, "spec": {}}
-    return store.write(Create(JOBS, body))[0].uid
-
-
 class TestWhoMayHaveAHostPath:
-    def of(self, node, creator="", **fields):
-        node.submit(
-            volumes=[{"name": "h", "hostPath": {"path": str(node.out)}}],
-            containers=[container("true", mount("h"))],
-            annotations={CREATOR_ANNOTATION: creator} if creator else {}, **fields,
-        )  # fmt: skip
-
-    @cases("role, namespace, phase", {
-        "administrator of everything": ("administrator", "*", "Succeeded"),
-        "administrator of the namespace": ("administrator", "d", "Pending"),
-        "operator": ("operator", "*", "Pending"),
-        "submitter": ("submitter", "d", "Pending"),
+    @cases("role, namespace, allowed, phase", {
+        "administrator of everything": ("administrator", "*", False, "Succeeded"),
+        "administrator of the namespace": ("administrator", "d", False, "Pending"),
+        "operator": ("operator", "*", False, "Pending"),
+        "submitter": ("submitter", "d", False, "Pending"),
+        "submitter, where the setting names it": ("submitter", "d", True, "Succeeded"),
     })  # fmt: skip
-    def test_it_takes_an_administrator_of_everything(self, machine, role, namespace, phase):
+    def test_it_takes_an_administrator_of_everything(self, machine, settings, role, namespace, allowed, phase):
+        settings.HOST_PATHS = [str(machine.out.parent)] if allowed else []
         person("pat", role, namespace)
-        machine.begin()
-        self.of(machine, "pat")
+        self.of(machine.begin(), annotations={CREATOR_ANNOTATION: "pat"})
         if phase == "Pending":
-            assert "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS" in refused(machine, "hostPath")
+            machine.until_waits("hostPath", "ask an administrator to add the directory to VOLCANO_UI_HOST_PATHS")
         machine.until_phase(phase)
 
-    def test_what_the_setting_names_is_everybody_s(self, machine, settings):
-        settings.HOST_PATHS = [str(machine.out.parent)]
-        machine.begin()
-        self.of(machine, "somebody")
-        machine.until_phase("Succeeded")
+    def of(self, node, **fields):
+        volumes = [{"name": "h", "hostPath": {"path": str(node.out)}}]
+        node.submit(volumes=volumes, containers=[container("true", mount("h"))], **fields)
 
-    def test_a_pod_that_claims_an_administrator_s_name_is_its_job_s_owner_s(self, machine):
+    @cases("fields", {
+        "a pod that claims an administrator's name is its job's owner's": {"owner": "JOB", "annotations": {CREATOR_ANNOTATION: "root"}},
+        "a pod that names nobody may mount what everybody may": {},
+        "a pod whose owner is gone is nobody's": {"owner": "a-uid-of-the-past"},
+    })  # fmt: skip
+    def test_whose_a_pod_is(self, machine, fields):
         person("root", "administrator")
         person("sam", "submitter", "d")
-        machine.begin()
-        uid = job_of("sam")
-        reference = {
-            "apiVersion": "batch.volcano.sh/v1alpha1",
-            "kind": "Job",
-            "name": "j",
-            "uid": uid,
-            "controller": True,
-        }
-        body = {
-            "metadata": {"name": "p", "namespace": "d", "annotations": {CREATOR_ANNOTATION: "root"}, "ownerReferences": [reference]},
-            "spec": {
-                "restartPolicy": "Never", "nodeName": "here", "containers": [container("true", mount("h"))],
-                "volumes": [{"name": "h", "hostPath": {"path": str(machine.out)}}],
-            },
-            "status": {"phase": "Pending"},
-        }  # fmt: skip
-        store.write(Create(PODS, body))
-        refused(machine, "hostPath")
-
-    def test_a_pod_that_names_nobody_may_mount_what_everybody_may(self, node):
-        self.of(node)
-        refused(node, "hostPath")
-
-    def test_a_pod_whose_owner_is_gone_is_nobody_s(self, node):
-        self.of(node, owner="a-uid-of-the-past")
-        refused(node, "hostPath")
+        job = {"metadata": {"name": "j", "namespace": "d", "annotations": {CREATOR_ANNOTATION: "sam"}}, "spec": {}}
+        uid = store.write(Create(JOBS, job))[0].uid
+        self.of(machine.begin(), **{**fields, **({"owner": uid} if fields.get("owner") == "JOB" else {})})
+        machine.until_waits("hostPath")
 
 
-@pytest.fixture(params=["configMap", "secret", "projected"])
-def made_from(request):
-    """A volume that is made from an object, and how that is changed."""
-    if request.param == "secret":
-        store.write(Create(SECRETS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "b25l"}}))
-        change = Patch(SECRETS, "d", "c", {"data": {"key": "dHdv"}})
-        return {"name": "c", "secret": {"secretName": "c"}}, change
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": {"key": "one"}}))
-    change = Patch(CONFIGMAPS, "d", "c", {"data": {"key": "two"}})
-    if request.param == "projected":
-        return {"name": "c", "projected": {"sources": [{"configMap": {"name": "c"}}]}}, change
-    return {"name": "c", "configMap": {"name": "c"}}, change
+def made_from(kind):
+    """Make an object; return a volume that is made from it, and how it is changed."""
+    if kind == "secret":
+        put(SECRETS, "c", data={"key": "b25l"})
+        return {"name": "c", "secret": {"secretName": "c"}}, Patch(SECRETS, "d", "c", {"data": {"key": "dHdv"}})
+    put(CONFIGMAPS, "c", data={"key": "one"})
+    source = {"configMap": {"name": "c"}}
+    volume = {"name": "c", **({"projected": {"sources": [source]}} if kind == "projected" else source)}
+    return volume, Patch(CONFIGMAPS, "d", "c", {"data": {"key": "two"}})
 
 
 class TestPublishedFiles:
-    @cases("attack", {
-        "draft": "ln -s {victim} $VOLUME_C/.key.new",
-        "key": "ln -sf {victim} $VOLUME_C/key",
-        "version": "ln -sfn {folder} $VOLUME_C/..data",
-        "no version": "rm -r $VOLUME_C/..data $VOLUME_C/..2*; ln -s {folder} $VOLUME_C/..data",
-        "in the version": "rm $VOLUME_C/..2*/key; ln -s {victim} $VOLUME_C/..data/key",
-        "directory": "rm $VOLUME_C/key; mkdir $VOLUME_C/key",
-        "FIFO": "rm $VOLUME_C/key; mkfifo $VOLUME_C/key",
-        "FIFO as version": "rm $VOLUME_C/..data; mkfifo $VOLUME_C/..data",
-        "FIFO in the version": "rm $VOLUME_C/..2*/key; mkfifo $VOLUME_C/..data/key",
+    @cases("kind, attack", {
+        "draft": ("configMap", "ln -s {victim} $VOLUME_C/.key.new"),
+        "key": ("secret", "ln -sf {victim} $VOLUME_C/key"),
+        "version": ("projected", "ln -sfn {folder} $VOLUME_C/..data"),
+        "no version": ("configMap", "rm -r $VOLUME_C/..data $VOLUME_C/..2*; ln -s {folder} $VOLUME_C/..data"),
+        "in the version": ("secret", "rm $VOLUME_C/..2*/key; ln -s {victim} $VOLUME_C/..data/key"),
+        "directory": ("projected", "rm $VOLUME_C/key; mkdir $VOLUME_C/key"),
+        "FIFO": ("configMap", "rm $VOLUME_C/key; mkfifo $VOLUME_C/key"),
+        "FIFO as version": ("secret", "rm $VOLUME_C/..data; mkfifo $VOLUME_C/..data"),
+        "FIFO in the version": ("projected", "rm $VOLUME_C/..2*/key; mkfifo $VOLUME_C/..data/key"),
     })  # fmt: skip
-    def test_update_writes_through_no_link_of_the_pod(self, begun, made_from, attack):
-        volume, change = made_from
+    def test_update_writes_through_no_link_of_the_pod_which_can_write_none_where_they_are_mounted(
+        self, begun, kind, attack
+    ):
+        volume, update = made_from(kind)
         victim, folder = begun.out / "victim", begun.out / "folder"
         victim.write_text("untouched")
         folder.mkdir()
-        script = f"({attack.format(victim=victim, folder=folder)}) || true; touch {begun.out}/ready; sleep 60"
-        uid = begun.submit(volumes=[volume], containers=[container(script, mount("c", "/cfg"))])
+        tried = f"({attack.format(victim=victim, folder=folder)}) || true; echo x > $VOLUME_C/new && touch {begun.out}/written"
+        script = f"{tried}; touch {begun.out}/ready; sleep 60"
+        uid = begun.shell(script, main={"volumeMounts": [mount("c", "/cfg")]}, volumes=[volume])
         begun.until((begun.out / "ready").exists)
-        store.write(change)
+        assert not (begun.out / "written").exists()
+        store.write(update)
         shown = begun.data / "node" / "pods" / uid / "_volumes" / "c" / "key"
         begun.until(lambda: shown.is_file() and not shown.samefile(victim) and shown.read_text() == "two")
         assert victim.read_text() == "untouched"
         assert list(folder.iterdir()) == []
 
-    def test_they_cannot_be_written_where_they_are_mounted(self, begun, made_from):
-        volume, _ = made_from
-        begun.submit(volumes=[volume], containers=[container("echo x > $VOLUME_C/new", mount("c", "/cfg"))])
-        begun.until_phase("Failed")
-
     def test_all_files_change_at_once_and_old_ones_go(self, begun):
-        files = {"a": "1", "b": "1", "gone": "1"}
-        store.write(Create(CONFIGMAPS, {"metadata": {"name": "c", "namespace": "d"}, "data": files}))
+        put(CONFIGMAPS, "c", data={"a": "1", "b": "1", "gone": "1"})
         script = (
             f"touch {begun.out}/ready; while [ -e $VOLUME_C/gone ]; do :; done;"
             f"cat $VOLUME_C/a $VOLUME_C/b > {begun.out}/seen;"
             # Its name goes after the files have changed, as a kubelet does it.
             f"while [ -L $VOLUME_C/gone ]; do :; done; ls -A $VOLUME_C > {begun.out}/names"
         )
-        begun.submit(
-            volumes=[{"name": "c", "configMap": {"name": "c"}}], containers=[container(script, mount("c", "/cfg"))]
-        )
+        volume = {"name": "c", "configMap": {"name": "c"}}
+        begun.submit(volumes=[volume], containers=[container(script, mount("c", "/cfg"))])
         begun.until((begun.out / "ready").exists)
-        store.write(Patch(CONFIGMAPS, "d", "c", {"data": {"a": "2", "b": "2", "gone": None}}))
+        change(CONFIGMAPS, "c", data={"a": "2", "b": "2", "gone": None})
         begun.until_phase("Succeeded")
         assert (begun.out / "seen").read_text() == "22"
         names = (begun.out / "names").read_text().split()
