@@ -1,52 +1,281 @@
-"""What is read of an attempt on disk."""
+"""What the agent knows of attempts and asks of their shims: on disk, through descriptors, and on lines to their control sockets."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+
+import pytest
+
 from node import attempts as disk
+from node import pipes, shim_claims
+from node.agent.shims import Shims
 from node.attempt import AttemptState
+from node.paths import Layout
+from node.port_client import AnswerLine
+from node.shim import control_socket, linux, tree
+from node.shim.order import Order
 from node.shim.shim import write_json
+from proof.escapes.attempts import PATH, deaf
+from proof.harness.waiting import HANG_S, until
+from tests.tables import cases
 
 
-def test_everybody_reads_the_same_of_an_attempt_whose_shim_was_killed_while_it_was_stopped(tmp_path):
-    directory = tmp_path / "0"
-    directory.mkdir()
-    (directory / "claim").write_text("0 0\n")
-    write_json(f"{directory}/started.json", {"startedAt": 1, "streak": 2})
-    write_json(f"{directory}/stop.json", {"reason": "DeadlineExceeded", "grace": 30.0})
-    first, second = disk.read(directory, 5), disk.read(directory, 9)
-    assert first == second
-    assert first.attempt.stopped == "DeadlineExceeded"
+class TestOnDisk:
+    def test_everybody_reads_the_same_of_an_attempt_whose_shim_was_killed_while_it_was_stopped(self, tmp_path):
+        directory = tmp_path / "0"
+        directory.mkdir()
+        (directory / "claim").write_text("0 0\n")
+        write_json(f"{directory}/started.json", {"startedAt": 1, "streak": 2})
+        write_json(f"{directory}/stop.json", {"reason": "DeadlineExceeded", "grace": 30.0})
+        first, second = disk.read(directory, 5), disk.read(directory, 9)
+        assert first == second
+        assert first.attempt.stopped == "DeadlineExceeded"
+
+    def test_shim_that_comes_after_its_order_was_taken_back_is_refused(self, attempts):
+        directory = attempts.directory()
+        disk.withdraw(directory.parent)
+        attempts.shell("echo ran >> ran", directory=directory)
+        assert attempts.said.startswith("refused")
+        assert not (attempts.root / "work" / "ran").exists()
+
+    def test_order_can_be_given_again_after_it_was_taken_back(self, attempts):
+        directory = attempts.directory()
+        disk.withdraw(directory.parent)
+        directory.mkdir()
+        attempts.shell("exit 4", directory=directory)
+        assert attempts.end(directory)["exitCode"] == 4
+
+    def test_order_is_taken_back_although_the_agent_that_began_to_was_killed(self, attempts):
+        directory = attempts.directory()
+        (directory / "claim").touch()
+        assert disk.read(directory, 0) is None
+        disk.withdraw(directory.parent)
+        assert not directory.exists()
+
+    def test_attempt_that_runs_is_not_taken_back(self, attempts):
+        directory = attempts.shell("sleep 60")
+        disk.withdraw(directory.parent)
+        assert disk.read(directory, 0).attempt.state is AttemptState.RUNNING
+        attempts.stop(directory, grace=0)
+        attempts.end(directory)
+        disk.withdraw(directory.parent)
+        assert disk.read(directory, 0).attempt.state is AttemptState.ENDED
 
 
-def test_shim_that_comes_after_its_order_was_taken_back_is_refused(attempts):
-    directory = attempts.directory()
-    disk.withdraw(directory.parent)
-    attempts.shell("echo ran >> ran", directory=directory)
-    assert attempts.said.startswith("refused")
-    assert not (attempts.root / "work" / "ran").exists()
+def claim(folder, text):
+    folder.mkdir(parents=True)
+    (folder / "claim").write_text(text)
 
 
-def test_order_can_be_given_again_after_it_was_taken_back(attempts):
-    directory = attempts.directory()
-    disk.withdraw(directory.parent)
-    directory.mkdir()
-    attempts.shell("exit 4", directory=directory)
-    assert attempts.end(directory)["exitCode"] == 4
+class TestClaims:
+    def test_shims_that_live_are_found_by_their_claims(self, tmp_path):
+        ticks = linux.start_ticks(os.getpid())
+        claim(tmp_path / "uid" / "main" / "0", f"{os.getpid()} {ticks + 1}\n")
+        claim(tmp_path / "uid" / "main" / "1", f"{os.getpid()} {ticks}\n")
+        assert shim_claims.shims(tmp_path) == {os.getpid(): "uid"}
+
+    def test_what_pods_write_beside_is_no_claim(self, tmp_path):
+        folder = tmp_path / "uid" / "_volumes" / "data"
+        claim(folder, f"{os.getpid()} {linux.start_ticks(os.getpid())}\n")
+        other = tmp_path / "uid" / "_tmp" / "mine"
+        other.mkdir(parents=True)
+        os.mkfifo(other / "claim")  # whoever opens it waits
+        assert shim_claims.shims(tmp_path) == {}
 
 
-def test_order_is_taken_back_although_the_agent_that_began_to_was_killed(attempts):
-    directory = attempts.directory()
-    (directory / "claim").touch()
-    assert disk.read(directory, 0) is None
-    disk.withdraw(directory.parent)
-    assert not directory.exists()
+UID, NAME = "uid", "main"
 
 
-def test_attempt_that_runs_is_not_taken_back(attempts):
-    directory = attempts.shell("sleep 60")
-    disk.withdraw(directory.parent)
-    assert disk.read(directory, 0).attempt.state is AttemptState.RUNNING
-    attempts.stop(directory, grace=0)
-    attempts.end(directory)
-    disk.withdraw(directory.parent)
-    assert disk.read(directory, 0).attempt.state is AttemptState.ENDED
+def order(shims, number, script):
+    """Order an attempt of the container in a directory that is there."""
+    directory = shims.layout.attempt(UID, NAME, number)
+    directory.mkdir(parents=True)
+    give(shims, directory, script)
+
+
+def give(shims, directory, script):
+    shims.start(UID, NAME, Order(str(directory), ["sh", "-c", script], {"PATH": PATH}, "/"))
+
+
+def settled(shims):
+    """Listen until nothing of the container runs or is about to; return its run."""
+
+    def listen():
+        for key, _ in shims.selector.select(0.02):
+            shims.on_ready(key.data)
+        shims.settle()
+        return not shims.active(UID) and not shims.unsettled
+
+    until(listen, every_s=0)
+    return shims.runs(UID)[NAME]
+
+
+class TestHeard:
+    @pytest.fixture
+    def shims(self, attempts):
+        with selectors.DefaultSelector() as selector:
+            shims = Shims(Layout(attempts.root), attempts.spawner, selector)
+            yield shims
+            shims.close()
+
+    @pytest.mark.parametrize("before", [0, 1, 2, 3])
+    def test_after_an_order_that_was_refused_the_container_is_where_it_was_before(self, shims, before):
+        known = None
+        for number in range(before):
+            order(shims, number, f"exit {number + 1}")
+            known = settled(shims)
+        # Without its directory no shim can carry it out.
+        give(shims, shims.layout.attempt(UID, NAME, before), "true")
+        run = settled(shims)
+        assert shims.refused(UID, NAME)
+        codes = [each and each.exit_code for each in run]
+        assert codes == [before or None, before - 1 if before > 1 else None]
+        assert known is None or run == known
+
+
+@contextlib.contextmanager
+def asked(directory, **request):
+    """Ask a shim for something; the line on which it answers."""
+    line, theirs = socket.socketpair()
+    with line:
+        control_socket.send(str(directory), {"key": "key", **request}, [theirs.fileno()])
+        theirs.close()
+        line.settimeout(HANG_S)
+        yield line
+
+
+def connecting(directory, port, host="127.0.0.1", seconds=HANG_S):
+    return asked(directory, do="connect", host=host, port=port, seconds=seconds)
+
+
+def answer(line):
+    """Return all that is answered, and the descriptors that came with it."""
+    heard, descriptors = b"", []
+    while True:
+        data, fds, _, _ = socket.recv_fds(line, 4096, 1)
+        heard, descriptors = heard + data, descriptors + fds
+        if not data:
+            return json.loads(heard), [socket.socket(fileno=fd) for fd in descriptors]
+
+
+def beside(attempts, directory):
+    """Return what a shim has forked beside the container's command."""
+    return set(tree.children(attempts.shim(directory))) - {attempts.started(directory)["pid"]}
+
+
+class TestConnections:
+    @pytest.fixture
+    def container(self, attempts):
+        return attempts.start("sleep", "600", key="key")
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+    def test_the_connection_comes_back_and_the_line_ends(self, attempts, container, host):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            with connecting(container, server.getsockname()[1], host) as line:
+                said, (connected,) = answer(line)
+            far, _ = server.accept()
+        assert said == {"connected": True}
+        with far, connected:
+            far.sendall(b"there")
+            assert connected.recv(5) == b"there"
+            connected.close()
+            assert far.recv(1) == b"", "nobody else holds it"
+        assert not beside(attempts, container)
+
+    @cases("host, port, why", {
+        "nobody listens": ("127.0.0.1", None, "connection refused"),
+        "no port": ("127.0.0.1", 70_000, "port must be 1-65535"),
+        "no name": ("a..b", 80, "not known"),
+        "no international name": ("\u00e4..b", 80, "label empty"),
+    })  # fmt: skip
+    def test_why_there_is_no_connection(self, attempts, container, host, port, why):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            with connecting(container, port or free.getsockname()[1], host) as line:
+                said, connected = answer(line)
+        assert why in said["refused"]
+        assert (said["timedOut"], connected) == (False, [])
+
+    def test_a_wait_that_was_too_long_is_told_apart(self, container):
+        with deaf() as port, connecting(container, port, seconds=0.1) as line:
+            assert answer(line) == ({"refused": "no answer in time", "timedOut": True}, [])
+
+    @pytest.mark.parametrize("fields", [{"port": "x"}, {"seconds": None}, {"host": None, "port": None}])
+    def test_a_request_that_cannot_be_read_is_refused_and_nothing_was_tried(self, container, fields):
+        request = {"do": "connect", "host": "127.0.0.1", "port": 1, "seconds": 1.0, **fields}
+        with asked(container, **request) as line:
+            said, _ = answer(line)
+        assert ("refused" in said, "timedOut" in said) == (True, False)
+
+    def test_an_attempt_ends_with_its_line(self, attempts, container):
+        with deaf() as port:
+            with connecting(container, port):
+                until(lambda: beside(attempts, container))
+            until(lambda: not beside(attempts, container))
+        assert linux.start_ticks(attempts.started(container)["pid"])
+
+    def test_an_attempt_ends_with_its_shim(self, attempts, container):
+        with deaf() as port, connecting(container, port):
+            (child,) = until(lambda: beside(attempts, container))
+            os.kill(attempts.shim(container), signal.SIGKILL)
+            until(lambda: not linux.start_ticks(child))
+
+    def test_an_attempt_ends_with_its_container(self, attempts, container):
+        with deaf() as port, connecting(container, port) as line:
+            (child,) = until(lambda: beside(attempts, container))
+            attempts.stop(container)
+            attempts.end(container)
+            until(lambda: not linux.start_ticks(child))
+            assert line.recv(1) == b""
+
+    def test_other_lines_end_while_an_attempt_waits(self, attempts, container):
+        with deaf() as port, connecting(container, port):
+            until(lambda: beside(attempts, container))
+            with asked(container, do="exec", argv=["true"], streams=[], tty=False) as line:
+                heard = b"".join(iter(lambda: line.recv(4096), b""))
+            assert b'"exitCode": 0' in heard
+
+    def test_an_attempt_counts_towards_no_limit(self, attempts):
+        container = attempts.start("sleep", "600", key="key", memory_bytes=4 << 20, processes=1)
+        with deaf() as port, connecting(container, port, seconds=2.0) as line:
+            assert answer(line)[0]["timedOut"], "the limits were looked at meanwhile"
+        assert not (container / "status.json").exists()
+
+
+class TestAnswers:
+    @pytest.fixture
+    def ends(self):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            for end in (ours, theirs):
+                end.setblocking(False)
+            yield ours, theirs
+
+    async def test_answers_come_one_by_one(self, ends):
+        ours, theirs = ends
+        line = AnswerLine(ours)
+        theirs.sendall(b'{"started": 1}\n{"exit')
+        assert await line.hear() == ({"started": 1}, [])
+        theirs.sendall(b'Code": 0}\n')
+        theirs.close()
+        assert await line.hear() == ({"exitCode": 0}, [])
+        assert await line.hear() == ({}, [])
+
+    @pytest.mark.parametrize("said", [b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"])
+    async def test_what_is_no_answer_is_nobody_s(self, ends, said):
+        ours, theirs = ends
+        theirs.sendall(said)
+        assert await AnswerLine(ours).hear() == ({}, [])
+
+    async def test_an_answer_without_an_end_is_not_kept(self, ends):
+        ours, theirs = ends
+        writing = asyncio.ensure_future(pipes.write(theirs.fileno(), bytes(64 * 1024 * 1024)))
+        assert await AnswerLine(ours).hear() == ({}, [])
+        assert not writing.done()
+        writing.cancel()

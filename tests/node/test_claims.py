@@ -20,7 +20,11 @@ from tests.node.driving import mount
 from tests.tables import cases
 
 HOUR = 3600.0
+
+
 MOUNTED = {"volumeMounts": [mount("v", "/v")]}
+
+
 VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
 
 
@@ -60,61 +64,6 @@ def clean(node):
     node.agent.work()
 
 
-@pytest.mark.parametrize("delete", [delete_claim, delete_namespace], ids=["claim", "namespace"])
-@pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
-def test_a_claim_of_the_same_name_is_another_ones_and_empty(begun, delete, restarts):
-    first = begun.claim()
-    assert ended(begun, "echo of-sam > $VOLUME_V/secret", "sam") == []
-    assert ended(begun, "cat $VOLUME_V/secret", "sam-again") == ["of-sam"]
-    delete()
-    if restarts:
-        begun.crash()
-        begun.again()
-    second = begun.claim()
-    assert ended(begun, "ls -A $VOLUME_V", "sa2") == []
-    age(begun, first, second)
-    begun.until(lambda: not begun.agent.pods)
-    clean(begun)
-    assert not begun.files(first).exists()
-    assert begun.files(second).exists()
-    begun.agent.storage.look()
-    assert list(begun.agent.layout.trash.iterdir()) == []
-
-
-@pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
-def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(begun, restarts):
-    first = begun.claim()
-    script = (
-        f"cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {begun.out}/go ]; do sleep 0.01; done; exit 1"
-    )
-    uid = run(begun, script, restartPolicy="OnFailure")
-    begun.until(lambda: (begun.files(first) / "f").exists())
-    delete_claim()
-    second = begun.claim()
-    if restarts:
-        begun.crash()
-        begun.again()
-    age(begun, first)
-    clean(begun)
-    assert (begun.files(first) / "f").exists()
-    begun.let_go()
-    begun.until_phase("Succeeded")
-    assert begun.status()["containerStatuses"][0]["restartCount"] == 1, "it began again with the files that it had"
-    assert not begun.files(second).exists()
-    assert read_json(str(begun.agent.layout.pod(uid) / "_claims.json")) == {"c": first}
-    begun.until(lambda: not begun.agent.pods)
-    clean(begun)
-    assert not begun.files(first).exists()
-
-
-def test_a_pod_waits_for_its_claim(begun):
-    run(begun, "echo here > $VOLUME_V/f")
-    begun.until_waits("CreateContainerConfigError", 'persistentvolumeclaim "c" not found')
-    uid = begun.claim()
-    begun.until_phase("Succeeded")
-    assert (begun.files(uid) / "f").read_text() == "here\n"
-
-
 class Cluster:
     """A cluster that has some claims."""
 
@@ -152,38 +101,6 @@ def given(layout, cluster, old=True):
     if old:
         os.utime(files.parent / "claim.json", (time.time() - HOUR,) * 2)
     return files
-
-
-@cases("cluster, pods, old, stays", {
-    "gone": (Cluster(), (), True, False),
-    "there": (Cluster("u"), (), True, True),
-    "gone, and a pod has it": (Cluster(), ("pod",), True, True),
-    "gone, and another pod runs": (Cluster(), ("other",), True, False),
-    "made a moment ago": (Cluster(), (), False, True),
-    "another cluster's": (Cluster(name="two"), (), True, True),
-    "a cluster that cannot be told from others": (Cluster(name=""), (), True, True),
-})  # fmt: skip
-def test_when_a_claims_files_go(layout, cluster, pods, old, stays):
-    files = given(layout, Cluster("u"), old)
-    claims.clean(layout, pods, cluster)
-    assert files.exists() == stays
-
-
-@pytest.mark.parametrize("error", [OSError(), KeyError("existing"), Dismissed()], ids=repr)
-def test_nothing_goes_while_the_cluster_does_not_answer(layout, error):
-    files = given(layout, Cluster("u"))
-    with pytest.raises(type(error)):
-        claims.clean(layout, (), Cluster(answers=error))
-    assert files.exists()
-
-
-def test_a_directory_that_no_agent_has_signed_stays_and_for_no_claim_one_is_made(layout):
-    claims.begin(layout)
-    (layout.claims / "u" / "files").mkdir(parents=True)
-    claims.clean(layout, (), Cluster())
-    with pytest.raises(ConfigError, match='persistentvolumeclaim "c" not found'):
-        claims.directory(layout, POD, "c", Cluster())
-    assert [each.name for each in layout.claims.iterdir()] == ["u"]
 
 
 class TestUpdate:
@@ -231,3 +148,84 @@ class TestUpdate:
         begun.again()
         assert ended(begun, "cat $VOLUME_V/kept") == ["before"]
         assert (begun.files(uid) / "kept").exists()
+
+
+class TestClaims:
+    @pytest.mark.parametrize("delete", [delete_claim, delete_namespace], ids=["claim", "namespace"])
+    @pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
+    def test_a_claim_of_the_same_name_is_another_ones_and_empty(self, begun, delete, restarts):
+        first = begun.claim()
+        assert ended(begun, "echo of-sam > $VOLUME_V/secret", "sam") == []
+        assert ended(begun, "cat $VOLUME_V/secret", "sam-again") == ["of-sam"]
+        delete()
+        if restarts:
+            begun.crash()
+            begun.again()
+        second = begun.claim()
+        assert ended(begun, "ls -A $VOLUME_V", "sa2") == []
+        age(begun, first, second)
+        begun.until(lambda: not begun.agent.pods)
+        clean(begun)
+        assert not begun.files(first).exists()
+        assert begun.files(second).exists()
+        begun.agent.storage.look()
+        assert list(begun.agent.layout.trash.iterdir()) == []
+
+    @pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
+    def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(self, begun, restarts):
+        first = begun.claim()
+        script = f"cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {begun.out}/go ]; do sleep 0.01; done; exit 1"
+        uid = run(begun, script, restartPolicy="OnFailure")
+        begun.until(lambda: (begun.files(first) / "f").exists())
+        delete_claim()
+        second = begun.claim()
+        if restarts:
+            begun.crash()
+            begun.again()
+        age(begun, first)
+        clean(begun)
+        assert (begun.files(first) / "f").exists()
+        begun.let_go()
+        begun.until_phase("Succeeded")
+        assert begun.status()["containerStatuses"][0]["restartCount"] == 1, "it began again with the files that it had"
+        assert not begun.files(second).exists()
+        assert read_json(str(begun.agent.layout.pod(uid) / "_claims.json")) == {"c": first}
+        begun.until(lambda: not begun.agent.pods)
+        clean(begun)
+        assert not begun.files(first).exists()
+
+    def test_a_pod_waits_for_its_claim(self, begun):
+        run(begun, "echo here > $VOLUME_V/f")
+        begun.until_waits("CreateContainerConfigError", 'persistentvolumeclaim "c" not found')
+        uid = begun.claim()
+        begun.until_phase("Succeeded")
+        assert (begun.files(uid) / "f").read_text() == "here\n"
+
+    @cases("cluster, pods, old, stays", {
+        "gone": (Cluster(), (), True, False),
+        "there": (Cluster("u"), (), True, True),
+        "gone, and a pod has it": (Cluster(), ("pod",), True, True),
+        "gone, and another pod runs": (Cluster(), ("other",), True, False),
+        "made a moment ago": (Cluster(), (), False, True),
+        "another cluster's": (Cluster(name="two"), (), True, True),
+        "a cluster that cannot be told from others": (Cluster(name=""), (), True, True),
+    })  # fmt: skip
+    def test_when_a_claims_files_go(self, layout, cluster, pods, old, stays):
+        files = given(layout, Cluster("u"), old)
+        claims.clean(layout, pods, cluster)
+        assert files.exists() == stays
+
+    @pytest.mark.parametrize("error", [OSError(), KeyError("existing"), Dismissed()], ids=repr)
+    def test_nothing_goes_while_the_cluster_does_not_answer(self, layout, error):
+        files = given(layout, Cluster("u"))
+        with pytest.raises(type(error)):
+            claims.clean(layout, (), Cluster(answers=error))
+        assert files.exists()
+
+    def test_a_directory_that_no_agent_has_signed_stays_and_for_no_claim_one_is_made(self, layout):
+        claims.begin(layout)
+        (layout.claims / "u" / "files").mkdir(parents=True)
+        claims.clean(layout, (), Cluster())
+        with pytest.raises(ConfigError, match='persistentvolumeclaim "c" not found'):
+            claims.directory(layout, POD, "c", Cluster())
+        assert [each.name for each in layout.claims.iterdir()] == ["u"]

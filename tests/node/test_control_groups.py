@@ -21,6 +21,7 @@ from node.shim import control_group, control_socket, linux, shim, tree
 from node.shim.order import Bind, Group, Order
 from proof.escapes.attempts import layers
 from proof.harness.waiting import until
+from tests import builders
 from tests.tables import cases
 
 MIB = 1 << 20
@@ -128,10 +129,9 @@ def test_where_nobody_can_be_born_in_a_group_he_has_yet_to_enter_it(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
 
-def pod(uid="u", name="main", **resources):
-    container = {"name": name, "image": "any", "resources": resources}
-    spec = {"containers": [container, {**container, "name": "beside"}]}
-    return msgspec.convert({"metadata": {"name": "p", "namespace": "d", "uid": uid}, "spec": spec}, Pod)
+def pod(uid="u", **resources):
+    main, beside = (builders.container(name, **resources) for name in ("main", "beside"))
+    return msgspec.convert(builders.pod("p", main, beside, namespace="d", uid=uid), Pod)
 
 
 def exists(path):
@@ -204,52 +204,43 @@ print("done")
 """
 
 
+HOGS = f"import os, time\nif os.fork(): time.sleep(1000)\n{HOG.format(mib=700)}"
+SHARED = "with open('/dev/shm/x', 'wb') as file:\n for _ in range(700): file.write(bytes(1 << 20))"
+SLEEP = "import time; time.sleep(1000)"
+
+
 class TestMemory:
-    def test_files_in_memory_count_however_fast_they_grow(self, bound):
-        directory = bound.python(HOG.format(mib=700), memory_bytes=100 * MIB)
+    @cases("script, fields, reason, output", {
+        "files in memory count however fast they grow": (HOG.format(mib=700), {}, "OOMKilled", b""),
+        "all of a container ends together": (HOGS, {}, "OOMKilled", b""),
+        "shared memory counts": (SHARED, {"shared_memory": 1 << 30}, "OOMKilled", b""),
+        "below its limit it goes on": (HOG.format(mib=60), {}, "Completed", b"done\n"),
+        "who is killed by somebody else": ("import os; os.kill(os.getpid(), 9)", {}, "Error", b""),
+    })  # fmt: skip
+    def test_what_counts(self, bound, script, fields, reason, output):
+        if "shared_memory" in fields and bound.attempts.layers.get("mounts", "none") == "none":
+            pytest.skip("here it is the machine's")
+        directory = bound.python(script, memory_bytes=100 * MIB, **fields)
         status = bound.attempts.end(directory)
-        assert (status["exitCode"], status["signal"], status["reason"]) == (137, 9, "OOMKilled")
-        assert f"its limit, {100 * MIB} bytes" in status["message"]
+        assert (status["reason"], bound.attempts.output(directory)) == (reason, output)
+        if reason == "OOMKilled":
+            assert (status["exitCode"], status["signal"]) == (137, 9)
+            assert f"its limit, {100 * MIB} bytes" in status["message"]
         assert not exists(bound.group())
 
-    def test_shared_memory_counts(self, bound):
-        if bound.attempts.layers.get("mounts", "none") == "none":
-            pytest.skip("here it is the machine's")
-        script = "with open('/dev/shm/x', 'wb') as file:\n for _ in range(700): file.write(bytes(1 << 20))"
-        directory = bound.python(script, memory_bytes=100 * MIB, shared_memory=1 << 30)
-        assert bound.attempts.end(directory)["reason"] == "OOMKilled"
-
-    def test_below_its_limit_it_goes_on(self, bound):
-        directory = bound.python(HOG.format(mib=60), memory_bytes=100 * MIB)
-        assert bound.attempts.end(directory)["reason"] == "Completed"
-        assert bound.attempts.output(directory) == b"done\n"
-
-    def test_who_is_killed_by_somebody_else_did_not_use_too_much(self, bound):
-        directory = bound.python("import os; os.kill(os.getpid(), 9)", memory_bytes=100 * MIB)
-        assert bound.attempts.end(directory)["reason"] == "Error"
-
-    def test_all_of_a_container_ends_together(self, bound):
-        script = f"import os, time\nif os.fork(): time.sleep(1000)\n{HOG.format(mib=700)}"
-        status = bound.attempts.end(bound.python(script, memory_bytes=100 * MIB))
-        assert (status["exitCode"], status["reason"]) == (137, "OOMKilled")
-
     def test_commands_of_exec_count(self, bound):
-        directory = bound.python("import time; time.sleep(1000)", memory_bytes=100 * MIB)
+        directory = bound.python(SLEEP, memory_bytes=100 * MIB)
         ours, theirs = socket.socketpair()
         null = os.open(os.devnull, os.O_RDWR)
-        request = {
-            "do": "exec",
-            "argv": [sys.executable, "-c", HOG.format(mib=700)],
-            "streams": ["stdout"],
-            "tty": False,
-        }
+        argv = [sys.executable, "-c", HOG.format(mib=700)]
+        request = {"do": "exec", "argv": argv, "streams": ["stdout"], "tty": False, "key": ""}
         with ours, theirs:
-            control_socket.send(str(directory), {**request, "key": ""}, [theirs.fileno(), null])
+            control_socket.send(str(directory), request, [theirs.fileno(), null])
             assert bound.attempts.end(directory)["reason"] == "OOMKilled"
         os.close(null)
 
     def test_containers_of_a_pod_have_limits_of_their_own(self, bound):
-        small = bound.python("import time; time.sleep(1000)", memory_bytes=50 * MIB)
+        small = bound.python(SLEEP, memory_bytes=50 * MIB)
         large = bound.python(HOG.format(mib=150), container=1, memory_bytes=300 * MIB)
         assert bound.attempts.end(large)["reason"] == "Completed"
         assert exists(bound.group())
@@ -340,42 +331,33 @@ class TestWhatIsLeft:
     def test_of_a_shim_that_was_killed_nothing_is(self, bound):
         script = "import os, time\nif not os.fork(): os.setsid(); os.environ.clear()\ntime.sleep(1000)"
         directory = bound.python(script)
-        bound.attempts.kill_shim(directory)
-        bound.attempts.until_gone(bound.attempts.shim(directory))
+        self.kill(bound, directory)
         assert bound.kept.end("u", "main", 0)
         assert not exists(bound.group())
 
-    def test_next_agent_sweeps_what_nobody_watches_over(self, bound):
-        killed = bound.python("import time; time.sleep(1000)", uid="killed")
-        lives = bound.python("import time; time.sleep(1000)", uid="lives")
-        bound.attempts.kill_shim(killed)
-        bound.attempts.until_gone(bound.attempts.shim(killed))
+    def test_next_agent_sweeps_what_nobody_watches_over_also_in_homes_of_earlier_starts(self, bound):
+        killed, lives, earlier = (bound.python(SLEEP, uid=uid) for uid in ("killed", "lives", "earlier"))
+        self.kill(bound, killed)
         again = ControlGroups(bound.layout, bound.groups)
         assert not exists(f"{bound.groups.home}/killed")
         assert exists(bound.group("lives"))
         again.forget("lives")
         assert exists(bound.group("lives")), "something of it runs"
+        self.kill(bound, earlier)
+        ControlGroups(bound.layout, Groups(why="another place"))
+        assert not exists(bound.group("earlier"))
         os.kill(bound.attempts.shim(lives), signal.SIGKILL)
 
-    def test_homes_of_earlier_starts_are_swept_too(self, bound):
-        directory = bound.python("import time; time.sleep(1000)")
+    def kill(self, bound, directory):
         bound.attempts.kill_shim(directory)
         bound.attempts.until_gone(bound.attempts.shim(directory))
-        ControlGroups(bound.layout, Groups(why="another place"))
-        assert not exists(bound.group())
 
-    def test_command_that_cannot_start_leaves_none(self, bound):
+    @cases("argv, weight, words", {"the command": ("nosuch", 1, "nosuch"), "its group": ("true", 0, "cpu.weight")})
+    def test_of_what_cannot_start_nothing_is(self, bound, argv, weight, words):
         directory, group = bound.order()
-        bound.attempts.start("nosuch", directory=directory, group=group)
-        assert bound.attempts.end(directory)["reason"] == "StartError"
-        assert not exists(bound.group())
-
-    def test_group_that_cannot_be_made_is_a_start_error(self, bound):
-        directory, group = bound.order()
-        bound.attempts.start("true", directory=directory, group=group._replace(cpu_weight=0))
+        bound.attempts.start(argv, directory=directory, group=group._replace(cpu_weight=weight))
         status = bound.attempts.end(directory)
-        assert status["reason"] == "StartError"
-        assert "cpu.weight" in status["message"]
+        assert (status["reason"], words in status["message"]) == ("StartError", True)
         assert not exists(bound.group())
 
 
@@ -390,47 +372,31 @@ class TestNode:
         machine.daemon = None
         assert not exists(home)
 
-    def hog(self, node, name="p", **spec):
-        container = {
-            "name": "main", "command": ["python3", "-c", HOG.format(mib=700)],
-            "resources": {"limits": {"memory": "100Mi"}},
-        }  # fmt: skip
-        return node.submit(name, containers=[container], **spec)
-
-    def test_container_that_uses_too_much_is_killed(self, bounding):
-        self.hog(bounding)
-        bounding.until_phase("Failed")
-        ended = bounding.state()["terminated"]
-        assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+    def test_container_that_uses_too_much_is_killed_and_starts_again_in_a_new_group(self, bounding):
+        limits = {"resources": {"limits": {"memory": "100Mi"}}}
+        main = {"name": "main", "command": ["python3", "-c", HOG.format(mib=700)], **limits}
+        bounding.submit(containers=[main], restartPolicy="OnFailure")
+        bounding.until(lambda: [one["restartCount"] for one in bounding.status().get("containerStatuses", ())] == [1])
+        last = bounding.status()["containerStatuses"][0]["lastState"]["terminated"]
+        assert (last["exitCode"], last["reason"]) == (137, "OOMKilled")
+        bounding.delete(grace=0)
         bounding.until(lambda: not pods_in(bounding.agent.means.groups))
 
-    def test_pod_goes_on_while_agents_come_and_go(self, bounding):
+    @pytest.mark.parametrize("killed", [False, True])
+    def test_pod_goes_on_while_agents_come_and_go_and_leaves_no_group_also_of_a_shim_that_is_killed(
+        self, bounding, killed
+    ):
         uid = bounding.held("exit 3")
         bounding.until_phase("Running")
         bounding.crash()
         bounding.again()
-        group = f"{bounding.agent.means.groups.home}/{uid}/main-0"
-        assert exists(group)
+        group = Path(bounding.agent.means.groups.home) / uid
+        assert exists(group / "main-0")
+        if killed:
+            os.kill(bounding.shims()[0], signal.SIGKILL)
         bounding.let_go()
         bounding.until_phase("Failed")
-        bounding.until(lambda: not exists(str(Path(group).parent)))
-
-    def test_shim_that_is_killed_leaves_no_group(self, bounding):
-        uid = bounding.shell("setsid sleep 1000 & sleep 1000")
-        bounding.until_phase("Running")
-        for pid in bounding.shims():
-            os.kill(pid, signal.SIGKILL)
-        bounding.until_phase("Failed")
-        home = bounding.agent.means.groups.home
-        bounding.until(lambda: not exists(f"{home}/{uid}"))
-
-    def test_container_that_starts_again_has_a_new_group(self, bounding):
-        self.hog(bounding, restartPolicy="OnFailure")
-        bounding.until(lambda: [one["restartCount"] for one in bounding.status().get("containerStatuses", ())] == [1])
-        last = bounding.status()["containerStatuses"][0]["lastState"]["terminated"]
-        assert last["reason"] == "OOMKilled"
-        bounding.delete(grace=0)
-        bounding.until(lambda: not bounding.agent.pods)
+        bounding.until(lambda: not exists(group))
 
 
 def test_shim_of_a_bound_container_wakes_for_nothing_but_events(tmp_path):

@@ -31,8 +31,14 @@ from proof.harness.waiting import until
 from tests.tables import cases
 
 MI = 1 << 20
+
+
 DEEP = 6000  # more than a path name may be long, and more than Python's recursion is deep
+
+
 NOBODY = 65534
+
+
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root may do this")
 
 
@@ -115,35 +121,6 @@ def few_descriptors():
     return before
 
 
-def test_a_tree_is_counted_to_a_bound_and_removed_however_deep_it_is_with_few_descriptors(tree):
-    deepen(tree)
-    before = few_descriptors()
-    try:
-        assert file_trees.size(tree).beyond == "more than 100 levels of directories"
-        assert open_in(tree) == []
-        file_trees.remove(tree, within_s=60)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert open_in(tree) == []
-    assert not tree.exists()
-    tree.mkdir()
-    deepen(tree, 99)
-    assert file_trees.size(tree).beyond == "", "as deep as the bound"
-
-
-@cases("bounds, beyond", {
-    "within": (Bounds(entries=20), ""),
-    "entries": (Bounds(entries=9), "more than 9 files and directories"),
-    "levels": (Bounds(levels=1), "more than 1 levels of directories"),
-    "time is not the tree's fault": (Bounds(seconds=-1), ""),
-})  # fmt: skip
-def test_counting_ends_at_a_bound_and_names_it(tree, bounds, beyond):
-    for name in range(5):
-        (tree / str(name)).mkdir()
-        (tree / str(name) / "file").touch()
-    assert file_trees.size(tree, bounds).beyond == beyond
-
-
 def make_device(tree, outside):
     if os.geteuid():
         pytest.skip("only root makes devices")
@@ -163,95 +140,6 @@ def make_hard_links(tree, outside):
 
 def link(to):
     return lambda tree, outside: (tree / "link").symlink_to(to.format(outside))
-
-
-@cases("make", {
-    "a link to a folder": link("{}"),
-    "a link to a file": link("{}/kept"),
-    "a link to nothing": link("nowhere"),
-    "fifo": lambda tree, outside: os.mkfifo(tree / "fifo"),
-    "socket": make_socket,
-    "device": make_device,
-    "hard links": make_hard_links,
-    "names": lambda tree, _: [(tree / os.fsdecode(name)).mkdir() for name in (b"\xff\xfe", b"new\nline", b"..x", b"a" * 255)],
-    "hole": lambda tree, outside: (tree / "hole").write_bytes(b"") or os.truncate(tree / "hole", 1 << 40),
-})  # fmt: skip
-def test_whatever_is_in_a_tree_is_counted_and_removed_and_nothing_beside_it(place, tree, make):
-    outside = place / "outside"
-    outside.mkdir()
-    (outside / "kept").write_bytes(b"x" * MI)
-    make(tree, outside)
-    (tree / "folder").mkdir()
-    make(tree / "folder", outside)
-    assert file_trees.size(tree).bytes < 100_000
-    file_trees.remove(tree, within_s=10)
-    assert not tree.exists()
-    assert (outside / "kept").stat().st_size == MI
-
-
-def test_directories_that_nobody_may_enter_are_counted_as_they_are_and_removed(place, tree):
-    locked = tree / "locked"
-    (locked / "within").mkdir(parents=True)
-    (locked / "within" / "big").write_bytes(b"x" * MI)
-    for folder in (locked / "within", locked):
-        folder.chmod(0)
-    give_away(tree)
-    place.chmod(0o777)
-
-    def work():
-        assert file_trees.size(tree).bytes > MI
-        assert locked.stat().st_mode & 0o777 == 0
-        tree.chmod(0)
-        assert file_trees.size(tree).bytes > MI
-        file_trees.remove(tree, within_s=10)
-
-    as_ordinary_user(work)
-    assert not tree.exists()
-
-
-def test_what_is_somebody_elses_stays_and_is_named(place, tree):
-    (tree / "theirs").mkdir()
-    (tree / "mine").touch()
-    give_away(tree)
-    if os.geteuid():
-        pytest.skip("only root can make something that is somebody else's")
-    os.chown(tree / "theirs", 0, 0)
-    (tree / "theirs" / "file").touch()
-    place.chmod(0o777)
-
-    def work():
-        fd = os.open(tree, os.O_RDONLY)
-        assert file_trees.empty(fd, 5) == {"theirs": "theirs/file: Permission denied"}
-        os.close(fd)
-
-    as_ordinary_user(work)
-    assert [each.name for each in tree.iterdir()] == ["theirs"]
-
-
-@root_only
-def test_what_is_mounted_in_a_tree_is_neither_counted_nor_removed(place, tree):
-    outside = place / "outside"
-    outside.mkdir()
-    (outside / "kept").write_bytes(b"x" * MI)
-    for name in ("bound", "within/bound", "within/memory"):
-        (tree / name).mkdir(parents=True)
-    program = (
-        "from pathlib import Path\nfrom node import file_trees\n"
-        f'tree = Path("{tree}")\n'
-        "print(file_trees.size(tree).bytes < 100_000)\n"
-        "try:\n    file_trees.remove(tree, within_s=5)\nexcept OSError as error:\n    print(error.strerror)\n"
-    )
-    script = (
-        f"mount --bind {outside} {tree}/bound && mount --bind {outside} {tree}/within/bound && "
-        f"mount -t tmpfs none {tree}/within/memory && head -c {MI} /dev/zero > {tree}/within/memory/kept && "
-        f"{sys.executable} -c '{program}' && ls {tree}/within/memory {tree}/bound"
-    )
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)  # fmt: skip
-    if "mount" in done.stderr:
-        pytest.skip(f"nothing can be mounted here: {done.stderr}")
-    assert done.stdout.split("\n")[:2] == ["True", "Directory not empty"], done.stderr
-    assert done.stdout.count("kept") == 2
-    assert (outside / "kept").stat().st_size == MI
 
 
 class TestChanges:
@@ -337,15 +225,6 @@ class TestChanges:
         assert time.monotonic() - began < 5
 
 
-@root_only
-def test_a_tree_that_is_too_large_to_be_given_says_so(tree):
-    (tree / "a" / "b").mkdir(parents=True)
-    fd = os.open(tree, os.O_PATH)
-    with pytest.raises(Beyond, match="more than 1 levels"):
-        file_trees.give(fd, 55, Bounds(levels=1))
-    os.close(fd)
-
-
 class TestTrash:
     def test_what_is_discarded_is_gone_at_once_and_removed_bit_by_bit(self, place, tree):
         deepen(tree, 300)
@@ -392,37 +271,6 @@ class TestTrash:
         assert not other.exists()
 
 
-@cases("make, name", {
-    "disk": (lambda tmp_path: StorageWatch(Layout(tmp_path)), "look"),
-    "usage": (lambda tmp_path: Sampler(Layout(tmp_path), "n", list), "sample"),
-})  # fmt: skip
-def test_a_thread_survives_every_exception_and_tells_each_kind_once(tmp_path, monkeypatch, caplog, make, name):
-    monkeypatch.setattr(storage_watch, "EVERY_S", 0.001)
-    monkeypatch.setattr("node.usage.EVERY_S", 0.001)
-    times = []
-
-    def failing():
-        times.append(1)
-        raise RecursionError if len(times) % 2 else KeyError("x")
-
-    watch = make(tmp_path)
-    setattr(watch, name, failing)
-    thread = threading.Thread(target=watch._run)
-    thread.start()
-    until(lambda: len(times) > 6)
-    assert thread.is_alive()
-    watch.stop()
-    thread.join()
-    assert sorted(record.exc_info[0].__name__ for record in caplog.records) == ["KeyError", "RecursionError"]
-
-
-def test_a_sweep_that_fails_is_told_once(tmp_path, caplog):
-    sweep = EngineSweep(Layout(tmp_path), None)
-    for _ in range(2):
-        sweep._do(lambda: {}["x"])
-    assert [record.levelno for record in caplog.records] == [logging.ERROR]
-
-
 class TestAgent:
     def test_a_pod_with_a_limit_whose_tree_cannot_be_counted_is_evicted_and_what_it_left_goes(self, node):
         uid = node.shell(
@@ -463,12 +311,164 @@ class TestAgent:
         assert [each.exc_info[0] for each in caplog.records if each.name == "node.agent.agent"] == [KeyError]
 
 
-@pytest.mark.parametrize("name", ["_work", "_tmp"])
-def test_a_pod_makes_no_process_a_shim(tmp_path, name):
-    layout = Layout(tmp_path)
-    fake = layout.pod("uid") / name / "0"
-    fake.mkdir(parents=True)
-    (fake / "claim").write_text(f"{os.getpid()} {linux.start_ticks(os.getpid())}")
-    assert left.shims(layout) == {}
-    shutil.move(layout.pod("uid") / name, layout.pod("uid") / "main")
-    assert left.shims(layout) == {os.getpid(): "uid"}
+class TestTrees:
+    def test_a_tree_is_counted_to_a_bound_and_removed_however_deep_it_is_with_few_descriptors(self, tree):
+        deepen(tree)
+        before = few_descriptors()
+        try:
+            assert file_trees.size(tree).beyond == "more than 100 levels of directories"
+            assert open_in(tree) == []
+            file_trees.remove(tree, within_s=60)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        assert open_in(tree) == []
+        assert not tree.exists()
+        tree.mkdir()
+        deepen(tree, 99)
+        assert file_trees.size(tree).beyond == "", "as deep as the bound"
+
+    @cases("bounds, beyond", {
+        "within": (Bounds(entries=20), ""),
+        "entries": (Bounds(entries=9), "more than 9 files and directories"),
+        "levels": (Bounds(levels=1), "more than 1 levels of directories"),
+        "time is not the tree's fault": (Bounds(seconds=-1), ""),
+    })  # fmt: skip
+    def test_counting_ends_at_a_bound_and_names_it(self, tree, bounds, beyond):
+        for name in range(5):
+            (tree / str(name)).mkdir()
+            (tree / str(name) / "file").touch()
+        assert file_trees.size(tree, bounds).beyond == beyond
+
+    @cases("make", {
+        "a link to a folder": link("{}"),
+        "a link to a file": link("{}/kept"),
+        "a link to nothing": link("nowhere"),
+        "fifo": lambda tree, outside: os.mkfifo(tree / "fifo"),
+        "socket": make_socket,
+        "device": make_device,
+        "hard links": make_hard_links,
+        "names": lambda tree, _: [(tree / os.fsdecode(name)).mkdir() for name in (b"\xff\xfe", b"new\nline", b"..x", b"a" * 255)],
+        "hole": lambda tree, outside: (tree / "hole").write_bytes(b"") or os.truncate(tree / "hole", 1 << 40),
+    })  # fmt: skip
+    def test_whatever_is_in_a_tree_is_counted_and_removed_and_nothing_beside_it(self, place, tree, make):
+        outside = place / "outside"
+        outside.mkdir()
+        (outside / "kept").write_bytes(b"x" * MI)
+        make(tree, outside)
+        (tree / "folder").mkdir()
+        make(tree / "folder", outside)
+        assert file_trees.size(tree).bytes < 100_000
+        file_trees.remove(tree, within_s=10)
+        assert not tree.exists()
+        assert (outside / "kept").stat().st_size == MI
+
+    def test_directories_that_nobody_may_enter_are_counted_as_they_are_and_removed(self, place, tree):
+        locked = tree / "locked"
+        (locked / "within").mkdir(parents=True)
+        (locked / "within" / "big").write_bytes(b"x" * MI)
+        for folder in (locked / "within", locked):
+            folder.chmod(0)
+        give_away(tree)
+        place.chmod(0o777)
+
+        def work():
+            assert file_trees.size(tree).bytes > MI
+            assert locked.stat().st_mode & 0o777 == 0
+            tree.chmod(0)
+            assert file_trees.size(tree).bytes > MI
+            file_trees.remove(tree, within_s=10)
+
+        as_ordinary_user(work)
+        assert not tree.exists()
+
+    def test_what_is_somebody_elses_stays_and_is_named(self, place, tree):
+        (tree / "theirs").mkdir()
+        (tree / "mine").touch()
+        give_away(tree)
+        if os.geteuid():
+            pytest.skip("only root can make something that is somebody else's")
+        os.chown(tree / "theirs", 0, 0)
+        (tree / "theirs" / "file").touch()
+        place.chmod(0o777)
+
+        def work():
+            fd = os.open(tree, os.O_RDONLY)
+            assert file_trees.empty(fd, 5) == {"theirs": "theirs/file: Permission denied"}
+            os.close(fd)
+
+        as_ordinary_user(work)
+        assert [each.name for each in tree.iterdir()] == ["theirs"]
+
+    @root_only
+    def test_what_is_mounted_in_a_tree_is_neither_counted_nor_removed(self, place, tree):
+        outside = place / "outside"
+        outside.mkdir()
+        (outside / "kept").write_bytes(b"x" * MI)
+        for name in ("bound", "within/bound", "within/memory"):
+            (tree / name).mkdir(parents=True)
+        program = (
+            "from pathlib import Path\nfrom node import file_trees\n"
+            f'tree = Path("{tree}")\n'
+            "print(file_trees.size(tree).bytes < 100_000)\n"
+            "try:\n    file_trees.remove(tree, within_s=5)\nexcept OSError as error:\n    print(error.strerror)\n"
+        )
+        script = (
+            f"mount --bind {outside} {tree}/bound && mount --bind {outside} {tree}/within/bound && "
+            f"mount -t tmpfs none {tree}/within/memory && head -c {MI} /dev/zero > {tree}/within/memory/kept && "
+            f"{sys.executable} -c '{program}' && ls {tree}/within/memory {tree}/bound"
+        )
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)  # fmt: skip
+        if "mount" in done.stderr:
+            pytest.skip(f"nothing can be mounted here: {done.stderr}")
+        assert done.stdout.split("\n")[:2] == ["True", "Directory not empty"], done.stderr
+        assert done.stdout.count("kept") == 2
+        assert (outside / "kept").stat().st_size == MI
+
+    @root_only
+    def test_a_tree_that_is_too_large_to_be_given_says_so(self, tree):
+        (tree / "a" / "b").mkdir(parents=True)
+        fd = os.open(tree, os.O_PATH)
+        with pytest.raises(Beyond, match="more than 1 levels"):
+            file_trees.give(fd, 55, Bounds(levels=1))
+        os.close(fd)
+
+    @cases("make, name", {
+        "disk": (lambda tmp_path: StorageWatch(Layout(tmp_path)), "look"),
+        "usage": (lambda tmp_path: Sampler(Layout(tmp_path), "n", list), "sample"),
+    })  # fmt: skip
+    def test_a_thread_survives_every_exception_and_tells_each_kind_once(
+        self, tmp_path, monkeypatch, caplog, make, name
+    ):
+        monkeypatch.setattr(storage_watch, "EVERY_S", 0.001)
+        monkeypatch.setattr("node.usage.EVERY_S", 0.001)
+        times = []
+
+        def failing():
+            times.append(1)
+            raise RecursionError if len(times) % 2 else KeyError("x")
+
+        watch = make(tmp_path)
+        setattr(watch, name, failing)
+        thread = threading.Thread(target=watch._run)
+        thread.start()
+        until(lambda: len(times) > 6)
+        assert thread.is_alive()
+        watch.stop()
+        thread.join()
+        assert sorted(record.exc_info[0].__name__ for record in caplog.records) == ["KeyError", "RecursionError"]
+
+    def test_a_sweep_that_fails_is_told_once(self, tmp_path, caplog):
+        sweep = EngineSweep(Layout(tmp_path), None)
+        for _ in range(2):
+            sweep._do(lambda: {}["x"])
+        assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+    @pytest.mark.parametrize("name", ["_work", "_tmp"])
+    def test_a_pod_makes_no_process_a_shim(self, tmp_path, name):
+        layout = Layout(tmp_path)
+        fake = layout.pod("uid") / name / "0"
+        fake.mkdir(parents=True)
+        (fake / "claim").write_text(f"{os.getpid()} {linux.start_ticks(os.getpid())}")
+        assert left.shims(layout) == {}
+        shutil.move(layout.pod("uid") / name, layout.pod("uid") / "main")
+        assert left.shims(layout) == {os.getpid(): "uid"}

@@ -1,268 +1,41 @@
+"""Logs: what is written and read of one, how far it goes, who hears that it does, and how long it stays."""
+
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import shutil
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node import attempts, logs
+from cluster.backend import LogExtent
+from node import attempts, inotify, log_extents, logs
 from node.agent import retention
 from node.attempt import parse_us
 from node.paths import Layout
 from node.shim.crilog import CriLog
+from proof.harness.waiting import HANG_S
+from tests.tables import cases
 
 UID = "00000000-0000-0000-0000-000000000001"
 
 
-@pytest.fixture
-def directory(tmp_path, settings):
-    settings.DATA = tmp_path
-    path = Layout(tmp_path).attempt(UID, "main", 0)
-    path.mkdir(parents=True)
-    return path
-
-
-def follow(limit):
-    """Read a log as a follower does, from where the last read ended."""
-    offset, chunks = 0, []
-    while (chunk := logs.read(UID, "main", since_offset=offset, limit=limit)).lines:
-        chunks.append(chunk)
-        offset = chunk.next
-    return chunks
-
-
-def test_following_gives_every_byte_once(directory):
-    log = CriLog(str(directory), segment_bytes=4_000, count=1000)
-    written = b""
-    for number in range(300):
-        data = f"{number} ".encode() * (number % 50) + b"\n"
-        log.feed("stdout", data)
-        written += data
+def write(directory, *entries, **options):
+    """Write a log of what is fed: bytes to standard output, or a stream and bytes."""
+    log = CriLog(str(directory), **options)
+    for each in entries:
+        log.feed(*(("stdout", each) if isinstance(each, bytes) else each))
     log.close()
-    assert len(list(directory.glob("log.*"))) > 3
-    assert b"".join(chunk.data for chunk in follow(40_000)) == written
-
-
-@pytest.mark.parametrize("offset", range(1, 43))
-def test_an_offset_in_the_middle_of_an_entry_begins_with_the_next_one(directory, offset):
-    log = CriLog(str(directory))
-    log.feed("stdout", b"first\nsecond\n")
-    log.close()
-    first, second = logs.read(UID, "main").lines
-    assert second.offset == 43
-    assert logs.read(UID, "main", since_offset=offset).lines == (second,)
-    assert first.time[4] == "-"
-
-
-@given(st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60)), max_size=30))
-def test_any_bytes_come_back_as_they_were_written(parts):
-    with tempfile.TemporaryDirectory() as folder:
-        log = CriLog(folder, segment_bytes=200, count=1000)
-        for stream, data in parts:
-            log.feed(stream, data)
-        log.close()
-        data = b"".join((Path(folder) / name).read_bytes() for _, name in logs.segments(folder))
-    lines = [logs._parse(raw, 0) for raw in data.split(b"\n")[:-1]]
-    for stream in ("stdout", "stderr"):
-        got = b"".join(line.data + b"\n" * line.whole for line in lines if line.stream == stream)
-        assert got == b"".join(data for name, data in parts if name == stream)
-
-
-def test_rotated_away_bytes_are_counted(directory):
-    log = CriLog(str(directory), segment_bytes=10_000, count=2)
-    for number in range(2000):
-        log.feed("stdout", b"%06d\n" % number)
-    log.close()
-    chunk = logs.read(UID, "main", since_offset=100)
-    assert chunk.skipped == chunk.start - 100 > 0
-    assert chunk.lines[0].data.isdigit()
-
-
-def test_tail_begins_at_a_line_and_following_goes_on_after_it(directory):
-    log = CriLog(str(directory))
-    for number in range(5000):
-        log.feed("stdout", b"%06d\n" % number)
-    chunk = logs.tail(UID, "main", lines=3)
-    assert chunk.data == b"004997\n004998\n004999\n"
-    log.feed("stdout", b"more\n")
-    log.close()
-    assert logs.read(UID, "main", since_offset=chunk.next).data == b"more\n"
-
-
-def test_tail_of_a_log_with_long_lines(directory):
-    log = CriLog(str(directory))
-    log.feed("stdout", b"x" * 100_000 + b"\n" + b"y" * 100_000 + b"\n")
-    log.close()
-    assert logs.tail(UID, "main", lines=1).data == b"y" * 100_000 + b"\n"
-
-
-def test_end_is_told_when_the_attempt_is_over(directory):
-    log = CriLog(str(directory))
-    log.feed("stdout", b"bye\n")
-    log.close()
-    assert not logs.read(UID, "main").ended
-    (directory / "status.json").write_text("{}")
-    assert logs.read(UID, "main").ended
-    assert logs.read(UID, "main", since_offset=logs.read(UID, "main").next).ended
-
-
-def test_container_without_output_has_an_empty_log(directory):
-    (directory / "status.json").write_text("{}")
-    assert logs.read(UID, "main") == (0, (), 0, 0, 0, True)
-    assert logs.tail(UID, "main").ended
-
-
-@pytest.mark.parametrize("uid", [UID[:-1] + "2", "../../etc", "..", ""])
-def test_log_that_is_not_there_is_said(directory, uid):
-    with pytest.raises(logs.NoLog):
-        logs.read(uid, "main")
-
-
-def test_full_disk_costs_output_and_says_how_much(directory, monkeypatch):
-    log = CriLog(str(directory))
-    log.feed("stdout", b"before\n")
-    write = os.write
-
-    def full(fd, data):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-    log.feed("stdout", b"lost\n")
-    monkeypatch.setattr(os, "write", write)
-    log.feed("stdout", b"after\n")
-    log.close()
-    lines = logs.read(UID, "main").lines
-    assert [line.data for line in lines if line.stream == "stdout"] == [b"before", b"after"]
-    assert b"bytes of output were lost because the disk was full" in lines[1].data
-
-
-class TestRetention:
-    def pod(self, layout, name, days, size=1000):
-        path = layout.attempt(name, "main", 0)
-        path.mkdir(parents=True)
-        (layout.pod(name) / "_work").mkdir()
-        (path / "log.0").write_bytes(b"x" * size)
-        (path / "status.json").write_text("{}")
-        for each in (path / "status.json", layout.pod(name)):
-            os.utime(each, (time.time() - days * 86_400,) * 2)
-
-    def test_old_logs_of_pods_that_are_gone_go(self, tmp_path):
-        layout = Layout(tmp_path)
-        for name, days in (("old", 10), ("young", 1), ("kept", 10), ("runs", 10)):
-            self.pod(layout, name, days)
-        retention.clean(layout, {"kept", "runs"}, {"runs"}, days=5, most_bytes=1 << 30)
-        assert {path.name for path in layout.pods.iterdir()} == {"young", "kept", "runs"}
-
-    def test_scratch_of_a_pod_that_is_gone_goes_at_once(self, tmp_path):
-        layout = Layout(tmp_path)
-        self.pod(layout, "gone", 1)
-        retention.clean(layout, set(), set(), days=5, most_bytes=1 << 30)
-        assert not (layout.pod("gone") / "_work").exists()
-        assert (layout.attempt("gone", "main", 0) / "log.0").exists()
-
-    def test_oldest_go_first_when_all_are_too_large(self, tmp_path):
-        layout = Layout(tmp_path)
-        for days in (1, 2, 3):
-            self.pod(layout, f"age-{days}", days, size=100_000)
-        retention.clean(layout, set(), set(), days=50, most_bytes=250_000)
-        assert {path.name for path in layout.pods.iterdir()} == {"age-1", "age-2"}
-
-    def test_restarting_container_keeps_its_latest_attempts(self, tmp_path):
-        layout = Layout(tmp_path)
-        for number in range(12):
-            layout.attempt("uid", "main", number).mkdir(parents=True)
-        retention.prune(layout, "uid", "main")
-        assert attempts.numbers(layout.container("uid", "main")) == [9, 10, 11]
-
-
-def test_tail_of_one_endless_line_is_bounded(directory):
-    log = CriLog(str(directory))
-    for _ in range(40):
-        log.feed("stdout", b"x" * 50_000)
-    log.close()
-    chunk = logs.tail(UID, "main", lines=300, most=100_000)
-    assert 60_000 < len(chunk.data) <= 100_000
-    assert logs.read(UID, "main", since_offset=chunk.next).lines == ()
-
-
-@pytest.mark.parametrize("container", ["x" * 400, "é" * 200, "../main", "\0", ""])
-def test_name_that_no_file_can_have_has_no_log(directory, container):
-    with pytest.raises(logs.NoLog):
-        logs.read(UID, container)
 
 
 def whole_log(directory):
     return b"".join((directory / name).read_bytes() for _, name in logs.segments(directory))
-
-
-@given(st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60)), max_size=30), st.booleans())
-def test_what_is_shown_is_what_was_written_whatever_the_pieces(parts, times):
-    with tempfile.TemporaryDirectory() as folder:
-        log = CriLog(folder, segment_bytes=200, count=1000)
-        for stream, data in parts:
-            log.feed(stream, data)
-        log.close()
-        data = whole_log(Path(folder))
-    for stream in ("stdout", "stderr"):
-        wanted = b"".join(data for name, data in parts if name == stream)
-        assert logs.shown(data, stream=stream)[0] == wanted
-        if times:
-            shown, _ = logs.shown(data, stream=stream, times=True)
-            lines = shown.split(b"\n")
-            assert [line[31:] for line in lines if line] == wanted.split(b"\n")[: len([x for x in lines if x])]
-
-
-def test_times_are_written_to_nine_digits_before_each_line(directory):
-    log = CriLog(str(directory))
-    log.feed("stdout", b"one\nhalf")
-    log.flush()
-    log.feed("stdout", b" done\n")
-    log.close()
-    shown, fresh = logs.shown(whole_log(directory), times=True)
-    assert re.fullmatch(rb"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z [a-z ]+\n){2}", shown)
-    assert fresh
-
-
-@given(st.data())
-def test_the_tail_begins_where_so_many_whole_lines_follow(data):
-    lines = data.draw(st.lists(st.binary(max_size=50).filter(lambda one: b"\n" not in one), max_size=60))
-    wanted = data.draw(st.integers(0, 70))
-    with tempfile.TemporaryDirectory() as folder:
-        log = CriLog(folder, segment_bytes=500, count=1000)
-        for line in lines:
-            log.feed("stdout", line + b"\n")
-        log.close()
-        raw = logs.read_raw(Path(folder), logs.tail_offset(Path(folder), wanted))
-    kept = lines[len(lines) - wanted :] if wanted < len(lines) else lines
-    assert logs.shown(raw.data)[0] == b"".join(line + b"\n" for line in kept)
-
-
-@pytest.fixture
-def long_log(directory):
-    """A log of 64 MB in one segment, an entry each millisecond."""
-    with (directory / "log.000000000000000").open("wb") as file:
-        for second in range(640):
-            stamps = (
-                b"2026-01-01T00:%02d:%02d.%03d000Z stdout F " % (second // 60, second % 60, ms) for ms in range(1000)
-            )
-            file.write(b"".join(stamp + b"x" * 65 + b"\n" for stamp in stamps))
-    return directory
-
-
-def test_the_tail_and_a_time_of_a_long_log_are_found_at_once(long_log):
-    began = time.thread_time()
-    tail = logs.tail_offset(long_log, 3)
-    at = logs.time_offset(long_log, parse_us("2026-01-01T00:05:00.5Z", 0))
-    assert time.thread_time() - began < 0.1
-    assert logs.shown(logs.read_raw(long_log, tail).data)[0] == (b"x" * 65 + b"\n") * 3
-    assert logs.read_raw(long_log, at).data.startswith(b"2026-01-01T00:05:00.500000Z ")
-    assert logs.time_offset(long_log, parse_us("2025-01-01T00:00:00Z", 0)) == 0
-    assert logs.time_offset(long_log, parse_us("2027-01-01T00:00:00Z", 0)) == logs.end_of(long_log)
 
 
 def least(work):
@@ -275,43 +48,354 @@ def least(work):
     return min(spent)
 
 
-def test_showing_a_long_log_takes_a_few_times_as_long_as_splitting_it(long_log):
-    data = logs.read_raw(long_log, 0, 8_000_000).data
-    assert least(lambda: logs.shown(data)) < 12 * least(lambda: data.split(b"\n"))
+PIECES = st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60)), max_size=30)
+UNEVEN = [b"x" * (number * 37 % 90) + b" %d\n" % number for number in range(300)]
 
 
-def test_each_line_knows_the_offset_at_which_it_begins(directory):
-    log = CriLog(str(directory), segment_bytes=4_000, count=1000)
-    for number in range(300):
-        log.feed("stdout", b"x" * (number * 37 % 90) + b" %d\n" % number)
-    lines = logs.read(UID, "main", limit=10**6).lines
-    assert len(lines) == 300
-    for line in lines[::7]:
-        assert logs.read(UID, "main", since_offset=line.offset).lines[0] == line
+class TestRetention:
+    def pod(self, layout, name, days, size=1000):
+        path = layout.attempt(name, "main", 0)
+        path.mkdir(parents=True)
+        (layout.pod(name) / "_work").mkdir()
+        (path / "log.0").write_bytes(b"x" * size)
+        (path / "status.json").write_text("{}")
+        for each in (path / "status.json", layout.pod(name)):
+            os.utime(each, (time.time() - days * 86_400,) * 2)
+
+    @cases("pods, most, left", {
+        "old ones of pods that are gone": ({"old": 10, "young": 1, "kept": 10, "runs": 10}, 1 << 30, {"young", "kept", "runs"}),
+        "the oldest when all are too large": ({"one": 1, "two": 2, "three": 3}, 2_500, {"one", "two"}),
+    })  # fmt: skip
+    def test_what_goes(self, tmp_path, pods, most, left):
+        layout = Layout(tmp_path)
+        for name, days in pods.items():
+            self.pod(layout, name, days)
+        retention.clean(layout, {"kept", "runs"}, {"runs"}, days=5, most_bytes=most)
+        assert {path.name for path in layout.pods.iterdir()} == left
+
+    def test_scratch_of_a_pod_that_is_gone_goes_at_once(self, tmp_path):
+        layout = Layout(tmp_path)
+        self.pod(layout, "gone", 1)
+        retention.clean(layout, set(), set(), days=5, most_bytes=1 << 30)
+        assert not (layout.pod("gone") / "_work").exists()
+        assert (layout.attempt("gone", "main", 0) / "log.0").exists()
+
+    def test_restarting_container_keeps_its_latest_attempts(self, tmp_path):
+        layout = Layout(tmp_path)
+        for number in range(12):
+            layout.attempt("uid", "main", number).mkdir(parents=True)
+        retention.prune(layout, "uid", "main")
+        assert attempts.numbers(layout.container("uid", "main")) == [9, 10, 11]
 
 
-@pytest.mark.parametrize("number", [1, 7, 1000])
-def test_a_tail_before_a_line_is_what_stands_before_it(directory, number):
-    log = CriLog(str(directory), segment_bytes=4_000, count=1000)
-    for count in range(300):
-        log.feed("stdout", b"x" * (count * 37 % 90) + b" %d\n" % count)
-    lines = logs.read(UID, "main", limit=10**6).lines
-    for place in (0, 1, 100, 299):
-        before = lines[place].offset
-        found = logs.tail(UID, "main", lines=number, before=before)
-        assert found.lines == lines[max(0, place - number) : place]
-        assert found.next == before
+class TestReading:
+    @pytest.fixture
+    def directory(self, tmp_path, settings):
+        settings.DATA = tmp_path
+        path = Layout(tmp_path).attempt(UID, "main", 0)
+        path.mkdir(parents=True)
+        return path
+
+    @given(PIECES)
+    def test_what_is_shown_is_what_was_written_whatever_the_pieces(self, parts):
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, *parts, segment_bytes=200, count=1000)
+            data = whole_log(Path(folder))
+        lines = [logs._parse(raw, 0) for raw in data.split(b"\n")[:-1]]
+        for stream in ("stdout", "stderr"):
+            wanted = b"".join(data for name, data in parts if name == stream)
+            assert b"".join(each.data + b"\n" * each.whole for each in lines if each.stream == stream) == wanted
+            assert logs.shown(data, stream=stream)[0] == wanted
+            shown = [line for line in logs.shown(data, stream=stream, times=True)[0].split(b"\n") if line]
+            assert [line[31:] for line in shown] == wanted.split(b"\n")[: len(shown)]
+
+    def test_following_gives_every_byte_once(self, directory):
+        written = [f"{number} ".encode() * (number % 50) + b"\n" for number in range(300)]
+        write(directory, *written, segment_bytes=4_000, count=1000)
+        assert len(list(directory.glob("log.*"))) > 3
+        offset, heard = 0, b""
+        while (chunk := logs.read(UID, "main", since_offset=offset, limit=40_000)).lines:
+            offset, heard = chunk.next, heard + chunk.data
+        assert heard == b"".join(written)
+
+    @pytest.mark.parametrize("offset", range(1, 43))
+    def test_an_offset_in_the_middle_of_an_entry_begins_with_the_next_one(self, directory, offset):
+        write(directory, b"first\nsecond\n")
+        first, second = logs.read(UID, "main").lines
+        assert second.offset == 43
+        assert logs.read(UID, "main", since_offset=offset).lines == (second,)
+        assert first.time[4] == "-"
+
+    def test_rotated_away_bytes_are_counted(self, directory):
+        write(directory, *(b"%06d\n" % number for number in range(2000)), segment_bytes=10_000, count=2)
+        chunk = logs.read(UID, "main", since_offset=100)
+        assert chunk.skipped == chunk.start - 100 > 0
+        assert chunk.lines[0].data.isdigit()
+
+    def test_tail_begins_at_a_line_and_following_goes_on_after_it(self, directory):
+        log = CriLog(str(directory))
+        for data in (b"x" * 100_000 + b"\n", *(b"%06d\n" % number for number in range(5000))):
+            log.feed("stdout", data)
+        chunk = logs.tail(UID, "main", lines=3)
+        assert chunk.data == b"004997\n004998\n004999\n"
+        log.feed("stdout", b"y" * 100_000 + b"\n")
+        log.close()
+        assert logs.read(UID, "main", since_offset=chunk.next).data == b"y" * 100_000 + b"\n"
+        assert logs.tail(UID, "main", lines=1).data == b"y" * 100_000 + b"\n"
+
+    def test_tail_of_one_endless_line_is_bounded(self, directory):
+        write(directory, *[b"x" * 50_000] * 40)
+        chunk = logs.tail(UID, "main", lines=300, most=100_000)
+        assert 60_000 < len(chunk.data) <= 100_000
+        assert logs.read(UID, "main", since_offset=chunk.next).lines == ()
+
+    @cases("written, expected", {"some output": (b"bye\n", [b"bye"]), "none": (b"", [])})
+    def test_end_is_told_when_the_attempt_is_over(self, directory, written, expected):
+        write(directory, written)
+        assert not logs.read(UID, "main").ended
+        (directory / "status.json").write_text("{}")
+        found = logs.read(UID, "main")
+        assert ([line.data for line in found.lines], found.ended) == (expected, True)
+        assert logs.read(UID, "main", since_offset=found.next).ended
+        assert logs.tail(UID, "main").ended
+
+    @pytest.mark.parametrize(("uid", "container"), [
+        (UID[:-1] + "2", "main"), ("../../etc", "main"), ("..", "main"), ("", "main"),
+        (UID, "x" * 400), (UID, "é" * 200), (UID, "../main"), (UID, "\0"), (UID, ""),
+    ])  # fmt: skip
+    def test_log_that_is_not_there_is_said(self, directory, uid, container):
+        with pytest.raises(logs.NoLog):
+            logs.read(uid, container)
+
+    def test_full_disk_costs_output_and_says_how_much(self, directory, monkeypatch):
+        log = CriLog(str(directory))
+        log.feed("stdout", b"before\n")
+        write = os.write
+
+        def full(fd, data):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "write", full)
+        log.feed("stdout", b"lost\n")
+        monkeypatch.setattr(os, "write", write)
+        log.feed("stdout", b"after\n")
+        log.close()
+        lines = logs.read(UID, "main").lines
+        assert [line.data for line in lines if line.stream == "stdout"] == [b"before", b"after"]
+        assert b"bytes of output were lost because the disk was full" in lines[1].data
+
+    def test_times_are_written_to_nine_digits_before_each_line(self, directory):
+        log = CriLog(str(directory))
+        log.feed("stdout", b"one\nhalf")
+        log.flush()
+        log.feed("stdout", b" done\n")
+        log.close()
+        shown, fresh = logs.shown(whole_log(directory), times=True)
+        assert re.fullmatch(rb"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z [a-z ]+\n){2}", shown)
+        assert fresh
+
+    @given(st.data())
+    def test_the_tail_begins_where_so_many_whole_lines_follow(self, data):
+        lines = data.draw(st.lists(st.binary(max_size=50).filter(lambda one: b"\n" not in one), max_size=60))
+        wanted = data.draw(st.integers(0, 70))
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, *(line + b"\n" for line in lines), segment_bytes=500, count=1000)
+            raw = logs.read_raw(Path(folder), logs.tail_offset(Path(folder), wanted))
+        kept = lines[len(lines) - wanted :] if wanted < len(lines) else lines
+        assert logs.shown(raw.data)[0] == b"".join(line + b"\n" for line in kept)
+
+    @pytest.fixture
+    def long_log(self, directory):
+        """A log of 64 MB in one segment, an entry each millisecond."""
+        with (directory / "log.000000000000000").open("wb") as file:
+            for second in range(640):
+                stamps = (
+                    b"2026-01-01T00:%02d:%02d.%03d000Z stdout F " % (second // 60, second % 60, ms)
+                    for ms in range(1000)
+                )
+                file.write(b"".join(stamp + b"x" * 65 + b"\n" for stamp in stamps))
+        return directory
+
+    def test_the_tail_and_a_time_of_a_long_log_are_found_at_once(self, long_log):
+        began = time.thread_time()
+        tail = logs.tail_offset(long_log, 3)
+        at = logs.time_offset(long_log, parse_us("2026-01-01T00:05:00.5Z", 0))
+        assert time.thread_time() - began < 0.1
+        assert logs.shown(logs.read_raw(long_log, tail).data)[0] == (b"x" * 65 + b"\n") * 3
+        assert logs.read_raw(long_log, at).data.startswith(b"2026-01-01T00:05:00.500000Z ")
+        assert logs.time_offset(long_log, parse_us("2025-01-01T00:00:00Z", 0)) == 0
+        assert logs.time_offset(long_log, parse_us("2027-01-01T00:00:00Z", 0)) == logs.end_of(long_log)
+
+    def test_showing_a_long_log_takes_a_few_times_as_long_as_splitting_it(self, long_log):
+        data = logs.read_raw(long_log, 0, 8_000_000).data
+        assert least(lambda: logs.shown(data)) < 12 * least(lambda: data.split(b"\n"))
+
+    @pytest.mark.parametrize("number", [1, 7, 1000])
+    def test_each_line_knows_where_it_begins_and_a_tail_before_it_is_what_stands_there(self, directory, number):
+        write(directory, *UNEVEN, segment_bytes=4_000, count=1000)
+        lines = logs.read(UID, "main", limit=10**6).lines
+        assert len(lines) == 300
+        for place in (0, 1, 100, 299):
+            before = lines[place].offset
+            assert logs.read(UID, "main", since_offset=before).lines[0] == lines[place]
+            found = logs.tail(UID, "main", lines=number, before=before)
+            assert (found.lines, found.next) == (lines[max(0, place - number) : place], before)
+
+    def test_a_line_that_is_always_being_redrawn_is_written_before_it_ends(self, directory):
+        log = CriLog(str(directory))
+        log.feed("stderr", b"\r1%")
+        due = log.hold_until()
+        time.sleep(0.01)
+        log.feed("stderr", b"\r2%")
+        log.feed("stdout", b"one\nhalf")
+        assert log.hold_until() == due
+        log.flush()
+        log.feed("stderr", b"\r3%")
+        assert log.hold_until() > due
+        log.close()
 
 
-def test_a_line_that_is_always_being_redrawn_is_written_before_it_ends(directory):
-    log = CriLog(str(directory))
-    log.feed("stderr", b"\r1%")
-    due = log.hold_until()
-    time.sleep(0.01)
-    log.feed("stderr", b"\r2%")
-    log.feed("stdout", b"one\nhalf")
-    assert log.hold_until() == due
-    log.flush()
-    log.feed("stderr", b"\r3%")
-    assert log.hold_until() > due
-    log.close()
+OTHER = "00000000-0000-0000-0000-000000000002"
+
+
+def written(layout, *, uid=UID, container="main", attempt=0, lines=1, **options):
+    path = layout.attempt(uid, container, attempt)
+    path.mkdir(parents=True, exist_ok=True)
+    log = CriLog(str(path), **options)
+    for number in range(lines):
+        log.feed("stdout", b"line %d\n" % number)
+    return path, log
+
+
+def age(layout):
+    """Let all directories have changed long ago."""
+    long_ago = time.time_ns() - 10 * log_extents.FRESH_NS
+    for folder, _, _ in os.walk(layout.root):
+        os.utime(folder, ns=(long_ago, long_ago))
+
+
+class TestExtents:
+    @pytest.fixture
+    def layout(self, tmp_path, settings):
+        settings.DATA = tmp_path
+        return Layout(tmp_path)
+
+    def test_each_attempt_of_each_container_has_its_extent(self, layout):
+        for container, attempt in (("main", 0), ("main", 10), ("main", 9), ("side", 0)):
+            path, _ = written(layout, container=container, attempt=attempt, lines=attempt + 1)
+            if attempt == 9:
+                (path / "status.json").write_text("{}")
+        layout.pod(UID).joinpath("_work").mkdir()
+        found = log_extents.of_pods(layout, [OTHER, UID])
+        assert [(each.container, each.attempt, each.ended) for each in found] == [
+            ("main", 0, False),
+            ("main", 9, True),
+            ("main", 10, False),
+            ("side", 0, False),
+        ]
+        assert [each.end for each in found] == [
+            logs.end_of(layout.attempt(UID, each.container, each.attempt)) for each in found
+        ]
+
+    def test_what_rotation_dropped_is_before_the_first(self, layout):
+        path, _ = written(layout, lines=300, segment_bytes=2000, count=2)
+        (extent,) = log_extents.of_pods(layout, [UID])
+        assert extent == LogExtent(UID, "main", 0, logs.segments(path)[0][0], logs.end_of(path), ended=False)
+        assert extent.first > 0
+
+    @pytest.mark.parametrize("uid", ["../..", "", "a/b", "no-such-pod", "x" * 300])
+    def test_the_uid_of_no_pod_has_no_extents(self, layout, uid):
+        assert log_extents.of_pods(layout, [uid]) == []
+
+    def test_a_quiet_log_is_looked_at_without_listing_a_directory(self, layout, monkeypatch):
+        written(layout)
+        age(layout)
+        first = log_extents.of_pods(layout, [UID])
+        monkeypatch.setattr(os, "listdir", lambda path: pytest.fail(f"{path} was listed"))
+        assert log_extents.of_pods(layout, [UID]) == first
+
+    @settings(max_examples=30)
+    @given(st.lists(st.sampled_from(["write", "rotate", "end", "next attempt", "look", "age", "remove"]), max_size=20))
+    def test_whatever_happens_is_seen_at_the_next_look(self, tmp_path_factory, steps):
+        layout = Layout(tmp_path_factory.mktemp("node"))
+        attempt = 0
+        path, log = written(layout)
+        for step in steps:
+            if step == "write" and path.exists():
+                log.feed("stdout", b"more\n")
+            elif step == "rotate" and path.exists():
+                log._rotate()
+            elif step == "end" and path.exists():
+                (path / "status.json").write_text("{}")
+            elif step == "next attempt":
+                attempt += 1
+                path, log = written(layout, attempt=attempt)
+            elif step == "age":
+                log_extents.of_pods(layout, [UID])
+                age(layout)
+                log_extents.of_pods(layout, [UID])
+            elif step == "remove":
+                shutil.rmtree(path, ignore_errors=True)
+            known = log_extents.of_pods(layout, [UID])
+            log_extents._known.clear()
+            assert known == log_extents.of_pods(layout, [UID])
+            if path.exists():
+                assert known[-1].end == logs.end_of(path)
+                assert known[-1].ended == (path / "status.json").exists()
+
+
+async def soon(waiter):
+    waiter.clear()
+    await asyncio.wait_for(waiter.changed(HANG_S), HANG_S)
+    return waiter.event.is_set()
+
+
+class TestChanges:
+    def test_all_who_wait_for_a_directory_hear_of_a_change(self, tmp_path):
+        async def story():
+            own = inotify.of_loop()
+            assert own is inotify.of_loop()
+            with own.waiting(tmp_path) as first, own.waiting(tmp_path) as second:
+                waits = asyncio.gather(soon(first), soon(second))
+                await asyncio.sleep(0)
+                (tmp_path / "log").write_bytes(b"x")
+                assert await waits == [True, True]
+            with own.waiting(tmp_path) as third:
+                wait = asyncio.ensure_future(soon(third))
+                await asyncio.sleep(0)
+                (tmp_path / "new").write_bytes(b"x")
+                (tmp_path / "new").rename(tmp_path / "status.json")
+                assert await wait
+
+        asyncio.run(story())
+
+    def test_a_wait_without_a_change_ends_in_time(self, tmp_path):
+        async def story():
+            with inotify.of_loop().waiting(tmp_path) as waiter:
+                await waiter.changed(0.01)
+                assert not waiter.event.is_set()
+
+        asyncio.run(story())
+
+    def test_a_directory_that_goes_wakes_and_is_then_looked_at_by_time(self, tmp_path):
+        async def story():
+            directory = tmp_path / "a"
+            directory.mkdir()
+            with inotify.of_loop().waiting(directory) as waiter:
+                wait = asyncio.ensure_future(soon(waiter))
+                await asyncio.sleep(0)
+                directory.rmdir()
+                assert await wait
+                assert waiter.blind
+
+        asyncio.run(story())
+
+    def test_nothing_is_left_of_those_who_have_gone(self, tmp_path):
+        async def story():
+            own = inotify.of_loop()
+            for _ in range(3):
+                with own.waiting(tmp_path), own.waiting(tmp_path):
+                    pass
+            assert not own._waiters
+
+        asyncio.run(story())

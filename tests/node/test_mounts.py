@@ -1,3 +1,5 @@
+"""What a container has mounted: volumes at their paths, processes of its own, and nothing of the machine to write."""
+
 from __future__ import annotations
 
 import os
@@ -35,66 +37,6 @@ def volume(attempts):
     path.mkdir()
     (path / "greeting").write_text("hello\n")
     return path
-
-
-@pytest.mark.parametrize("target", ["/mnt", "/etc/volcano", "/brand/new/deep", "/usr/share/none/such"])
-def test_volume_appears_at_its_path_for_the_container_only(attempts, mode, volume, target):
-    script = f"cat {target}/greeting && echo back > {target}/answer && ls /usr/bin/env /etc/passwd"
-    status, output = ran(attempts, script, mounts=mode, binds=(Bind(str(volume), target),))
-    assert (status["exitCode"], output) == (0, b"hello\n/etc/passwd\n/usr/bin/env\n")
-    assert (volume / "answer").read_text() == "back\n"
-    assert not Path(target, "greeting").exists()
-    script = f"cat {target}/greeting; echo x > {target}/x"
-    status, output = ran(attempts, script, mounts=mode, binds=(Bind(str(volume), target, read_only=True),))
-    assert (status["exitCode"] != 0, output) == (True, b"hello\n")
-    assert not (volume / "x").exists()
-
-
-def test_file_can_be_mounted_over_a_file_and_a_volume_lie_inside_another(attempts, mode, volume):
-    hosts, inner = attempts.root / "hosts", attempts.root / "inner"
-    hosts.write_text("127.9.9.9 worker-1\n")
-    inner.mkdir()
-    (inner / "leaf").write_text("leaf\n")
-    binds = (Bind(str(hosts), "/etc/hosts"), Bind(str(inner), "/data/sub"), Bind(str(volume), "/data"))
-    script = "getent hosts worker-1; cat /etc/hosts /data/greeting /data/sub/leaf"
-    expected = b"127.9.9.9       worker-1\n127.9.9.9 worker-1\nhello\nleaf\n"
-    assert ran(attempts, script, mounts=mode, binds=binds)[1] == expected
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["/", "/proc", "/proc/self/fd", "/sys/fs", "/dev", "/dev/null", "/dev/pts", "/var/run/../../proc/1", "/etc/mtab"],
-)  # fmt: skip
-def test_what_the_kernel_has_made_is_no_mount_point(attempts, mode, volume, target):
-    if target == "/etc/mtab" and not Path(target).is_symlink():
-        pytest.skip("no link leads to /proc here")
-    status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(volume), target),))
-    assert status["reason"] == "StartError"
-    assert "which are each container's own" in status["message"]
-    assert [path.name for path in volume.iterdir()] == ["greeting"]
-
-
-def test_impossible_mount_is_a_start_error(attempts, mode):
-    status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(attempts.root / "missing"), "/mnt"),))
-    assert status["reason"] == "StartError"
-    assert "missing on /mnt" in status["message"]
-
-
-def test_no_attack_on_what_is_mounted_brings_anything(attempts, mode):
-    assert {name: loot for name, loot in escapes.escaped(attempts, mode).items() if loot} == {}
-
-
-@pytest.mark.parametrize("target", ["/data", "/brand/new/deep"], ids=["missing at the root", "missing further down"])
-def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(attempts, mode, target):
-    state, _ = escapes.stage(attempts)
-    binds = (Bind(str(state / "v"), target, below="made/here", read_only=True),)
-    directory = state / "attempt"
-    directory.mkdir()
-    script = f"ls {state}; ls {target}; touch {target}/x || cat {state}/secret-key"
-    attempts.shell(script, directory=directory, mounts=mode, binds=binds, state=str(state))
-    assert attempts.end(directory)["exitCode"] == 1, attempts.log(directory)
-    assert attempts.output(directory) == b""
-    assert (state / "v" / "made" / "here").is_dir()
 
 
 class TestWithoutLandlock:
@@ -182,21 +124,6 @@ class TestProcesses:
             subprocess.run(["ipcrm", "-m", number], check=True)
 
 
-@cases("before, beneath, found", {
-    # In a namespace of its own, whose limit it may set.
-    "root may make no user namespace": (
-        "open('/proc/sys/user/max_user_namespaces', 'w').write('0')", ("unshare", "--user", "--map-root-user"), ("none", True, False),
-    ),
-    # By a number that no kernel has, which is what the call's own is to Linux before 5.12.
-    "a kernel without the calls for mounts": ("from node.shim import linux; linux._MOUNT_SETATTR = 9999", (), ("none", None, True)),
-})  # fmt: skip
-def test_a_wall_that_cannot_be_had_is_told_from_others(tmp_path, before, beneath, found):
-    if beneath and os.geteuid():
-        pytest.skip("it is about root")
-    wall = probed(tmp_path, before, beneath)
-    assert (wall.mounts, wall.root if beneath else None, wall.old) == found
-
-
 def probed(folder, before, beneath=()):
     """Return the wall that a process finds, which runs a statement before."""
     program = (
@@ -231,38 +158,109 @@ finally:
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="every test already runs without root")
-def test_unprivileged_user_gets_the_same():
-    nobody = pwd.getpwnam("nobody")
-    home = Path(tempfile.mkdtemp(prefix="volcano-", dir="/tmp"))
-    python = Path(sys._base_executable).resolve()
-    try:
-        home.chmod(0o755)
-        code = as_nobody.code(home / "code")
-        (home / "work").mkdir()
-        os.chown(home / "work", nobody.pw_uid, nobody.pw_gid)
-        done = subprocess.run(
-            [python, "-c", AS_NOBODY, str(code), str(home / "work")],
-            preexec_fn=lambda: as_nobody.become(nobody), capture_output=True, text=True, timeout=2 * HANG_S, cwd="/",
-        )  # fmt: skip
-        assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2, {{}}]'), (
-            done.stdout + done.stderr
+class TestVolumes:
+    @pytest.mark.parametrize("target", ["/mnt", "/etc/volcano", "/brand/new/deep", "/usr/share/none/such"])
+    def test_volume_appears_at_its_path_for_the_container_only(self, attempts, mode, volume, target):
+        script = f"cat {target}/greeting && echo back > {target}/answer && ls /usr/bin/env /etc/passwd"
+        status, output = ran(attempts, script, mounts=mode, binds=(Bind(str(volume), target),))
+        assert (status["exitCode"], output) == (0, b"hello\n/etc/passwd\n/usr/bin/env\n")
+        assert (volume / "answer").read_text() == "back\n"
+        assert not Path(target, "greeting").exists()
+        script = f"cat {target}/greeting; echo x > {target}/x"
+        status, output = ran(attempts, script, mounts=mode, binds=(Bind(str(volume), target, read_only=True),))
+        assert (status["exitCode"] != 0, output) == (True, b"hello\n")
+        assert not (volume / "x").exists()
+
+    def test_file_can_be_mounted_over_a_file_and_a_volume_lie_inside_another(self, attempts, mode, volume):
+        hosts, inner = attempts.root / "hosts", attempts.root / "inner"
+        hosts.write_text("127.9.9.9 worker-1\n")
+        inner.mkdir()
+        (inner / "leaf").write_text("leaf\n")
+        binds = (Bind(str(hosts), "/etc/hosts"), Bind(str(inner), "/data/sub"), Bind(str(volume), "/data"))
+        script = "getent hosts worker-1; cat /etc/hosts /data/greeting /data/sub/leaf"
+        expected = b"127.9.9.9       worker-1\n127.9.9.9 worker-1\nhello\nleaf\n"
+        assert ran(attempts, script, mounts=mode, binds=binds)[1] == expected
+
+    @pytest.mark.parametrize(
+        "target",
+        ["/", "/proc", "/proc/self/fd", "/sys/fs", "/dev", "/dev/null", "/dev/pts", "/var/run/../../proc/1", "/etc/mtab"],
+    )  # fmt: skip
+    def test_what_the_kernel_has_made_is_no_mount_point(self, attempts, mode, volume, target):
+        if target == "/etc/mtab" and not Path(target).is_symlink():
+            pytest.skip("no link leads to /proc here")
+        status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(volume), target),))
+        assert status["reason"] == "StartError"
+        assert "which are each container's own" in status["message"]
+        assert [path.name for path in volume.iterdir()] == ["greeting"]
+
+    def test_impossible_mount_is_a_start_error(self, attempts, mode):
+        status, _ = ran(attempts, "true", mounts=mode, binds=(Bind(str(attempts.root / "missing"), "/mnt"),))
+        assert status["reason"] == "StartError"
+        assert "missing on /mnt" in status["message"]
+
+    def test_no_attack_on_what_is_mounted_brings_anything(self, attempts, mode):
+        assert {name: loot for name, loot in escapes.escaped(attempts, mode).items() if loot} == {}
+
+    @pytest.mark.parametrize(
+        "target", ["/data", "/brand/new/deep"], ids=["missing at the root", "missing further down"]
+    )
+    def test_state_directory_is_hidden_and_a_part_of_a_volume_shown(self, attempts, mode, target):
+        state, _ = escapes.stage(attempts)
+        binds = (Bind(str(state / "v"), target, below="made/here", read_only=True),)
+        directory = state / "attempt"
+        directory.mkdir()
+        script = f"ls {state}; ls {target}; touch {target}/x || cat {state}/secret-key"
+        attempts.shell(script, directory=directory, mounts=mode, binds=binds, state=str(state))
+        assert attempts.end(directory)["exitCode"] == 1, attempts.log(directory)
+        assert attempts.output(directory) == b""
+        assert (state / "v" / "made" / "here").is_dir()
+
+    @cases("before, beneath, found", {
+        # In a namespace of its own, whose limit it may set.
+        "root may make no user namespace": (
+            "open('/proc/sys/user/max_user_namespaces', 'w').write('0')", ("unshare", "--user", "--map-root-user"), ("none", True, False),
+        ),
+        # By a number that no kernel has, which is what the call's own is to Linux before 5.12.
+        "a kernel without the calls for mounts": ("from node.shim import linux; linux._MOUNT_SETATTR = 9999", (), ("none", None, True)),
+    })  # fmt: skip
+    def test_a_wall_that_cannot_be_had_is_told_from_others(self, tmp_path, before, beneath, found):
+        if beneath and os.geteuid():
+            pytest.skip("it is about root")
+        wall = probed(tmp_path, before, beneath)
+        assert (wall.mounts, wall.root if beneath else None, wall.old) == found
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="every test already runs without root")
+    def test_unprivileged_user_gets_the_same(self):
+        nobody = pwd.getpwnam("nobody")
+        home = Path(tempfile.mkdtemp(prefix="volcano-", dir="/tmp"))
+        python = Path(sys._base_executable).resolve()
+        try:
+            home.chmod(0o755)
+            code = as_nobody.code(home / "code")
+            (home / "work").mkdir()
+            os.chown(home / "work", nobody.pw_uid, nobody.pw_gid)
+            done = subprocess.run(
+                [python, "-c", AS_NOBODY, str(code), str(home / "work")],
+                preexec_fn=lambda: as_nobody.become(nobody), capture_output=True, text=True, timeout=2 * HANG_S, cwd="/",
+            )  # fmt: skip
+            assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2, {{}}]'), (
+                done.stdout + done.stderr
+            )
+        finally:
+            subprocess.run(["rm", "-rf", str(home)], check=True)
+
+    @pytest.mark.each_runtime
+    def test_sub_path_is_named_by_variables_of_the_container(self, node):
+        env = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+        mounts = {"volumeMounts": [mount("v", "/v", subPathExpr="of-$(POD)")]}
+        uid = node.shell("echo x > $VOLUME_V/f", main={**mounts, "env": env}, volumes=[EMPTY])
+        node.until_phase("Succeeded")
+        assert (node.data / "node" / "pods" / uid / "_volumes" / "v" / "of-p" / "f").exists()
+        node.shell("true", "q", main=mounts, volumes=[EMPTY])
+        node.until_waits('names the variable "POD"', "CreateContainerConfigError", name="q")
+
+    def test_token_of_an_account_is_refused_with_a_remedy(self, node):
+        node.shell(
+            "true", volumes=[{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}]
         )
-    finally:
-        subprocess.run(["rm", "-rf", str(home)], check=True)
-
-
-@pytest.mark.each_runtime
-def test_sub_path_is_named_by_variables_of_the_container(node):
-    env = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
-    mounts = {"volumeMounts": [mount("v", "/v", subPathExpr="of-$(POD)")]}
-    uid = node.shell("echo x > $VOLUME_V/f", main={**mounts, "env": env}, volumes=[EMPTY])
-    node.until_phase("Succeeded")
-    assert (node.data / "node" / "pods" / uid / "_volumes" / "v" / "of-p" / "f").exists()
-    node.shell("true", "q", main=mounts, volumes=[EMPTY])
-    node.until_waits('names the variable "POD"', "CreateContainerConfigError", name="q")
-
-
-def test_token_of_an_account_is_refused_with_a_remedy(node):
-    node.shell("true", volumes=[{"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}])
-    node.until_waits("cannot have serviceAccountToken", "CreateContainerConfigError")
+        node.until_waits("cannot have serviceAccountToken", "CreateContainerConfigError")

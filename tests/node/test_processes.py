@@ -22,6 +22,7 @@ from node.agent.daemon import SHUTDOWN_S
 from proof.escapes.attempts import kill_shim_of
 from proof.harness.halting import halt
 from proof.harness.waiting import HANG_S, until
+from tests import builders
 from tests.cluster.store.conftest import database_opened
 from volcano_ui import env, supervisor
 
@@ -67,14 +68,11 @@ class System:
         return process
 
     def shell(self, script, name="p", node="here", **spec):
-        mount = {"name": "out", "mountPath": str(self.out)}
-        container = {"name": "main", "command": ["sh", "-c", script], "volumeMounts": [mount]}
-        whole = {
-            "nodeName": node, "restartPolicy": "Never", "containers": [container],
-            "volumes": [{"name": "out", "hostPath": {"path": str(self.out)}}], **spec,
-        }  # fmt: skip
-        body = {"metadata": {"name": name, "namespace": "d"}, "spec": whole, "status": {"phase": "Pending"}}
-        return self.store.write(Create(PODS, body))[0].uid
+        mounts = [{"name": "out", "mountPath": str(self.out)}]
+        main = builders.container("main", command=["sh", "-c", script], volumeMounts=mounts)
+        volumes = [{"name": "out", "hostPath": {"path": str(self.out)}}]
+        spec = {"nodeName": node, "restartPolicy": "Never", "volumes": volumes, "status": {"phase": "Pending"}, **spec}
+        return self.store.write(Create(PODS, builders.pod(name, main, namespace="d", **spec)))[0].uid
 
     def status(self, name="p"):
         try:
@@ -94,112 +92,96 @@ class System:
             kill_shim_of(claim)
 
 
-@pytest.fixture
-def system(redis_url, settings, monkeypatch, django_db_blocker, tmp_path):
-    settings.REDIS_URL = redis_url
-    nudge.client.cache_clear()
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    data = Path(tempfile.mkdtemp(prefix="volcano-"))
-    alias = data.name
-    with django_db_blocker.unblock(), database_opened(alias, env.database(data / "db.sqlite3")):
-        one = System(data, redis_url, alias, tmp_path)
-        yield one
-        one.close()
-    nudge.client.cache_clear()
-    shutil.rmtree(data)
+class TestProcesses:
+    @pytest.fixture
+    def system(self, redis_url, settings, monkeypatch, django_db_blocker, tmp_path):
+        settings.REDIS_URL = redis_url
+        nudge.client.cache_clear()
+        monkeypatch.delenv("DATABASE_URL", raising=False)
+        data = Path(tempfile.mkdtemp(prefix="volcano-"))
+        alias = data.name
+        with django_db_blocker.unblock(), database_opened(alias, env.database(data / "db.sqlite3")):
+            one = System(data, redis_url, alias, tmp_path)
+            yield one
+            one.close()
+        nudge.client.cache_clear()
+        shutil.rmtree(data)
 
+    def test_pods_outlive_an_agent_that_is_killed_or_stopped(self, system, tmp_path):
+        agent = system.agent()
+        uid = system.shell(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo two; exit 5")
+        until(lambda: system.phase() == "Running")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(HANG_S) == 0
+        assert (system.phase(), system.store.count(NODES)) == ("Running", {"NotReady": 1})
+        agent = system.agent()
+        agent.kill()
+        agent.wait()
+        system.agent()
+        (tmp_path / "go").touch()
+        until(lambda: system.phase() == "Failed")
+        ended = system.status()["containerStatuses"][0]
+        assert (ended["restartCount"], ended["state"]["terminated"]["exitCode"]) == (0, 5)
+        log = (system.data / "node" / "pods" / uid / "main" / "0" / "log.000000000000000").read_text()
+        assert [line.split()[-1] for line in log.splitlines()] == ["one", "two"]
 
-def test_pods_outlive_an_agent_that_is_killed(system, tmp_path):
-    first = system.agent()
-    uid = system.shell(f"echo one; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo two; exit 5")
-    until(lambda: system.phase() == "Running")
-    first.kill()
-    first.wait()
-    system.agent()
-    (tmp_path / "go").touch()
-    until(lambda: system.phase() == "Failed")
-    ended = system.status()["containerStatuses"][0]
-    assert (ended["restartCount"], ended["state"]["terminated"]["exitCode"]) == (0, 5)
-    log = (system.data / "node" / "pods" / uid / "main" / "0" / "log.000000000000000").read_text()
-    assert [line.split()[-1] for line in log.splitlines()] == ["one", "two"]
+    def test_second_agent_waits_until_the_first_has_ended(self, system, tmp_path):
+        """Also while the first does nothing: it may go on at any moment."""
+        first = system.agent()
+        lock = system.data / "run" / "agent.lock"
+        assert sole.holder(lock) == str(first.pid)
+        halt(first.pid, system.data)
+        second = system.start("agent")
+        until(lambda: f"pid {first.pid}: waiting" in (system.data / "err").read_text())
+        system.shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done")
+        assert system.phase() == "Pending"
+        first.send_signal(signal.SIGCONT)
+        until(lambda: system.phase() == "Running")
+        assert (sole.holder(lock), second.poll()) == (str(first.pid), None)
+        first.kill()
+        until(lambda: sole.holder(lock) == str(second.pid))
+        (tmp_path / "go").touch()
+        until(lambda: system.phase() == "Succeeded")
 
+    def test_agent_that_is_to_end_pods_leaves_no_process_and_says_what_became_of_them(self, system):
+        system.env["VOLCANO_UI_RUNNING"] = "end"
+        agent = system.agent()
+        system.shell("trap '' TERM; while :; do sleep 0.05; done", "stubborn")
+        system.shell("sleep 600", "plain", restartPolicy="OnFailure")
+        until(lambda: system.phase("stubborn") == system.phase("plain") == "Running")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(HANG_S) == 0
+        assert system.phase("plain") == "Running"
+        assert system.store.count(NODES) == {"NotReady": 1}
+        for claim in system.data.glob("node/pods/*/*/*/claim"):
+            asked = json.loads((claim.parent / "stop.json").read_text())
+            assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
+            # A busy machine may kill it a moment later than the agent can wait: then its shim does, and the next agent tells it.
+            until(lambda claim=claim: not Path(f"/proc/{claim.read_text().split()[0]}").exists())
+        system.agent()
+        until(lambda: system.status("stubborn").get("reason") == "NodeShutdown")
 
-def test_second_agent_waits_until_the_first_has_ended(system, tmp_path):
-    """Also while the first does nothing: it may go on at any moment."""
-    first = system.agent()
-    lock = system.data / "run" / "agent.lock"
-    assert sole.holder(lock) == str(first.pid)
-    halt(first.pid, system.data)
-    second = system.start("agent")
-    until(lambda: f"pid {first.pid}: waiting" in (system.data / "err").read_text())
-    system.shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done")
-    assert system.phase() == "Pending"
-    first.send_signal(signal.SIGCONT)
-    until(lambda: system.phase() == "Running")
-    assert (sole.holder(lock), second.poll()) == (str(first.pid), None)
-    first.kill()
-    until(lambda: sole.holder(lock) == str(second.pid))
-    (tmp_path / "go").touch()
-    until(lambda: system.phase() == "Succeeded")
+    def test_killed_agents_run_nothing_twice(self, system, tmp_path):
+        ran = tmp_path / "ran"
+        agent = system.agent()
+        for index in range(12):
+            system.shell(f"echo {index} >> {ran}; sleep 0.2", f"p-{index}")
+            if index % 4 == 3:
+                agent.kill()
+                agent.wait()
+                agent = system.agent()
+        until(lambda: all(system.phase(f"p-{index}") == "Succeeded" for index in range(12)))
+        assert sorted(ran.read_text().split()) == sorted(map(str, range(12)))
 
-
-def test_agent_that_is_stopped_leaves_pods_to_the_next_one(system, tmp_path):
-    agent = system.agent()
-    system.shell(f"until [ -e {tmp_path}/go ]; do sleep 0.01; done")
-    until(lambda: system.phase() == "Running")
-    agent.send_signal(signal.SIGTERM)
-    assert agent.wait(HANG_S) == 0
-    assert (system.phase(), system.store.count(NODES)) == ("Running", {"NotReady": 1})
-    system.agent()
-    (tmp_path / "go").touch()
-    until(lambda: system.phase() == "Succeeded")
-
-
-def test_agent_that_is_to_end_pods_leaves_no_process_and_says_what_became_of_them(system):
-    system.env["VOLCANO_UI_RUNNING"] = "end"
-    agent = system.agent()
-    system.shell("trap '' TERM; while :; do sleep 0.05; done", "stubborn")
-    system.shell("sleep 600", "plain", restartPolicy="OnFailure")
-    until(lambda: system.phase("stubborn") == system.phase("plain") == "Running")
-    agent.send_signal(signal.SIGTERM)
-    assert agent.wait(HANG_S) == 0
-    assert system.phase("plain") == "Running"
-    assert system.store.count(NODES) == {"NotReady": 1}
-    for claim in system.data.glob("node/pods/*/*/*/claim"):
-        asked = json.loads((claim.parent / "stop.json").read_text())
-        assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
-        # A busy machine may kill it a moment later than the agent can wait: then its shim does, and the next agent tells it.
-        until(lambda claim=claim: not Path(f"/proc/{claim.read_text().split()[0]}").exists())
-    system.agent()
-    until(lambda: system.status("stubborn").get("reason") == "NodeShutdown")
-
-
-def test_killed_agents_run_nothing_twice(system, tmp_path):
-    ran = tmp_path / "ran"
-    agent = system.agent()
-    for index in range(12):
-        system.shell(f"echo {index} >> {ran}; sleep 0.2", f"p-{index}")
-        if index % 4 == 3:
-            agent.kill()
-            agent.wait()
-            agent = system.agent()
-    until(lambda: all(system.phase(f"p-{index}") == "Succeeded" for index in range(12)))
-    assert sorted(ran.read_text().split()) == sorted(map(str, range(12)))
-
-
-def test_simulator_is_a_command_too(system):
-    simulator = system.start("simulator", "--nodes=3", "--cpu=8")
-    until(lambda: system.store.count(NODES) == {"Ready": 3})
-    assert system.store.get(NODES, "", "sim-0003").object["status"]["capacity"]["cpu"] == "8"
-    system.shell("ignored", node="sim-0002")
-    until(lambda: system.phase() == "Running")
-    simulator.send_signal(signal.SIGTERM)
-    assert simulator.wait(HANG_S) == 0
-    assert system.store.count(NODES) == {"NotReady": 3}
-
-
-def test_stage_file_that_is_wrong_is_named(system):
-    (system.data / "1.yaml").write_text("name: x\nnext: {}\n")
-    simulator = system.start("simulator", "--nodes=1", f"--stages={system.data}")
-    assert simulator.wait(HANG_S) == 1
-    assert "1.yaml cannot be used" in (system.data / "err").read_text()
+    def test_simulator_is_a_command_too(self, system):
+        simulator = system.start("simulator", "--nodes=3", "--cpu=8")
+        until(lambda: system.store.count(NODES) == {"Ready": 3})
+        assert system.store.get(NODES, "", "sim-0003").object["status"]["capacity"]["cpu"] == "8"
+        system.shell("ignored", node="sim-0002")
+        until(lambda: system.phase() == "Running")
+        simulator.send_signal(signal.SIGTERM)
+        assert simulator.wait(HANG_S) == 0
+        assert system.store.count(NODES) == {"NotReady": 3}
+        (system.data / "1.yaml").write_text("name: x\nnext: {}\n")
+        assert system.start("simulator", "--nodes=1", f"--stages={system.data}").wait(HANG_S) == 1
+        assert "1.yaml cannot be used" in (system.data / "err").read_text()

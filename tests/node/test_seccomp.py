@@ -13,7 +13,11 @@ from node.shim import seccomp
 from tests.tables import cases
 
 ALLOW, EPERM, ENOSYS, EAFNOSUPPORT, EPROTONOSUPPORT = (0x7FFF0000, 0x00050001, 0x00050026, 0x00050061, 0x0005005D)
+
+
 NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
+
+
 FORK, THREAD = 17, 0x3D0F00  # the flags of fork() and of pthread_create()
 
 
@@ -33,109 +37,6 @@ def answer(code, audit, number, *arguments):
         else:
             passed = {0x15: loaded == value, 0x35: loaded >= value, 0x45: bool(loaded & value)}[operation]
             at += then if passed else otherwise
-
-
-@pytest.fixture(params=sorted(seccomp.MACHINES))
-def machine(request):
-    return request.param
-
-
-@pytest.mark.parametrize("tracing", [False, True])
-def test_every_number_is_refused_or_allowed_as_the_table_says(machine, tracing):
-    known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=tracing, limiting=tracing)
-    by_argument = ("ioctl", "clone", "unshare", "clone3", "socket", "socketpair", "prlimit64")
-    refused = {number for name, number in known.calls.items() if name not in by_argument}
-    if tracing:
-        refused -= {known.calls[name] for name in seccomp.TRACING}
-    said = {number: answer(code, known.audit, number) for number in range(1200)}
-    other = {known.calls["clone3"]: ENOSYS}
-    other |= {known.calls[name]: EAFNOSUPPORT for name in ("socket", "socketpair")}  # of no family
-    assert said == {number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)}
-
-
-@pytest.mark.parametrize("name", ["clone", "unshare"])
-@pytest.mark.parametrize("flag", NAMESPACES, ids=hex)
-def test_flags_of_namespaces_are_refused(machine, name, flag):
-    known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=True, limiting=True)
-    assert answer(code, known.audit, known.calls[name], flag | FORK) == EPERM
-    assert answer(code, known.audit, known.calls[name], flag | 1 << 40) == EPERM
-
-
-@pytest.mark.parametrize("flags", [FORK, THREAD, 0x4111], ids=["fork", "thread", "vfork"])
-def test_processes_and_threads_are_made(machine, flags):
-    known = seccomp.MACHINES[machine]
-    assert (
-        answer(seccomp.program(machine, tracing=False, limiting=False), known.audit, known.calls["clone"], flags)
-        == ALLOW
-    )
-
-
-@cases("request_, said", {
-    "TIOCSTI": (0x5412, EPERM),
-    "TIOCLINUX": (0x541C, EPERM),
-    "TIOCSTI, with upper bits that the kernel does not look at": (0x5412 | 1 << 32, EPERM),
-    "TIOCGWINSZ": (0x5413, ALLOW),
-    "TCGETS": (0x5401, ALLOW),
-})  # fmt: skip
-def test_terminals(machine, request_, said):
-    known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=False, limiting=False)
-    assert answer(code, known.audit, known.calls["ioctl"], 0, request_) == said
-
-
-@pytest.mark.parametrize("name", ["socket", "socketpair"])
-def test_sockets_are_of_four_families(machine, name):
-    known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=False, limiting=False)
-    said = {family: answer(code, known.audit, known.calls[name], family, 1, 0) for family in range(64)}
-    allowed = {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
-    assert said == {family: ALLOW if family in allowed else EAFNOSUPPORT for family in range(64)}
-
-
-@pytest.mark.parametrize(
-    ("family", "protocol", "said"),
-    [
-        pytest.param(socket.AF_NETLINK, 0, ALLOW, id="addresses and routes"),
-        pytest.param(socket.AF_NETLINK, 1 << 32, ALLOW, id="with upper bits that the kernel does not look at"),
-        *(
-            pytest.param(socket.AF_NETLINK, protocol, EPROTONOSUPPORT, id=name)
-            for name, protocol in {"sock_diag": 4, "audit": 9, "uevent": 15, "generic": 16, "rdma": 20}.items()
-        ),
-        pytest.param(socket.AF_INET, socket.IPPROTO_UDP, ALLOW, id="another family"),
-    ],
-)
-def test_of_netlink_there_is_one_protocol(machine, family, protocol, said):
-    known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=False, limiting=False)
-    assert answer(code, known.audit, known.calls["socket"], family, socket.SOCK_RAW, protocol) == said
-
-
-@cases("pid, limiting, said", {
-    "its own limits": (0, False, ALLOW),
-    "those of another process of the user": (7, False, EPERM),
-    "those of another process of its container": (7, True, ALLOW),
-})  # fmt: skip
-def test_limits_of_others(machine, pid, limiting, said):
-    known = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, tracing=False, limiting=limiting)
-    assert answer(code, known.audit, known.calls["prlimit64"], pid, 0) == said
-
-
-@given(audit=st.integers(0, 2**32 - 1), number=st.integers(0, 2**32 - 1))
-def test_calls_of_other_architectures_and_with_short_pointers_are_refused(audit, number):
-    for machine, known in seccomp.MACHINES.items():
-        code = seccomp.program(machine, tracing=True, limiting=True)
-        if audit != known.audit:
-            assert answer(code, audit, number) == EPERM
-        assert answer(code, known.audit, number | 0x40000000) == EPERM
-
-
-def test_it_is_short_enough_for_the_kernel_and_ends_everywhere(machine):
-    code = seccomp.program(machine, tracing=False, limiting=False)
-    assert len(code) // 8 < 4096
-    assert struct.unpack("=HBBI", code[-8:])[0] == 0x06
 
 
 ARGUMENTS = st.integers(0, 64) | st.sampled_from((*NAMESPACES, FORK, THREAD, 0x80, 0x5412, 0x541C, 0x5401))
@@ -159,12 +60,108 @@ def judged(machine, name, arguments):
     return ALLOW
 
 
-@given(data=st.data(), arguments=st.tuples(*[ARGUMENTS] * 3), upper=st.sampled_from((0, 0, 1 << 32)))
-def test_engines_are_given_the_same_filter(data, arguments, upper):
-    for machine, known in seccomp.MACHINES.items():
-        name = data.draw(st.sampled_from(sorted(known.calls)))
-        given_ = [each | upper for each in arguments]
-        ours = answer(seccomp.program(machine, tracing=True, limiting=True), known.audit, known.calls[name], *given_)
-        theirs = judged(machine, name, given_)
-        # What the kernel does not look at, theirs refuses where it cannot tell.
-        assert theirs == ours or (upper and ours == ALLOW)
+class TestFilter:
+    @pytest.fixture(params=sorted(seccomp.MACHINES))
+    def machine(self, request):
+        return request.param
+
+    @pytest.mark.parametrize("tracing", [False, True])
+    def test_every_number_is_refused_or_allowed_as_the_table_says(self, machine, tracing):
+        known = seccomp.MACHINES[machine]
+        code = seccomp.program(machine, tracing=tracing, limiting=tracing)
+        by_argument = ("ioctl", "clone", "unshare", "clone3", "socket", "socketpair", "prlimit64")
+        refused = {number for name, number in known.calls.items() if name not in by_argument}
+        if tracing:
+            refused -= {known.calls[name] for name in seccomp.TRACING}
+        said = {number: answer(code, known.audit, number) for number in range(1200)}
+        other = {known.calls["clone3"]: ENOSYS}
+        other |= {known.calls[name]: EAFNOSUPPORT for name in ("socket", "socketpair")}  # of no family
+        assert said == {number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)}
+
+    @pytest.mark.parametrize("name", ["clone", "unshare"])
+    @pytest.mark.parametrize("flag", NAMESPACES, ids=hex)
+    def test_flags_of_namespaces_are_refused(self, machine, name, flag):
+        known = seccomp.MACHINES[machine]
+        code = seccomp.program(machine, tracing=True, limiting=True)
+        assert answer(code, known.audit, known.calls[name], flag | FORK) == EPERM
+        assert answer(code, known.audit, known.calls[name], flag | 1 << 40) == EPERM
+
+    @pytest.mark.parametrize("flags", [FORK, THREAD, 0x4111], ids=["fork", "thread", "vfork"])
+    def test_processes_and_threads_are_made(self, machine, flags):
+        known = seccomp.MACHINES[machine]
+        assert (
+            answer(seccomp.program(machine, tracing=False, limiting=False), known.audit, known.calls["clone"], flags)
+            == ALLOW
+        )
+
+    @cases("request_, said", {
+        "TIOCSTI": (0x5412, EPERM),
+        "TIOCLINUX": (0x541C, EPERM),
+        "TIOCSTI, with upper bits that the kernel does not look at": (0x5412 | 1 << 32, EPERM),
+        "TIOCGWINSZ": (0x5413, ALLOW),
+        "TCGETS": (0x5401, ALLOW),
+    })  # fmt: skip
+    def test_terminals(self, machine, request_, said):
+        known = seccomp.MACHINES[machine]
+        code = seccomp.program(machine, tracing=False, limiting=False)
+        assert answer(code, known.audit, known.calls["ioctl"], 0, request_) == said
+
+    @pytest.mark.parametrize("name", ["socket", "socketpair"])
+    def test_sockets_are_of_four_families(self, machine, name):
+        known = seccomp.MACHINES[machine]
+        code = seccomp.program(machine, tracing=False, limiting=False)
+        said = {family: answer(code, known.audit, known.calls[name], family, 1, 0) for family in range(64)}
+        allowed = {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
+        assert said == {family: ALLOW if family in allowed else EAFNOSUPPORT for family in range(64)}
+
+    @pytest.mark.parametrize(
+        ("family", "protocol", "said"),
+        [
+            pytest.param(socket.AF_NETLINK, 0, ALLOW, id="addresses and routes"),
+            pytest.param(socket.AF_NETLINK, 1 << 32, ALLOW, id="with upper bits that the kernel does not look at"),
+            *(
+                pytest.param(socket.AF_NETLINK, protocol, EPROTONOSUPPORT, id=name)
+                for name, protocol in {"sock_diag": 4, "audit": 9, "uevent": 15, "generic": 16, "rdma": 20}.items()
+            ),
+            pytest.param(socket.AF_INET, socket.IPPROTO_UDP, ALLOW, id="another family"),
+        ],
+    )
+    def test_of_netlink_there_is_one_protocol(self, machine, family, protocol, said):
+        known = seccomp.MACHINES[machine]
+        code = seccomp.program(machine, tracing=False, limiting=False)
+        assert answer(code, known.audit, known.calls["socket"], family, socket.SOCK_RAW, protocol) == said
+
+    @cases("pid, limiting, said", {
+        "its own limits": (0, False, ALLOW),
+        "those of another process of the user": (7, False, EPERM),
+        "those of another process of its container": (7, True, ALLOW),
+    })  # fmt: skip
+    def test_limits_of_others(self, machine, pid, limiting, said):
+        known = seccomp.MACHINES[machine]
+        code = seccomp.program(machine, tracing=False, limiting=limiting)
+        assert answer(code, known.audit, known.calls["prlimit64"], pid, 0) == said
+
+    @given(audit=st.integers(0, 2**32 - 1), number=st.integers(0, 2**32 - 1))
+    def test_calls_of_other_architectures_and_with_short_pointers_are_refused(self, audit, number):
+        for machine, known in seccomp.MACHINES.items():
+            code = seccomp.program(machine, tracing=True, limiting=True)
+            if audit != known.audit:
+                assert answer(code, audit, number) == EPERM
+            assert answer(code, known.audit, number | 0x40000000) == EPERM
+
+    def test_it_is_short_enough_for_the_kernel_and_ends_everywhere(self, machine):
+        code = seccomp.program(machine, tracing=False, limiting=False)
+        assert len(code) // 8 < 4096
+        assert struct.unpack("=HBBI", code[-8:])[0] == 0x06
+
+    @given(data=st.data(), arguments=st.tuples(*[ARGUMENTS] * 3), upper=st.sampled_from((0, 0, 1 << 32)))
+    def test_engines_are_given_the_same_filter(self, data, arguments, upper):
+        for machine, known in seccomp.MACHINES.items():
+            name = data.draw(st.sampled_from(sorted(known.calls)))
+            given_ = [each | upper for each in arguments]
+            ours = answer(
+                seccomp.program(machine, tracing=True, limiting=True), known.audit, known.calls[name], *given_
+            )
+            theirs = judged(machine, name, given_)
+            # What the kernel does not look at, theirs refuses where it cannot tell.
+            assert theirs == ours or (upper and ours == ALLOW)

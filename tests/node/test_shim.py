@@ -1,3 +1,5 @@
+"""What a shim promises of the command that it runs, behind whatever wall."""
+
 from __future__ import annotations
 
 import os
@@ -20,7 +22,11 @@ from tests.node.driving import ran
 from tests.tables import cases
 
 WALLS = ("no wall", "every layer", "a user namespace")
+
+
 PYTHON = (sys.executable, "-c")
+
+
 READY = "echo ready; while :; do sleep 0.01; done"
 
 
@@ -41,130 +47,9 @@ def attempts(request, attempts):
 
 # What is said and written is the same behind each of them.
 behind_no_wall = pytest.mark.parametrize("attempts", ["no wall"], indirect=True)
+
+
 behind_all = pytest.mark.parametrize("attempts", ["every layer"], indirect=True)
-
-
-@cases("script, code, number, reason", {
-    "success": ("exit 0", 0, 0, "Completed"),
-    "failure": ("exit 3", 3, 0, "Error"),
-    "killed": ("kill -9 $$", 137, 9, "Error"),
-    "crashed": ("kill -11 $$", 139, 11, "Error"),
-    "a shell that finds nothing": ("exec /nonexistent", 127, 0, "Error"),
-})  # fmt: skip
-def test_end_of_a_command_is_recorded(attempts, script, code, number, reason):
-    status, _ = ran(attempts, script)
-    assert (status["exitCode"], status["signal"], status["reason"]) == (code, number, reason)
-    assert status["startedAt"] <= status["finishedAt"] <= time.time() * 1e6
-
-
-@behind_all
-@cases("argv, message", {
-    "not in PATH": (["nosuch"], 'exec: "nosuch": executable file not found in $PATH'),
-    "no such file": (["/nosuch"], 'exec: "/nosuch": no such file or directory'),
-    "not executable": (["/etc/passwd"], 'exec: "/etc/passwd": permission denied'),
-    "a name that no file can have": (["a\0b"], "embedded null"),
-    "a name that cannot be encoded": (["\ud800"], "surrogates"),
-    "one that a plugin needs": (["/nosuch/mpirun"], "; give another command, or install Debian's openmpi-bin on node n1, "),
-})  # fmt: skip
-def test_command_that_cannot_start_is_a_start_error(attempts, argv, message):
-    status = attempts.end(attempts.start(*argv, node="n1"))
-    assert (status["exitCode"], status["reason"]) == (128, "StartError")
-    assert message in status["message"]
-
-
-@behind_all
-def test_working_directory_that_is_missing_is_named(attempts):
-    directory = attempts.directory()
-    shutil.rmtree(attempts.root / "work")
-    status = attempts.end(attempts.start("true", directory=directory))
-    assert status["reason"] == "StartError"
-    assert 'work" cannot be entered: no such file or directory.' in status["message"]
-
-
-@behind_no_wall
-@cases("script, message", {
-    "by the shell": ("nosuch", r"sh: .*nosuch: (command )?not found"),
-    "by env": ("env nosuch", r"env: .nosuch.: No such file or directory"),
-    "not the last line": ("nosuch; echo >&2; echo bye >&2; exit 127", r"sh: .*nosuch: .*"),
-    "another exit code": ("echo x: not found >&2; exit 1", ""),
-    "silent": ("exit 127", ""),
-    "on standard output": ("echo x: not found; exit 127", ""),
-    "found to be no matter": ("nosuch; exit 0", ""),
-})  # fmt: skip
-def test_program_that_a_shell_does_not_find_is_said(attempts, script, message):
-    status, _ = ran(attempts, script, node="n1")
-    said, _, remedy = status["message"].partition("; ")
-    assert re.fullmatch(message, said)
-    assert remedy.startswith("give another command, or install it on node n1, ") == bool(message)
-
-
-@cases("words, package", {
-    "dash": ("sh: 1: ray: not found", "the Python package ray[default]"),
-    "bash": ("bash: line 1: mpirun: command not found", "Debian's openmpi-bin"),
-    "env": ("env: ‘ssh’: No such file or directory", "Debian's openssh-client"),
-    "by its path": ("sh: 1: /usr/sbin/sshd: not found", "Debian's openssh-server"),
-    "another program's words": ("ls: cannot access 'ssh x': No such file or directory", "it"),
-})  # fmt: skip
-def test_program_that_a_plugin_needs_is_said_with_its_package(words, package):
-    said = absent.by_a_shell(127, words.encode(), "n1")
-    assert said.startswith(f"{words}; ")
-    assert f"; give another command, or install {package} on node n1, " in said
-
-
-def test_who_hears_that_a_command_runs_may_ask_for_another_at_once(attempts):
-    directory = attempts.start("sleep", "60")
-    assert attempts.said == "started\n"
-    assert (directory / control_socket.NAME).exists()
-    started = attempts.started(directory)
-    assert linux.start_ticks(started["pid"]) == started["ticks"]
-
-
-def test_attempt_runs_at_most_once(attempts):
-    directory = attempts.shell("echo ran >> ran; sleep 60")
-    for _ in range(3):
-        attempts.shell("echo ran >> ran", directory=directory)
-        assert attempts.said.startswith("refused")
-    attempts.stop(directory, grace=0)
-    attempts.end(directory)
-    attempts.shell("echo ran >> ran", directory=directory)
-    assert attempts.said.startswith("refused")
-    assert (attempts.root / "work" / "ran").read_text() == "ran\n"
-
-
-@behind_no_wall
-def test_command_outlives_the_spawner_which_is_replaced(attempts):
-    directory = attempts.shell("until [ -e go ]; do sleep 0.01; done; exit 7")
-    os.kill(attempts.spawner._process.pid, signal.SIGKILL)
-    assert ran(attempts, "exit 5")[0]["exitCode"] == 5
-    attempts.spawner.close()
-    (attempts.root / "work" / "go").touch()
-    assert attempts.end(directory)["exitCode"] == 7
-
-
-def test_command_does_not_outlive_its_shim(attempts):
-    directory = attempts.start("sleep", "60")
-    pid = attempts.started(directory)["pid"]
-    attempts.kill_shim(directory)
-    attempts.until_gone(pid)
-    assert not (directory / "status.json").exists()
-
-
-def test_environment_descriptors_and_signals_are_clean(attempts):
-    script = "import os; print(sorted(os.environ)); print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
-    _, output = ran(attempts, sys.executable, "-I", "-c", script, env={"A": "1", "LC_ALL": "C.UTF-8"})
-    assert output == b"['A', 'LC_ALL', 'PATH']\n[0, 1, 2]\n"
-    _, output = ran(attempts, "grep -E 'Sig(Blk|Ign)' /proc/self/status")
-    blocked, ignored = (int(line.split()[1], 16) for line in output.splitlines())
-    # Not all bits: two signals are the C library's own. No program can set them, and
-    # who is started by posix_spawn, as by make, inherits them ignored.
-    assert [number for number in signal.valid_signals() if (blocked | ignored) >> (number - 1) & 1] == []
-
-
-def test_shim_shares_its_memory_and_holds_no_secret(attempts, monkeypatch):
-    monkeypatch.setenv("VOLCANO_UI_SECRET_KEY", "hush")
-    pid = attempts.shim(attempts.start("sleep", "60"))
-    assert b"hush" not in Path(f"/proc/{pid}/environ").read_bytes()
-    assert tree.proportional_bytes([pid]) < 6 * 2**20
 
 
 class TestStopping:
@@ -271,14 +156,127 @@ class TestOutput:
         assert all(file.stat().st_size < 8 << 20 for file in files)
 
 
-def test_spawner_carries_little():
-    """Its image is forked four times for each container behind a whole wall, so a module that it loads costs each of them.
+class TestCommands:
+    @cases("script, code, number, reason", {
+        "success": ("exit 0", 0, 0, "Completed"),
+        "failure": ("exit 3", 3, 0, "Error"),
+        "killed": ("kill -9 $$", 137, 9, "Error"),
+        "crashed": ("kill -11 $$", 139, 11, "Error"),
+        "a shell that finds nothing": ("exec /nonexistent", 127, 0, "Error"),
+    })  # fmt: skip
+    def test_end_of_a_command_is_recorded(self, attempts, script, code, number, reason):
+        status, _ = ran(attempts, script)
+        assert (status["exitCode"], status["signal"], status["reason"]) == (code, number, reason)
+        assert status["startedAt"] <= status["finishedAt"] <= time.time() * 1e6
 
-    `random` even does work in every forked process; `dataclasses` brings the parser and disassembler of Python along.
-    """
-    program = "import sys; sys.path.insert(0, sys.argv[1]); import node.shim.spawner; print(*sys.modules)"
-    said = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program, str(spawn.ROOT)], check=True, capture_output=True, text=True
-    )
-    heavy = {"dataclasses", "inspect", "random", "pathlib", "traceback", "logging", "subprocess", "asyncio"}
-    assert heavy.isdisjoint(said.stdout.split())
+    @behind_all
+    @cases("argv, message", {
+        "not in PATH": (["nosuch"], 'exec: "nosuch": executable file not found in $PATH'),
+        "no such file": (["/nosuch"], 'exec: "/nosuch": no such file or directory'),
+        "not executable": (["/etc/passwd"], 'exec: "/etc/passwd": permission denied'),
+        "a name that no file can have": (["a\0b"], "embedded null"),
+        "a name that cannot be encoded": (["\ud800"], "surrogates"),
+        "one that a plugin needs": (["/nosuch/mpirun"], "; give another command, or install Debian's openmpi-bin on node n1, "),
+    })  # fmt: skip
+    def test_command_that_cannot_start_is_a_start_error(self, attempts, argv, message):
+        status = attempts.end(attempts.start(*argv, node="n1"))
+        assert (status["exitCode"], status["reason"]) == (128, "StartError")
+        assert message in status["message"]
+
+    @behind_all
+    def test_working_directory_that_is_missing_is_named(self, attempts):
+        directory = attempts.directory()
+        shutil.rmtree(attempts.root / "work")
+        status = attempts.end(attempts.start("true", directory=directory))
+        assert status["reason"] == "StartError"
+        assert 'work" cannot be entered: no such file or directory.' in status["message"]
+
+    @behind_no_wall
+    @cases("script, message", {
+        "by the shell": ("nosuch", r"sh: .*nosuch: (command )?not found"),
+        "by env": ("env nosuch", r"env: .nosuch.: No such file or directory"),
+        "not the last line": ("nosuch; echo >&2; echo bye >&2; exit 127", r"sh: .*nosuch: .*"),
+        "another exit code": ("echo x: not found >&2; exit 1", ""),
+        "silent": ("exit 127", ""),
+        "on standard output": ("echo x: not found; exit 127", ""),
+        "found to be no matter": ("nosuch; exit 0", ""),
+    })  # fmt: skip
+    def test_program_that_a_shell_does_not_find_is_said(self, attempts, script, message):
+        status, _ = ran(attempts, script, node="n1")
+        said, _, remedy = status["message"].partition("; ")
+        assert re.fullmatch(message, said)
+        assert remedy.startswith("give another command, or install it on node n1, ") == bool(message)
+
+    @cases("words, package", {
+        "dash": ("sh: 1: ray: not found", "the Python package ray[default]"),
+        "bash": ("bash: line 1: mpirun: command not found", "Debian's openmpi-bin"),
+        "env": ("env: ‘ssh’: No such file or directory", "Debian's openssh-client"),
+        "by its path": ("sh: 1: /usr/sbin/sshd: not found", "Debian's openssh-server"),
+        "another program's words": ("ls: cannot access 'ssh x': No such file or directory", "it"),
+    })  # fmt: skip
+    def test_program_that_a_plugin_needs_is_said_with_its_package(self, words, package):
+        said = absent.by_a_shell(127, words.encode(), "n1")
+        assert said.startswith(f"{words}; ")
+        assert f"; give another command, or install {package} on node n1, " in said
+
+    def test_who_hears_that_a_command_runs_may_ask_for_another_at_once(self, attempts):
+        directory = attempts.start("sleep", "60")
+        assert attempts.said == "started\n"
+        assert (directory / control_socket.NAME).exists()
+        started = attempts.started(directory)
+        assert linux.start_ticks(started["pid"]) == started["ticks"]
+
+    def test_attempt_runs_at_most_once(self, attempts):
+        directory = attempts.shell("echo ran >> ran; sleep 60")
+        for _ in range(3):
+            attempts.shell("echo ran >> ran", directory=directory)
+            assert attempts.said.startswith("refused")
+        attempts.stop(directory, grace=0)
+        attempts.end(directory)
+        attempts.shell("echo ran >> ran", directory=directory)
+        assert attempts.said.startswith("refused")
+        assert (attempts.root / "work" / "ran").read_text() == "ran\n"
+
+    @behind_no_wall
+    def test_command_outlives_the_spawner_which_is_replaced(self, attempts):
+        directory = attempts.shell("until [ -e go ]; do sleep 0.01; done; exit 7")
+        os.kill(attempts.spawner._process.pid, signal.SIGKILL)
+        assert ran(attempts, "exit 5")[0]["exitCode"] == 5
+        attempts.spawner.close()
+        (attempts.root / "work" / "go").touch()
+        assert attempts.end(directory)["exitCode"] == 7
+
+    def test_command_does_not_outlive_its_shim(self, attempts):
+        directory = attempts.start("sleep", "60")
+        pid = attempts.started(directory)["pid"]
+        attempts.kill_shim(directory)
+        attempts.until_gone(pid)
+        assert not (directory / "status.json").exists()
+
+    def test_environment_descriptors_and_signals_are_clean(self, attempts):
+        script = "import os; print(sorted(os.environ)); print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
+        _, output = ran(attempts, sys.executable, "-I", "-c", script, env={"A": "1", "LC_ALL": "C.UTF-8"})
+        assert output == b"['A', 'LC_ALL', 'PATH']\n[0, 1, 2]\n"
+        _, output = ran(attempts, "grep -E 'Sig(Blk|Ign)' /proc/self/status")
+        blocked, ignored = (int(line.split()[1], 16) for line in output.splitlines())
+        # Not all bits: two signals are the C library's own. No program can set them, and
+        # who is started by posix_spawn, as by make, inherits them ignored.
+        assert [number for number in signal.valid_signals() if (blocked | ignored) >> (number - 1) & 1] == []
+
+    def test_shim_shares_its_memory_and_holds_no_secret(self, attempts, monkeypatch):
+        monkeypatch.setenv("VOLCANO_UI_SECRET_KEY", "hush")
+        pid = attempts.shim(attempts.start("sleep", "60"))
+        assert b"hush" not in Path(f"/proc/{pid}/environ").read_bytes()
+        assert tree.proportional_bytes([pid]) < 6 * 2**20
+
+    def test_spawner_carries_little(self):
+        """Its image is forked four times for each container behind a whole wall, so a module that it loads costs each of them.
+
+        `random` even does work in every forked process; `dataclasses` brings the parser and disassembler of Python along.
+        """
+        program = "import sys; sys.path.insert(0, sys.argv[1]); import node.shim.spawner; print(*sys.modules)"
+        said = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", program, str(spawn.ROOT)], check=True, capture_output=True, text=True
+        )
+        heavy = {"dataclasses", "inspect", "random", "pathlib", "traceback", "logging", "subprocess", "asyncio"}
+        assert heavy.isdisjoint(said.stdout.split())

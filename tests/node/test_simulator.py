@@ -1,3 +1,5 @@
+"""Simulated nodes: their pods, what they have missed, the fleet, and the stages that a pod passes."""
+
 from __future__ import annotations
 
 import itertools
@@ -23,6 +25,8 @@ from tests.cluster.store.forgetting import ASLEEP, forget
 from tests.tables import cases
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
 BEGIN_US = 1_800_000_000 * 1_000_000
 
 
@@ -121,140 +125,6 @@ def until_phase(simulator, expected, *names):
 def settle(simulator):
     """Wait until a simulator has read all that was written."""
     until(simulator, lambda: simulator.listener.position == store.revision())
-
-
-def test_pod_runs_for_its_duration_and_ends_with_its_exit_code(simulator):
-    one = simulator()
-    add_pod(duration_seconds="0.2")
-    add_pod("bad", duration_seconds="0", exit_code="3")
-    until_phase(one, "Succeeded")
-    until_phase(one, "Failed", "bad")
-    phases = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", "p"))]
-    assert [each for each, _ in itertools.groupby(phases)] == ["Pending", "Running", "Succeeded"]
-    ended = container(name="bad")["state"]["terminated"]
-    assert (ended["exitCode"], ended["reason"]) == (3, "Error")
-    assert ended["containerID"].startswith("simulated://")
-
-
-def test_clocks_of_a_job_begin_when_all_its_pods_run(simulator):
-    one = simulator()
-    add_job()
-    add_pod("a", owner="o", duration_seconds="0", wait_for_job="true")
-    until_phase(one, "Running", "a")
-    settle(one)
-    assert phase("a") == "Running"
-    add_pod("b", owner="o", duration_seconds="0", wait_for_job="true")
-    until_phase(one, "Succeeded", "a", "b")
-
-
-def test_held_pods_go_on_when_their_config_map_exists(simulator):
-    one = simulator()
-    for name in ("a", "b"):
-        add_pod(name, duration_seconds="0", hold="let-go")
-    until_phase(one, "Running", "a", "b")
-    settle(one)
-    assert phase("a") == "Running"
-    let_go()
-    until_phase(one, "Succeeded", "a", "b")
-    add_pod("late", duration_seconds="0", hold="let-go")
-    until_phase(simulator(), "Succeeded", "late")
-
-
-def test_clock_that_is_set_back_makes_no_pod_wait(simulator, moved_clock):
-    one = simulator()
-    add_pod(duration_seconds="100")
-    add_pod("going", duration_seconds="600")
-    until_phase(one, "Running", "p", "going")
-    moved_clock.us -= 600 * 1_000_000
-    one.work()
-    store.write(Delete(PODS, "d", "going"))
-    until(one, lambda: phase("going") is None)
-    moved_clock.move(99)
-    one.work()
-    assert phase() == "Running"
-    moved_clock.move(2)
-    until_phase(one, "Succeeded")
-
-
-def test_deleted_pod_with_a_finalizer_is_written_once_and_goes_without_it(simulator):
-    one = simulator()
-    add_pod(duration_seconds="600")
-    store.write(Patch(PODS, "d", "p", {"metadata": {"finalizers": ["example.com/keep"]}}))
-    until_phase(one, "Running")
-    store.write(Delete(PODS, "d", "p"))
-    until_phase(one, "Failed")
-    until(one, lambda: one.listener.position == store.revision() and not one.pods)
-    for _ in range(5):
-        one.listener.hurry()
-        one.turn()
-    assert one.listener.position == store.revision()
-
-
-def test_simulator_that_was_killed_goes_on_where_it_was(simulator):
-    add_pod(duration_seconds="0", hold="let-go")
-    until_phase(simulator(), "Running")
-    started = container()["state"]["running"]["startedAt"]
-    second = simulator()
-    let_go()
-    until_phase(second, "Succeeded")
-    assert container()["state"]["terminated"]["startedAt"] == started
-
-
-def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simulator(simulator):
-    inits = [builders.container("first")]
-    one = simulator()
-    add_pod(wanted={"restartPolicy": "OnFailure", "initContainers": inits}, duration_seconds="0.1", exit_code="3")
-    until_phase(one, "Running")
-    first = container("initContainerStatuses")
-    until(one, lambda: container()["restartCount"] == 2)
-    assert container("initContainerStatuses") == first
-    annotate(PODS, "p", duration_seconds="600")
-    look(one)
-    before = container()["lastState"]
-    assert before["terminated"]["exitCode"] == 3
-    annotate(PODS, "p", duration_seconds="0", exit_code="0")
-    until_phase(simulator(), "Succeeded")
-    assert (container("initContainerStatuses"), container()["lastState"]) == (first, before)
-
-
-@cases("policy, annotations, state", {
-    "while it runs": ("Never", {"duration_seconds": "600"}, "terminated"),
-    "without a restart": ("OnFailure", {"duration_seconds": "600"}, "terminated"),
-    "while it is held": ("Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated"),
-    "before it starts": ("Never", {"start_seconds": "600"}, "waiting"),
-})  # fmt: skip
-def test_a_pod_fails_when_it_was_active_for_too_long(simulator, policy, annotations, state):
-    one = simulator()
-    add_pod(wanted={"activeDeadlineSeconds": 1, "restartPolicy": policy}, **annotations)
-    add_pod("quick", wanted={"activeDeadlineSeconds": 1}, duration_seconds="0")
-    until_phase(one, "Failed")
-    assert status()["reason"] == "DeadlineExceeded"
-    assert status()["message"] == "Pod was active on the node longer than the specified deadline"
-    ((kind, found),) = container()["state"].items()
-    assert (kind, found.get("exitCode")) == (state, 143 if state == "terminated" else None)
-    assert phase("quick") == "Succeeded"
-
-
-def test_a_deadline_that_a_pod_gets_while_it_runs_holds_also_for_the_next_simulator(simulator):
-    one = simulator()
-    for name in ("a", "b"):
-        add_pod(name, duration_seconds="600")
-    until_phase(one, "Running", "a", "b")
-    begun = parse_time(status("b")["startTime"])
-    store.write(Patch(PODS, "d", "a", {"spec": {"activeDeadlineSeconds": 1}}))
-    until_phase(one, "Failed", "a")
-    store.write(Patch(PODS, "d", "b", {"spec": {"activeDeadlineSeconds": 2}}))
-    until_phase(simulator(), "Failed", "b")
-    assert parse_time(container(name="b")["state"]["terminated"]["finishedAt"]) - begun >= 2000
-
-
-def test_change_by_somebody_else_meanwhile_loses_nothing(simulator):
-    one = simulator()
-    add_pod(duration_seconds="0")
-    look(one)
-    store.write(Patch(PODS, "d", "p", {"metadata": {"labels": {"touched": "yes"}}}))
-    until_phase(one, "Succeeded")
-    assert store.get(PODS, "d", "p").object["metadata"]["labels"] == {"touched": "yes"}
 
 
 class TestLongerAwayThanHistoryIsKept:
@@ -418,3 +288,129 @@ def play(pod, most=4):
         status = known.status("10.64.0.1", now_us)
         known.pod = msgspec.structs.replace(known.pod, status=msgspec.convert(status, type(pod.status)))
         yield {"stage": stage.name, "removed": known.removed, "status": status}
+
+
+class TestPods:
+    def test_pod_runs_for_its_duration_and_ends_with_its_exit_code(self, simulator):
+        one = simulator()
+        add_pod(duration_seconds="0.2")
+        add_pod("bad", duration_seconds="0", exit_code="3")
+        until_phase(one, "Succeeded")
+        until_phase(one, "Failed", "bad")
+        phases = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", "p"))]
+        assert [each for each, _ in itertools.groupby(phases)] == ["Pending", "Running", "Succeeded"]
+        ended = container(name="bad")["state"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (3, "Error")
+        assert ended["containerID"].startswith("simulated://")
+
+    def test_clocks_of_a_job_begin_when_all_its_pods_run(self, simulator):
+        one = simulator()
+        add_job()
+        add_pod("a", owner="o", duration_seconds="0", wait_for_job="true")
+        until_phase(one, "Running", "a")
+        settle(one)
+        assert phase("a") == "Running"
+        add_pod("b", owner="o", duration_seconds="0", wait_for_job="true")
+        until_phase(one, "Succeeded", "a", "b")
+
+    def test_held_pods_go_on_when_their_config_map_exists(self, simulator):
+        one = simulator()
+        for name in ("a", "b"):
+            add_pod(name, duration_seconds="0", hold="let-go")
+        until_phase(one, "Running", "a", "b")
+        settle(one)
+        assert phase("a") == "Running"
+        let_go()
+        until_phase(one, "Succeeded", "a", "b")
+        add_pod("late", duration_seconds="0", hold="let-go")
+        until_phase(simulator(), "Succeeded", "late")
+
+    def test_clock_that_is_set_back_makes_no_pod_wait(self, simulator, moved_clock):
+        one = simulator()
+        add_pod(duration_seconds="100")
+        add_pod("going", duration_seconds="600")
+        until_phase(one, "Running", "p", "going")
+        moved_clock.us -= 600 * 1_000_000
+        one.work()
+        store.write(Delete(PODS, "d", "going"))
+        until(one, lambda: phase("going") is None)
+        moved_clock.move(99)
+        one.work()
+        assert phase() == "Running"
+        moved_clock.move(2)
+        until_phase(one, "Succeeded")
+
+    def test_deleted_pod_with_a_finalizer_is_written_once_and_goes_without_it(self, simulator):
+        one = simulator()
+        add_pod(duration_seconds="600")
+        store.write(Patch(PODS, "d", "p", {"metadata": {"finalizers": ["example.com/keep"]}}))
+        until_phase(one, "Running")
+        store.write(Delete(PODS, "d", "p"))
+        until_phase(one, "Failed")
+        until(one, lambda: one.listener.position == store.revision() and not one.pods)
+        for _ in range(5):
+            one.listener.hurry()
+            one.turn()
+        assert one.listener.position == store.revision()
+
+    def test_simulator_that_was_killed_goes_on_where_it_was(self, simulator):
+        add_pod(duration_seconds="0", hold="let-go")
+        until_phase(simulator(), "Running")
+        started = container()["state"]["running"]["startedAt"]
+        second = simulator()
+        let_go()
+        until_phase(second, "Succeeded")
+        assert container()["state"]["terminated"]["startedAt"] == started
+
+    def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simulator(self, simulator):
+        inits = [builders.container("first")]
+        one = simulator()
+        add_pod(wanted={"restartPolicy": "OnFailure", "initContainers": inits}, duration_seconds="0.1", exit_code="3")
+        until_phase(one, "Running")
+        first = container("initContainerStatuses")
+        until(one, lambda: container()["restartCount"] == 2)
+        assert container("initContainerStatuses") == first
+        annotate(PODS, "p", duration_seconds="600")
+        look(one)
+        before = container()["lastState"]
+        assert before["terminated"]["exitCode"] == 3
+        annotate(PODS, "p", duration_seconds="0", exit_code="0")
+        until_phase(simulator(), "Succeeded")
+        assert (container("initContainerStatuses"), container()["lastState"]) == (first, before)
+
+    @cases("policy, annotations, state", {
+        "while it runs": ("Never", {"duration_seconds": "600"}, "terminated"),
+        "without a restart": ("OnFailure", {"duration_seconds": "600"}, "terminated"),
+        "while it is held": ("Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated"),
+        "before it starts": ("Never", {"start_seconds": "600"}, "waiting"),
+    })  # fmt: skip
+    def test_a_pod_fails_when_it_was_active_for_too_long(self, simulator, policy, annotations, state):
+        one = simulator()
+        add_pod(wanted={"activeDeadlineSeconds": 1, "restartPolicy": policy}, **annotations)
+        add_pod("quick", wanted={"activeDeadlineSeconds": 1}, duration_seconds="0")
+        until_phase(one, "Failed")
+        assert status()["reason"] == "DeadlineExceeded"
+        assert status()["message"] == "Pod was active on the node longer than the specified deadline"
+        ((kind, found),) = container()["state"].items()
+        assert (kind, found.get("exitCode")) == (state, 143 if state == "terminated" else None)
+        assert phase("quick") == "Succeeded"
+
+    def test_a_deadline_that_a_pod_gets_while_it_runs_holds_also_for_the_next_simulator(self, simulator):
+        one = simulator()
+        for name in ("a", "b"):
+            add_pod(name, duration_seconds="600")
+        until_phase(one, "Running", "a", "b")
+        begun = parse_time(status("b")["startTime"])
+        store.write(Patch(PODS, "d", "a", {"spec": {"activeDeadlineSeconds": 1}}))
+        until_phase(one, "Failed", "a")
+        store.write(Patch(PODS, "d", "b", {"spec": {"activeDeadlineSeconds": 2}}))
+        until_phase(simulator(), "Failed", "b")
+        assert parse_time(container(name="b")["state"]["terminated"]["finishedAt"]) - begun >= 2000
+
+    def test_change_by_somebody_else_meanwhile_loses_nothing(self, simulator):
+        one = simulator()
+        add_pod(duration_seconds="0")
+        look(one)
+        store.write(Patch(PODS, "d", "p", {"metadata": {"labels": {"touched": "yes"}}}))
+        until_phase(one, "Succeeded")
+        assert store.get(PODS, "d", "p").object["metadata"]["labels"] == {"touched": "yes"}
