@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import selectors
-import signal
 import socket
 
 import pytest
@@ -37,17 +36,13 @@ class TestOnDisk:
         assert first == second
         assert first.attempt.stopped == "DeadlineExceeded"
 
-    def test_shim_that_comes_after_its_order_was_taken_back_is_refused(self, attempts):
+    def test_shim_that_comes_after_its_order_was_taken_back_is_refused_until_it_is_given_again(self, attempts):
         directory = attempts.directory()
         disk.withdraw(directory.parent)
         attempts.shell("echo ran >> ran", directory=directory)
         assert attempts.said.startswith("refused")
         assert not (attempts.root / "work" / "ran").exists()
-
-    def test_order_can_be_given_again_after_it_was_taken_back(self, attempts):
-        directory = attempts.directory()
-        disk.withdraw(directory.parent)
-        directory.mkdir()
+        directory.mkdir(parents=True)
         attempts.shell("exit 4", directory=directory)
         assert attempts.end(directory)["exitCode"] == 4
 
@@ -213,26 +208,21 @@ class TestConnections:
             said, _ = answer(line)
         assert ("refused" in said, "timedOut" in said) == (True, False)
 
-    def test_an_attempt_ends_with_its_line(self, attempts, container):
-        with deaf() as port:
-            with connecting(container, port):
-                until(lambda: beside(attempts, container))
-            until(lambda: not beside(attempts, container))
-        assert linux.start_ticks(attempts.started(container)["pid"])
-
-    def test_an_attempt_ends_with_its_shim(self, attempts, container):
-        with deaf() as port, connecting(container, port):
-            (child,) = until(lambda: beside(attempts, container))
-            os.kill(attempts.shim(container), signal.SIGKILL)
-            until(lambda: not linux.start_ticks(child))
-
-    def test_an_attempt_ends_with_its_container(self, attempts, container):
+    @pytest.mark.parametrize("ending", ["its line", "its shim", "its container"])
+    def test_an_attempt_ends_with_what_it_belongs_to(self, attempts, container, ending):
         with deaf() as port, connecting(container, port) as line:
             (child,) = until(lambda: beside(attempts, container))
-            attempts.stop(container)
-            attempts.end(container)
+            if ending == "its line":
+                line.close()
+            elif ending == "its shim":
+                attempts.kill_shim(container)
+            else:
+                attempts.stop(container)
+                attempts.end(container)
+                assert line.recv(1) == b""
             until(lambda: not linux.start_ticks(child))
-            assert line.recv(1) == b""
+        if ending == "its line":
+            assert linux.start_ticks(attempts.started(container)["pid"])
 
     def test_other_lines_end_while_an_attempt_waits(self, attempts, container):
         with deaf() as port, connecting(container, port):

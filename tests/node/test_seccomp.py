@@ -78,68 +78,54 @@ class TestFilter:
         other |= {known.calls[name]: EAFNOSUPPORT for name in ("socket", "socketpair")}  # of no family
         assert said == {number: EPERM if number in refused else other.get(number, ALLOW) for number in range(1200)}
 
+    def said(self, machine, name, *arguments, allowing=False):
+        """What a filter says to a call; `allowing` is one that allows tracing, and limits of others."""
+        known = seccomp.MACHINES[machine]
+        code = seccomp.program(machine, tracing=allowing, limiting=allowing)
+        return answer(code, known.audit, known.calls[name], *arguments)
+
     @pytest.mark.parametrize("name", ["clone", "unshare"])
     @pytest.mark.parametrize("flag", NAMESPACES, ids=hex)
     def test_flags_of_namespaces_are_refused(self, machine, name, flag):
-        known = seccomp.MACHINES[machine]
-        code = seccomp.program(machine, tracing=True, limiting=True)
-        assert answer(code, known.audit, known.calls[name], flag | FORK) == EPERM
-        assert answer(code, known.audit, known.calls[name], flag | 1 << 40) == EPERM
+        for flags in (flag | FORK, flag | 1 << 40):
+            assert self.said(machine, name, flags, allowing=True) == EPERM
 
-    @pytest.mark.parametrize("flags", [FORK, THREAD, 0x4111], ids=["fork", "thread", "vfork"])
-    def test_processes_and_threads_are_made(self, machine, flags):
-        known = seccomp.MACHINES[machine]
-        assert (
-            answer(seccomp.program(machine, tracing=False, limiting=False), known.audit, known.calls["clone"], flags)
-            == ALLOW
-        )
-
-    @cases("request_, said", {
-        "TIOCSTI": (0x5412, EPERM),
-        "TIOCLINUX": (0x541C, EPERM),
-        "TIOCSTI, with upper bits that the kernel does not look at": (0x5412 | 1 << 32, EPERM),
-        "TIOCGWINSZ": (0x5413, ALLOW),
-        "TCGETS": (0x5401, ALLOW),
+    @cases("name, arguments, said", {
+        "fork": ("clone", [FORK], ALLOW),
+        "thread": ("clone", [THREAD], ALLOW),
+        "vfork": ("clone", [0x4111], ALLOW),
+        "TIOCSTI": ("ioctl", [0, 0x5412], EPERM),
+        "TIOCLINUX": ("ioctl", [0, 0x541C], EPERM),
+        "TIOCSTI, with upper bits that the kernel does not look at": ("ioctl", [0, 0x5412 | 1 << 32], EPERM),
+        "TIOCGWINSZ": ("ioctl", [0, 0x5413], ALLOW),
+        "TCGETS": ("ioctl", [0, 0x5401], ALLOW),
+        "limits of its own": ("prlimit64", [0, 0], ALLOW),
+        "those of another process of the user": ("prlimit64", [7, 0], EPERM),
+        "another family than netlink": ("socket", [socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP], ALLOW),
     })  # fmt: skip
-    def test_terminals(self, machine, request_, said):
-        known = seccomp.MACHINES[machine]
-        code = seccomp.program(machine, tracing=False, limiting=False)
-        assert answer(code, known.audit, known.calls["ioctl"], 0, request_) == said
+    def test_calls_are_judged_by_their_arguments(self, machine, name, arguments, said):
+        assert self.said(machine, name, *arguments) == said
+
+    def test_limits_of_others_are_its_containers_where_only_those_can_be_named(self, machine):
+        assert self.said(machine, "prlimit64", 7, 0, allowing=True) == ALLOW
 
     @pytest.mark.parametrize("name", ["socket", "socketpair"])
     def test_sockets_are_of_four_families(self, machine, name):
-        known = seccomp.MACHINES[machine]
-        code = seccomp.program(machine, tracing=False, limiting=False)
-        said = {family: answer(code, known.audit, known.calls[name], family, 1, 0) for family in range(64)}
+        said = {family: self.said(machine, name, family, 1, 0) for family in range(64)}
         allowed = {socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK}
         assert said == {family: ALLOW if family in allowed else EAFNOSUPPORT for family in range(64)}
 
-    @pytest.mark.parametrize(
-        ("family", "protocol", "said"),
-        [
-            pytest.param(socket.AF_NETLINK, 0, ALLOW, id="addresses and routes"),
-            pytest.param(socket.AF_NETLINK, 1 << 32, ALLOW, id="with upper bits that the kernel does not look at"),
-            *(
-                pytest.param(socket.AF_NETLINK, protocol, EPROTONOSUPPORT, id=name)
-                for name, protocol in {"sock_diag": 4, "audit": 9, "uevent": 15, "generic": 16, "rdma": 20}.items()
-            ),
-            pytest.param(socket.AF_INET, socket.IPPROTO_UDP, ALLOW, id="another family"),
-        ],
-    )
-    def test_of_netlink_there_is_one_protocol(self, machine, family, protocol, said):
-        known = seccomp.MACHINES[machine]
-        code = seccomp.program(machine, tracing=False, limiting=False)
-        assert answer(code, known.audit, known.calls["socket"], family, socket.SOCK_RAW, protocol) == said
-
-    @cases("pid, limiting, said", {
-        "its own limits": (0, False, ALLOW),
-        "those of another process of the user": (7, False, EPERM),
-        "those of another process of its container": (7, True, ALLOW),
+    @cases("protocol, said", {
+        "addresses and routes": (0, ALLOW),
+        "with upper bits that the kernel does not look at": (1 << 32, ALLOW),
+        "sock_diag": (4, EPROTONOSUPPORT),
+        "audit": (9, EPROTONOSUPPORT),
+        "uevent": (15, EPROTONOSUPPORT),
+        "generic": (16, EPROTONOSUPPORT),
+        "rdma": (20, EPROTONOSUPPORT),
     })  # fmt: skip
-    def test_limits_of_others(self, machine, pid, limiting, said):
-        known = seccomp.MACHINES[machine]
-        code = seccomp.program(machine, tracing=False, limiting=limiting)
-        assert answer(code, known.audit, known.calls["prlimit64"], pid, 0) == said
+    def test_of_netlink_there_is_one_protocol(self, machine, protocol, said):
+        assert self.said(machine, "socket", socket.AF_NETLINK, socket.SOCK_RAW, protocol) == said
 
     @given(audit=st.integers(0, 2**32 - 1), number=st.integers(0, 2**32 - 1))
     def test_calls_of_other_architectures_and_with_short_pointers_are_refused(self, audit, number):
