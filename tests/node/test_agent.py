@@ -26,6 +26,7 @@ from tests.tables import cases
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 REMEDY = "; give another command, or install it on node here, whose programs containers run, whatever their image"
+SIDECAR = {"name": "side", "command": ["sh", "-c", UNTIL_ASKED], "restartPolicy": "Always"}
 SLEEPS = {"name": "b", "command": ["sleep", "60"]}
 
 
@@ -105,10 +106,11 @@ class TestOneAgent:
 @cases("script, spec, expected", {
     "it fails": ("exit 3", {}, "Failed, main terminated 3"),
     "a failed init container fails it": (
-        "true", {"initContainers": [{"name": "first", "command": ["false"]}]}, "Failed, first terminated 1, main waiting",
+        "true", {"initContainers": [{"name": "first", "command": ["false"]}]},
+        "Failed, first terminated 1, main waiting",
     ),
     "a sidecar runs beside it and ends with it": (
-        "sleep 0.1", {"initContainers": [{"name": "side", "command": ["sh", "-c", UNTIL_ASKED], "restartPolicy": "Always"}]},
+        "sleep 0.1", {"initContainers": [SIDECAR]},
         "Succeeded, side terminated 143, main terminated",
     ),
     "it runs until its last container ends": ("exit 2", {"beside": SLEEPS}, "Running, main terminated 2, b running"),
@@ -118,7 +120,8 @@ class TestOneAgent:
     ),
     "its deadline ends it": (UNTIL_ASKED, {"activeDeadlineSeconds": 1}, "Failed DeadlineExceeded, main terminated 143"),
     "a volume that cannot be had is refused": (
-        "true", {"volumes": [{"name": "w", "nfs": {"server": "s", "path": "/"}}]}, "Failed UnsupportedVolume, main waiting",
+        "true", {"volumes": [{"name": "w", "nfs": {"server": "s", "path": "/"}}]},
+        "Failed UnsupportedVolume, main waiting",
     ),
 })  # fmt: skip
 def test_what_is_said_of_a_pod(node, script, spec, expected):
@@ -129,9 +132,12 @@ def test_what_is_said_of_a_pod(node, script, spec, expected):
 
 
 @cases("spec, settings_, reason, message", {
-    "no command": ({"containers": [{"name": "web", "image": "nginx"}]}, [], "NoCommand", "give container web a command"),
+    "no command": (
+        {"containers": [{"name": "web", "image": "nginx"}]}, [], "NoCommand", "give container web a command",
+    ),
     "a probe by gRPC": (
-        {"containers": [{"name": "main", "command": ["true"], "livenessProbe": {"grpc": {"port": 1}}}]}, [], "UnsupportedProbe", "exec",
+        {"containers": [{"name": "main", "command": ["true"], "livenessProbe": {"grpc": {"port": 1}}}]},
+        [], "UnsupportedProbe", "exec",
     ),
     **{f"hostPath {path}": ({"volumes": [{"name": "v", "hostPath": {"path": path}}]}, ["/"], "UnsupportedVolume", "")
        for path in ("/", "{data}", "{data}/node", "relative", "/no/such/path")},
@@ -294,8 +300,8 @@ class TestEnvironment:
         status = node.until_phase("Succeeded")
         found = dict(one.split("=", 1) for one in (node.out / "env").read_text().split("\0") if one)
         expected = {
-            "B": "1-$(NOPE)-$(A)", "NAME": "p", "IP": status["podIP"], "TIER": "gold", "CPU": "1500", "MAPPED": "from-map",
-            "SECRET": "hush", "X_K": "from-map", "HOSTNAME": "p",
+            "B": "1-$(NOPE)-$(A)", "NAME": "p", "IP": status["podIP"], "TIER": "gold", "CPU": "1500",
+            "MAPPED": "from-map", "SECRET": "hush", "X_K": "from-map", "HOSTNAME": "p",
         }  # fmt: skip
         assert found | expected == found
         assert node.engine or found["HOME"] == found["PWD"]

@@ -1,4 +1,4 @@
-"""Whatever pods do, one after the other and at once, nothing that is not theirs is read, changed, connected to or signalled."""
+"""Whatever pods do, nothing that is not theirs is read, changed, connected to or signalled."""
 
 from __future__ import annotations
 

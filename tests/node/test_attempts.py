@@ -1,4 +1,4 @@
-"""What the agent knows of attempts and asks of their shims: on disk, through descriptors, and on lines to their control sockets."""
+"""What the agent knows of attempts and asks of their shims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control groups. The rules run everywhere; what the kernel does, wherever there may be groups: `make cgroups` has a machine for that."""
+"""Control groups: the rules everywhere, what the kernel does where there may be groups (`make cgroups`)."""
 
 from __future__ import annotations
 

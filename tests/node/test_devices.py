@@ -1,4 +1,4 @@
-"""Which pod gets which devices: declared, given out once, divided among containers; and pods that really run, by agents that are killed."""
+"""Which pod gets which devices: the rules, and pods that really run, by agents that are killed."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def deepen(folder, levels=DEEP):
 
 
 def open_in(tree):
-    """Return the descriptors of this process that are of a tree; others, left open by whom else, may be closed at any time."""
+    """Return the descriptors of this process that are of a tree; others may be closed at any time."""
     found = []
     for each in Path("/proc/self/fd").iterdir():
         try:
@@ -136,6 +136,9 @@ def make_hard_links(tree, outside):
     (tree / "one").write_bytes(b"x" * 4096)
     for number in range(50):
         os.link(tree / "one", tree / f"again-{number}")
+
+
+ODD = (b"\xff\xfe", b"new\nline", b"..x", b"a" * 255)
 
 
 def link(to):
@@ -347,7 +350,7 @@ class TestTrees:
         "socket": make_socket,
         "device": make_device,
         "hard links": make_hard_links,
-        "names": lambda tree, _: [(tree / os.fsdecode(name)).mkdir() for name in (b"\xff\xfe", b"new\nline", b"..x", b"a" * 255)],
+        "names": lambda tree, outside: [(tree / os.fsdecode(name)).mkdir() for name in ODD],
         "hole": lambda tree, outside: (tree / "hole").write_bytes(b"") or os.truncate(tree / "hole", 1 << 40),
     })  # fmt: skip
     def test_whatever_is_in_a_tree_is_counted_and_removed_and_nothing_beside_it(self, place, tree, make):
@@ -417,7 +420,8 @@ class TestTrees:
             f"mount -t tmpfs none {tree}/within/memory && head -c {MI} /dev/zero > {tree}/within/memory/kept && "
             f"{sys.executable} -c '{program}' && ls {tree}/within/memory {tree}/bound"
         )
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)  # fmt: skip
+        command = ["unshare", "--mount", "sh", "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if "mount" in done.stderr:
             pytest.skip(f"nothing can be mounted here: {done.stderr}")
         assert done.stdout.split("\n")[:2] == ["True", "Directory not empty"], done.stderr

@@ -1,4 +1,4 @@
-"""Finding devices: by a tool in place of NVIDIA's, by files as AMD's driver shows them, and by specs of the Container Device Interface."""
+"""Finding devices: by NVIDIA's tool, by the files of AMD's driver, by specs of the Container Device Interface."""
 
 from __future__ import annotations
 
@@ -182,12 +182,16 @@ class TestDescribed:
         assert cdi.parse(text).devices == (Device("a", env=(("A", "b=c"),)),)
 
     @cases("entries, common, offered", {
-        "one that has twice a name": ([ZERO, ONE, entry("NPU-1a", "/dev/npu0"), entry("NPU-2b", "/dev/npu1")], [], ["0", "1"]),
+        "one that has twice a name": (
+            [ZERO, ONE, entry("NPU-1a", "/dev/npu0"), entry("NPU-2b", "/dev/npu1")], [], ["0", "1"],
+        ),
         "what stands for several": ([ZERO, ONE, entry("all", "/dev/npu0", "/dev/npu1")], [], ["0", "1"]),
         "files of all make no group": (
             [entry("0", "/dev/kfd", "/dev/r0"), entry("1", "/dev/kfd", "/dev/r1")], [{"path": "/dev/kfd"}], ["0", "1"],
         ),
-        "without files, as many as there are names": ([entry("a", env=["A=1"]), entry("b", env=["A=2"])], [], ["a", "b"]),
+        "without files, as many as there are names": (
+            [entry("a", env=["A=1"]), entry("b", env=["A=2"])], [], ["a", "b"],
+        ),
         "a mount of a file where it is": (
             [entry("a", mounts=[{"hostPath": "/usr/lib/a.so", "containerPath": "/usr/lib/a.so"}])], [], ["a"],
         ),

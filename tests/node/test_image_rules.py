@@ -1,4 +1,4 @@
-"""Images without an engine: their names, what an engine is told, and pulls and sweeps by a program that stands in for one."""
+"""Images without an engine: names, what an engine is told, pulls and sweeps by a program that stands in for one."""
 
 from __future__ import annotations
 

@@ -157,7 +157,9 @@ class TestPulls:
             "localhost/nosuch:1", "", "Never", "ErrImageNeverPull",
             'Container image "localhost/nosuch:1" is not present with pull policy of Never',
         ),
-        "that of another registry does not stand in": ("tool:1", "another.example/x/tool:1", "Never", "ErrImageNeverPull", ""),
+        "that of another registry does not stand in": (
+            "tool:1", "another.example/x/tool:1", "Never", "ErrImageNeverPull", "",
+        ),
         "no name": ("No Name", "", None, "InvalidImageName", "invalid reference format"),
     })  # fmt: skip
     def test_image_that_cannot_be_had_is_said(self, begun, podman, image, built, policy, reason, message):
@@ -186,7 +188,8 @@ class TestCommands:
         "its entry point with other arguments": ({"args": ["you"]}, "hello you\n"),
         "a command without the image's arguments": ({"command": ["/bin/greet"]}, "hello \n"),
         "a command with arguments": (
-            {"command": ["/bin/greet"], "args": ["$(WHO)", "--x"], "env": [{"name": "WHO", "value": "me"}]}, "hello me --x\n",
+            {"command": ["/bin/greet"], "args": ["$(WHO)", "--x"], "env": [{"name": "WHO", "value": "me"}]},
+            "hello me --x\n",
         ),
         "a variable of two lines": ({"env": [{"name": "GREETING", "value": "two\nlines"}]}, "two\nlines all\n"),
         "the image's user and directory": ({"command": sh("id -u; pwd")}, "1234\n/tmp\n"),
@@ -195,7 +198,9 @@ class TestCommands:
             "7\n8\n/home\n",
         ),
         "no input": ({"command": ["sh", "-c", "cat", "tty", "-"], "stdin": False}, ""),
-        "its user writes to volumes": ({"command": sh("id -u > /v/f && cat /v/f"), "volumeMounts": [mount("v", "/v")]}, "1234\n"),
+        "its user writes to volumes": (
+            {"command": sh("id -u > /v/f && cat /v/f"), "volumeMounts": [mount("v", "/v")]}, "1234\n",
+        ),
     })  # fmt: skip
     def test_runs_as_kubernetes_has_it(self, begun, container, output):
         uid = run(begun, engine.GREETER, volumes=[EMPTY], **container)

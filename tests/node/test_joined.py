@@ -1,4 +1,4 @@
-"""A machine that is a node over the API: the rules, and what its agent does, with real processes and an API server beside it."""
+"""A machine that is a node over the API: the rules, and what its agent does beside a real API server."""
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ class TestRetention:
             os.utime(each, (time.time() - days * 86_400,) * 2)
 
     @cases("pods, most, left", {
-        "old ones of pods that are gone": ({"old": 10, "young": 1, "kept": 10, "runs": 10}, 1 << 30, {"young", "kept", "runs"}),
+        "old ones of pods that are gone": (
+            {"old": 10, "young": 1, "kept": 10, "runs": 10}, 1 << 30, {"young", "kept", "runs"},
+        ),
         "the oldest when all are too large": ({"one": 1, "two": 2, "three": 3}, 2_500, {"one", "two"}),
     })  # fmt: skip
     def test_what_goes(self, tmp_path, pods, most, left):

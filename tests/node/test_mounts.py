@@ -221,7 +221,9 @@ class TestVolumes:
             "open('/proc/sys/user/max_user_namespaces', 'w').write('0')", ("unshare", "--user", "--map-root-user"), ("none", True, False),
         ),
         # By a number that no kernel has, which is what the call's own is to Linux before 5.12.
-        "a kernel without the calls for mounts": ("from node.shim import linux; linux._MOUNT_SETATTR = 9999", (), ("none", None, True)),
+        "a kernel without the calls for mounts": (
+            "from node.shim import linux; linux._MOUNT_SETATTR = 9999", (), ("none", None, True),
+        ),
     })  # fmt: skip
     def test_a_wall_that_cannot_be_had_is_told_from_others(self, tmp_path, before, beneath, found):
         if beneath and os.geteuid():

@@ -1,4 +1,4 @@
-"""How a container's root is built, and the walk to what is mounted: whatever a pod exchanges in its volumes, and when, nothing else is shown or made."""
+"""How a container's root is built, and the walk to what is mounted, whatever a pod exchanges meanwhile."""
 
 from __future__ import annotations
 

@@ -176,7 +176,9 @@ class TestCommands:
         "not executable": (["/etc/passwd"], 'exec: "/etc/passwd": permission denied'),
         "a name that no file can have": (["a\0b"], "embedded null"),
         "a name that cannot be encoded": (["\ud800"], "surrogates"),
-        "one that a plugin needs": (["/nosuch/mpirun"], "; give another command, or install Debian's openmpi-bin on node n1, "),
+        "one that a plugin needs": (
+            ["/nosuch/mpirun"], "; give another command, or install Debian's openmpi-bin on node n1, ",
+        ),
     })  # fmt: skip
     def test_command_that_cannot_start_is_a_start_error(self, attempts, argv, message):
         status = attempts.end(attempts.start(*argv, node="n1"))

@@ -1,4 +1,4 @@
-"""What pods may use of the disk and of memory, and their own /tmp and /dev/shm, where the state directory lies in neither."""
+"""What pods may use of the disk and of memory, and their own /tmp and /dev/shm."""
 
 from __future__ import annotations
 

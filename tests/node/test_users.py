@@ -56,7 +56,9 @@ class TestUsers:
         "root itself": (Asked(0, 0, (0,), False), ROOT, ""),
         "nobody named": (Asked(None, None, (), True), ROOT, "has runAsNonRoot and would run as root"),
         "root named": (Asked(0, None, (), True), ROOT, "breaks non-root policy"),
-        "root in a box": (Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root"),
+        "root in a box": (
+            Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root",
+        ),
         "root as itself in a box": (Asked(0, 0, (), False), BOXED, ""),
         "the user itself": (Asked(1000, 1000, (27,), True), ORDINARY, ""),
         "not root anyway": (Asked(None, None, (), True), ORDINARY, ""),

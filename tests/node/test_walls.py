@@ -33,9 +33,8 @@ class TestSubPath:
             begun.submit("before", volumes=volumes, containers=[first])
             begun.until_phase("Succeeded", "before")
         begun.submit(volumes=volumes, initContainers=inits, containers=[main])
-        begun.until_waits(
-            "CreateContainerConfigError", "failed to prepare subPath for volumeMount", "leads out of the volume, by the symbolic link"
-        )  # fmt: skip
+        begun.until_waits("CreateContainerConfigError", "failed to prepare subPath for volumeMount")
+        begun.until_waits("leads out of the volume, by the symbolic link")
         assert not (begun.out / "stolen").exists()
 
     def test_missing_directories_are_not_made_through_a_link(self, begun):
@@ -134,7 +133,7 @@ class TestWhoMayHaveAHostPath:
         node.submit(volumes=volumes, containers=[container("true", mount("h"))], **fields)
 
     @cases("fields", {
-        "a pod that claims an administrator's name is its job's owner's": {"owner": "JOB", "annotations": {CREATOR_ANNOTATION: "root"}},
+        "a pod that claims an administrator's name is its job's": {"owner": "JOB", "annotations": {CREATOR_ANNOTATION: "root"}},
         "a pod that names nobody may mount what everybody may": {},
         "a pod whose owner is gone is nobody's": {"owner": "a-uid-of-the-past"},
     })  # fmt: skip
@@ -177,8 +176,8 @@ class TestPublishedFiles:
         victim, folder = begun.out / "victim", begun.out / "folder"
         victim.write_text("untouched")
         folder.mkdir()
-        tried = f"({attack.format(victim=victim, folder=folder)}) || true; echo x > $VOLUME_C/new && touch {begun.out}/written"
-        script = f"{tried}; touch {begun.out}/ready; sleep 60"
+        tried = f"({attack.format(victim=victim, folder=folder)}) || true"
+        script = f"{tried}; echo x > $VOLUME_C/new && touch {begun.out}/written; touch {begun.out}/ready; sleep 60"
         uid = begun.shell(script, main={"volumeMounts": [mount("c", "/cfg")]}, volumes=[volume])
         begun.until((begun.out / "ready").exists)
         assert not (begun.out / "written").exists()

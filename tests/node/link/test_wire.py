@@ -1,4 +1,4 @@
-"""The protocol of a link: frames, the flow of a channel, and two sides of a wire in one event loop, with a line between them that the test can stop."""
+"""The protocol of a link: frames, the flow of a channel, and two sides of a wire in one event loop."""
 
 from __future__ import annotations
 
