@@ -39,7 +39,7 @@ TARGETS = (
     "b",
 )
 POINTS = ("/data", "/data/a", "/data/a/b", "/run/x", "/etc/new/deep", "/tmp", "/usr/share/none")
-# Reads all that it finds through whatever links there are, leaves a mark in each directory, and connects to each socket.
+# Reads all that it finds through whatever links there are, leaves a mark in each directory, and connects to sockets.
 LOOK = """
 find -L {places} {private} -maxdepth 3 '(' -type d -o -type f -name file ')' 2>/dev/null | while read -r one; do
   if [ -d "$one" ]; then : > "$one/mark"; continue; fi
@@ -155,7 +155,8 @@ class Attacks(RuleBasedStateMachine):
         own = (Bind(str(self.root / "work"), "/work"),)
         script = self._script(made) + ("sleep 600" if stays else "")
         directory = self.attempts.shell(
-            script, cwd="/work", binds=(*made, *own), state=str(self.state), ids=users.subordinate(0), **layers(self.wall)
+            script, cwd="/work", binds=(*made, *own), state=str(self.state), ids=users.subordinate(0),
+            **layers(self.wall),
         )  # fmt: skip
         if (directory / "started.json").exists() and stays:
             until(lambda: b"looked" in self.attempts.log(directory) or (directory / "status.json").exists())

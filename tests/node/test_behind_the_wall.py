@@ -67,17 +67,26 @@ class TestReach:
         assert read == {"tools/bin"}
 
     @cases("wall, holds, has, lacks", {
-        "all but two": (Wall("user", 7, True), True, "Landlock (ABI 7), a root directory of their own", "without processes of their own"),
+        "all but two": (
+            Wall("user", 7, True), True, "Landlock (ABI 7), a root directory of their own",
+            "without processes of their own",
+        ),
         "old Landlock": (
             Wall("none", 4, False), True, "Landlock (ABI 4); without a root directory",
             "; pods may send signals to each other and to the cluster's processes, connect to sockets without a path",
         ),
-        "no Landlock": (Wall("user", 0, True), True, "holds: a root directory of their own", "Landlock; pods may send signals to each"),
+        "no Landlock": (
+            Wall("user", 0, True), True, "holds: a root directory of their own",
+            "Landlock; pods may send signals to each",
+        ),
         "root": (
             Wall("root", 0, False, pids=True, root=True), True, "a root directory and users of their own",
             "Landlock, a filter of system calls; pods may connect to sockets without a path",
         ),
-        "whole": (Wall("user", 7, True, pids=True, networks="pasta"), True, "a network for each namespace with a way out by pasta", ""),
+        "whole": (
+            Wall("user", 7, True, pids=True, networks="pasta"), True,
+            "a network for each namespace with a way out by pasta", "",
+        ),
         "root without users of their own": (
             Wall("none", 7, True, root=True), False, "none: pods reach what root may; there is only Landlock (ABI 7), a filter",
             "To have one, start the cluster as an ordinary user, or let root make user namespaces",
@@ -86,8 +95,12 @@ class TestReach:
             Wall(), False, "none: pods reach what the user may who runs the cluster. To have one, let users make user namespaces",
             ", or have Landlock (Linux 5.19 or newer",
         ),
-        "root on an old kernel": (Wall(seccomp=True, root=True, old=True), False, "root may; there is only", "run Linux 5.15 or newer"),
-        "old kernel": (Wall(seccomp=True, old=True), False, "the user may who runs the cluster; there", "run Linux 5.15 or newer"),
+        "root on an old kernel": (
+            Wall(seccomp=True, root=True, old=True), False, "root may; there is only", "run Linux 5.15 or newer",
+        ),
+        "old kernel": (
+            Wall(seccomp=True, old=True), False, "the user may who runs the cluster; there", "run Linux 5.15 or newer",
+        ),
         "without the network that it is to have": (
             Wall("user", 7, True, pids=True, closed=True), True, "; without a network for each namespace; no pods run",
             "as VOLCANO_UI_POD_NETWORK=closed wants it",

@@ -174,7 +174,8 @@ class TestClaims:
     @pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
     def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(self, begun, restarts):
         first = begun.claim()
-        script = f"cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {begun.out}/go ]; do sleep 0.01; done; exit 1"
+        wait = f"until [ -e {begun.out}/go ]; do sleep 0.01; done"
+        script = f"cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; {wait}; exit 1"
         uid = run(begun, script, restartPolicy="OnFailure")
         begun.until(lambda: (begun.files(first) / "f").exists())
         delete_claim()

@@ -329,7 +329,8 @@ class TestPods:
         settings.DEVICES = parse(f"example.org/scope:SCOPE={one},{two}")
         machine.begin(mounts, **layers)
         script = (
-            f"for each in {one} {two}; do head -c 1 $each 2> /dev/null | od -An -tx1 | grep -q 00 && echo $each; done > {machine.out}/$HOSTNAME;"
+            f"for each in {one} {two}; do head -c 1 $each 2> /dev/null | od -An -tx1 | grep -q 00 && echo $each; done"
+            f" > {machine.out}/$HOSTNAME;"
             f"until [ -e {machine.out}/go ]; do sleep 0.01; done"
         )
         for name, count in (("first", 1), ("second", 1), ("without", 0)):

@@ -54,10 +54,9 @@ class TestNames:
     def test_what_names_no_registry_may_have_been_built_here(self, text, built):
         assert image_names.built(text) == built
 
-    @pytest.mark.parametrize(
-        "text",
-        ["", "UPPER", "a b", "-a", "a:", "a@", "a@sha256:12", "a//b", "a/:b", "--help", "x/UPPER", "a:b:c", "a\n", "ü"],
-    )
+    @pytest.mark.parametrize("text", [
+        "", "UPPER", "a b", "-a", "a:", "a@", "a@sha256:12", "a//b", "a/:b", "--help", "x/UPPER", "a:b:c", "a\n", "ü",
+    ])  # fmt: skip
     def test_what_is_no_name_is_refused_with_the_form(self, text):
         with pytest.raises(image_names.InvalidImageName, match=r"invalid reference format; write registry/path:tag"):
             image_names.parse(text)

@@ -182,6 +182,9 @@ class TestPulls:
         assert [[reason for reason, _ in told(uid)] for uid in uids] == [["Pulling", "Pulled"]] * 3
 
 
+SEVEN = {"runAsUser": 7, "runAsGroup": 8}
+
+
 class TestCommands:
     @cases("container, output", {
         "the image's own": ({}, "hello all\n"),
@@ -194,7 +197,7 @@ class TestCommands:
         "a variable of two lines": ({"env": [{"name": "GREETING", "value": "two\nlines"}]}, "two\nlines all\n"),
         "the image's user and directory": ({"command": sh("id -u; pwd")}, "1234\n/tmp\n"),
         "the pod's user and directory": (
-            {"command": sh("id -u; id -g; pwd"), "workingDir": "/home", "securityContext": {"runAsUser": 7, "runAsGroup": 8}},
+            {"command": sh("id -u; id -g; pwd"), "workingDir": "/home", "securityContext": SEVEN},
             "7\n8\n/home\n",
         ),
         "no input": ({"command": ["sh", "-c", "cat", "tty", "-"], "stdin": False}, ""),

@@ -118,7 +118,8 @@ class TestRules:
             {"spec": {"renewTime": "t"}, "metadata": {}},
         ),
         "an event": (
-            Create(EVENTS, {"metadata": {"namespace": "d", "generateName": "e"}}), "POST", "/api/v1/namespaces/d/events",
+            Create(EVENTS, {"metadata": {"namespace": "d", "generateName": "e"}}),
+            "POST", "/api/v1/namespaces/d/events",
             {"apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "d", "generateName": "e"}},
         ),
         "a pod that goes": (
@@ -159,7 +160,7 @@ def renewed():
 
 @contextlib.contextmanager
 def answering(code, *bodies):
-    """Answer requests with a code and the bodies in turn, in a server's place; give its address and what was asked for."""
+    """Answer requests with a code and the bodies in turn, in a server's place; give its address and the requests."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -317,7 +318,7 @@ class TestJoined:
         assert [reason for reason, _ in told(uid)] == ["BackOff"]
 
     def test_a_killed_connection_loses_nothing(self, begun, proxy):
-        """Connections are cut amid requests, answers and the watch; in the end the store knows what the processes did."""
+        """Connections are cut amid requests, answers and the watch; the store knows in the end what came of it."""
         proxy.cutting = True
         names = [f"p{number}" for number in range(12)]
         for number, name in enumerate(names):

@@ -201,10 +201,10 @@ class TestDecisions:
             "a clock that was set back holds nobody"
         )
 
-    @pytest.mark.parametrize(
-        ("streak", "ran_s", "expected"),
-        [(0, 1, (1, 0)), (1, 1, (2, 10)), (2, 1, (3, 20)), (5, 1, (6, 160)), (6, 1, (7, 300)), (900, 1, (901, 300)), (9, 600, (1, 0))],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("streak", "ran_s", "expected"), [
+        (0, 1, (1, 0)), (1, 1, (2, 10)), (2, 1, (3, 20)), (5, 1, (6, 160)), (6, 1, (7, 300)), (900, 1, (901, 300)),
+        (9, 600, (1, 0)),
+    ])  # fmt: skip
     def test_back_off_doubles_and_begins_anew_after_ten_minutes(self, streak, ran_s, expected):
         assert back_off(ended(1, streak=streak, ran_s=ran_s).current) == expected
 

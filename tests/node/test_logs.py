@@ -53,11 +53,11 @@ UNEVEN = [b"x" * (number * 37 % 90) + b" %d\n" % number for number in range(300)
 
 
 class TestRetention:
-    def pod(self, layout, name, days, size=1000):
+    def pod(self, layout, name, days):
         path = layout.attempt(name, "main", 0)
         path.mkdir(parents=True)
         (layout.pod(name) / "_work").mkdir()
-        (path / "log.0").write_bytes(b"x" * size)
+        (path / "log.0").write_bytes(b"x" * 100_000)
         (path / "status.json").write_text("{}")
         for each in (path / "status.json", layout.pod(name)):
             os.utime(each, (time.time() - days * 86_400,) * 2)
@@ -66,7 +66,7 @@ class TestRetention:
         "old ones of pods that are gone": (
             {"old": 10, "young": 1, "kept": 10, "runs": 10}, 1 << 30, {"young", "kept", "runs"},
         ),
-        "the oldest when all are too large": ({"one": 1, "two": 2, "three": 3}, 2_500, {"one", "two"}),
+        "the oldest when all are too large": ({"one": 1, "two": 2, "three": 3}, 250_000, {"one", "two"}),
     })  # fmt: skip
     def test_what_goes(self, tmp_path, pods, most, left):
         layout = Layout(tmp_path)

@@ -145,7 +145,8 @@ class TestProbes:
         "two failures": ({"readiness": {}}, [(READINESS, True), *[(READINESS, False)] * 2], True, True, None),
         "three failures": ({"readiness": {}}, [(READINESS, True), *[(READINESS, False)] * 3], True, False, None),
         "nothing found out counts for nothing": (
-            {"readiness": {}}, [(READINESS, True), (READINESS, False), (READINESS, None), (READINESS, False)], True, True,
+            {"readiness": {}}, [(READINESS, True), (READINESS, False), (READINESS, None), (READINESS, False)],
+            True, True,
             None,
         ),
         "starts still": ({"startup": {}}, [(STARTUP, False)] * 2, False, True, None),

@@ -156,7 +156,7 @@ class TestProcesses:
         for claim in system.data.glob("node/pods/*/*/*/claim"):
             asked = json.loads((claim.parent / "stop.json").read_text())
             assert asked["grace"] < SHUTDOWN_S < 5, "`up` waits five seconds"
-            # A busy machine may kill it a moment later than the agent can wait: then its shim does, and the next agent tells it.
+            # A busy machine may kill it later than the agent can wait: then its shim does, and the next agent tells it.
             until(lambda claim=claim: not Path(f"/proc/{claim.read_text().split()[0]}").exists())
         system.agent()
         until(lambda: system.status("stubborn").get("reason") == "NodeShutdown")

@@ -24,6 +24,7 @@ from node.shim.order import Bind, Order
 from node.shim.path_walk import Links, Make, PathRefused, Walk, lineage
 from node.shim.processes import Processes
 from proof.harness.waiting import HANG_S
+from tests.tables import cases
 
 OPENAT2, BENEATH, NO_SYMLINKS = 437, 0x08, 0x04
 
@@ -85,15 +86,14 @@ class TestWalk:
             finally:
                 os.close(root)
 
-    @pytest.mark.parametrize(
-        "link", ["../../out", "/etc", "../top2", "inside/../../out"], ids=["up", "absolute", "sibling", "by inside"]
-    )
+    @cases("link", {"up": "../../out", "absolute": "/etc", "sibling": "../top2", "by inside": "inside/../../out"})
     def test_nothing_is_made_through_a_link_that_leads_out(self, tmp_path, link):
         volume, out = tmp_path / "volume", tmp_path / "out"
         (volume / "inside").mkdir(parents=True)
         out.mkdir()
         (volume / "link").symlink_to(link)
-        with pytest.raises(PathRefused, match="leads out of the volume"), Walk(str(volume), Links.INSIDE, Make.DIRECTORY) as way:  # fmt: skip
+        refused = pytest.raises(PathRefused, match="leads out of the volume")
+        with refused, Walk(str(volume), Links.INSIDE, Make.DIRECTORY) as way:
             way.go("link/made")
         assert list(out.iterdir()) == []
 
@@ -174,7 +174,7 @@ def order(at):
 
 
 def built(at, kind="", when=-1):
-    """Build the root in a process of its own, and exchange all that is touched before a step; return how many there were and what is shown."""
+    """Build the root in a process, and exchange all that is touched before a step; return their number, and what is shown."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -268,7 +268,7 @@ class TestNames:
     """What is looked up by a name once the machine's root is gone: what a pod has put there could be found."""
 
     def names(self, inside, given):
-        """Have a process become a command; return the names that it looked up after its root has changed, up to the program."""
+        """Have a process become a command; return the names that it looked up after its root has changed."""
         ours, theirs = socket.socketpair()
         shim = os.pidfd_open(os.getpid())
         pid = os.fork()
@@ -318,17 +318,17 @@ class TestNames:
 
 
 def mounts():
-    """Return what is mounted, but for what engines of other tests mount and unmount meanwhile (proof/harness/engine.py)."""
+    """Return what is mounted, but for what engines of other tests mount meanwhile (proof/harness/engine.py)."""
     told = linux.content("/proc/self/mountinfo").splitlines()
     return [line for line in told if b"/volcano-engine-" not in line]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
 class TestKills:
-    """The shim is killed at every step of its command's process: its command does not run, as nobody would end or record it."""
+    """The shim is killed at every step of its command's process: its command does not run, as nobody would end it."""
 
     def killed(self, at, argv, when, *, pids):
-        """Start a container, and kill its shim before a step of its command's process; return how many steps there were."""
+        """Start a container, and kill its shim before a step of its command's process; return their number."""
         count = mmap.mmap(-1, 4)
         pid = os.fork()
         if pid == 0:

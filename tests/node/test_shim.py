@@ -272,9 +272,9 @@ class TestCommands:
         assert tree.proportional_bytes([pid]) < 6 * 2**20
 
     def test_spawner_carries_little(self):
-        """Its image is forked four times for each container behind a whole wall, so a module that it loads costs each of them.
+        """Its image is forked four times for each container behind a whole wall, so each of them pays for a module.
 
-        `random` even does work in every forked process; `dataclasses` brings the parser and disassembler of Python along.
+        `random` even does work in every forked process; `dataclasses` brings Python's parser and disassembler along.
         """
         program = "import sys; sys.path.insert(0, sys.argv[1]); import node.shim.spawner; print(*sys.modules)"
         said = subprocess.run(

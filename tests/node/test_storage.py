@@ -25,67 +25,47 @@ from tests.tables import cases
 MI = 1 << 20
 
 
-def container(name="main", limit=None):
-    return {"name": name, "resources": {"limits": {"ephemeral-storage": limit} if limit else {}}}
+def container(name="main", limit=None, **limits):
+    return {"name": name, "resources": {"limits": limits | ({"ephemeral-storage": limit} if limit else {})}}
 
 
 class TestDisk:
-    @cases("spec, expected", {
-        "none": ({"containers": [container()]}, Limits({}, {}, None)),
-        "of a container": ({"containers": [container(limit="1Mi")]}, Limits({}, {"main": MI}, MI)),
-        "of all containers": (
-            {"containers": [container("a", "1Mi"), container("b", "2Mi")]}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI),
-        ),
-        "of one of two": ({"containers": [container("a", "1Mi"), container("b")]}, Limits({}, {"a": MI}, None)),
-        "of a volume": (
-            {"containers": [container()], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}, {"name": "w", "emptyDir": {}}]},
-            Limits({"v": MI}, {}, None),
-        ),
+    @cases("containers, volumes, expected", {
+        "none": ([container()], {}, Limits({}, {}, None)),
+        "of a container": ([container(limit="1Mi")], {}, Limits({}, {"main": MI}, MI)),
+        "of all containers": ([container("a", "1Mi"), container("b", "2Mi")], {}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI)),
+        "of one of two": ([container("a", "1Mi"), container("b")], {}, Limits({}, {"a": MI}, None)),
+        "of a volume": ([container()], {"v": {"sizeLimit": "1Mi"}, "w": {}}, Limits({"v": MI}, {}, None)),
         "of volumes in memory": (
-            {
-                    "containers": [{"name": "a", "resources": {"limits": {"memory": "2Mi"}}}],
-                    "volumes": [
-                        {"name": "v", "emptyDir": {"medium": "Memory"}},
-                        {"name": "w", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
-                        {"name": "x", "emptyDir": {}},
-                    ],
-                },
+            [container(memory="2Mi")], {"v": {"medium": "Memory"}, "w": {"medium": "Memory", "sizeLimit": "1Mi"}, "x": {}},
             Limits({"v": 2 * MI, "w": MI}, {}, None),
         ),
-        "what cannot be read": (
-            {"containers": [container(limit="nonsense")], "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "much"}}]},
-            Limits({}, {}, None),
-        ),
+        "what cannot be read": ([container(limit="nonsense")], {"v": {"sizeLimit": "much"}}, Limits({}, {}, None)),
     })  # fmt: skip
-    def test_limits_of_a_pod(self, spec, expected):
+    def test_limits_of_a_pod(self, containers, volumes, expected):
+        spec = {
+            "containers": containers,
+            "volumes": [{"name": name, "emptyDir": each} for name, each in volumes.items()],
+        }
         found = storage.limits(msgspec.convert({"spec": spec}, Pod))
         assert found == expected
         assert bool(found) == (expected != Limits({}, {}, None))
 
     @cases("limits, used, told", {
-        "just what is allowed": (Limits({"v": MI}, {}), Used({"v": MI}, {}), ""),
-        "volume": (
-            Limits({"v": MI}, {}), Used({"v": 3 * MI}, {}),
-            'Usage of EmptyDir volume "v" exceeds the limit: 3 MiB, and 1 MiB are allowed.',
-        ),
-        "another volume": (Limits({"v": MI}, {}), Used({"w": 3 * MI}, {}, 9 * MI), ""),
+        "just what is allowed": (Limits({"v": MI}, {}), Used({"v": MI}, {}), "^$"),
+        "volume": (Limits({"v": MI}, {}), Used({"v": 3 * MI}, {}), 'EmptyDir volume "v" exceeds.*3 MiB, and 1 MiB are'),
+        "another volume": (Limits({"v": MI}, {}), Used({"w": 3 * MI}, {}, 9 * MI), "^$"),
         "volume in memory": (
-            Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}),
-            'Usage of EmptyDir volume "v" exceeds the limit: 2 MiB, and 1 MiB are allowed.',
+            Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}), 'EmptyDir volume "v" exceeds.*2 MiB, and 1 MiB are',
         ),
-        "memory is no part of the disk": (Limits({}, {"a": MI}, MI), Used({}, {}, 0, {"v": 9 * MI}), ""),
-        "log": (
-            Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}),
-            "Container a exceeded its local ephemeral storage limit: its log has 2 MiB, and 1 MiB are allowed.",
-        ),
+        "memory is no part of the disk": (Limits({}, {"a": MI}, MI), Used({}, {}, 0, {"v": 9 * MI}), "^$"),
+        "log": (Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}), "Container a exceeded.*: its log has 2 MiB, and 1 MiB are"),
         "everything together": (
-            Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI),
-            "Pod ephemeral local storage usage exceeds the total limit of containers: "
-                "2 MiB, and 1 MiB are allowed in its directories, emptyDirs and logs.",
+            Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI), "Pod .* exceeds.*: 2 MiB, and 1 MiB are",
         ),
     })  # fmt: skip
     def test_who_has_too_much_is_told_how_much(self, limits, used, told):
-        assert storage.excess(limits, used) == told
+        assert re.search(told, storage.excess(limits, used))
 
     def test_size_follows_no_link_and_counts_a_file_once(self, tmp_path):
         inside, outside = tmp_path / "in", tmp_path / "out"
@@ -103,12 +83,9 @@ class TestDisk:
     def test_pod_with_too_much_is_evicted_and_loses_it(self, node, what):
         limits = {"ephemeral-storage": "1Mi"} if what == "scratch" else {}
         place = "$VOLUME_V/big" if what == "volume" else "big"
-        script = f"head -c 3000000 /dev/zero > {place}; touch {node.out}/written; sleep 600"
-        uid = node.submit(
-            containers=[{
-                "name": "main", "command": ["sh", "-c", script], "resources": {"limits": limits},
-                "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-            }],
+        uid = node.shell(
+            f"head -c 3000000 /dev/zero > {place}; touch {node.out}/written; sleep 600",
+            main={"resources": {"limits": limits}, "volumeMounts": [mount("v", "/v")]},
             volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Mi"} if what == "volume" else {}}],
             restartPolicy="Always", terminationGracePeriodSeconds=1,
         )  # fmt: skip
@@ -125,13 +102,10 @@ class TestDisk:
         assert "main" in left, "its log stays"
 
     def test_pod_whose_eviction_an_agent_did_not_see_to_its_end_has_failed(self, node):
-        node.submit(
-            command=["sh", "-c", f"trap '' TERM; head -c 3000000 /dev/zero > big; touch {node.out}/written; sleep 600 & wait"],
-            restartPolicy="Always", terminationGracePeriodSeconds=1,
-        )  # fmt: skip
+        script = f"trap '' TERM; head -c 3000000 /dev/zero > big; touch {node.out}/written; sleep 600 & wait"
+        uid = node.shell(script, restartPolicy="Always", terminationGracePeriodSeconds=1)
         node.until((node.out / "written").exists)
         node.until_phase("Running")  # so that the agent knows whom to stop
-        (uid,) = node.agent.pods
         node.agent.runtime.stop(uid, "Evicted", 0.2)
         node.crash()
         node.again()

@@ -112,6 +112,9 @@ class TestHostPath:
         assert not (tmp_path / "made").exists()
 
 
+ROOTS = {CREATOR_ANNOTATION: "root"}
+
+
 class TestWhoMayHaveAHostPath:
     @cases("role, namespace, allowed, phase", {
         "administrator of everything": ("administrator", "*", False, "Succeeded"),
@@ -133,7 +136,7 @@ class TestWhoMayHaveAHostPath:
         node.submit(volumes=volumes, containers=[container("true", mount("h"))], **fields)
 
     @cases("fields", {
-        "a pod that claims an administrator's name is its job's": {"owner": "JOB", "annotations": {CREATOR_ANNOTATION: "root"}},
+        "a pod that claims an administrator's name is its job's": {"owner": "JOB", "annotations": ROOTS},
         "a pod that names nobody may mount what everybody may": {},
         "a pod whose owner is gone is nobody's": {"owner": "a-uid-of-the-past"},
     })  # fmt: skip

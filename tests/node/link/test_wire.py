@@ -142,6 +142,9 @@ class TestFlow:
         assert b"".join(iter(lambda: b"" if receiving.is_empty else receiving.next(), b"")) == part * WINDOW
 
 
+FULL = Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))
+
+
 class Ends:
     """A server's and a node's side; what the server asks for is in `begun`."""
 
@@ -255,7 +258,7 @@ class TestWire:
         "far too many": [Frame(Kind.OPEN, n, 0, b"{}") for n in range(2 * MOST + 1)],
         "a credit of nothing": [Frame(Kind.OPEN, 1), Frame(Kind.CREDIT, 1)],
         "a credit too much": [Frame(Kind.OPEN, 1), frames.credit(1, STDOUT, 1)],
-        "data too much": [Frame(Kind.OPEN, 1), *[Frame(Kind.DATA, 1, STDIN, bytes(MOST_DATA))] * (WINDOW // MOST_DATA + 1)],
+        "data too much": [Frame(Kind.OPEN, 1), *[FULL] * (WINDOW // MOST_DATA + 1)],
         "data without content": [Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDIN)],
         "data that is not read here": [Frame(Kind.OPEN, 1), Frame(Kind.DATA, 1, STDOUT, b"x")],
     })  # fmt: skip
