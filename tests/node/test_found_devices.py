@@ -233,7 +233,8 @@ class TestDescribed:
         "whatever else it needs": ([entry("0", "/dev/ctl", "/dev/npu0", hooks=[HOOK], mounts=[ELSEWHERE])], ["0", ""]),
         "another file": ([entry("0", "/dev/npu9")], ["", ""]),
         "as the machine calls it": (
-            [{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/npu", "hostPath": "/dev/npu1"}]}}], ["", "0"],
+            [{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/npu", "hostPath": "/dev/npu1"}]}}],
+            ["", "0"],
         ),
         "no name": ([entry("-bad", "/dev/npu0"), "none"], ["", ""]),
     })  # fmt: skip

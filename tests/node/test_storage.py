@@ -33,11 +33,12 @@ class TestDisk:
     @cases("containers, volumes, expected", {
         "none": ([container()], {}, Limits({}, {}, None)),
         "of a container": ([container(limit="1Mi")], {}, Limits({}, {"main": MI}, MI)),
-        "of all containers": ([container("a", "1Mi"), container("b", "2Mi")], {}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI)),
+        "of all": ([container("a", "1Mi"), container("b", "2Mi")], {}, Limits({}, {"a": MI, "b": 2 * MI}, 3 * MI)),
         "of one of two": ([container("a", "1Mi"), container("b")], {}, Limits({}, {"a": MI}, None)),
         "of a volume": ([container()], {"v": {"sizeLimit": "1Mi"}, "w": {}}, Limits({"v": MI}, {}, None)),
         "of volumes in memory": (
-            [container(memory="2Mi")], {"v": {"medium": "Memory"}, "w": {"medium": "Memory", "sizeLimit": "1Mi"}, "x": {}},
+            [container(memory="2Mi")],
+            {"v": {"medium": "Memory"}, "w": {"medium": "Memory", "sizeLimit": "1Mi"}, "x": {}},
             Limits({"v": 2 * MI, "w": MI}, {}, None),
         ),
         "what cannot be read": ([container(limit="nonsense")], {"v": {"sizeLimit": "much"}}, Limits({}, {}, None)),
@@ -59,9 +60,9 @@ class TestDisk:
             Limits({"v": MI}, {}), Used({}, {}, 0, {"v": 2 * MI}), 'EmptyDir volume "v" exceeds.*2 MiB, and 1 MiB are',
         ),
         "memory is no part of the disk": (Limits({}, {"a": MI}, MI), Used({}, {}, 0, {"v": 9 * MI}), "^$"),
-        "log": (Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}), "Container a exceeded.*: its log has 2 MiB, and 1 MiB are"),
+        "log": (Limits({}, {"a": MI}), Used({}, {"a": 2 * MI}), "Container a exceeded.*: its log has 2 MiB, and 1"),
         "everything together": (
-            Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI), "Pod .* exceeds.*: 2 MiB, and 1 MiB are",
+            Limits({}, {"a": MI}, MI), Used({"v": MI // 2}, {"a": MI // 2}, MI), "Pod .* exceeds.*: 2 MiB, and 1 ",
         ),
     })  # fmt: skip
     def test_who_has_too_much_is_told_how_much(self, limits, used, told):
