@@ -30,6 +30,7 @@ from node.joined.joining import Wish
 from node.shim import tree
 from proof.harness import engine
 from proof.harness.waiting import until
+from tests import builders
 
 NODE = "here"
 # Who is the first process of an image's container is not ended by signals that it does not handle.
@@ -144,17 +145,15 @@ class Node:
 
     def submit(self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", **spec):
         containers = containers or [{"name": "main", "image": "any", "command": command or ["true"]}]
-        metadata = {"name": name, "namespace": "d", "annotations": annotations or {}, "labels": labels or {}}
-        if owner:
-            reference = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": owner, "controller": True}
-            metadata["ownerReferences"] = [reference]
-        whole = copy.deepcopy({"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec})
+        spec = copy.deepcopy({"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec})
         if self.engine:
-            self._give_images(whole)
+            self._give_images(spec)
         if self.shows_out:
-            self._show_out(whole)
-        body = {"metadata": metadata, "spec": whole, "status": {"phase": "Pending"}}
-        return store.write(Create(PODS, body))[0].uid
+            self._show_out(spec)
+        owners = [builders.owner(builders.job("j", uid=owner))] if owner else None
+        metadata = {"annotations": annotations or {}, "labels": labels or {}, "ownerReferences": owners}
+        pod = builders.of(PODS, name, namespace="d", status={"phase": "Pending"}, **metadata, **spec)
+        return store.write(Create(PODS, pod))[0].uid
 
     def _give_images(self, spec):
         """Have containers run from an image."""

@@ -348,9 +348,8 @@ class TestJoined:
             proxy.cutting = True
             put(CONFIGMAPS, "news", data={})
             begun.annotate("stays")  # something is told on the connection, and cuts it
-            begun.until(lambda: proxy.cuts)
-            proxy.cutting = False
             begun.until(lambda: Gap.GAP in heard_of)
+        proxy.cutting = False
         begun.until(lambda: len(begun.shims()) == 1)
         begun.delete("stays", grace=0)
         begun.until(lambda: not begun.shims())
