@@ -45,6 +45,12 @@ from tests.tables import cases
 POD = "/api/v1/namespaces/d/pods/p"
 
 
+@pytest.fixture(scope="module")
+def authority():
+    made = issuing.authority(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=10))
+    return issuing.certificate_text(made[0]).decode()
+
+
 class TestRules:
     @pytest.mark.parametrize("url", [
         "https://cluster.example:8443", "https://192.0.2.7", "https://[2001:db8::1]:8443",
@@ -80,11 +86,6 @@ class TestRules:
             return
         assert found.startswith(("http://", "https://"))
         assert addresses.checked(found) == found
-
-    @pytest.fixture(scope="module")
-    def authority(self):
-        made = issuing.authority(datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=10))
-        return issuing.certificate_text(made[0]).decode()
 
     def test_a_fingerprint_is_over_what_a_certificate_says(self, authority):
         import hashlib
