@@ -88,11 +88,11 @@ class TestReach:
             "a network for each namespace with a way out by pasta", "",
         ),
         "root without users of their own": (
-            Wall("none", 7, True, root=True), False, "pods reach what root may; there is only Landlock (ABI 7), a filter",
+            Wall("none", 7, True, root=True), False, "pods reach what root may; there is only Landlock (ABI 7)",
             "To have one, start the cluster as an ordinary user, or let root make user namespaces",
         ),
         "none": (
-            Wall(), False, "pods reach what the user may who runs the cluster. To have one, let users make user namespaces",
+            Wall(), False, "pods reach what the user may who runs the cluster. To have one, let users make user",
             ", or have Landlock (Linux 5.19 or newer",
         ),
         "root on an old kernel": (

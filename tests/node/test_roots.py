@@ -174,7 +174,7 @@ def order(at):
 
 
 def built(at, kind="", when=-1):
-    """Build the root in a process, and exchange what is touched before a step; return their number, and what is shown."""
+    """Build the root in a process; exchange what is touched before a step; return their number and what is shown."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
