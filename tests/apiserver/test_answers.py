@@ -7,6 +7,7 @@ import pytest
 from cluster.store import Create, Patch, store
 from kube.resources import NODES, PODS
 from tests.cluster.api.conftest import admin, config_map, person  # noqa: F401  fixtures
+from tests.tables import cases
 
 WHERE = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -56,14 +57,11 @@ class TestNamespaceOfAClusterScopedObject:
         made = api.post(QUEUES, self.SENT)
         assert (made.status_code, made.json()["metadata"].get("namespace")) == (201, None)
 
-    @pytest.mark.parametrize(
-        ("method", "content_type"),
-        [
-            pytest.param("PUT", "application/json", id="update"),
-            pytest.param("PATCH", "application/merge-patch+json", id="patch"),
-            pytest.param("PATCH", f"{APPLY}?fieldManager=tests&force=true", id="apply"),
-        ],
-    )
+    @cases("method, content_type", {
+        "update": ("PUT", "application/json"),
+        "patch": ("PATCH", "application/merge-patch+json"),
+        "apply": ("PATCH", f"{APPLY}?fieldManager=tests&force=true"),
+    })  # fmt: skip
     def test_on_a_change(self, api, stored, method, content_type):
         kind, _, query = content_type.partition("?")
         body = {"apiVersion": stored["apiVersion"], "kind": "Queue", **self.SENT}
@@ -105,7 +103,7 @@ class TestSchedulingGates:
         store.write(Create(PODS, {**pod(schedulingGates=GATES), "metadata": {"name": "p", "namespace": "default"}}))
         assert [each["reason"] for each in scheduled(api.get(f"{WHERE}/p").json())] == ["SchedulingGated"]
 
-    @pytest.mark.parametrize("left", [[], GATES[1:], GATES[:1]], ids=["both", "the first", "the last"])
+    @cases("left", {"both": [], "the first": GATES[1:], "the last": GATES[:1]})
     def test_gates_can_be_taken_away(self, api, gated, left):
         changed = api.patch(f"{WHERE}/p", {"spec": {"schedulingGates": left or None}})
         assert (changed.status_code, changed.json()["spec"].get("schedulingGates", [])) == (200, left)
@@ -116,7 +114,7 @@ class TestSchedulingGates:
         patch = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATES[0]["name"]}]}}
         assert api.patch(f"{WHERE}/p", patch, STRATEGIC).json()["spec"]["schedulingGates"] == GATES[1:]
 
-    @pytest.mark.parametrize("before", [GATES, GATES[:1], None], ids=["two", "one", "none"])
+    @cases("before", {"two": GATES, "one": GATES[:1], "none": None})
     def test_gates_cannot_be_added(self, api, before):
         api.post(WHERE, pod(schedulingGates=before))
         added = [*(before or ()), {"name": "example.com/late"}]
@@ -126,11 +124,11 @@ class TestSchedulingGates:
         said = "Forbidden: only deletion is allowed, but found new scheduling gate 'example.com/late'"
         assert refused.json()["message"].endswith(f"spec.schedulingGates[{number}].name: {said}")
 
-    @pytest.mark.parametrize(
-        "gates",
-        [[{"name": ""}], [{"name": "a b"}], [{"name": "a"}, {"name": "a"}]],
-        ids=["without a name", "of a bad name", "twice"],
-    )
+    @cases("gates", {
+        "without a name": [{"name": ""}],
+        "of a bad name": [{"name": "a b"}],
+        "twice": [{"name": "a"}, {"name": "a"}],
+    })  # fmt: skip
     def test_bad_gates_are_refused(self, api, gates):
         (field,) = causes(api.post(WHERE, pod(schedulingGates=gates)))
         assert field.startswith(f"spec.schedulingGates[{len(gates) - 1}]")
@@ -201,11 +199,10 @@ class TestSchedulingGates:
         api.post(WHERE, pod(schedulingGates=GATES, nodeSelector={"disk": "ssd"}, **before))
         assert causes(api.patch(f"{WHERE}/p", {"spec": after})) == [field]
 
-    @pytest.mark.parametrize(
-        "after",
-        [{"nodeSelector": {"zone": "a"}}, {"affinity": affinity([exists("a")])}],
-        ids=["node selector", "affinity"],
-    )
+    @cases("after", {
+        "node selector": {"nodeSelector": {"zone": "a"}},
+        "affinity": {"affinity": affinity([exists("a")])},
+    })  # fmt: skip
     def test_without_gates_what_a_pod_asks_of_its_node_stays(self, api, gated, after):
         api.patch(f"{WHERE}/p", WITHOUT_GATES)
         assert causes(api.patch(f"{WHERE}/p", {"spec": after})) == ["spec"]

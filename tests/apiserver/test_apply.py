@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from tests.cluster.api.conftest import config_map
+from tests.tables import cases
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 APPLY = "application/apply-patch+yaml"
@@ -50,19 +49,15 @@ def test_a_conflict_says_with_whom_and_over_what(api):
     assert forced.json()["data"] == {"x": "2", "y": "2"}
 
 
-@pytest.mark.parametrize(
-    ("query", "content_type", "body", "code", "words"),
-    [
-        ("", APPLY, {}, 422, "fieldManager: Required value: is required for apply patch"),
-        ("?force=true", "application/merge-patch+json", {}, 422, "may not be specified for non-apply patch"),
-        ("?fieldManager=a", APPLY, {"metadata": {"name": "b"}}, 400, "does not match the name on the URL"),
-        ("?fieldManager=a", APPLY, [], 400, "must be an object"),
-        ("?fieldManager=a", APPLY, "a: [", 400, "error converting YAML"),
-        ("?fieldManager=a", APPLY, {"apiVersion": "v2"}, 400, "v2"),
-        ("?fieldManager=a&fieldValidation=Strict", APPLY, {"dta": {}}, 400, 'unknown field "dta"'),
-    ],
-    ids=["no manager", "force", "another name", "a list", "no YAML", "another version", "an unknown field"],
-)
+@cases("query, content_type, body, code, words", {
+    "no manager": ("", APPLY, {}, 422, "fieldManager: Required value: is required for apply patch"),
+    "force": ("?force=true", "application/merge-patch+json", {}, 422, "may not be specified for non-apply patch"),
+    "another name": ("?fieldManager=a", APPLY, {"metadata": {"name": "b"}}, 400, "does not match the name on the URL"),
+    "a list": ("?fieldManager=a", APPLY, [], 400, "must be an object"),
+    "no YAML": ("?fieldManager=a", APPLY, "a: [", 400, "error converting YAML"),
+    "another version": ("?fieldManager=a", APPLY, {"apiVersion": "v2"}, 400, "v2"),
+    "an unknown field": ("?fieldManager=a&fieldValidation=Strict", APPLY, {"dta": {}}, 400, 'unknown field "dta"'),
+})  # fmt: skip
 def test_what_is_no_apply_is_refused(api, query, content_type, body, code, words):
     answer = api.patch(f"{MAPS}/a{query}", body if isinstance(body, str) else json.dumps(body), content_type)
     assert answer.status_code == code

@@ -17,6 +17,7 @@ from kube.resources import SERVICE_ACCOUNTS
 from proof.harness.waiting import HANG_S
 from tests.apiserver.client import serving
 from tests.cluster.api.conftest import config_map, make_user
+from tests.tables import cases
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -77,21 +78,18 @@ def foreign():
     return tokens.PREFIX + base64.urlsafe_b64encode(b"another installation's token, 32").decode().rstrip("=")
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        pytest.param(lambda s: s[:-1], id="truncated"),
-        pytest.param(lambda s: s + "a", id="longer"),
-        pytest.param(lambda s: s.swapcase(), id="other case"),
-        pytest.param(lambda s: foreign(), id="foreign"),
-        pytest.param(lambda s: "é" * 20, id="not ASCII"),
-        pytest.param(lambda s: "\xff" * 100, id="bytes"),
-        pytest.param(lambda s: "a" * 20_000, id="huge"),
-        pytest.param(lambda s: f"{s} {s}", id="two"),
-        pytest.param(lambda s: "' OR 1=1 --", id="SQL"),
-        pytest.param(lambda s: tokens.digest(s), id="the stored hash"),
-    ],
-)  # fmt: skip
+@cases("spoil", {
+    "truncated": lambda s: s[:-1],
+    "longer": lambda s: s + "a",
+    "other case": lambda s: s.swapcase(),
+    "foreign": lambda s: foreign(),
+    "not ASCII": lambda s: "é" * 20,
+    "bytes": lambda s: "\xff" * 100,
+    "huge": lambda s: "a" * 20_000,
+    "two": lambda s: f"{s} {s}",
+    "SQL": lambda s: "' OR 1=1 --",
+    "the stored hash": lambda s: tokens.digest(s),
+})  # fmt: skip
 def test_a_wrong_token_is_unauthorized_on_every_path(http, secret, spoil):
     header = [(b"Authorization", b"Bearer " + spoil(secret).encode("latin-1"))]
     for path in (PODS, "/version", "/no/such/path"):
@@ -116,7 +114,7 @@ def remove(issued, alice):
 
 
 @pytest.mark.parametrize("end", [revoke, expire, deactivate, remove])
-@pytest.mark.parametrize("used", [False, True], ids=["new", "in use"])
+@cases("used", {"new": False, "in use": True})
 def test_a_token_that_ended_is_unauthorized(http, alice, monkeypatch, end, used):
     monkeypatch.setattr(authentication, "KEPT_S", 0.0)
     make_user("root", is_superuser=True)

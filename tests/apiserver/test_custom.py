@@ -12,6 +12,7 @@ from cluster.models import RoleBinding
 from kube import resources
 from tests.cluster.api.conftest import make_user
 from tests.kube.custom import samples
+from tests.tables import cases
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRON_TABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
@@ -63,16 +64,13 @@ def test_scale_reads_and_writes_the_replicas(defined):
     assert (stale.status_code, stale.json()["reason"]) == (409, "Conflict")
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        pytest.param({"spec": {"replicas": -1}}, 422, id="negative"),
-        pytest.param({"spec": {"replicas": "x"}}, 422, id="a text"),
-        pytest.param({"spec": {"replicas": 11}}, 422, id="more than the schema allows"),
-        pytest.param({"kind": "Pod", "spec": {"replicas": 1}}, 400, id="no Scale"),
-        pytest.param([], 400, id="no object"),
-    ],
-)
+@cases("body, code", {
+    "negative": ({"spec": {"replicas": -1}}, 422),
+    "a text": ({"spec": {"replicas": "x"}}, 422),
+    "more than the schema allows": ({"spec": {"replicas": 11}}, 422),
+    "no Scale": ({"kind": "Pod", "spec": {"replicas": 1}}, 400),
+    "no object": ([], 400),
+})  # fmt: skip
 def test_scale_that_is_none_is_refused(defined, body, code):
     create(defined)
     assert defined.put(f"{CRON_TABS}/a/scale", body).status_code == code

@@ -7,6 +7,7 @@ import pytest
 from apiserver import discovery
 from kube import resources
 from kube.errors import NotAcceptable
+from tests.tables import cases
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2BETA1 = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
@@ -21,21 +22,18 @@ def listed(path, name):
     return next(item for item in document(path)["resources"] if item["name"] == name)
 
 
-@pytest.mark.parametrize(
-    ("accept", "expected"),
-    [
-        pytest.param("", "", id="no header"),
-        pytest.param("*/*", "", id="curl"),
-        pytest.param("application/json", "", id="Python client"),
-        pytest.param(f"{V2},{V2BETA1},application/json", "v2", id="kubectl 1.30 to 1.36"),
-        pytest.param(f"{V2BETA1},application/json", "v2beta1", id="kubectl 1.26 to 1.29"),
-        pytest.param(f"{V2};profile=nopeer,application/json", "v2", id="unknown parameters are ignored"),
-        pytest.param(f"{V2.replace('v2', 'v3')},application/json", "", id="a version of the future"),
-        pytest.param("application/vnd.kubernetes.protobuf,application/json", "", id="protobuf first"),
-        pytest.param(f"{V2};q=0.5,application/json;q=0.9", "", id="weights"),
-        pytest.param(f"application/json;q=x,{V2}", "v2", id="a weight that is no number comes last"),
-    ],
-)
+@cases("accept, expected", {
+    "no header": ("", ""),
+    "curl": ("*/*", ""),
+    "Python client": ("application/json", ""),
+    "kubectl 1.30 to 1.36": (f"{V2},{V2BETA1},application/json", "v2"),
+    "kubectl 1.26 to 1.29": (f"{V2BETA1},application/json", "v2beta1"),
+    "unknown parameters are ignored": (f"{V2};profile=nopeer,application/json", "v2"),
+    "a version of the future": (f"{V2.replace('v2', 'v3')},application/json", ""),
+    "protobuf first": ("application/vnd.kubernetes.protobuf,application/json", ""),
+    "weights": (f"{V2};q=0.5,application/json;q=0.9", ""),
+    "a weight that is no number comes last": (f"application/json;q=x,{V2}", "v2"),
+})  # fmt: skip
 def test_form_follows_the_accept_header(accept, expected):
     assert discovery.wanted(accept) == expected
 

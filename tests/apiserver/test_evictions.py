@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
-
 from cluster import access
 from cluster.store import Create, Patch, store
 from kube.resources import NODES, PODS
+from tests.tables import cases
 
 WHERE = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -44,17 +43,13 @@ def test_a_pod_without_a_budget_is_evicted_and_says_why(api):
     assert (condition["type"], condition["reason"]) == ("DisruptionTarget", "EvictionByEvictionAPI")
 
 
-@pytest.mark.parametrize(
-    ("spec", "codes"),
-    [
-        ({"minAvailable": 2}, [201, 429, 429]),
-        ({"minAvailable": "50%"}, [201, 429, 429]),
-        ({"maxUnavailable": 1}, [201, 429, 429]),
-        ({"maxUnavailable": 0}, [429, 429, 429]),
-        ({"minAvailable": 0}, [201, 201, 201]),
-    ],
-    ids=["at least two", "at least half", "at most one", "none", "all"],
-)
+@cases("spec, codes", {
+    "at least two": ({"minAvailable": 2}, [201, 429, 429]),
+    "at least half": ({"minAvailable": "50%"}, [201, 429, 429]),
+    "at most one": ({"maxUnavailable": 1}, [201, 429, 429]),
+    "none": ({"maxUnavailable": 0}, [429, 429, 429]),
+    "all": ({"minAvailable": 0}, [201, 201, 201]),
+})  # fmt: skip
 def test_a_budget_lets_only_so_many_go(api, spec, codes):
     for name in ("a", "b", "c"):
         pod(name)
@@ -81,14 +76,11 @@ def test_a_dry_run_evicts_nobody(api):
     assert "deletionTimestamp" not in api.get(f"{WHERE}/a").json()["metadata"]
 
 
-REFUSED = {
+@cases("body, code", {
     "another name": ({"metadata": {"name": "b"}}, 400),
     "another uid": ({"deleteOptions": {"preconditions": {"uid": "other"}}}, 409),
     "another kind": ({"kind": "Pod", "apiVersion": "v1"}, 400),
-}
-
-
-@pytest.mark.parametrize(("body", "code"), REFUSED.values(), ids=REFUSED.keys())
+})  # fmt: skip
 def test_what_is_no_eviction_is_refused(api, body, code):
     pod("a")
     assert api.post(f"{WHERE}/a/eviction", body).status_code == code

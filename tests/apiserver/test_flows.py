@@ -6,6 +6,7 @@ import pytest
 
 from tests.cluster.api.conftest import person  # noqa: F401
 from tests.jobs.made import runner, settle, spec
+from tests.tables import cases
 
 PLACE = "namespaces/default"
 FLOWS = f"/apis/flow.volcano.sh/v1alpha1/{PLACE}/jobflows"
@@ -64,15 +65,11 @@ def test_vcctl_creates_lists_and_deletes_a_template(api):
     assert api.delete(f"{TEMPLATES}/a").status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("path", "obj", "columns"),
-    [
-        (FLOWS, flow(), ["Name", "Status", "Age"]),
-        (TEMPLATES, template(), ["Name", "Age"]),
-        (CRONS, cron(), ["Name", "Age"]),
-    ],
-    ids=["jobflows", "jobtemplates", "cronjobs"],
-)
+@cases("path, obj, columns", {
+    "jobflows": (FLOWS, flow(), ["Name", "Status", "Age"]),
+    "jobtemplates": (TEMPLATES, template(), ["Name", "Age"]),
+    "cronjobs": (CRONS, cron(), ["Name", "Age"]),
+})  # fmt: skip
 def test_kubectl_prints_the_columns_of_the_crd(api, path, obj, columns):
     api.post(path, obj)
     table = api.get(path, headers=TABLE).json()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from apiserver.openapi import documents, gnostic
+from tests.tables import cases
 
 
 def read(data):
@@ -82,33 +81,30 @@ SCHEMA = (9, 1, 2)
 PATCH = (8, 2, 2, 8)
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        pytest.param((1,), [b"2.0"], id="version"),
-        pytest.param((2, 1), [b"t"], id="title"),
-        pytest.param((9, 1, 1), [b"a.B"], id="name of a definition"),
-        pytest.param((*SCHEMA, 4), [b"d" * 200], id="description longer than one byte of length"),
-        pytest.param((*SCHEMA, 19), [b"x"], id="required"),
-        pytest.param((*SCHEMA, 22, 1), [b"object"], id="type"),
-        pytest.param((*SCHEMA, 25, 1, 1), [b"x", b"y", b"z"], id="properties"),
-        pytest.param((*SCHEMA, 25, 1, 2, 9), [b"\0\0\0\0\0\0\xf0?"], id="minimum is a double"),
-        pytest.param((*SCHEMA, 25, 1, 2, 11), [300], id="maxLength is a whole number"),
-        pytest.param((*SCHEMA, 25, 1, 2, 23, 1, 1), [b"#/definitions/a.B"], id="items"),
-        pytest.param((*SCHEMA, 25, 1, 2, 21, 1, 20, 2), [b'"p"\n', b'"q"\n'], id="values and enum"),
-        pytest.param((*SCHEMA, 31, 2, 2), [b'[{"group":"","version":"v1","kind":"B"}]\n'], id="vendor extension"),
-        pytest.param((8, 2, 1), [b"/b/{name}"], id="path"),
-        pytest.param((8, 2, 2, 9, 1, 2, 4, 4), [b"name"], id="path parameter"),
-        pytest.param((*PATCH, 5), [b"patchB"], id="operation id"),
-        pytest.param((*PATCH, 7), [b"application/merge-patch+json"], id="consumes"),
-        pytest.param((*PATCH, 8, 1, 2, 3, 4), [b"fieldValidation"], id="query parameter"),
-        pytest.param((*PATCH, 8, 1, 1, 2), [b"body"], id="body parameter"),
-        pytest.param((*PATCH, 9, 1, 1), [b"200"], id="code"),
-        pytest.param((*PATCH, 9, 1, 2, 1, 2, 1, 1), [b"#/definitions/a.B"], id="schema of an answer"),
-        pytest.param((*PATCH, 13, 1), [b"x-kubernetes-action"], id="vendor extension of an operation"),
-        pytest.param((13, 1, 2, 2, 2), [b"authorization"], id="security definition"),
-    ],
-)
+@cases("path, expected", {
+    "version": ((1,), [b"2.0"]),
+    "title": ((2, 1), [b"t"]),
+    "name of a definition": ((9, 1, 1), [b"a.B"]),
+    "description longer than one byte of length": ((*SCHEMA, 4), [b"d" * 200]),
+    "required": ((*SCHEMA, 19), [b"x"]),
+    "type": ((*SCHEMA, 22, 1), [b"object"]),
+    "properties": ((*SCHEMA, 25, 1, 1), [b"x", b"y", b"z"]),
+    "minimum is a double": ((*SCHEMA, 25, 1, 2, 9), [b"\0\0\0\0\0\0\xf0?"]),
+    "maxLength is a whole number": ((*SCHEMA, 25, 1, 2, 11), [300]),
+    "items": ((*SCHEMA, 25, 1, 2, 23, 1, 1), [b"#/definitions/a.B"]),
+    "values and enum": ((*SCHEMA, 25, 1, 2, 21, 1, 20, 2), [b'"p"\n', b'"q"\n']),
+    "vendor extension": ((*SCHEMA, 31, 2, 2), [b'[{"group":"","version":"v1","kind":"B"}]\n']),
+    "path": ((8, 2, 1), [b"/b/{name}"]),
+    "path parameter": ((8, 2, 2, 9, 1, 2, 4, 4), [b"name"]),
+    "operation id": ((*PATCH, 5), [b"patchB"]),
+    "consumes": ((*PATCH, 7), [b"application/merge-patch+json"]),
+    "query parameter": ((*PATCH, 8, 1, 2, 3, 4), [b"fieldValidation"]),
+    "body parameter": ((*PATCH, 8, 1, 1, 2), [b"body"]),
+    "code": ((*PATCH, 9, 1, 1), [b"200"]),
+    "schema of an answer": ((*PATCH, 9, 1, 2, 1, 2, 1, 1), [b"#/definitions/a.B"]),
+    "vendor extension of an operation": ((*PATCH, 13, 1), [b"x-kubernetes-action"]),
+    "security definition": ((13, 1, 2, 2, 2), [b"authorization"]),
+})  # fmt: skip
 def test_each_thing_is_in_its_field(path, expected):
     assert fields(gnostic.document(DOCUMENT), *path) == expected
 

@@ -18,6 +18,7 @@ from node.paths import Layout
 from node.shim import linux
 from node.shim.crilog import CriLog
 from proof.harness.waiting import HANG_S, until
+from tests.tables import cases
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
 
@@ -87,24 +88,21 @@ def test_the_log_of_the_only_container_is_plain_text(api, pod):
     assert answer.content == "one\nzwei ü\nhalf".encode()
 
 
-@pytest.mark.parametrize(
-    ("parameters", "text"),
-    [
-        pytest.param("tailLines=2", "3\n4\n", id="the last lines"),
-        pytest.param("tailLines=0", "", id="no lines"),
-        pytest.param("tailLines=99", "1\n2\n3\n4\n", id="more than there are"),
-        pytest.param("limitBytes=3", "1\n2", id="so many bytes"),
-        pytest.param("tailLines=1&limitBytes=1", "4", id="the first bytes of the last line"),
-        pytest.param("stream=Stdout", "1\n2\n4\n", id="one stream"),
-        pytest.param("stream=Stderr", "3\n", id="the other stream"),
-        pytest.param("stream=All", "1\n2\n3\n4\n", id="both"),
-        pytest.param("sinceSeconds=3600", "1\n2\n3\n4\n", id="since before"),
-        pytest.param("sinceTime=2099-01-01T00:00:00Z", "", id="since a time to come"),
-        pytest.param("sinceTime=2020-01-01T00:00:00%2B02:00", "1\n2\n3\n4\n", id="since a time that was"),
-        pytest.param("container=main&insecureSkipTLSVerifyBackend=true", "1\n2\n3\n4\n", id="named"),
-        pytest.param("follow=false&previous=0", "1\n2\n3\n4\n", id="switched off"),
-    ],
-)
+@cases("parameters, text", {
+    "the last lines": ("tailLines=2", "3\n4\n"),
+    "no lines": ("tailLines=0", ""),
+    "more than there are": ("tailLines=99", "1\n2\n3\n4\n"),
+    "so many bytes": ("limitBytes=3", "1\n2"),
+    "the first bytes of the last line": ("tailLines=1&limitBytes=1", "4"),
+    "one stream": ("stream=Stdout", "1\n2\n4\n"),
+    "the other stream": ("stream=Stderr", "3\n"),
+    "both": ("stream=All", "1\n2\n3\n4\n"),
+    "since before": ("sinceSeconds=3600", "1\n2\n3\n4\n"),
+    "since a time to come": ("sinceTime=2099-01-01T00:00:00Z", ""),
+    "since a time that was": ("sinceTime=2020-01-01T00:00:00%2B02:00", "1\n2\n3\n4\n"),
+    "named": ("container=main&insecureSkipTLSVerifyBackend=true", "1\n2\n3\n4\n"),
+    "switched off": ("follow=false&previous=0", "1\n2\n3\n4\n"),
+})  # fmt: skip
 def test_parameters_choose_what_is_answered(api, pod, parameters, text):
     log = pod().says().log()
     log.feed("stdout", b"1\n2\n")

@@ -12,6 +12,7 @@ from cluster.models import Token
 from node.link import presence
 from proof.harness.waiting import HANG_S, until
 from tests.apiserver.linking import token_of
+from tests.tables import cases
 
 
 @pytest.fixture
@@ -35,14 +36,11 @@ def test_a_node_keeps_its_own_link(dial, tmp_path):
     until(lambda: presence.is_held(tmp_path, "here"))
 
 
-@pytest.mark.parametrize(
-    ("actor", "code"),
-    [
-        pytest.param(None, 401, id="nobody"),
-        pytest.param(access.Actor("alice", ("system:authenticated",)), 403, id="somebody"),
-        pytest.param("another", 403, id="another node"),
-    ],
-)
+@cases("actor, code", {
+    "nobody": (None, 401),
+    "somebody": (access.Actor("alice", ("system:authenticated",)), 403),
+    "another node": ("another", 403),
+})  # fmt: skip
 def test_nobody_else_keeps_it(api, dial, tmp_path, actor, code):
     headers = {}
     if isinstance(actor, str):

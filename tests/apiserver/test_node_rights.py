@@ -8,6 +8,7 @@ from cluster import access
 from cluster.models import AuditEntry
 from cluster.store import Create, store
 from kube.resources import CLAIMS, CONFIGMAPS, LEASES, NAMESPACES, NODES, PODS, SECRETS
+from tests.tables import cases
 
 NODE, OTHER = "lab", "first"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -215,14 +216,11 @@ def test_an_owner_is_not_a_nodes_to_name(lab, api):
     assert lab.post(LEASE, body).status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("uids", "answer"),
-    [
-        pytest.param(lambda uid: [uid, "another"], lambda uid: [uid], id="one of two"),
-        pytest.param(lambda uid: ["another", 7, None], lambda uid: [], id="none"),
-        pytest.param(lambda uid: "nonsense", lambda uid: [], id="no list"),
-    ],
-)
+@cases("uids, answer", {
+    "one of two": (lambda uid: [uid, "another"], lambda uid: [uid]),
+    "none": (lambda uid: ["another", 7, None], lambda uid: []),
+    "no list": (lambda uid: "nonsense", lambda uid: []),
+})  # fmt: skip
 def test_a_node_learns_which_claims_are_left_whose_files_it_keeps(lab, uids, answer):
     uid = store.get(CLAIMS, "default", "others").uid
     assert ask(lab, "POST", "/node/claims", {"uids": uids(uid)}).json() == {"existing": answer(uid)}

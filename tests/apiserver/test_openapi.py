@@ -16,6 +16,7 @@ from apiserver.openapi.definitions import definitions, referred
 from apiserver.openapi.operations import APPLY, STRATEGIC
 from kube import resources
 from kube.definitions import GROUP_VERSION_KIND
+from tests.tables import cases
 
 PROJECT = Path(__file__).parents[2]
 PATHS = list(documents.group_versions())
@@ -198,37 +199,21 @@ def test_a_real_pod_has_no_unknown_field():
     assert unknown_fields(resources.PODS, POD) == []
 
 
-@pytest.mark.parametrize(
-    ("resource", "obj", "expected"),
-    [
-        pytest.param(
-            resources.PODS,
-            {"spec": {"containers": [{"imagee": "x", "env": [{"valuee": ""}]}]}, "metadata": {"labelz": {}}},
-            ["spec.containers[0].imagee", "spec.containers[0].env[0].valuee", "metadata.labelz"],
-            id="pod",
-        ),
-        pytest.param(
-            resources.JOBS,
-            {"spec": {"tasks": [{"template": {"spec": {"container": []}}, "replica": 1}], "minAvailble": 1}},
-            ["spec.tasks[0].template.spec.container", "spec.tasks[0].replica", "spec.minAvailble"],
-            id="Volcano job",
-        ),
-        pytest.param(
-            resources.JOBS,
-            {"spec": {"taskSpecs": [{"template": {"spec": {"priorityClass": "x"}}}], "volumes": [{"claim": {}}]}},
-            [],
-            id="the older spellings",
-        ),
-        pytest.param(resources.PODS, {"spec": {"containers": {"name": "a"}}}, [], id="wrong types"),
-        pytest.param(resources.PODS, {"spec": [1], "metadata": "x", "status": None}, [], id="no objects"),
-        pytest.param(
-            resources.CUSTOM_RESOURCE_DEFINITIONS,
-            {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"typ": ""}}}}}]}},
-            ["spec.versions[0].schema.openAPIV3Schema.properties.a.typ"],
-            id="schemas within schemas",
-        ),
-    ],
-)
+@cases("resource, obj, expected", {
+    "pod": (resources.PODS,
+        {"spec": {"containers": [{"imagee": "x", "env": [{"valuee": ""}]}]}, "metadata": {"labelz": {}}},
+        ["spec.containers[0].imagee", "spec.containers[0].env[0].valuee", "metadata.labelz"]),
+    "Volcano job": (resources.JOBS,
+        {"spec": {"tasks": [{"template": {"spec": {"container": []}}, "replica": 1}], "minAvailble": 1}},
+        ["spec.tasks[0].template.spec.container", "spec.tasks[0].replica", "spec.minAvailble"]),
+    "the older spellings": (resources.JOBS,
+        {"spec": {"taskSpecs": [{"template": {"spec": {"priorityClass": "x"}}}], "volumes": [{"claim": {}}]}}, []),
+    "wrong types": (resources.PODS, {"spec": {"containers": {"name": "a"}}}, []),
+    "no objects": (resources.PODS, {"spec": [1], "metadata": "x", "status": None}, []),
+    "schemas within schemas": (resources.CUSTOM_RESOURCE_DEFINITIONS,
+        {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"typ": ""}}}}}]}},
+        ["spec.versions[0].schema.openAPIV3Schema.properties.a.typ"]),
+})  # fmt: skip
 def test_unknown_fields_are_found_wherever_they_are(resource, obj, expected):
     assert unknown_fields(resource, obj) == expected
 
@@ -237,36 +222,17 @@ def test_unknown_fields_of_a_hostile_object_are_bounded():
     assert len(unknown_fields(resources.PODS, {f"field{number}": 1 for number in range(5000)})) <= 5000
 
 
-@pytest.mark.parametrize(
-    ("how", "change", "expected"),
-    [
-        pytest.param("merge", {"spec": {"foo": 1}}, ["spec.foo"], id="merge"),
-        pytest.param("merge", {"spec": {"foo": None}}, [], id="an unknown field may be removed"),
-        pytest.param(
-            "strategic",
-            {
-                "spec": {
-                    "$setElementOrder/containers": [{"name": "a"}],
-                    "containers": [{"$patch": "delete", "name": "a", "imagee": ""}],
-                }
-            },
-            ["spec.containers[0].imagee"],
-            id="directives are no fields",
-        ),
-        pytest.param(
-            "json",
-            [
-                {"op": "add", "path": "/spec/containers/1/imagee", "value": "x"},
-                {"op": "replace", "path": "/metadata/labels/a~1b", "value": "x"},
-                {"op": "remove", "path": "/spec/foo"},
-                {"op": "add", "path": "/spec/containers/-", "value": {"comand": []}},
-            ],
-            ["spec.containers[1].imagee", "spec.containers[0].comand"],
-            id="JSON patch",
-        ),
-        pytest.param("json", "nonsense", [], id="no patch at all"),
-    ],
-)
+@cases("how, change, expected", {
+    "merge": ("merge", {"spec": {"foo": 1}}, ["spec.foo"]),
+    "an unknown field may be removed": ("merge", {"spec": {"foo": None}}, []),
+    "directives are no fields": ("strategic",
+        {"spec": {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"$patch": "delete", "name": "a", "imagee": ""}]}},
+        ["spec.containers[0].imagee"]),
+    "JSON patch": ("json",
+        [{"op": "add", "path": "/spec/containers/1/imagee", "value": "x"}, {"op": "replace", "path": "/metadata/labels/a~1b", "value": "x"}, {"op": "remove", "path": "/spec/foo"}, {"op": "add", "path": "/spec/containers/-", "value": {"comand": []}}],
+        ["spec.containers[1].imagee", "spec.containers[0].comand"]),
+    "no patch at all": ("json", "nonsense", []),
+})  # fmt: skip
 def test_a_patch_is_checked_for_what_it_writes(how, change, expected):
     found = [path for obj in written(change, how) for path in unknown_fields(resources.PODS, obj)]
     assert found == expected

@@ -26,6 +26,7 @@ from proof.escapes.attempts import deaf
 from proof.harness.waiting import HANG_S, until
 from tests.apiserver.client import Api
 from tests.apiserver.test_execs import main_of, running, shim_of  # noqa: F401  a node with a pod p that runs
+from tests.tables import cases
 
 TUNNEL, V4 = spdy_forward.TUNNEL, "v4.channel.k8s.io"
 MEGABYTE = 1 << 20
@@ -244,16 +245,13 @@ def test_a_pod_that_does_not_take_the_connection_is_given_up(door, monkeypatch):
         assert b"no answer in time" in during(door, client.whole, error)
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        pytest.param({"port": "0"}, id="no port"),
-        pytest.param({"port": "65536"}, id="a port that cannot be"),
-        pytest.param({"port": "http"}, id="a port by name"),
-        pytest.param({"streamtype": "stdin"}, id="another kind of stream"),
-        pytest.param({"requestid": ""}, id="no connection"),
-    ],
-)
+@cases("named", {
+    "no port": {"port": "0"},
+    "a port that cannot be": {"port": "65536"},
+    "a port by name": {"port": "http"},
+    "another kind of stream": {"streamtype": "stdin"},
+    "no connection": {"requestid": ""},
+})  # fmt: skip
 def test_a_stream_that_is_none_is_reset_alone(door, program, named):
     client = door.spdy()
     stream = client.stream("data", program.port, 0, **named)

@@ -13,6 +13,7 @@ from apiserver.http.app import ANONYMOUS
 from cluster.access import SYSTEM, Actor
 from tests.apiserver.client import ACTORS
 from tests.apiserver.watch import world
+from tests.tables import cases
 
 SOMEBODY = Actor("ann", ("system:authenticated",))
 STRICT = {"field_validation": "Strict"}
@@ -72,27 +73,37 @@ def causes(status):
     return [(each.get("field"), each["reason"]) for each in status["details"].get("causes", ())]
 
 
-@pytest.mark.parametrize(
-    ("call", "code", "reason", "about", "why"),
-    [
-        pytest.param(lambda core: core.read_namespaced_pod("none", "default"), 404, "NotFound", ("pods", "none"), [], id="not there"),
-        pytest.param(lambda core: core.create_namespaced_config_map("default", config_map("there")), 409, "AlreadyExists", ("configmaps", "there"), [], id="there"),
-        pytest.param(lambda core: core.replace_namespaced_config_map("there", "default", stale()), 409, "Conflict", ("configmaps", "there"), [], id="changed"),
-        pytest.param(lambda core: core.delete_namespaced_config_map("there", "default", body=options(uid="a")), 409, "Conflict", ("configmaps", "there"), [], id="another uid"),
-        pytest.param(lambda core: core.delete_namespaced_config_map("there", "default", body=options(resource_version="1")), 409, "Conflict", ("configmaps", "there"), [], id="another version"),
-        pytest.param(lambda core: core.create_namespaced_config_map("default", config_map("A b")), 422, "Invalid", ("ConfigMap", "A b"), [("metadata.name", "FieldValueInvalid")], id="a name"),
-        pytest.param(
-            lambda core: core.create_namespaced_pod("default", pod("a", restartPolicy="x", dnsPolicy="y")), 422, "Invalid", ("Pod", "a"),
-            [("spec.restartPolicy", "FieldValueNotSupported"), ("spec.dnsPolicy", "FieldValueNotSupported")], id="two fields",
-        ),
-        pytest.param(lambda core: core.patch_namespaced_config_map("fixed", "default", config_map("fixed", a="1")), 422, "Invalid", ("ConfigMap", "fixed"), [("data", "FieldValueForbidden")], id="fixed"),
-        pytest.param(lambda core: core.patch_namespaced_config_map("there", "default", [{"op": "remove", "path": "/data/b"}]), 422, "Invalid", (None, None), [], id="a patch that does not apply"),
-        pytest.param(lambda core: core.create_namespaced_config_map("default", config_map("a", a=1)), 400, "BadRequest", None, [], id="another type"),
-        pytest.param(lambda core: core.create_namespaced_config_map("default", {**config_map("a"), "datta": {}}, **STRICT), 400, "BadRequest", None, [], id="an unknown field"),
-        pytest.param(lambda core: core.list_namespaced_pod("default", label_selector="a in ("), 400, "BadRequest", None, [], id="a selector"),
-        pytest.param(lambda core: core.list_namespaced_pod("default", resource_version="9" * 9), 504, "Timeout", (None, None), [(None, "ResourceVersionTooLarge")], id="the future"),
-    ],
-)  # fmt: skip
+@cases("call, code, reason, about, why", {
+    "not there": (lambda core: core.read_namespaced_pod("none", "default"), 404, "NotFound", ("pods", "none"), []),
+    "there": (lambda core: core.create_namespaced_config_map("default", config_map("there")), 409, "AlreadyExists",
+        ("configmaps", "there"), []),
+    "changed": (lambda core: core.replace_namespaced_config_map("there", "default", stale()), 409, "Conflict",
+        ("configmaps", "there"), []),
+    "another uid": (lambda core: core.delete_namespaced_config_map("there", "default", body=options(uid="a")), 409,
+        "Conflict", ("configmaps", "there"), []),
+    "another version": (
+        lambda core: core.delete_namespaced_config_map("there", "default", body=options(resource_version="1")), 409,
+        "Conflict", ("configmaps", "there"), []),
+    "a name": (lambda core: core.create_namespaced_config_map("default", config_map("A b")), 422, "Invalid",
+        ("ConfigMap", "A b"), [("metadata.name", "FieldValueInvalid")]),
+    "two fields": (lambda core: core.create_namespaced_pod("default", pod("a", restartPolicy="x", dnsPolicy="y")), 422,
+        "Invalid", ("Pod", "a"),
+        [("spec.restartPolicy", "FieldValueNotSupported"), ("spec.dnsPolicy", "FieldValueNotSupported")]),
+    "fixed": (lambda core: core.patch_namespaced_config_map("fixed", "default", config_map("fixed", a="1")), 422,
+        "Invalid", ("ConfigMap", "fixed"), [("data", "FieldValueForbidden")]),
+    "a patch that does not apply": (
+        lambda core: core.patch_namespaced_config_map("there", "default", [{"op": "remove", "path": "/data/b"}]), 422,
+        "Invalid", (None, None), []),
+    "another type": (lambda core: core.create_namespaced_config_map("default", config_map("a", a=1)), 400, "BadRequest",
+        None, []),
+    "an unknown field": (
+        lambda core: core.create_namespaced_config_map("default", {**config_map("a"), "datta": {}}, **STRICT), 400,
+        "BadRequest", None, []),
+    "a selector": (lambda core: core.list_namespaced_pod("default", label_selector="a in ("), 400, "BadRequest", None,
+        []),
+    "the future": (lambda core: core.list_namespaced_pod("default", resource_version="9" * 9), 504, "Timeout",
+        (None, None), [(None, "ResourceVersionTooLarge")]),
+})  # fmt: skip
 def test_a_refusal_says_why_and_of_what(core, call, code, reason, about, why):
     error, status = refused(call, core)
     assert (error.status, status["reason"]) == (code, reason)
@@ -141,13 +152,10 @@ def test_a_past_that_is_forgotten_is_410_and_a_list_goes_on(core, settings, monk
         assert next(events)["type"] == "DELETED"
 
 
-@pytest.mark.parametrize(
-    ("actor", "code", "words"),
-    [
-        pytest.param(SYSTEM, 404, 'pods "none" not found', id="no pod"),
-        pytest.param(SOMEBODY, 403, 'User "ann" cannot create resource "pods/exec"', id="no right"),
-    ],
-)
+@cases("actor, code, words", {
+    "no pod": (SYSTEM, 404, 'pods "none" not found'),
+    "no right": (SOMEBODY, 403, 'User "ann" cannot create resource "pods/exec"'),
+})  # fmt: skip
 def test_a_command_that_cannot_run_says_why(core_of, monkeypatch, actor, code, words):
     # The library's WebSockets have no header but that of a token.
     monkeypatch.setitem(ACTORS, "", actor)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from apiserver.streams import spdy
 from apiserver.streams.spdy import BadFrame, Data, GoneAway, Granted, InitialWindow, Kind, Opened, Pinged, Reset
+from tests.tables import cases
 
 # What kubectl 1.32 sent for two connections to a port, but for their data.
 KUBECTL = (
@@ -52,23 +53,19 @@ def test_a_reply_is_compressed_with_the_dictionary_that_all_know():
     assert frame[14:18] == bytes.fromhex("e3c6a7c2"), "by its checksum it is Chromium's"
 
 
-@pytest.mark.parametrize(
-    ("frame", "event"),
-    [
-        pytest.param(spdy.data(3, b"abc"), Data(3, b"abc", fin=False), id="data"),
-        pytest.param(spdy.data(3, b"", fin=True), Data(3, b"", fin=True), id="the last data"),
-        pytest.param(spdy.reset(3, 5), Reset(3), id="a reset"),
-        pytest.param(spdy.ping(9), Pinged(9), id="a ping"),
-        pytest.param(spdy.go_away(3, 0), GoneAway(), id="the end"),
-        pytest.param(spdy.window_update(3, 70_000), Granted(3, 70_000), id="a grant"),
-        pytest.param(spdy.control(Kind.SETTINGS, struct.pack(">III", 1, 7, 9)), InitialWindow(9), id="an initial window"),
-        pytest.param(
-            spdy.control(Kind.SETTINGS, struct.pack(">IIIII", 2, 4, 100, 0x01000007, 9)), InitialWindow(9), id="a setting with a flag"
-        ),
-        pytest.param(spdy.control(Kind.SETTINGS, struct.pack(">III", 1, 4, 100)), None, id="another setting"),
-        pytest.param(spdy.control(77, b"xyz"), None, id="what is not known"),
-    ],
-)  # fmt: skip
+@cases("frame, event", {
+    "data": (spdy.data(3, b"abc"), Data(3, b"abc", fin=False)),
+    "the last data": (spdy.data(3, b"", fin=True), Data(3, b"", fin=True)),
+    "a reset": (spdy.reset(3, 5), Reset(3)),
+    "a ping": (spdy.ping(9), Pinged(9)),
+    "the end": (spdy.go_away(3, 0), GoneAway()),
+    "a grant": (spdy.window_update(3, 70_000), Granted(3, 70_000)),
+    "an initial window": (spdy.control(Kind.SETTINGS, struct.pack(">III", 1, 7, 9)), InitialWindow(9)),
+    "a setting with a flag": (spdy.control(Kind.SETTINGS, struct.pack(">IIIII", 2, 4, 100, 0x01000007, 9)),
+        InitialWindow(9)),
+    "another setting": (spdy.control(Kind.SETTINGS, struct.pack(">III", 1, 4, 100)), None),
+    "what is not known": (spdy.control(77, b"xyz"), None),
+})  # fmt: skip
 def test_frames(frame, event):
     assert events(frame) == ([] if event is None else [event])
 
@@ -80,26 +77,22 @@ def bomb():
     return frame
 
 
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        pytest.param(b"GET / HT", "too long", id="no SPDY at all"),
-        pytest.param(bytes.fromhex("800200060000000400000001"), "version 2", id="another version"),
-        pytest.param(struct.pack(">II", 3, spdy.MOST_DATA + 1), "too long", id="too much data"),
-        pytest.param(struct.pack(">II", 0x80030001, spdy.MOST_CONTROL + 1), "too long", id="too long a head"),
-        pytest.param(spdy.control(Kind.PING, b"12"), "has not what belongs there", id="half a ping"),
-        pytest.param(spdy.control(Kind.RST_STREAM, b""), "has not what belongs there", id="an empty reset"),
-        pytest.param(spdy.control(Kind.SETTINGS, struct.pack(">II", 9, 7)), "not as many", id="settings that are missing"),
-        pytest.param(syn_stream(spdy.Writer(), 2, {}), "odd", id="a server's stream"),
-        pytest.param(syn_stream(spdy.Writer(), 0, {}), "odd", id="no stream"),
-        pytest.param(syn_stream(spdy.Writer(), 1, {}) * 2, "grow", id="the same stream twice"),
-        pytest.param(spdy.control(Kind.SYN_STREAM, bytes(10) + b"\x01" + bytes(9)), "odd", id="zeros"),
-        pytest.param(
-            spdy.control(Kind.SYN_STREAM, struct.pack(">IIBB", 1, 0, 0, 0) + b"nothing compressed"), "decompressed", id="no headers"
-        ),
-        pytest.param(bomb(), "too long", id="a bomb"),
-    ],
-)  # fmt: skip
+@cases("data, problem", {
+    "no SPDY at all": (b"GET / HT", "too long"),
+    "another version": (bytes.fromhex("800200060000000400000001"), "version 2"),
+    "too much data": (struct.pack(">II", 3, spdy.MOST_DATA + 1), "too long"),
+    "too long a head": (struct.pack(">II", 0x80030001, spdy.MOST_CONTROL + 1), "too long"),
+    "half a ping": (spdy.control(Kind.PING, b"12"), "has not what belongs there"),
+    "an empty reset": (spdy.control(Kind.RST_STREAM, b""), "has not what belongs there"),
+    "settings that are missing": (spdy.control(Kind.SETTINGS, struct.pack(">II", 9, 7)), "not as many"),
+    "a server's stream": (syn_stream(spdy.Writer(), 2, {}), "odd"),
+    "no stream": (syn_stream(spdy.Writer(), 0, {}), "odd"),
+    "the same stream twice": (syn_stream(spdy.Writer(), 1, {}) * 2, "grow"),
+    "zeros": (spdy.control(Kind.SYN_STREAM, bytes(10) + b"\x01" + bytes(9)), "odd"),
+    "no headers": (spdy.control(Kind.SYN_STREAM, struct.pack(">IIBB", 1, 0, 0, 0) + b"nothing compressed"),
+        "decompressed"),
+    "a bomb": (bomb(), "too long"),
+})  # fmt: skip
 def test_what_breaks_the_protocol(data, problem):
     with pytest.raises(BadFrame, match=problem):
         events(data)

@@ -15,6 +15,7 @@ from cluster.runtime import nudge
 from kube import resources
 from proof.harness.waiting import HANG_S
 from tests.apiserver.client import ACTORS
+from tests.tables import cases
 
 SOMEBODY = Actor("ann", ("system:authenticated",))
 SYSTEM, NOBODY = "system:controller", ""
@@ -100,31 +101,18 @@ def test_a_watch_is_upgraded(upgrade, resource):
     assert upgrade(f"{paths.collection(resource, place)}?watch=true") == (101, None)
 
 
-@pytest.mark.parametrize(
-    ("path", "user", "code", "words"),
-    [
-        pytest.param("/version", NOBODY, 400, "is not upgraded", id="a path for everybody"),
-        pytest.param("/metrics", NOBODY, 401, "Unauthorized", id="a path that is not, for nobody"),
-        pytest.param("/api/v1/namespaces/default/pods", SYSTEM, 400, "is not upgraded", id="a list"),
-        pytest.param("/api/v1/namespaces/default/pods/x", SYSTEM, 400, "is not upgraded", id="an object"),
-        pytest.param("/api/v1/namespaces/default/pods/x/log", SYSTEM, 400, "is not upgraded", id="a log"),
-        pytest.param(
-            "/api/v1/namespaces/default/pods/x/exec?command=a&stdout=1", SYSTEM, 404, 'pods "x" not found', id="no pod"
-        ),
-        pytest.param("/api/v1/namespaces/default/pods/x/exec", SOMEBODY.name, 403, "cannot create", id="no right"),
-        pytest.param(
-            "/api/v1/namespaces/default/pods?watch=true", SOMEBODY.name, 403, "cannot watch", id="no right to watch"
-        ),
-        pytest.param(
-            "/api/v1/namespaces/default/pods?watch=true&resourceVersion=a",
-            SYSTEM,
-            400,
-            "must be a number",
-            id="a wrong watch",
-        ),
-        pytest.param("/api/v1/namespaces/default/nonsense", SYSTEM, 404, "could not find", id="no resource"),
-    ],
-)
+@cases("path, user, code, words", {
+    "a path for everybody": ("/version", NOBODY, 400, "is not upgraded"),
+    "a path that is not, for nobody": ("/metrics", NOBODY, 401, "Unauthorized"),
+    "a list": ("/api/v1/namespaces/default/pods", SYSTEM, 400, "is not upgraded"),
+    "an object": ("/api/v1/namespaces/default/pods/x", SYSTEM, 400, "is not upgraded"),
+    "a log": ("/api/v1/namespaces/default/pods/x/log", SYSTEM, 400, "is not upgraded"),
+    "no pod": ("/api/v1/namespaces/default/pods/x/exec?command=a&stdout=1", SYSTEM, 404, 'pods "x" not found'),
+    "no right": ("/api/v1/namespaces/default/pods/x/exec", SOMEBODY.name, 403, "cannot create"),
+    "no right to watch": ("/api/v1/namespaces/default/pods?watch=true", SOMEBODY.name, 403, "cannot watch"),
+    "a wrong watch": ("/api/v1/namespaces/default/pods?watch=true&resourceVersion=a", SYSTEM, 400, "must be a number"),
+    "no resource": ("/api/v1/namespaces/default/nonsense", SYSTEM, 404, "could not find"),
+})  # fmt: skip
 def test_reason(upgrade, path, user, code, words):
     found, status = upgrade(path, user)
     assert (found, words in status["message"]) == (code, True)
@@ -161,13 +149,10 @@ def test_a_defect_before_the_upgrade_is_told(upgrade, exec_breaks):
     assert (code, status["reason"], status["code"]) == (500, "InternalError", 500)
 
 
-@pytest.mark.parametrize(
-    ("sent", "code"),
-    [
-        pytest.param([ACCEPT], 1011, id="open"),
-        pytest.param([ACCEPT, {"type": "websocket.close", "code": 1008}], 1008, id="closed already"),
-    ],
-)
+@cases("sent, code", {
+    "open": ([ACCEPT], 1011),
+    "closed already": ([ACCEPT, {"type": "websocket.close", "code": 1008}], 1008),
+})  # fmt: skip
 def test_a_defect_after_the_upgrade_closes_the_connection_once(open_socket, exec_breaks, caplog, sent, code):
     exec_breaks(*sent)
     with open_socket(EXEC) as made:

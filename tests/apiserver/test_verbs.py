@@ -4,6 +4,7 @@ import pytest
 
 from proof.harness.waiting import HANG_S
 from tests.cluster.api.conftest import config_map
+from tests.tables import cases
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
@@ -43,15 +44,11 @@ def test_generate_name_gives_a_name(api):
     assert len(obj["metadata"]["name"]) == 10
 
 
-@pytest.mark.parametrize(
-    ("content_type", "patch", "data"),
-    [
-        ("application/merge-patch+json", {"data": {"a": None, "b": "2"}}, {"b": "2"}),
-        ("application/strategic-merge-patch+json", {"data": {"b": "2"}}, {"a": "1", "b": "2"}),
-        ("application/json-patch+json", [{"op": "replace", "path": "/data/a", "value": "9"}], {"a": "9"}),
-    ],
-    ids=["merge", "strategic", "json"],
-)
+@cases("content_type, patch, data", {
+    "merge": ("application/merge-patch+json", {"data": {"a": None, "b": "2"}}, {"b": "2"}),
+    "strategic": ("application/strategic-merge-patch+json", {"data": {"b": "2"}}, {"a": "1", "b": "2"}),
+    "json": ("application/json-patch+json", [{"op": "replace", "path": "/data/a", "value": "9"}], {"a": "9"}),
+})  # fmt: skip
 def test_patches(api, content_type, patch, data):
     made(api, "a", a="1")
     assert api.patch(f"{MAPS}/a", patch, content_type).json()["data"] == data
@@ -65,7 +62,7 @@ def test_a_test_of_a_json_patch_that_fails_says_what_is_there(api):
     assert """the value at '/data/x' is "1", and the test expects "2".""" in answer.json()["message"]
 
 
-REFUSALS = {
+@cases("case", {
     "no such path": ("GET", "/apis/nothing.example/v1/things", None, 404, "NotFound"),
     "no such object": ("GET", f"{MAPS}/nope", None, 404, "NotFound"),
     "no such subresource": ("GET", f"{MAPS}/nope/log", None, 404, "NotFound"),
@@ -85,18 +82,9 @@ REFUSALS = {
     "future revision": ("GET", f"{MAPS}?resourceVersion=99999999", None, 504, "Timeout"),
     "match without revision": ("GET", f"{MAPS}?resourceVersionMatch=Exact", None, 422, "Invalid"),
     "dry run of something": ("POST", f"{MAPS}?dryRun=Some", {"metadata": {"name": "a"}}, 422, "Invalid"),
-    "a namespace that is not there": (
-        "POST",
-        "/api/v1/namespaces/nope/configmaps",
-        {"metadata": {"name": "a"}},
-        404,
-        "NotFound",
-    ),
+    "a namespace that is not there": ("POST", "/api/v1/namespaces/nope/configmaps", {"metadata": {"name": "a"}}, 404, "NotFound"),
     "dots": ("GET", "/api/v1/namespaces/..%2f..%2fetc/pods", None, 404, "NotFound"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS.values(), ids=REFUSALS.keys())
+})  # fmt: skip
 def test_refusals_are_statuses(api, case):
     method, path, body, code, reason = case
     answer = api.request(method, path, body)

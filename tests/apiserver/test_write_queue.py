@@ -6,8 +6,6 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from apiserver.http import write_queue
 from apiserver.http.write_queue import Call, WriteQueue
 from cluster.access import MASTERS, Actor
@@ -16,6 +14,7 @@ from kube.errors import Conflict
 from kube.resources import CONFIGMAPS
 from proof.harness.waiting import HANG_S
 from tests.cluster.api.conftest import config_map
+from tests.tables import cases
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CLIENTS, EACH = 16, 12
@@ -185,7 +184,7 @@ def api_actor(number):
     return Actor(f"system:client-{number}", (MASTERS,))
 
 
-@pytest.mark.parametrize("dry", ["", "?dryRun=All"], ids=["stored", "dry run"])
+@cases("dry", {"stored": "", "dry run": "?dryRun=All"})
 def test_an_odd_object_is_warned_of_once(api, dry):
     answer = api.post(MAPS + dry, {**config_map("odd"), "unknown": 1})
     assert answer.status_code == 201

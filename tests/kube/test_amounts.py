@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kube import amounts
 from kube.kinds.core import PodSpec
+from tests.tables import cases
 
 resource_amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 2**40))
 
@@ -27,48 +28,22 @@ def test_no_resource_list_is_nothing():
 @pytest.mark.shows(
     "scheduler 1.2/containers", "scheduler 1.2/init containers", "scheduler 1.2/overhead", "scheduler 1.2/pod level"
 )
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({}, {"pods": 1}, id="asks for nothing"),
-        pytest.param(
-            {"containers": [container({"cpu": 1}), container({"cpu": "500m", "memory": "1Ki"})]},
-            {"cpu": 1500, "memory": 1024, "pods": 1},
-            id="containers add up",
-        ),
-        pytest.param(
-            {"containers": [container({"cpu": 1}, {"cpu": 2, "memory": "1Ki"})]},
-            {"cpu": 1000, "memory": 1024, "pods": 1},
-            id="a limit stands in for a missing request",
-        ),
-        pytest.param(
-            {
-                "containers": [container({"cpu": 1, "memory": "1Ki"})],
-                "initContainers": [container({"cpu": 3}), container({"cpu": 2})],
-            },
-            {"cpu": 3000, "memory": 1024, "pods": 1},
-            id="the largest init container counts where it is more",
-        ),
-        pytest.param(
-            {
-                "containers": [container({"cpu": 1})],
-                "initContainers": [container({"cpu": 2}, restartPolicy="Always"), container({"cpu": "1500m"})],
-            },
-            {"cpu": 3500, "pods": 1},
-            id="a sidecar runs beside what starts after it",
-        ),
-        pytest.param(
-            {"containers": [container({"cpu": 1})], "overhead": {"cpu": "100m", "memory": 5}},
-            {"cpu": 1100, "memory": 5, "pods": 1},
-            id="overhead comes on top",
-        ),
-        pytest.param(
-            {"containers": [container({"cpu": 1, "memory": 7})], "resources": {"requests": {"cpu": 4}}},
-            {"cpu": 4000, "memory": 7, "pods": 1},
-            id="a request of the pod replaces the sum",
-        ),
-    ],
-)
+@cases("spec, expected", {
+    "asks for nothing": ({}, {"pods": 1}),
+    "containers add up": ({"containers": [container({"cpu": 1}), container({"cpu": "500m", "memory": "1Ki"})]},
+        {"cpu": 1500, "memory": 1024, "pods": 1}),
+    "a limit stands in for a missing request": ({"containers": [container({"cpu": 1}, {"cpu": 2, "memory": "1Ki"})]},
+        {"cpu": 1000, "memory": 1024, "pods": 1}),
+    "the largest init container counts where it is more": ({"containers": [container({"cpu": 1, "memory": "1Ki"})], "initContainers": [container({"cpu": 3}), container({"cpu": 2})]},
+        {"cpu": 3000, "memory": 1024, "pods": 1}),
+    "a sidecar runs beside what starts after it": ({"containers": [container({"cpu": 1})], "initContainers": [container({"cpu": 2}, restartPolicy="Always"), container({"cpu": "1500m"})]},
+        {"cpu": 3500, "pods": 1}),
+    "overhead comes on top": ({"containers": [container({"cpu": 1})], "overhead": {"cpu": "100m", "memory": 5}},
+        {"cpu": 1100, "memory": 5, "pods": 1}),
+    "a request of the pod replaces the sum": (
+        {"containers": [container({"cpu": 1, "memory": 7})], "resources": {"requests": {"cpu": 4}}},
+        {"cpu": 4000, "memory": 7, "pods": 1}),
+})  # fmt: skip
 def test_pod_request(spec, expected):
     assert amounts.pod_request(spec) == expected
     assert amounts.pod_request(msgspec.convert(spec, PodSpec)) == expected
@@ -78,16 +53,15 @@ def limited(**limits):
     return {"name": "c", "resources": {"limits": limits}}
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({"containers": [limited(cpu=1), limited(cpu=2, memory=3)]}, {"cpu": 3000, "memory": 3}, id="the sum"),
-        pytest.param({"containers": [limited(cpu=1)], "initContainers": [limited(cpu=4)]}, {"cpu": 4000}, id="or an init container"),
-        pytest.param({"containers": [limited(cpu=1)], "overhead": {"cpu": 1, "memory": 5}}, {"cpu": 2000}, id="overhead on top of what is limited"),
-        pytest.param({"containers": [limited(cpu=1)], "resources": {"limits": {"cpu": 4}}}, {"cpu": 4000}, id="a limit of the pod replaces the sum"),
-        pytest.param({"containers": [container({"cpu": 1})]}, {}, id="requests are no limits"),
-    ],
-)  # fmt: skip
+@cases("spec, expected", {
+    "the sum": ({"containers": [limited(cpu=1), limited(cpu=2, memory=3)]}, {"cpu": 3000, "memory": 3}),
+    "or an init container": ({"containers": [limited(cpu=1)], "initContainers": [limited(cpu=4)]}, {"cpu": 4000}),
+    "overhead on top of what is limited": ({"containers": [limited(cpu=1)], "overhead": {"cpu": 1, "memory": 5}},
+        {"cpu": 2000}),
+    "a limit of the pod replaces the sum": ({"containers": [limited(cpu=1)], "resources": {"limits": {"cpu": 4}}},
+        {"cpu": 4000}),
+    "requests are no limits": ({"containers": [container({"cpu": 1})]}, {}),
+})  # fmt: skip
 def test_pod_limits(spec, expected):
     assert amounts.pod_limits(spec) == expected
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from kube import definitions, resources, schema
 from kube.kinds import accounts, batch, core, flow, reviews, scheduling
 from kube.meta import ObjectMeta, OwnerReference
+from tests.tables import cases
 
 from .test_schema import json
 
@@ -154,13 +155,10 @@ def test_a_view_reads_fields_that_its_definition_has(view, definition):
         assert not read or read & types_of(fields[field.encode_name])
 
 
-@pytest.mark.parametrize(
-    ("view", "definition"),
-    [
-        pytest.param(core.Taint, "io.k8s.api.core.v1.Taint", id="taint"),
-        pytest.param(OwnerReference, "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference", id="owner reference"),
-    ],
-)
+@cases("view, definition", {
+    "taint": (core.Taint, "io.k8s.api.core.v1.Taint"),
+    "owner reference": (OwnerReference, "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"),
+})  # fmt: skip
 def test_what_controllers_write_back_is_read_whole(view, definition):
     fields = {field.encode_name for field in msgspec.structs.fields(view)}
     assert fields == definitions.properties(definition).keys()

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from kube import errors
+from tests.tables import cases
 
 # Whether apimachinery's own errors have details, if empty ones.
 ERRORS = [
@@ -65,50 +66,21 @@ def test_details_say_what_the_error_is_about():
     }
 
 
-@pytest.mark.parametrize(
-    ("error", "message", "details"),
-    [
-        pytest.param(
-            errors.MethodNotAllowed(),
-            "the server does not allow this method on the requested resource",
-            {},
-            id="a method without a resource",
-        ),
-        pytest.param(
-            errors.MethodNotAllowed.of("jobs.batch", "update"),
-            'update is not supported on resources of kind "jobs.batch"',
-            {"group": "batch", "kind": "jobs"},
-            id="a verb that the resource has not",
-        ),
-        pytest.param(
-            errors.NotAcceptable.of(["application/json", "application/yaml"]),
-            "only the following media types are accepted: application/json, application/yaml",
-            {},
-            id="not acceptable",
-        ),
-        pytest.param(
-            errors.UnsupportedMediaType.of(["application/json"]),
-            "the body of the request was in an unknown format - accepted media types include: application/json",
-            None,
-            id="unknown form of a body",
-        ),
-        pytest.param(
-            errors.Timeout.of("request did not complete", retry_after_s=2),
-            "Timeout: request did not complete",
-            {"retryAfterSeconds": 2},
-            id="timeout",
-        ),
-        pytest.param(
-            errors.Timeout.too_large_resource_version(9, 7),
-            "Timeout: Too large resource version: 9, current: 7",
-            {
-                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-                "retryAfterSeconds": 1,
-            },
-            id="a revision of the future",
-        ),
-    ],
-)
+@cases("error, message, details", {
+    "a method without a resource": (errors.MethodNotAllowed(),
+        "the server does not allow this method on the requested resource", {}),
+    "a verb that the resource has not": (errors.MethodNotAllowed.of("jobs.batch", "update"),
+        'update is not supported on resources of kind "jobs.batch"', {"group": "batch", "kind": "jobs"}),
+    "not acceptable": (errors.NotAcceptable.of(["application/json", "application/yaml"]),
+        "only the following media types are accepted: application/json, application/yaml", {}),
+    "unknown form of a body": (errors.UnsupportedMediaType.of(["application/json"]),
+        "the body of the request was in an unknown format - accepted media types include: application/json", None),
+    "timeout": (errors.Timeout.of("request did not complete", retry_after_s=2), "Timeout: request did not complete",
+        {"retryAfterSeconds": 2}),
+    "a revision of the future": (errors.Timeout.too_large_resource_version(9, 7),
+        "Timeout: Too large resource version: 9, current: 7",
+        {"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}], "retryAfterSeconds": 1}),
+})  # fmt: skip
 def test_texts_are_those_of_kubernetes(error, message, details):
     status = error.status()
     assert status["message"] == message

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from kube import definitions, events, names, resources, schema
 from kube.kinds.core import Event
+from tests.tables import cases
 
 NOW = 1_767_225_600_000
 QUEUE = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "team", "uid": "u"}}
@@ -21,7 +21,7 @@ def event(about=QUEUE, reason="Opened", message="It is open.", now=NOW):
     return events.event(about, reason, message, now, component="test")
 
 
-@pytest.mark.parametrize("about", [QUEUE, JOB], ids=["of the cluster", "in a namespace, with the longest name"])
+@cases("about", {"of the cluster": QUEUE, "in a namespace, with the longest name": JOB})
 def test_event_is_valid_and_about_its_object(about):
     made = event(about)
     assert schema.check(made, definitions.of(resources.EVENTS)) == []
@@ -45,15 +45,12 @@ def test_long_message_is_cut_between_characters():
 MOMENT, LATER = "2026-01-01T00:00:00.000001Z", "2026-01-01T00:09:00.000001Z"
 
 
-@pytest.mark.parametrize(
-    ("fields", "times", "seen"),
-    [
-        pytest.param({"count": 4, "lastTimestamp": LATER}, 4, LATER, id="an older client's"),
-        pytest.param({"eventTime": MOMENT}, 1, MOMENT, id="a newer client's"),
-        pytest.param({"eventTime": MOMENT, "series": {"count": 3, "lastObservedTime": LATER}}, 3, LATER, id="a series"),
-        pytest.param({}, 1, "2026-01-01T00:00:00Z", id="one that says nothing"),
-    ],
-)
+@cases("fields, times, seen", {
+    "an older client's": ({"count": 4, "lastTimestamp": LATER}, 4, LATER),
+    "a newer client's": ({"eventTime": MOMENT}, 1, MOMENT),
+    "a series": ({"eventTime": MOMENT, "series": {"count": 3, "lastObservedTime": LATER}}, 3, LATER),
+    "one that says nothing": ({}, 1, "2026-01-01T00:00:00Z"),
+})  # fmt: skip
 def test_how_often_an_event_happened_and_when_last(fields, times, seen):
     told = msgspec.convert({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, **fields}, Event)
     assert (told.times, told.seen) == (times, seen)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from kube import kept_room
 from kube.kept_room import KeptRoom, Reservation
 from kube.meta import now_text
+from tests.tables import cases
 
 MADE = 1_767_225_600_000
 UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
@@ -40,14 +39,13 @@ def test_what_is_kept_is_read_from_the_group_that_it_is_kept_for():
     assert kept_room.message(KEPT) == TEXT
 
 
-@pytest.mark.parametrize(
-    ("said", "until"),
-    [
-        pytest.param("Kept for 5m0s at most", MADE + 300_000, id="for its time"),
-        pytest.param("Kept for 5m0s at most; expected at 2026-01-01T00:04:00.000000Z", MADE + 300_000, id="expected sooner"),
-        pytest.param("Kept for 5m0s at most, or until 2026-01-01T01:05:00.000000Z; expected at 2026-01-01T01:00:00.000000Z", MADE + 3_900_000, id="expected late"),
-    ],
-)  # fmt: skip
+@cases("said, until", {
+    "for its time": ("Kept for 5m0s at most", MADE + 300_000),
+    "expected sooner": ("Kept for 5m0s at most; expected at 2026-01-01T00:04:00.000000Z", MADE + 300_000),
+    "expected late": (
+        "Kept for 5m0s at most, or until 2026-01-01T01:05:00.000000Z; expected at 2026-01-01T01:00:00.000000Z",
+        MADE + 3_900_000),
+})  # fmt: skip
 def test_until_when_it_is_kept_at_most(said, until):
     reservation = read(group(said)).reservation
     assert reservation.until == until
@@ -63,31 +61,25 @@ def test_how_much_that_is_on_each_node_and_in_all():
     assert found.total() == {"cpu": 12_500, "memory": 24 << 30, "nvidia.com/gpu": 1, "pods": 7}
 
 
-@pytest.mark.parametrize(
-    ("message", "on_nodes"),
-    [
-        pytest.param("Kept for 5m0s at most", {}, id="a place in line"),
-        pytest.param("Kept for 5m0s at most; on n1: 2", {"n1": {"pods": 2}}, id="by a version that did not write how much"),
-        pytest.param("Kept for 5m0s at most; on n1: 2 / n1: 1; each cpu: 1", {"n1": {"cpu": 2000, "pods": 3}}, id="of some tasks alone"),
-    ],
-)  # fmt: skip
+@cases("message, on_nodes", {
+    "a place in line": ("Kept for 5m0s at most", {}),
+    "by a version that did not write how much": ("Kept for 5m0s at most; on n1: 2", {"n1": {"pods": 2}}),
+    "of some tasks alone": ("Kept for 5m0s at most; on n1: 2 / n1: 1; each cpu: 1", {"n1": {"cpu": 2000, "pods": 3}}),
+})  # fmt: skip
 def test_what_is_not_said_is_not_made_up(message, on_nodes):
     assert read(group(message)).on_nodes() == on_nodes
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        pytest.param(group(status="False"), id="that is over"),
-        pytest.param(group("Given back after 1h0m0s"), id="other words"),
-        pytest.param(group("Kept for 5m0s at most; on n1: many"), id="no number of pods"),
-        pytest.param(group("Kept for 5m0s at most; on n1: 2; each cpu: much"), id="no amount"),
-        pytest.param(group("Kept for 5m0s at most; on n1: 2; each cpu"), id="half an amount"),
-        pytest.param({**group(), "status": {"conditions": "Reserved"}}, id="no conditions"),
-        pytest.param({**group(), "status": {}}, id="nothing"),
-        pytest.param(group(annotations={kept_room.RELEASED: now_text(MADE)}), id="given back"),
-    ],
-)
+@cases("made", {
+    "that is over": group(status="False"),
+    "other words": group("Given back after 1h0m0s"),
+    "no number of pods": group("Kept for 5m0s at most; on n1: many"),
+    "no amount": group("Kept for 5m0s at most; on n1: 2; each cpu: much"),
+    "half an amount": group("Kept for 5m0s at most; on n1: 2; each cpu"),
+    "no conditions": {**group(), "status": {"conditions": "Reserved"}},
+    "nothing": {**group(), "status": {}},
+    "given back": group(annotations={kept_room.RELEASED: now_text(MADE)}),
+})  # fmt: skip
 def test_nothing_is_kept_where_nothing_can_be_read(made):
     assert read(made) is None
 

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import lenient
+from tests.tables import cases
 
 OBJECT = {"spec": {"tasks": [1, "a", None], "name": "x", "replicas": 3, "on": True, "none": None}}
 
 
-@pytest.mark.parametrize(
-    ("reader", "path", "expected"),
-    [
-        pytest.param(lenient.mapping, ("spec",), OBJECT["spec"], id="mapping"),
-        pytest.param(lenient.mapping, ("spec", "name"), {}, id="mapping: a text"),
-        pytest.param(lenient.mapping, ("spec", "name", "deeper"), {}, id="mapping: below a text"),
-        pytest.param(lenient.sequence, ("spec", "tasks"), [1, "a", None], id="list"),
-        pytest.param(lenient.sequence, ("spec", "none"), [], id="list: null"),
-        pytest.param(lenient.texts, ("spec", "tasks"), ["a"], id="texts of a mixed list"),
-        pytest.param(lenient.text, ("spec", "name"), "x", id="text"),
-        pytest.param(lenient.text, ("spec", "replicas"), "", id="text: a number"),
-        pytest.param(lenient.whole, ("spec", "replicas"), 3, id="number"),
-        pytest.param(lenient.whole, ("spec", "on"), None, id="number: a truth value"),
-        pytest.param(lenient.whole, ("absent", "replicas"), None, id="number: absent"),
-    ],
-)
+@cases("reader, path, expected", {
+    "mapping": (lenient.mapping, ("spec",), OBJECT["spec"]),
+    "mapping: a text": (lenient.mapping, ("spec", "name"), {}),
+    "mapping: below a text": (lenient.mapping, ("spec", "name", "deeper"), {}),
+    "list": (lenient.sequence, ("spec", "tasks"), [1, "a", None]),
+    "list: null": (lenient.sequence, ("spec", "none"), []),
+    "texts of a mixed list": (lenient.texts, ("spec", "tasks"), ["a"]),
+    "text": (lenient.text, ("spec", "name"), "x"),
+    "text: a number": (lenient.text, ("spec", "replicas"), ""),
+    "number": (lenient.whole, ("spec", "replicas"), 3),
+    "number: a truth value": (lenient.whole, ("spec", "on"), None),
+    "number: absent": (lenient.whole, ("absent", "replicas"), None),
+})  # fmt: skip
 def test_read(reader, path, expected):
     assert reader(OBJECT, *path) == expected
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import definitions, patch, resources
+from tests.tables import cases
 
 names = st.sampled_from(["a", "b", "c", "", "a/b", "~", "0", "-"])
 scalars = st.booleans() | st.integers(0, 3) | st.sampled_from(["x", "y"])
@@ -90,16 +91,13 @@ def test_a_computed_json_patch_leads_to_the_goal(source, goal):
     assert (source, ops) == before
 
 
-@pytest.mark.parametrize(
-    ("source", "goal", "ops"),
-    [
-        pytest.param({"a": 1}, {"a": 1}, [], id="the same"),
-        pytest.param({"a": 1}, {"a": True}, [("replace", "/a")], id="one is not true"),
-        pytest.param({"a/b": 1}, {"~": 1}, [("remove", "/a~1b"), ("add", "/~0")], id="keys that are escaped"),
-        pytest.param({"a": [{"b": 1}, 2]}, {"a": [{"b": 3}, 2]}, [("replace", "/a/0/b")], id="in a list"),
-        pytest.param({"a": [1]}, {"a": [1, 2]}, [("replace", "/a")], id="a longer list"),
-    ],
-)
+@cases("source, goal, ops", {
+    "the same": ({"a": 1}, {"a": 1}, []),
+    "one is not true": ({"a": 1}, {"a": True}, [("replace", "/a")]),
+    "keys that are escaped": ({"a/b": 1}, {"~": 1}, [("remove", "/a~1b"), ("add", "/~0")]),
+    "in a list": ({"a": [{"b": 1}, 2]}, {"a": [{"b": 3}, 2]}, [("replace", "/a/0/b")]),
+    "a longer list": ({"a": [1]}, {"a": [1, 2]}, [("replace", "/a")]),
+})  # fmt: skip
 def test_a_difference_names_the_smallest_part_that_differs(source, goal, ops):
     assert [(op["op"], op["path"]) for op in patch.difference(source, goal)] == ops
 
@@ -150,32 +148,26 @@ def test_json_patch_agrees_with_the_reference_library_where_both_apply(target, o
         assert result == expected
 
 
-@pytest.mark.parametrize(
-    ("ops", "expected"),
-    [
-        pytest.param([{"op": "add", "path": "/l/-", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}, id="append"),
-        pytest.param([{"op": "add", "path": "/l/0", "value": 0}], {"l": [0, 1, 2], "m": {"x": 1}}, id="insert"),
-        pytest.param([{"op": "add", "path": "/l/2", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}, id="insert at the end"),
-        pytest.param([{"op": "add", "path": "/a~1b~0", "value": 1}], {"l": [1, 2], "m": {"x": 1}, "a/b~": 1}, id="escapes"),
-        pytest.param([{"op": "remove", "path": "/m"}], {"l": [1, 2]}, id="remove"),
-        pytest.param([{"op": "replace", "path": "", "value": {"n": 1}}], {"n": 1}, id="replace all"),
-        pytest.param([{"op": "move", "from": "/m/x", "path": "/y"}], {"l": [1, 2], "m": {}, "y": 1}, id="move"),
-        pytest.param([{"op": "copy", "from": "/m", "path": "/m/y"}], {"l": [1, 2], "m": {"x": 1, "y": {"x": 1}}}, id="copy into itself"),
-        pytest.param([{"op": "test", "path": "/m", "value": {"x": 1.0}}], {"l": [1, 2], "m": {"x": 1}}, id="test"),
-    ],
-)  # fmt: skip
+@cases("ops, expected", {
+    "append": ([{"op": "add", "path": "/l/-", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}),
+    "insert": ([{"op": "add", "path": "/l/0", "value": 0}], {"l": [0, 1, 2], "m": {"x": 1}}),
+    "insert at the end": ([{"op": "add", "path": "/l/2", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}),
+    "escapes": ([{"op": "add", "path": "/a~1b~0", "value": 1}], {"l": [1, 2], "m": {"x": 1}, "a/b~": 1}),
+    "remove": ([{"op": "remove", "path": "/m"}], {"l": [1, 2]}),
+    "replace all": ([{"op": "replace", "path": "", "value": {"n": 1}}], {"n": 1}),
+    "move": ([{"op": "move", "from": "/m/x", "path": "/y"}], {"l": [1, 2], "m": {}, "y": 1}),
+    "copy into itself": ([{"op": "copy", "from": "/m", "path": "/m/y"}], {"l": [1, 2], "m": {"x": 1, "y": {"x": 1}}}),
+    "test": ([{"op": "test", "path": "/m", "value": {"x": 1.0}}], {"l": [1, 2], "m": {"x": 1}}),
+})  # fmt: skip
 def test_json_patch(ops, expected):
     assert patch.json_patch({"l": [1, 2], "m": {"x": 1}}, ops) == expected
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "told"),
-    [
-        pytest.param("/m/x", 2, "the value at '/m/x' is 1, and the test expects 2.", id="numbers"),
-        pytest.param("/m/x", True, "the value at '/m/x' is 1, and the test expects true.", id="types"),
-        pytest.param("/l", "b" * 600, f'is [1, 2], and the test expects "{"b" * 499}….', id="long"),
-    ],
-)
+@cases("path, value, told", {
+    "numbers": ("/m/x", 2, "the value at '/m/x' is 1, and the test expects 2."),
+    "types": ("/m/x", True, "the value at '/m/x' is 1, and the test expects true."),
+    "long": ("/l", "b" * 600, f'is [1, 2], and the test expects "{"b" * 499}….'),
+})  # fmt: skip
 def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, told):
     with pytest.raises(patch.PatchError) as error:
         patch.json_patch({"l": [1, 2], "m": {"x": 1}}, [{"op": "test", "path": path, "value": value}])
@@ -214,16 +206,13 @@ def _deep(depth):
     return value
 
 
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        pytest.param(lambda: patch.json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001), id="too many operations"),
-        pytest.param(lambda: patch.json_patch({"a": 1, "b": 2}, [{"op": "copy", "from": "", "path": path} for path in ("/a", "/b") * 30]), id="doubling copies"),
-        pytest.param(lambda: patch.merge({}, _deep(100_000)), id="deep merge patch"),
-        pytest.param(lambda: patch.strategic({}, _deep(100_000), "io.k8s.api.core.v1.Pod"), id="deep strategic patch"),
-        pytest.param(lambda: patch.json_patch({}, [{"op": "add", "path": "/a", "value": _deep(100_000)}]), id="deep value"),
-    ],
-)  # fmt: skip
+@cases("hostile", {
+    "too many operations": lambda: patch.json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001),
+    "doubling copies": lambda: patch.json_patch({"a": 1, "b": 2}, [{"op": "copy", "from": "", "path": path} for path in ("/a", "/b") * 30]),
+    "deep merge patch": lambda: patch.merge({}, _deep(100_000)),
+    "deep strategic patch": lambda: patch.strategic({}, _deep(100_000), "io.k8s.api.core.v1.Pod"),
+    "deep value": lambda: patch.json_patch({}, [{"op": "add", "path": "/a", "value": _deep(100_000)}]),
+})  # fmt: skip
 def test_hostile_patches_are_refused_quickly(hostile):
     began = time.thread_time()
     sum(range(5_000_000))  # a tenth of a second or more, by how fast this machine is now
@@ -248,32 +237,47 @@ def pod(*containers, **spec):
 A, B, C = ({"name": name, "image": name} for name in "abc")
 
 
-@pytest.mark.parametrize(
-    ("target", "change", "expected"),
-    [
-        pytest.param(pod(A, B), pod({"name": "b", "image": "x"}), pod(A, {"name": "b", "image": "x"}), id="an item is changed by its key"),
-        pytest.param(pod(A, B), pod(C), pod(C, A, B), id="a new item comes first"),
-        pytest.param(pod(A, B), pod({"name": "a", "$patch": "delete"}), pod(B), id="an item is deleted"),
-        pytest.param(pod(A, B), pod({"name": "z", "$patch": "delete"}), pod(A, B), id="deleting what is not there"),
-        pytest.param(pod(A, B), pod({"$patch": "replace"}, C), pod(C), id="a list is replaced"),
-        pytest.param(pod(A, B), pod({"name": "a", "image": None}), pod({"name": "a"}, B), id="null deletes a field of an item"),
-        pytest.param(pod(A, B), pod({"name": "a", "$patch": "replace", "x": 1}, C), pod(C), id="an item that replaces is itself left out"),
-        pytest.param(pod(A), {"spec": {"containers": None}}, {"spec": {}}, id="null deletes a list"),
-        pytest.param(pod(A, B, C), {"spec": {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}}, pod(B, C, A), id="order with one unnamed"),
-        pytest.param(pod(A, B), {"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "containers": [C]}}, pod(A, B, C), id="order places a new item"),
-        pytest.param(pod({**A, "env": [{"name": "X", "value": "1"}]}), pod({"name": "a", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]}), pod({**A, "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]}), id="lists inside items merge too"),
-        pytest.param(pod({**A, "args": ["1", "2"]}), pod({"name": "a", "args": ["3"]}), pod({**A, "args": ["3"]}), id="a list without key is replaced"),
-        pytest.param(pod(A, tolerations=[{"key": "x"}]), {"spec": {"tolerations": [{"key": "y"}]}}, pod(A, tolerations=[{"key": "y"}]), id="tolerations are replaced"),
-        pytest.param(pod(A, volumes=[{"name": "v", "emptyDir": {}}]), {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}}, pod(A, volumes=[{"name": "v", "hostPath": {"path": "/x"}}]), id="retain keys"),
-        pytest.param({"metadata": {"labels": {"a": "1", "b": "2"}}}, {"metadata": {"labels": {"$patch": "replace", "c": "3"}}}, {"metadata": {"labels": {"c": "3"}}}, id="a map is replaced"),
-        pytest.param({"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"$patch": "delete"}}}, {"metadata": {"labels": {}}}, id="a map is emptied"),
-        pytest.param({"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"finalizers": ["c", "a"]}}, {"metadata": {"finalizers": ["c", "a", "b"]}}, id="finalizers are a set"),
-        pytest.param({"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}, {"metadata": {"finalizers": ["b"]}}, id="an element is taken out of a set"),
-        pytest.param({"metadata": {"ownerReferences": [{"uid": "1"}]}}, {"metadata": {"ownerReferences": [{"uid": "2"}]}}, {"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1"}]}}, id="owners by uid"),
-        pytest.param({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, id="conditions by type"),
-        pytest.param({}, pod({"name": "a", "image": None, "env": [{"name": "X", "$patch": "delete"}]}), pod({"name": "a", "env": []}), id="into nothing, directives and nulls vanish"),
-    ],
-)  # fmt: skip
+@cases("target, change, expected", {
+    "an item is changed by its key": (pod(A, B), pod({"name": "b", "image": "x"}), pod(A, {"name": "b", "image": "x"})),
+    "a new item comes first": (pod(A, B), pod(C), pod(C, A, B)),
+    "an item is deleted": (pod(A, B), pod({"name": "a", "$patch": "delete"}), pod(B)),
+    "deleting what is not there": (pod(A, B), pod({"name": "z", "$patch": "delete"}), pod(A, B)),
+    "a list is replaced": (pod(A, B), pod({"$patch": "replace"}, C), pod(C)),
+    "null deletes a field of an item": (pod(A, B), pod({"name": "a", "image": None}), pod({"name": "a"}, B)),
+    "an item that replaces is itself left out": (pod(A, B), pod({"name": "a", "$patch": "replace", "x": 1}, C), pod(C)),
+    "null deletes a list": (pod(A), {"spec": {"containers": None}}, {"spec": {}}),
+    "order with one unnamed": (pod(A, B, C), {"spec": {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}},
+        pod(B, C, A)),
+    "order places a new item": (pod(A, B),
+        {"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "containers": [C]}},
+        pod(A, B, C)),
+    "lists inside items merge too": (pod({**A, "env": [{"name": "X", "value": "1"}]}),
+        pod({"name": "a", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]}),
+        pod({**A, "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]})),
+    "a list without key is replaced": (pod({**A, "args": ["1", "2"]}), pod({"name": "a", "args": ["3"]}),
+        pod({**A, "args": ["3"]})),
+    "tolerations are replaced": (pod(A, tolerations=[{"key": "x"}]), {"spec": {"tolerations": [{"key": "y"}]}},
+        pod(A, tolerations=[{"key": "y"}])),
+    "retain keys": (pod(A, volumes=[{"name": "v", "emptyDir": {}}]),
+        {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}},
+        pod(A, volumes=[{"name": "v", "hostPath": {"path": "/x"}}])),
+    "a map is replaced": ({"metadata": {"labels": {"a": "1", "b": "2"}}},
+        {"metadata": {"labels": {"$patch": "replace", "c": "3"}}}, {"metadata": {"labels": {"c": "3"}}}),
+    "a map is emptied": ({"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"$patch": "delete"}}},
+        {"metadata": {"labels": {}}}),
+    "finalizers are a set": ({"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"finalizers": ["c", "a"]}},
+        {"metadata": {"finalizers": ["c", "a", "b"]}}),
+    "an element is taken out of a set": ({"metadata": {"finalizers": ["a", "b"]}},
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}, {"metadata": {"finalizers": ["b"]}}),
+    "owners by uid": ({"metadata": {"ownerReferences": [{"uid": "1"}]}},
+        {"metadata": {"ownerReferences": [{"uid": "2"}]}},
+        {"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1"}]}}),
+    "conditions by type": ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
+        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+    "into nothing, directives and nulls vanish": ({},
+        pod({"name": "a", "image": None, "env": [{"name": "X", "$patch": "delete"}]}), pod({"name": "a", "env": []})),
+})  # fmt: skip
 def test_strategic(target, change, expected):
     before = copy.deepcopy((target, change))
     assert patch.strategic(target, change, "io.k8s.api.core.v1.Pod") == expected
@@ -294,21 +298,18 @@ def test_taints_of_a_node_are_replaced():
     assert result == {"spec": {"taints": [], "podCIDRs": ["y", "x"]}}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(pod({"image": "x"}), id="item without its key"),
-        pytest.param(pod("x"), id="item that is no object"),
-        pytest.param(pod({"name": ["a"]}), id="key that is no plain value"),
-        pytest.param({"$patch": "explode"}, id="unknown value of the directive"),
-        pytest.param({"$jump": 1}, id="unknown directive"),
-        pytest.param({"$retainKeys": "a"}, id="retain keys that are no list"),
-        pytest.param({"$retainKeys": [], "spec": {}}, id="retain keys that leave out a field of the patch"),
-        pytest.param({"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}}, id="elements to delete that are no list"),
-        pytest.param({"metadata": {"finalizers": [{}]}}, id="set of objects"),
-        pytest.param([], id="no object"),
-    ],
-)  # fmt: skip
+@cases("change", {
+    "item without its key": pod({"image": "x"}),
+    "item that is no object": pod("x"),
+    "key that is no plain value": pod({"name": ["a"]}),
+    "unknown value of the directive": {"$patch": "explode"},
+    "unknown directive": {"$jump": 1},
+    "retain keys that are no list": {"$retainKeys": "a"},
+    "retain keys that leave out a field of the patch": {"$retainKeys": [], "spec": {}},
+    "elements to delete that are no list": {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}},
+    "set of objects": {"metadata": {"finalizers": [{}]}},
+    "no object": [],
+})  # fmt: skip
 def test_what_is_no_strategic_patch_is_refused(change):
     with pytest.raises(patch.PatchError):
         patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, "io.k8s.api.core.v1.Pod")

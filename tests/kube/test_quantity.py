@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import quantity
+from tests.tables import cases
 
 SUFFIXES = ["", *[s for s in quantity.DECIMAL if s], *quantity.BINARY]
 values = st.fractions(min_value=-(2**40), max_value=2**40, max_denominator=1).map(lambda f: f / 1000)
@@ -20,28 +21,25 @@ texts = st.builds(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("1", 1, id="whole"),
-        pytest.param("500m", Fraction(1, 2), id="milli"),
-        pytest.param("1n", Fraction(1, 10**9), id="nano"),
-        pytest.param("2u", Fraction(2, 10**6), id="micro"),
-        pytest.param("3k", 3000, id="kilo"),
-        pytest.param("1.5Gi", 1536 * 2**20, id="binary with decimals"),
-        pytest.param("7Ei", 7 * 2**60, id="largest binary suffix"),
-        pytest.param("9E", 9 * 10**18, id="E alone is exa"),
-        pytest.param("2E3", 2000, id="E with digits is an exponent"),
-        pytest.param("2e-3", Fraction(1, 500), id="negative exponent"),
-        pytest.param("1e+2", 100, id="signed exponent"),
-        pytest.param(".5", Fraction(1, 2), id="no digit before the point"),
-        pytest.param("5.", 5, id="no digit after the point"),
-        pytest.param("-1Ki", -1024, id="negative"),
-        pytest.param("+1M", 10**6, id="plus sign"),
-        pytest.param(2, 2, id="plain number"),
-        pytest.param(0.1, Fraction(1, 10), id="number with decimals means its decimals"),
-    ],
-)
+@cases("text, expected", {
+    "whole": ("1", 1),
+    "milli": ("500m", Fraction(1, 2)),
+    "nano": ("1n", Fraction(1, 10**9)),
+    "micro": ("2u", Fraction(2, 10**6)),
+    "kilo": ("3k", 3000),
+    "binary with decimals": ("1.5Gi", 1536 * 2**20),
+    "largest binary suffix": ("7Ei", 7 * 2**60),
+    "E alone is exa": ("9E", 9 * 10**18),
+    "E with digits is an exponent": ("2E3", 2000),
+    "negative exponent": ("2e-3", Fraction(1, 500)),
+    "signed exponent": ("1e+2", 100),
+    "no digit before the point": (".5", Fraction(1, 2)),
+    "no digit after the point": ("5.", 5),
+    "negative": ("-1Ki", -1024),
+    "plus sign": ("+1M", 10**6),
+    "plain number": (2, 2),
+    "number with decimals means its decimals": (0.1, Fraction(1, 10)),
+})  # fmt: skip
 def test_every_spelling_is_read_exactly(text, expected):
     assert quantity.parse(text) == expected
 
@@ -62,27 +60,24 @@ def test_what_is_no_quantity_is_refused_with_a_sentence(text):
     assert len(str(refused.value)) < 250
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("0Gi", "0", id="zero has no suffix"),
-        pytest.param("1024Ki", "1Mi", id="binary moves up"),
-        pytest.param("1.5Gi", "1536Mi", id="binary without decimals"),
-        pytest.param("512Ki", "512Ki", id="binary stays"),
-        pytest.param("0.5Ki", "512", id="small binary becomes decimal"),
-        pytest.param("1.0001Ki", "1024102400u", id="binary that is not whole becomes decimal"),
-        pytest.param("1000", "1k", id="decimal moves up"),
-        pytest.param("1.5", "1500m", id="decimals move down"),
-        pytest.param("1000000m", "1k", id="milli moves up"),
-        pytest.param("100", "100", id="less than a thousand stays"),
-        pytest.param("1000e3", "1e6", id="exponent stays an exponent"),
-        pytest.param("1e0", "1", id="exponent of zero is left out"),
-        pytest.param("0.1n", "1n", id="finer than nano is rounded up"),
-        pytest.param("-1.5", "-1500m", id="negative"),
-        pytest.param(Fraction(1, 3), "333333334n", id="fraction"),
-        pytest.param(2048, "2048", id="number is decimal"),
-    ],
-)
+@cases("text, expected", {
+    "zero has no suffix": ("0Gi", "0"),
+    "binary moves up": ("1024Ki", "1Mi"),
+    "binary without decimals": ("1.5Gi", "1536Mi"),
+    "binary stays": ("512Ki", "512Ki"),
+    "small binary becomes decimal": ("0.5Ki", "512"),
+    "binary that is not whole becomes decimal": ("1.0001Ki", "1024102400u"),
+    "decimal moves up": ("1000", "1k"),
+    "decimals move down": ("1.5", "1500m"),
+    "milli moves up": ("1000000m", "1k"),
+    "less than a thousand stays": ("100", "100"),
+    "exponent stays an exponent": ("1000e3", "1e6"),
+    "exponent of zero is left out": ("1e0", "1"),
+    "finer than nano is rounded up": ("0.1n", "1n"),
+    "negative": ("-1.5", "-1500m"),
+    "fraction": (Fraction(1, 3), "333333334n"),
+    "number is decimal": (2048, "2048"),
+})  # fmt: skip
 def test_canonical_form_is_that_of_kubernetes(text, expected):
     assert quantity.canonical(text) == expected
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kube import definitions, resources, schema
 from kube.kinds import core
 from kube.resource import Index
+from tests.tables import cases
 
 OWNED = {
     "ownerReferences": [{"uid": "other"}, {"uid": "u1", "controller": True}],
@@ -111,18 +112,15 @@ def test_columns_and_fields_name_what_the_kind_has(resource):
         assert schema.unknown_fields(obj, definitions.of(resource)) == []
 
 
-@pytest.mark.parametrize(
-    ("resource", "field", "obj", "expected"),
-    [
-        pytest.param(resources.BATCH_JOBS, "status.successful", {}, "0", id="no pod of a job has succeeded"),
-        pytest.param(resources.BATCH_JOBS, "status.successful", {"status": {"succeeded": 3}}, "3", id="three pods of a job have"),
-        pytest.param(resources.NODES, "spec.unschedulable", {}, "false", id="an absent flag is false"),
-        pytest.param(resources.NODES, "spec.unschedulable", {"spec": {"unschedulable": True}}, "true", id="a flag that is set"),
-        pytest.param(resources.PODS, "spec.nodeName", {"spec": {"nodeName": "n"}}, "n", id="a field read at its path"),
-        pytest.param(resources.EVENTS, "source", {"source": {"component": "a"}, "reportingComponent": "b"}, "a", id="an event's source"),
-        pytest.param(resources.EVENTS, "source", {"reportingComponent": "b"}, "b", id="an event's reporter stands in for its source"),
-    ],
-)  # fmt: skip
+@cases("resource, field, obj, expected", {
+    "no pod of a job has succeeded": (resources.BATCH_JOBS, "status.successful", {}, "0"),
+    "three pods of a job have": (resources.BATCH_JOBS, "status.successful", {"status": {"succeeded": 3}}, "3"),
+    "an absent flag is false": (resources.NODES, "spec.unschedulable", {}, "false"),
+    "a flag that is set": (resources.NODES, "spec.unschedulable", {"spec": {"unschedulable": True}}, "true"),
+    "a field read at its path": (resources.PODS, "spec.nodeName", {"spec": {"nodeName": "n"}}, "n"),
+    "an event's source": (resources.EVENTS, "source", {"source": {"component": "a"}, "reportingComponent": "b"}, "a"),
+    "an event's reporter stands in for its source": (resources.EVENTS, "source", {"reportingComponent": "b"}, "b"),
+})  # fmt: skip
 def test_a_field_selector_compares_texts(resource, field, obj, expected):
     assert field in resource.fields
     assert resource.field_text(obj, field) == expected
@@ -139,29 +137,38 @@ def test_each_column_has_a_path_or_a_cell(resource):
     assert len({column.name for column in resource.columns}) == len(resource.columns)
 
 
-@pytest.mark.parametrize(
-    ("resource", "obj", "expected"),
-    [
-        pytest.param(resources.PODS, {"metadata": OWNED, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}, ("Running", "", "n1", "u1", "alice"), id="pod, whose queue is its group's"),
-        pytest.param(resources.JOBS, {"metadata": OWNED, "spec": {"queue": "q2"}, "status": {"state": {"phase": "Failed"}}}, ("Failed", "q2", "", "u1", "alice"), id="job"),
-        pytest.param(resources.CRON_JOBS, {"metadata": OWNED}, ("Scheduled", "", "", "u1", "alice"), id="cron job"),
-        pytest.param(resources.CRON_JOBS, {"spec": {"suspend": True}}, ("Suspended", "", "", "", ""), id="suspended cron job"),
-        pytest.param(resources.JOB_FLOWS, {"metadata": OWNED, "status": {"state": {"phase": "Succeed"}}}, ("Succeed", "", "", "u1", "alice"), id="job flow"),
-        pytest.param(resources.QUEUES, {"status": {"state": "Open"}}, ("Open", "", "", "", ""), id="queue"),
-        pytest.param(resources.POD_GROUPS, {"spec": {"queue": "q"}, "status": {"phase": "Inqueue"}}, ("Inqueue", "q", "", "", ""), id="pod group"),
-        pytest.param(resources.POD_GROUPS, {"spec": {}}, ("", "default", "", "", ""), id="pod group that names no queue"),
-        pytest.param(resources.NODES, {"status": {"conditions": [{"type": "X"}, {"type": "Ready", "status": "True"}]}}, ("Ready", "", "", "", ""), id="ready node"),
-        pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, ("NotReady", "", "", "", ""), id="node that is not ready"),
-        pytest.param(resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}, ("Unknown", "", "", "", ""), id="node that is silent"),
-        pytest.param(resources.NODES, {}, ("Unknown", "", "", "", ""), id="node that never spoke"),
-        pytest.param(resources.BATCH_JOBS, {"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}}, ("Complete", "", "", "", ""), id="finished job of batch/v1"),
-        pytest.param(resources.BATCH_JOBS, {"status": {"conditions": [{"type": "Suspended", "status": "False"}]}}, ("", "", "", "", ""), id="resumed job of batch/v1"),
-        pytest.param(resources.EVENTS, {"type": "Warning"}, ("Warning", "", "", "", ""), id="event"),
-        pytest.param(resources.CONFIGMAPS, {"metadata": OWNED}, ("", "", "", "u1", "alice"), id="config map"),
-        pytest.param(resources.PODS, {"metadata": None, "spec": None, "status": None}, ("", "", "", "", ""), id="nulls"),
-        pytest.param(resources.PODS, {"metadata": {"annotations": None, "ownerReferences": None}, "status": {"phase": None}}, ("", "", "", "", ""), id="nulls inside"),
-    ],
-)  # fmt: skip
+@cases("resource, obj, expected", {
+    "pod, whose queue is its group's": (resources.PODS,
+        {"metadata": OWNED, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}},
+        ("Running", "", "n1", "u1", "alice")),
+    "job": (resources.JOBS, {"metadata": OWNED, "spec": {"queue": "q2"}, "status": {"state": {"phase": "Failed"}}},
+        ("Failed", "q2", "", "u1", "alice")),
+    "cron job": (resources.CRON_JOBS, {"metadata": OWNED}, ("Scheduled", "", "", "u1", "alice")),
+    "suspended cron job": (resources.CRON_JOBS, {"spec": {"suspend": True}}, ("Suspended", "", "", "", "")),
+    "job flow": (resources.JOB_FLOWS, {"metadata": OWNED, "status": {"state": {"phase": "Succeed"}}},
+        ("Succeed", "", "", "u1", "alice")),
+    "queue": (resources.QUEUES, {"status": {"state": "Open"}}, ("Open", "", "", "", "")),
+    "pod group": (resources.POD_GROUPS, {"spec": {"queue": "q"}, "status": {"phase": "Inqueue"}},
+        ("Inqueue", "q", "", "", "")),
+    "pod group that names no queue": (resources.POD_GROUPS, {"spec": {}}, ("", "default", "", "", "")),
+    "ready node": (resources.NODES, {"status": {"conditions": [{"type": "X"}, {"type": "Ready", "status": "True"}]}},
+        ("Ready", "", "", "", "")),
+    "node that is not ready": (resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
+        ("NotReady", "", "", "", "")),
+    "node that is silent": (resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
+        ("Unknown", "", "", "", "")),
+    "node that never spoke": (resources.NODES, {}, ("Unknown", "", "", "", "")),
+    "finished job of batch/v1": (resources.BATCH_JOBS,
+        {"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}},
+        ("Complete", "", "", "", "")),
+    "resumed job of batch/v1": (resources.BATCH_JOBS,
+        {"status": {"conditions": [{"type": "Suspended", "status": "False"}]}}, ("", "", "", "", "")),
+    "event": (resources.EVENTS, {"type": "Warning"}, ("Warning", "", "", "", "")),
+    "config map": (resources.CONFIGMAPS, {"metadata": OWNED}, ("", "", "", "u1", "alice")),
+    "nulls": (resources.PODS, {"metadata": None, "spec": None, "status": None}, ("", "", "", "", "")),
+    "nulls inside": (resources.PODS,
+        {"metadata": {"annotations": None, "ownerReferences": None}, "status": {"phase": None}}, ("", "", "", "", "")),
+})  # fmt: skip
 def test_index(resource, obj, expected):
     assert resource.index(obj) == Index(*expected)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kube import definitions, resources, schema
 from kube.meta import key_of
+from tests.tables import cases
 
 Job, Pod, PodGroup, Queue = (
     definitions.of(kind) for kind in (resources.JOBS, resources.PODS, resources.POD_GROUPS, resources.QUEUES)
@@ -87,17 +88,14 @@ def test_one_fault_gives_one_cause_in_kubernetes_words(obj, kind, expected):
     assert causes(obj, kind) == [expected]
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [
-        pytest.param(job(), id="smallest"),
-        pytest.param(job(queue="", priorityClassName="", networkTopology={"mode": ""}), id="empty texts are absent"),
-        pytest.param(job(queue=None, minAvailable=None, tasks=[task(replicas=None)]), id="null is absent"),
-        pytest.param(job(plugins={"svc": None, "env": []}), id="a plugin without arguments"),
-        pytest.param({"metadata": {"creationTimestamp": None}, "status": {}}, id="as kubectl writes it"),
-        pytest.param(job(tuks=[{"a": None}]), id="unknown fields are not this check's"),
-    ],
-)
+@cases("obj", {
+    "smallest": job(),
+    "empty texts are absent": job(queue="", priorityClassName="", networkTopology={"mode": ""}),
+    "null is absent": job(queue=None, minAvailable=None, tasks=[task(replicas=None)]),
+    "a plugin without arguments": job(plugins={"svc": None, "env": []}),
+    "as kubectl writes it": {"metadata": {"creationTimestamp": None}, "status": {}},
+    "unknown fields are not this check's": job(tuks=[{"a": None}]),
+})  # fmt: skip
 def test_sound_objects_have_no_cause(obj):
     assert causes(obj) == []
 
@@ -139,23 +137,20 @@ def nested(depth, value=0):
     return value
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [
-        pytest.param({"spec": {"containers": [{"name": "a", "lifecycle": {"x": nested(5000)}}]}}, id="deep JSON"),
-        pytest.param({"spec": {"containers": nested(5000)}}, id="deep JSON in a typed place"),
-        pytest.param({"spec": {"containers": [0] * 1_000_000}}, id="a million faults"),
-        pytest.param({"metadata": {"labels": {"a": "\ud800"}}}, id="lone surrogate"),
-        pytest.param({"metadata": {"labels": {"\udfff": "a"}}}, id="lone surrogate as key"),
-        pytest.param({"spec": {"affinity": {"x": float("nan")}}}, id="not a number"),
-        pytest.param({"spec": {"affinity": {"x": 2**70}}}, id="number too large to store"),
-        pytest.param({"spec": {"priority": 10**5000}}, id="number too large to print"),
-        pytest.param({"spec": {"affinity": {"x": b"bytes"}}}, id="not JSON"),
-        pytest.param({"spec": {"affinity": {1: 2}}}, id="keys that are no texts"),
-        pytest.param({"metadata": {"labels": {10**5000: "a"}}}, id="keys too large to print"),
-        pytest.param({1: 2}, id="field names that are no texts"),
-    ],
-)
+@cases("obj", {
+    "deep JSON": {"spec": {"containers": [{"name": "a", "lifecycle": {"x": nested(5000)}}]}},
+    "deep JSON in a typed place": {"spec": {"containers": nested(5000)}},
+    "a million faults": {"spec": {"containers": [0] * 1_000_000}},
+    "lone surrogate": {"metadata": {"labels": {"a": "\ud800"}}},
+    "lone surrogate as key": {"metadata": {"labels": {"\udfff": "a"}}},
+    "not a number": {"spec": {"affinity": {"x": float("nan")}}},
+    "number too large to store": {"spec": {"affinity": {"x": 2**70}}},
+    "number too large to print": {"spec": {"priority": 10**5000}},
+    "not JSON": {"spec": {"affinity": {"x": b"bytes"}}},
+    "keys that are no texts": {"spec": {"affinity": {1: 2}}},
+    "keys too large to print": {"metadata": {"labels": {10**5000: "a"}}},
+    "field names that are no texts": {1: 2},
+})  # fmt: skip
 def test_hostile_objects_are_refused_quickly(obj):
     began = time.thread_time()
     found = schema.check(obj, Pod)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import selector
+from tests.tables import cases
 
 keys = st.sampled_from(["a", "b", "app.kubernetes.io/name", "in", "notin"])
 values = st.sampled_from(["", "x", "y", "1", "20"])
@@ -80,25 +81,14 @@ def test_any_text_is_a_selector_or_refused(text):
             pass
 
 
-@pytest.mark.parametrize(
-    ("written", "selected"),
-    [
-        pytest.param(None, False, id="none selects nothing"),
-        pytest.param({}, True, id="empty selects everything"),
-        pytest.param({"matchLabels": {"app": "web"}}, True, id="match labels"),
-        pytest.param({"matchLabels": {"app": "web", "tier": "back"}}, False, id="match labels are all needed"),
-        pytest.param(
-            {
-                "matchExpressions": [
-                    {"key": "app", "operator": "In", "values": ["web"]},
-                    {"key": "x", "operator": "DoesNotExist"},
-                ]
-            },
-            True,
-            id="expressions",
-        ),
-    ],
-)
+@cases("written, selected", {
+    "none selects nothing": (None, False),
+    "empty selects everything": ({}, True),
+    "match labels": ({"matchLabels": {"app": "web"}}, True),
+    "match labels are all needed": ({"matchLabels": {"app": "web", "tier": "back"}}, False),
+    "expressions": ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}, {"key": "x", "operator": "DoesNotExist"}]},
+        True),
+})  # fmt: skip
 def test_label_selector_of_an_object(written, selected):
     assert selector.from_object(written).matches(WEB) is selected
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import topology
+from tests.tables import cases
 
 NODES = {
     "a0": {"rack": "a", "zone": "1"},
@@ -41,20 +42,17 @@ def come_to(*objects, nodes=NODES):
 
 
 @pytest.mark.shows("scheduler 3.12/HyperNodes")
-@pytest.mark.parametrize(
-    ("members", "expected"),
-    [
-        pytest.param(named("a0", "b1"), ("a0", "b1"), id="by name"),
-        pytest.param(named("a0", "gone"), ("a0",), id="a node that is not there"),
-        pytest.param([pattern("^a")], ("a0", "a1"), id="by a pattern"),
-        pytest.param([pattern("1")], ("a1", "b1"), id="a pattern found anywhere in the name"),
-        pytest.param([pattern("(")], (), id="no pattern at all"),
-        pytest.param([labelled(rack="a", zone="1")], ("a0", "a1"), id="by labels"),
-        pytest.param([labelled(rack="b"), *named("b0", "a0")], ("a0", "b0", "b1"), id="several members together"),
-        pytest.param([{"type": "Node", "selector": {"labelMatch": {"matchExpressions": 1}}}], (), id="a selector that cannot be read"),
-        pytest.param([{"type": "HyperNode", "selector": {"regexMatch": {"pattern": "a"}}}], (), id="HyperNodes by a pattern"),
-    ],
-)  # fmt: skip
+@cases("members, expected", {
+    "by name": (named("a0", "b1"), ("a0", "b1")),
+    "a node that is not there": (named("a0", "gone"), ("a0",)),
+    "by a pattern": ([pattern("^a")], ("a0", "a1")),
+    "a pattern found anywhere in the name": ([pattern("1")], ("a1", "b1")),
+    "no pattern at all": ([pattern("(")], ()),
+    "by labels": ([labelled(rack="a", zone="1")], ("a0", "a1")),
+    "several members together": ([labelled(rack="b"), *named("b0", "a0")], ("a0", "b0", "b1")),
+    "a selector that cannot be read": ([{"type": "Node", "selector": {"labelMatch": {"matchExpressions": 1}}}], ()),
+    "HyperNodes by a pattern": ([{"type": "HyperNode", "selector": {"regexMatch": {"pattern": "a"}}}], ()),
+})  # fmt: skip
 def test_a_hyper_node_has_the_nodes_that_its_members_name(members, expected):
     assert come_to(hyper_node("h", 1, *members))["h"].nodes == expected
 
@@ -74,27 +72,20 @@ def test_a_hyper_node_has_the_nodes_of_those_below_it():
 
 
 @pytest.mark.shows("scheduler 3.12/HyperNodes")
-@pytest.mark.parametrize(
-    ("objects", "about", "reason", "words"),
-    [
-        pytest.param([hyper_node("h", 1, *named("gone"), *named("a0"))], "h", "MemberNotFound", "no node gone", id="node missing"),
-        pytest.param([hyper_node("h", 1, *below("gone"), *named("a0"))], "h", "MemberNotFound", "no HyperNode gone", id="HyperNode missing"),
-        pytest.param([hyper_node("h", 1, *below("h"))], "h", "Circle", "HyperNode h has it", id="itself"),
-        pytest.param(
-            [hyper_node("h", 3, *below("i")), hyper_node("i", 2, *below("j")), hyper_node("j", 1, *below("h"))],
-            "j", "Circle", "HyperNode h has it", id="a circle of three",
-        ),
-        pytest.param(
-            [hyper_node("h", 1, *below("i")), hyper_node("i", 1, *named("a0"))],
-            "h", "TierNotLower", "tier 1, which is not below 1", id="the same tier",
-        ),
-        pytest.param(
-            [hyper_node("h", 1, *named("a0", "a1")), hyper_node("i", 1, *named("a1"))],
-            "i", "Overlap", "Node a1 is in HyperNode h of the same tier", id="a node in two",
-        ),
-        pytest.param([hyper_node("h", 1, pattern("^z"))], "h", "NoNodes", "a node of the cluster", id="no nodes"),
-    ],
-)  # fmt: skip
+@cases("objects, about, reason, words", {
+    "node missing": ([hyper_node("h", 1, *named("gone"), *named("a0"))], "h", "MemberNotFound", "no node gone"),
+    "HyperNode missing": ([hyper_node("h", 1, *below("gone"), *named("a0"))], "h", "MemberNotFound",
+        "no HyperNode gone"),
+    "itself": ([hyper_node("h", 1, *below("h"))], "h", "Circle", "HyperNode h has it"),
+    "a circle of three": (
+        [hyper_node("h", 3, *below("i")), hyper_node("i", 2, *below("j")), hyper_node("j", 1, *below("h"))], "j",
+        "Circle", "HyperNode h has it"),
+    "the same tier": ([hyper_node("h", 1, *below("i")), hyper_node("i", 1, *named("a0"))], "h", "TierNotLower",
+        "tier 1, which is not below 1"),
+    "a node in two": ([hyper_node("h", 1, *named("a0", "a1")), hyper_node("i", 1, *named("a1"))], "i", "Overlap",
+        "Node a1 is in HyperNode h of the same tier"),
+    "no nodes": ([hyper_node("h", 1, pattern("^z"))], "h", "NoNodes", "a node of the cluster"),
+})  # fmt: skip
 def test_what_is_odd_about_a_hyper_node_is_told(objects, about, reason, words):
     problems = come_to(*objects)[about].problems
     assert [each.message for each in problems if each.reason == reason and words in each.message]

@@ -23,6 +23,7 @@ from proof.harness.waiting import HANG_S
 from tests.apiserver.watch import world
 from tests.apiserver.watch.test_watch import DEFAULT, told
 from tests.apiserver.watch.world import Client, in_db, make, until
+from tests.tables import cases
 
 ANYWHERE = "/api/v1/pods"
 
@@ -73,7 +74,7 @@ async def closed(raw):
     return size, "closed"
 
 
-@pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
+@cases("headers", {"http": "", "websocket": UPGRADE})
 @pytest.mark.parametrize("bound", ["queue", "time"])
 async def test_a_client_that_reads_nothing_is_cut_off_and_nobody_else_notices(
     port, keeper, monkeypatch, caplog, bound, headers

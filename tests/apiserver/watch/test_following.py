@@ -15,6 +15,7 @@ from cluster.store import Change, sql, store
 from kube.resources import NODES, PODS
 from proof.harness.waiting import HANG_S
 from tests.apiserver.watch.world import in_db, make, phase, remove, until
+from tests.tables import cases
 
 
 def entry(revision, resource="pods", size=10):
@@ -22,17 +23,14 @@ def entry(revision, resource="pods", size=10):
     return WatchedChange(change)
 
 
-SINCE = {
+@cases("after, expected", {
     "from its beginning": (10, [11, 13, 14]),
     "from within": (13, [14]),
     "between two": (12, [13, 14]),
     "from its end": (14, []),
     "from after its end": (99, []),
     "from before its beginning": (9, None),
-}
-
-
-@pytest.mark.parametrize(("after", "expected"), SINCE.values(), ids=SINCE)
+})  # fmt: skip
 def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
     kept = window.Window()
     kept.open("pods", 10)
@@ -58,10 +56,7 @@ def test_a_kind_that_is_not_followed_is_not_known():
     assert (kept.since("pods", 11), kept.since("pods", 12)) == (None, [])
 
 
-@pytest.mark.parametrize(
-    ("size", "count"),
-    [pytest.param(10, window.MOST_ENTRIES, id="count"), pytest.param(window.MOST_BYTES // 4, 3, id="bytes")],
-)
+@cases("size, count", {"count": (10, window.MOST_ENTRIES), "bytes": (window.MOST_BYTES // 4, 3)})
 def test_the_window_is_bounded_and_says_so(size, count):
     kept = window.Window()
     for kind in ("pods", "nodes"):

@@ -17,6 +17,7 @@ from apiserver.watch.connection import KEEPALIVE
 from node.shim import linux
 from tests.apiserver.watch.test_bounds import UPGRADE, make_large, stuck
 from tests.apiserver.watch.world import Client, make, serving, until
+from tests.tables import cases
 from volcano_ui.web import listen
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -74,7 +75,7 @@ def _ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
+@cases("headers", {"http": "", "websocket": UPGRADE})
 async def test_peer_that_vanished_is_noticed_while_something_is_sent_to_it(
     redis, networks, keeper, monkeypatch, headers
 ):

@@ -12,6 +12,7 @@ from kube.resources import EVENTS
 from proof.harness.waiting import HANG_S
 from tests.apiserver.watch import world
 from tests.apiserver.watch.world import Client, in_db, label, make, phase, remove, until
+from tests.tables import cases
 
 PODS = "/api/v1/pods"
 DEFAULT = "/api/v1/namespaces/default/pods"
@@ -42,41 +43,25 @@ async def test_changes_come_as_they_are_committed_with_the_stored_bytes(port):
 
 
 # Rows of the table 4.2 for a watch begun when a and b exist and b has just changed, then c is made.
-BEGINNINGS = {
+@cases("params, expected", {
     "unset": ({}, ["a", "b", "c"]),
     "zero": ({"resourceVersion": "0"}, ["a", "b", "c"]),
     "a revision": ({"resourceVersion": "first"}, ["b", "b", "c"]),
     "the newest": ({"resourceVersion": "newest"}, ["c"]),
     "initial events": (
         {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"},
-        ["a", "b", "end", "c"],
-    ),
-    "initial events from a revision": (
-        {
-            "sendInitialEvents": "true",
-            "resourceVersionMatch": "NotOlderThan",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": "first",
-        },
-        ["a", "b", "end", "c"],
-    ),
-    "initial events without bookmarks": (
-        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
-        ["a", "b", "c"],
-    ),
+        ["a", "b", "end", "c"]),
+    "initial events from a revision": ({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true", "resourceVersion": "first"},
+        ["a", "b", "end", "c"]),
+    "initial events without bookmarks": ({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
+        ["a", "b", "c"]),
     "no initial events": ({"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}, ["c"]),
     "no initial events, zero": (
-        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "0"},
-        ["c"],
-    ),
+        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "0"}, ["c"]),
     "no initial events after a revision": (
         {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "first"},
-        ["b", "b", "c"],
-    ),
-}
-
-
-@pytest.mark.parametrize(("params", "expected"), BEGINNINGS.values(), ids=BEGINNINGS)
+        ["b", "b", "c"]),
+})  # fmt: skip
 async def test_a_watch_begins_where_its_parameters_say(port, params, expected):
     first = await make("a")
     await make("b")
@@ -111,16 +96,13 @@ async def test_a_past_beyond_memory_comes_from_the_log(port, monkeypatch):
         assert told(await late.hear(21)) == [*expected, ("ADDED", "last")]
 
 
-TRANSITIONS = {
+@cases("before, after, expected", {
     "starts to match": ({"app": "other"}, {"app": "web"}, [("ADDED", "new")]),
     "stops to match": ({"app": "web"}, {"app": "other"}, [("ADDED", "new"), ("DELETED", "old")]),
     "goes on to match": ({"app": "web"}, {"app": "web", "x": "1"}, [("ADDED", "new"), ("MODIFIED", "new")]),
     "never matches": ({"app": "a"}, {"app": "b"}, []),
-}
-
-
-@pytest.mark.parametrize(("before", "after", "expected"), TRANSITIONS.values(), ids=TRANSITIONS)
-@pytest.mark.parametrize("remembered", [0, 1000], ids=["from the log", "from memory"])
+})  # fmt: skip
+@cases("remembered", {"from the log": 0, "from memory": 1000})
 async def test_selectors_turn_changes_into_arrivals_and_departures(
     port, before, after, expected, remembered, monkeypatch
 ):
@@ -154,16 +136,13 @@ async def test_an_object_that_goes_while_it_matches_is_deleted_and_else_nothing(
     assert (line.type, line.name, line.revision) == ("DELETED", "in", gone)
 
 
-FIELDS = {
+@cases("selector, expected", {
     "name": ("metadata.name=b", ["b", "b"]),
     "name and phase": ("metadata.name=b,status.phase=Running", ["b"]),
     "namespace": ("metadata.namespace=team", ["c"]),
     "two names": ("metadata.name=a,metadata.name=b", []),
     "not a name": ("metadata.name!=b", ["a", "c"]),
-}
-
-
-@pytest.mark.parametrize(("selector", "expected"), FIELDS.values(), ids=FIELDS)
+})  # fmt: skip
 async def test_field_selectors_narrow_a_watch(port, keeper, follower, selector, expected):
     async with Client(port, PODS, fieldSelector=selector) as client:
         await make("a")

@@ -6,6 +6,7 @@ import pytest
 
 from kube import apply, resources
 from kube.errors import BadRequest, Conflict, Invalid
+from tests.tables import cases
 
 from .things import LATER, NOW, THINGS, applies, content, forces, owned, reports, run, take, thing, updates
 
@@ -18,322 +19,113 @@ def item(name, *fields):
     return [here, f"{here}.name", *(f"{here}{field}" for field in fields)]
 
 
-@pytest.mark.parametrize(
-    ("steps", "expected", "managers"),
-    [
-        pytest.param(
-            [applies(number=1, text="x"), applies(number=2, text="x")],
-            {"number": 2, "text": "x"},
-            {"a": [".number", ".text"]},
-            id="an applier changes its own field",
-        ),
-        pytest.param(
-            [applies(text="x"), updates(text="x", number=1), applies(text="y")],
-            {"number": 1, "text": "y"},
-            {"a": [".text"], "u": [".number"]},
-            id="others' fields stay",
-        ),
-        pytest.param(
-            [applies(text="x", number=1), applies(text="x")],
-            {"text": "x"},
-            {"a": [".text"]},
-            id="what an applier omits goes",
-        ),
-        pytest.param(
-            [updates(text="x"), applies(number=1)],
-            {"number": 1, "text": "x"},
-            {"u": [".text"], "a": [".number"]},
-            id="what an applier never applied stays",
-        ),
-        pytest.param(
-            [applies("a", text="x"), applies("b", text="x"), applies("a")],
-            {"text": "x"},
-            {"b": [".text"]},
-            id="what another applies too stays",
-        ),
-        pytest.param(
-            [applies("a", text="x"), updates("u", text="y"), applies("a")],
-            {"text": "y"},
-            {"u": [".text"]},
-            id="what an update took over stays",
-        ),
-        pytest.param(
-            [applies("a", text="x"), applies("b", text="x")],
-            {"text": "x"},
-            {"a": [".text"], "b": [".text"]},
-            id="the same value has two managers",
-        ),
-        pytest.param(
-            [applies("a", text="x"), applies("b", text="x"), updates("u", text="z")],
-            {"text": "z"},
-            {"u": [".text"]},
-            id="an update takes a field from all",
-        ),
-        pytest.param(
-            [applies("a", text="x", number=1), forces("b", text="y")],
-            {"text": "y", "number": 1},
-            {"a": [".number"], "b": [".text"]},
-            id="force takes a field",
-        ),
-        pytest.param(
-            [applies("a", text="x"), forces("b", text="y"), applies("b")],
-            {},
-            {},
-            id="what was taken by force goes with who took it",
-        ),
-        pytest.param([applies(), applies()], {}, {}, id="an empty wish has no entry"),
-        pytest.param(
-            [updates(text="x"), updates()], {}, {}, id="an update that empties the object leaves no entry"
-        ),
-        pytest.param(
-            [applies(struct={"name": "a", "value": 1}), applies()], {}, {}, id="a struct goes as a whole"
-        ),
-        pytest.param(
-            [
-                applies(struct={"name": "a"}),
-                updates(struct={"name": "a", "value": 1}),
-                applies(),
-            ],
-            {"struct": {"value": 1}},
-            {"u": [".struct.value"]},
-            id="a struct stays for the field of another",
-        ),
-        pytest.param(
-            [
-                applies(struct={"name": "a"}),
-                updates(struct={"name": "a", "value": 1}),
-                applies(struct={}),
-            ],
-            {"struct": {"value": 1}},
-            {"a": [".struct"], "u": [".struct.value"]},
-            id="an empty struct takes nothing from it but what the applier had",
-        ),
-        pytest.param(
-            [
-                applies(struct={"name": "a"}),
-                updates(struct={"name": "b", "value": 1}),
-                applies(struct=None),
-            ],
-            {"struct": {"name": "b", "value": 1}},
-            {"a": [".struct"], "u": [".struct.name", ".struct.value"]},
-            id="null says nothing about a struct that others took over",
-        ),
-        pytest.param(
-            [applies(struct={"name": "a"}), applies(struct=None)],
-            {"struct": {}},
-            {"a": [".struct"]},
-            id="what is emptied and wanted stays empty",
-        ),
-        pytest.param(
-            [applies(set=["a", "c"]), applies(set=["a", "b", "c", "d"])],
-            {"set": ["a", "b", "c", "d"]},
-            {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']},
-            id="a set grows",
-        ),
-        pytest.param(
-            [
-                applies(set=["a", "c"]),
-                updates(set=["a", "b", "c", "d"]),
-                applies(set=["a", "x", "c", "y"]),
-            ],
-            {"set": ["a", "b", "x", "c", "d", "y"]},
-            {"a": ['.set[="a"]', '.set[="c"]', '.set[="x"]', '.set[="y"]'], "u": ['.set[="b"]', '.set[="d"]']},
-            id="a set has the items of all in a steady order",
-        ),
-        pytest.param(
-            [applies(set=["a", "b", "c", "d"]), applies(set=["a", "d", "c", "b"])],
-            {"set": ["a", "d", "c", "b"]},
-            {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']},
-            id="an applier orders its items",
-        ),
-        pytest.param(
-            [applies(set=["a", "b"]), updates(set=["a", "b", "c", "d"]), applies(set=["b", "a"])],
-            {"set": ["b", "c", "d", "a"]},
-            {"a": ['.set[="a"]', '.set[="b"]'], "u": ['.set[="c"]', '.set[="d"]']},
-            id="an applier orders its items among others",
-        ),
-        pytest.param(
-            [applies(set=["a", "b"]), applies("b", set=["b", "c"]), applies(set=["a"])],
-            {"set": ["a", "b", "c"]},
-            {"a": ['.set[="a"]'], "b": ['.set[="b"]', '.set[="c"]']},
-            id="an item that another applies stays",
-        ),
-        pytest.param(
-            [applies(set=["a", "b", "c"]), applies(set=["b"])],
-            {"set": ["b"]},
-            {"a": ['.set[="b"]']},
-            id="items go",
-        ),
-        pytest.param(
-            [applies(list=[{**A, "value": 1}, B]), applies(list=[{**A, "value": 2}, {"name": "c"}])],
-            {"list": [{**A, "value": 2}, {"name": "c"}]},
-            {"a": [*item("a")[:1], *item("c")[:1], *item("a", ".value")[1:], *item("c")[1:]]},
-            id="items with a key come, change and go",
-        ),
-        pytest.param(
-            [
-                applies("a", list=[A, {**B, "more": ["c"]}]),
-                applies("b", list=[{**B, "more": ["d"]}]),
-                applies("a", list=[A]),
-            ],
-            {"list": [A, {**B, "more": ["d"]}]},
-            {"a": item("a"), "b": item("b", '.more[="d"]')},
-            id="of a shared item only the own part goes",
-        ),
-        pytest.param(
-            [
-                applies("a", list=[A, {**B, "more": ["c"]}]),
-                applies("b", list=[{**B, "more": ["d"]}]),
-                updates("u", list=[A, {**B, "more": ["c", "d", "e"]}]),
-                applies("a", list=[A]),
-            ],
-            {"list": [A, {**B, "more": ["d", "e"]}]},
-            {"a": item("a"), "b": item("b", '.more[="d"]'), "u": ['.list[name="b"].more[="e"]']},
-            id="and the part of who updated it stays",
-        ),
-        pytest.param(
-            [
-                applies("a", list=[A, {**B, "more": ["c"]}]),
-                updates("u", list=[A, {**B, "more": ["c", "d"]}]),
-                applies("a", list=[A]),
-            ],
-            {"list": [A]},
-            {"a": item("a")},
-            id="an item that nobody else has goes with what others put into it",
-        ),
-        pytest.param(
-            [updates(map={"a": "1", "b": "2"}), applies(map={"b": "2", "c": "3"}), applies(map={"c": "3"})],
-            {"map": {"a": "1", "b": "2", "c": "3"}},
-            {"u": [".map", ".map.a", ".map.b"], "a": [".map.c"]},
-            id="keys of a map have managers of their own",
-        ),
-        pytest.param(
-            [applies(mapOfMaps={"x": {"y": "1"}}), applies(mapOfMaps={"z": {"y": "2"}})],
-            {"mapOfMaps": {"z": {"y": "2"}}},
-            {"a": [".mapOfMaps.z", ".mapOfMaps.z.y"]},
-            id="a key of a map of maps goes with what is in it",
-        ),
-        pytest.param(
-            [
-                applies("a", mapOfMaps={"x": {"y": "1"}}),
-                applies("b", mapOfMaps={"x": {"z": "1"}}),
-                applies("a"),
-            ],
-            {"mapOfMaps": {"x": {"z": "1"}}},
-            {"b": [".mapOfMaps.x", ".mapOfMaps.x.z"]},
-            id="a key of a map of maps stays for another",
-        ),
-        pytest.param(
-            [applies(mapOfSets={"x": ["a", "b"]}), applies(mapOfSets={"x": ["b"], "y": ["c"]})],
-            {"mapOfSets": {"x": ["b"], "y": ["c"]}},
-            {"a": [".mapOfSets.x", ".mapOfSets.y", '.mapOfSets.x[="b"]', '.mapOfSets.y[="c"]']},
-            id="sets in a map",
-        ),
-        pytest.param(
-            [applies(plainList=["a", "b"]), applies(plainList=["c"])],
-            {"plainList": ["c"]},
-            {"a": [".plainList"]},
-            id="a list without keys is one field",
-        ),
-        pytest.param(
-            [applies(atomicMap={"a": "1"}), updates(atomicMap={"a": "1", "b": "2"})],
-            {"atomicMap": {"a": "1", "b": "2"}},
-            {"u": [".atomicMap"]},
-            id="an atomic map is one field",
-        ),
-        pytest.param(
-            [applies(free={"a": {"b": 1, "l": [{"name": "x"}]}}), applies("b", free={"a": {"c": 2}})],
-            {"free": {"a": {"b": 1, "c": 2, "l": [{"name": "x"}]}}},
-            {"a": [".free.a", ".free.a.b", ".free.a.l"], "b": [".free.a", ".free.a.c"]},
-            id="unknown fields: maps are divided, lists are not",
-        ),
-        pytest.param(
-            [applies(ports=[{"port": 80, "name": "x"}]), applies("b", ports=[{"port": 80, "protocol": "UDP"}])],
-            {"ports": [{"port": 80, "name": "x"}, {"port": 80, "protocol": "UDP"}]},
-            {
-                "a": [
-                    '.ports[port=80,protocol="TCP"]',
-                    '.ports[port=80,protocol="TCP"].name',
-                    '.ports[port=80,protocol="TCP"].port',
-                ],
-                "b": [
-                    '.ports[port=80,protocol="UDP"]',
-                    '.ports[port=80,protocol="UDP"].port',
-                    '.ports[port=80,protocol="UDP"].protocol',
-                ],
-            },
-            id="two keys, one with a default",
-        ),
-        pytest.param(
-            [
-                updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]),
-                forces(list=[{**B, "value": 4}]),
-            ],
-            {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 4}]},
-            {
-                "u": [".list", '.list[name="a"]', '.list[name="b"]', '.list[name="b"].name'],
-                "a": item("b", ".value"),
-            },
-            id="items that are there twice have one manager together",
-        ),
-        pytest.param(
-            [
-                updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]),
-                forces(list=[{**A, "value": 3}]),
-            ],
-            {"list": [{**A, "value": 3}, {**B, "value": 3}]},
-            {
-                "u": [".list", *item("b")[:1], *item("b", ".value")[1:]],
-                "a": item("a", ".value"),
-            },
-            id="and are replaced by one that is applied",
-        ),
-        pytest.param(
-            [
-                applies(list=[{**A, "value": 1}, {**B, "value": 3}]),
-                updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]),
-                applies(list=[{**B, "value": 3}]),
-            ],
-            {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]},
-            {"a": item("b", ".value"), "u": ['.list[name="a"]']},
-            id="who made an item twice has it",
-        ),
-        pytest.param(
-            [updates(set=["1", "1", "3"]), applies(set=["5"])],
-            {"set": ["1", "1", "3", "5"]},
-            {"u": [".set", '.set[="1"]', '.set[="3"]'], "a": ['.set[="5"]']},
-            id="a value that is there twice stays twice",
-        ),
-        pytest.param(
-            [applies(text="x"), reports(phase="Ready", conditions=[{"type": "A", "status": "True"}])],
-            {"text": "x", "status": {"phase": "Ready", "conditions": [{"type": "A", "status": "True"}]}},
-            {
-                "a": [".text"],
-                "c/status": [
-                    ".status",
-                    ".status.conditions",
-                    ".status.phase",
-                    '.status.conditions[type="A"]',
-                    '.status.conditions[type="A"].status',
-                    '.status.conditions[type="A"].type',
-                ],
-            },
-            id="the status has managers of its own",
-        ),
-        pytest.param(
-            [applies(text="x", status={"phase": "no"}), updates(text="x", status={"phase": "no"})],
-            {"text": "x", "status": {"phase": "no"}},
-            {"a": [".text"]},
-            id="the main resource does not manage the status",
-        ),
-        pytest.param(
-            [applies(metadata={"labels": {"a": "1"}}), updates(metadata={"labels": {"a": "1", "b": "2"}}), applies()],
-            {},
-            {"u": [".metadata.labels.b"]},
-            id="labels have managers, names have none",
-        ),
-    ],
-)  # fmt: skip
+@cases("steps, expected, managers", {
+    "an applier changes its own field": ([applies(number=1, text="x"), applies(number=2, text="x")],
+        {"number": 2, "text": "x"}, {"a": [".number", ".text"]}),
+    "others' fields stay": ([applies(text="x"), updates(text="x", number=1), applies(text="y")],
+        {"number": 1, "text": "y"}, {"a": [".text"], "u": [".number"]}),
+    "what an applier omits goes": ([applies(text="x", number=1), applies(text="x")], {"text": "x"}, {"a": [".text"]}),
+    "what an applier never applied stays": ([updates(text="x"), applies(number=1)], {"number": 1, "text": "x"},
+        {"u": [".text"], "a": [".number"]}),
+    "what another applies too stays": ([applies("a", text="x"), applies("b", text="x"), applies("a")], {"text": "x"},
+        {"b": [".text"]}),
+    "what an update took over stays": ([applies("a", text="x"), updates("u", text="y"), applies("a")], {"text": "y"},
+        {"u": [".text"]}),
+    "the same value has two managers": ([applies("a", text="x"), applies("b", text="x")], {"text": "x"},
+        {"a": [".text"], "b": [".text"]}),
+    "an update takes a field from all": ([applies("a", text="x"), applies("b", text="x"), updates("u", text="z")],
+        {"text": "z"}, {"u": [".text"]}),
+    "force takes a field": ([applies("a", text="x", number=1), forces("b", text="y")], {"text": "y", "number": 1},
+        {"a": [".number"], "b": [".text"]}),
+    "what was taken by force goes with who took it": ([applies("a", text="x"), forces("b", text="y"), applies("b")], {},
+        {}),
+    "an empty wish has no entry": ([applies(), applies()], {}, {}),
+    "an update that empties the object leaves no entry": ([updates(text="x"), updates()], {}, {}),
+    "a struct goes as a whole": ([applies(struct={"name": "a", "value": 1}), applies()], {}, {}),
+    "a struct stays for the field of another": (
+        [applies(struct={"name": "a"}), updates(struct={"name": "a", "value": 1}), applies()], {"struct": {"value": 1}},
+        {"u": [".struct.value"]}),
+    "an empty struct takes nothing from it but what the applier had": (
+        [applies(struct={"name": "a"}), updates(struct={"name": "a", "value": 1}), applies(struct={})],
+        {"struct": {"value": 1}}, {"a": [".struct"], "u": [".struct.value"]}),
+    "null says nothing about a struct that others took over": (
+        [applies(struct={"name": "a"}), updates(struct={"name": "b", "value": 1}), applies(struct=None)],
+        {"struct": {"name": "b", "value": 1}}, {"a": [".struct"], "u": [".struct.name", ".struct.value"]}),
+    "what is emptied and wanted stays empty": ([applies(struct={"name": "a"}), applies(struct=None)], {"struct": {}},
+        {"a": [".struct"]}),
+    "a set grows": ([applies(set=["a", "c"]), applies(set=["a", "b", "c", "d"])], {"set": ["a", "b", "c", "d"]},
+        {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']}),
+    "a set has the items of all in a steady order": (
+        [applies(set=["a", "c"]), updates(set=["a", "b", "c", "d"]), applies(set=["a", "x", "c", "y"])],
+        {"set": ["a", "b", "x", "c", "d", "y"]},
+        {"a": ['.set[="a"]', '.set[="c"]', '.set[="x"]', '.set[="y"]'], "u": ['.set[="b"]', '.set[="d"]']}),
+    "an applier orders its items": ([applies(set=["a", "b", "c", "d"]), applies(set=["a", "d", "c", "b"])],
+        {"set": ["a", "d", "c", "b"]}, {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']}),
+    "an applier orders its items among others": (
+        [applies(set=["a", "b"]), updates(set=["a", "b", "c", "d"]), applies(set=["b", "a"])],
+        {"set": ["b", "c", "d", "a"]}, {"a": ['.set[="a"]', '.set[="b"]'], "u": ['.set[="c"]', '.set[="d"]']}),
+    "an item that another applies stays": ([applies(set=["a", "b"]), applies("b", set=["b", "c"]), applies(set=["a"])],
+        {"set": ["a", "b", "c"]}, {"a": ['.set[="a"]'], "b": ['.set[="b"]', '.set[="c"]']}),
+    "items go": ([applies(set=["a", "b", "c"]), applies(set=["b"])], {"set": ["b"]}, {"a": ['.set[="b"]']}),
+    "items with a key come, change and go": (
+        [applies(list=[{**A, "value": 1}, B]), applies(list=[{**A, "value": 2}, {"name": "c"}])],
+        {"list": [{**A, "value": 2}, {"name": "c"}]},
+        {"a": [*item("a")[:1], *item("c")[:1], *item("a", ".value")[1:], *item("c")[1:]]}),
+    "of a shared item only the own part goes": ([applies("a", list=[A, {**B, "more": ["c"]}]), applies("b", list=[{**B, "more": ["d"]}]), applies("a", list=[A])],
+        {"list": [A, {**B, "more": ["d"]}]}, {"a": item("a"), "b": item("b", '.more[="d"]')}),
+    "and the part of who updated it stays": ([applies("a", list=[A, {**B, "more": ["c"]}]), applies("b", list=[{**B, "more": ["d"]}]), updates("u", list=[A, {**B, "more": ["c", "d", "e"]}]), applies("a", list=[A])],
+        {"list": [A, {**B, "more": ["d", "e"]}]},
+        {"a": item("a"), "b": item("b", '.more[="d"]'), "u": ['.list[name="b"].more[="e"]']}),
+    "an item that nobody else has goes with what others put into it": ([applies("a", list=[A, {**B, "more": ["c"]}]), updates("u", list=[A, {**B, "more": ["c", "d"]}]), applies("a", list=[A])],
+        {"list": [A]}, {"a": item("a")}),
+    "keys of a map have managers of their own": (
+        [updates(map={"a": "1", "b": "2"}), applies(map={"b": "2", "c": "3"}), applies(map={"c": "3"})],
+        {"map": {"a": "1", "b": "2", "c": "3"}}, {"u": [".map", ".map.a", ".map.b"], "a": [".map.c"]}),
+    "a key of a map of maps goes with what is in it": (
+        [applies(mapOfMaps={"x": {"y": "1"}}), applies(mapOfMaps={"z": {"y": "2"}})], {"mapOfMaps": {"z": {"y": "2"}}},
+        {"a": [".mapOfMaps.z", ".mapOfMaps.z.y"]}),
+    "a key of a map of maps stays for another": (
+        [applies("a", mapOfMaps={"x": {"y": "1"}}), applies("b", mapOfMaps={"x": {"z": "1"}}), applies("a")],
+        {"mapOfMaps": {"x": {"z": "1"}}}, {"b": [".mapOfMaps.x", ".mapOfMaps.x.z"]}),
+    "sets in a map": ([applies(mapOfSets={"x": ["a", "b"]}), applies(mapOfSets={"x": ["b"], "y": ["c"]})],
+        {"mapOfSets": {"x": ["b"], "y": ["c"]}},
+        {"a": [".mapOfSets.x", ".mapOfSets.y", '.mapOfSets.x[="b"]', '.mapOfSets.y[="c"]']}),
+    "a list without keys is one field": ([applies(plainList=["a", "b"]), applies(plainList=["c"])],
+        {"plainList": ["c"]}, {"a": [".plainList"]}),
+    "an atomic map is one field": ([applies(atomicMap={"a": "1"}), updates(atomicMap={"a": "1", "b": "2"})],
+        {"atomicMap": {"a": "1", "b": "2"}}, {"u": [".atomicMap"]}),
+    "unknown fields: maps are divided, lists are not": (
+        [applies(free={"a": {"b": 1, "l": [{"name": "x"}]}}), applies("b", free={"a": {"c": 2}})],
+        {"free": {"a": {"b": 1, "c": 2, "l": [{"name": "x"}]}}},
+        {"a": [".free.a", ".free.a.b", ".free.a.l"], "b": [".free.a", ".free.a.c"]}),
+    "two keys, one with a default": (
+        [applies(ports=[{"port": 80, "name": "x"}]), applies("b", ports=[{"port": 80, "protocol": "UDP"}])],
+        {"ports": [{"port": 80, "name": "x"}, {"port": 80, "protocol": "UDP"}]},
+        {"a": ['.ports[port=80,protocol="TCP"]', '.ports[port=80,protocol="TCP"].name', '.ports[port=80,protocol="TCP"].port'], "b": ['.ports[port=80,protocol="UDP"]', '.ports[port=80,protocol="UDP"].port', '.ports[port=80,protocol="UDP"].protocol']}),
+    "items that are there twice have one manager together": (
+        [updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]), forces(list=[{**B, "value": 4}])],
+        {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 4}]},
+        {"u": [".list", '.list[name="a"]', '.list[name="b"]', '.list[name="b"].name'], "a": item("b", ".value")}),
+    "and are replaced by one that is applied": (
+        [updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]), forces(list=[{**A, "value": 3}])],
+        {"list": [{**A, "value": 3}, {**B, "value": 3}]},
+        {"u": [".list", *item("b")[:1], *item("b", ".value")[1:]], "a": item("a", ".value")}),
+    "who made an item twice has it": ([applies(list=[{**A, "value": 1}, {**B, "value": 3}]), updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]), applies(list=[{**B, "value": 3}])],
+        {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]},
+        {"a": item("b", ".value"), "u": ['.list[name="a"]']}),
+    "a value that is there twice stays twice": ([updates(set=["1", "1", "3"]), applies(set=["5"])],
+        {"set": ["1", "1", "3", "5"]}, {"u": [".set", '.set[="1"]', '.set[="3"]'], "a": ['.set[="5"]']}),
+    "the status has managers of its own": (
+        [applies(text="x"), reports(phase="Ready", conditions=[{"type": "A", "status": "True"}])],
+        {"text": "x", "status": {"phase": "Ready", "conditions": [{"type": "A", "status": "True"}]}},
+        {"a": [".text"], "c/status": [".status", ".status.conditions", ".status.phase", '.status.conditions[type="A"]', '.status.conditions[type="A"].status', '.status.conditions[type="A"].type']}),
+    "the main resource does not manage the status": (
+        [applies(text="x", status={"phase": "no"}), updates(text="x", status={"phase": "no"})],
+        {"text": "x", "status": {"phase": "no"}}, {"a": [".text"]}),
+    "labels have managers, names have none": (
+        [applies(metadata={"labels": {"a": "1"}}), updates(metadata={"labels": {"a": "1", "b": "2"}}), applies()], {},
+        {"u": [".metadata.labels.b"]}),
+})  # fmt: skip
 def test_managers_share_an_object(steps, expected, managers):
     obj = run(*steps)
     assert content(obj) == expected
@@ -341,57 +133,25 @@ def test_managers_share_an_object(steps, expected, managers):
     assert obj["metadata"]["name"] == "x"
 
 
-@pytest.mark.parametrize(
-    ("steps", "message", "causes"),
-    [
-        pytest.param(
-            [updates("kubectl-edit", text="x"), applies(text="y")],
-            'Apply failed with 1 conflict: conflict with "kubectl-edit" using example.org/v1: .text',
-            [('conflict with "kubectl-edit" using example.org/v1', ".text")],
-            id="with an update",
-        ),
-        pytest.param(
-            [applies("b", text="x"), applies(text="y")],
-            'Apply failed with 1 conflict: conflict with "b": .text',
-            [('conflict with "b"', ".text")],
-            id="with another applier",
-        ),
-        pytest.param(
-            [
-                applies("b", text="x", list=[{**A, "value": 1}], map={"k": "1"}),
-                updates("u", text="x", list=[{**A, "value": 1}], map={"k": "1"}, number=1),
-                applies(text="y", number=2, list=[{**A, "value": 2}], map={"k": "2"}),
-            ],
-            'Apply failed with 4 conflicts: conflicts with "b":\n- .text\n- .list[name="a"].value\n- .map.k\n'
-            'conflicts with "u" using example.org/v1:\n- .number',
-            [
-                ('conflict with "b"', ".text"),
-                ('conflict with "b"', '.list[name="a"].value'),
-                ('conflict with "b"', ".map.k"),
-                ('conflict with "u" using example.org/v1', ".number"),
-            ],
-            id="with several managers over several fields",
-        ),
-        pytest.param(
-            [applies("b", atomicMap={"a": "1"}, plainList=["a"]), applies(atomicMap={"b": "1"}, plainList=["a"])],
-            'Apply failed with 1 conflict: conflict with "b": .atomicMap',
-            [('conflict with "b"', ".atomicMap")],
-            id="over an atomic field that differs at all",
-        ),
-        pytest.param(
-            [updates(struct={"value": 1}), applies(struct={"value": None})],
-            'Apply failed with 1 conflict: conflict with "u" using example.org/v1: .struct.value',
-            [('conflict with "u" using example.org/v1', ".struct.value")],
-            id="over null",
-        ),
-        pytest.param(
-            [updates(set=["1", "1"]), applies(set=["1"])],
-            'Apply failed with 1 conflict: conflict with "u" using example.org/v1: .set[="1"]',
-            [('conflict with "u" using example.org/v1', '.set[="1"]')],
-            id="over a value that is there twice",
-        ),
-    ],
-)
+@cases("steps, message, causes", {
+    "with an update": ([updates("kubectl-edit", text="x"), applies(text="y")],
+        'Apply failed with 1 conflict: conflict with "kubectl-edit" using example.org/v1: .text',
+        [('conflict with "kubectl-edit" using example.org/v1', ".text")]),
+    "with another applier": ([applies("b", text="x"), applies(text="y")],
+        'Apply failed with 1 conflict: conflict with "b": .text', [('conflict with "b"', ".text")]),
+    "with several managers over several fields": ([applies("b", text="x", list=[{**A, "value": 1}], map={"k": "1"}), updates("u", text="x", list=[{**A, "value": 1}], map={"k": "1"}, number=1), applies(text="y", number=2, list=[{**A, "value": 2}], map={"k": "2"})],
+        'Apply failed with 4 conflicts: conflicts with "b":\n- .text\n- .list[name="a"].value\n- .map.k\n' 'conflicts with "u" using example.org/v1:\n- .number',
+        [('conflict with "b"', ".text"), ('conflict with "b"', '.list[name="a"].value'), ('conflict with "b"', ".map.k"), ('conflict with "u" using example.org/v1', ".number")]),
+    "over an atomic field that differs at all": (
+        [applies("b", atomicMap={"a": "1"}, plainList=["a"]), applies(atomicMap={"b": "1"}, plainList=["a"])],
+        'Apply failed with 1 conflict: conflict with "b": .atomicMap', [('conflict with "b"', ".atomicMap")]),
+    "over null": ([updates(struct={"value": 1}), applies(struct={"value": None})],
+        'Apply failed with 1 conflict: conflict with "u" using example.org/v1: .struct.value',
+        [('conflict with "u" using example.org/v1', ".struct.value")]),
+    "over a value that is there twice": ([updates(set=["1", "1"]), applies(set=["1"])],
+        'Apply failed with 1 conflict: conflict with "u" using example.org/v1: .set[="1"]',
+        [('conflict with "u" using example.org/v1', '.set[="1"]')]),
+})  # fmt: skip
 def test_what_others_manage_is_not_changed_unasked(steps, message, causes):
     *before, last = steps
     live = run(*before)
@@ -420,26 +180,16 @@ def test_a_conflict_over_the_status_names_the_subresource():
     assert owned(forced)["a"] == [".text"]
 
 
-@pytest.mark.parametrize(
-    ("config", "error", "words"),
-    [
-        pytest.param(thing({"managedFields": []}), BadRequest, "managedFields must be nil", id="managedFields"),
-        pytest.param({**thing(), "apiVersion": "v1"}, BadRequest, "Incorrect version", id="version"),
-        pytest.param({**thing(), "metadata": 1}, BadRequest, "metadata must be an object", id="metadata"),
-        pytest.param(
-            thing(list=[A, A]),
-            BadRequest,
-            'failed to create typed patch object (default/x; example.org/v1, Kind=Thing): .list: duplicate'
-            ' entries for key [name="a"]',
-            id="an item twice",
-        ),
-        pytest.param(
-            thing(list=[{"value": 1}]), BadRequest, ".list: element 0: associative list", id="an item without key"
-        ),
-        pytest.param(thing(list=[A, None]), BadRequest, ".list: element 1:", id="null among items"),
-        pytest.param(thing(set=[{}]), BadRequest, ".set: element 0: a set holds plain values", id="no value"),
-    ],
-)  # fmt: skip
+@cases("config, error, words", {
+    "managedFields": (thing({"managedFields": []}), BadRequest, "managedFields must be nil"),
+    "version": ({**thing(), "apiVersion": "v1"}, BadRequest, "Incorrect version"),
+    "metadata": ({**thing(), "metadata": 1}, BadRequest, "metadata must be an object"),
+    "an item twice": (thing(list=[A, A]), BadRequest,
+        'failed to create typed patch object (default/x; example.org/v1, Kind=Thing): .list: duplicate' ' entries for key [name="a"]'),
+    "an item without key": (thing(list=[{"value": 1}]), BadRequest, ".list: element 0: associative list"),
+    "null among items": (thing(list=[A, None]), BadRequest, ".list: element 1:"),
+    "no value": (thing(set=[{}]), BadRequest, ".set: element 0: a set holds plain values"),
+})  # fmt: skip
 def test_what_cannot_be_applied(config, error, words):
     for live in (None, run(updates(text="x"))):
         with pytest.raises(error) as caught:

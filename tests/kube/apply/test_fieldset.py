@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from kube.apply import fieldset
 from kube.apply.fieldset import FieldsError
+from tests.tables import cases
 
 steps = st.sampled_from(
     ["f:a", "f:b", "f:.", "f:", 'k:{"name":"x"}', 'k:{"name":"x","port":1}', 'v:"x"', "v:1", "v:true", "i:0", "i:10"]
@@ -50,17 +51,14 @@ def test_paths_are_written_as_people_know_them(path, text):
     assert fieldset.text(path) == text
 
 
-@pytest.mark.parametrize(
-    ("sent", "read"),
-    [
-        pytest.param({}, {}, id="nothing"),
-        pytest.param({".": {}, "f:a": {}}, {"f:a": {}}, id="the root is in no set"),
-        pytest.param({"f:a": {".": {}}}, {"f:a": {}}, id="a dot alone"),
-        pytest.param({'k:{"b":1, "a":2}': {}}, {'k:{"a":2,"b":1}': {}}, id="keys in order"),
-        pytest.param({"v:1.0": {}, "v:1": {}}, {"v:1": {}}, id="one number is one step"),
-        pytest.param({'v:"\\u003c"': {}}, {'v:"<"': {}}, id="escapes"),
-    ],
-)
+@cases("sent, read", {
+    "nothing": ({}, {}),
+    "the root is in no set": ({".": {}, "f:a": {}}, {"f:a": {}}),
+    "a dot alone": ({"f:a": {".": {}}}, {"f:a": {}}),
+    "keys in order": ({'k:{"b":1, "a":2}': {}}, {'k:{"a":2,"b":1}': {}}),
+    "one number is one step": ({"v:1.0": {}, "v:1": {}}, {"v:1": {}}),
+    "escapes": ({'v:"\\u003c"': {}}, {'v:"<"': {}}),
+})  # fmt: skip
 def test_steps_are_read_in_whatever_way_they_are_written(sent, read):
     assert fieldset.parse(sent) == read
 

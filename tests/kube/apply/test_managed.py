@@ -7,6 +7,7 @@ import pytest
 from kube import apply, resources
 from kube.apply import kubectl
 from kube.errors import Conflict
+from tests.tables import cases
 
 from .things import LATER, NOW, THINGS, applies, content, forces, owned, run, take, thing, updates
 
@@ -39,7 +40,7 @@ def test_an_old_object_without_managers_is_not_tracked():
     assert put(live, thing(text="y")) == thing(text="y")
 
 
-@pytest.mark.parametrize("reset", [[], [{}]], ids=["empty list", "empty entry"])
+@cases("reset", {"empty list": [], "empty entry": [{}]})
 def test_managers_can_be_forgotten(reset):
     live = run(applies(text="x"), updates(text="y"))
     obj = put(live, managed(live, *reset))
@@ -47,52 +48,15 @@ def test_managers_can_be_forgotten(reset):
     assert content(obj) == {"text": "y"}
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        pytest.param(None, id="left out"),
-        pytest.param([{"manager": "x"}], id="without operation"),
-        pytest.param([{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1"}], id="without type"),
-        pytest.param(
-            [
-                {
-                    "manager": "x",
-                    "operation": "Apply",
-                    "apiVersion": "example.org/v1",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": {"text": {}},
-                }
-            ],
-            id="with a wrong step",
-        ),
-        pytest.param([{"manager": 1}], id="with a number for a name"),
-        pytest.param(
-            [
-                {
-                    "manager": "x" * 129,
-                    "operation": "Apply",
-                    "apiVersion": "example.org/v1",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": {"f:text": {}},
-                }
-            ],
-            id="with a long name",
-        ),
-        pytest.param(
-            [
-                {
-                    "manager": "x",
-                    "operation": "Apply",
-                    "apiVersion": "example.org/v1",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": {"f:text": {}},
-                    "time": "yesterday",
-                }
-            ],
-            id="with a wrong time",
-        ),
-    ],
-)  # fmt: skip
+@cases("sent", {
+    "left out": None,
+    "without operation": [{"manager": "x"}],
+    "without type": [{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1"}],
+    "with a wrong step": [{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1", "fieldsType": "FieldsV1", "fieldsV1": {"text": {}}}],
+    "with a number for a name": [{"manager": 1}],
+    "with a long name": [{"manager": "x" * 129, "operation": "Apply", "apiVersion": "example.org/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:text": {}}}],
+    "with a wrong time": [{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:text": {}}, "time": "yesterday"}],
+})  # fmt: skip
 def test_managed_fields_that_cannot_be_read_leave_the_old_ones(sent):
     live = run(applies(text="x"))
     obj = managed(live, *sent) if sent is not None else thing(text="x")
@@ -214,11 +178,13 @@ class TestKubectl:
             self.apply(live, text="y", number=2)
         assert [cause.field for cause in caught.value.causes] == [".text"]
 
-    @pytest.mark.parametrize(
-        "last",
-        ["", "{", "[]", '{"apiVersion":"v2","text":"x"}', '{"apiVersion":"example.org/v1","set":[1,1]}'],
-        ids=["none", "no JSON", "no object", "another version", "unreadable"],
-    )
+    @cases("last", {
+        "none": "",
+        "no JSON": "{",
+        "no object": "[]",
+        "another version": '{"apiVersion":"v2","text":"x"}',
+        "unreadable": '{"apiVersion":"example.org/v1","set":[1,1]}',
+    })  # fmt: skip
     def test_an_annotation_that_says_nothing_allows_nothing(self, last):
         with pytest.raises(Conflict):
             self.apply(self.live(last, text="x"), text="y")

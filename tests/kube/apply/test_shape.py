@@ -4,6 +4,7 @@ import pytest
 
 from kube import resources
 from kube.apply import shape
+from tests.tables import cases
 
 from .things import THINGS
 
@@ -68,17 +69,13 @@ def test_the_schema_of_a_custom_resource_says_how_it_is_divided():
     assert not shape.of(THINGS).names("strange")
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        {"properties": {"a": True}},
-        {"properties": {"a": {"x-kubernetes-list-type": "map"}}},
-        {"properties": {"a": {"x-kubernetes-list-type": "set", "items": None}}},
-        {"additionalProperties": True},
-    ],
-    ids=["empty", "no object", "no keys", "no items", "anything"],
-)
+@cases("schema", {
+    "empty": {},
+    "no object": {"properties": {"a": True}},
+    "no keys": {"properties": {"a": {"x-kubernetes-list-type": "map"}}},
+    "no items": {"properties": {"a": {"x-kubernetes-list-type": "set", "items": None}}},
+    "anything": {"additionalProperties": True},
+})  # fmt: skip
 def test_a_poor_schema_is_no_error(schema):
     assert shape._from_schema(schema, 0).of("a")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kube.custom import definition, kinds, naming
 from tests.campaign import examples
 from tests.kube.custom import samples
+from tests.tables import cases
 
 NOW = 1_700_000_000_000
 
@@ -46,37 +47,58 @@ LABEL = "a DNS-1035 label must consist of"
 AT = "spec.versions[0].schema.openAPIV3Schema"
 
 
-@pytest.mark.parametrize(
-    ("crd", "expected"),
-    [
-        pytest.param(made(metadata__name="x.y"), 'metadata.name: Invalid value: "x.y": must be spec.names.plural+"."+spec.group', id="name"),
-        pytest.param(made(spec__scope="Galaxy"), 'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"', id="scope"),
-        pytest.param(made(spec__names__kind="cron tab", spec__names__listKind="L"), 'spec.names.kind: Invalid value: "cron tab": may have mixed case, but should otherwise match: ' + LABEL, id="kind"),
-        pytest.param(made(spec__names__shortNames=["C T"]), 'spec.names.shortNames[0]: Invalid value: "C T": ' + LABEL, id="short name"),
-        pytest.param(made(spec__versions=[samples.version("V1")]), 'spec.versions[0].name: Invalid value: "V1": ' + LABEL, id="version name"),
-        pytest.param(made(spec__versions=[samples.version(storage=False)]), 'spec.versions: Invalid value: ["v1"]: must have exactly one version marked as storage version', id="no storage version"),
-        pytest.param(made(spec__versions=[samples.version(), samples.version(storage=False)]), 'spec.versions: Invalid value: ["v1", "v1"]: must contain unique version names', id="twice one version"),
-        pytest.param(made(spec__versions__0__schema={}), AT + ": Required value", id="no schema"),
-        pytest.param(made(spec__conversion={"strategy": "Webhook"}), 'spec.conversion.strategy: Invalid value: "Webhook": this cluster does not call conversion webhooks', id="webhook"),
-        pytest.param(made(spec__preserveUnknownFields=True), "spec.preserveUnknownFields: Invalid value: true: cannot set to true", id="preserve"),
-        pytest.param(made(spec__versions__0__subresources={"scale": {"specReplicasPath": ".status.x", "statusReplicasPath": ".status.y"}}), 'spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.x": should be a json path under .spec', id="scale"),
-        pytest.param(made(spec__versions__0__additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}]), 'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string', id="column"),
-        pytest.param(made(spec__versions__0__selectableFields=[{"jsonPath": ".spec"}]), 'spec.versions[0].selectableFields[0].jsonPath: Invalid value: ".spec": must point to a field of type string, boolean or integer.', id="selectable"),
-        pytest.param(made(spec__versions__0__deprecationWarning="old"), 'spec.versions[0].deprecationWarning: Invalid value: "old": can only be set for deprecated versions', id="deprecation"),
-        pytest.param(with_schema(a={}), AT + ".properties[a].type: Required value: must not be empty for specified object fields", id="untyped field"),
-        pytest.param(with_schema(a={"type": "list"}), AT + '.properties[a].type: Unsupported value: "list": supported values: "array", "boolean", "integer", "number", "object", "string"', id="type"),
-        pytest.param(with_schema(a={"type": "array"}), AT + ".properties[a].items: Required value: must be specified", id="array"),
-        pytest.param(with_schema(a={"type": "string", "anyOf": [{"type": "string"}]}), AT + ".properties[a].anyOf[0].type: Forbidden: must be empty to be structural", id="type in anyOf"),
-        pytest.param(made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", "oneOf": [{"properties": {"b": {}}}]}}), AT + f".properties[b]: Required value: because it is defined in {AT}.oneOf[0].properties[b]", id="incomplete"),
-        pytest.param(with_schema(a={"type": "string", "pattern": "("}), AT + '.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t:', id="pattern"),
-        pytest.param(with_schema(a={"type": "integer", "default": "x"}), AT + '.properties[a].default: Invalid value: "string":', id="default"),
-        pytest.param(with_schema(a={"type": "object", "default": {"b": 1}}), AT + '.properties[a].default: Invalid value: {"b": 1}: must not have unknown fields', id="default with unknown fields"),
-        pytest.param(with_schema(a={"type": "integer", "minimum": "1"}), AT + '.properties[a].minimum: Invalid value: "1": must be of type number', id="keyword of a wrong type"),
-        pytest.param(with_schema(a={"$ref": "#/x", "type": "string"}), AT + ".properties[a].$ref: Forbidden: $ref is not supported", id="ref"),
-        pytest.param(with_schema(a={"type": "array", "items": {"type": "string"}, "uniqueItems": True}), AT + ".properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic", id="unique"),
-        pytest.param(with_schema(metadata={"type": "object", "properties": {"labels": {"type": "object"}}}), AT + ".properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified", id="metadata"),
-    ],
-)  # fmt: skip
+@cases("crd, expected", {
+    "name": (made(metadata__name="x.y"),
+        'metadata.name: Invalid value: "x.y": must be spec.names.plural+"."+spec.group'),
+    "scope": (made(spec__scope="Galaxy"),
+        'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'),
+    "kind": (made(spec__names__kind="cron tab", spec__names__listKind="L"),
+        'spec.names.kind: Invalid value: "cron tab": may have mixed case, but should otherwise match: ' + LABEL),
+    "short name": (made(spec__names__shortNames=["C T"]), 'spec.names.shortNames[0]: Invalid value: "C T": ' + LABEL),
+    "version name": (made(spec__versions=[samples.version("V1")]),
+        'spec.versions[0].name: Invalid value: "V1": ' + LABEL),
+    "no storage version": (made(spec__versions=[samples.version(storage=False)]),
+        'spec.versions: Invalid value: ["v1"]: must have exactly one version marked as storage version'),
+    "twice one version": (made(spec__versions=[samples.version(), samples.version(storage=False)]),
+        'spec.versions: Invalid value: ["v1", "v1"]: must contain unique version names'),
+    "no schema": (made(spec__versions__0__schema={}), AT + ": Required value"),
+    "webhook": (made(spec__conversion={"strategy": "Webhook"}),
+        'spec.conversion.strategy: Invalid value: "Webhook": this cluster does not call conversion webhooks'),
+    "preserve": (made(spec__preserveUnknownFields=True),
+        "spec.preserveUnknownFields: Invalid value: true: cannot set to true"),
+    "scale": (made(spec__versions__0__subresources={"scale": {"specReplicasPath": ".status.x", "statusReplicasPath": ".status.y"}}),
+        'spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.x": should be a json path under .spec'),
+    "column": (made(spec__versions__0__additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}]),
+        'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string'),
+    "selectable": (made(spec__versions__0__selectableFields=[{"jsonPath": ".spec"}]),
+        'spec.versions[0].selectableFields[0].jsonPath: Invalid value: ".spec": must point to a field of type string, boolean or integer.'),
+    "deprecation": (made(spec__versions__0__deprecationWarning="old"),
+        'spec.versions[0].deprecationWarning: Invalid value: "old": can only be set for deprecated versions'),
+    "untyped field": (with_schema(a={}),
+        AT + ".properties[a].type: Required value: must not be empty for specified object fields"),
+    "type": (with_schema(a={"type": "list"}),
+        AT + '.properties[a].type: Unsupported value: "list": supported values: "array", "boolean", "integer", "number", "object", "string"'),
+    "array": (with_schema(a={"type": "array"}), AT + ".properties[a].items: Required value: must be specified"),
+    "type in anyOf": (with_schema(a={"type": "string", "anyOf": [{"type": "string"}]}),
+        AT + ".properties[a].anyOf[0].type: Forbidden: must be empty to be structural"),
+    "incomplete": (
+        made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", "oneOf": [{"properties": {"b": {}}}]}}),
+        AT + f".properties[b]: Required value: because it is defined in {AT}.oneOf[0].properties[b]"),
+    "pattern": (with_schema(a={"type": "string", "pattern": "("}),
+        AT + '.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t:'),
+    "default": (with_schema(a={"type": "integer", "default": "x"}),
+        AT + '.properties[a].default: Invalid value: "string":'),
+    "default with unknown fields": (with_schema(a={"type": "object", "default": {"b": 1}}),
+        AT + '.properties[a].default: Invalid value: {"b": 1}: must not have unknown fields'),
+    "keyword of a wrong type": (with_schema(a={"type": "integer", "minimum": "1"}),
+        AT + '.properties[a].minimum: Invalid value: "1": must be of type number'),
+    "ref": (with_schema(a={"$ref": "#/x", "type": "string"}),
+        AT + ".properties[a].$ref: Forbidden: $ref is not supported"),
+    "unique": (with_schema(a={"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
+        AT + ".properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic"),
+    "metadata": (with_schema(metadata={"type": "object", "properties": {"labels": {"type": "object"}}}),
+        AT + ".properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified"),
+})  # fmt: skip
 def test_what_is_wrong_is_told_in_kubernetes_words(crd, expected):
     found = texts(crd)
     assert any(text.startswith(expected) for text in found), found

@@ -14,6 +14,7 @@ from kube.custom.structural import Structural
 from kube.resources import JOBS
 from proof.systems.system import PROJECT
 from tests.kubernetes.manifests import jobs
+from tests.tables import cases
 from volcano_ui.management.commands.crds import KINDS
 
 FOLDER = PROJECT / "deploy" / "kubernetes" / "crds"
@@ -64,16 +65,13 @@ def test_field_that_nobody_knows_is_dropped():
     assert job == {"spec": {"tasks": [{"replicas": 2}]}}
 
 
-@pytest.mark.parametrize(
-    ("spec", "refused"),
-    [
-        pytest.param({"minResources": {"cpu": "500m"}}, "", id="amount"),
-        pytest.param({"minResources": {"cpu": 2}}, "", id="whole number as an amount"),
-        pytest.param({"minResources": {"cpu": "many"}}, "spec.minResources.cpu", id="word as an amount"),
-        pytest.param({"minMember": "2"}, "spec.minMember", id="text as a number"),
-        pytest.param({"networkTopology": {"mode": "firm"}}, "spec.networkTopology.mode", id="not among the words"),
-    ],
-)
+@cases("spec, refused", {
+    "amount": ({"minResources": {"cpu": "500m"}}, ""),
+    "whole number as an amount": ({"minResources": {"cpu": 2}}, ""),
+    "word as an amount": ({"minResources": {"cpu": "many"}}, "spec.minResources.cpu"),
+    "text as a number": ({"minMember": "2"}, "spec.minMember"),
+    "not among the words": ({"networkTopology": {"mode": "firm"}}, "spec.networkTopology.mode"),
+})  # fmt: skip
 def test_values_are_checked_as_our_own_server_does(spec, refused):
     kind = next(each for each in KINDS if each.kind == "PodGroup")
     causes = structural.check(schema_of(kind), {"metadata": {"name": "group"}, "spec": spec})

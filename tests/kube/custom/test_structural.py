@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from copy import deepcopy
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from kube.custom import structural
 from kube.custom.structural import Structural
 from tests.campaign import examples
 from tests.kube.custom import samples
+from tests.tables import cases
 
 OBJECT = {"apiVersion": "g.io/v1", "kind": "K", "metadata": {"name": "x"}}
 
@@ -35,42 +35,46 @@ def objects(**properties):
 
 
 # Texts as kube-apiserver 1.34 gives them.
-@pytest.mark.parametrize(
-    ("schema", "value", "expected"),
-    [
-        pytest.param(INTEGER, "x", 'a: Invalid value: "string": a in body must be of type integer: "string"', id="type"),
-        pytest.param(STRING, 5, 'a: Invalid value: "integer": a in body must be of type string: "integer"', id="number for text"),
-        pytest.param(INTEGER, True, 'a: Invalid value: "boolean": a in body must be of type integer: "boolean"', id="true is no number"),
-        pytest.param(INTEGER, 1.5, 'a: Invalid value: "number": a in body must be of type integer: "number"', id="fraction"),
-        pytest.param(INTEGER, 3.0, None, id="a whole number with a point"),
-        pytest.param(NUMBER, 3, None, id="an integer is a number"),
-        pytest.param(STRING, None, 'a: Invalid value: "null": a in body must be of type string: "null"', id="null"),
-        pytest.param({**STRING, "nullable": True}, None, None, id="nullable"),
-        pytest.param({**STRING, "enum": ["A", "B"]}, "C", 'a: Unsupported value: "C": supported values: "A", "B"', id="enum"),
-        pytest.param({**INTEGER, "enum": [1, 2]}, 3, 'a: Unsupported value: 3: supported values: "1", "2"', id="enum of numbers"),
-        pytest.param({**STRING, "pattern": "^a+$"}, "b", "a: Invalid value: \"b\": a in body should match '^a+$'", id="pattern"),
-        pytest.param({**STRING, "maxLength": 2}, "abc", "a: Too long: may not be more than 2 bytes", id="too long"),
-        pytest.param({**STRING, "minLength": 2}, "a", 'a: Invalid value: "a": a in body should be at least 2 chars long', id="too short"),
-        pytest.param({**STRING, "format": "date-time"}, "today", 'a: Invalid value: "today": a in body must be of type date-time: "today"', id="format"),
-        pytest.param({**STRING, "format": "mystery"}, "x", None, id="unknown formats say nothing"),
-        pytest.param({**INTEGER, "minimum": 1}, 0, "a: Invalid value: 0: a in body should be greater than or equal to 1", id="minimum"),
-        pytest.param({**INTEGER, "maximum": 1}, 2, "a: Invalid value: 2: a in body should be less than or equal to 1", id="maximum"),
-        pytest.param({**NUMBER, "minimum": 0, "exclusiveMinimum": True}, 0, "a: Invalid value: 0: a in body should be greater than 0", id="exclusive"),
-        pytest.param({**NUMBER, "maximum": 1e6}, 2.5e7, "a: Invalid value: 2.5e+07: a in body should be less than or equal to 1e+06", id="Go's numbers"),
-        pytest.param({**INTEGER, "multipleOf": 5}, 7, "a: Invalid value: 7: a in body should be a multiple of 5", id="multiple"),
-        pytest.param({**ARRAY_OF_STRINGS, "maxItems": 1}, ["a", "b"], "a: Too many: 2: must have at most 1 item", id="too many"),
-        pytest.param({**ARRAY_OF_STRINGS, "minItems": 1}, [], "a: Invalid value: 0: a in body should have at least 1 items", id="too few"),
-        pytest.param(ARRAY_OF_STRINGS, ["a", 1], 'a[1]: Invalid value: "integer": a[1] in body must be of type string: "integer"', id="item"),
-        pytest.param({**ARRAY_OF_STRINGS, "x-kubernetes-list-type": "set"}, ["a", "b", "a"], 'a[2]: Duplicate value: "a"', id="set"),
-        pytest.param({**objects(b=STRING), "required": ["b"]}, {}, "a.b: Required value", id="required"),
-        pytest.param({"type": "object", "additionalProperties": INTEGER}, {"k": "v"}, 'a.k: Invalid value: "string": a.k in body must be of type integer: "string"', id="map value"),
-        pytest.param({"type": "object", "maxProperties": 1}, {"k": 1, "l": 2}, "a: Too many: 2: must have at most 1 item", id="too many fields"),
-        pytest.param(IS_INT, "50%", None, id="int or string: a string"),
-        pytest.param(IS_INT, 5, None, id="int or string: an int"),
-        pytest.param(IS_INT, True, 'a: Invalid value: "boolean": a in body must be of type integer,string: "boolean"', id="int or string: neither"),
-        pytest.param({**STRING, "not": {"enum": ["x"]}}, "x", 'Invalid value: "": "a" must not validate the schema (not)', id="not"),
-    ],
-)  # fmt: skip
+@cases("schema, value, expected", {
+    "type": (INTEGER, "x", 'a: Invalid value: "string": a in body must be of type integer: "string"'),
+    "number for text": (STRING, 5, 'a: Invalid value: "integer": a in body must be of type string: "integer"'),
+    "true is no number": (INTEGER, True, 'a: Invalid value: "boolean": a in body must be of type integer: "boolean"'),
+    "fraction": (INTEGER, 1.5, 'a: Invalid value: "number": a in body must be of type integer: "number"'),
+    "a whole number with a point": (INTEGER, 3.0, None),
+    "an integer is a number": (NUMBER, 3, None),
+    "null": (STRING, None, 'a: Invalid value: "null": a in body must be of type string: "null"'),
+    "nullable": ({**STRING, "nullable": True}, None, None),
+    "enum": ({**STRING, "enum": ["A", "B"]}, "C", 'a: Unsupported value: "C": supported values: "A", "B"'),
+    "enum of numbers": ({**INTEGER, "enum": [1, 2]}, 3, 'a: Unsupported value: 3: supported values: "1", "2"'),
+    "pattern": ({**STRING, "pattern": "^a+$"}, "b", "a: Invalid value: \"b\": a in body should match '^a+$'"),
+    "too long": ({**STRING, "maxLength": 2}, "abc", "a: Too long: may not be more than 2 bytes"),
+    "too short": ({**STRING, "minLength": 2}, "a", 'a: Invalid value: "a": a in body should be at least 2 chars long'),
+    "format": ({**STRING, "format": "date-time"}, "today",
+        'a: Invalid value: "today": a in body must be of type date-time: "today"'),
+    "unknown formats say nothing": ({**STRING, "format": "mystery"}, "x", None),
+    "minimum": ({**INTEGER, "minimum": 1}, 0, "a: Invalid value: 0: a in body should be greater than or equal to 1"),
+    "maximum": ({**INTEGER, "maximum": 1}, 2, "a: Invalid value: 2: a in body should be less than or equal to 1"),
+    "exclusive": ({**NUMBER, "minimum": 0, "exclusiveMinimum": True}, 0,
+        "a: Invalid value: 0: a in body should be greater than 0"),
+    "Go's numbers": ({**NUMBER, "maximum": 1e6}, 2.5e7,
+        "a: Invalid value: 2.5e+07: a in body should be less than or equal to 1e+06"),
+    "multiple": ({**INTEGER, "multipleOf": 5}, 7, "a: Invalid value: 7: a in body should be a multiple of 5"),
+    "too many": ({**ARRAY_OF_STRINGS, "maxItems": 1}, ["a", "b"], "a: Too many: 2: must have at most 1 item"),
+    "too few": ({**ARRAY_OF_STRINGS, "minItems": 1}, [], "a: Invalid value: 0: a in body should have at least 1 items"),
+    "item": (ARRAY_OF_STRINGS, ["a", 1],
+        'a[1]: Invalid value: "integer": a[1] in body must be of type string: "integer"'),
+    "set": ({**ARRAY_OF_STRINGS, "x-kubernetes-list-type": "set"}, ["a", "b", "a"], 'a[2]: Duplicate value: "a"'),
+    "required": ({**objects(b=STRING), "required": ["b"]}, {}, "a.b: Required value"),
+    "map value": ({"type": "object", "additionalProperties": INTEGER}, {"k": "v"},
+        'a.k: Invalid value: "string": a.k in body must be of type integer: "string"'),
+    "too many fields": ({"type": "object", "maxProperties": 1}, {"k": 1, "l": 2},
+        "a: Too many: 2: must have at most 1 item"),
+    "int or string: a string": (IS_INT, "50%", None),
+    "int or string: an int": (IS_INT, 5, None),
+    "int or string: neither": (IS_INT, True,
+        'a: Invalid value: "boolean": a in body must be of type integer,string: "boolean"'),
+    "not": ({**STRING, "not": {"enum": ["x"]}}, "x", 'Invalid value: "": "a" must not validate the schema (not)'),
+})  # fmt: skip
 def test_value_is_refused_in_kubernetes_words(schema, value, expected):
     assert causes(of(a=schema), a=value) == ([expected] if expected else [])
 
@@ -126,24 +130,26 @@ def shaped(schema, **fields):
     return {key: value for key, value in obj.items() if key not in OBJECT}, dropped
 
 
-@pytest.mark.parametrize(
-    ("schema", "given_fields", "kept", "dropped"),
-    [
-        pytest.param(of(a=STRING), {"a": "x", "b": 1}, {"a": "x"}, ["b"], id="unknown field"),
-        pytest.param(of(a=objects(b=STRING)), {"a": {"b": "x", "c": {"d": 1}}}, {"a": {"b": "x"}}, ["a.c"], id="nested"),
-        pytest.param(of(a={"type": "array", "items": objects(b=STRING)}), {"a": [{"c": 1}]}, {"a": [{}]}, ["a[0].c"], id="in a list"),
-        pytest.param(of(a={"type": "object", "x-kubernetes-preserve-unknown-fields": True}), {"a": {"c": {"d": 1}}}, {"a": {"c": {"d": 1}}}, [], id="kept on purpose"),
-        pytest.param(of(a={**objects(b=objects()), "x-kubernetes-preserve-unknown-fields": True}), {"a": {"b": {"x": 1}, "c": 1}}, {"a": {"b": {}, "c": 1}}, ["a.b.x"], id="known below kept"),
-        pytest.param(of(a={"type": "object", "additionalProperties": objects(b=STRING)}), {"a": {"k": {"b": "x", "c": 1}}}, {"a": {"k": {"b": "x"}}}, ["a.k.c"], id="map"),
-        pytest.param(of(a={**STRING, "default": "d"}), {}, {"a": "d"}, [], id="default"),
-        pytest.param(of(a={**STRING, "default": "d"}), {"a": None}, {"a": "d"}, [], id="default for null"),
-        pytest.param(of(a={**STRING, "default": "d", "nullable": True}), {"a": None}, {"a": None}, [], id="null that may be"),
-        pytest.param(of(a=STRING), {"a": None}, {}, [], id="null that may not be"),
-        pytest.param(of(a={**objects(b={**INTEGER, "default": 3}), "default": {}}), {}, {"a": {"b": 3}}, [], id="default inside a default"),
-        pytest.param(of(a=objects(b={**INTEGER, "default": 3})), {}, {}, [], id="no default inside what is absent"),
-        pytest.param(of(a={"type": "array", "items": objects(b={**INTEGER, "default": 3})}), {"a": [{}, {"b": 1}]}, {"a": [{"b": 3}, {"b": 1}]}, [], id="default in items"),
-    ],
-)  # fmt: skip
+@cases("schema, given_fields, kept, dropped", {
+    "unknown field": (of(a=STRING), {"a": "x", "b": 1}, {"a": "x"}, ["b"]),
+    "nested": (of(a=objects(b=STRING)), {"a": {"b": "x", "c": {"d": 1}}}, {"a": {"b": "x"}}, ["a.c"]),
+    "in a list": (of(a={"type": "array", "items": objects(b=STRING)}), {"a": [{"c": 1}]}, {"a": [{}]}, ["a[0].c"]),
+    "kept on purpose": (of(a={"type": "object", "x-kubernetes-preserve-unknown-fields": True}), {"a": {"c": {"d": 1}}},
+        {"a": {"c": {"d": 1}}}, []),
+    "known below kept": (of(a={**objects(b=objects()), "x-kubernetes-preserve-unknown-fields": True}),
+        {"a": {"b": {"x": 1}, "c": 1}}, {"a": {"b": {}, "c": 1}}, ["a.b.x"]),
+    "map": (of(a={"type": "object", "additionalProperties": objects(b=STRING)}), {"a": {"k": {"b": "x", "c": 1}}},
+        {"a": {"k": {"b": "x"}}}, ["a.k.c"]),
+    "default": (of(a={**STRING, "default": "d"}), {}, {"a": "d"}, []),
+    "default for null": (of(a={**STRING, "default": "d"}), {"a": None}, {"a": "d"}, []),
+    "null that may be": (of(a={**STRING, "default": "d", "nullable": True}), {"a": None}, {"a": None}, []),
+    "null that may not be": (of(a=STRING), {"a": None}, {}, []),
+    "default inside a default": (of(a={**objects(b={**INTEGER, "default": 3}), "default": {}}), {}, {"a": {"b": 3}},
+        []),
+    "no default inside what is absent": (of(a=objects(b={**INTEGER, "default": 3})), {}, {}, []),
+    "default in items": (of(a={"type": "array", "items": objects(b={**INTEGER, "default": 3})}), {"a": [{}, {"b": 1}]},
+        {"a": [{"b": 3}, {"b": 1}]}, []),
+})  # fmt: skip
 def test_object_gets_the_shape_of_its_schema(schema, given_fields, kept, dropped):
     assert shaped(schema, **given_fields) == (kept, dropped)
 

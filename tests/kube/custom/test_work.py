@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kube.custom import definition, nodes, patterns, schemas
 from kube.errors import MOST_CAUSES, Invalid, required
 from tests.kube.custom import samples
+from tests.tables import cases
 
 TEXT = {"type": "string"}
 
@@ -50,26 +49,12 @@ def test_patterns_are_weighed_together():
     assert patterns.compiled.cache_info().misses < 400
 
 
-@pytest.mark.parametrize(
-    ("schema", "versions", "told"),
-    [
-        (fields(**{f"p{n}": TEXT for n in range(schemas.MOST_SCHEMAS)}), 1, "more than 10,000 schemas"),
-        (fields(a=TEXT), definition.MOST_VERSIONS + 1, "spec.versions: Too many: 101"),
-        (
-            fields(
-                a={
-                    "type": "array",
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": [f"k{n}" for n in range(10_000)],
-                    "items": fields(k=TEXT),
-                }
-            ),
-            1,
-            "x-kubernetes-list-map-keys: Too many: 10000",
-        ),
-    ],
-    ids=["schemas", "versions", "map keys"],
-)
+@cases("schema, versions, told", {
+    "schemas": (fields(**{f"p{n}": TEXT for n in range(schemas.MOST_SCHEMAS)}), 1, "more than 10,000 schemas"),
+    "versions": (fields(a=TEXT), definition.MOST_VERSIONS + 1, "spec.versions: Too many: 101"),
+    "map keys": (fields(a={"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [f"k{n}" for n in range(10_000)], "items": fields(k=TEXT)}),
+        1, "x-kubernetes-list-map-keys: Too many: 10000"),
+})  # fmt: skip
 def test_too_much_of_something_is_refused_in_a_word(schema, versions, told):
     found = causes(schema, versions)
     assert told in found[0]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kube import printing
 from kube.printing import ages
 from tests.kube.printing.cases import DAY, HOUR, MINUTE, NOW, SECOND, ago
+from tests.tables import cases
 
 YEAR = 365 * DAY
 
@@ -54,17 +55,14 @@ def test_every_duration_is_short(ms):
     assert 0 < len(printing.human_duration(min(ms, 200 * YEAR))) <= len("<invalid>")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        pytest.param(ago(3 * MINUTE), "3m", id="a time"),
-        pytest.param("2026-03-01T11:59:00.500000Z", "59s", id="a fraction of a second"),
-        pytest.param("2026-03-01T12:59:00+01:00", "60s", id="another zone"),
-        pytest.param(None, "<unknown>", id="none"),
-        pytest.param("", "<unknown>", id="empty"),
-        pytest.param("yesterday", "<unknown>", id="no time"),
-        pytest.param(7, "<unknown>", id="a number"),
-    ],
-)
+@cases("value, text", {
+    "a time": (ago(3 * MINUTE), "3m"),
+    "a fraction of a second": ("2026-03-01T11:59:00.500000Z", "59s"),
+    "another zone": ("2026-03-01T12:59:00+01:00", "60s"),
+    "none": (None, "<unknown>"),
+    "empty": ("", "<unknown>"),
+    "no time": ("yesterday", "<unknown>"),
+    "a number": (7, "<unknown>"),
+})  # fmt: skip
 def test_age(value, text):
     assert ages.age(value, NOW) == text

@@ -5,6 +5,7 @@ import pytest
 from kube.printing.cells import CELLS, PrintedRow
 from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NODES, PRIORITY_CLASSES, SECRETS, SERVICES
 from tests.kube.printing.cases import BORN, HOUR, MINUTE, NOW, ago, shown
+from tests.tables import cases
 
 
 def cell(name, obj):
@@ -15,19 +16,14 @@ def ready(status):
     return {"conditions": [{"type": "DiskPressure", "status": "True"}, {"type": "Ready", "status": status}]}
 
 
-@pytest.mark.parametrize(
-    ("obj", "said"),
-    [
-        pytest.param({"status": ready("True")}, "Ready", id="ready"),
-        pytest.param({"status": ready("False")}, "NotReady", id="not ready"),
-        pytest.param({"status": ready("Unknown")}, "NotReady", id="not heard of"),
-        pytest.param({}, "Unknown", id="no conditions"),
-        pytest.param(
-            {"spec": {"unschedulable": True}, "status": ready("True")}, "Ready,SchedulingDisabled", id="cordoned"
-        ),
-        pytest.param({"spec": {"unschedulable": True}}, "Unknown,SchedulingDisabled", id="cordoned, unknown"),
-    ],
-)
+@cases("obj, said", {
+    "ready": ({"status": ready("True")}, "Ready"),
+    "not ready": ({"status": ready("False")}, "NotReady"),
+    "not heard of": ({"status": ready("Unknown")}, "NotReady"),
+    "no conditions": ({}, "Unknown"),
+    "cordoned": ({"spec": {"unschedulable": True}, "status": ready("True")}, "Ready,SchedulingDisabled"),
+    "cordoned, unknown": ({"spec": {"unschedulable": True}}, "Unknown,SchedulingDisabled"),
+})  # fmt: skip
 def test_node_status(obj, said):
     assert shown(NODES, obj, "Status") == [said]
 
@@ -72,87 +68,40 @@ def test_wide_columns_of_a_node():
 EVENT_TIMES = ("Last Seen", "First Seen", "Count")
 
 
-@pytest.mark.parametrize(
-    ("event", "row"),
-    [
-        pytest.param(
-            {"firstTimestamp": ago(HOUR), "lastTimestamp": ago(MINUTE), "count": 6}, ["60s", "60m", 6], id="counted"
-        ),
-        pytest.param({"eventTime": ago(5 * MINUTE)}, ["5m", "5m", 1], id="a single one of the new kind"),
-        pytest.param(
-            {"eventTime": ago(HOUR), "series": {"count": 3, "lastObservedTime": ago(2 * MINUTE)}},
-            ["2m", "60m", 3],
-            id="series",
-        ),
-        pytest.param({"firstTimestamp": ago(HOUR), "lastTimestamp": None}, ["60m", "60m", 1], id="no last time"),
-        pytest.param({}, ["<unknown>", "<unknown>", 1], id="no times"),
-    ],
-)
+@cases("event, row", {
+    "counted": ({"firstTimestamp": ago(HOUR), "lastTimestamp": ago(MINUTE), "count": 6}, ["60s", "60m", 6]),
+    "a single one of the new kind": ({"eventTime": ago(5 * MINUTE)}, ["5m", "5m", 1]),
+    "series": ({"eventTime": ago(HOUR), "series": {"count": 3, "lastObservedTime": ago(2 * MINUTE)}}, ["2m", "60m", 3]),
+    "no last time": ({"firstTimestamp": ago(HOUR), "lastTimestamp": None}, ["60m", "60m", 1]),
+    "no times": ({}, ["<unknown>", "<unknown>", 1]),
+})  # fmt: skip
 def test_event_times(event, row):
     assert shown(EVENTS, event, *EVENT_TIMES) == row
 
 
-@pytest.mark.parametrize(
-    ("event", "row"),
-    [
-        pytest.param(
-            {
-                "involvedObject": {"kind": "Pod", "name": "web-0", "fieldPath": "spec.containers{c}"},
-                "source": {"component": "kubelet", "host": "n1"},
-                "message": " Pulled \n",
-            },
-            ["pod/web-0", "spec.containers{c}", "kubelet, n1", "Pulled"],
-            id="pod",
-        ),
-        pytest.param(
-            {"involvedObject": {"kind": "Node"}, "source": {"component": "scheduler"}},
-            ["node", "", "scheduler", ""],
-            id="no name, no host",
-        ),
-        pytest.param(
-            {"reportingComponent": "agent", "reportingInstance": "agent-1"},
-            ["", "", "agent, agent-1", ""],
-            id="reported in the new way",
-        ),
-    ],
-)
+@cases("event, row", {
+    "pod": ({"involvedObject": {"kind": "Pod", "name": "web-0", "fieldPath": "spec.containers{c}"}, "source": {"component": "kubelet", "host": "n1"}, "message": " Pulled \n"},
+        ["pod/web-0", "spec.containers{c}", "kubelet, n1", "Pulled"]),
+    "no name, no host": ({"involvedObject": {"kind": "Node"}, "source": {"component": "scheduler"}},
+        ["node", "", "scheduler", ""]),
+    "reported in the new way": ({"reportingComponent": "agent", "reportingInstance": "agent-1"},
+        ["", "", "agent, agent-1", ""]),
+})  # fmt: skip
 def test_event_words(event, row):
     assert shown(EVENTS, event, "Object", "Subobject", "Source", "Message") == row
 
 
-@pytest.mark.parametrize(
-    ("spec", "status", "row"),
-    [
-        pytest.param(
-            {"type": "ClusterIP", "clusterIP": "10.0.0.9"}, {}, ["10.0.0.9", "<none>", "<none>"], id="cluster IP"
-        ),
-        pytest.param(
-            {
-                "type": "NodePort",
-                "clusterIPs": ["10.0.0.9", "fd::9"],
-                "externalIPs": ["1.1.1.1", "2.2.2.2"],
-                "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}],
-            },
-            {},
-            ["10.0.0.9", "1.1.1.1,2.2.2.2", "80:30080/TCP,53/UDP"],
-            id="node port",
-        ),
-        pytest.param(
-            {"type": "LoadBalancer", "externalIPs": ["3.3.3.3"]},
-            {"loadBalancer": {"ingress": [{"ip": "2.2.2.2"}, {"hostname": "a.example"}, {"ip": "1.1.1.1"}]}},
-            ["<none>", "1.1.1.1,2.2.2.2,a.example,3.3.3.3", "<none>"],
-            id="load balancer",
-        ),
-        pytest.param({"type": "LoadBalancer"}, {}, ["<none>", "<pending>", "<none>"], id="load balancer to come"),
-        pytest.param(
-            {"type": "ExternalName", "externalName": "db.example"},
-            {},
-            ["<none>", "db.example", "<none>"],
-            id="external name",
-        ),
-        pytest.param({}, {}, ["<none>", "<unknown>", "<none>"], id="no type"),
-    ],
-)
+@cases("spec, status, row", {
+    "cluster IP": ({"type": "ClusterIP", "clusterIP": "10.0.0.9"}, {}, ["10.0.0.9", "<none>", "<none>"]),
+    "node port": ({"type": "NodePort", "clusterIPs": ["10.0.0.9", "fd::9"], "externalIPs": ["1.1.1.1", "2.2.2.2"], "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]},
+        {}, ["10.0.0.9", "1.1.1.1,2.2.2.2", "80:30080/TCP,53/UDP"]),
+    "load balancer": ({"type": "LoadBalancer", "externalIPs": ["3.3.3.3"]},
+        {"loadBalancer": {"ingress": [{"ip": "2.2.2.2"}, {"hostname": "a.example"}, {"ip": "1.1.1.1"}]}},
+        ["<none>", "1.1.1.1,2.2.2.2,a.example,3.3.3.3", "<none>"]),
+    "load balancer to come": ({"type": "LoadBalancer"}, {}, ["<none>", "<pending>", "<none>"]),
+    "external name": ({"type": "ExternalName", "externalName": "db.example"}, {}, ["<none>", "db.example", "<none>"]),
+    "no type": ({}, {}, ["<none>", "<unknown>", "<none>"]),
+})  # fmt: skip
 def test_service(spec, status, row):
     obj = {"spec": spec, "status": status}
     assert shown(SERVICES, obj, "Cluster-IP", "External-IP", "Port(s)") == row
@@ -166,36 +115,13 @@ def test_service_selector():
 CLAIM = ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeMode")
 
 
-@pytest.mark.parametrize(
-    ("claim", "row"),
-    [
-        pytest.param({"status": {"phase": "Pending"}}, ["Pending", "", "", "", "", "<unset>"], id="pending"),
-        pytest.param(
-            {
-                "spec": {"volumeName": "v", "storageClassName": "fast", "volumeMode": "Filesystem"},
-                "status": {
-                    "phase": "Bound",
-                    "capacity": {"storage": "2048Mi"},
-                    "accessModes": ["ReadWriteMany", "ReadWriteOnce", "ReadWriteOnce"],
-                },
-            },
-            ["Bound", "v", "2Gi", "RWO,RWX", "fast", "Filesystem"],
-            id="bound",
-        ),
-        pytest.param(
-            {
-                "metadata": {
-                    "deletionTimestamp": BORN,
-                    "annotations": {"volume.beta.kubernetes.io/storage-class": "old"},
-                },
-                "spec": {"storageClassName": "new"},
-                "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}},
-            },
-            ["Terminating", "", "", "", "old", "<unset>"],
-            id="being deleted",
-        ),
-    ],
-)
+@cases("claim, row", {
+    "pending": ({"status": {"phase": "Pending"}}, ["Pending", "", "", "", "", "<unset>"]),
+    "bound": ({"spec": {"volumeName": "v", "storageClassName": "fast", "volumeMode": "Filesystem"}, "status": {"phase": "Bound", "capacity": {"storage": "2048Mi"}, "accessModes": ["ReadWriteMany", "ReadWriteOnce", "ReadWriteOnce"]}},
+        ["Bound", "v", "2Gi", "RWO,RWX", "fast", "Filesystem"]),
+    "being deleted": ({"metadata": {"deletionTimestamp": BORN, "annotations": {"volume.beta.kubernetes.io/storage-class": "old"}}, "spec": {"storageClassName": "new"}, "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}},
+        ["Terminating", "", "", "", "old", "<unset>"]),
+})  # fmt: skip
 def test_claim(claim, row):
     assert shown(CLAIMS, claim, *CLAIM) == row
 
@@ -219,32 +145,19 @@ def conditions(*true):
     return [{"type": each, "status": "True"} for each in true]
 
 
-@pytest.mark.parametrize(
-    ("job", "said"),
-    [
-        pytest.param({}, "Running", id="running"),
-        pytest.param(
-            {"status": {"conditions": conditions("Complete", "SuccessCriteriaMet")}}, "Complete", id="complete"
-        ),
-        pytest.param({"status": {"conditions": conditions("FailureTarget", "Failed")}}, "Failed", id="failed"),
-        pytest.param(
-            {"metadata": {"deletionTimestamp": BORN}, "status": {"conditions": conditions("Suspended")}},
-            "Terminating",
-            id="being deleted",
-        ),
-        pytest.param(
-            {"metadata": {"deletionTimestamp": BORN}, "status": {"conditions": conditions("Complete")}},
-            "Complete",
-            id="complete and being deleted",
-        ),
-        pytest.param({"status": {"conditions": conditions("Suspended")}}, "Suspended", id="suspended"),
-        pytest.param({"status": {"conditions": conditions("FailureTarget")}}, "FailureTarget", id="about to fail"),
-        pytest.param(
-            {"status": {"conditions": conditions("SuccessCriteriaMet")}}, "SuccessCriteriaMet", id="about to complete"
-        ),
-        pytest.param({"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, "Running", id="not failed"),
-    ],
-)
+@cases("job, said", {
+    "running": ({}, "Running"),
+    "complete": ({"status": {"conditions": conditions("Complete", "SuccessCriteriaMet")}}, "Complete"),
+    "failed": ({"status": {"conditions": conditions("FailureTarget", "Failed")}}, "Failed"),
+    "being deleted": ({"metadata": {"deletionTimestamp": BORN}, "status": {"conditions": conditions("Suspended")}},
+        "Terminating"),
+    "complete and being deleted": (
+        {"metadata": {"deletionTimestamp": BORN}, "status": {"conditions": conditions("Complete")}}, "Complete"),
+    "suspended": ({"status": {"conditions": conditions("Suspended")}}, "Suspended"),
+    "about to fail": ({"status": {"conditions": conditions("FailureTarget")}}, "FailureTarget"),
+    "about to complete": ({"status": {"conditions": conditions("SuccessCriteriaMet")}}, "SuccessCriteriaMet"),
+    "not failed": ({"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, "Running"),
+})  # fmt: skip
 def test_job_status(job, said):
     assert cell("job_status", job) == said
 
@@ -282,29 +195,15 @@ def test_containers_of_a_template():
     assert cell("job_containers", {}) == ""
 
 
-@pytest.mark.parametrize(
-    ("selector", "said"),
-    [
-        pytest.param(None, "<none>", id="none"),
-        pytest.param({}, "<none>", id="empty"),
-        pytest.param({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2", id="labels"),
-        pytest.param(
-            {
-                "matchLabels": {"m": "x"},
-                "matchExpressions": [
-                    {"key": "z", "operator": "In", "values": ["b", "a"]},
-                    {"key": "a", "operator": "NotIn", "values": ["c"]},
-                    {"key": "n", "operator": "Exists"},
-                    {"key": "o", "operator": "DoesNotExist"},
-                ],
-            },
-            "a notin (c),m=x,n,!o,z in (a,b)",
-            id="expressions",
-        ),
-        pytest.param({"matchExpressions": [{"key": "a", "operator": "Like"}]}, "<error>", id="wrong"),
-        pytest.param("a=b", "<error>", id="not a selector"),
-    ],
-)
+@cases("selector, said", {
+    "none": (None, "<none>"),
+    "empty": ({}, "<none>"),
+    "labels": ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
+    "expressions": ({"matchLabels": {"m": "x"}, "matchExpressions": [{"key": "z", "operator": "In", "values": ["b", "a"]}, {"key": "a", "operator": "NotIn", "values": ["c"]}, {"key": "n", "operator": "Exists"}, {"key": "o", "operator": "DoesNotExist"}]},
+        "a notin (c),m=x,n,!o,z in (a,b)"),
+    "wrong": ({"matchExpressions": [{"key": "a", "operator": "Like"}]}, "<error>"),
+    "not a selector": ("a=b", "<error>"),
+})  # fmt: skip
 def test_label_selector(selector, said):
     assert cell("job_selector", {"spec": {"selector": selector}}) == said
     assert cell("network_policy_pod_selector", {"spec": {"podSelector": selector}}) == said

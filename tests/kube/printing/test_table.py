@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kube import printing, resources
 from kube.resources import COMMANDS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Column
 from tests.kube.printing.cases import BORN, NOW, cells
+from tests.tables import cases
 
 PRINTED = [resource for resource in resources.served() if resource.stored]
 
@@ -98,25 +99,15 @@ VOLCANO_JOB = {
 
 
 @pytest.mark.shows("queues 1.1/columns", "groups 3.1/columns", "coscheduling 4/kubectl")
-@pytest.mark.parametrize(
-    ("resource", "obj", "row"),
-    [
-        pytest.param(
-            JOBS, VOLCANO_JOB, ["tf", "Running", 3, 2, "3m", "research"], id="job", marks=pytest.mark.shows("0/columns")
-        ),
-        pytest.param(
-            JOBS, {"metadata": {"name": "new"}}, ["new", None, None, None, None, None], id="job without status"
-        ),
-        pytest.param(
-            POD_GROUPS,
-            {"metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}, "status": {"phase": "Inqueue"}},
-            ["g", "Inqueue", 2, None, None, "q"],
-            id="pod group",
-        ),
-        pytest.param(QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "root"}}, ["q", "root"], id="queue"),
-        pytest.param(COMMANDS, {"metadata": {"name": "c", "creationTimestamp": BORN}}, ["c", "3m"], id="command"),
-    ],
-)
+@cases("resource, obj, row", {
+    "job | 0/columns": (JOBS, VOLCANO_JOB, ["tf", "Running", 3, 2, "3m", "research"]),
+    "job without status": (JOBS, {"metadata": {"name": "new"}}, ["new", None, None, None, None, None]),
+    "pod group": (POD_GROUPS,
+        {"metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}, "status": {"phase": "Inqueue"}},
+        ["g", "Inqueue", 2, None, None, "q"]),
+    "queue": (QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "root"}}, ["q", "root"]),
+    "command": (COMMANDS, {"metadata": {"name": "c", "creationTimestamp": BORN}}, ["c", "3m"]),
+})  # fmt: skip
 def test_volcano_kinds(resource, obj, row):
     assert printing.row(resource, obj, NOW) == row
 
@@ -132,46 +123,40 @@ def custom(**column):
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "cell"),
-    [
-        pytest.param("string", "a", "a", id="text"),
-        pytest.param("string", 3, "3", id="number as text"),
-        pytest.param("string", 2.0, "2", id="whole float as text"),
-        pytest.param("string", 2.5, "2.5", id="float as text"),
-        pytest.param("string", True, "true", id="truth as text"),
-        pytest.param("string", ["b", "a"], '["b","a"]', id="list as JSON"),
-        pytest.param("string", {"b": 1, "a": "<"}, '{"a":"\\u003c","b":1}', id="map as JSON"),
-        pytest.param("string", None, None, id="null"),
-        pytest.param("integer", 3, 3, id="integer"),
-        pytest.param("integer", 3.9, 3, id="integer of a float"),
-        pytest.param("integer", "3", None, id="integer of a text"),
-        pytest.param("integer", True, None, id="integer of a truth"),
-        pytest.param("integer", float("inf"), None, id="integer of infinity"),
-        pytest.param("number", 3, 3.0, id="number"),
-        pytest.param("number", "3", None, id="number of a text"),
-        pytest.param("boolean", False, False, id="boolean"),
-        pytest.param("boolean", "true", None, id="boolean of a text"),
-        pytest.param("date", BORN, "3m", id="date"),
-        pytest.param("date", "", "<unknown>", id="empty date"),
-        pytest.param("date", "soon", "<invalid>", id="no date"),
-        pytest.param("date", 3, None, id="date of a number"),
-        pytest.param("object", {}, None, id="another type"),
-    ],
-)
+@cases("kind, value, cell", {
+    "text": ("string", "a", "a"),
+    "number as text": ("string", 3, "3"),
+    "whole float as text": ("string", 2.0, "2"),
+    "float as text": ("string", 2.5, "2.5"),
+    "truth as text": ("string", True, "true"),
+    "list as JSON": ("string", ["b", "a"], '["b","a"]'),
+    "map as JSON": ("string", {"b": 1, "a": "<"}, '{"a":"\\u003c","b":1}'),
+    "null": ("string", None, None),
+    "integer": ("integer", 3, 3),
+    "integer of a float": ("integer", 3.9, 3),
+    "integer of a text": ("integer", "3", None),
+    "integer of a truth": ("integer", True, None),
+    "integer of infinity": ("integer", float("inf"), None),
+    "number": ("number", 3, 3.0),
+    "number of a text": ("number", "3", None),
+    "boolean": ("boolean", False, False),
+    "boolean of a text": ("boolean", "true", None),
+    "date": ("date", BORN, "3m"),
+    "empty date": ("date", "", "<unknown>"),
+    "no date": ("date", "soon", "<invalid>"),
+    "date of a number": ("date", 3, None),
+    "another type": ("object", {}, None),
+})  # fmt: skip
 def test_custom_values(kind, value, cell):
     assert printing.row(custom(path=".spec.x", type=kind), {"spec": {"x": value}}, NOW) == [cell]
 
 
-@pytest.mark.parametrize(
-    ("path", "cell"),
-    [
-        pytest.param('.status.conditions[?(@.type=="Ready")].status', "True", id="condition"),
-        pytest.param(".status.conditions[*].type", "Old", id="the first of many"),
-        pytest.param(".status.conditions[7].type", None, id="out of the list"),
-        pytest.param(".status.none", None, id="absent"),
-    ],
-)
+@cases("path, cell", {
+    "condition": ('.status.conditions[?(@.type=="Ready")].status', "True"),
+    "the first of many": (".status.conditions[*].type", "Old"),
+    "out of the list": (".status.conditions[7].type", None),
+    "absent": (".status.none", None),
+})  # fmt: skip
 def test_custom_paths(path, cell):
     conditions = [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]
     assert printing.row(custom(path=path), {"status": {"conditions": conditions}}, NOW) == [cell]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kube import errors, protobuf, resources
 from kube.protobuf import tables
 from tests.kube.protobuf.writing import body, field, message, varint
+from tests.tables import cases
 
 GOLDEN = [path.read_bytes() for path in sorted((Path(__file__).parent / "golden").glob("*.pb"))]
 
@@ -54,26 +55,23 @@ def test_delete_options_come_with_any_version():
         }
 
 
-@pytest.mark.parametrize(
-    ("damaged", "said"),
-    [
-        pytest.param(b"", "does not appear to be a protobuf message", id="empty"),
-        pytest.param(b'{"kind":"Pod"}', "does not appear to be a protobuf message", id="JSON"),
-        pytest.param(b"k8s\x00", "Object 'Kind' is missing", id="no envelope"),
-        pytest.param(body("v1", "", b""), "Object 'Kind' is missing", id="no kind"),
-        pytest.param(body("", "Pod", b""), "Object 'apiVersion' is missing", id="no version"),
-        pytest.param(body("v1", "Pod", b"\x0a"), "end within a number", id="no length"),
-        pytest.param(body("v1", "Pod", b"\x0a\x05"), "end within a field", id="too short"),
-        pytest.param(body("v1", "Pod", b"\x80" * 12), "longer than 64 bits", id="endless number"),
-        pytest.param(body("v1", "Pod", b"\x02\x00"), "no field 0", id="field nought"),
-        pytest.param(body("v1", "Pod", field(1, 7)), "wire type 0 instead of 2", id="number for a message"),
-        pytest.param(body("v1", "Pod", varint(99 << 3 | 3)), "no wire type 3", id="group"),
-        pytest.param(body("v1", "Pod", varint(99 << 3 | 1)), "end within a field", id="no double"),
-        pytest.param(body("v1", "ConfigMap", field(2, field(1, 3))), "wire type", id="map with a number for a key"),
-        pytest.param(body("v1", "ConfigMap", field(2, 3)), "wire type", id="number for a map"),
-        pytest.param(b"k8s\x00" + bytes(5 * 1024 * 1024), "at most", id="too large"),
-    ],
-)
+@cases("damaged, said", {
+    "empty": (b"", "does not appear to be a protobuf message"),
+    "JSON": (b'{"kind":"Pod"}', "does not appear to be a protobuf message"),
+    "no envelope": (b"k8s\x00", "Object 'Kind' is missing"),
+    "no kind": (body("v1", "", b""), "Object 'Kind' is missing"),
+    "no version": (body("", "Pod", b""), "Object 'apiVersion' is missing"),
+    "no length": (body("v1", "Pod", b"\x0a"), "end within a number"),
+    "too short": (body("v1", "Pod", b"\x0a\x05"), "end within a field"),
+    "endless number": (body("v1", "Pod", b"\x80" * 12), "longer than 64 bits"),
+    "field nought": (body("v1", "Pod", b"\x02\x00"), "no field 0"),
+    "number for a message": (body("v1", "Pod", field(1, 7)), "wire type 0 instead of 2"),
+    "group": (body("v1", "Pod", varint(99 << 3 | 3)), "no wire type 3"),
+    "no double": (body("v1", "Pod", varint(99 << 3 | 1)), "end within a field"),
+    "map with a number for a key": (body("v1", "ConfigMap", field(2, field(1, 3))), "wire type"),
+    "number for a map": (body("v1", "ConfigMap", field(2, 3)), "wire type"),
+    "too large": (b"k8s\x00" + bytes(5 * 1024 * 1024), "at most"),
+})  # fmt: skip
 def test_what_is_no_message_is_a_bad_request(damaged, said):
     with pytest.raises(errors.BadRequest, match=said):
         protobuf.decode(damaged)
@@ -136,15 +134,12 @@ def test_text_that_is_not_utf8_is_shown_as_such():
     assert config_map((2, message((1, "a"), (2, b"\xffx"))))["data"] == {"a": "\ufffdx"}
 
 
-@pytest.mark.parametrize(
-    ("moment", "text"),
-    [
-        pytest.param(message((1, 0), (2, 0)), "1970-01-01T00:00:00Z", id="epoch"),
-        pytest.param(message((1, 1767225600), (2, 999_999_999)), "2026-01-01T00:00:00Z", id="no fractions"),
-        pytest.param(message((1, -1), (2, 0)), "1969-12-31T23:59:59Z", id="before the epoch"),
-        pytest.param(b"", None, id="none"),
-    ],
-)
+@cases("moment, text", {
+    "epoch": (message((1, 0), (2, 0)), "1970-01-01T00:00:00Z"),
+    "no fractions": (message((1, 1767225600), (2, 999_999_999)), "2026-01-01T00:00:00Z"),
+    "before the epoch": (message((1, -1), (2, 0)), "1969-12-31T23:59:59Z"),
+    "none": (b"", None),
+})  # fmt: skip
 def test_times(moment, text):
     assert pod(meta((8, moment)))["metadata"].get("creationTimestamp") == text
 
@@ -237,14 +232,11 @@ def test_depth_is_bounded():
         schema(raw)
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        pytest.param(field(2, field(2, b"") * 400_000), id="messages"),
-        pytest.param(field(2, field(14, field(4, b"\x01" * 400_000))), id="packed numbers"),
-        pytest.param(field(900, 0) * 400_000, id="unknown fields"),
-    ],
-)
+@cases("raw", {
+    "messages": field(2, field(2, b"") * 400_000),
+    "packed numbers": field(2, field(14, field(4, b"\x01" * 400_000))),
+    "unknown fields": field(900, 0) * 400_000,
+})  # fmt: skip
 def test_the_number_of_fields_is_bounded(raw):
     with pytest.raises(errors.BadRequest, match="more than"):
         protobuf.decode(body("v1", "Pod", raw))
