@@ -2,7 +2,5 @@
 
 from __future__ import annotations
 
-from tests.apiserver import test_linked_execs
+from tests.apiserver.test_linked_execs import way  # noqa: F401  in place of the one without a link
 from tests.apiserver.test_port_forward import *  # noqa: F403
-
-running = test_linked_execs.running  # in place of the one without a link
