@@ -4,54 +4,56 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+from kube import resources
+from tests.builders import of
+
+TEXT, INTEGER, TIME = {"type": "string"}, {"type": "integer"}, {"type": "string", "format": "date-time"}
+ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+TEXTS = {"type": "array", "items": TEXT}
+AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def objects(*required, **properties):
+    return {"type": "object", **({"required": list(required)} if required else {}), "properties": properties}
+
+
+def keyed(*keys, items):
+    return {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys), "items": items}
+
+
+def column(name, path, kind="string", **more):
+    return {"name": name, "type": kind, "jsonPath": path, **more}
+
 
 def version(name="v1", *, schema=None, served=True, storage=True, **more):
-    properties = {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    schema = schema or {"type": "object", "properties": properties}
-    return {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": deepcopy(schema)}, **more}
+    schema = deepcopy(schema or objects(spec=ANYTHING))
+    return {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}, **more}
 
 
 def definition(
     plural="crontabs", group="stable.example.com", kind="CronTab", *, versions=None, scope="Namespaced", **names
 ):
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {"plural": plural, "kind": kind, **names},
-            "versions": versions or [version()],
-        },
-    }
+    names = {"plural": plural, "kind": kind, **names}
+    spec = {"group": group, "scope": scope, "names": names, "versions": versions or [version()]}
+    return of(resources.CUSTOM_RESOURCE_DEFINITIONS, f"{plural}.{group}", **spec)
 
 
-CRON_TAB_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "spec": {
-            "type": "object",
-            "required": ["cronSpec"],
-            "properties": {
-                "cronSpec": {"type": "string", "pattern": r"^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$"},
-                "image": {"type": "string", "default": "busybox"},
-                "replicas": {"type": "integer", "minimum": 1, "maximum": 10, "default": 1},
-            },
-        },
-        "status": {
-            "type": "object",
-            "properties": {"replicas": {"type": "integer"}, "labelSelector": {"type": "string"}},
-        },
-    },
-}
+CRON = r"^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$"
 CRON_TAB = definition(
     singular="crontab",
     shortNames=["ct"],
     categories=["all"],
     versions=[
         version(
-            schema=CRON_TAB_SCHEMA,
+            schema=objects(
+                spec=objects(
+                    "cronSpec",
+                    cronSpec={**TEXT, "pattern": CRON},
+                    image={**TEXT, "default": "busybox"},
+                    replicas={**INTEGER, "minimum": 1, "maximum": 10, "default": 1},
+                ),
+                status=objects(replicas=INTEGER, labelSelector=TEXT),
+            ),
             subresources={
                 "status": {},
                 "scale": {
@@ -61,9 +63,9 @@ CRON_TAB = definition(
                 },
             },
             additionalPrinterColumns=[
-                {"name": "Spec", "type": "string", "description": "When it runs", "jsonPath": ".spec.cronSpec"},
-                {"name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas"},
-                {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+                column("Spec", ".spec.cronSpec", description="When it runs"),
+                column("Replicas", ".spec.replicas", "integer"),
+                AGE,
             ],
             selectableFields=[{"jsonPath": ".spec.image"}],
         )
@@ -72,15 +74,12 @@ CRON_TAB = definition(
 
 
 def cron_tab(name="my-cron", namespace="default", **spec):
-    return {
-        "apiVersion": "stable.example.com/v1",
-        "kind": "CronTab",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"cronSpec": "* * * * */5", **spec},
-    }
+    metadata, spec = {"name": name, "namespace": namespace}, {"cronSpec": "* * * * */5", **spec}
+    return {"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": metadata, "spec": spec}
 
 
 # After Volcano's JobFlow and JobTemplate, which are built in (reference: volcano-queue-podgroup-cli §6, §7.1).
+STEP = objects("name", name={**TEXT, "minLength": 1}, dependsOn=objects(targets=TEXTS))
 TASK_FLOW = definition(
     "taskflows",
     "flow.example.com",
@@ -91,45 +90,16 @@ TASK_FLOW = definition(
         version(
             "v1alpha1",
             subresources={"status": {}},
-            additionalPrinterColumns=[
-                {"name": "Status", "type": "string", "jsonPath": ".status.state.phase"},
-                {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-            ],
-            schema={
-                "type": "object",
-                "properties": {
-                    "apiVersion": {"type": "string"},
-                    "kind": {"type": "string"},
-                    "metadata": {"type": "object"},
-                    "spec": {
-                        "type": "object",
-                        "properties": {
-                            "jobRetainPolicy": {"type": "string", "enum": ["retain", "delete"]},
-                            "flows": {
-                                "type": "array",
-                                "items": {
-                                    "type": "object",
-                                    "required": ["name"],
-                                    "properties": {
-                                        "name": {"type": "string", "minLength": 1},
-                                        "dependsOn": {
-                                            "type": "object",
-                                            "properties": {"targets": {"type": "array", "items": {"type": "string"}}},
-                                        },
-                                    },
-                                },
-                            },
-                        },
-                    },
-                    "status": {
-                        "type": "object",
-                        "properties": {
-                            "state": {"type": "object", "properties": {"phase": {"type": "string"}}},
-                            "pendingJobs": {"type": "array", "items": {"type": "string"}},
-                        },
-                    },
-                },
-            },
+            additionalPrinterColumns=[column("Status", ".status.state.phase"), AGE],
+            schema=objects(
+                apiVersion=TEXT,
+                kind=TEXT,
+                metadata={"type": "object"},
+                spec=objects(
+                    jobRetainPolicy={**TEXT, "enum": ["retain", "delete"]}, flows={"type": "array", "items": STEP}
+                ),
+                status=objects(state=objects(phase=TEXT), pendingJobs=TEXTS),
+            ),
         )
     ],
 )
@@ -142,6 +112,9 @@ TASK_TEMPLATE = definition(
     versions=[version("v1alpha1", subresources={"status": {}})],
 )
 # After cert-manager's Certificate: conditions as a map, columns that look for one, deep secrets and selectors.
+CONDITION = objects(
+    "type", "status", type=TEXT, status={**TEXT, "enum": ["True", "False", "Unknown"]}, lastTransitionTime=TIME
+)
 CERTIFICATE = definition(
     "certificates",
     "cert-manager.io",
@@ -152,128 +125,58 @@ CERTIFICATE = definition(
         version(
             subresources={"status": {}},
             additionalPrinterColumns=[
-                {"name": "Ready", "type": "string", "jsonPath": '.status.conditions[?(@.type == "Ready")].status'},
-                {"name": "Secret", "type": "string", "jsonPath": ".spec.secretName"},
-                {"name": "Issuer", "type": "string", "jsonPath": ".spec.issuerRef.name", "priority": 1},
-                {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+                column("Ready", '.status.conditions[?(@.type == "Ready")].status'),
+                column("Secret", ".spec.secretName"),
+                column("Issuer", ".spec.issuerRef.name", priority=1),
+                AGE,
             ],
-            schema={
-                "type": "object",
-                "properties": {
-                    "spec": {
-                        "type": "object",
-                        "required": ["issuerRef", "secretName"],
-                        "properties": {
-                            "secretName": {"type": "string"},
-                            "duration": {"type": "string", "format": "duration"},
-                            "dnsNames": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
-                            "issuerRef": {
-                                "type": "object",
-                                "required": ["name"],
-                                "properties": {
-                                    "group": {"type": "string"},
-                                    "kind": {"type": "string", "default": "Issuer"},
-                                    "name": {"type": "string"},
-                                },
-                            },
-                            "privateKey": {
-                                "type": "object",
-                                "properties": {
-                                    "algorithm": {"type": "string", "enum": ["RSA", "ECDSA", "Ed25519"]},
-                                    "size": {"type": "integer"},
-                                },
-                            },
-                        },
-                    },
-                    "status": {
-                        "type": "object",
-                        "properties": {
-                            "conditions": {
-                                "type": "array",
-                                "x-kubernetes-list-type": "map",
-                                "x-kubernetes-list-map-keys": ["type"],
-                                "items": {
-                                    "type": "object",
-                                    "required": ["type", "status"],
-                                    "properties": {
-                                        "type": {"type": "string"},
-                                        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-                                        "lastTransitionTime": {"type": "string", "format": "date-time"},
-                                    },
-                                },
-                            },
-                            "notAfter": {"type": "string", "format": "date-time"},
-                        },
-                    },
-                },
-            },
+            schema=objects(
+                spec=objects(
+                    "issuerRef",
+                    "secretName",
+                    secretName=TEXT,
+                    duration={**TEXT, "format": "duration"},
+                    dnsNames={**TEXTS, "x-kubernetes-list-type": "set"},
+                    issuerRef=objects("name", group=TEXT, kind={**TEXT, "default": "Issuer"}, name=TEXT),
+                    privateKey=objects(algorithm={**TEXT, "enum": ["RSA", "ECDSA", "Ed25519"]}, size=INTEGER),
+                ),
+                status=objects(conditions=keyed("type", items=CONDITION), notAfter=TIME),
+            ),
         )
     ],
 )
 # After Kueue's Workload: pod templates embedded, quantities, rules in CEL.
+NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+AMOUNT = {
+    "anyOf": [INTEGER, TEXT],
+    "x-kubernetes-int-or-string": True,
+    "pattern": rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$",
+}
+POD_SET = objects(
+    "count",
+    "template",
+    name={**TEXT, "default": "main"},
+    count={**INTEGER, "format": "int32", "minimum": 0},
+    template=objects(metadata={"type": "object"}, spec=ANYTHING),
+    requests={"type": "object", "additionalProperties": AMOUNT},
+)
+QUEUE_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+WORKLOAD_SCHEMA = objects(
+    spec=objects(
+        queueName={**TEXT, "maxLength": 253, "pattern": QUEUE_NAME},
+        priority={**INTEGER, "format": "int32"},
+        podSets={**keyed("name", items=POD_SET), "maxItems": 8},
+    ),
+    status=ANYTHING,
+)
+RULE = {"rule": "self.spec.podSets.size() > 0", "message": "there must be a pod set"}
 WORKLOAD = definition(
     "workloads",
     "kueue.x-k8s.io",
     "Workload",
     shortNames=["wl"],
     versions=[
-        version(
-            "v1beta1",
-            subresources={"status": {}},
-            schema={
-                "type": "object",
-                "x-kubernetes-validations": [
-                    {"rule": "self.spec.podSets.size() > 0", "message": "there must be a pod set"}
-                ],
-                "properties": {
-                    "spec": {
-                        "type": "object",
-                        "properties": {
-                            "queueName": {
-                                "type": "string",
-                                "maxLength": 253,
-                                "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-                            },
-                            "priority": {"type": "integer", "format": "int32"},
-                            "podSets": {
-                                "type": "array",
-                                "maxItems": 8,
-                                "x-kubernetes-list-type": "map",
-                                "x-kubernetes-list-map-keys": ["name"],
-                                "items": {
-                                    "type": "object",
-                                    "required": ["count", "template"],
-                                    "properties": {
-                                        "name": {"type": "string", "default": "main"},
-                                        "count": {"type": "integer", "format": "int32", "minimum": 0},
-                                        "template": {
-                                            "type": "object",
-                                            "properties": {
-                                                "metadata": {"type": "object"},
-                                                "spec": {
-                                                    "type": "object",
-                                                    "x-kubernetes-preserve-unknown-fields": True,
-                                                },
-                                            },
-                                        },
-                                        "requests": {
-                                            "type": "object",
-                                            "additionalProperties": {
-                                                "anyOf": [{"type": "integer"}, {"type": "string"}],
-                                                "x-kubernetes-int-or-string": True,
-                                                "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-                                                r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
-                                            },
-                                        },
-                                    },
-                                },
-                            },
-                        },
-                    },
-                    "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-            },
-        )
+        version("v1beta1", subresources={"status": {}}, schema={**WORKLOAD_SCHEMA, "x-kubernetes-validations": [RULE]})
     ],
 )
 ALL = {

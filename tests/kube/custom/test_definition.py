@@ -8,39 +8,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube.custom import definition, kinds, naming
+from kube.custom import definition, kinds, naming, nodes, patterns, schemas
+from kube.errors import MOST_CAUSES, Invalid, required
 from tests.campaign import examples
 from tests.kube.custom import samples
+from tests.kube.custom.samples import TEXT, objects
 from tests.tables import cases
 
 NOW = 1_700_000_000_000
 
 
-def made(**changes):
-    crd = samples.definition()
+def defaulted(crd, **changes):
+    """A definition with its defaults, after changes by the path of a field: `spec__versions__0__schema`."""
+    crd = deepcopy(crd)
     for path, value in changes.items():
         target = crd
-        *way, last = path.split("__")
+        *way, last = (int(key) if key.isdigit() else key for key in path.split("__"))
         for key in way:
-            target = target[int(key)] if isinstance(target, list) else target[key]
-        target[int(last) if isinstance(target, list) else last] = value
+            target = target[key]
+        target[last] = value
     definition.default(crd)
     return crd
 
 
+def made(**changes):
+    return defaulted(samples.definition(), **changes)
+
+
 def with_schema(**properties):
-    return made(spec__versions=[samples.version(schema={"type": "object", "properties": properties})])
+    return made(spec__versions=[samples.version(schema=samples.objects(**properties))])
 
 
 def texts(crd, old=None):
     return [str(cause) for cause in definition.check(crd, old)]
-
-
-@pytest.mark.parametrize("name", samples.ALL)
-def test_definitions_of_well_known_projects_are_right(name):
-    crd = deepcopy(samples.ALL[name])
-    definition.default(crd)
-    assert texts(crd) == []
 
 
 LABEL = "a DNS-1035 label must consist of"
@@ -104,56 +104,48 @@ def test_what_is_wrong_is_told_in_kubernetes_words(crd, expected):
     assert any(text.startswith(expected) for text in found), found
 
 
-@pytest.mark.parametrize("plural", ["jobs", "queues"])
-def test_kind_that_is_built_in_cannot_be_defined_again(plural):
-    group = {"jobs": "batch.volcano.sh", "queues": "scheduling.volcano.sh"}[plural]
-    crd = samples.definition(plural, group, "Job")
-    definition.default(crd)
-    assert texts(crd) == [
-        "metadata.name: Forbidden: this kind is built into the cluster, which serves it already; leave the definition out"
-    ]
-
-
-def test_groups_of_kubernetes_need_an_approval():
-    crd = samples.definition(group="things.k8s.io")
-    definition.default(crd)
-    assert texts(crd)[0].startswith(
-        "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups"
-    )
-    crd["metadata"]["annotations"] = {definition.APPROVED: "unapproved, for a test"}
+@pytest.mark.parametrize("name", samples.ALL)
+def test_definitions_of_well_known_projects_are_right_and_warn_of_rules_in_cel(name):
+    crd = defaulted(samples.ALL[name])
     assert texts(crd) == []
+    assert ["not evaluated" in each for each in definition.warnings(crd)] == [True] * (name == "workload")
+
+
+def test_a_group_of_kubernetes_needs_an_approval_and_one_that_is_built_in_is_taken():
+    crd = defaulted(samples.definition(group="things.k8s.io"))
+    approval = "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups"
+    assert texts(crd)[0].startswith(approval)
+    assert texts(defaulted(crd, metadata__annotations={definition.APPROVED: "unapproved, for a test"})) == []
+    built_in = "this kind is built into the cluster, which serves it already; leave the definition out"
+    for plural, group in (("jobs", "batch.volcano.sh"), ("queues", "scheduling.volcano.sh")):
+        crd = defaulted(samples.definition(plural, group, "Job"))
+        assert texts(crd) == [f"metadata.name: Forbidden: {built_in}"]
+    crd = defaulted(samples.definition("myjobs", "batch.volcano.sh", "Job"))
+    found = naming.status(crd, naming.taken("batch.volcano.sh", ()), NOW)
+    assert found["conditions"][0]["reason"] == "ListKindConflict"
 
 
 def established(crd):
-    crd = deepcopy(crd)
-    crd["status"] = naming.status(crd, naming.taken("", ()), NOW)
-    return crd
+    return {**crd, "status": naming.status(crd, naming.taken("", ()), NOW)}
 
 
 def test_what_decides_where_objects_lie_cannot_change():
     old = established(made())
-    new = deepcopy(old)
-    new["spec"]["scope"] = "Cluster"
-    new["spec"]["names"]["kind"] = "Other"
+    new = defaulted(old, spec__scope="Cluster", spec__names__kind="Other")
     assert texts(new, old) == [
         'spec.scope: Invalid value: "Cluster": field is immutable',
         'spec.names.kind: Invalid value: "Other": field is immutable',
     ]
-
-
-def test_version_in_which_objects_may_lie_stays():
-    old = established(made())
-    new = deepcopy(old)
-    new["spec"]["versions"] = [samples.version("v2")]
-    assert texts(new, old)[0].startswith(
-        'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was'
-    )
+    new = defaulted(old, spec__versions=[samples.version("v2")])
+    told = 'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was'
+    assert texts(new, old)[0].startswith(told)
+    again = naming.status(old, naming.taken("stable.example.com", ()), NOW + 5000)
+    assert again == old["status"], "the times are those of changes"
 
 
 def test_names_that_others_have_are_not_given_twice():
     first = established(made(spec__names__shortNames=["ct"]))
-    second = samples.definition("others", kind="Other", shortNames=["ct"])
-    definition.default(second)
+    second = defaulted(samples.definition("others", kind="Other", shortNames=["ct"]))
     second["status"] = naming.status(second, naming.taken("stable.example.com", [first]), NOW)
     conditions = {c["type"]: (c["status"], c["reason"]) for c in second["status"]["conditions"]}
     assert conditions == {"NamesAccepted": ("False", "ShortNamesConflict"), "Established": ("False", "NotAccepted")}
@@ -163,49 +155,23 @@ def test_names_that_others_have_are_not_given_twice():
     assert kinds.resource_of({**second, "status": free})[0].short_names == ("ct",)
 
 
-def test_kind_of_a_built_in_group_is_taken():
-    crd = samples.definition("myjobs", "batch.volcano.sh", "Job")
-    definition.default(crd)
-    found = naming.status(crd, naming.taken("batch.volcano.sh", ()), NOW)
-    assert found["conditions"][0]["reason"] == "ListKindConflict"
-
-
-def test_status_stays_the_same_when_nothing_changes():
-    crd = established(made())
-    assert naming.status(crd, naming.taken("stable.example.com", ()), NOW + 5000) == crd["status"]
-
-
-def test_each_version_is_a_resource_and_objects_lie_in_one():
-    versions = [
-        samples.version("v1beta1", storage=False, deprecated=True),
-        samples.version("v1"),
-        samples.version("v1alpha1", storage=False, served=False),
-    ]
+def test_each_version_is_a_resource_with_what_it_says_and_objects_lie_in_one():
+    old, new = samples.version("v1beta1", storage=False, deprecated=True), samples.version("v1")
+    versions = [old, new, samples.version("v1alpha1", storage=False, served=False)]
     found = kinds.resource_of(established(made(spec__versions=versions)))
     assert [(one.version, one.storage) for one in found] == [("v1beta1", False), ("v1", True)]
     assert {one.id for one in found} == {"crontabs.stable.example.com"}
     assert found[0].deprecation == "stable.example.com/v1beta1 CronTab is deprecated"
-
-
-def test_resource_has_what_the_definition_says():
-    crd = deepcopy(samples.CRON_TAB)
-    definition.default(crd)
-    (found,) = kinds.resource_of(established(crd))
+    (found,) = kinds.resource_of(established(defaulted(samples.CRON_TAB)))
     assert [column.name for column in found.columns] == ["Name", "Spec", "Replicas", "Age"]
     assert [part.name for part in found.parts] == ["scale", "status"]
     assert (found.short_names, found.categories, found.fields) == (("ct",), ("all",), ("spec.image",))
 
 
 def test_nothing_is_created_of_a_kind_that_goes():
-    crd = established(made())
-    crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert "create" not in kinds.resource_of(crd)[0].verbs
-    assert "update" in kinds.resource_of(crd)[0].verbs
-
-
-def test_rules_in_cel_are_warned_of():
-    assert "not evaluated" in definition.warnings(samples.WORKLOAD)[0]
-    assert definition.warnings(samples.CRON_TAB) == []
+    crd = defaulted(established(made()), metadata__deletionTimestamp="2026-01-01T00:00:00Z")
+    (found,) = kinds.resource_of(crd)
+    assert {"create", "update"} & set(found.verbs) == {"update"}
 
 
 KEYS = st.sampled_from(
@@ -234,3 +200,56 @@ def test_any_definition_is_judged_without_an_error(crd):
     definition.default(crd)
     definition.check(crd, None)
     naming.status(crd, naming.taken("x", [crd]), NOW)
+
+
+# Definitions that are much work: refused, or done in a bounded number of steps.
+
+
+def causes(schema, versions=1):
+    given = [{**samples.version(schema=schema), "name": f"v{n + 1}", "storage": n == 0} for n in range(versions)]
+    return texts(made(spec__versions=given))
+
+
+def test_defaults_inside_each_other_are_checked_with_one_tree(monkeypatch):
+    schema = objects(a=TEXT)
+    for _ in range(30):
+        schema = {**objects(a=schema), "default": {}}
+    made = []
+    compiled = nodes.compiled
+    monkeypatch.setattr(nodes, "compiled", lambda one: (made.append(one), compiled(one))[1])
+    monkeypatch.setattr(schemas, "compiled", nodes.compiled)
+    assert causes(objects(spec=schema)) == []
+    assert len(made) < 40
+
+
+def test_defaults_have_the_steps_of_one_check_together():
+    choice = {"type": "array", "items": {**TEXT, "anyOf": [{"pattern": f"^{n}$"} for n in range(20)]}}
+    many = {f"p{n}": {**choice, "default": ["19"] * 100} for n in range(100)}
+    assert causes(objects(p=many["p1"])) == []
+    assert "too large or too deep" in causes(objects(**many))[0]
+
+
+def test_patterns_are_weighed_together():
+    patterns.compiled.cache_clear()
+    large = {f"p{n}": {**TEXT, "pattern": f"(a{n}|b){{1,500}}"} for n in range(4000)}
+    assert "patterns" in causes(objects(**large))[0]
+    assert patterns.compiled.cache_info().misses < 400
+
+
+KEYED = samples.keyed(*(f"k{n}" for n in range(10_000)), items=objects(k=TEXT))
+
+
+@cases("schema, versions, told", {
+    "schemas": (objects(**{f"p{n}": TEXT for n in range(schemas.MOST_SCHEMAS)}), 1, "more than 10,000 schemas"),
+    "versions": (objects(a=TEXT), definition.MOST_VERSIONS + 1, "spec.versions: Too many: 101"),
+    "map keys": (objects(a=KEYED), 1, "x-kubernetes-list-map-keys: Too many: 10000"),
+})  # fmt: skip
+def test_too_much_of_something_is_refused_in_a_word(schema, versions, told):
+    (cause,) = causes(schema, versions)
+    assert told in cause
+
+
+def test_an_answer_tells_the_first_of_many_causes():
+    error = Invalid.of("A", "a", [required(f"f{n}") for n in range(1000)])
+    assert len(error.causes) == MOST_CAUSES
+    assert error.message.endswith("f255: Required value, and 744 more]")
