@@ -7,11 +7,9 @@ from tests.tables import cases
 
 def pod(phase="Running", containers=1, *, init=(), inits=(), states=(), **status):
     """A pod of so many containers, with the statuses of its init containers and containers."""
-    return {
-        "metadata": {"name": "p", "creationTimestamp": BORN},
-        "spec": {"containers": [{"name": f"c{number}"} for number in range(containers)], "initContainers": list(init)},
-        "status": {"phase": phase, "initContainerStatuses": list(inits), "containerStatuses": list(states), **status},
-    }
+    spec = {"containers": [{"name": f"c{number}"} for number in range(containers)], "initContainers": list(init)}
+    status = {"phase": phase, "initContainerStatuses": list(inits), "containerStatuses": list(states), **status}
+    return {"metadata": {"name": "p", "creationTimestamp": BORN}, "spec": spec, "status": status}
 
 
 def deleted(obj):
@@ -19,14 +17,8 @@ def deleted(obj):
 
 
 def status(state, *, name="c0", ready=False, restarts=0, last=None, **extra):
-    return {
-        "name": name,
-        "ready": ready,
-        "restartCount": restarts,
-        "state": state,
-        "lastState": {"terminated": {"finishedAt": last}} if last else {},
-        **extra,
-    }
+    last = {"terminated": {"finishedAt": last}} if last else {}
+    return {"name": name, "ready": ready, "restartCount": restarts, "state": state, "lastState": last, **extra}
 
 
 def waiting(reason="", **extra):
@@ -99,21 +91,16 @@ def test_pod(obj, ready, said, restarts):
     assert shown(PODS, obj, "Ready", "Status", "Restarts", "Age") == [ready, said, restarts, "3m"]
 
 
-@cases("gates, conditions, cell", {
-    "no gates": ([], [], "<none>"),
-    "closed": (["a"], [], "0/1"),
-    "one of two": (["a", "b"], [{"type": "a", "status": "True"}], "1/2"),
-    "false": (["a"], [{"type": "a", "status": "False"}], "0/1"),
+@cases("gates, status, titles, row", {
+    "no gates": ([], {}, ["Readiness Gates"], ["<none>"]),
+    "closed": (["a"], {}, ["Readiness Gates"], ["0/1"]),
+    "one of two": (["a", "b"], {"conditions": [{"type": "a", "status": "True"}]}, ["Readiness Gates"], ["1/2"]),
+    "false": (["a"], {"conditions": [{"type": "a", "status": "False"}]}, ["Readiness Gates"], ["0/1"]),
+    "wide": ([], {"podIP": "10.0.0.1", "nominatedNodeName": "m"}, ["IP", "Node", "Nominated Node"], ["10.0.0.1", "n", "m"]),
+    "nothing known": ([], {}, ["IP", "Nominated Node"], ["<none>"] * 2),
 })  # fmt: skip
-def test_readiness_gates(gates, conditions, cell):
-    obj = pod(conditions=conditions)
-    obj["spec"]["readinessGates"] = [{"conditionType": gate} for gate in gates]
-    assert shown(PODS, obj, "Readiness Gates") == [cell]
-
-
-def test_wide_columns():
-    titles = ("IP", "Node", "Nominated Node")
-    obj = pod(podIP="10.0.0.1", nominatedNodeName="m")
-    obj["spec"]["nodeName"] = "n"
-    assert shown(PODS, obj, *titles) == ["10.0.0.1", "n", "m"]
-    assert shown(PODS, pod(), *titles) == ["<none>"] * 3
+def test_other_columns(gates, status, titles, row):
+    obj = pod(**status)
+    obj["spec"] |= {"nodeName": "n", "readinessGates": [{"conditionType": gate} for gate in gates]}
+    assert shown(PODS, obj, *titles) == row
+    assert shown(PODS, pod(), "Node") == ["<none>"]

@@ -15,65 +15,24 @@ PRINTED = [resource for resource in resources.served() if resource.stored]
 
 
 @pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
-def test_every_column_is_described(resource):
-    for column in printing.columns(resource):
+def test_every_column_is_described_and_the_name_has_its_format(resource):
+    columns = printing.columns(resource)
+    for column in columns:
         assert set(column) == {"name", "type", "format", "description", "priority"}
         assert column["type"] in {"string", "integer", "number", "boolean", "date"}
         assert column["description"], column["name"]
+    assert [column["name"] for column in columns if column["format"] == "name"] == ["Name"]
+    assert len(printing.row(resource, {}, NOW)) == len(columns), "an empty object has a cell for each"
 
 
-@pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
-def test_the_name_has_its_format_and_only_the_name(resource):
-    formats = {column["name"]: column["format"] for column in printing.columns(resource)}
-    assert [name for name, form in formats.items() if form == "name"] == ["Name"]
-
-
-@pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
-def test_an_empty_object_has_a_cell_for_every_column(resource):
-    assert len(printing.row(resource, {}, NOW)) == len(printing.columns(resource))
-
-
+KEYS = st.sampled_from(
+    ["metadata", "spec", "status", "conditions", "type", "labels", "containers", "initContainers", "containerStatuses",
+     "initContainerStatuses", "state", "terminated", "waiting", "running", "ports", "subsets", "addresses", "hard", "used",
+     "selector", "matchLabels", "matchExpressions", "series", "data", "lastState", "exitCode", "signal", "restartCount"]
+)  # fmt: skip
 odd = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "x", BORN, "True"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "metadata",
-                    "spec",
-                    "status",
-                    "conditions",
-                    "type",
-                    "labels",
-                    "containers",
-                    "initContainers",
-                    "containerStatuses",
-                    "initContainerStatuses",
-                    "state",
-                    "terminated",
-                    "waiting",
-                    "running",
-                    "ports",
-                    "subsets",
-                    "addresses",
-                    "hard",
-                    "used",
-                    "selector",
-                    "matchLabels",
-                    "matchExpressions",
-                    "series",
-                    "data",
-                    "lastState",
-                    "exitCode",
-                    "signal",
-                    "restartCount",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=20,
 )
 
@@ -84,43 +43,51 @@ def test_any_object_has_a_row(obj, resource):
     printing.completed(resource, obj)
 
 
-def test_built_in_kinds_print_ages_as_text():
-    types = {column["name"]: column["type"] for column in printing.columns(PODS)}
-    assert types["Age"] == "string"
-    assert cells(NAMESPACES, {"metadata": {"name": "a", "creationTimestamp": BORN}})["Age"] == "3m"
-    assert cells(NAMESPACES, {"metadata": {"name": "a"}})["Age"] == "<unknown>"
+def named(name, born=None, **parts):
+    return {"metadata": {"name": name, "creationTimestamp": born}, **parts}
 
 
-VOLCANO_JOB = {
-    "metadata": {"name": "tf", "creationTimestamp": BORN},
-    "spec": {"queue": "research"},
-    "status": {"state": {"phase": "Running"}, "minAvailable": 3, "running": 2},
-}
+JOB = named(
+    "tf", BORN, spec={"queue": "research"}, status={"state": {"phase": "Running"}, "minAvailable": 3, "running": 2}
+)
+GROUP = named("g", spec={"minMember": 2, "queue": "q"}, status={"phase": "Inqueue"})
 
 
 @pytest.mark.shows("queues 1.1/columns", "groups 3.1/columns", "coscheduling 4/kubectl")
 @cases("resource, obj, row", {
-    "job | 0/columns": (JOBS, VOLCANO_JOB, ["tf", "Running", 3, 2, "3m", "research"]),
-    "job without status": (JOBS, {"metadata": {"name": "new"}}, ["new", None, None, None, None, None]),
-    "pod group": (POD_GROUPS,
-        {"metadata": {"name": "g"}, "spec": {"minMember": 2, "queue": "q"}, "status": {"phase": "Inqueue"}},
-        ["g", "Inqueue", 2, None, None, "q"]),
-    "queue": (QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "root"}}, ["q", "root"]),
-    "command": (COMMANDS, {"metadata": {"name": "c", "creationTimestamp": BORN}}, ["c", "3m"]),
+    "job | 0/columns": (JOBS, JOB, ["tf", "Running", 3, 2, "3m", "research"]),
+    "job without status": (JOBS, named("new"), ["new", None, None, None, None, None]),
+    "pod group": (POD_GROUPS, GROUP, ["g", "Inqueue", 2, None, None, "q"]),
+    "queue": (QUEUES, named("q", spec={"parent": "root"}), ["q", "root"]),
+    "command": (COMMANDS, named("c", BORN), ["c", "3m"]),
 })  # fmt: skip
 def test_volcano_kinds(resource, obj, row):
     assert printing.row(resource, obj, NOW) == row
 
 
-def test_volcano_columns_keep_their_dates():
-    types = {column["name"]: column["type"] for column in printing.columns(JOBS)}
-    assert types["AGE"] == "date"
+def test_ages_are_texts_of_built_in_kinds_and_dates_of_volcanos():
+    types = {kind: {each["name"].lower(): each["type"] for each in printing.columns(kind)} for kind in (PODS, JOBS)}
+    assert (types[PODS]["age"], types[JOBS]["age"]) == ("string", "date")
+    assert cells(NAMESPACES, named("a", BORN))["Age"] == "3m"
+    assert cells(NAMESPACES, named("a"))["Age"] == "<unknown>"
 
 
 def custom(**column):
-    return replace(
-        QUEUES, plural="widgets", group="example.org", kind="Widget", schema={}, columns=(Column("X", **column),)
-    )
+    names = {"plural": "widgets", "group": "example.org", "kind": "Widget"}
+    return replace(QUEUES, **names, schema={}, columns=(Column("X", **column),))
+
+
+CONDITIONS = {"conditions": [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]}
+
+
+@cases("path, cell", {
+    "condition": ('.x.conditions[?(@.type=="Ready")].status', "True"),
+    "the first of many": (".x.conditions[*].type", "Old"),
+    "out of the list": (".x.conditions[7].type", None),
+    "absent": (".x.none", None),
+})  # fmt: skip
+def test_custom_paths(path, cell):
+    assert printing.row(custom(path=path), {"x": CONDITIONS}, NOW) == [cell]
 
 
 @cases("kind, value, cell", {
@@ -151,17 +118,6 @@ def test_custom_values(kind, value, cell):
     assert printing.row(custom(path=".spec.x", type=kind), {"spec": {"x": value}}, NOW) == [cell]
 
 
-@cases("path, cell", {
-    "condition": ('.status.conditions[?(@.type=="Ready")].status', "True"),
-    "the first of many": (".status.conditions[*].type", "Old"),
-    "out of the list": (".status.conditions[7].type", None),
-    "absent": (".status.none", None),
-})  # fmt: skip
-def test_custom_paths(path, cell):
-    conditions = [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]
-    assert printing.row(custom(path=path), {"status": {"conditions": conditions}}, NOW) == [cell]
-
-
 def test_custom_columns_say_what_they_are():
     (described,) = printing.columns(custom(path=".spec.x", description="The x.", format="int32", priority=1))
     assert described == {"name": "X", "type": "string", "format": "int32", "description": "The x.", "priority": 1}
@@ -171,11 +127,9 @@ def test_custom_columns_say_what_they_are():
 
 def test_a_kind_without_columns_shows_when_it_was_created():
     resource = replace(QUEUES, group="example.org", columns=())
-    assert [(column["name"], column["type"]) for column in printing.columns(resource)] == [
-        ("Name", "string"),
-        ("Created At", "date"),
-    ]
-    assert printing.row(resource, {"metadata": {"name": "a", "creationTimestamp": BORN}}, NOW) == ["a", BORN]
+    columns = [(column["name"], column["type"]) for column in printing.columns(resource)]
+    assert columns == [("Name", "string"), ("Created At", "date")]
+    assert printing.row(resource, named("a", BORN), NOW) == ["a", BORN]
 
 
 def test_a_column_that_nobody_can_print_is_refused():
@@ -190,7 +144,6 @@ def test_a_column_that_nobody_can_print_is_refused():
 )
 def test_pods_that_have_ended_are_completed(phase, reason):
     conditions = printing.completed(PODS, {"status": {"phase": phase}})
-    assert [(each["type"], each["status"], each["reason"]) for each in conditions] == (
-        [("Completed", "True", reason)] if reason else []
-    )
+    found = [(each["type"], each["status"], each["reason"]) for each in conditions]
+    assert found == ([("Completed", "True", reason)] if reason else [])
     assert printing.completed(QUEUES, {"status": {"phase": phase}}) == []
