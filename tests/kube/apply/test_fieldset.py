@@ -63,7 +63,7 @@ def test_steps_are_read_in_whatever_way_they_are_written(sent, read):
     assert fieldset.parse(sent) == read
 
 
-def _deep(levels):
+def deep(levels):
     tree = {}
     for _ in range(levels):
         tree = {"f:a": tree}
@@ -73,31 +73,12 @@ def _deep(levels):
 @pytest.mark.parametrize(
     "sent",
     [
-        None,
-        [],
-        {"a": {}},
-        {"f": {}},
-        {"x:a": {}},
-        {"f:a": None},
-        {"f:a": {"b": {}}},
-        {"k:": {}},
-        {"k:{}": {}},
-        {"k:[1]": {}},
-        {"k:{": {}},
-        {"v:": {}},
-        {"v:null": {}},
-        {"v:{}": {}},
-        {"v:1 2": {}},
-        {"i:-1": {}},
-        {"i:x": {}},
-        {"i:1.5": {}},
-        {"v:" + "[" * 100_000: {}},
-        {1: {}},
-        _deep(200),
-        _deep(50_000),
+        None, [], {"a": {}}, {"f": {}}, {"x:a": {}}, {"f:a": None}, {"f:a": {"b": {}}}, {"k:": {}}, {"k:{}": {}},
+        {"k:[1]": {}}, {"k:{": {}}, {"v:": {}}, {"v:null": {}}, {"v:{}": {}}, {"v:1 2": {}}, {"i:-1": {}}, {"i:x": {}},
+        {"i:1.5": {}}, {"v:" + "[" * 100_000: {}}, {1: {}}, deep(200), deep(50_000),
     ],
     ids=lambda sent: repr(sent)[:30] if not isinstance(sent, dict) or "f:a" not in sent else "deep or wrong",
-)
+)  # fmt: skip
 def test_what_is_no_set_is_refused(sent):
     with pytest.raises(FieldsError):
         fieldset.parse(sent)

@@ -7,6 +7,7 @@ import pytest
 from kube import apply, resources
 from kube.apply import kubectl
 from kube.errors import Conflict
+from tests.kube.custom.samples import objects
 from tests.tables import cases
 
 from .things import LATER, NOW, THINGS, applies, content, forces, owned, run, take, thing, updates
@@ -21,23 +22,15 @@ def managed(live, *entries):
     return {**live, "metadata": {**live["metadata"], "managedFields": list(entries)}}
 
 
-def test_a_new_object_is_tracked_from_the_start():
+def test_a_new_object_is_tracked_from_the_start_and_an_old_one_without_managers_is_not():
     obj = put(None, thing({"labels": {"a": "1"}, "generateName": "x-"}, text="x", status={"phase": "no"}))
-    assert obj["metadata"]["managedFields"] == [
-        {
-            "manager": "u",
-            "operation": "Update",
-            "apiVersion": "example.org/v1",
-            "time": "2025-10-09T08:53:20Z",
-            "fieldsType": "FieldsV1",
-            "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:a": {}}, "f:generateName": {}}, "f:text": {}},
-        }
-    ]
-
-
-def test_an_old_object_without_managers_is_not_tracked():
-    live = thing(text="x")
-    assert put(live, thing(text="y")) == thing(text="y")
+    fields = {"f:metadata": {"f:labels": {".": {}, "f:a": {}}, "f:generateName": {}}, "f:text": {}}
+    entry = {"manager": "u", "operation": "Update", "apiVersion": "example.org/v1", "time": "2025-10-09T08:53:20Z"}
+    assert obj["metadata"]["managedFields"] == [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}]
+    assert put(thing(text="x"), thing(text="y")) == thing(text="y")
+    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "x"}}
+    obj = apply.track(None, {**group, "status": {"phase": "A"}}, resources.POD_GROUPS, manager="m", now=NOW)
+    assert owned(obj) == {"m": [".status.phase"]}, "a kind without a path for its status"
 
 
 @cases("reset", {"empty list": [], "empty entry": [{}]})
@@ -48,56 +41,48 @@ def test_managers_can_be_forgotten(reset):
     assert content(obj) == {"text": "y"}
 
 
+APPLIED = {"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1"}
+WHOLE = {**APPLIED, "fieldsType": "FieldsV1", "fieldsV1": {"f:text": {}}}
+
+
 @cases("sent", {
     "left out": None,
-    "without operation": [{"manager": "x"}],
-    "without type": [{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1"}],
-    "with a wrong step": [{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1", "fieldsType": "FieldsV1", "fieldsV1": {"text": {}}}],
-    "with a number for a name": [{"manager": 1}],
-    "with a long name": [{"manager": "x" * 129, "operation": "Apply", "apiVersion": "example.org/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:text": {}}}],
-    "with a wrong time": [{"manager": "x", "operation": "Apply", "apiVersion": "example.org/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:text": {}}, "time": "yesterday"}],
+    "without operation": {"manager": "x"},
+    "without type": APPLIED,
+    "with a wrong step": {**WHOLE, "fieldsV1": {"text": {}}},
+    "with a number for a name": {"manager": 1},
+    "with a long name": {**WHOLE, "manager": "x" * 129},
+    "with a wrong time": {**WHOLE, "time": "yesterday"},
 })  # fmt: skip
 def test_managed_fields_that_cannot_be_read_leave_the_old_ones(sent):
     live = run(applies(text="x"))
-    obj = managed(live, *sent) if sent is not None else thing(text="x")
+    obj = managed(live, sent) if sent is not None else thing(text="x")
     assert owned(put(live, obj)) == {"a": [".text"]}
 
 
-def test_managed_fields_can_be_changed():
+def test_managed_fields_can_be_changed_and_are_written_in_one_way():
     live = run(updates("kubectl-client-side-apply", text="x", number=1))
     entry = {**live["metadata"]["managedFields"][0], "manager": "kubectl", "operation": "Apply"}
     obj = put(live, managed(live, entry), now=LATER)
     assert obj["metadata"]["managedFields"] == [entry]
     assert content(take(obj, applies("kubectl", text="x"))) == {"text": "x"}
-
-
-def test_steps_are_written_in_one_way():
-    live = run(updates(ports=[{"port": 80, "name": "x"}]))
-    entry = live["metadata"]["managedFields"][0]
     step = 'k: { "protocol" : "\\u0054CP", "port": 80 }'
-    sent = {**entry, "fieldsV1": {"f:ports": {step: {".": {}, "f:name": {}}}}}
-    obj = put(live, managed(live, sent))
-    assert obj["metadata"]["managedFields"][0]["fieldsV1"] == {
-        "f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:name": {}}}
-    }
+    obj = put(live, managed(live, {**entry, "fieldsV1": {"f:ports": {step: {".": {}, "f:name": {}}}}}))
+    written = {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:name": {}}}}
+    assert obj["metadata"]["managedFields"][0]["fieldsV1"] == written
 
 
-def test_a_subresource_does_not_change_who_manages_the_rest():
+def test_a_manager_has_an_entry_for_each_operation_and_subresource():
+    live = run(updates("a", text="x"), applies("a", text="x", number=1))
+    assert owned(live) == {"a": [".number", ".text"], "a Update": [".text"]}
     live = run(applies(text="x"))
-    obj = apply.track(
-        live, {**managed(live, {}), "status": {"phase": "A"}}, THINGS, manager="c", subresource="status", now=NOW
-    )  # fmt: skip
+    obj = {**managed(live, {}), "status": {"phase": "A"}}
+    obj = apply.track(live, obj, THINGS, manager="c", subresource="status", now=NOW)
     assert owned(obj) == {"a": [".text"], "c/status": [".status", ".status.phase"]}
 
 
-def test_one_manager_has_an_entry_for_each_operation():
-    live = run(updates("a", text="x"), applies("a", text="x", number=1))
-    assert owned(live) == {"a": [".number", ".text"], "a Update": [".text"]}
-
-
-def test_the_oldest_of_many_updates_are_thrown_together():
-    live = None
-    fields = {}
+def test_the_oldest_of_many_updates_are_thrown_together_but_not_appliers():
+    live, fields = None, {}
     for number in range(14):
         fields[f"k{number:02}"] = "x"
         live = put(live, thing(map=dict(fields)), f"m{number:02}", NOW + number * 1000)
@@ -105,9 +90,6 @@ def test_the_oldest_of_many_updates_are_thrown_together():
     assert [entry["manager"] for entry in entries] == ["ancient-changes", *(f"m{n:02}" for n in range(5, 14))]
     assert entries[0]["time"] == "2025-10-09T08:53:24Z"
     assert owned(live)["ancient-changes"] == [".map", *(f".map.k{n:02}" for n in range(5))]
-
-
-def test_appliers_are_not_thrown_together():
     live = run(*(applies(f"m{number:02}", map={f"k{number}": "x"}) for number in range(14)))
     assert len(live["metadata"]["managedFields"]) == 14
 
@@ -120,74 +102,54 @@ def test_what_was_said_about_a_version_that_is_gone_is_forgotten():
     assert content(obj) == {"text": "y", "number": 1}
 
 
-def test_a_map_that_becomes_atomic_has_its_managers_still():
+def schema_with(**changes):
+    return replace(THINGS, schema=objects(**{**THINGS.schema["properties"], **changes}))
+
+
+def test_what_changes_its_shape_has_its_managers_still():
     granular = {**THINGS.schema["properties"]["atomicMap"], "x-kubernetes-map-type": "granular"}
-    properties = {**THINGS.schema["properties"], "atomicMap": granular}
-    before = replace(THINGS, schema={"type": "object", "properties": properties})
-    live = take(None, applies(atomicMap={"a": "1"}), resource=before)
+    live = take(None, applies(atomicMap={"a": "1"}), resource=schema_with(atomicMap=granular))
     assert owned(live) == {"a": [".atomicMap.a"]}
-    obj = take(live, applies(atomicMap={"a": "2"}))
-    assert owned(obj) == {"a": [".atomicMap"]}
+    assert owned(take(live, applies(atomicMap={"a": "2"}))) == {"a": [".atomicMap"]}
     with pytest.raises(Conflict):
         take(live, applies("b", atomicMap={"a": "2"}))
-
-
-def test_a_list_that_loses_its_keys_has_its_managers_still():
-    properties = {**THINGS.schema["properties"], "list": {"type": "array"}}
-    after = replace(THINGS, schema={"type": "object", "properties": properties})
     live = take(None, applies(list=[{"name": "a"}]))
-    obj = take(live, applies(list=[{"name": "b"}]), resource=after)
+    obj = take(live, applies(list=[{"name": "b"}]), resource=schema_with(list={"type": "array"}))
     assert owned(obj) == {"a": [".list"]}
 
 
-class TestKubectl:
-    """From client-side apply to server-side apply."""
+# From client-side apply to server-side apply.
 
-    def live(self, last, **parts):
-        note = {"annotations": {kubectl.LAST_APPLIED: last}}
-        return put(None, thing(note, **parts), "kubectl-client-side-apply")
 
-    def wish(self, **parts):
-        return thing(**parts)
+def by_kubectl(last, **parts):
+    return put(None, thing({"annotations": {kubectl.LAST_APPLIED: last}}, **parts), "kubectl-client-side-apply")
 
-    def apply(self, live, manager="kubectl", **parts):
-        return apply.apply(live, thing(**parts), THINGS, manager=manager, now=NOW)
 
-    def test_what_client_side_apply_applied_may_be_changed(self):
-        live = self.live('{"apiVersion":"example.org/v1","text":"x","number":1}', text="x", number=1)
-        obj = self.apply(live, text="y")
-        assert content(obj) == {"text": "y", "number": 1}
-        assert ".text" in owned(obj)["kubectl"]
+def test_what_client_side_apply_applied_may_be_changed_by_kubectl_and_the_annotation_follows():
+    live = by_kubectl('{"apiVersion":"example.org/v1","text":"x","number":1}', text="x", number=1)
+    obj = take(live, applies("kubectl", text="y"))
+    assert content(obj) == {"text": "y", "number": 1}
+    assert ".text" in owned(obj)["kubectl"]
+    last = '{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"x","namespace":"default"},"text":"y"}\n'
+    assert obj["metadata"]["annotations"][kubectl.LAST_APPLIED] == last
+    with pytest.raises(Conflict):
+        take(live, applies("flux", text="y"))
 
-    def test_the_annotation_follows(self):
-        live = self.live('{"apiVersion":"example.org/v1","text":"x"}', text="x")
-        obj = self.apply(live, text="y")
-        assert obj["metadata"]["annotations"][kubectl.LAST_APPLIED] == (
-            '{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"x","namespace":"default"},"text":"y"}\n'
-        )
 
-    def test_other_managers_conflict_as_ever(self):
-        live = self.live('{"apiVersion":"example.org/v1","text":"x"}', text="x")
-        with pytest.raises(Conflict):
-            self.apply(live, "flux", text="y")
+def test_what_was_changed_since_is_a_conflict():
+    live = by_kubectl('{"apiVersion":"example.org/v1","text":"x","number":1}', text="changed", number=1)
+    with pytest.raises(Conflict) as caught:
+        take(live, applies("kubectl", text="y", number=2))
+    assert [cause.field for cause in caught.value.causes] == [".text"]
 
-    def test_what_was_changed_since_is_a_conflict(self):
-        last = '{"apiVersion":"example.org/v1","text":"x","number":1}'
-        live = self.live(last, text="changed", number=1)
-        with pytest.raises(Conflict) as caught:
-            self.apply(live, text="y", number=2)
-        assert [cause.field for cause in caught.value.causes] == [".text"]
 
-    @cases("last", {
-        "none": "",
-        "no JSON": "{",
-        "no object": "[]",
-        "another version": '{"apiVersion":"v2","text":"x"}',
-        "unreadable": '{"apiVersion":"example.org/v1","set":[1,1]}',
-    })  # fmt: skip
-    def test_an_annotation_that_says_nothing_allows_nothing(self, last):
-        with pytest.raises(Conflict):
-            self.apply(self.live(last, text="x"), text="y")
+@cases("last", {
+    "none": "", "no JSON": "{", "no object": "[]", "another version": '{"apiVersion":"v2","text":"x"}',
+    "unreadable": '{"apiVersion":"example.org/v1","set":[1,1]}',
+})  # fmt: skip
+def test_an_annotation_that_says_nothing_allows_nothing(last):
+    with pytest.raises(Conflict):
+        take(by_kubectl(last, text="x"), applies("kubectl", text="y"))
 
 
 def test_objects_that_differ_in_times_only_are_the_same():
@@ -206,9 +168,3 @@ def test_arguments_stay_as_they_are():
     take(live, forces("b", list=[{"name": "a", "value": 2}], text="y"))
     take(live, updates("b"))
     assert repr(live) == before
-
-
-def test_kinds_without_a_status_path_have_their_status_managed():
-    group = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "x"}}
-    obj = apply.track(None, {**group, "status": {"phase": "A"}}, resources.POD_GROUPS, manager="m", now=NOW)
-    assert owned(obj) == {"m": [".status.phase"]}

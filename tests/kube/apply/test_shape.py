@@ -59,14 +59,13 @@ def test_kinds_of_kubernetes_are_divided_as_in_kubernetes(resource, path, type_,
 
 
 def test_the_schema_of_a_custom_resource_says_how_it_is_divided():
-    assert at(THINGS, "ports").keys == ("port", "protocol")
-    assert at(THINGS, "ports").defaults == {"protocol": "TCP"}
-    assert at(THINGS, "set").type == "set"
-    assert at(THINGS, "atomicMap").type == "atomic"
+    assert (at(THINGS, "ports").keys, at(THINGS, "ports").defaults) == (("port", "protocol"), {"protocol": "TCP"})
     assert at(THINGS, "metadata", "ownerReferences").keys == ("uid",)
-    assert at(THINGS, "template", "metadata", "finalizers").type == "set"
-    assert at(THINGS, "mapOfSets", "x").type == "set"
+    paths = ("set", "atomicMap", "template.metadata.finalizers", "mapOfSets.x")
+    assert [at(THINGS, *path.split(".")).type for path in paths] == ["set", "atomic", "set", "set"]
     assert not shape.of(THINGS).names("strange")
+    schema = at(resources.CUSTOM_RESOURCE_DEFINITIONS, "spec", "versions", "schema", "openAPIV3Schema")
+    assert schema.of("not").of("x-kubernetes-validations").keys == ("rule",), "a definition that refers to itself"
 
 
 @cases("schema", {
@@ -78,8 +77,3 @@ def test_the_schema_of_a_custom_resource_says_how_it_is_divided():
 })  # fmt: skip
 def test_a_poor_schema_is_no_error(schema):
     assert shape._from_schema(schema, 0).of("a")
-
-
-def test_a_definition_that_refers_to_itself_has_a_shape():
-    schema = at(resources.CUSTOM_RESOURCE_DEFINITIONS, "spec", "versions", "schema", "openAPIV3Schema")
-    assert schema.of("not").of("x-kubernetes-validations").keys == ("rule",)

@@ -7,66 +7,40 @@ from typing import Any
 
 from kube import apply, resources
 from kube.apply import fieldset
+from tests.kube.custom.samples import ANYTHING, INTEGER, TEXT, TEXTS, keyed, objects
 
 NOW = 1_760_000_000_000
 LATER = NOW + 60_000
-TEXT = {"type": "string"}
-NUMBER = {"type": "integer"}
-
-
-def objects(**properties):
-    return {"type": "object", "properties": properties}
-
-
-def keyed(*keys, **properties):
-    return {
-        "type": "array",
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": list(keys),
-        "items": objects(**properties),
-    }
+SET = {**TEXTS, "x-kubernetes-list-type": "set"}
 
 
 def maps(item):
     return {"type": "object", "additionalProperties": item}
 
 
-SET = {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}
 SCHEMA = objects(
     text=TEXT,
-    number=NUMBER,
-    struct=objects(name=TEXT, value=NUMBER),
+    number=INTEGER,
+    struct=objects(name=TEXT, value=INTEGER),
     map=maps(TEXT),
     mapOfMaps=maps(maps(TEXT)),
     mapOfSets=maps(SET),
     set=SET,
-    list=keyed("name", name=TEXT, value=NUMBER, more=SET, labels=maps(TEXT)),
-    ports=keyed("port", "protocol", port=NUMBER, protocol={**TEXT, "default": "TCP"}, name=TEXT),
-    plainList={"type": "array", "items": TEXT},
+    list=keyed("name", items=objects(name=TEXT, value=INTEGER, more=SET, labels=maps(TEXT))),
+    ports=keyed("port", "protocol", items=objects(port=INTEGER, protocol={**TEXT, "default": "TCP"}, name=TEXT)),
+    plainList=TEXTS,
     atomicMap={**maps(TEXT), "x-kubernetes-map-type": "atomic"},
-    free={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    free=ANYTHING,
     template={**objects(), "x-kubernetes-embedded-resource": True},
-    status=objects(phase=TEXT, conditions=keyed("type", type=TEXT, status=TEXT)),
+    status=objects(phase=TEXT, conditions=keyed("type", items=objects(type=TEXT, status=TEXT))),
 )
-THINGS = replace(
-    resources.CONFIGMAPS,
-    group="example.org",
-    kind="Thing",
-    plural="things",
-    singular="thing",
-    short_names=(),
-    status_subresource=True,
-    schema=SCHEMA,
-)
+NAMES = {"group": "example.org", "kind": "Thing", "plural": "things", "singular": "thing", "short_names": ()}
+THINGS = replace(resources.CONFIGMAPS, **NAMES, status_subresource=True, schema=SCHEMA)
 
 
 def thing(metadata: dict[str, Any] | None = None, **parts):
-    return {
-        "apiVersion": "example.org/v1",
-        "kind": "Thing",
-        "metadata": {"name": "x", "namespace": "default", **(metadata or {})},
-        **parts,
-    }
+    metadata = {"name": "x", "namespace": "default", **(metadata or {})}
+    return {"apiVersion": "example.org/v1", "kind": "Thing", "metadata": metadata, **parts}
 
 
 @dataclass
@@ -97,14 +71,11 @@ def reports(who="c", /, **status):
 
 def take(live, step, now=NOW, resource=THINGS):
     """Return the object after a step."""
-    obj = thing(**step.parts)
+    options = {"manager": step.manager, "subresource": step.subresource, "now": now}
     if step.how == "update":
-        if step.subresource:
-            obj = {**live, **step.parts}
-        return apply.track(live, obj, resource, manager=step.manager, subresource=step.subresource, now=now)
-    return apply.apply(
-        live, obj, resource, manager=step.manager, force=step.how == "force", subresource=step.subresource, now=now
-    )
+        obj = {**live, **step.parts} if step.subresource else thing(**step.parts)
+        return apply.track(live, obj, resource, **options)
+    return apply.apply(live, thing(**step.parts), resource, force=step.how == "force", **options)
 
 
 def run(*steps):
