@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import definitions, resources, schema
-from kube.kinds import core
 from kube.resource import Index
 from tests.tables import cases
 
@@ -16,92 +14,34 @@ OWNED = {
 }
 
 
+BATCH, FLOW, SCHEDULING = "batch.volcano.sh/v1alpha1", "flow.volcano.sh/v1alpha1", "scheduling.volcano.sh/v1beta1"
+
+
 @pytest.mark.shows("coscheduling 1/group and version", "scheduler 10.1/1")
-@pytest.mark.parametrize(
-    ("resource", "name", "api_version", "kind"),
-    [
-        (resources.PODS, "pods", "v1", "Pod"),
-        (resources.NODES, "nodes", "v1", "Node"),
-        (resources.NAMESPACES, "namespaces", "v1", "Namespace"),
-        (resources.EVENTS, "events", "v1", "Event"),
-        (resources.CONFIGMAPS, "configmaps", "v1", "ConfigMap"),
-        (resources.SECRETS, "secrets", "v1", "Secret"),
-        (resources.SERVICES, "services", "v1", "Service"),
-        (resources.CLAIMS, "persistentvolumeclaims", "v1", "PersistentVolumeClaim"),
-        (resources.PRIORITY_CLASSES, "priorityclasses.scheduling.k8s.io", "scheduling.k8s.io/v1", "PriorityClass"),
-        (resources.ENDPOINTS, "endpoints", "v1", "Endpoints"),
-        (resources.SERVICE_ACCOUNTS, "serviceaccounts", "v1", "ServiceAccount"),
-        (resources.RESOURCE_QUOTAS, "resourcequotas", "v1", "ResourceQuota"),
-        (resources.LIMIT_RANGES, "limitranges", "v1", "LimitRange"),
-        (resources.NETWORK_POLICIES, "networkpolicies.networking.k8s.io", "networking.k8s.io/v1", "NetworkPolicy"),
-        (resources.DISRUPTION_BUDGETS, "poddisruptionbudgets.policy", "policy/v1", "PodDisruptionBudget"),
-        (resources.BATCH_JOBS, "jobs.batch", "batch/v1", "Job"),
-        (
-            resources.CUSTOM_RESOURCE_DEFINITIONS,
-            "customresourcedefinitions.apiextensions.k8s.io",
-            "apiextensions.k8s.io/v1",
-            "CustomResourceDefinition",
-        ),
-        (resources.LEASES, "leases.coordination.k8s.io", "coordination.k8s.io/v1", "Lease"),
-        (resources.JOBS, "jobs.batch.volcano.sh", "batch.volcano.sh/v1alpha1", "Job"),
-        (resources.CRON_JOBS, "cronjobs.batch.volcano.sh", "batch.volcano.sh/v1alpha1", "CronJob"),
-        (resources.JOB_FLOWS, "jobflows.flow.volcano.sh", "flow.volcano.sh/v1alpha1", "JobFlow"),
-        (resources.JOB_TEMPLATES, "jobtemplates.flow.volcano.sh", "flow.volcano.sh/v1alpha1", "JobTemplate"),
-        (resources.COMMANDS, "commands.bus.volcano.sh", "bus.volcano.sh/v1alpha1", "Command"),
-        (resources.QUEUES, "queues.scheduling.volcano.sh", "scheduling.volcano.sh/v1beta1", "Queue"),
-        (resources.POD_GROUPS, "podgroups.scheduling.volcano.sh", "scheduling.volcano.sh/v1beta1", "PodGroup"),
-        (resources.HYPER_NODES, "hypernodes.topology.volcano.sh", "topology.volcano.sh/v1alpha1", "HyperNode"),
-    ],
-)
-def test_a_resource_is_found_by_id_and_by_kind(resource, name, api_version, kind):
-    assert resources.by_id(name) is resource
-    assert resources.by_kind(api_version, kind) is resource
-    assert (resource.id, resource.api_version, resource.kind) == (name, api_version, kind)
-
-
-def test_what_is_not_there_is_not_found():
-    assert resources.by_kind("v2", "Pod") is None
-    with pytest.raises(KeyError):
-        resources.by_id("deployments.apps")
-
-
-def test_no_name_is_taken_twice_in_a_group_nor_a_short_name_anywhere():
-    names = [
-        (resource.group, name)
-        for resource in resources.ALL
-        for name in {resource.plural, resource.singular, *resource.short_names}
-    ]
-    assert len(names) == len(set(names))
-    short = [name for resource in resources.ALL for name in resource.short_names]
-    assert len(short) == len(set(short))
-    assert not set(short) & {name for r in resources.ALL for name in (r.plural, r.singular)}
-
-
-def test_jobs_without_a_group_are_those_of_kubernetes_itself():
-    jobs = [resource.id for resource in resources.served() if resource.plural == "jobs"]
-    assert jobs == ["jobs.batch", "jobs.batch.volcano.sh"]
-
-
-@pytest.mark.shows("0/Job", "0/Command")
-def test_jobs_and_commands_are_called_as_volcano_calls_them():
-    told = [(each.kind, each.plural, each.api_version) for each in (resources.JOBS, resources.COMMANDS)]
-    assert told == [("Job", "jobs", "batch.volcano.sh/v1alpha1"), ("Command", "commands", "bus.volcano.sh/v1alpha1")]
-    assert {"vcjob", "vj"} <= {*resources.JOBS.short_names}
-    assert [(each.namespaced, each.status_subresource) for each in (resources.JOBS, resources.COMMANDS)] == [
-        (True, True),
-        (True, False),
-    ]
-
-
-@pytest.mark.shows("queues 1.1/Queue", "groups 3.1/PodGroup")
-def test_a_pod_group_has_no_status_subresource_and_a_queue_no_namespace():
-    assert not resources.POD_GROUPS.status_subresource
-    assert not resources.QUEUES.namespaced
-    assert resources.JOBS.status_subresource
+@cases("resource, api_version, plural, kind, namespaced, has_status_path", {
+    "jobs | 0/Job": (resources.JOBS, BATCH, "jobs", "Job", True, True),
+    "cron jobs": (resources.CRON_JOBS, BATCH, "cronjobs", "CronJob", True, True),
+    "flows": (resources.JOB_FLOWS, FLOW, "jobflows", "JobFlow", True, True),
+    "templates": (resources.JOB_TEMPLATES, FLOW, "jobtemplates", "JobTemplate", True, True),
+    "commands | 0/Command": (resources.COMMANDS, "bus.volcano.sh/v1alpha1", "commands", "Command", True, False),
+    "queues | queues 1.1/Queue": (resources.QUEUES, SCHEDULING, "queues", "Queue", False, True),
+    "pod groups | groups 3.1/PodGroup": (resources.POD_GROUPS, SCHEDULING, "podgroups", "PodGroup", True, False),
+    "hyper nodes": (resources.HYPER_NODES, "topology.volcano.sh/v1alpha1", "hypernodes", "HyperNode", False, True),
+})  # fmt: skip
+def test_volcanos_kinds_are_called_as_volcano_calls_them(
+    resource, api_version, plural, kind, namespaced, has_status_path
+):
+    assert (resource.api_version, resource.plural, resource.kind) == (api_version, plural, kind)
+    assert (resource.namespaced, resource.status_subresource) == (namespaced, has_status_path)
 
 
 @pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
-def test_columns_and_fields_name_what_the_kind_has(resource):
+def test_a_resource_is_found_and_its_columns_and_fields_are_what_the_kind_has(resource):
+    assert resource.id == resource.plural + (f".{resource.group}" if resource.group else "")
+    assert resources.by_id(resource.id) is resources.by_kind(resource.api_version, resource.kind) is resource
+    assert resources.by_kind("v2", resource.kind) is None
+    assert all(bool(column.path) != bool(column.cell) for column in resource.columns)
+    assert len({column.name for column in resource.columns}) == len(resource.columns)
     read = [field for field in resource.fields if field not in resource.computed]
     for path in [*(column.path for column in resource.columns if column.path), *read]:
         obj = value = {}
@@ -110,6 +50,30 @@ def test_columns_and_fields_name_what_the_kind_has(resource):
             value = value.setdefault(name, {})
         value[last] = None
         assert schema.unknown_fields(obj, definitions.of(resource)) == []
+
+
+# As the strategies of Kubernetes' registry have it; Volcano's kinds are custom ones, which all have one.
+WITHOUT_GENERATION = {
+    "configmaps", "endpoints", "events", "leases.coordination.k8s.io", "limitranges", "namespaces", "nodes",
+    "persistentvolumeclaims", "resourcequotas", "secrets", "serviceaccounts", "services",
+}  # fmt: skip
+
+
+def test_some_kinds_have_what_others_have_not():
+    assert {kind.id for kind in resources.ALL if not kind.has_generation} == WITHOUT_GENERATION
+    assert [kind.id for kind in resources.ALL if kind.default_propagation == "Orphan"] == ["jobs.batch"]
+    jobs = [resource.id for resource in resources.served() if resource.plural == "jobs"]
+    assert jobs == ["jobs.batch", "jobs.batch.volcano.sh"], "without a group they are those of Kubernetes itself"
+    with pytest.raises(KeyError):
+        resources.by_id("deployments.apps")
+
+
+def test_no_name_is_taken_twice_in_a_group_nor_a_short_name_anywhere():
+    names = [(each.group, name) for each in resources.ALL for name in {each.plural, each.singular, *each.short_names}]
+    assert len(names) == len(set(names))
+    short = [name for resource in resources.ALL for name in resource.short_names]
+    assert len(short) == len(set(short))
+    assert not set(short) & {name for r in resources.ALL for name in (r.plural, r.singular)}
 
 
 @cases("resource, field, obj, expected", {
@@ -124,17 +88,6 @@ def test_columns_and_fields_name_what_the_kind_has(resource):
 def test_a_field_selector_compares_texts(resource, field, obj, expected):
     assert field in resource.fields
     assert resource.field_text(obj, field) == expected
-
-
-def test_a_deleted_job_of_kubernetes_leaves_its_pods_and_others_take_them_along():
-    orphaning = [resource.id for resource in resources.ALL if resource.default_propagation == "Orphan"]
-    assert orphaning == ["jobs.batch"]
-
-
-@pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.id)
-def test_each_column_has_a_path_or_a_cell(resource):
-    assert all(bool(column.path) != bool(column.cell) for column in resource.columns)
-    assert len({column.name for column in resource.columns}) == len(resource.columns)
 
 
 @cases("resource, obj, expected", {
@@ -177,19 +130,3 @@ def test_index(resource, obj, expected):
 def test_an_index_is_made_of_texts_whatever_the_parts_are(resource, part):
     index = resource.index({"metadata": part if isinstance(part, dict) else {}, "spec": part, "status": part})
     assert all(isinstance(value, str) for value in index)
-
-
-def test_acronyms_are_written_as_kubernetes_does():
-    status = core.PodStatus(pod_ip="a", host_ip="b")
-    assert msgspec.to_builtins(status) == {"podIP": "a", "hostIP": "b"}
-
-
-# As the strategies of Kubernetes' registry have it; Volcano's kinds are custom ones, which all have one.
-WITHOUT_GENERATION = {
-    "configmaps", "endpoints", "events", "leases.coordination.k8s.io", "limitranges", "namespaces", "nodes",
-    "persistentvolumeclaims", "resourcequotas", "secrets", "serviceaccounts", "services",
-}  # fmt: skip
-
-
-def test_kinds_without_a_generation_are_those_of_kubernetes():
-    assert {kind.id for kind in resources.ALL if not kind.has_generation} == WITHOUT_GENERATION
