@@ -7,15 +7,15 @@ import msgspec.inspect as mi
 import pytest
 from hypothesis import given
 
-from kube import definitions, resources, schema
+from kube import definitions, lists, resources, schema
 from kube.kinds import accounts, batch, core, flow, reviews, scheduling
+from kube.lists import ListRule
 from kube.meta import ObjectMeta, OwnerReference
 from tests.tables import cases
 
 from .test_schema import json
 
 OWN = sorted(definitions._own())
-VALIDATION = definitions._validation()
 VIEWS = {
     ObjectMeta: definitions.OBJECT_META,
     accounts.TokenRequest: "io.k8s.api.authentication.v1.TokenRequest",
@@ -54,12 +54,9 @@ def subschemas(given):
             yield from subschemas(part)
 
 
-@pytest.mark.parametrize("resource", resources.served(), ids=lambda resource: resource.id)
-def test_every_kind_has_a_definition(resource):
-    assert definitions.named(definitions.of(resource))["properties"].keys() >= {"apiVersion", "kind"}
-
-
-def test_a_kind_that_nobody_knows_is_an_object_with_metadata():
+def test_every_kind_has_a_definition_and_one_that_nobody_knows_is_an_object_with_metadata():
+    for resource in resources.served():
+        assert definitions.named(definitions.of(resource))["properties"].keys() >= {"apiVersion", "kind"}, resource.id
     stranger = resources.of_stored("strangers.example.com", {"apiVersion": "example.com/v1", "kind": "Stranger"})
     assert definitions.of(stranger) == definitions.OBJECT
     assert schema.check({"metadata": {"labels": 1}, "spec": 3}, definitions.OBJECT) != []
@@ -75,12 +72,14 @@ def test_definitions_of_our_own_use_words_that_are_understood(name):
         assert not target or definitions.exists(target), target
 
 
-@pytest.mark.parametrize("name", sorted(VALIDATION))
-def test_what_is_asked_of_kubernetes_types_names_fields_that_they_have(name):
-    fields = definitions.properties(name).keys()
-    asked = VALIDATION[name]
-    assert {*asked.get("required", ()), *asked.get("properties", ())} <= fields
-    assert all(part.keys() <= KEYWORDS for part in asked.get("properties", {}).values())
+def test_what_is_asked_of_kubernetes_types_is_of_fields_that_they_have_and_less_than_they_require():
+    for name, asked in definitions._validation().items():
+        assert {*asked.get("required", ()), *asked.get("properties", ())} <= definitions.properties(name).keys(), name
+        assert all(part.keys() <= KEYWORDS for part in asked.get("properties", {}).values()), name
+    status = "io.k8s.api.core.v1.ContainerStatus"
+    assert "imageID" in definitions.named(status)["required"]
+    assert definitions.checked(status)["required"] == []
+    assert definitions.checked("io.k8s.api.core.v1.Container")["required"] == ["name"]
 
 
 @pytest.mark.parametrize(
@@ -103,27 +102,18 @@ def test_names_in_code_are_the_values_that_a_field_may_have(definition, field, v
     assert definitions.checked(definition)["properties"][field]["enum"] == [value.value for value in values]
 
 
-def test_a_field_is_required_of_kubernetes_types_only_where_the_api_server_asks_for_it():
-    status = "io.k8s.api.core.v1.ContainerStatus"
-    assert "imageID" in definitions.named(status)["required"]
-    assert definitions.checked(status)["required"] == []
-    assert definitions.checked("io.k8s.api.core.v1.Container")["required"] == ["name"]
-
-
 def views():
     """Return all views with the definitions that they read, found by their fields."""
     found, waiting = set(), list(VIEWS.items())
     while waiting:
         pair = view, definition = waiting.pop()
-        if pair in found:
-            continue
-        found.add(pair)
-        for field in mi.type_info(view).fields:
-            inner = structs(field.type)
-            part = definitions.properties(definition).get(field.encode_name)
-            if inner is not None and part is not None:
-                values = part.get("items") or part.get("additionalProperties") or part
-                waiting.append((inner, definitions.reference(values)))
+        if pair not in found:
+            found.add(pair)
+            for field in mi.type_info(view).fields:
+                inner, part = structs(field.type), definitions.properties(definition).get(field.encode_name)
+                if inner is not None and part is not None:
+                    values = part.get("items") or part.get("additionalProperties") or part
+                    waiting.append((inner, definitions.reference(values)))
     return sorted(found, key=str)
 
 
@@ -169,3 +159,36 @@ def test_what_passes_can_be_read(obj):
     for view, definition in VIEWS.items():
         if not schema.check(obj, definition):
             msgspec.convert(schema.without_nulls(obj, definition), view)
+
+
+def merging(type_, strategy=None, keys=None, key=None):
+    """The keywords of a schema by which lists and maps merge."""
+    words = {"list-type": type_, "patch-strategy": strategy, "list-map-keys": keys, "patch-merge-key": key}
+    return {f"x-kubernetes-{name}": value for name, value in words.items() if value}
+
+
+CORE = "io.k8s.api.core.v1"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+PORT = ["containerPort", "protocol"]
+
+
+@cases("definition, field, keywords, rule", {
+    "keyed list": (f"{CORE}.PodSpec", "containers", merging("map", "merge", ["name"], "name"), ListRule("map", ("name",), "merge", "name")),
+    "two keys for apply, one for a patch": (f"{CORE}.Container", "ports", merging("map", "merge", PORT, PORT[0]), ListRule("map", tuple(PORT), "merge", PORT[0])),
+    "set": (META, "finalizers", merging("set", "merge"), ListRule("set", (), "merge")),
+    "other lists are atomic": (f"{CORE}.Container", "args", merging("atomic"), None),
+    "atomic map": (f"{CORE}.PodSpec", "nodeSelector", {"x-kubernetes-map-type": "atomic"}, ListRule("atomic")),
+    "objects merge": (f"{CORE}.Pod", "spec", {}, None),
+})  # fmt: skip
+def test_how_a_field_merges_is_what_its_published_schema_says(definition, field, keywords, rule):
+    published = definitions.properties(definition)[field]
+    assert {key: value for key, value in published.items() if key.startswith("x-kubernetes-")} == keywords
+    assert lists.rule(definition, field) == rule
+
+
+@cases(
+    "definition, expected",
+    {"reference": (f"{CORE}.LocalObjectReference", True), "spec": (f"{CORE}.PodSpec", False), "none": ("", False)},
+)
+def test_some_objects_are_replaced_whole(definition, expected):
+    assert lists.is_atomic(definition) is expected

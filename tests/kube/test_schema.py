@@ -15,21 +15,20 @@ Job, Pod, PodGroup, Queue = (
     definitions.of(kind) for kind in (resources.JOBS, resources.PODS, resources.POD_GROUPS, resources.QUEUES)
 )
 
+FIELDS = st.sampled_from(["spec", "metadata", "status", "tasks", "template", "containers", "labels", "policies", "queue", "name"])  # fmt: skip
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.sampled_from(
-        ["spec", "metadata", "status", "tasks", "template", "containers", "labels", "policies", "queue", "name"]
-    ), inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | FIELDS, inner, max_size=4),
     max_leaves=15,
-)  # fmt: skip
-
-
-def job(**spec):
-    return {"spec": {"tasks": [task()], **spec}}
+)
 
 
 def task(**fields):
     return {"template": {"spec": {"containers": [{"name": "main"}]}}, **fields}
+
+
+def job(**spec):
+    return {"spec": {"tasks": [task()], **spec}}
 
 
 def causes(obj, kind=Job):
@@ -81,6 +80,7 @@ GREATER = "should be greater than or equal to 0"
         ({"spec": {}}, Pod, "spec.containers: Required value"),
         ({}, Pod, "spec: Required value"),
         ([], Pod, "Invalid value: []: must be of type object, not array"),
+        ({"spec": {"containers": [{"name": "a"}], "dnsConfig": {"searches": "x"}}}, Pod, 'spec.dnsConfig.searches: Invalid value: "x": must be of type array, not string'),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else "",
 )  # fmt: skip
@@ -100,14 +100,11 @@ def test_sound_objects_have_no_cause(obj):
     assert causes(obj) == []
 
 
-def test_all_faults_are_found_at_once():
-    found = causes(job(minAvailable=-1, queue="A", tasks=[task(replicas=-1, name="B"), {"template": {"spec": {}}}]))
-    assert [text.split(":")[0] for text in found] == [
+def test_all_faults_are_found_at_once_at_their_paths():
+    obj = job(minAvailable=-1, queue="A", tasks=[task(replicas=-1, name="B"), {"template": {"spec": {}}}])
+    assert [text.split(":")[0] for text in causes(obj)] == [
         "spec.tasks[0].replicas", "spec.tasks[0].name", "spec.tasks[1].template.spec.containers", "spec.minAvailable", "spec.queue",
     ]  # fmt: skip
-
-
-def test_paths_start_where_the_object_stands():
     (cause,) = schema.check({"spec": {"containers": [{}]}}, Pod, "spec.tasks[0].template")
     assert cause.field == "spec.tasks[0].template.spec.containers[0].name"
 
@@ -160,26 +157,16 @@ def test_hostile_objects_are_refused_quickly(obj):
     msgspec.json.encode(schema.unknown_fields(obj, Pod))
 
 
-def test_unknown_fields_are_named_by_path():
+def test_unknown_fields_are_named_by_path_and_with_the_name_that_is_near():
     obj = {"spac": 1, **job(tasks=[task(replica=1, minAvailable=1)], plugins={"x": []})}
     obj["metadata"] = {"labels": {"any": "thing"}, "lables": {}}
     obj["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["comand"] = []
-    assert schema.unknown_fields(obj, Job) == [
-        "spac",
-        "spec.tasks[0].template.spec.containers[0].comand",
-        "spec.tasks[0].replica",
-        "metadata.lables",
-    ]
-
-
-def test_unknown_fields_come_with_the_name_that_is_near():
-    obj = job(tasks=[task(replica=1, dependson={}, quux=1)], MinAvailable=1)
-    assert schema.misspelled(obj, Job) == {
-        "spec.tasks[0].replica": "replicas",
-        "spec.tasks[0].dependson": "dependsOn",
-        "spec.tasks[0].quux": "",
+    found = ["spac", "spec.tasks[0].template.spec.containers[0].comand", "spec.tasks[0].replica", "metadata.lables"]
+    assert schema.unknown_fields(obj, Job) == found
+    assert schema.misspelled(job(tasks=[task(replica=1, dependson={}, quux=1)], MinAvailable=1), Job) == {
+        "spec.tasks[0].replica": "replicas", "spec.tasks[0].dependson": "dependsOn", "spec.tasks[0].quux": "",
         "spec.MinAvailable": "minAvailable",
-    }
+    }  # fmt: skip
 
 
 def test_nulls_of_fields_go_and_other_nulls_stay():
@@ -189,27 +176,17 @@ def test_nulls_of_fields_go_and_other_nulls_stay():
     assert msgspec.json.encode(obj) == before
 
 
-def test_a_definition_that_refers_to_itself_is_followed_as_deep_as_the_object_goes():
+def test_a_definition_that_refers_to_itself_is_followed_as_deep_as_the_object_goes_and_no_deeper_than_may_be():
     definition = definitions.of(resources.CUSTOM_RESOURCE_DEFINITIONS)
-    wrong = {"type": 1}
-    for _ in range(20):
-        wrong = {"properties": {"a": wrong}}
-    path = "spec.versions[0].schema.openAPIV3Schema"
-    obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": wrong}}]}}
-    fields = [cause.field for cause in schema.check(obj, definition)]
-    assert f"{path}{'.properties[a]' * 20}.type" in fields
 
+    def around(inner, depth, wrap):
+        for _ in range(depth):
+            inner = wrap(inner)
+        return {"spec": {"versions": [{"schema": {"openAPIV3Schema": inner}}]}}
 
-def test_an_object_that_is_too_deep_is_refused_and_its_unknown_fields_are_bounded():
-    definition = definitions.of(resources.CUSTOM_RESOURCE_DEFINITIONS)
-    deep = {"typ": ""}
-    for _ in range(5000):
-        deep = {"not": deep}
-    obj = {"spec": {"versions": [{"schema": {"openAPIV3Schema": deep}}]}}
-    assert "levels deep" in schema.check(obj, definition)[-1].message
-    assert schema.unknown_fields(obj, definition) == []
-
-
-def test_every_field_of_a_kind_is_checked_also_those_that_no_code_here_reads():
-    (cause,) = schema.check({"spec": {"containers": [{"name": "a"}], "dnsConfig": {"searches": "x"}}}, Pod)
-    assert str(cause) == ('spec.dnsConfig.searches: Invalid value: "x": must be of type array, not string')
+    wrong = around({"type": 1}, 20, lambda inner: {"properties": {"a": inner}})
+    path = f"spec.versions[0].schema.openAPIV3Schema{'.properties[a]' * 20}.type"
+    assert path in [cause.field for cause in schema.check(wrong, definition)]
+    deep = around({"typ": ""}, 5000, lambda inner: {"not": inner})
+    assert "levels deep" in schema.check(deep, definition)[-1].message
+    assert schema.unknown_fields(deep, definition) == []
