@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import logging
 import socket
 
@@ -21,10 +22,6 @@ from tests.tables import cases
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
-UNAUTHORIZED = {
-    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-    "message": "Unauthorized", "reason": "Unauthorized", "code": 401,
-}  # fmt: skip
 
 
 @pytest.fixture
@@ -58,31 +55,39 @@ def root(cluster):
     return bearer(tokens.issue(access.CONSOLE, user, "laptop", tokens.DAY_S).secret)
 
 
+def unauthorized(answer):
+    """Check that an answer says this and no more."""
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    said = {**status, "message": "Unauthorized", "reason": "Unauthorized", "code": 401}
+    return (answer.status_code, answer.json()) == (401, said)
+
+
 def bearer(secret):
     return {"Authorization": f"Bearer {secret}"}
 
 
-def test_a_token_lets_its_user_in_with_his_roles(http, secret):
-    assert http.get(PODS, headers=bearer(secret)).status_code == 200
+def test_a_token_lets_its_user_in_with_his_roles(http, secret, monkeypatch):
+    looked = []
+    monkeypatch.setattr(tokens, "find", lambda *a, found=tokens.find, **k: looked.append(1) or found(*a, **k))
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert http.get(PODS, headers={"Authorization": f"{scheme}  {secret}"}).status_code == 200
+    assert len(looked) == 1, "a good one is looked up once in some seconds"
+    assert Token.objects.get().used
     refused = http.get(PODS.replace("default", "other"), headers=bearer(secret))
     assert refused.status_code == 403
     assert 'User "alice" cannot list resource "pods"' in refused.json()["message"]
+    for headers in ({}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Basic YTpi"}):
+        assert unauthorized(http.get(PODS, headers=headers))
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_the_scheme_is_read_in_any_case(http, secret, scheme):
-    assert http.get(PODS, headers={"Authorization": f"{scheme}  {secret}"}).status_code == 200
-
-
-def foreign():
-    return tokens.PREFIX + base64.urlsafe_b64encode(b"another installation's token, 32").decode().rstrip("=")
+FOREIGN = tokens.PREFIX + base64.urlsafe_b64encode(b"another installation's token, 32").decode().rstrip("=")
 
 
 @cases("spoil", {
     "truncated": lambda s: s[:-1],
     "longer": lambda s: s + "a",
     "other case": lambda s: s.swapcase(),
-    "foreign": lambda s: foreign(),
+    "foreign": lambda s: FOREIGN,
     "not ASCII": lambda s: "é" * 20,
     "bytes": lambda s: "\xff" * 100,
     "huge": lambda s: "a" * 20_000,
@@ -90,73 +95,33 @@ def foreign():
     "SQL": lambda s: "' OR 1=1 --",
     "the stored hash": lambda s: tokens.digest(s),
 })  # fmt: skip
-def test_a_wrong_token_is_unauthorized_on_every_path(http, secret, spoil):
+def test_a_wrong_token_is_unauthorized_on_every_path_and_not_remembered(http, secret, spoil):
     header = [(b"Authorization", b"Bearer " + spoil(secret).encode("latin-1"))]
     for path in (PODS, "/version", "/no/such/path"):
-        answer = http.get(path, headers=header)
-        assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED)
+        assert unauthorized(http.get(path, headers=header))
+    assert authentication._known == {}
 
 
-def revoke(issued, alice):
-    tokens.revoke(access.for_user(alice), issued.row.pk)
+ENDS = {
+    "revoke": lambda issued, alice: tokens.revoke(access.for_user(alice), issued.row.pk),
+    "expire": lambda issued, alice: Token.objects.update(expires=clock.milliseconds() - 1),
+    "deactivate": lambda issued, alice: accounts.set_active(access.CONSOLE, alice, active=False),
+    "remove": lambda issued, alice: alice.delete(),
+}
 
 
-def expire(issued, alice):
-    Token.objects.update(expires=clock.milliseconds() - 1)
-
-
-def deactivate(issued, alice):
-    accounts.set_active(access.CONSOLE, alice, active=False)
-
-
-def remove(issued, alice):
-    alice.delete()
-
-
-@pytest.mark.parametrize("end", [revoke, expire, deactivate, remove])
-@cases("used", {"new": False, "in use": True})
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("used", [False, True], ids=["new", "in use"])
 def test_a_token_that_ended_is_unauthorized(http, alice, monkeypatch, end, used):
-    monkeypatch.setattr(authentication, "KEPT_S", 0.0)
+    if end != "revoke":  # which is known at once where it is done, and soon elsewhere
+        monkeypatch.setattr(authentication, "KEPT_S", 0.0)
+    assert authentication.KEPT_S <= authorizer.FRESH_S
     make_user("root", is_superuser=True)
     issued = tokens.issue(access.CONSOLE, alice, "laptop", tokens.DAY_S)
     if used:
         assert http.get(PODS, headers=bearer(issued.secret)).status_code == 200
-    end(issued, alice)
-    answer = http.get(PODS, headers=bearer(issued.secret))
-    assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED)
-
-
-def test_a_revoked_token_is_out_at_once_where_it_was_revoked_and_soon_elsewhere(http, alice):
-    issued = tokens.issue(access.CONSOLE, alice, "laptop", tokens.DAY_S)
-    assert http.get(PODS, headers=bearer(issued.secret)).status_code == 200
-    revoke(issued, alice)
-    assert http.get(PODS, headers=bearer(issued.secret)).status_code == 401
-    assert authentication.KEPT_S <= authorizer.FRESH_S
-
-
-def test_a_good_token_is_looked_up_once_in_some_seconds(http, secret, monkeypatch):
-    looked = []
-    monkeypatch.setattr(tokens, "find", lambda *a, found=tokens.find, **k: looked.append(1) or found(*a, **k))
-    for _ in range(5):
-        assert http.get(PODS, headers=bearer(secret)).status_code == 200
-    assert len(looked) == 1
-    assert Token.objects.get().used
-
-
-def test_a_wrong_token_is_never_remembered(http, secret):
-    for number in range(20):
-        http.get(PODS, headers=bearer(f"{secret[:-3]}{number:03}"))
-    assert authentication._known == {}
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [{}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Basic YTpi"}],
-    ids=str,
-)  # fmt: skip
-def test_without_credentials_only_health_and_version_answer(http, headers):
-    answer = http.get(PODS, headers=headers)
-    assert (answer.status_code, answer.json()) == (401, UNAUTHORIZED)
+    ENDS[end](issued, alice)
+    assert unauthorized(http.get(PODS, headers=bearer(issued.secret)))
 
 
 def test_a_service_account_comes_with_its_groups_until_it_is_deleted(http):
@@ -172,7 +137,7 @@ def test_a_service_account_comes_with_its_groups_until_it_is_deleted(http):
     assert http.get(PODS, headers=bearer(issued.secret)).status_code == 401
 
 
-def test_an_administrator_acts_as_another_and_the_audit_says_so(http, root, alice):
+def test_an_administrator_acts_as_others_and_the_audit_says_so(http, root, alice):
     made = http.post(MAPS, json=config_map("c"), headers={**root, "Impersonate-User": "alice"})
     assert made.status_code == 201
     assert made.json()["metadata"]["annotations"]["ui.volcano.sh/created-by"] == "alice"
@@ -180,20 +145,23 @@ def test_an_administrator_acts_as_another_and_the_audit_says_so(http, root, alic
     assert (entry.actor, entry.message) == ("root", "As alice.")
     refused = http.get(PODS.replace("default", "other"), headers={**root, "Impersonate-User": "alice"})
     assert refused.status_code == 403
-
-
-def test_an_administrator_acts_as_a_service_account(http, root):
-    headers = {**root, "Impersonate-User": "system:serviceaccount:default:robot"}
-    assert http.get(PODS, headers=headers).status_code == 403
+    robot = {**root, "Impersonate-User": "system:serviceaccount:default:robot"}
+    nobody = {**root, "Impersonate-User": "nobody"}
+    assert [http.get(PODS, headers=who).status_code for who in (robot, nobody)] == [403, 403]
     accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", account="default/robot")
-    assert http.get(PODS, headers=headers).status_code == 200
-
-
-def test_groups_to_act_with_count(http, root):
     accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", group="readers")
-    headers = {**root, "Impersonate-User": "nobody", "Impersonate-Group": "readers"}
-    assert http.get(PODS, headers=headers).status_code == 200
-    assert http.get(PODS, headers={**root, "Impersonate-User": "nobody"}).status_code == 403
+    readers = {**nobody, "Impersonate-Group": "readers"}
+    assert [http.get(PODS, headers=who).status_code for who in (robot, nobody, readers)] == [200, 403, 200]
+
+
+@pytest.mark.parametrize("whom", ["root", "alice", "system:serviceaccount:default:x"])
+def test_who_does_not_administer_everything_acts_as_nobody_else(http, secret, whom):
+    RoleBinding.objects.update(role="administrator")
+    headers = {"Impersonate-User": whom}
+    answer = http.get(PODS, headers={**bearer(secret), **headers})
+    assert answer.status_code == 403
+    assert 'User "alice" cannot impersonate resource' in answer.json()["message"]
+    assert http.get(PODS, headers=headers).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -211,65 +179,24 @@ def test_nobody_acts_as_what_nobody_can_be(http, root, headers, code):
     assert http.get(PODS, headers={**root, **headers}).status_code == code
 
 
-@pytest.mark.parametrize("whom", ["root", "alice", "system:serviceaccount:default:x"])
-def test_who_does_not_administer_everything_acts_as_nobody_else(http, secret, whom):
-    RoleBinding.objects.update(role="administrator")
-    answer = http.get(PODS, headers={**bearer(secret), "Impersonate-User": whom})
-    assert answer.status_code == 403
-    assert 'User "alice" cannot impersonate resource' in answer.json()["message"]
-
-
-def test_nobody_acts_as_another_without_credentials(http, root):
-    assert http.get(PODS, headers={"Impersonate-User": "root"}).status_code == 401
-
-
-def offered(text):
-    return {"sec-websocket-protocol": f"{text}, v5.channel.k8s.io"}
-
-
 def test_a_browsers_websocket_says_its_token_among_the_protocols(secret):
+    def read(text):
+        return authentication._secret({"sec-websocket-protocol": f"{text}, v5.channel.k8s.io"})
+
     said = base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
-    assert authentication._secret(offered(authentication.PROTOCOL + said)) == secret
-    assert authentication._secret(offered("base64.channel.k8s.io")) is None
-
-
-@pytest.mark.parametrize("said", ["", "%", "a", "/+==", "_w", "é", "a" * 5000], ids=ascii)
-def test_what_is_no_base64_among_the_protocols_is_unauthorized(said):
-    try:
-        found = authentication._secret(offered(authentication.PROTOCOL + said))
-    except authentication.Unauthorized:
-        return
-    assert tokens.SHAPE.fullmatch(found) is None
-
-
-async def test_a_long_stream_ends_with_its_token(transactional_db):
-    from asgiref.sync import sync_to_async
-    from starlette.datastructures import Headers
-
-    def prepare():
-        user = make_user("alice")
-        return user, tokens.issue(access.CONSOLE, user, "laptop", tokens.DAY_S)
-
-    class Stream:
-        headers = Headers({})
-        actor = None
-
-    user, issued = await sync_to_async(prepare)()
-    stream = Stream()
-    stream.headers = Headers(bearer(issued.secret))
-    stream.actor = await authentication.authenticate(stream.headers)
-    assert await authentication.still_valid(stream)
-    await sync_to_async(tokens.revoke)(access.for_user(user), issued.row.pk)
-    assert not await authentication.still_valid(stream)
+    assert read(authentication.PROTOCOL + said) == secret
+    assert read("base64.channel.k8s.io") is None
+    for wrong in ("", "%", "a", "/+==", "_w", "é", "a" * 5000):
+        with contextlib.suppress(authentication.Unauthorized):
+            assert tokens.SHAPE.fullmatch(read(authentication.PROTOCOL + wrong)) is None, wrong
 
 
 def test_nothing_of_a_token_is_in_logs_audit_or_answers(http, secret, root, caplog):
     for name in ("cluster", "uvicorn", "django"):
         caplog.set_level(logging.DEBUG, name)
     paths = (PODS, "/nothing", "/api/v1/namespaces/other/pods", f"{PODS}/x?limit=%")
-    said = [
-        http.get(path, headers=bearer(token)).text for path in paths for token in (secret, secret[:-1], f"{secret}x")
-    ]
+    spelled = (secret, secret[:-1], f"{secret}x")
+    said = [http.get(path, headers=bearer(token)).text for path in paths for token in spelled]
     records = [record.getMessage() + str(record.__dict__) for record in caplog.records]
     text = "".join([*said, *records, str(AuditEntry.objects.values()), str(Token.objects.values())])
     assert secret[4:24] not in text

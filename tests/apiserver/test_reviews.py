@@ -17,7 +17,6 @@ from tests.cluster.api.conftest import job, make_user
 
 AUTHORIZATION = "/apis/authorization.k8s.io/v1"
 AUTHENTICATION = "/apis/authentication.k8s.io/v1"
-SECONDS_OF_HOUR = 3600
 
 
 @pytest.fixture
@@ -45,9 +44,8 @@ def may(client, verb, resource, namespace="default", **more):
     plural, _, group = name.partition(".")
     attributes = {"verb": verb, "resource": plural, "group": group, "subresource": part, "namespace": namespace}
     answer = client.post(
-        f"{AUTHORIZATION}/selfsubjectaccessreviews",
-        {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes | more}},
-    )  # fmt: skip
+        f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": {"resourceAttributes": attributes | more}}
+    )
     assert answer.status_code == 201, answer.text
     assert answer.json()["spec"]["resourceAttributes"]["verb"] == verb
     return answer.json()["status"]
@@ -80,15 +78,25 @@ def test_may_i_is_answered_with_the_reason(api, alice, verb, resource, namespace
         assert status["reason"] == reason
 
 
-def test_what_one_created_oneself_is_known_by_its_name(api, alice, root):
+def test_what_one_created_oneself_is_known_by_its_name_and_an_administrator_may_all(api, alice, root):
     for actor, name in ((alice, "hers"), (root, "his")):
         door.create(actor, JOBS, job(name))
     client = api.as_(alice)
     assert may(client, "delete", "jobs.batch.volcano.sh", name="hers")["allowed"]
     for name in ("his", "absent"):
         status = may(client, "delete", "jobs.batch.volcano.sh", name=name)
-        assert not status["allowed"]
-        assert status["reason"].startswith("alice did not create it.")
+        assert (status["allowed"], status["reason"].startswith("alice did not create it.")) == (False, True)
+    for verb, resource, more in (("*", "*", {}), ("*", "*", {"group": "*"}), ("impersonate", "users", {})):
+        assert may(api.as_(root), verb, resource, "", **more)["allowed"]
+    for path, verb, allowed in (
+        ("/version", "get", True),
+        ("/healthz", "get", True),
+        ("/version", "delete", False),
+        ("/nothing", "get", False),
+    ):
+        spec = {"nonResourceAttributes": {"path": path, "verb": verb}}
+        answer = client.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": spec})
+        assert answer.json()["status"]["allowed"] is allowed, path
 
 
 def test_configuring_the_scheduler_is_another_right_than_that_on_config_maps(api, alice, root):
@@ -103,22 +111,6 @@ def test_configuring_the_scheduler_is_another_right_than_that_on_config_maps(api
     assert status["reason"] == "It takes the role administrator in volcano-system."
 
 
-def test_an_administrator_may_do_all_that_anybody_may(api, root):
-    assert may(api.as_(root), "*", "*", "")["allowed"]
-    assert may(api.as_(root), "*", "*", "other", group="*")["allowed"]
-    assert may(api.as_(root), "impersonate", "users", "")["allowed"]
-
-
-@pytest.mark.parametrize(
-    ("path", "verb", "allowed"),
-    [("/version", "get", True), ("/healthz", "get", True), ("/version", "delete", False), ("/nothing", "get", False)],
-)  # fmt: skip
-def test_paths_that_name_no_object(api, alice, path, verb, allowed):
-    spec = {"nonResourceAttributes": {"path": path, "verb": verb}}
-    answer = api.as_(alice).post(f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": spec})
-    assert answer.json()["status"]["allowed"] is allowed
-
-
 @examples(200, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_verdict_is_what_requests_are_checked_with(data, alice):
@@ -130,27 +122,23 @@ def test_a_verdict_is_what_requests_are_checked_with(data, alice):
     assert can_i.judge(alice, asked).allowed == allowed
 
 
-def rules(client, namespace):
-    answer = client.post(f"{AUTHORIZATION}/selfsubjectrulesreviews", {"spec": {"namespace": namespace}})
-    assert answer.status_code == 201, answer.text
-    return answer.json()["status"]
-
-
-def verbs_of(status, resource):
-    return {verb for rule in status["resourceRules"] if resource in rule["resources"] for verb in rule["verbs"]}
-
-
 def test_the_list_of_what_i_may_do(api, alice):
-    status = rules(api.as_(alice), "default")
-    assert verbs_of(status, "pods") == {"create", "get", "list", "watch"}
-    assert verbs_of(status, "pods/log") == {"get"}
-    assert verbs_of(status, "nodes") == {"get", "list", "watch"}
-    assert verbs_of(status, "resourcequotas") == {"get", "list", "watch"}
-    assert status["incomplete"]
-    assert "may also change what alice created: " in status["evaluationError"]
-    elsewhere = rules(api.as_(alice), "other")
-    assert verbs_of(elsewhere, "pods") == set()
-    assert verbs_of(elsewhere, "selfsubjectreviews") == {"create"}
+    def rules(namespace):
+        answer = api.as_(alice).post(f"{AUTHORIZATION}/selfsubjectrulesreviews", {"spec": {"namespace": namespace}})
+        assert answer.status_code == 201, answer.text
+        return answer.json()["status"]
+
+    def verbs(status, resource):
+        return {verb for rule in status["resourceRules"] if resource in rule["resources"] for verb in rule["verbs"]}
+
+    here, elsewhere = rules("default"), rules("other")
+    assert verbs(here, "pods") == {"create", "get", "list", "watch"}
+    assert verbs(here, "pods/log") == {"get"}
+    assert verbs(here, "nodes") == verbs(here, "resourcequotas") == {"get", "list", "watch"}
+    assert here["incomplete"]
+    assert "may also change what alice created: " in here["evaluationError"]
+    assert verbs(elsewhere, "pods") == set()
+    assert verbs(elsewhere, "selfsubjectreviews") == {"create"}
     assert not elsewhere["incomplete"]
 
 
@@ -168,32 +156,34 @@ def test_who_am_i(api, alice, robot):
     }
 
 
-def about(user, namespace="default", verb="list", resource="pods", **spec):
-    attributes = {"verb": verb, "resource": resource, "namespace": namespace}
-    return {"spec": {"user": user, "resourceAttributes": attributes, **spec}}
-
-
 def test_may_somebody_else(api, root, alice, robot):
-    client = api.as_(root)
-    address = f"{AUTHORIZATION}/subjectaccessreviews"
-    assert client.post(address, about("alice")).json()["status"]["allowed"]
-    assert not client.post(address, about("alice", "other")).json()["status"]["allowed"]
-    assert not client.post(address, about("nobody")).json()["status"]["allowed"]
-    assert client.post(address, about("x", groups=["system:masters"])).json()["status"]["allowed"]
-    assert not client.post(address, about(robot.name)).json()["status"]["allowed"]
+    everywhere, here = (
+        f"{AUTHORIZATION}/subjectaccessreviews",
+        f"{AUTHORIZATION}/namespaces/default/localsubjectaccessreviews",
+    )
+
+    def allowed(user, namespace="default", address=everywhere, actor=root, **spec):
+        """Return what a review says of the pods of a namespace, or the code of its refusal."""
+        attributes = {"verb": "list", "resource": "pods", "namespace": namespace}
+        answer = api.as_(actor).post(address, {"spec": {"user": user, "resourceAttributes": attributes, **spec}})
+        return answer.json()["status"]["allowed"] if answer.status_code == 201 else answer.status_code
+
+    assert [allowed("alice"), allowed("alice", "other"), allowed("nobody"), allowed(robot.name)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert allowed("x", groups=["system:masters"]) is True
     accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", account="default/robot")
-    assert client.post(address, about(robot.name)).json()["status"]["allowed"]
-    assert api.as_(alice).post(address, about("root")).status_code == 403
-
-
-def test_may_somebody_else_in_a_namespace(api, alice):
+    assert allowed(robot.name) is True
+    assert allowed("root", actor=alice) == 403
     chief = make_user("chief")
     RoleBinding.objects.create(user=chief, namespace="default", role="administrator")
-    client = api.as_(tokens.user_actor(chief))
-    address = f"{AUTHORIZATION}/namespaces/default/localsubjectaccessreviews"
-    assert client.post(address, about("alice")).json()["status"]["allowed"]
-    assert client.post(address, about("alice", "other")).status_code == 400
-    assert client.post(address.replace("default", "other"), about("alice", "other")).status_code == 403
+    chief = tokens.user_actor(chief)
+    assert allowed("alice", address=here, actor=chief) is True
+    assert allowed("alice", "other", address=here, actor=chief) == 400
+    assert allowed("alice", "other", address=here.replace("default", "other"), actor=chief) == 403
 
 
 def test_whose_is_this_token(api, root, alice, robot):
@@ -216,19 +206,26 @@ def test_whose_is_this_token(api, root, alice, robot):
     assert api.as_(alice).post(address, {"spec": {"token": "x"}}).status_code == 403
 
 
-def ask_token(client, name="robot", **spec):
-    return client.post(f"/api/v1/namespaces/default/serviceaccounts/{name}/token", {"spec": spec})
+def ask_token(client, name="robot", query="", **spec):
+    return client.post(f"/api/v1/namespaces/default/serviceaccounts/{name}/token{query}", {"spec": spec})
 
 
-def test_a_token_of_a_service_account_is_asked_for(api, root, robot):
-    answer = ask_token(api.as_(root), expirationSeconds=SECONDS_OF_HOUR)
+def test_a_token_of_a_service_account_is_asked_for(api, root, alice, robot):
+    assert ask_token(api.as_(alice)).status_code == 403
+    assert ask_token(api, "nobody").status_code == 404
+    assert ask_token(api, query="?dryRun=All").status_code == 201
+    assert not Token.objects.exists()
+    answer = ask_token(api.as_(root), expirationSeconds=3600)
     assert answer.status_code == 201
     found = answer.json()
     assert (found["kind"], found["metadata"]["name"]) == ("TokenRequest", "robot")
     assert tokens.actor_of(tokens.find(found["status"]["token"])).name == robot.name
-    row = AuditEntry.objects.get(verb="issue-token")
-    assert (row.actor, row.namespace, row.name) == ("root", "default", "robot")
+    row = AuditEntry.objects.get(verb="issue-token", actor="root")
+    assert (row.namespace, row.name) == ("default", "robot")
     assert found["status"]["token"] not in str(AuditEntry.objects.values())
+    answer = ask_token(api, expirationSeconds=2**31)
+    assert answer.json()["spec"]["expirationSeconds"] == tokens.MOST_S
+    assert "shortened" in answer.headers["warning"]
 
 
 @pytest.mark.parametrize(
@@ -248,23 +245,6 @@ def test_a_token_request_that_cannot_be_granted(api, robot, spec, code, words):
     assert answer.status_code == code
     assert words in answer.json()["message"]
     assert not Token.objects.exists()
-
-
-def test_a_token_for_longer_than_a_year_is_shortened_with_a_warning(api, robot):
-    answer = ask_token(api, expirationSeconds=2**31)
-    assert answer.json()["spec"]["expirationSeconds"] == tokens.MOST_S
-    assert "shortened" in answer.headers["warning"]
-
-
-def test_a_dry_run_makes_no_token(api, robot):
-    answer = api.post("/api/v1/namespaces/default/serviceaccounts/robot/token?dryRun=All", {"spec": {}})
-    assert answer.status_code == 201
-    assert not Token.objects.exists()
-
-
-def test_who_may_ask_for_a_token(api, alice, robot):
-    assert ask_token(api.as_(alice)).status_code == 403
-    assert ask_token(api, "nobody").status_code == 404
 
 
 REVIEWS = [
