@@ -8,73 +8,67 @@ from cluster import access
 from cluster.models import AuditEntry
 from cluster.store import Create, store
 from kube.resources import CLAIMS, CONFIGMAPS, LEASES, NAMESPACES, NODES, PODS, SECRETS
-from tests.tables import cases
+from tests.builders import namespace, of, pod
 
 NODE, OTHER = "lab", "first"
+ME, ANOTHER = f"/api/v1/nodes/{NODE}", f"/api/v1/nodes/{OTHER}"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 CORE = "/api/v1/namespaces/default"
-MINE = f"?fieldSelector=spec.nodeName={NODE}"
+PLACED = "?fieldSelector=spec.nodeName="
+REVIEW = "/apis/authorization.k8s.io/v1"
 
 
-def put(kind, name, namespace="", **parts):
-    return store.write(Create(kind, {"metadata": {"name": name, "namespace": namespace}, **parts}))[0]
-
-
-def put_pod(name, node, **spec):
-    containers = [{"name": "m", "image": "x", "command": ["true"]}]
-    return put(PODS, name, "default", spec={"nodeName": node, "containers": containers, **spec})
+def put(kind, name, body=None, **fields):
+    return store.write(Create(kind, of(kind, name, body, **fields)))[0]
 
 
 @pytest.fixture
 def lab(api):
     """A client that is the node lab, which has the pod `mine`; `other` is on another node, and `free` on none."""
     for name in (NODE, OTHER):
-        put(NODES, name, spec={}, status={})
-    put(NAMESPACES, "kube-node-lease")
-    put(LEASES, OTHER, "kube-node-lease", spec={"holderIdentity": OTHER})
+        put(NODES, name, {"spec": {}, "status": {}})
+    store.write(Create(NAMESPACES, namespace("kube-node-lease")))
+    put(LEASES, OTHER, namespace="kube-node-lease", holderIdentity=OTHER)
     volumes = [{"name": "c", "configMap": {"name": "mine"}}, {"name": "s", "secret": {"secretName": "mine"}}]
     volumes.append({"name": "p", "persistentVolumeClaim": {"claimName": "mine"}})
-    put_pod("mine", NODE, volumes=volumes)
-    put_pod("other", OTHER, volumes=[{"name": "s", "secret": {"secretName": "others"}}])
-    put_pod("free", "")
-    for kind in (CONFIGMAPS, SECRETS):
-        for name in ("mine", "others", "nobodys"):
-            put(kind, name, "default", data={})
+    others = [{"name": "s", "secret": {"secretName": "others"}}]
+    for one in (pod("mine", nodeName=NODE, volumes=volumes), pod("other", nodeName=OTHER, volumes=others), pod("free")):
+        store.write(Create(PODS, one))
+    for name in ("mine", "others", "nobodys"):
+        put(CONFIGMAPS, name, {"data": {}})
+        put(SECRETS, name, {"data": {}})
     for name in ("mine", "others"):
-        put(CLAIMS, name, "default", spec={})
+        put(CLAIMS, name, {"spec": {}})
     return api.as_(access.Actor(f"system:node:{NODE}", ("system:nodes", "system:authenticated")))
 
 
-def event(pod, kind="Pod"):
-    about = {"kind": kind, "apiVersion": "v1", "namespace": "default", "name": pod}
-    return {
-        "metadata": {"generateName": "e-"},
-        "involvedObject": about,
-        "reason": "BackOff",
-        "message": "m",
-        "type": "Warning",
-        "source": {"component": "kubelet"},
-    }
+def event(name, kind="Pod", **about):
+    about = {"kind": kind, "apiVersion": "v1", "namespace": "default", "name": name, **about}
+    body = {"metadata": {"generateName": "e-"}, "involvedObject": about, "reason": "BackOff", "message": "m"}
+    return {**body, "type": "Warning", "source": {"component": "kubelet"}}
 
 
+def labels(**found):
+    return {"metadata": {"labels": found}}
+
+
+HOST = "kubernetes.io/hostname"
 STATUS = {"status": {"phase": "Running"}}
 READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 BINDING = {"metadata": {"name": "free"}, "target": {"kind": "Node", "name": NODE}}
-MIRROR = {"metadata": {"name": "own"}, "spec": {"nodeName": NODE, "containers": [{"name": "m", "image": "x"}]}}
 LEASE_BODY = {"spec": {"holderIdentity": NODE}}
+TRUSTED = labels(**{"node-restriction.kubernetes.io/safe": "1"})
+BY_LEASE = {"metadata": {"annotations": {"ui.volcano.sh/lease": OTHER}}}
+TOKEN = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
 
 MAY = {
-    "read its node": ("GET", f"/api/v1/nodes/{NODE}", None),
-    "label its node": ("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"labels": {"rack": "7"}}}),
-    "say which host it is": (
-        "PATCH",
-        f"/api/v1/nodes/{NODE}",
-        {"metadata": {"labels": {"kubernetes.io/hostname": NODE}}},
-    ),
-    "say how it is": ("PATCH", f"/api/v1/nodes/{NODE}/status", READY),
+    "read its node": ("GET", ME, None),
+    "label its node": ("PATCH", ME, labels(rack="7")),
+    "say which host it is": ("PATCH", ME, labels(**{HOST: NODE})),
+    "say how it is": ("PATCH", f"{ME}/status", READY),
     "make its lease": ("POST", LEASE, {"metadata": {"name": NODE}, **LEASE_BODY}),
-    "list its pods": ("GET", f"/api/v1/pods{MINE}", None),
-    "list its pods in a namespace": ("GET", f"{CORE}/pods{MINE}", None),
+    "list its pods": ("GET", f"/api/v1/pods{PLACED}{NODE}", None),
+    "list its pods in a namespace": ("GET", f"{CORE}/pods{PLACED}{NODE}", None),
     "read its pod": ("GET", f"{CORE}/pods/mine", None),
     "say how its pod is": ("PATCH", f"{CORE}/pods/mine/status", STATUS),
     "take its pod away": ("DELETE", f"{CORE}/pods/mine", None),
@@ -87,42 +81,30 @@ MAY = {
     "ask whose its pod is": ("GET", "/node/makers?namespace=default&name=mine", None),
 }
 MAY_NOT = {
-    "read another node": ("GET", f"/api/v1/nodes/{OTHER}", None),
+    "read another node": ("GET", ANOTHER, None),
     "list nodes": ("GET", "/api/v1/nodes", None),
     "make another node": ("POST", "/api/v1/nodes", {"metadata": {"name": "third"}}),
-    "label another node": ("PATCH", f"/api/v1/nodes/{OTHER}", {"metadata": {"labels": {"rack": "7"}}}),
-    "say how another node is": ("PATCH", f"/api/v1/nodes/{OTHER}/status", READY),
-    "label itself as trusted": (
-        "PATCH",
-        f"/api/v1/nodes/{NODE}",
-        {"metadata": {"labels": {"node-restriction.kubernetes.io/safe": "1"}}},
-    ),
-    "call itself by another host's name": (
-        "PATCH",
-        f"/api/v1/nodes/{NODE}",
-        {"metadata": {"labels": {"kubernetes.io/hostname": OTHER}}},
-    ),
-    "take a taint or cordon off itself": ("PATCH", f"/api/v1/nodes/{NODE}", {"spec": {"unschedulable": True}}),
-    "live by another's lease": (
-        "PATCH",
-        f"/api/v1/nodes/{NODE}",
-        {"metadata": {"annotations": {"ui.volcano.sh/lease": OTHER}}},
-    ),
-    "delete its node": ("DELETE", f"/api/v1/nodes/{NODE}", None),
+    "label another node": ("PATCH", ANOTHER, labels(rack="7")),
+    "say how another node is": ("PATCH", f"{ANOTHER}/status", READY),
+    "label itself as trusted": ("PATCH", ME, TRUSTED),
+    "call itself by another host's name": ("PATCH", ME, labels(**{HOST: OTHER})),
+    "take a taint or cordon off itself": ("PATCH", ME, {"spec": {"unschedulable": True}}),
+    "live by another's lease": ("PATCH", ME, BY_LEASE),
+    "delete its node": ("DELETE", ME, None),
     "renew another's lease": ("PATCH", f"{LEASE}/{OTHER}", LEASE_BODY),
     "list leases": ("GET", LEASE, None),
     "list all pods": ("GET", "/api/v1/pods", None),
-    "list another node's pods": ("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={OTHER}", None),
+    "list another node's pods": ("GET", f"/api/v1/pods{PLACED}{OTHER}", None),
     "watch all pods": ("GET", "/api/v1/pods?watch=1", None),
     "read another node's pod": ("GET", f"{CORE}/pods/other", None),
     "read a pod of no node": ("GET", f"{CORE}/pods/free", None),
     "read a pod that is not there": ("GET", f"{CORE}/pods/absent", None),
     "say how another node's pod is": ("PATCH", f"{CORE}/pods/other/status", STATUS),
-    "change what its pod is": ("PATCH", f"{CORE}/pods/mine", {"metadata": {"labels": {"a": "b"}}}),
+    "change what its pod is": ("PATCH", f"{CORE}/pods/mine", labels(a="b")),
     "take another node's pod away": ("DELETE", f"{CORE}/pods/other", None),
-    "take many pods away": ("DELETE", f"{CORE}/pods{MINE}", None),
+    "take many pods away": ("DELETE", f"{CORE}/pods{PLACED}{NODE}", None),
     "bind a pod to itself": ("POST", f"{CORE}/pods/free/binding", BINDING),
-    "make a pod of its own": ("POST", f"{CORE}/pods", MIRROR),
+    "make a pod of its own": ("POST", f"{CORE}/pods", pod("own", nodeName=NODE)),
     "evict its pod": ("POST", f"{CORE}/pods/mine/eviction", {"metadata": {"name": "mine"}}),
     "read its pod's log": ("GET", f"{CORE}/pods/mine/log", None),
     "read a Secret of another node's pod": ("GET", f"{CORE}/secrets/others", None),
@@ -134,20 +116,12 @@ MAY_NOT = {
     "watch one mentioned Secret": ("GET", f"{CORE}/secrets?watch=1&fieldSelector=metadata.name=mine", None),
     "change a mentioned ConfigMap": ("PATCH", f"{CORE}/configmaps/mine", {"data": {"a": "b"}}),
     "tell of another node's pod": ("POST", f"{CORE}/events", event("other")),
-    "tell of what has another's uid": (
-        "POST",
-        f"{CORE}/events",
-        {**event("mine"), "involvedObject": {**event("mine")["involvedObject"], "uid": "another-one"}},
-    ),
+    "tell of what has another's uid": ("POST", f"{CORE}/events", event("mine", uid="another-one")),
     "tell of a node": ("POST", f"{CORE}/events", event(NODE, "Node")),
     "read events": ("GET", f"{CORE}/events", None),
     "make a job": ("POST", "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs", {"metadata": {"name": "j"}}),
-    "make a token": (
-        "POST",
-        f"{CORE}/serviceaccounts/default/token",
-        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
-    ),
-    "ask what others may": ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": {"user": "a"}}),
+    "make a token": ("POST", f"{CORE}/serviceaccounts/default/token", TOKEN),
+    "ask what others may": ("POST", f"{REVIEW}/subjectaccessreviews", {"spec": {"user": "a"}}),
     "ask whose another's pod is": ("GET", "/node/makers?namespace=default&name=other", None),
 }
 
@@ -157,16 +131,10 @@ def ask(client, method, path, body):
     return client.request(method, path, body, kind)
 
 
-@pytest.mark.parametrize("what", MAY)
-def test_a_node_may(lab, what):
-    answer = ask(lab, *MAY[what])
-    assert answer.status_code in (200, 201), answer.text
-
-
-@pytest.mark.parametrize("what", MAY_NOT)
-def test_a_node_may_not(lab, what):
-    answer = ask(lab, *MAY_NOT[what])
-    assert answer.status_code == 403, answer.text
+@pytest.mark.parametrize("what", [*MAY, *MAY_NOT])
+def test_what_a_node_may_and_what_not(lab, what):
+    answer = ask(lab, *(MAY | MAY_NOT)[what])
+    assert (answer.status_code in (200, 201), answer.status_code == 403) == (what in MAY, what in MAY_NOT), answer.text
 
 
 def test_a_group_without_a_name_is_no_node(lab):
@@ -175,11 +143,15 @@ def test_a_group_without_a_name_is_no_node(lab):
         access.Actor("alice", ("system:nodes", "system:authenticated")),
         access.Actor(f"system:node:{NODE}", ("system:authenticated",)),
     ):
-        assert lab.as_(actor).get(f"/api/v1/pods{MINE}").status_code == 403
-        assert lab.as_(actor).get(f"{CORE}/pods/mine").status_code == 403
+        for path in (f"/api/v1/pods{PLACED}{NODE}", f"{CORE}/pods/mine"):
+            assert lab.as_(actor).get(path).status_code == 403
 
 
 def test_a_pod_that_was_taken_away_takes_its_secrets_along(lab):
+    for name, allowed in (("mine", True), ("others", False)):  # it is told the same where it asks
+        asked = {"namespace": "default", "verb": "get", "resource": "secrets", "name": name}
+        answer = lab.post(f"{REVIEW}/selfsubjectaccessreviews", {"spec": {"resourceAttributes": asked}}).json()
+        assert answer["status"]["allowed"] == allowed
     assert lab.get(f"{CORE}/secrets/mine").status_code == 200
     assert lab.delete(f"{CORE}/pods/mine", {"gracePeriodSeconds": 0}).status_code == 200
     assert lab.get(f"{CORE}/secrets/mine").status_code == 403
@@ -196,36 +168,15 @@ def test_what_a_node_does_is_not_audited_and_what_it_may_not_is(lab):
     assert (entry.outcome, entry.name) == ("denied", "other")
 
 
-def test_a_node_is_told_what_it_may(lab):
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    for name, allowed in (("mine", True), ("others", False)):
-        asked = {"namespace": "default", "verb": "get", "resource": "secrets", "name": name}
-        answer = lab.post(path, {"spec": {"resourceAttributes": asked}}).json()
-        assert answer["status"]["allowed"] == allowed
+def test_nothing_that_a_node_makes_is_anybodys_nor_has_an_owner(lab, api):
+    assert "annotations" not in ask(lab, *MAY["tell of its pod"]).json()["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": OTHER, "uid": api.get(ANOTHER).json()["metadata"]["uid"]}
+    assert lab.post(LEASE, {"metadata": {"name": NODE, "ownerReferences": [owner]}, **LEASE_BODY}).status_code == 403
 
 
-def test_nothing_that_a_node_makes_is_anybodys(lab):
-    made = ask(lab, *MAY["tell of its pod"]).json()
-    assert "annotations" not in made["metadata"]
-
-
-def test_an_owner_is_not_a_nodes_to_name(lab, api):
-    uid = api.get(f"/api/v1/nodes/{OTHER}").json()["metadata"]["uid"]
-    owner = {"apiVersion": "v1", "kind": "Node", "name": OTHER, "uid": uid}
-    body = {"metadata": {"name": NODE, "ownerReferences": [owner]}, **LEASE_BODY}
-    assert lab.post(LEASE, body).status_code == 403
-
-
-@cases("uids, answer", {
-    "one of two": (lambda uid: [uid, "another"], lambda uid: [uid]),
-    "none": (lambda uid: ["another", 7, None], lambda uid: []),
-    "no list": (lambda uid: "nonsense", lambda uid: []),
-})  # fmt: skip
-def test_a_node_learns_which_claims_are_left_whose_files_it_keeps(lab, uids, answer):
+def test_a_node_learns_which_claims_are_left_whose_files_it_keeps(lab, api):
     uid = store.get(CLAIMS, "default", "others").uid
-    assert ask(lab, "POST", "/node/claims", {"uids": uids(uid)}).json() == {"existing": answer(uid)}
-
-
-def test_nobody_but_a_node_asks_which_claims_are_left(lab, api):
-    client = api.as_(access.Actor("somebody", ("system:authenticated",)))
-    assert ask(client, "POST", "/node/claims", {"uids": []}).status_code == 403
+    for asked, existing in (([uid, "another"], [uid]), (["another", 7, None], []), ("nonsense", [])):
+        assert lab.post("/node/claims", {"uids": asked}).json() == {"existing": existing}
+    somebody = api.as_(access.Actor("somebody", ("system:authenticated",)))
+    assert somebody.post("/node/claims", {"uids": []}).status_code == 403

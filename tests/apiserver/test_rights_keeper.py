@@ -17,15 +17,15 @@ from proof.harness.waiting import until
 from tests.apiserver.client import Api, serving
 from tests.apiserver.test_execs import Door
 from tests.cluster.api.conftest import make_user
+from tests.tables import cases
 
-PROMISED_S = 2.0
 COUNTING = "while :; do echo line; sleep 0.05; done"
-LOSSES = [
-    pytest.param(lambda: Token.objects.update(revoked=1), id="token revoked"),
-    pytest.param(lambda: Token.objects.update(expires=1), id="token expired"),
-    pytest.param(lambda: User.objects.update(is_active=False), id="user deactivated"),
-    pytest.param(lambda: RoleBinding.objects.update(namespace="elsewhere"), id="role taken away"),
-]
+LOSSES = {
+    "token revoked": lambda: Token.objects.update(revoked=1),
+    "token expired": lambda: Token.objects.update(expires=1),
+    "user deactivated": lambda: User.objects.update(is_active=False),
+    "role taken away": lambda: RoleBinding.objects.update(namespace="elsewhere"),
+}
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def door(node, operator, redis_url, settings):
         door.close()
 
 
-@pytest.mark.parametrize("lose", LOSSES)
+@cases("lose", LOSSES)
 @pytest.mark.parametrize("kind", ["exec", "attach"])
 def test_a_command_ends_with_the_right_to_it(door, node, kind, lose):
     connection = door.connect(*(["sh", "-c", COUNTING] if kind == "exec" else []), kind=kind)
@@ -62,15 +62,18 @@ def test_a_command_ends_with_the_right_to_it(door, node, kind, lose):
     assert f"{kind} of pod p was ended" in last["message"]
 
 
-def test_who_reads_nothing_is_closed_with_his_right(door, node):
+def test_who_reads_nothing_is_closed_with_his_right_and_what_ended_is_forgotten(door, node):
     flood = door.connect("sh", "-c", "while :; do head -c 65536 /dev/zero; done")
     node.during(lambda: flood.read_until(b"\0" * 1000))
     assert exec_attach._open.total() == 1
+    connection = door.connect("true")
+    assert node.during(connection.finish)["status"] == "Success"
     RoleBinding.objects.update(namespace="elsewhere")
     node.during(lambda: until(lambda: exec_attach._open.total() == 0))
+    node.during(lambda: until(lambda: not rights_keeper.keeper._held))
 
 
-@pytest.mark.parametrize("lose", LOSSES)
+@cases("lose", LOSSES)
 def test_a_followed_log_ends_with_the_right_to_it(door, node, operator, lose):
     api = Api(door.api.url)
     path = "/api/v1/namespaces/d/pods/p/log?follow=true"
@@ -88,13 +91,6 @@ def test_a_followed_log_ends_with_the_right_to_it(door, node, operator, lose):
     assert node.during(follow) in (401, 403)
 
 
-def test_what_was_ended_and_what_went_is_forgotten(door, node):
-    connection = door.connect("true")
-    assert node.during(connection.finish)["status"] == "Success"
-    node.during(lambda: until(lambda: not rights_keeper.keeper._held))
-
-
 def test_the_time_that_the_guide_promises_holds_what_a_look_can_take():
-    guide = Path("docs/how-to/connect.md").read_text()
-    assert re.search(r"within two\s+seconds", guide)
-    assert authentication.KEPT_S + rights_keeper.LOOK_S < PROMISED_S
+    assert re.search(r"within two\s+seconds", Path("docs/how-to/connect.md").read_text())
+    assert authentication.KEPT_S + rights_keeper.LOOK_S < 2.0
