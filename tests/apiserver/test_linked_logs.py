@@ -11,7 +11,6 @@ from tests.apiserver.test_logs import Pod
 # These are about files.
 del test_hundreds_of_followers_hold_no_threads  # noqa: F821
 del test_parameters_that_do_not_hold_are_invalid  # noqa: F821
-del test_parameters_that_cannot_be_read_are_bad_requests  # noqa: F821
 
 
 @pytest.fixture

@@ -18,40 +18,29 @@ from node.paths import Layout
 from node.shim import linux
 from node.shim.crilog import CriLog
 from proof.harness.waiting import HANG_S, until
+from tests import builders
+from tests.builders import container
 from tests.tables import cases
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
-
-
-def container(name):
-    return {"name": name, "image": "any", "command": ["true"]}
 
 
 class Pod:
     """A pod as a node reports it, and its containers' logs as their shims write them."""
 
     def __init__(self, data, *, scheme="process", node="here", containers=("main",), init=()):
-        self.data = data
-        self.scheme = scheme
-        spec = {
-            "nodeName": node,
-            "containers": [container(name) for name in containers],
-            "initContainers": [container(name) for name in init],
-        }
-        body = {"metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+        self.data, self.scheme = data, scheme
+        spec = {"nodeName": node, "initContainers": [container(name) for name in init]}
+        body = builders.pod("p", *(container(name) for name in containers), **spec)
         self.uid = store.write(Create(PODS, body))[0].uid
 
     def id(self, name="main", number=0):
         return f"{self.scheme}://{self.uid}/{name}/{number}"
 
     def says(self, name="main", state=None, last=None, field="containerStatuses", number=0):
-        entry = {
-            "name": name,
-            "state": state or {"running": {}},
-            "lastState": last or {},
-            "containerID": self.id(name, number),
-        }
-        store.write(Patch(PODS, "default", "p", {"status": {field: [entry]}}, "status"))
+        entry = {"name": name, "state": state or {"running": {}}, "lastState": last or {}}
+        status = {field: [{**entry, "containerID": self.id(name, number)}]}
+        store.write(Patch(PODS, "default", "p", {"status": status}, "status"))
         return self
 
     def directory(self, name="main", number=0):
@@ -69,23 +58,15 @@ class Pod:
         log.close()
         return self
 
-    def ended(self, **which):
-        (self.directory(**which) / "status.json.new").write_text("{}")
-        (self.directory(**which) / "status.json.new").rename(self.directory(**which) / "status.json")
+    def ended(self):
+        (self.directory() / "status.json.new").write_text("{}")
+        (self.directory() / "status.json.new").rename(self.directory() / "status.json")
 
 
 @pytest.fixture
 def pod(cluster, settings, tmp_path):
     settings.DATA = tmp_path
     return lambda **fields: Pod(tmp_path, **fields)
-
-
-def test_the_log_of_the_only_container_is_plain_text(api, pod):
-    pod().says().wrote("one\nzwei ü\nhalf".encode())
-    answer = api.get(LOG)
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/plain"
-    assert answer.content == "one\nzwei ü\nhalf".encode()
 
 
 @cases("parameters, text", {
@@ -105,24 +86,29 @@ def test_the_log_of_the_only_container_is_plain_text(api, pod):
 })  # fmt: skip
 def test_parameters_choose_what_is_answered(api, pod, parameters, text):
     log = pod().says().log()
-    log.feed("stdout", b"1\n2\n")
-    log.feed("stderr", b"3\n")
-    log.feed("stdout", b"4\n")
+    for stream, data in (("stdout", b"1\n2\n"), ("stderr", b"3\n"), ("stdout", b"4\n")):
+        log.feed(stream, data)
     log.close()
     answer = api.get(f"{LOG}?{parameters}")
     assert (answer.status_code, answer.text) == (200, text)
 
 
-def test_who_accepts_text_only_gets_it(api, pod):
-    pod().says().wrote(b"x\n")
-    assert api.get(LOG, headers={"accept": "text/plain"}).text == "x\n"
-
-
-def test_timestamps_have_nine_digits(api, pod):
-    pod().says().wrote(b"a\nb\n")
+def test_a_log_is_plain_text_and_its_timestamps_have_nine_digits(api, pod):
+    made = pod().says()
+    assert api.get(LOG).text == f"unable to retrieve container logs for {made.id()}\n", "one that was removed"
+    made.directory()
+    answer = api.get(LOG)
+    assert (answer.status_code, answer.text) == (200, ""), "one of who has printed nothing"
+    made.wrote("one\nzwei ü\nhalf".encode())
+    for headers in ({}, {"accept": "text/plain"}):
+        answer = api.get(LOG, headers=headers)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain")
+        assert answer.content == "one\nzwei ü\nhalf".encode()
     lines = api.get(f"{LOG}?timestamps=true").text.splitlines()
-    assert [line[30:] for line in lines] == [" a", " b"]
+    assert [line[30:] for line in lines] == [" one", " zwei ü", " half"]
     assert all(len(line.split(".")[1].split("Z")[0]) == 9 for line in lines)
+    answer = api.as_(access.Actor("nobody", ("system:authenticated",))).get(LOG)
+    assert (answer.status_code, "cannot get" in answer.json()["message"]) == (403, True)
 
 
 @pytest.mark.parametrize(
@@ -144,15 +130,9 @@ def test_parameters_that_do_not_hold_are_invalid(parameters, message):
         logs.options(QueryParams(parameters), "p", 0)
     assert caught.value.message.startswith('PodLogOptions "p" is invalid: ')
     assert message in caught.value.message
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    ["tailLines=x", "tailLines=1_0", "tailLines=", "limitBytes=9223372036854775808", "sinceTime=yesterday"],
-)
-def test_parameters_that_cannot_be_read_are_bad_requests(parameters):
-    with pytest.raises(BadRequest):
-        logs.options(QueryParams(parameters), "p", 0)
+    for unreadable in ("tailLines=x", "tailLines=1_0", "tailLines=", f"limitBytes={2**63}", "sinceTime=yesterday"):
+        with pytest.raises(BadRequest):
+            logs.options(QueryParams(unreadable), "p", 0)
 
 
 @pytest.mark.parametrize(
@@ -167,63 +147,35 @@ def test_parameters_that_cannot_be_read_are_bad_requests(parameters):
 )
 def test_containers_without_a_log_are_bad_requests(api, pod, parameters, message):
     pod(containers=("a", "b"), init=("i",)).says("a", {"waiting": {"reason": "CrashLoopBackOff"}})
-    answer = api.get(f"{LOG}?{parameters}")
-    assert answer.status_code == 400
-    assert answer.json()["reason"] == "BadRequest"
-    assert answer.json()["message"] == message
+    answer = api.get(f"{LOG}?{parameters}").json()
+    assert (answer["code"], answer["reason"], answer["message"]) == (400, "BadRequest", message)
 
 
-def test_previous_is_the_instance_that_ended_last(api, pod):
-    made = pod()
-    made.wrote(b"first\n", number=0).wrote(b"second\n", number=1)
+def test_previous_is_the_instance_that_ended_last_and_an_init_container_has_a_log(api, pod):
+    made = pod(init=("i",))
+    made.wrote(b"first\n", number=0).wrote(b"second\n", number=1).wrote(b"set up\n", name="i")
     last = {"terminated": {"containerID": made.id(number=0)}}
     made.says(last=last, number=1)
-    assert api.get(LOG).text == "second\n"
-    assert api.get(f"{LOG}?previous=true").text == "first\n"
+    assert api.get(f"{LOG}?container=main").text == "second\n"
+    assert api.get(f"{LOG}?container=main&previous=true").text == "first\n"
     made.says(state={"waiting": {"reason": "CrashLoopBackOff"}}, last=last)
-    assert api.get(LOG).text == "first\n"
-
-
-def test_an_init_container_has_a_log(api, pod):
-    pod(init=("i",)).wrote(b"set up\n", name="i").says(
-        "i", {"terminated": {"containerID": "process://u/i/0"}}, field="initContainerStatuses"
-    )
+    assert api.get(f"{LOG}?container=main").text == "first\n"
+    made.says("i", {"terminated": {"containerID": "process://u/i/0"}}, field="initContainerStatuses")
     assert api.get(f"{LOG}?container=i").text == "set up\n"
 
 
-def test_a_pod_that_is_gone_is_not_found(api):
+def test_a_pod_without_a_log_says_why(api, pod):
     answer = api.get(LOG)
-    assert answer.status_code == 404
-    assert answer.json()["message"] == 'pods "p" not found'
-
-
-def test_a_pod_without_a_node_has_no_content(api, pod):
-    pod(node="")
+    assert (answer.status_code, answer.json()["message"]) == (404, 'pods "p" not found')
+    made = pod(node="")
     assert api.get(LOG).status_code == 204
-
-
-def test_a_simulated_pod_says_so(api, pod):
-    pod(scheme="simulated").says()
-    assert api.get(f"{LOG}?follow=true").text == (
-        "This pod ran on a simulated node: nothing was executed, so there is no output.\n"
-    )
-
-
-def test_an_id_that_no_attempt_can_have_is_answered(api, pod):
-    pod().says(number="9" * 5000)
+    store.write(Patch(PODS, "default", "p", {"spec": {"nodeName": "here"}}))
+    made.says(number="9" * 5000)  # which no attempt can have
     assert api.get(LOG).text.startswith("unable to retrieve container logs for ")
-
-
-def test_a_log_that_was_removed_says_so(api, pod):
-    made = pod().says()
-    assert api.get(LOG).text == f"unable to retrieve container logs for {made.id()}\n"
-
-
-def test_who_may_not_read_the_pod_may_not_read_its_log(api, pod):
-    pod().says().wrote(b"secret\n")
-    answer = api.as_(access.Actor("nobody", ("system:authenticated",))).get(LOG)
-    assert answer.status_code == 403
-    assert "cannot get" in answer.json()["message"]
+    made.scheme = "simulated"
+    said = "This pod ran on a simulated node: nothing was executed, so there is no output.\n"
+    made.says()
+    assert api.get(f"{LOG}?follow=true").text == said
 
 
 def test_following_gives_what_comes_until_the_instance_ends(api, pod):
@@ -263,21 +215,14 @@ def test_following_ends_when_the_shim_was_killed(api, pod, monkeypatch):
 
 
 def test_a_client_that_goes_is_noticed_while_nothing_is_written(api, pod, monkeypatch):
-    made = pod().says().wrote(b"x\n")
-    watching = inotify.Changes._leave
-    left = threading.Event()
-
-    def leave(*arguments):
-        watching(*arguments)
-        left.set()
-
-    monkeypatch.setattr(inotify.Changes, "_leave", leave)
+    pod().says().wrote(b"x\n")
+    watching, left = inotify.Changes._leave, threading.Event()
+    monkeypatch.setattr(inotify.Changes, "_leave", lambda *given: (watching(*given), left.set()))
     with api.stream(f"{LOG}?follow=true") as answer:
-        parts = answer.iter_raw()
+        parts = answer.iter_raw()  # kept: one that is forgotten ends its stream
         assert next(parts) == b"x\n"
         assert not left.is_set()
     assert left.wait(HANG_S)
-    assert made.directory().exists()
 
 
 def test_hundreds_of_followers_hold_no_threads(pod, settings):
@@ -315,12 +260,6 @@ def test_a_reader_that_is_slow_holds_up_nobody_and_little_memory(api, pod):
         assert api.get(f"{LOG}?tailLines=1").text == "x" * 99 + "\n"
         total += sum(map(len, parts))
     assert total == 200_000 * 100
-
-
-def test_a_container_that_has_printed_nothing_has_an_empty_log(api, pod):
-    pod().says().directory()
-    answer = api.get(LOG)
-    assert (answer.status_code, answer.text) == (200, "")
 
 
 def test_an_actor_follows_a_bounded_number_of_logs(api, pod, monkeypatch):
