@@ -115,30 +115,27 @@ async def test_a_large_state_reaches_a_client_that_takes_its_time(port):
         assert told(await client.hear(1)) == [("ADDED", "later")]
 
 
-async def test_a_client_that_goes_is_forgotten(port, keeper, board):
+async def test_a_client_that_goes_is_forgotten_and_a_head_request_is_no_watch(port, keeper, board):
     async with Client(port, DEFAULT, labelSelector="a=b"), Client(port, ANYWHERE):
         await until(lambda: len(keeper.streams) == 2, "two watches")
     await until(lambda: not keeper.streams, "their end")
     assert not board._places
+    async with httpx.AsyncClient(timeout=HANG_S) as client:
+        assert (await client.head(f"http://127.0.0.1:{port}{DEFAULT}?watch=true")).status_code == 405
 
 
 async def test_beyond_the_cap_a_watch_is_429_with_retry_after(port, keeper, monkeypatch):
-    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_STREAMS", 1)
-    async with Client(port, DEFAULT):
-        await until(lambda: keeper.streams, "the first")
-        async with Client(port, DEFAULT) as second:
-            status = await second.body()
-    assert (second.status, status["reason"]) == (429, "TooManyRequests")
-    assert int(second.headers["retry-after"]) > 0
-
-
-async def test_one_user_cannot_take_all_the_room(port, keeper, monkeypatch):
-    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_OF_ONE", 1)
     alice, bob = await person("alice", "default"), await person("bob", "default")
+    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_STREAMS", 2)
+    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_OF_ONE", 1)
     async with Client(port, DEFAULT, headers=alice):
         await until(lambda: keeper.streams, "the first")
-        async with Client(port, DEFAULT, headers=alice) as second, Client(port, DEFAULT, headers=bob) as other:
-            assert (second.status, other.status) == (429, 200)
+        async with Client(port, DEFAULT, headers=alice) as second:
+            status = await second.body()
+        assert (second.status, status["reason"]) == (429, "TooManyRequests")
+        assert int(second.headers["retry-after"]) > 0
+        async with Client(port, DEFAULT, headers=bob) as other, Client(port, DEFAULT) as beyond:
+            assert (other.status, beyond.status) == (200, 429)
 
 
 async def test_a_role_in_one_namespace_watches_that_namespace_only(port):
@@ -157,45 +154,28 @@ async def test_a_role_in_one_namespace_watches_that_namespace_only(port):
         assert told(await own.hear(1)) == [("ADDED", "a")]
 
 
-async def test_a_watch_ends_when_the_right_to_it_is_taken_away(port):
+async def test_a_watch_ends_when_the_right_or_the_token_is_taken_away(port):
     alice, bob = await person("alice", "default"), await person("bob", "default")
-    async with Client(port, DEFAULT, headers=alice) as loses, Client(port, DEFAULT, headers=bob) as keeps:
+    user = await in_db(User.objects.get)(username="bob")
+    issued = await in_db(tokens.issue)(access.CONSOLE, user, "laptop", tokens.DAY_S)
+    token = {**bob, "Authorization": f"Bearer {issued.secret}"}
+    async with (
+        Client(port, DEFAULT, headers=alice) as loses,
+        Client(port, DEFAULT, headers=token) as revoked,
+        Client(port, DEFAULT, headers=bob) as keeps,
+    ):
         await make("a")
-        assert told(await loses.hear(1)) == [("ADDED", "a")]
+        assert told(await loses.hear(1)) == told(await revoked.hear(1)) == [("ADDED", "a")]
         await in_db(RoleBinding.objects.filter(user__username="alice").delete)()
-        assert await loses.rest() == []
+        await in_db(Token.objects.all().delete)()
+        assert await loses.rest() == await revoked.rest() == []
         await make("b")
         assert told(await keeps.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
 
 
-async def test_a_watch_ends_when_its_token_is_revoked(port):
-    headers = await person("alice", "default")
-    issued = await in_db(token_of)("alice")
-    async with (
-        Client(port, DEFAULT, headers={**headers, "Authorization": f"Bearer {issued.secret}"}) as ends,
-        Client(port, DEFAULT, headers=headers) as stays,
-    ):
-        await make("a")
-        assert told(await ends.hear(1)) == [("ADDED", "a")]
-        await in_db(Token.objects.all().delete)()
-        assert await ends.rest() == []
-        await make("b")
-        assert told(await stays.hear(2)) == [("ADDED", "a"), ("ADDED", "b")]
-
-
-def token_of(name):
-    return tokens.issue(access.CONSOLE, User.objects.get(username=name), "laptop", tokens.DAY_S)
-
-
-async def test_a_head_request_is_no_watch(port):
-    async with httpx.AsyncClient(timeout=HANG_S) as client:
-        assert (await client.head(f"http://127.0.0.1:{port}{DEFAULT}?watch=true")).status_code == 405
-
-
 async def test_history_that_is_forgotten_under_a_running_watch_is_an_error_event(port, keeper, follower):
     async with Client(port, DEFAULT, resourceVersion=await make("a")) as client:
-        await until(lambda: keeper.streams, "the watch")
-        await until(lambda: next(iter(keeper.streams))._feed is not None, "its beginning")
+        await until(lambda: [stream for stream in keeper.streams if stream._feed is not None], "its beginning")
         follower.lose()
         (line,) = await client.rest()
     assert (line.type, line.object["code"], line.object["reason"]) == ("ERROR", 410, "Expired")
@@ -227,8 +207,7 @@ async def test_watches_end_cleanly_when_the_server_stops(transactional_db, redis
 
 
 async def test_each_event_is_written_once_for_each_form(port, keeper, board):
-    clients = [await Client(port, DEFAULT).__aenter__() for _ in range(5)]
-    clients += [await Client(port, ANYWHERE).__aenter__() for _ in range(5)]
+    clients = [await Client(port, path).__aenter__() for path in (DEFAULT, ANYWHERE) for _ in range(5)]
     await until(lambda: len(keeper.streams) == 10 and all(s._feed for s in keeper.streams), "ten watches")
     before = board.counts.encoded
     for number in range(20):
@@ -246,13 +225,13 @@ async def test_without_redis_changes_come_by_polling(transactional_db, settings,
         assert told(await client.hear(1)) == [("ADDED", "a")]
 
 
-def memory_mb():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
-
-
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the memory of a process is read in /proc")
 async def test_many_watches_that_nobody_reads_take_a_bounded_memory(port, keeper, monkeypatch):
     """Each would hold all ten objects, 9 MB; forty of them would take 360 MB."""
+
+    def memory_mb():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
     monkeypatch.setattr(keeper.room, "most", 16_000_000)
     for number in range(10):
         await make_large(f"large-{number}", 900_000)
@@ -272,32 +251,21 @@ async def test_many_watches_that_nobody_reads_take_a_bounded_memory(port, keeper
     assert keeper.room.size == 0
 
 
-async def test_a_state_of_large_objects_is_read_as_the_client_takes_it(port, monkeypatch):
-    steps = []
-    whole = stream.Stream._initial
-    monkeypatch.setattr(
-        stream.Stream, "_initial", lambda self, revisions: steps.append(found := whole(self, revisions)) or found
-    )
-    for number in range(6):
-        await make_large(f"large-{number}", 100_000)
-    async with Client(port, DEFAULT) as client:
-        assert len(await client.hear(6)) == 6
-    assert [count for _, count in steps] == [2, 2, 2]
-    assert all(len(lines) < stream.STEP_BYTES for lines, _ in steps)
-
-
-async def test_a_past_of_large_changes_is_read_as_the_client_takes_it(port, monkeypatch):
+@pytest.mark.parametrize("reading", ["_initial", "_replay"])
+async def test_a_state_or_past_of_large_objects_is_read_as_the_client_takes_it(port, monkeypatch, reading):
     monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 0)
     steps = []
-    whole = stream.Stream._replay
+    whole = getattr(stream.Stream, reading)
     monkeypatch.setattr(
-        stream.Stream, "_replay", lambda self, *where: steps.append(found := whole(self, *where)) or found
+        stream.Stream, reading, lambda self, *given: steps.append(found := whole(self, *given)) or found
     )
-    begin = await make("first")
-    async with Client(port, DEFAULT, resourceVersion=begin) as before:
+    begin = {"resourceVersion": await make("first")} if reading == "_replay" else {}
+    async with Client(port, DEFAULT, **begin) as before:
         for number in range(6):
             await make_large(f"large-{number}", 100_000)
         await before.hear(6)  # until then they are no past
-        async with Client(port, DEFAULT, resourceVersion=begin) as client:
+        steps.clear()
+        async with Client(port, DEFAULT, **begin) as client:
             assert len(await client.hear(6)) == 6
+    assert reading == "_replay" or [count for _, count in steps] == [2, 2, 2]
     assert max(len(lines) for lines, _ in steps) < stream.STEP_BYTES

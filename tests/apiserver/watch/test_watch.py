@@ -12,6 +12,7 @@ from kube.resources import EVENTS
 from proof.harness.waiting import HANG_S
 from tests.apiserver.watch import world
 from tests.apiserver.watch.world import Client, in_db, label, make, phase, remove, until
+from tests.builders import of
 from tests.tables import cases
 
 PODS = "/api/v1/pods"
@@ -22,15 +23,13 @@ def told(lines):
     return [(line.type, line.name) for line in lines]
 
 
-async def test_headers_come_at_once_and_the_stream_is_chunked_json(port):
-    async with Client(port, PODS) as client:
-        assert client.status == 200
-        assert client.headers["content-type"] == "application/json"
-        assert client.headers["transfer-encoding"] == "chunked"
-
-
 async def test_changes_come_as_they_are_committed_with_the_stored_bytes(port):
     async with Client(port, DEFAULT, resourceVersion=0) as client:
+        assert client.status == 200
+        assert [client.headers[name] for name in ("content-type", "transfer-encoding")] == [
+            "application/json",
+            "chunked",
+        ]
         first = await make("a")
         changed = await phase("a", "Running")
         gone = await remove("a")
@@ -42,42 +41,37 @@ async def test_changes_come_as_they_are_committed_with_the_stored_bytes(port):
     assert lines[0].text == b'{"type":"ADDED","object":' + body + b"}"
 
 
+STATE = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+MARKED = {**STATE, "allowWatchBookmarks": "true"}
+NO_STATE = {**STATE, "sendInitialEvents": "false"}
+
+
+# Rows of the table 4.2 for a watch begun when a and b exist and b has just changed, then c is made.
 # Rows of the table 4.2 for a watch begun when a and b exist and b has just changed, then c is made.
 @cases("params, expected", {
-    "unset": ({}, ["a", "b", "c"]),
-    "zero": ({"resourceVersion": "0"}, ["a", "b", "c"]),
-    "a revision": ({"resourceVersion": "first"}, ["b", "b", "c"]),
-    "the newest": ({"resourceVersion": "newest"}, ["c"]),
-    "initial events": (
-        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"},
-        ["a", "b", "end", "c"]),
-    "initial events from a revision": ({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true", "resourceVersion": "first"},
-        ["a", "b", "end", "c"]),
-    "initial events without bookmarks": ({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
-        ["a", "b", "c"]),
-    "no initial events": ({"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}, ["c"]),
-    "no initial events, zero": (
-        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "0"}, ["c"]),
-    "no initial events after a revision": (
-        {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "first"},
-        ["b", "b", "c"]),
+    "unset": ({}, "abc"),
+    "zero": ({"resourceVersion": "0"}, "abc"),
+    "a revision": ({"resourceVersion": "first"}, "bbc"),
+    "the newest": ({"resourceVersion": "newest"}, "c"),
+    "initial events": (MARKED, "ab|c"),
+    "initial events from a revision": ({**MARKED, "resourceVersion": "first"}, "ab|c"),
+    "initial events without bookmarks": (STATE, "abc"),
+    "no initial events": (NO_STATE, "c"),
+    "no initial events, zero": ({**NO_STATE, "resourceVersion": "0"}, "c"),
+    "no initial events after a revision": ({**NO_STATE, "resourceVersion": "first"}, "bbc"),
 })  # fmt: skip
 async def test_a_watch_begins_where_its_parameters_say(port, params, expected):
-    first = await make("a")
+    words = {"first": await make("a")}
     await make("b")
-    newest = await phase("b", "Running")
-    words = {"first": first, "newest": newest}
+    words["newest"] = newest = await phase("b", "Running")
     async with Client(port, DEFAULT, **{k: words.get(v, v) for k, v in params.items()}) as client:
         await make("c")
         lines = await client.hear(len(expected))
-    assert [line.name or "end" for line in lines] == expected
-    ends = [line for line in lines if line.type == "BOOKMARK"]
-    for end in ends:
-        assert end.object == {
-            "kind": "Pod",
-            "apiVersion": "v1",
-            "metadata": {"resourceVersion": str(newest), "annotations": {"k8s.io/initial-events-end": "true"}},
-        }
+    assert "".join(line.name or "|" for line in lines) == expected
+    end = {"resourceVersion": str(newest), "annotations": {"k8s.io/initial-events-end": "true"}}
+    for line in lines:
+        if line.type == "BOOKMARK":
+            assert line.object == {"kind": "Pod", "apiVersion": "v1", "metadata": end}
 
 
 async def test_a_past_beyond_memory_comes_from_the_log(port, monkeypatch):
@@ -97,9 +91,9 @@ async def test_a_past_beyond_memory_comes_from_the_log(port, monkeypatch):
 
 
 @cases("before, after, expected", {
-    "starts to match": ({"app": "other"}, {"app": "web"}, [("ADDED", "new")]),
-    "stops to match": ({"app": "web"}, {"app": "other"}, [("ADDED", "new"), ("DELETED", "old")]),
-    "goes on to match": ({"app": "web"}, {"app": "web", "x": "1"}, [("ADDED", "new"), ("MODIFIED", "new")]),
+    "starts to match": ({"app": "other"}, {"app": "web"}, [("ADDED", "after")]),
+    "stops to match": ({"app": "web"}, {"app": "other"}, [("ADDED", "before"), ("DELETED", "before")]),
+    "goes on to match": ({"app": "web"}, {"app": "web", "x": "1"}, [("ADDED", "before"), ("MODIFIED", "after")]),
     "never matches": ({"app": "a"}, {"app": "b"}, []),
 })  # fmt: skip
 @cases("remembered", {"from the log": 0, "from memory": 1000})
@@ -110,30 +104,19 @@ async def test_selectors_turn_changes_into_arrivals_and_departures(
     begin = await make("other", app="none")
     query = {"labelSelector": "app=web", "resourceVersion": begin}
     async with Client(port, DEFAULT, **query) as live:
-        created = await make("a", **before)
-        changed = await label("a", **after)
+        revisions = [await make("a", **before), await label("a", **after)]
         mark = await make("mark", app="web")
         lines = await live.hear(len(expected) + 1)
     async with Client(port, DEFAULT, **query) as late:
         assert [line.text for line in await late.hear(len(lines))] == [line.text for line in lines]
     *events, last = lines
     assert last.revision == mark
-    assert [line.type for line in events] == [verb for verb, _ in expected]
-    assert [line.revision for line in events] == [created, changed][2 - len(expected) :]
-    for line, (_, state) in zip(events, expected, strict=True):
-        assert line.object["metadata"]["labels"] == (
-            before if state == "old" else after if line.revision == changed else before
-        )
-
-
-async def test_an_object_that_goes_while_it_matches_is_deleted_and_else_nothing(port):
-    begin = await make("in", app="web")
-    await make("out", app="other")
-    async with Client(port, DEFAULT, labelSelector="app=web", resourceVersion=begin) as client:
-        await remove("out")
-        gone = await remove("in")
-        (line,) = await client.hear(1)
-    assert (line.type, line.name, line.revision) == ("DELETED", "in", gone)
+    states = {"before": before, "after": after}
+    found = [(line.type, line.object["metadata"]["labels"], line.revision) for line in events]
+    assert found == [
+        (verb, states[state], revision)
+        for (verb, state), revision in zip(expected, revisions[2 - len(expected) :], strict=True)
+    ]
 
 
 @cases("selector, expected", {
@@ -155,52 +138,35 @@ async def test_field_selectors_narrow_a_watch(port, keeper, follower, selector, 
     assert [line.name for line in lines] == expected
 
 
-async def test_a_watch_ends_cleanly_when_its_time_is_over_and_says_where(port, keeper, follower):
+@pytest.mark.parametrize("bookmarks", ["true", "false"])
+async def test_a_watch_ends_cleanly_when_its_time_is_over_and_says_where_if_it_may(port, keeper, follower, bookmarks):
     await make("a")
-    async with Client(port, DEFAULT, timeoutSeconds=600, allowWatchBookmarks="true") as client:
+    async with Client(port, DEFAULT, timeoutSeconds=600, allowWatchBookmarks=bookmarks) as client:
         (stream,) = keeper.streams
         assert stream.plan.seconds == 600
         elsewhere = await make("b", "elsewhere")
         await until(lambda: follower.position >= elsewhere and stream._feed, "what came elsewhere")
         stream.deadline = 0.0  # its time is over
         lines = await client.rest()
-    assert told(lines) == [("ADDED", "a"), ("BOOKMARK", None)]
-    assert lines[-1].revision == elsewhere
+    assert told(lines) == [("ADDED", "a"), ("BOOKMARK", None)][: 1 + (bookmarks == "true")]
+    assert bookmarks == "false" or lines[-1].revision == elsewhere
 
 
-async def test_without_leave_there_are_no_bookmarks(port, keeper, monkeypatch):
+async def test_bookmarks_come_from_time_to_time_where_they_may(port, keeper, monkeypatch):
     monkeypatch.setattr("apiserver.watch.stream_keeper.BOOKMARK_EVERY_S", (0.0, 0.0))
-    async with Client(port, DEFAULT) as client:
-        await make("a")
-        assert told(await client.hear(1)) == [("ADDED", "a")]
-        (stream,) = keeper.streams
-        due = stream.bookmark_due
-        await until(lambda: stream.bookmark_due > due, "the time of a bookmark")
-        stream.deadline = 0.0
-        assert await client.rest() == []
-
-
-async def test_bookmarks_come_from_time_to_time(port, monkeypatch):
-    monkeypatch.setattr("apiserver.watch.stream_keeper.BOOKMARK_EVERY_S", (0.0, 0.0))
-    async with Client(port, DEFAULT, allowWatchBookmarks="true") as client:
+    async with Client(port, DEFAULT) as plain, Client(port, DEFAULT, allowWatchBookmarks="true") as client:
         elsewhere = await make("b", "elsewhere")
         lines = await client.hear(1)
         while lines[-1].revision < elsewhere:
             lines += await client.hear(1)
-    assert {line.type for line in lines} == {"BOOKMARK"}
+        assert {line.type for line in lines} == {"BOOKMARK"}
+        due = {stream: stream.bookmark_due for stream in keeper.streams}
+        await until(lambda: all(stream.bookmark_due > due[stream] for stream in due), "the time of a bookmark")
+        keeper.end_all()
+        assert await plain.rest() == []
 
 
 async def test_a_revision_of_the_future_is_waited_for_and_then_refused(port, monkeypatch):
-    head = await make("a")
-    monkeypatch.setattr("apiserver.watch.log_follower.WatchFollower.reach.__defaults__", (0.2,), raising=False)
-    async with Client(port, DEFAULT, resourceVersion=head + 1000) as client:
-        assert client.status == 504
-        status = await client.body()
-    assert status["reason"] == "Timeout"
-    assert status["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
-
-
-async def test_a_revision_of_the_near_future_is_waited_for(port):
     head = await make("a")
     opening = asyncio.create_task(Client(port, DEFAULT, resourceVersion=head + 1).__aenter__())
     await make("b")
@@ -208,6 +174,11 @@ async def test_a_revision_of_the_near_future_is_waited_for(port):
     client = await opening
     assert told(await client.hear(1)) == [("ADDED", "c")]
     await client.__aexit__()
+    monkeypatch.setattr("apiserver.watch.log_follower.WatchFollower.reach.__defaults__", (0.2,), raising=False)
+    async with Client(port, DEFAULT, resourceVersion=head + 1000) as client:
+        status = await client.body()
+    assert (client.status, status["reason"]) == (504, "Timeout")
+    assert status["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
 @pytest.fixture
@@ -222,22 +193,19 @@ async def forgotten(follower, settings, monkeypatch):
     return old
 
 
-async def test_a_forgotten_past_is_410_before_the_stream_begins(port, forgotten):
+async def test_a_forgotten_past_is_410_before_the_stream_begins_and_an_event_on_a_websocket(port, forgotten):
     async with Client(port, DEFAULT, resourceVersion=forgotten) as client:
         status = await client.body()
     assert (client.status, status["reason"], status["code"]) == (410, "Expired", 410)
-
-
-async def test_a_forgotten_past_is_an_event_on_a_websocket(port, forgotten):
     url = f"ws://127.0.0.1:{port}{DEFAULT}?watch=1&resourceVersion={forgotten}"
     async with websockets.connect(url, compression=None, open_timeout=HANG_S) as client:
-        lines = [world.Line(each) async for each in client]
-    assert [(line.type, line.object["reason"], line.object["code"]) for line in lines] == [("ERROR", "Expired", 410)]
+        (line,) = [world.Line(each) async for each in client]
+    assert (line.type, line.object["reason"], line.object["code"]) == ("ERROR", "Expired", 410)
 
 
 async def test_metadata_watches_carry_the_metadata_alone(port):
-    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    async with Client(port, DEFAULT, headers={"Accept": accept}) as client:
+    accept = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+    async with Client(port, DEFAULT, headers=accept) as client:
         await make("a")
         (line,) = await client.hear(1)
     assert line.object["kind"] == "PartialObjectMetadata"
@@ -247,14 +215,8 @@ async def test_metadata_watches_carry_the_metadata_alone(port):
 @pytest.mark.parametrize("include", ["None", "Metadata", "Object"])
 async def test_only_the_first_event_of_a_table_names_its_columns(port, include):
     await make("a")
-    accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-    params = {
-        "sendInitialEvents": "true",
-        "resourceVersionMatch": "NotOlderThan",
-        "allowWatchBookmarks": "true",
-        "includeObject": include,
-    }
-    async with Client(port, DEFAULT, headers={"Accept": accept}, **params) as client:
+    accept = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
+    async with Client(port, DEFAULT, headers=accept, **MARKED, includeObject=include) as client:
         await make("b")
         lines = await client.hear(3)
     assert [line.type for line in lines] == ["ADDED", "BOOKMARK", "ADDED"]
@@ -273,21 +235,18 @@ async def test_a_web_socket_brings_one_event_in_each_message(port):
     assert told(lines) == [("ADDED", "a"), ("ADDED", "b")]
 
 
-@in_db
-def tell(name, reason="New"):
-    about = {"kind": "Pod", "name": "web-0", "namespace": "default"}
-    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": "default"}}
-    return store.write(Create(EVENTS, {**event, "involvedObject": about, "reason": reason, "message": "m"}))[0]
-
-
 async def test_a_view_is_watched_in_its_own_form(port):
+    @in_db
+    def tell(name, reason="New"):
+        about = {"kind": "Pod", "name": "web-0", "namespace": "default"}
+        body = {"involvedObject": about, "reason": reason, "message": "m"}
+        return store.write(Create(EVENTS, of(EVENTS, name, body)))[0]
+
     first = await tell("a")
-    selected = {"fieldSelector": "regarding.name=web-0,reason=New"}
-    state = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
     rows = {"accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
     view = "/apis/events.k8s.io/v1/events"
     async with (
-        Client(port, view, **selected, **state) as ours,
+        Client(port, view, fieldSelector="regarding.name=web-0,reason=New", **MARKED) as ours,
         Client(port, "/api/v1/events", fieldSelector="involvedObject.name=web-0,reason=New") as core,
         Client(port, view, headers=rows, resourceVersion=first.revision) as table,
     ):
