@@ -23,16 +23,6 @@ async def port(transactional_db, redis):
         yield number
 
 
-@pytest.fixture
-def keeper():
-    return watch.keeper
-
-
-@pytest.fixture
-def board():
-    return watch.board
-
-
-@pytest.fixture
-def follower():
-    return watch.follower
+keeper = pytest.fixture(name="keeper")(lambda: watch.keeper)
+board = pytest.fixture(name="board")(lambda: watch.board)
+follower = pytest.fixture(name="follower")(lambda: watch.follower)

@@ -29,33 +29,22 @@ NAMESPACES = st.sampled_from(["red", "blue"])
 LABELS = st.sampled_from(["x", "y", "z"])
 SELECTORS = st.sampled_from(
     [
-        {},
-        {"labelSelector": "is=x"},
-        {"labelSelector": "is!=x"},
-        {"labelSelector": "is in (x,y)"},
-        {"fieldSelector": "status.phase=x"},
-        {"fieldSelector": "metadata.name=a"},
-        {"fieldSelector": "metadata.name!=a", "labelSelector": "is=y"},
-        {"fieldSelector": "metadata.namespace=red"},
+        {}, {"labelSelector": "is=x"}, {"labelSelector": "is!=x"}, {"labelSelector": "is in (x,y)"},
+        {"fieldSelector": "status.phase=x"}, {"fieldSelector": "metadata.name=a"},
+        {"fieldSelector": "metadata.name!=a", "labelSelector": "is=y"}, {"fieldSelector": "metadata.namespace=red"},
     ]
-)
+)  # fmt: skip
 PLACES = st.sampled_from(["", "red", "blue"])
 INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 BEGINNINGS = {"unset": {}, "zero": {"resourceVersion": "0"}, "initial": INITIAL}
 MANY = st.lists(st.tuples(NAMES, NAMESPACES, LABELS), min_size=4, max_size=8)
 
 
-async def forget():
-    """What comes next must be read from the log by whoever begins before now."""
-    follower.begin(follower.position)
-
-
 class Memory:
     """A sink that keeps what it is sent."""
 
     def __init__(self):
-        self.data = b""
-        self.closed = False
+        self.data, self.closed, self.stream = b"", False, None
 
     async def open(self):
         await asyncio.sleep(0)
@@ -173,8 +162,12 @@ class WatchMachine(RuleBasedStateMachine):
         """A watch from an older list; `forgotten`: what came since is in the log alone."""
         self.run(follower.reach(store.revision()))
         if forgotten:
-            self.run(forget())
+            self.run(self.forget())
         self.follow(*self.kept.pop(0))
+
+    async def forget(self):
+        """What comes next must be read from the log by whoever begins before now."""
+        follower.begin(follower.position)
 
     @rule(place=PLACES, selector=SELECTORS, beginning=st.sampled_from(["list", *BEGINNINGS]))
     def open(self, place, selector, beginning):
@@ -236,14 +229,8 @@ def loop():
 @pytest.mark.campaign
 def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch):
     monkeypatch.setattr(WatchFollower, "batch", 3)
-    monkeypatch.setattr("apiserver.watch.stream.OBJECTS", 2)
-    monkeypatch.setattr("apiserver.watch.stream.REPLAYED", 2)
-    monkeypatch.setattr("apiserver.watch.stream.SPAN", 5)
-    monkeypatch.setattr("apiserver.watch.stream.PIECE", 100)
+    for name, small in {"OBJECTS": 2, "REPLAYED": 2, "SPAN": 5, "PIECE": 100}.items():
+        monkeypatch.setattr(f"apiserver.watch.stream.{name}", small)
     WatchMachine.loop = loop
-    run_state_machine_as_test(
-        WatchMachine,
-        settings=settings(
-            max_examples=scaled(40, 150), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
+    options = {"stateful_step_count": 25, "deadline": None, "suppress_health_check": list(HealthCheck)}
+    run_state_machine_as_test(WatchMachine, settings=settings(max_examples=scaled(40, 150), **options))

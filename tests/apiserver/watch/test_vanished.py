@@ -48,15 +48,19 @@ def networks():
         pytest.skip("it takes the right to make network namespaces")
     here, there = names
     try:
-        _ip("netns", "add", there)
-        _ip("-n", here, "link", "add", "veth", "type", "veth", "peer", "name", "veth", "netns", there)
+        ip("netns", "add", there)
+        ip("-n", here, "link", "add", "veth", "type", "veth", "peer", "name", "veth", "netns", there)
         for name, address in zip(names, (HERE, THERE), strict=True):
-            _ip("-n", name, "addr", "add", f"{address}/30", "dev", "veth")
-            _ip("-n", name, "link", "set", "veth", "up")
+            ip("-n", name, "addr", "add", f"{address}/30", "dev", "veth")
+            ip("-n", name, "link", "set", "veth", "up")
         yield names
     finally:
         for name in names:
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
 def listen_in(network):
@@ -71,10 +75,6 @@ def listen_in(network):
         return pool.submit(enter).result()
 
 
-def _ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
 @cases("headers", {"http": "", "websocket": UPGRADE})
 async def test_peer_that_vanished_is_noticed_while_something_is_sent_to_it(
     redis, networks, keeper, monkeypatch, headers
@@ -87,7 +87,7 @@ async def test_peer_that_vanished_is_noticed_while_something_is_sent_to_it(
         client = subprocess.Popen(["ip", "netns", "exec", there, *program])
         try:
             await until(lambda: keeper.streams, "the watch")
-            _ip("-n", there, "route", "add", "blackhole", HERE)
+            ip("-n", there, "route", "add", "blackhole", HERE)
             await make("a")
             await until(lambda: not keeper.streams, "its end")
         finally:

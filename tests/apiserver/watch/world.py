@@ -60,8 +60,8 @@ class Client:
         self.port = port
         self.target = f"{path}?{urlencode({'watch': 'true', **params})}"
         self.sent = headers or {}
-        self.status = 0
-        self.headers = {}
+        self.status, self.headers = 0, {}
+        self._lines = self.lines()
 
     async def __aenter__(self):
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
@@ -102,17 +102,12 @@ class Client:
 
     async def hear(self, count):
         """The next events, that many."""
-        self._lines = getattr(self, "_lines", None) or self.lines()
         return [await self._within(anext(self._lines)) for _ in range(count)]
 
     async def rest(self):
         """All events up to the clean end."""
-        self._lines = getattr(self, "_lines", None) or self.lines()
-
-        async def collect():
+        async with asyncio.timeout(HANG_S):
             return [line async for line in self._lines]
-
-        return await self._within(collect())
 
 
 def pod(name, namespace="default", **labels):
@@ -125,18 +120,18 @@ def make(name, namespace="default", **labels):
 
 
 @in_db
-def label(name, namespace="default", **labels):
-    return store.write(Patch(PODS, namespace, name, {"metadata": {"labels": labels}}))[0].revision
+def label(name, **labels):
+    return store.write(Patch(PODS, "default", name, {"metadata": {"labels": labels}}))[0].revision
 
 
 @in_db
-def phase(name, word, namespace="default"):
-    return store.write(Patch(PODS, namespace, name, {"status": {"phase": word}}, "status"))[0].revision
+def phase(name, word):
+    return store.write(Patch(PODS, "default", name, {"status": {"phase": word}}, "status"))[0].revision
 
 
 @in_db
-def remove(name, namespace="default"):
-    return store.write(Delete(PODS, namespace, name, grace=0))[0].revision
+def remove(name):
+    return store.write(Delete(PODS, "default", name, grace=0))[0].revision
 
 
 async def until(condition, what="the condition"):
