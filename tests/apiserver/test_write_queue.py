@@ -6,6 +6,8 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from apiserver.http import write_queue
 from apiserver.http.write_queue import Call, WriteQueue
 from cluster.access import MASTERS, Actor
@@ -13,8 +15,7 @@ from cluster.store import store
 from kube.errors import Conflict
 from kube.resources import CONFIGMAPS
 from proof.harness.waiting import HANG_S
-from tests.cluster.api.conftest import config_map
-from tests.tables import cases
+from tests.builders import config_map
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CLIENTS, EACH = 16, 12
@@ -32,8 +33,8 @@ class Waiting:
         self.turns.append(items)
         return [Conflict(item) if item.startswith("bad") else item.upper() for item in items]
 
-    def call(self, actor, item, kind="maps"):
-        return asyncio.create_task(self.queue.run(actor, Call(self.do, item, kind)))
+    def call(self, actor, item, kind="maps", do=None):
+        return asyncio.create_task(self.queue.run(actor, Call(do or self.do, item, kind)))
 
     async def held(self):
         """Hold the thread with a call of its own."""
@@ -42,9 +43,11 @@ class Waiting:
         return first
 
     async def answers(self, *tasks):
+        """Let the thread go; return the outcomes, a conflict as its text."""
         await settled()
         self.go.set()
-        return await asyncio.gather(*tasks, return_exceptions=True)
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        return [f"refused {each}" if isinstance(each, Conflict) else each for each in found]
 
 
 async def settled():
@@ -52,102 +55,59 @@ async def settled():
         await asyncio.sleep(0)
 
 
-def test_what_waits_is_done_together_and_each_gets_its_own_outcome():
-    async def main():
-        waiting = Waiting()
-        found = await waiting.answers(
-            await waiting.held(), waiting.call("a", "x"), waiting.call("b", "bad"), waiting.call("c", "y")
-        )
-        assert waiting.turns == [["first"], ["x", "bad", "y"]]
-        assert [found[0], found[1], found[3]] == ["FIRST", "X", "Y"]
-        assert isinstance(found[2], Conflict)
-
-    asyncio.run(main())
+@pytest.fixture
+def waiting():
+    return Waiting()
 
 
-def test_other_kinds_and_lone_calls_have_turns_of_their_own():
-    async def main():
-        waiting = Waiting()
-        await waiting.answers(
-            await waiting.held(),
-            waiting.call("a", "x1", "maps"),
-            waiting.call("a", "p1", "pods"),
-            waiting.call("a", "alone", None),
-            waiting.call("b", "x2", "maps"),
-            waiting.call("b", "p2", "pods"),
-        )
-        assert waiting.turns == [["first"], ["x1", "x2"], ["p2", "p1"], ["alone"]]
-
-    asyncio.run(main())
+async def test_what_waits_is_done_together_by_kind_and_each_gets_its_own_outcome(waiting):
+    given = [("a", "x", "maps"), ("a", "p", "pods"), ("a", "alone", None), ("b", "bad", "maps"), ("b", "q", "pods")]
+    found = await waiting.answers(await waiting.held(), *(waiting.call(*each) for each in given))
+    assert waiting.turns == [["first"], ["x", "bad"], ["q", "p"], ["alone"]]
+    assert found == ["FIRST", "X", "P", "ALONE", "refused bad", "Q"]
 
 
-def test_whose_turn_it_is_does_not_wait_behind_a_flood():
-    async def main():
-        waiting = Waiting()
-        flood = [waiting.call("a", f"a{number}", None) for number in range(5)]
-        await settled()
-        await waiting.answers(*flood, waiting.call("b", "b", None))
-        assert [turn[0] for turn in waiting.turns] == ["a0", "a1", "b", "a2", "a3", "a4"]
-
-    asyncio.run(main())
+async def test_whose_turn_it_is_does_not_wait_behind_a_flood(waiting):
+    flood = [waiting.call("a", f"a{number}", None) for number in range(5)]
+    await settled()
+    await waiting.answers(*flood, waiting.call("b", "b", None))
+    assert [turn[0] for turn in waiting.turns] == ["a0", "a1", "b", "a2", "a3", "a4"]
 
 
-def test_who_had_to_wait_itself_takes_what_came_meanwhile():
-    async def main():
-        waiting = Waiting()
-        first = waiting.call("a", "long")
-        await settled()
-        late = [waiting.call("b", "x"), waiting.call("c", "p", "pods"), waiting.call("a", "bad")]
-        found = await waiting.answers(first, *late)
-        assert waiting.turns == [["long", "x", "bad"], ["p"]]
-        assert found[:3] == ["LONG", "X", "P"]
-        assert isinstance(found[3], Conflict)
-
-    asyncio.run(main())
+async def test_who_had_to_wait_itself_takes_what_came_meanwhile(waiting):
+    first = waiting.call("a", "long")
+    await settled()
+    late = [waiting.call("b", "x"), waiting.call("c", "p", "pods"), waiting.call("a", "bad")]
+    assert await waiting.answers(first, *late) == ["LONG", "X", "P", "refused bad"]
+    assert waiting.turns == [["long", "x", "bad"], ["p"]]
 
 
-def test_a_turn_has_a_size(monkeypatch):
+async def test_a_turn_has_a_size(waiting, monkeypatch):
     monkeypatch.setattr(write_queue, "MOST_TOGETHER", 3)
-
-    async def main():
-        waiting = Waiting()
-        await waiting.answers(await waiting.held(), *(waiting.call("a", f"x{n}") for n in range(7)))
-        assert [len(turn) for turn in waiting.turns] == [1, 3, 3, 1]
-
-    asyncio.run(main())
+    await waiting.answers(await waiting.held(), *(waiting.call("a", f"x{n}") for n in range(7)))
+    assert [len(turn) for turn in waiting.turns] == [1, 3, 3, 1]
 
 
-def test_what_nobody_waits_for_any_more_is_not_done():
-    async def main():
-        waiting = Waiting()
-        first, gone, kept = await waiting.held(), waiting.call("a", "gone"), waiting.call("b", "kept")
-        also = waiting.call("c", "also gone")
-        await settled()
-        gone.cancel()
-        also.cancel()
-        await waiting.answers(first, kept)
-        assert waiting.turns == [["first"], ["kept"]]
-
-    asyncio.run(main())
+async def test_what_nobody_waits_for_any_more_is_not_done(waiting):
+    first, gone, kept = await waiting.held(), waiting.call("a", "gone"), waiting.call("b", "kept")
+    also = waiting.call("c", "also gone")
+    await settled()
+    gone.cancel()
+    also.cancel()
+    await waiting.answers(first, kept)
+    assert waiting.turns == [["first"], ["kept"]]
 
 
-def test_what_the_function_raises_is_raised_for_all_and_the_next_turn_comes():
-    async def main():
-        waiting = Waiting()
-        broken = [asyncio.create_task(waiting.queue.run("a", Call(fail, n, "broken"))) for n in range(3)]
-        found = await waiting.answers(*broken, waiting.call("b", "x"))
-        assert [type(each) for each in found[:3]] == [ZeroDivisionError] * 3
-        assert found[3] == "X"
-
+async def test_what_the_function_raises_is_raised_for_all_and_the_next_turn_comes(waiting):
     def fail(items, more):
         raise ZeroDivisionError
 
-    asyncio.run(main())
+    broken = [waiting.call("a", n, "broken", fail) for n in range(3)]
+    *failed, last = await waiting.answers(*broken, waiting.call("b", "x"))
+    assert ([type(each) for each in failed], last) == ([ZeroDivisionError] * 3, "X")
 
 
-def test_a_loop_that_ended_in_the_middle_leaves_nothing_behind():
-    waiting = Waiting()
-
+def test_a_loop_that_ended_in_the_middle_leaves_nothing_behind(waiting):
     async def left():
         await waiting.held()
         waiting.call("a", "never done")
@@ -165,7 +125,7 @@ def test_many_clients_get_revisions_without_gaps_and_in_the_order_of_the_log(api
     before = store.revision()
 
     def client(number):
-        mine = api.as_(api_actor(number))
+        mine = api.as_(Actor(f"system:client-{number}", (MASTERS,)))
         found = [mine.post(MAPS, config_map(f"map-{number}-{n}")) for n in range(EACH)]
         assert {answer.status_code for answer in found} == {201}
         return [int(answer.json()["metadata"]["resourceVersion"]) for answer in found]
@@ -173,19 +133,12 @@ def test_many_clients_get_revisions_without_gaps_and_in_the_order_of_the_log(api
     with ThreadPoolExecutor(CLIENTS) as threads:
         versions = list(threads.map(client, range(CLIENTS)))
     assert all(mine == sorted(mine) for mine in versions), "each answer came before the next request"
-    changes = [change for change in store.changes(before) if change.resource == CONFIGMAPS.id]
-    assert sorted(version for mine in versions for version in mine) == [change.revision for change in changes]
-    assert [change.revision for change in changes] == list(
-        range(changes[0].revision, changes[0].revision + CLIENTS * EACH)
-    )
+    found = [change.revision for change in store.changes(before) if change.resource == CONFIGMAPS.id]
+    assert sorted(version for mine in versions for version in mine) == found
+    assert found == list(range(found[0], found[0] + CLIENTS * EACH))
 
 
-def api_actor(number):
-    return Actor(f"system:client-{number}", (MASTERS,))
-
-
-@cases("dry", {"stored": "", "dry run": "?dryRun=All"})
+@pytest.mark.parametrize("dry", ["", "?dryRun=All"], ids=["stored", "dry run"])
 def test_an_odd_object_is_warned_of_once(api, dry):
     answer = api.post(MAPS + dry, {**config_map("odd"), "unknown": 1})
-    assert answer.status_code == 201
-    assert answer.headers["warning"] == '299 - "unknown field \\"unknown\\""'
+    assert (answer.status_code, answer.headers["warning"]) == (201, '299 - "unknown field \\"unknown\\""')
