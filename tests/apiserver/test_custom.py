@@ -6,13 +6,9 @@ from copy import deepcopy
 
 import pytest
 
-from cluster.access import Actor
 from cluster.api import custom_kinds
-from cluster.models import RoleBinding
 from kube import resources
-from tests.cluster.api.conftest import make_user
 from tests.kube.custom import samples
-from tests.tables import cases
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRON_TABS = "/apis/stable.example.com/v1/namespaces/default/crontabs"
@@ -39,17 +35,18 @@ def create(api, name="a", **spec):
     return answer.json()
 
 
-def test_kind_is_in_discovery_as_soon_as_it_is_defined(defined):
-    groups = [group["name"] for group in defined.get("/apis").json()["groups"]]
-    assert "stable.example.com" in groups
-    found = {each["name"]: each for each in defined.get("/apis/stable.example.com/v1").json()["resources"]}
-    assert set(found) == {"crontabs", "crontabs/scale", "crontabs/status"}
-    assert found["crontabs/scale"]["kind"] == "Scale"
-    assert found["crontabs"]["shortNames"] == ["ct"]
-
-
-def test_what_nobody_defined_is_not_found(api):
+def test_kind_is_in_discovery_as_soon_as_it_is_defined(api):
     assert api.get(CRON_TABS).status_code == 404
+    crd = deepcopy(samples.CRON_TAB)
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
+    refused = api.post(DEFINITIONS, crd)
+    assert (refused.status_code, "does not call conversion webhooks" in refused.json()["message"]) == (422, True)
+    assert "not evaluated" in api.post(DEFINITIONS, samples.WORKLOAD).headers["warning"]
+    api.post(DEFINITIONS, samples.CRON_TAB)
+    assert "stable.example.com" in [group["name"] for group in api.get("/apis").json()["groups"]]
+    found = {each["name"]: each for each in api.get("/apis/stable.example.com/v1").json()["resources"]}
+    assert set(found) == {"crontabs", "crontabs/scale", "crontabs/status"}
+    assert (found["crontabs/scale"]["kind"], found["crontabs"]["shortNames"]) == ("Scale", ["ct"])
 
 
 def test_scale_reads_and_writes_the_replicas(defined):
@@ -64,39 +61,29 @@ def test_scale_reads_and_writes_the_replicas(defined):
     assert (stale.status_code, stale.json()["reason"]) == (409, "Conflict")
 
 
-@cases("body, code", {
-    "negative": ({"spec": {"replicas": -1}}, 422),
-    "a text": ({"spec": {"replicas": "x"}}, 422),
-    "more than the schema allows": ({"spec": {"replicas": 11}}, 422),
-    "no Scale": ({"kind": "Pod", "spec": {"replicas": 1}}, 400),
-    "no object": ([], 400),
-})  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [({"spec": {"replicas": -1}}, 422), ({"spec": {"replicas": "x"}}, 422), ({"spec": {"replicas": 11}}, 422), ({"kind": "Pod", "spec": {"replicas": 1}}, 400), ([], 400)],
+    ids=["negative", "a text", "more than the schema allows", "no Scale", "no object"],
+)  # fmt: skip
 def test_scale_that_is_none_is_refused(defined, body, code):
     create(defined)
     assert defined.put(f"{CRON_TABS}/a/scale", body).status_code == code
 
 
-def test_strategic_merge_is_for_built_in_kinds(defined):
-    create(defined)
-    answer = defined.patch(f"{CRON_TABS}/a", {}, content_type="application/strategic-merge-patch+json")
-    assert (answer.status_code, answer.json()["reason"]) == (415, "UnsupportedMediaType")
-
-
-def test_replacing_asks_for_the_version_that_is_replaced(defined):
-    found = create(defined)
-    del found["metadata"]["resourceVersion"]
-    answer = defined.put(f"{CRON_TABS}/a", found)
-    assert answer.status_code == 422
-    assert answer.json()["details"]["causes"][0]["message"] == "Invalid value: 0x0: must be specified for an update"
-
-
-def test_unknown_fields_are_refused_told_or_dropped(defined):
+def test_changes_are_judged_as_those_of_custom_kinds(defined):
     obj = samples.cron_tab("a", hue="green")
     strict = defined.post(f"{CRON_TABS}?fieldValidation=Strict", obj)
     assert (strict.status_code, "spec.hue" in strict.json()["message"]) == (400, True)
     answer = defined.post(CRON_TABS, obj)
     assert answer.headers["warning"] == '299 - "unknown field \\"spec.hue\\""'
-    assert "hue" not in answer.json()["spec"]
+    found = answer.json()
+    assert "hue" not in found["spec"]
+    answer = defined.patch(f"{CRON_TABS}/a", {}, content_type="application/strategic-merge-patch+json")
+    assert (answer.status_code, answer.json()["reason"]) == (415, "UnsupportedMediaType")
+    del found["metadata"]["resourceVersion"]
+    (cause,) = defined.put(f"{CRON_TABS}/a", found).json()["details"]["causes"]
+    assert cause["message"] == "Invalid value: 0x0: must be specified for an update"
 
 
 def test_every_version_is_served_and_one_that_goes_warns(api):
@@ -110,29 +97,12 @@ def test_every_version_is_served_and_one_that_goes_warns(api):
     assert (listed["kind"], listed["items"][0]["apiVersion"]) == ("CronTabList", "stable.example.com/v1beta1")
 
 
-def test_rules_that_nobody_evaluates_are_warned_of(api):
-    answer = api.post(DEFINITIONS, samples.WORKLOAD)
-    assert "not evaluated" in answer.headers["warning"]
-
-
-def test_conversion_by_a_webhook_is_refused_with_the_reason(api):
-    crd = deepcopy(samples.CRON_TAB)
-    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
-    answer = api.post(DEFINITIONS, crd)
-    assert answer.status_code == 422
-    assert "does not call conversion webhooks" in answer.json()["message"]
-
-
-def test_roles_hold_for_custom_kinds(defined):
-    person = make_user("submitter")
-    RoleBinding.objects.create(user=person, namespace="default", role="submitter")
-    mine = defined.as_(Actor("submitter", user_id=person.pk))
+def test_roles_hold_for_custom_kinds(defined, person):
+    mine = defined.as_(person("sam", default="submitter"))
     create(mine, "own")
     create(defined, "other")
     assert mine.get(CRON_TABS).status_code == 200
-    assert mine.patch(f"{CRON_TABS}/own", {"spec": {"replicas": 2}}).status_code == 200
-    assert mine.patch(f"{CRON_TABS}/own/scale", {"spec": {"replicas": 3}}).status_code == 200
-    assert mine.patch(f"{CRON_TABS}/other", {"spec": {"replicas": 2}}).status_code == 403
-    assert mine.patch(f"{CRON_TABS}/other/scale", {"spec": {"replicas": 2}}).status_code == 403
+    for name, code in (("own", 200), ("own/scale", 200), ("other", 403), ("other/scale", 403)):
+        assert mine.patch(f"{CRON_TABS}/{name}", {"spec": {"replicas": 2}}).status_code == code
     assert mine.get(CRON_TABS.replace("default", "other")).status_code == 403
     assert mine.post(DEFINITIONS, samples.TASK_FLOW).status_code == 403

@@ -24,12 +24,10 @@ def read(data):
 
 def varint(data, place):
     value = shift = 0
-    while True:
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
+    while data[place] >= 0x80:
+        value |= (data[place] & 0x7F) << shift
         place, shift = place + 1, shift + 7
-        if byte < 0x80:
-            return value, place
+    return value | data[place] << shift, place + 1
 
 
 def fields(data, *numbers):
@@ -40,43 +38,31 @@ def fields(data, *numbers):
     return found
 
 
+B = {"$ref": "#/definitions/a.B"}
+SCHEMA_B = {
+    "type": "object", "description": "d" * 200, "required": ["x"],
+    "properties": {
+        "x": {"type": "integer", "format": "int32", "minimum": 1, "maxLength": 300},
+        "y": {"type": "array", "items": B},
+        "z": {"type": "object", "additionalProperties": {"type": "string", "enum": ["p", "q"]}},
+    },
+    "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "B"}],
+}  # fmt: skip
+PATCH_B = {
+    "tags": ["core_v1"], "description": "partly", "operationId": "patchB",
+    "consumes": ["application/merge-patch+json"], "produces": ["application/json"],
+    "parameters": [
+        {"in": "query", "name": "fieldValidation", "type": "string", "uniqueItems": True},
+        {"in": "body", "name": "body", "required": True, "schema": {"type": "object"}},
+    ],
+    "responses": {"200": {"description": "OK", "schema": B}}, "x-kubernetes-action": "patch",
+}  # fmt: skip
+NAME = {"in": "path", "name": "name", "required": True, "type": "string"}
 DOCUMENT = {
-    "swagger": "2.0",
-    "info": {"title": "t", "version": "v"},
-    "security": [{"BearerToken": []}],
+    "swagger": "2.0", "info": {"title": "t", "version": "v"}, "security": [{"BearerToken": []}],
     "securityDefinitions": {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}},
-    "definitions": {
-        "a.B": {
-            "type": "object",
-            "description": "d" * 200,
-            "required": ["x"],
-            "properties": {
-                "x": {"type": "integer", "format": "int32", "minimum": 1, "maxLength": 300},
-                "y": {"type": "array", "items": {"$ref": "#/definitions/a.B"}},
-                "z": {"type": "object", "additionalProperties": {"type": "string", "enum": ["p", "q"]}},
-            },
-            "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "B"}],
-        }
-    },
-    "paths": {
-        "/b/{name}": {
-            "parameters": [{"in": "path", "name": "name", "required": True, "type": "string"}],
-            "patch": {
-                "tags": ["core_v1"],
-                "description": "partly",
-                "operationId": "patchB",
-                "consumes": ["application/merge-patch+json"],
-                "produces": ["application/json"],
-                "parameters": [
-                    {"in": "query", "name": "fieldValidation", "type": "string", "uniqueItems": True},
-                    {"in": "body", "name": "body", "required": True, "schema": {"type": "object"}},
-                ],
-                "responses": {"200": {"description": "OK", "schema": {"$ref": "#/definitions/a.B"}}},
-                "x-kubernetes-action": "patch",
-            },
-        }
-    },
-}
+    "definitions": {"a.B": SCHEMA_B}, "paths": {"/b/{name}": {"parameters": [NAME], "patch": PATCH_B}},
+}  # fmt: skip
 SCHEMA = (9, 1, 2)
 PATCH = (8, 2, 2, 8)
 

@@ -20,16 +20,6 @@ from tests.tables import cases
 SOMEBODY = Actor("ann", ("system:authenticated",))
 SYSTEM, NOBODY = "system:controller", ""
 SPDY = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
-PLAIN = [
-    "/version",
-    "/healthz",
-    "/livez/ping",
-    "/openapi/v2",
-    "/openapi/v3/api/v1",
-    "/api",
-    "/apis/batch/v1",
-    "/metrics",
-]
 
 
 def of_resources():
@@ -45,7 +35,16 @@ def everywhere():
     """Every path that is served, and some that are not."""
     yield from of_resources()
     yield from (where.replace("/…", "/x") for where, _ in routes.listed())
-    yield from PLAIN
+    yield from (
+        "/version",
+        "/healthz",
+        "/livez/ping",
+        "/openapi/v2",
+        "/openapi/v3/api/v1",
+        "/api",
+        "/apis/batch/v1",
+        "/metrics",
+    )
     yield from ("/", "/nonsense", "/api/v1/nonsense", "/api/v1/pods/x", "/apis/nonsense/v1/things", "/%ff")
 
 
@@ -53,12 +52,8 @@ def everywhere():
 def open_socket(api):
     """Open a WebSocket as somebody."""
     ACTORS[SOMEBODY.name] = SOMEBODY
-
-    def ask(path, user=SYSTEM):
-        url = api.url.replace("http", "ws", 1) + path
-        return connect(url, additional_headers={"x-actor": user}, open_timeout=HANG_S, proxy=None)
-
-    return ask
+    url, options = api.url.replace("http", "ws", 1), {"open_timeout": HANG_S, "proxy": None}
+    return lambda path, user=SYSTEM: connect(url + path, additional_headers={"x-actor": user}, **options)
 
 
 @pytest.fixture
@@ -89,10 +84,6 @@ def test_every_path_says_why_it_is_not_upgraded(upgrade, user, codes):
     assert [path for path, (_, status) in found.items() if not (status["message"] and status["reason"])] == []
 
 
-def test_the_link_of_a_node_is_upgraded(upgrade):
-    assert upgrade(LINK) == (101, None)
-
-
 @pytest.mark.parametrize(
     "resource", [each for each in resources.BUILT_IN if "watch" in each.verbs], ids=lambda each: each.full_name
 )
@@ -101,26 +92,31 @@ def test_a_watch_is_upgraded(upgrade, resource):
     assert upgrade(f"{paths.collection(resource, place)}?watch=true") == (101, None)
 
 
+def test_the_link_of_a_node_is_upgraded_and_a_refusal_is_not_logged_as_a_crash(upgrade, caplog):
+    assert upgrade(LINK) == (101, None)
+    assert upgrade(LINK.replace("nodes", "pods"))[0] == 404
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+PODS = "/api/v1/namespaces/default/pods"
+EXEC = f"{PODS}/x/exec"
+
+
 @cases("path, user, code, words", {
     "a path for everybody": ("/version", NOBODY, 400, "is not upgraded"),
     "a path that is not, for nobody": ("/metrics", NOBODY, 401, "Unauthorized"),
-    "a list": ("/api/v1/namespaces/default/pods", SYSTEM, 400, "is not upgraded"),
-    "an object": ("/api/v1/namespaces/default/pods/x", SYSTEM, 400, "is not upgraded"),
-    "a log": ("/api/v1/namespaces/default/pods/x/log", SYSTEM, 400, "is not upgraded"),
-    "no pod": ("/api/v1/namespaces/default/pods/x/exec?command=a&stdout=1", SYSTEM, 404, 'pods "x" not found'),
-    "no right": ("/api/v1/namespaces/default/pods/x/exec", SOMEBODY.name, 403, "cannot create"),
-    "no right to watch": ("/api/v1/namespaces/default/pods?watch=true", SOMEBODY.name, 403, "cannot watch"),
-    "a wrong watch": ("/api/v1/namespaces/default/pods?watch=true&resourceVersion=a", SYSTEM, 400, "must be a number"),
+    "a list": (PODS, SYSTEM, 400, "is not upgraded"),
+    "an object": (f"{PODS}/x", SYSTEM, 400, "is not upgraded"),
+    "a log": (f"{PODS}/x/log", SYSTEM, 400, "is not upgraded"),
+    "no pod": (f"{PODS}/x/exec?command=a&stdout=1", SYSTEM, 404, 'pods "x" not found'),
+    "no right": (f"{PODS}/x/exec", SOMEBODY.name, 403, "cannot create"),
+    "no right to watch": (f"{PODS}?watch=true", SOMEBODY.name, 403, "cannot watch"),
+    "a wrong watch": (f"{PODS}?watch=true&resourceVersion=a", SYSTEM, 400, "must be a number"),
     "no resource": ("/api/v1/namespaces/default/nonsense", SYSTEM, 404, "could not find"),
 })  # fmt: skip
 def test_reason(upgrade, path, user, code, words):
     found, status = upgrade(path, user)
     assert (found, words in status["message"]) == (code, True)
-
-
-def test_a_refusal_is_not_logged_as_a_crash(upgrade, caplog):
-    assert upgrade(LINK.replace("nodes", "pods"))[0] == 404
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.fixture
@@ -139,27 +135,25 @@ def exec_breaks(monkeypatch):
     return break_after
 
 
-EXEC = "/api/v1/namespaces/default/pods/x/exec"
 ACCEPT = {"type": "websocket.accept"}
-
-
-def test_a_defect_before_the_upgrade_is_told(upgrade, exec_breaks):
-    exec_breaks()
-    code, status = upgrade(EXEC)
-    assert (code, status["reason"], status["code"]) == (500, "InternalError", 500)
 
 
 @cases("sent, code", {
     "open": ([ACCEPT], 1011),
     "closed already": ([ACCEPT, {"type": "websocket.close", "code": 1008}], 1008),
 })  # fmt: skip
-def test_a_defect_after_the_upgrade_closes_the_connection_once(open_socket, exec_breaks, caplog, sent, code):
+def test_a_defect_is_told_before_the_upgrade_and_closes_the_connection_once_after_it(
+    open_socket, upgrade, exec_breaks, caplog, sent, code
+):
     exec_breaks(*sent)
     with open_socket(EXEC) as made:
         with pytest.raises(ConnectionClosed) as closed:
             made.recv(timeout=HANG_S)
         assert closed.value.rcvd.code == code
     assert [record.name for record in caplog.records if record.exc_info] == ["apiserver.http.app"]
+    exec_breaks()
+    code, status = upgrade(EXEC)
+    assert (code, status["reason"], status["code"]) == (500, "InternalError", 500)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
