@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kube import apply, resources
 from kube.errors import BadRequest, Conflict, Invalid
+from tests.builders import pod
 from tests.tables import cases
 
-from .things import LATER, NOW, THINGS, applies, content, forces, owned, reports, run, take, thing, updates
+from .things import LATER, NOW, THINGS, Step, applies, content, forces, owned, reports, run, take, thing, updates
 
 A = {"name": "a"}
 B = {"name": "b"}
@@ -168,16 +171,11 @@ def test_what_others_manage_is_not_changed_unasked(steps, message, causes):
 
 def test_a_conflict_over_the_status_names_the_subresource():
     live = run(applies(text="x"), reports("kubelet", phase="A"))
-    wish = thing(status={"phase": "B"})
-    with pytest.raises(Conflict) as caught:
-        apply.apply(live, wish, THINGS, manager="a", subresource="status", now=NOW)
-    assert caught.value.message == (
-        'Apply failed with 1 conflict: conflict with "kubelet" with subresource "status"'
-        " using example.org/v1: .status.phase"
-    )
-    forced = apply.apply(live, wish, THINGS, manager="a", subresource="status", force=True, now=NOW)
-    assert owned(forced)["a/status"] == [".status.phase"]
-    assert owned(forced)["a"] == [".text"]
+    wish = Step("a", {"status": {"phase": "B"}}, "apply", "status")
+    with pytest.raises(Conflict, match=r'"kubelet" with subresource "status" using example\.org/v1: \.status\.phase'):
+        take(live, wish)
+    forced = take(live, replace(wish, how="force"))
+    assert (owned(forced)["a/status"], owned(forced)["a"]) == ([".status.phase"], [".text"])
 
 
 @cases("config, error, words", {
@@ -197,23 +195,16 @@ def test_what_cannot_be_applied(config, error, words):
         assert words in caught.value.message
 
 
-def test_applying_takes_a_manager():
+def test_applying_takes_a_manager_and_no_depth_or_length_is_too_much():
     with pytest.raises(Invalid, match="fieldManager: Required value"):
-        apply.apply(None, thing(), THINGS, manager="", now=NOW)
-
-
-def test_no_depth_is_too_much():
+        take(None, applies(""))
     deep = {}
     for _ in range(100_000):
         deep = {"a": deep}
     with pytest.raises(BadRequest, match="nested too deeply"):
-        apply.apply(None, thing(free=deep), THINGS, manager="a", now=NOW)
-
-
-def test_items_of_a_long_list_are_merged_in_no_time():
+        take(None, applies(free=deep))
     names = [str(number) for number in range(20_000)]
-    live = run(updates(set=names))
-    assert take(live, applies(set=names[::-1]))["set"] == names[::-1]
+    assert take(run(updates(set=names)), applies(set=names[::-1]))["set"] == names[::-1]
 
 
 def test_what_nobody_is_known_to_manage_was_there_before_the_first_apply():
@@ -225,75 +216,41 @@ def test_what_nobody_is_known_to_manage_was_there_before_the_first_apply():
 
 
 def test_an_apply_keeps_what_only_the_server_writes():
-    live = thing(
-        {
-            "uid": "u",
-            "resourceVersion": "7",
-            "annotations": {"ui.volcano.sh/created-by": "eve", "a": "1"},
-            "generation": 3,
-        },
-        status={"phase": "A"},
-    )
+    notes = {"ui.volcano.sh/created-by": "eve", "a": "1"}
+    live = thing({"uid": "u", "resourceVersion": "7", "annotations": notes, "generation": 3}, status={"phase": "A"})
     wish = thing({"annotations": {"ui.volcano.sh/created-by": "mallory"}}, text="x", status={"phase": "B"})
     obj = apply.apply(live, wish, THINGS, manager="a", now=NOW)
     assert obj["status"] == {"phase": "A"}
-    metadata = {key: obj["metadata"][key] for key in live["metadata"]}
-    assert metadata == live["metadata"]
+    assert {key: obj["metadata"][key] for key in live["metadata"]} == live["metadata"]
     assert owned(obj)["a"] == [".text"]
-
-
-def test_a_resource_version_in_a_configuration_is_passed_on():
-    live = thing({"uid": "u", "resourceVersion": "7"})
     obj = apply.apply(live, thing({"resourceVersion": "6"}), THINGS, manager="a", now=NOW)
-    assert obj["metadata"]["resourceVersion"] == "6"
+    assert obj["metadata"]["resourceVersion"] == "6", "what a configuration asks for is passed on"
 
 
 def test_time_passes_only_when_something_changes():
+    def times(obj):
+        return {entry["manager"]: entry["time"] for entry in obj["metadata"]["managedFields"]}
+
     first = take(None, applies(text="x"), NOW)
     assert take(first, applies(text="x"), LATER) == first
+    assert apply.track(first, first, THINGS, manager="somebody", now=LATER) == first
     joined = take(first, applies("b", text="x"), LATER)
-    times = {entry["manager"]: entry["time"] for entry in joined["metadata"]["managedFields"]}
-    assert times == {"a": "2025-10-09T08:53:20Z", "b": "2025-10-09T08:54:20Z"}
+    assert times(joined) == {"a": "2025-10-09T08:53:20Z", "b": "2025-10-09T08:54:20Z"}
     changed = take(joined, applies("b", text="x", number=1), LATER + 60_000)
-    times = {entry["manager"]: entry["time"] for entry in changed["metadata"]["managedFields"]}
-    assert times == {"a": "2025-10-09T08:53:20Z", "b": "2025-10-09T08:55:20Z"}
-
-
-def test_an_update_that_changes_nothing_leaves_everything_as_it_was():
-    first = take(None, updates(text="x"), NOW)
-    again = apply.track(first, first, THINGS, manager="somebody", now=LATER)
-    assert again == first
+    assert times(changed) == {"a": "2025-10-09T08:53:20Z", "b": "2025-10-09T08:55:20Z"}
 
 
 def test_applying_a_pod_of_kubernetes_own():
-    def pod(*containers, **spec):
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "default"},
-            "spec": {"containers": list(containers), **spec},
-        }
-
-    live = apply.track(
-        None,
-        pod({"name": "x", "image": "i", "ports": [{"containerPort": 80, "protocol": "TCP"}]}),
-        resources.PODS,
-        manager="kubectl-create",
-        now=NOW,
-    )
-    wish = pod({"name": "x", "ports": [{"containerPort": 80}]}, {"name": "side"}, nodeSelector={"a": "b"})
+    port = {"containerPort": 80, "protocol": "TCP"}
+    live = pod("p", {"name": "x", "image": "i", "ports": [port]})
+    live = apply.track(None, live, resources.PODS, manager="kubectl-create", now=NOW)
+    wish = pod("p", {"name": "x", "ports": [{"containerPort": 80}]}, {"name": "side"}, nodeSelector={"a": "b"})
     obj = apply.apply(live, wish, resources.PODS, manager="a", now=NOW)
     assert [container["name"] for container in obj["spec"]["containers"]] == ["x", "side"]
-    assert obj["spec"]["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP"}]
-    assert owned(obj)["a"] == [
-        ".spec.nodeSelector",
-        '.spec.containers[name="side"]',
-        '.spec.containers[name="x"]',
-        '.spec.containers[name="side"].name',
-        '.spec.containers[name="x"].name',
-        '.spec.containers[name="x"].ports[containerPort=80,protocol="TCP"]',
-        '.spec.containers[name="x"].ports[containerPort=80,protocol="TCP"].containerPort',
-    ]
+    assert obj["spec"]["containers"][0]["ports"] == [port]
+    x, side = ('.spec.containers[name="x"]', '.spec.containers[name="side"]')
+    at = f'{x}.ports[containerPort=80,protocol="TCP"]'
+    assert owned(obj)["a"] == [".spec.nodeSelector", side, x, f"{side}.name", f"{x}.name", at, f"{at}.containerPort"]
     with pytest.raises(Conflict) as caught:
-        apply.apply(obj, pod({"name": "x", "image": "j"}), resources.PODS, manager="a", now=NOW)
-    assert caught.value.causes[0].field == '.spec.containers[name="x"].image'
+        apply.apply(obj, pod("p", {"name": "x", "image": "j"}), resources.PODS, manager="a", now=NOW)
+    assert caught.value.causes[0].field == f"{x}.image"

@@ -8,7 +8,7 @@ from kube.apply import fieldset, merge, shape
 from kube.errors import BadRequest, Conflict
 from tests.campaign import examples
 
-from .things import LATER, NOW, THINGS, Step, content, take, thing
+from .things import LATER, NOW, THINGS, Step, content, run, take, thing
 
 SHAPE = shape.of(THINGS)
 texts = st.sampled_from(["x", "y", "z"])
@@ -41,15 +41,19 @@ steps = st.lists(st.builds(Step, manager=managers, parts=bodies, how=st.sampled_
 
 
 def history(taken):
-    live = None
-    for step in taken:
-        live = take(live, step)
-    return live
+    return run(*taken) if taken else None
 
 
 def sets_of(obj):
     entries = obj["metadata"].get("managedFields", ()) if obj else ()
     return {(entry["manager"], entry["operation"]): entry["fieldsV1"] for entry in entries}
+
+
+def inside(fields, path):
+    """Return what is managed in a field; None where it is not managed itself."""
+    for step in path:
+        fields = fields.get(step) if fields is not None else None
+    return fields
 
 
 @given(steps, managers, bodies)
@@ -114,26 +118,8 @@ def test_who_takes_fields_by_force_and_omits_them_removes_them(one, two):
     mine, theirs = (sets_of(live).get((who, "Apply"), {}) for who in "ba")
     left, _ = merge.changes({"metadata": {}}, {"metadata": {}, **content(obj)}, SHAPE)
     gone = fieldset.difference(mine, theirs)
-    leaves = [path for path in fieldset.paths(gone) if not _within(gone, path)]
-    held = {path for path in leaves if fieldset.holds(left, path)}
-    assert not {path for path in held if not _wanted(theirs, path)}
-
-
-def _within(fields, path):
-    node = fields
-    for step in path:
-        node = node[step]
-    return bool(node)
-
-
-def _wanted(fields, path):
-    """Tell whether the field or something in it is managed."""
-    node = fields
-    for step in path:
-        node = node.get(step)
-        if node is None:
-            return False
-    return True
+    leaves = [path for path in fieldset.paths(gone) if not inside(gone, path)]
+    assert not [path for path in leaves if fieldset.holds(left, path) and inside(theirs, path) is None]
 
 
 @given(steps, bodies, managers)
@@ -142,27 +128,20 @@ def test_a_conflict_names_what_force_takes(taken, body, manager):
     live = history(taken)
     if not sets_of(live):
         return  # what nobody is known to manage belongs to no one who could lose it
-    forced = take(live, Step(manager, body, "force"))
-    error = None
+    forced, told = take(live, Step(manager, body, "force")), set()
     try:
         assert take(live, Step(manager, body)) == forced
     except Conflict as caught:
-        error = caught
-    lost = {
-        fieldset.text(path)
-        for whose, fields in sets_of(live).items()
-        if whose != (manager, "Apply")
-        for path in fieldset.paths(fieldset.difference(fields, sets_of(forced).get(whose, {})))
-    }
-    assert error is None or {cause.field for cause in error.causes} <= lost
+        told = {cause.field for cause in caught.causes}
+    others = {whose: fields for whose, fields in sets_of(live).items() if whose != (manager, "Apply")}
+    lost = [fieldset.difference(fields, sets_of(forced).get(whose, {})) for whose, fields in others.items()]
+    assert told <= {fieldset.text(path) for fields in lost for path in fieldset.paths(fields)}
 
 
+KEYS = st.sampled_from(["name", "port", "protocol", "x"])
 anything = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 2) | st.sampled_from(["", "x", "y"]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["name", "port", "protocol", "x"]), inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=8,
 )
 wild = st.dictionaries(st.sampled_from([*THINGS.schema["properties"], "x"]), anything, max_size=4)
