@@ -25,18 +25,12 @@ merge_patches = st.dictionaries(names, with_nulls, max_size=4)
 @pytest.mark.parametrize(
     ("target", "change", "expected"),
     [
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-        ({"a": "foo"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}), ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}), ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}), ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}), ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}), ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}), ({"a": "foo"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
     ],
-)
+)  # fmt: skip
 def test_merge_does_as_rfc_7386_shows(target, change, expected):
     assert patch.merge(target, change) == expected
 
@@ -115,11 +109,17 @@ def values_of(value):
 pointers = st.lists(names, max_size=3).map(
     lambda parts: "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in parts)
 )
+
+
+def ops(names, *fields):
+    return st.fixed_dictionaries({"op": st.sampled_from(names), "path": pointers, **dict(fields)})
+
+
 operations = st.one_of(
-    st.builds(lambda op, path, value: {"op": op, "path": path, "value": value}, st.sampled_from(["add", "replace", "test"]), pointers, values),
-    st.builds(lambda path: {"op": "remove", "path": path}, pointers.filter(bool)),
-    st.builds(lambda op, path, source: {"op": op, "path": path, "from": source}, st.sampled_from(["move", "copy"]), pointers, pointers.filter(bool)),
-)  # fmt: skip
+    ops(["add", "replace", "test"], ("value", values)),
+    ops(["remove"], ("path", pointers.filter(bool))),
+    ops(["move", "copy"], ("from", pointers.filter(bool))),
+)
 
 
 @given(objects, st.lists(operations.filter(lambda op: op["op"] != "test"), max_size=3))
@@ -130,6 +130,9 @@ def test_json_patch_agrees_with_the_reference_library_where_both_apply(target, o
     except (patch.PatchError, jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
         return
     assert not isinstance(expected, dict) or result == expected
+
+
+LISTED = {"l": [1, 2], "m": {"x": 1}}
 
 
 @cases("ops, expected", {
@@ -144,7 +147,7 @@ def test_json_patch_agrees_with_the_reference_library_where_both_apply(target, o
     "test": ([{"op": "test", "path": "/m", "value": {"x": 1.0}}], {"l": [1, 2], "m": {"x": 1}}),
 })  # fmt: skip
 def test_json_patch(ops, expected):
-    assert patch.json_patch({"l": [1, 2], "m": {"x": 1}}, ops) == expected
+    assert patch.json_patch(LISTED, ops) == expected
 
 
 @cases("path, value, told", {
@@ -154,33 +157,34 @@ def test_json_patch(ops, expected):
 })  # fmt: skip
 def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, told):
     with pytest.raises(patch.PatchError) as error:
-        patch.json_patch({"l": [1, 2], "m": {"x": 1}}, [{"op": "test", "path": path, "value": value}])
+        patch.json_patch(LISTED, [{"op": "test", "path": path, "value": value}])
     assert error.value.told.startswith("Operation 0 does not apply: ")
     assert error.value.told.endswith(told)
     assert str(error.value).endswith(f"{path!r} is another one than the test expects.")
 
 
+def op(name, path, **fields):
+    return {"op": name, "path": path, **fields}
+
+
 @pytest.mark.parametrize(
     "ops",
     [
-        {}, "x", [1], [{}], [{"op": "add"}], [{"op": "add", "path": "/a"}], [{"op": "jump", "path": "/a"}],
-        [{"op": [], "path": "/a"}], [{"op": "remove", "path": "/no"}], [{"op": "remove", "path": "m"}],
-        [{"op": "replace", "path": "/no", "value": 1}], [{"op": "add", "path": "/no/x", "value": 1}],
-        [{"op": "add", "path": "/l/3", "value": 1}], [{"op": "add", "path": "/l/01", "value": 1}],
-        [{"op": "add", "path": "/l/x", "value": 1}], [{"op": "replace", "path": "/l/-", "value": 1}],
-        [{"op": "remove", "path": "/l/-1"}], [{"op": "remove", "path": "/l/" + "9" * 5000}],
-        [{"op": "test", "path": "/m/x", "value": True}], [{"op": "test", "path": "/m/x", "value": 2}],
-        [{"op": "move", "from": "/m", "path": "/m/x"}], [{"op": "move", "path": "/m"}], [{"op": "copy", "from": 1, "path": "/m"}],
-        [{"op": "remove", "path": ""}], [{"op": "replace", "path": "", "value": []}], [{"op": "add", "path": "/m/x/y", "value": 1}],
-        [{"op": "remove", "path": "/m/x/y"}], [{"op": "replace", "path": "/m/x/y", "value": 1}], [{"op": "move", "from": "/m/x/y", "path": "/z"}],
+        {}, "x", [1], [{}], [{"op": "add"}], [op("add", "/a")], [op("jump", "/a")], [op([], "/a")], [op("remove", "/no")],
+        [op("remove", "m")], [op("replace", "/no", value=1)], [op("add", "/no/x", value=1)], [op("add", "/l/3", value=1)],
+        [op("add", "/l/01", value=1)], [op("add", "/l/x", value=1)], [op("replace", "/l/-", value=1)], [op("remove", "/l/-1")],
+        [op("remove", "/l/" + "9" * 5000)], [op("test", "/m/x", value=True)], [op("test", "/m/x", value=2)], [op("move", "/m")],
+        [{"op": "move", "from": "/m", "path": "/m/x"}], [{"op": "copy", "from": 1, "path": "/m"}], [op("remove", "")],
+        [op("replace", "", value=[])], [op("add", "/m/x/y", value=1)], [op("remove", "/m/x/y")],
+        [op("replace", "/m/x/y", value=1)], [{"op": "move", "from": "/m/x/y", "path": "/z"}],
     ],
     ids=str,
 )  # fmt: skip
 def test_what_does_not_apply_is_refused_and_leaves_the_object_alone(ops):
-    target = {"l": [1, 2], "m": {"x": 1}}
+    target = copy.deepcopy(LISTED)
     with pytest.raises(patch.PatchError):
         patch.json_patch(target, ops)
-    assert target == {"l": [1, 2], "m": {"x": 1}}
+    assert target == LISTED
 
 
 def deep(depth):
@@ -209,14 +213,12 @@ def test_hostile_patches_are_refused_quickly(hostile):
 A, B, C = ({"name": name, "image": name} for name in "abc")
 
 
-LONG = [{"name": f"v{number}"} for number in range(50_000)]
-
-
 def test_long_keyed_lists_merge_in_linear_time():
+    items = [{"name": f"v{number}"} for number in range(50_000)]
     began = time.thread_time()
-    result = patch.strategic({"spec": {"volumes": LONG}}, {"spec": {"volumes": LONG[::-1]}}, POD)
+    result = patch.strategic({"spec": {"volumes": items}}, {"spec": {"volumes": items[::-1]}}, POD)
     assert time.thread_time() - began < 5
-    assert result["spec"]["volumes"] == LONG[::-1]
+    assert result["spec"]["volumes"] == items[::-1]
 
 
 def pod(*containers, **spec):
@@ -306,10 +308,8 @@ def test_what_is_no_strategic_patch_is_refused(change):
         patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, POD)
 
 
-containers = st.lists(
-    st.builds(lambda name, image: {"name": name, "image": image}, st.sampled_from("abcd"), st.sampled_from("xy")),
-    max_size=4,
-    unique_by=lambda item: item["name"],
+containers = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xy"), max_size=4).map(
+    lambda images: [{"name": name, "image": image} for name, image in images.items()]
 )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import definitions, resources, schema
+from kube import definitions, indexes, resources, schema
 from kube.resource import Index
 from tests.tables import cases
 
@@ -130,3 +130,23 @@ def test_index(resource, obj, expected):
 def test_an_index_is_made_of_texts_whatever_the_parts_are(resource, part):
     index = resource.index({"metadata": part if isinstance(part, dict) else {}, "spec": part, "status": part})
     assert all(isinstance(value, str) for value in index)
+
+
+def waits(reason, kind="containerStatuses"):
+    return {kind: [{"name": "a", "state": {"waiting": {"reason": reason}}}]}
+
+
+@cases("status, trouble", {
+    "new": ({}, ""),
+    "runs": ({"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}, ""),
+    "starts": (waits("ContainerCreating"), ""),
+    "is initialized": (waits("PodInitializing"), ""),
+    "starts again and again": (waits("CrashLoopBackOff"), "CrashLoop"),
+    "does not get initialized": (waits("CrashLoopBackOff", "initContainerStatuses"), "CrashLoop"),
+    "a reason that is no word": (waits("X" * 100), "ContainerWaits"),
+    "null runs": ({"phase": "Running", "containerStatuses": [{"state": {"running": None}}]}, "ContainersEnded"),
+    "has ended": ({**waits("CrashLoopBackOff"), "phase": "Failed"}, ""),
+    "null": ({"containerStatuses": [{"state": {"waiting": None}}]}, ""),
+})  # fmt: skip
+def test_trouble_of_a_pod_is_why_a_container_waits(status, trouble):
+    assert indexes.pod({"metadata": {}, "status": status}).trouble == trouble

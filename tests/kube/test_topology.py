@@ -5,27 +5,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import topology
+from kube.resources import HYPER_NODES
+from tests.builders import of
 from tests.tables import cases
 
 PLACES = {"a0": ("a", "1"), "a1": ("a", "1"), "b0": ("b", "1"), "b1": ("b", "2")}
 NODES = {name: {"rack": rack, "zone": zone} for name, (rack, zone) in PLACES.items()}
 
 
-def hyper_node(name, tier, *members, tier_name=""):
-    spec = {"tier": tier, "members": list(members)}
-    return {"metadata": {"name": name}, "spec": {**spec, **({"tierName": tier_name} if tier_name else {})}}
+def hyper_node(name, tier, *members, **spec):
+    return of(HYPER_NODES, name, tier=tier, members=list(members), **spec)
 
 
-def named(*names, type="Node"):  # noqa: A002  the field's name
-    return [{"type": type, "selector": {"exactMatch": {"name": name}}} for name in names]
+def named(*names, kind="Node"):
+    return [{"type": kind, "selector": {"exactMatch": {"name": name}}} for name in names]
 
 
 def below(*names):
-    return named(*names, type="HyperNode")
+    return named(*names, kind="HyperNode")
 
 
-def pattern(text):
-    return {"type": "Node", "selector": {"regexMatch": {"pattern": text}}}
+def pattern(text, kind="Node"):
+    return {"type": kind, "selector": {"regexMatch": {"pattern": text}}}
 
 
 def labelled(**labels):
@@ -47,7 +48,7 @@ def come_to(*objects, nodes=NODES):
     "by labels": ([labelled(rack="a", zone="1")], ("a0", "a1")),
     "several members together": ([labelled(rack="b"), *named("b0", "a0")], ("a0", "b0", "b1")),
     "a selector that cannot be read": ([{"type": "Node", "selector": {"labelMatch": {"matchExpressions": 1}}}], ()),
-    "HyperNodes by a pattern": ([{"type": "HyperNode", "selector": {"regexMatch": {"pattern": "a"}}}], ()),
+    "HyperNodes by a pattern": ([pattern("a", "HyperNode")], ()),
 })  # fmt: skip
 def test_a_hyper_node_has_the_nodes_that_its_members_name(members, expected):
     assert come_to(hyper_node("h", 1, *members))["h"].nodes == expected
@@ -56,7 +57,7 @@ def test_a_hyper_node_has_the_nodes_that_its_members_name(members, expected):
 def test_a_hyper_node_has_the_nodes_of_those_below_it():
     found = come_to(
         hyper_node("row", 2, *below("rack-a", "rack-b")),
-        hyper_node("rack-a", 1, labelled(rack="a"), tier_name="rack"),
+        hyper_node("rack-a", 1, labelled(rack="a"), tierName="rack"),
         hyper_node("rack-b", 1, labelled(rack="b")),
         hyper_node("all", 7, *below("row")),
         hyper_node("other", 8, *named("a0")),  # nodes may be in HyperNodes of several tiers

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from kube import apply, resources
 from kube.errors import BadRequest, Conflict, Invalid
 from tests.builders import pod
 from tests.tables import cases
 
-from .things import LATER, NOW, THINGS, Step, applies, content, forces, owned, reports, run, take, thing, updates
+from .things import LATER, NOW, THINGS, Step, applies, content, owned, reports, run, take, thing, updates
 
 A = {"name": "a"}
 B = {"name": "b"}
@@ -22,113 +23,109 @@ def item(name, *fields):
     return [here, f"{here}.name", *(f"{here}{field}" for field in fields)]
 
 
-@cases("steps, expected, managers", {
-    "an applier changes its own field": ([applies(number=1, text="x"), applies(number=2, text="x")],
-        {"number": 2, "text": "x"}, {"a": [".number", ".text"]}),
-    "others' fields stay": ([applies(text="x"), updates(text="x", number=1), applies(text="y")],
-        {"number": 1, "text": "y"}, {"a": [".text"], "u": [".number"]}),
-    "what an applier omits goes": ([applies(text="x", number=1), applies(text="x")], {"text": "x"}, {"a": [".text"]}),
-    "what an applier never applied stays": ([updates(text="x"), applies(number=1)], {"number": 1, "text": "x"},
-        {"u": [".text"], "a": [".number"]}),
-    "what another applies too stays": ([applies("a", text="x"), applies("b", text="x"), applies("a")], {"text": "x"},
-        {"b": [".text"]}),
-    "what an update took over stays": ([applies("a", text="x"), updates("u", text="y"), applies("a")], {"text": "y"},
-        {"u": [".text"]}),
-    "the same value has two managers": ([applies("a", text="x"), applies("b", text="x")], {"text": "x"},
-        {"a": [".text"], "b": [".text"]}),
-    "an update takes a field from all": ([applies("a", text="x"), applies("b", text="x"), updates("u", text="z")],
-        {"text": "z"}, {"u": [".text"]}),
-    "force takes a field": ([applies("a", text="x", number=1), forces("b", text="y")], {"text": "y", "number": 1},
-        {"a": [".number"], "b": [".text"]}),
-    "what was taken by force goes with who took it": ([applies("a", text="x"), forces("b", text="y"), applies("b")], {},
-        {}),
-    "an empty wish has no entry": ([applies(), applies()], {}, {}),
-    "an update that empties the object leaves no entry": ([updates(text="x"), updates()], {}, {}),
-    "a struct goes as a whole": ([applies(struct={"name": "a", "value": 1}), applies()], {}, {}),
-    "a struct stays for the field of another": (
-        [applies(struct={"name": "a"}), updates(struct={"name": "a", "value": 1}), applies()], {"struct": {"value": 1}},
-        {"u": [".struct.value"]}),
-    "an empty struct takes nothing from it but what the applier had": (
-        [applies(struct={"name": "a"}), updates(struct={"name": "a", "value": 1}), applies(struct={})],
-        {"struct": {"value": 1}}, {"a": [".struct"], "u": [".struct.value"]}),
-    "null says nothing about a struct that others took over": (
-        [applies(struct={"name": "a"}), updates(struct={"name": "b", "value": 1}), applies(struct=None)],
-        {"struct": {"name": "b", "value": 1}}, {"a": [".struct"], "u": [".struct.name", ".struct.value"]}),
-    "what is emptied and wanted stays empty": ([applies(struct={"name": "a"}), applies(struct=None)], {"struct": {}},
-        {"a": [".struct"]}),
-    "a set grows": ([applies(set=["a", "c"]), applies(set=["a", "b", "c", "d"])], {"set": ["a", "b", "c", "d"]},
-        {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']}),
-    "a set has the items of all in a steady order": (
-        [applies(set=["a", "c"]), updates(set=["a", "b", "c", "d"]), applies(set=["a", "x", "c", "y"])],
-        {"set": ["a", "b", "x", "c", "d", "y"]},
-        {"a": ['.set[="a"]', '.set[="c"]', '.set[="x"]', '.set[="y"]'], "u": ['.set[="b"]', '.set[="d"]']}),
-    "an applier orders its items": ([applies(set=["a", "b", "c", "d"]), applies(set=["a", "d", "c", "b"])],
-        {"set": ["a", "d", "c", "b"]}, {"a": ['.set[="a"]', '.set[="b"]', '.set[="c"]', '.set[="d"]']}),
-    "an applier orders its items among others": (
-        [applies(set=["a", "b"]), updates(set=["a", "b", "c", "d"]), applies(set=["b", "a"])],
-        {"set": ["b", "c", "d", "a"]}, {"a": ['.set[="a"]', '.set[="b"]'], "u": ['.set[="c"]', '.set[="d"]']}),
-    "an item that another applies stays": ([applies(set=["a", "b"]), applies("b", set=["b", "c"]), applies(set=["a"])],
-        {"set": ["a", "b", "c"]}, {"a": ['.set[="a"]'], "b": ['.set[="b"]', '.set[="c"]']}),
-    "items go": ([applies(set=["a", "b", "c"]), applies(set=["b"])], {"set": ["b"]}, {"a": ['.set[="b"]']}),
-    "items with a key come, change and go": (
-        [applies(list=[{**A, "value": 1}, B]), applies(list=[{**A, "value": 2}, {"name": "c"}])],
-        {"list": [{**A, "value": 2}, {"name": "c"}]},
-        {"a": [*item("a")[:1], *item("c")[:1], *item("a", ".value")[1:], *item("c")[1:]]}),
-    "of a shared item only the own part goes": ([applies("a", list=[A, {**B, "more": ["c"]}]), applies("b", list=[{**B, "more": ["d"]}]), applies("a", list=[A])],
-        {"list": [A, {**B, "more": ["d"]}]}, {"a": item("a"), "b": item("b", '.more[="d"]')}),
-    "and the part of who updated it stays": ([applies("a", list=[A, {**B, "more": ["c"]}]), applies("b", list=[{**B, "more": ["d"]}]), updates("u", list=[A, {**B, "more": ["c", "d", "e"]}]), applies("a", list=[A])],
-        {"list": [A, {**B, "more": ["d", "e"]}]},
-        {"a": item("a"), "b": item("b", '.more[="d"]'), "u": ['.list[name="b"].more[="e"]']}),
-    "an item that nobody else has goes with what others put into it": ([applies("a", list=[A, {**B, "more": ["c"]}]), updates("u", list=[A, {**B, "more": ["c", "d"]}]), applies("a", list=[A])],
-        {"list": [A]}, {"a": item("a")}),
-    "keys of a map have managers of their own": (
-        [updates(map={"a": "1", "b": "2"}), applies(map={"b": "2", "c": "3"}), applies(map={"c": "3"})],
-        {"map": {"a": "1", "b": "2", "c": "3"}}, {"u": [".map", ".map.a", ".map.b"], "a": [".map.c"]}),
-    "a key of a map of maps goes with what is in it": (
-        [applies(mapOfMaps={"x": {"y": "1"}}), applies(mapOfMaps={"z": {"y": "2"}})], {"mapOfMaps": {"z": {"y": "2"}}},
-        {"a": [".mapOfMaps.z", ".mapOfMaps.z.y"]}),
-    "a key of a map of maps stays for another": (
-        [applies("a", mapOfMaps={"x": {"y": "1"}}), applies("b", mapOfMaps={"x": {"z": "1"}}), applies("a")],
-        {"mapOfMaps": {"x": {"z": "1"}}}, {"b": [".mapOfMaps.x", ".mapOfMaps.x.z"]}),
-    "sets in a map": ([applies(mapOfSets={"x": ["a", "b"]}), applies(mapOfSets={"x": ["b"], "y": ["c"]})],
-        {"mapOfSets": {"x": ["b"], "y": ["c"]}},
-        {"a": [".mapOfSets.x", ".mapOfSets.y", '.mapOfSets.x[="b"]', '.mapOfSets.y[="c"]']}),
-    "a list without keys is one field": ([applies(plainList=["a", "b"]), applies(plainList=["c"])],
-        {"plainList": ["c"]}, {"a": [".plainList"]}),
-    "an atomic map is one field": ([applies(atomicMap={"a": "1"}), updates(atomicMap={"a": "1", "b": "2"})],
-        {"atomicMap": {"a": "1", "b": "2"}}, {"u": [".atomicMap"]}),
-    "unknown fields: maps are divided, lists are not": (
-        [applies(free={"a": {"b": 1, "l": [{"name": "x"}]}}), applies("b", free={"a": {"c": 2}})],
-        {"free": {"a": {"b": 1, "c": 2, "l": [{"name": "x"}]}}},
-        {"a": [".free.a", ".free.a.b", ".free.a.l"], "b": [".free.a", ".free.a.c"]}),
-    "two keys, one with a default": (
-        [applies(ports=[{"port": 80, "name": "x"}]), applies("b", ports=[{"port": 80, "protocol": "UDP"}])],
-        {"ports": [{"port": 80, "name": "x"}, {"port": 80, "protocol": "UDP"}]},
-        {"a": ['.ports[port=80,protocol="TCP"]', '.ports[port=80,protocol="TCP"].name', '.ports[port=80,protocol="TCP"].port'], "b": ['.ports[port=80,protocol="UDP"]', '.ports[port=80,protocol="UDP"].port', '.ports[port=80,protocol="UDP"].protocol']}),
-    "items that are there twice have one manager together": (
-        [updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]), forces(list=[{**B, "value": 4}])],
-        {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 4}]},
-        {"u": [".list", '.list[name="a"]', '.list[name="b"]', '.list[name="b"].name'], "a": item("b", ".value")}),
-    "and are replaced by one that is applied": (
-        [updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]), forces(list=[{**A, "value": 3}])],
-        {"list": [{**A, "value": 3}, {**B, "value": 3}]},
-        {"u": [".list", *item("b")[:1], *item("b", ".value")[1:]], "a": item("a", ".value")}),
-    "who made an item twice has it": ([applies(list=[{**A, "value": 1}, {**B, "value": 3}]), updates(list=[{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]), applies(list=[{**B, "value": 3}])],
-        {"list": [{**A, "value": 1}, {**A, "value": 2}, {**B, "value": 3}]},
-        {"a": item("b", ".value"), "u": ['.list[name="a"]']}),
-    "a value that is there twice stays twice": ([updates(set=["1", "1", "3"]), applies(set=["5"])],
-        {"set": ["1", "1", "3", "5"]}, {"u": [".set", '.set[="1"]', '.set[="3"]'], "a": ['.set[="5"]']}),
-    "the status has managers of its own": (
-        [applies(text="x"), reports(phase="Ready", conditions=[{"type": "A", "status": "True"}])],
-        {"text": "x", "status": {"phase": "Ready", "conditions": [{"type": "A", "status": "True"}]}},
-        {"a": [".text"], "c/status": [".status", ".status.conditions", ".status.phase", '.status.conditions[type="A"]', '.status.conditions[type="A"].status', '.status.conditions[type="A"].type']}),
-    "the main resource does not manage the status": (
-        [applies(text="x", status={"phase": "no"}), updates(text="x", status={"phase": "no"})],
-        {"text": "x", "status": {"phase": "no"}}, {"a": [".text"]}),
-    "labels have managers, names have none": (
-        [applies(metadata={"labels": {"a": "1"}}), updates(metadata={"labels": {"a": "1", "b": "2"}}), applies()], {},
-        {"u": [".metadata.labels.b"]}),
-})  # fmt: skip
+# What managers do, what the object is then, and which fields each has: an apply, by force with `!`, or an update with `=`.
+SHARED = r"""
+an applier changes its own field | a {number: 1, text: x}; a {number: 2, text: x} | {number: 2, text: x} | a .number
+    .text
+others' fields stay | a {text: x}; u= {text: x, number: 1}; a {text: y} | {number: 1, text: y} | a .text; u .number
+what an applier omits goes | a {text: x, number: 1}; a {text: x} | {text: x} | a .text
+what an applier never applied stays | u= {text: x}; a {number: 1} | {number: 1, text: x} | u .text; a .number
+what another applies too stays | a {text: x}; b {text: x}; a {} | {text: x} | b .text
+what an update took over stays | a {text: x}; u= {text: y}; a {} | {text: y} | u .text
+the same value has two managers | a {text: x}; b {text: x} | {text: x} | a .text; b .text
+an update takes a field from all | a {text: x}; b {text: x}; u= {text: z} | {text: z} | u .text
+force takes a field | a {text: x, number: 1}; b! {text: y} | {text: y, number: 1} | a .number; b .text
+what was taken by force goes with who took it | a {text: x}; b! {text: y}; b {} | {} |
+an empty wish has no entry | a {}; a {} | {} |
+an update that empties the object leaves no entry | u= {text: x}; u= {} | {} |
+a struct goes as a whole | a {struct: {name: a, value: 1}}; a {} | {} |
+a struct stays for the field of another | a {struct: {name: a}}; u= {struct: {name: a, value: 1}}; a {} |
+    {struct: {value: 1}} | u .struct.value
+an empty struct takes nothing from it but what the applier had | a {struct: {name: a}};
+    u= {struct: {name: a, value: 1}}; a {struct: {}} | {struct: {value: 1}} | a .struct; u .struct.value
+null says nothing about a struct that others took over | a {struct: {name: a}}; u= {struct: {name: b, value: 1}};
+    a {struct: null} | {struct: {name: b, value: 1}} | a .struct; u .struct.name .struct.value
+what is emptied and wanted stays empty | a {struct: {name: a}}; a {struct: null} | {struct: {}} | a .struct
+a set grows | a {set: [a, c]}; a {set: [a, b, c, d]} | {set: [a, b, c, d]} | a .set[="a"] .set[="b"] .set[="c"]
+    .set[="d"]
+a set has the items of all in a steady order | a {set: [a, c]}; u= {set: [a, b, c, d]}; a {set: [a, x, c, y]} |
+    {set: [a, b, x, c, d, y]} | a .set[="a"] .set[="c"] .set[="x"] .set[="y"]; u .set[="b"] .set[="d"]
+an applier orders its items | a {set: [a, b, c, d]}; a {set: [a, d, c, b]} | {set: [a, d, c, b]} | a .set[="a"]
+    .set[="b"] .set[="c"] .set[="d"]
+an applier orders its items among others | a {set: [a, b]}; u= {set: [a, b, c, d]}; a {set: [b, a]} |
+    {set: [b, c, d, a]} | a .set[="a"] .set[="b"]; u .set[="c"] .set[="d"]
+an item that another applies stays | a {set: [a, b]}; b {set: [b, c]}; a {set: [a]} | {set: [a, b, c]} | a .set[="a"]; b
+    .set[="b"] .set[="c"]
+items go | a {set: [a, b, c]}; a {set: [b]} | {set: [b]} | a .set[="b"]
+items with a key come, change and go | a {list: [{name: a, value: 1}, {name: b}]};
+    a {list: [{name: a, value: 2}, {name: c}]} | {list: [{name: a, value: 2}, {name: c}]} | a .list[name="a"]
+    .list[name="c"] .list[name="a"].name .list[name="a"].value .list[name="c"].name
+of a shared item only the own part goes | a {list: [{name: a}, {name: b, more: [c]}]}; b {list: [{name: b, more: [d]}]};
+    a {list: [{name: a}]} | {list: [{name: a}, {name: b, more: [d]}]} | a .list[name="a"] .list[name="a"].name; b
+    .list[name="b"] .list[name="b"].name .list[name="b"].more[="d"]
+and the part of who updated it stays | a {list: [{name: a}, {name: b, more: [c]}]}; b {list: [{name: b, more: [d]}]};
+    u= {list: [{name: a}, {name: b, more: [c, d, e]}]}; a {list: [{name: a}]} |
+    {list: [{name: a}, {name: b, more: [d, e]}]} | a .list[name="a"] .list[name="a"].name; b .list[name="b"]
+    .list[name="b"].name .list[name="b"].more[="d"]; u .list[name="b"].more[="e"]
+an item that nobody else has goes with what others put into it | a {list: [{name: a}, {name: b, more: [c]}]};
+    u= {list: [{name: a}, {name: b, more: [c, d]}]}; a {list: [{name: a}]} | {list: [{name: a}]} | a .list[name="a"]
+    .list[name="a"].name
+keys of a map have managers of their own | u= {map: {a: '1', b: '2'}}; a {map: {b: '2', c: '3'}}; a {map: {c: '3'}} |
+    {map: {a: '1', b: '2', c: '3'}} | u .map .map.a .map.b; a .map.c
+a key of a map of maps goes with what is in it | a {mapOfMaps: {x: {y: '1'}}}; a {mapOfMaps: {z: {y: '2'}}} |
+    {mapOfMaps: {z: {y: '2'}}} | a .mapOfMaps.z .mapOfMaps.z.y
+a key of a map of maps stays for another | a {mapOfMaps: {x: {y: '1'}}}; b {mapOfMaps: {x: {z: '1'}}}; a {} |
+    {mapOfMaps: {x: {z: '1'}}} | b .mapOfMaps.x .mapOfMaps.x.z
+sets in a map | a {mapOfSets: {x: [a, b]}}; a {mapOfSets: {x: [b], y: [c]}} | {mapOfSets: {x: [b], y: [c]}} | a
+    .mapOfSets.x .mapOfSets.y .mapOfSets.x[="b"] .mapOfSets.y[="c"]
+a list without keys is one field | a {plainList: [a, b]}; a {plainList: [c]} | {plainList: [c]} | a .plainList
+an atomic map is one field | a {atomicMap: {a: '1'}}; u= {atomicMap: {a: '1', b: '2'}} | {atomicMap: {a: '1', b: '2'}} |
+    u .atomicMap
+unknown fields: maps are divided, lists are not | a {free: {a: {b: 1, l: [{name: x}]}}}; b {free: {a: {c: 2}}} |
+    {free: {a: {b: 1, c: 2, l: [{name: x}]}}} | a .free.a .free.a.b .free.a.l; b .free.a .free.a.c
+two keys, one with a default | a {ports: [{port: 80, name: x}]}; b {ports: [{port: 80, protocol: UDP}]} |
+    {ports: [{port: 80, name: x}, {port: 80, protocol: UDP}]} | a .ports[port=80,protocol="TCP"]
+    .ports[port=80,protocol="TCP"].name .ports[port=80,protocol="TCP"].port; b .ports[port=80,protocol="UDP"]
+    .ports[port=80,protocol="UDP"].port .ports[port=80,protocol="UDP"].protocol
+items that are there twice have one manager together |
+    u= {list: [{name: a, value: 1}, {name: a, value: 2}, {name: b, value: 3}]}; a! {list: [{name: b, value: 4}]} |
+    {list: [{name: a, value: 1}, {name: a, value: 2}, {name: b, value: 4}]} | u .list .list[name="a"] .list[name="b"]
+    .list[name="b"].name; a .list[name="b"] .list[name="b"].name .list[name="b"].value
+and are replaced by one that is applied | u= {list: [{name: a, value: 1}, {name: a, value: 2}, {name: b, value: 3}]};
+    a! {list: [{name: a, value: 3}]} | {list: [{name: a, value: 3}, {name: b, value: 3}]} | u .list .list[name="b"]
+    .list[name="b"].name .list[name="b"].value; a .list[name="a"] .list[name="a"].name .list[name="a"].value
+who made an item twice has it | a {list: [{name: a, value: 1}, {name: b, value: 3}]};
+    u= {list: [{name: a, value: 1}, {name: a, value: 2}, {name: b, value: 3}]}; a {list: [{name: b, value: 3}]} |
+    {list: [{name: a, value: 1}, {name: a, value: 2}, {name: b, value: 3}]} | a .list[name="b"] .list[name="b"].name
+    .list[name="b"].value; u .list[name="a"]
+a value that is there twice stays twice | u= {set: ['1', '1', '3']}; a {set: ['5']} | {set: ['1', '1', '3', '5']} | u
+    .set .set[="1"] .set[="3"]; a .set[="5"]
+the status has managers of its own | a {text: x};
+    c/status= {status: {phase: Ready, conditions: [{type: A, status: 'True'}]}} |
+    {text: x, status: {phase: Ready, conditions: [{type: A, status: 'True'}]}} | a .text; c/status .status
+    .status.conditions .status.phase .status.conditions[type="A"] .status.conditions[type="A"].status
+    .status.conditions[type="A"].type
+the main resource does not manage the status | a {text: x, status: {phase: 'no'}}; u= {text: x, status: {phase: 'no'}} |
+    {text: x, status: {phase: 'no'}} | a .text
+labels have managers, names have none | a {metadata: {labels: {a: '1'}}}; u= {metadata: {labels: {a: '1', b: '2'}}};
+    a {} | {} | u .metadata.labels.b
+"""
+HOW = {"!": "force", "=": "update"}
+
+
+def shared():
+    """Return the rows of the table, in which an indented line goes on with the one before it."""
+    for row in SHARED.strip().replace("\n    ", " ").split("\n"):
+        name, steps, obj, managers = (column.strip() for column in row.split("|"))
+        taken = []
+        for who, parts in (step.strip().split(" ", 1) for step in steps.split(";")):
+            manager, _, part = who.rstrip("!=").partition("/")
+            taken.append(Step(manager, yaml.safe_load(parts), HOW.get(who[-1], "apply"), part))
+        fields = dict(each.strip().split(" ", 1) for each in managers.split(";") if each.strip())
+        yield pytest.param(taken, yaml.safe_load(obj), {who: paths.split() for who, paths in fields.items()}, id=name)
+
+
+@pytest.mark.parametrize(("steps", "expected", "managers"), shared())
 def test_managers_share_an_object(steps, expected, managers):
     obj = run(*steps)
     assert content(obj) == expected

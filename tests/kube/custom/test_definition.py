@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.custom import definition, kinds, naming, nodes, patterns, schemas
@@ -48,24 +48,17 @@ AT = "spec.versions[0].schema.openAPIV3Schema"
 
 
 @cases("crd, expected", {
-    "name": (made(metadata__name="x.y"),
-        'metadata.name: Invalid value: "x.y": must be spec.names.plural+"."+spec.group'),
-    "scope": (made(spec__scope="Galaxy"),
-        'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"'),
-    "kind": (made(spec__names__kind="cron tab", spec__names__listKind="L"),
-        'spec.names.kind: Invalid value: "cron tab": may have mixed case, but should otherwise match: ' + LABEL),
+    "name": (made(metadata__name="x.y"), 'metadata.name: Invalid value: "x.y": must be'),
+    "scope": (made(spec__scope="Galaxy"), 'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster",'),
+    "kind": (made(spec__names__kind="cron tab", spec__names__listKind="L"), 'spec.names.kind: Invalid value: "cron'),
     "short name": (made(spec__names__shortNames=["C T"]), 'spec.names.shortNames[0]: Invalid value: "C T": ' + LABEL),
-    "version name": (made(spec__versions=[samples.version("V1")]),
-        'spec.versions[0].name: Invalid value: "V1": ' + LABEL),
-    "no storage version": (made(spec__versions=[samples.version(storage=False)]),
-        'spec.versions: Invalid value: ["v1"]: must have exactly one version marked as storage version'),
+    "version name": (made(spec__versions=[samples.version("V1")]), 'spec.versions[0].name: Invalid value: "V1": '),
+    "no storage version": (made(spec__versions=[samples.version(storage=False)]), 'spec.versions: Invalid value:'),
     "twice one version": (made(spec__versions=[samples.version(), samples.version(storage=False)]),
         'spec.versions: Invalid value: ["v1", "v1"]: must contain unique version names'),
     "no schema": (made(spec__versions__0__schema={}), AT + ": Required value"),
-    "webhook": (made(spec__conversion={"strategy": "Webhook"}),
-        'spec.conversion.strategy: Invalid value: "Webhook": this cluster does not call conversion webhooks'),
-    "preserve": (made(spec__preserveUnknownFields=True),
-        "spec.preserveUnknownFields: Invalid value: true: cannot set to true"),
+    "webhook": (made(spec__conversion={"strategy": "Webhook"}), 'spec.conversion.strategy: Invalid value: "Webhook":'),
+    "preserve": (made(spec__preserveUnknownFields=True), "spec.preserveUnknownFields: Invalid value: true: cannot"),
     "scale": (made(spec__versions__0__subresources={"scale": {"specReplicasPath": ".status.x", "statusReplicasPath": ".status.y"}}),
         'spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.x": should be a json path under .spec'),
     "column": (made(spec__versions__0__additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}]),
@@ -74,30 +67,26 @@ AT = "spec.versions[0].schema.openAPIV3Schema"
         'spec.versions[0].selectableFields[0].jsonPath: Invalid value: ".spec": must point to a field of type string, boolean or integer.'),
     "deprecation": (made(spec__versions__0__deprecationWarning="old"),
         'spec.versions[0].deprecationWarning: Invalid value: "old": can only be set for deprecated versions'),
-    "untyped field": (with_schema(a={}),
-        AT + ".properties[a].type: Required value: must not be empty for specified object fields"),
-    "type": (with_schema(a={"type": "list"}),
-        AT + '.properties[a].type: Unsupported value: "list": supported values: "array", "boolean", "integer", "number", "object", "string"'),
+    "untyped field": (with_schema(a={}), AT + ".properties[a].type: Required value: must not be empty for specified"),
+    "type": (with_schema(a={"type": "list"}), AT + '.properties[a].type: Unsupported value: "list": supported'),
     "array": (with_schema(a={"type": "array"}), AT + ".properties[a].items: Required value: must be specified"),
     "type in anyOf": (with_schema(a={"type": "string", "anyOf": [{"type": "string"}]}),
         AT + ".properties[a].anyOf[0].type: Forbidden: must be empty to be structural"),
     "incomplete": (
         made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", "oneOf": [{"properties": {"b": {}}}]}}),
         AT + f".properties[b]: Required value: because it is defined in {AT}.oneOf[0].properties[b]"),
-    "pattern": (with_schema(a={"type": "string", "pattern": "("}),
-        AT + '.properties[a].pattern: Invalid value: "(": must be a valid regular expression, but isn\'t:'),
-    "default": (with_schema(a={"type": "integer", "default": "x"}),
-        AT + '.properties[a].default: Invalid value: "string":'),
+    "pattern": (with_schema(a={"type": "string", "pattern": "("}), AT + '.properties[a].pattern: Invalid value: "(":'),
+    "default": (with_schema(a={"type": "integer", "default": "x"}), AT + '.properties[a].default: Invalid value:'),
     "default with unknown fields": (with_schema(a={"type": "object", "default": {"b": 1}}),
         AT + '.properties[a].default: Invalid value: {"b": 1}: must not have unknown fields'),
     "keyword of a wrong type": (with_schema(a={"type": "integer", "minimum": "1"}),
         AT + '.properties[a].minimum: Invalid value: "1": must be of type number'),
-    "ref": (with_schema(a={"$ref": "#/x", "type": "string"}),
-        AT + ".properties[a].$ref: Forbidden: $ref is not supported"),
+    "ref": (with_schema(a={"$ref": "#/x", "type": "string"}), AT + ".properties[a].$ref: Forbidden: $ref is not"),
     "unique": (with_schema(a={"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
         AT + ".properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic"),
     "metadata": (with_schema(metadata={"type": "object", "properties": {"labels": {"type": "object"}}}),
         AT + ".properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified"),
+
 })  # fmt: skip
 def test_what_is_wrong_is_told_in_kubernetes_words(crd, expected):
     found = texts(crd)
@@ -188,18 +177,12 @@ ANY = st.recursive(
 
 
 @examples(100)
-@given(st.dictionaries(KEYS, ANY, max_size=6))
-def test_any_schema_is_judged_without_an_error(schema):
-    crd = made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", **schema}})
-    definition.check(crd, None)
-
-
-@settings(max_examples=60)
-@given(st.dictionaries(st.sampled_from(["spec", "metadata", "status"]), ANY, max_size=3))
-def test_any_definition_is_judged_without_an_error(crd):
-    definition.default(crd)
-    definition.check(crd, None)
-    naming.status(crd, naming.taken("x", [crd]), NOW)
+@given(st.dictionaries(KEYS, ANY, max_size=6), st.dictionaries(st.sampled_from(["spec", "metadata", "status"]), ANY))
+def test_any_schema_and_any_definition_is_judged_without_an_error(schema, parts):
+    definition.check(made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", **schema}}), None)
+    definition.default(parts)
+    definition.check(parts, None)
+    naming.status(parts, naming.taken("x", [parts]), NOW)
 
 
 # Definitions that are much work: refused, or done in a bounded number of steps.
@@ -247,9 +230,6 @@ KEYED = samples.keyed(*(f"k{n}" for n in range(10_000)), items=objects(k=TEXT))
 def test_too_much_of_something_is_refused_in_a_word(schema, versions, told):
     (cause,) = causes(schema, versions)
     assert told in cause
-
-
-def test_an_answer_tells_the_first_of_many_causes():
     error = Invalid.of("A", "a", [required(f"f{n}") for n in range(1000)])
     assert len(error.causes) == MOST_CAUSES
-    assert error.message.endswith("f255: Required value, and 744 more]")
+    assert error.message.endswith("f255: Required value, and 744 more]"), "the first of many causes"
