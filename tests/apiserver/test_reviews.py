@@ -14,6 +14,7 @@ from kube.kinds.reviews import ResourceAttributes
 from kube.resources import JOBS, SERVICE_ACCOUNTS, served
 from tests.campaign import examples
 from tests.cluster.api.conftest import job, make_user
+from tests.tables import cases
 
 AUTHORIZATION = "/apis/authorization.k8s.io/v1"
 AUTHENTICATION = "/apis/authentication.k8s.io/v1"
@@ -143,17 +144,14 @@ def test_the_list_of_what_i_may_do(api, alice):
 
 
 def test_who_am_i(api, alice, robot):
-    def info(actor):
+    for actor, name, groups in (
+        (alice, "alice", ["team", "system:authenticated"]),
+        (robot, "system:serviceaccount:default:robot", ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"]),
+    ):  # fmt: skip
         answer = api.as_(actor).post(f"{AUTHENTICATION}/selfsubjectreviews", {})
         assert answer.status_code == 201
-        return answer.json()["status"]["userInfo"]
-
-    assert info(alice)["username"] == "alice"
-    assert info(alice)["groups"] == ["team", "system:authenticated"]
-    assert info(robot) == {
-        "username": "system:serviceaccount:default:robot",
-        "groups": ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
-    }
+        found = answer.json()["status"]["userInfo"]
+        assert (found["username"], found["groups"]) == (name, groups)
 
 
 def test_may_somebody_else(api, root, alice, robot):
@@ -228,22 +226,17 @@ def test_a_token_of_a_service_account_is_asked_for(api, root, alice, robot):
     assert "shortened" in answer.headers["warning"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "code", "words"),
-    [
-        ({"expirationSeconds": 60}, 422, "may not specify a duration less than 10 minutes"),
-        ({"expirationSeconds": 2**33}, 422, "larger than 2^32"),
-        ({"expirationSeconds": "x"}, 422, "spec.expirationSeconds"),
-        ({"boundObjectRef": {"kind": "Pod", "name": "x"}}, 404, "not found"),
-        ({"boundObjectRef": {"kind": "Node", "name": "x"}}, 400, "cannot bind"),
-        ({"audiences": ["a b"]}, 422, "spec.audiences"),
-    ],
-    ids=str,
-)
+@cases("spec, code, words", {
+    "too short": ({"expirationSeconds": 60}, 422, "may not specify a duration less than 10 minutes"),
+    "too long": ({"expirationSeconds": 2**33}, 422, "larger than 2^32"),
+    "no number": ({"expirationSeconds": "x"}, 422, "spec.expirationSeconds"),
+    "a pod that is not there": ({"boundObjectRef": {"kind": "Pod", "name": "x"}}, 404, "not found"),
+    "a node": ({"boundObjectRef": {"kind": "Node", "name": "x"}}, 400, "cannot bind"),
+    "a bad audience": ({"audiences": ["a b"]}, 422, "spec.audiences"),
+})  # fmt: skip
 def test_a_token_request_that_cannot_be_granted(api, robot, spec, code, words):
     answer = ask_token(api, **spec)
-    assert answer.status_code == code
-    assert words in answer.json()["message"]
+    assert (answer.status_code, words in answer.json()["message"]) == (code, True)
     assert not Token.objects.exists()
 
 
@@ -251,12 +244,13 @@ REVIEWS = [
     f"{AUTHORIZATION}/selfsubjectaccessreviews", f"{AUTHORIZATION}/selfsubjectrulesreviews", f"{AUTHORIZATION}/subjectaccessreviews",
     f"{AUTHORIZATION}/namespaces/default/localsubjectaccessreviews", f"{AUTHENTICATION}/tokenreviews", f"{AUTHENTICATION}/selfsubjectreviews",
 ]  # fmt: skip
-BODIES = [
-    {}, {"spec": None}, {"spec": 1}, {"spec": {}}, {"kind": "Pod"}, {"metadata": 3}, {"spec": {"resourceAttributes": {}, "nonResourceAttributes": {}}},
-    {"spec": {"resourceAttributes": {"verb": "é\0", "resource": "x" * 9999, "group": "/", "name": "\0"}}}, {"spec": {"user": "\0", "groups": [1]}},
-    {"spec": {"user": "\0", "resourceAttributes": {"verb": "get", "resource": "pods", "name": "\0"}}}, {"spec": {"namespace": "\0/../"}},
-    {"spec": {"token": "\0"}}, {"spec": {"nonResourceAttributes": {"path": "//../", "verb": ""}}}, {"spec": {"token": "x", "audiences": [""]}},
+ATTRIBUTES = {"verb": "é\0", "resource": "x" * 9999, "group": "/", "name": "\0"}
+SPECS = [
+    None, 1, {}, {"resourceAttributes": {}, "nonResourceAttributes": {}}, {"resourceAttributes": ATTRIBUTES}, {"user": "\0", "groups": [1]},
+    {"user": "\0", "resourceAttributes": {"verb": "get", "resource": "pods", "name": "\0"}}, {"namespace": "\0/../"}, {"token": "\0"},
+    {"nonResourceAttributes": {"path": "//../", "verb": ""}}, {"token": "x", "audiences": [""]},
 ]  # fmt: skip
+BODIES = [{}, {"kind": "Pod"}, {"metadata": 3}, *({"spec": spec} for spec in SPECS)]
 
 
 @pytest.mark.parametrize("path", REVIEWS)

@@ -41,6 +41,8 @@ def test_a_created_object_can_be_read_listed_replaced_and_deleted(api):
     assert (gone.status_code, gone.json()["status"]) == (200, "Success")
     assert gone.json()["details"] == {"name": "a", "kind": "configmaps", "uid": obj["metadata"]["uid"]}
     assert api.get(f"{MAPS}/a").status_code == 404
+    name = api.post(MAPS, {"metadata": {"generateName": "made-"}}).json()["metadata"]["name"]
+    assert (name[:5], len(name)) == ("made-", 10)
     dry = api.post(f"{MAPS}?dryRun=All", config_map("a"))
     assert (dry.status_code, bool(dry.json()["metadata"]["uid"])) == (201, True)
     assert api.get(f"{MAPS}/a").status_code == 404
@@ -92,12 +94,10 @@ def test_unknown_and_duplicate_fields(api, mode, code):
 def test_pages_of_a_list_show_one_state(api):
     for index in range(7):
         made(api, f"m{index}", key="old")
-    first = api.get(f"{MAPS}?limit=3").json()
-    assert first["metadata"]["remainingItemCount"] == 4
+    pages = [api.get(f"{MAPS}?limit=3").json()]
+    assert pages[0]["metadata"]["remainingItemCount"] == 4
     api.delete(f"{MAPS}/m4")
-    made(api, "m35", key="new")
     api.patch(f"{MAPS}/m5", {"data": {"key": "new"}})
-    pages = [first]
     while token := pages[-1]["metadata"].get("continue"):
         pages.append(api.get(f"{MAPS}?limit=3&continue={token}").json())
     found = [[obj["metadata"]["name"] for obj in page["items"]] for page in pages]

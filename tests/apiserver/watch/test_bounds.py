@@ -138,22 +138,6 @@ async def test_beyond_the_cap_a_watch_is_429_with_retry_after(port, keeper, monk
             assert (other.status, beyond.status) == (200, 429)
 
 
-async def test_a_role_in_one_namespace_watches_that_namespace_only(port):
-    alice = await person("alice", "default")
-    async with (
-        Client(port, DEFAULT, headers=alice) as own,
-        Client(port, ANYWHERE, headers=alice) as everywhere,
-        Client(port, "/api/v1/namespaces/other/pods", headers=alice) as other,
-    ):
-        assert (own.status, everywhere.status, other.status) == (200, 403, 403)
-        assert (await everywhere.body())["message"].startswith(
-            'pods is forbidden: User "alice" cannot watch resource "pods" in API group "" at the cluster scope'
-        )
-        await make("elsewhere", "other")
-        await make("a")
-        assert told(await own.hear(1)) == [("ADDED", "a")]
-
-
 async def test_a_watch_ends_when_the_right_or_the_token_is_taken_away(port):
     alice, bob = await person("alice", "default"), await person("bob", "default")
     user = await in_db(User.objects.get)(username="bob")

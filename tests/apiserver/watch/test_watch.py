@@ -74,22 +74,6 @@ async def test_a_watch_begins_where_its_parameters_say(port, params, expected):
             assert line.object == {"kind": "Pod", "apiVersion": "v1", "metadata": end}
 
 
-async def test_a_past_beyond_memory_comes_from_the_log(port, monkeypatch):
-    monkeypatch.setattr("apiserver.watch.window.MOST_ENTRIES", 3)
-    monkeypatch.setattr("apiserver.watch.stream.REPLAYED", 4)
-    monkeypatch.setattr("apiserver.watch.stream.SPAN", 7)
-    begin = await make("first")
-    async with Client(port, DEFAULT, resourceVersion=begin) as live:
-        for number in range(20):
-            await make(f"n-{number:02}")
-            await make(f"x-{number:02}", "elsewhere")
-        expected = [("ADDED", f"n-{number:02}") for number in range(20)]
-        assert told(await live.hear(20)) == expected
-    async with Client(port, DEFAULT, resourceVersion=begin) as late:
-        await make("last")
-        assert told(await late.hear(21)) == [*expected, ("ADDED", "last")]
-
-
 @cases("before, after, expected", {
     "starts to match": ({"app": "other"}, {"app": "web"}, [("ADDED", "after")]),
     "stops to match": ({"app": "web"}, {"app": "other"}, [("ADDED", "before"), ("DELETED", "before")]),
@@ -117,25 +101,6 @@ async def test_selectors_turn_changes_into_arrivals_and_departures(
         (verb, states[state], revision)
         for (verb, state), revision in zip(expected, revisions[2 - len(expected) :], strict=True)
     ]
-
-
-@cases("selector, expected", {
-    "name": ("metadata.name=b", ["b", "b"]),
-    "name and phase": ("metadata.name=b,status.phase=Running", ["b"]),
-    "namespace": ("metadata.namespace=team", ["c"]),
-    "two names": ("metadata.name=a,metadata.name=b", []),
-    "not a name": ("metadata.name!=b", ["a", "c"]),
-})  # fmt: skip
-async def test_field_selectors_narrow_a_watch(port, keeper, follower, selector, expected):
-    async with Client(port, PODS, fieldSelector=selector) as client:
-        await make("a")
-        await make("b")
-        await phase("b", "Running")
-        last = await make("c", "team")
-        await until(lambda: follower.position >= last and all(each._feed for each in keeper.streams), "all of it")
-        keeper.end_all()  # after what waits to be sent
-        lines = await client.rest()
-    assert [line.name for line in lines] == expected
 
 
 @pytest.mark.parametrize("bookmarks", ["true", "false"])

@@ -125,7 +125,7 @@ def shared():
         yield pytest.param(taken, yaml.safe_load(obj), {who: paths.split() for who, paths in fields.items()}, id=name)
 
 
-@pytest.mark.parametrize(("steps", "expected", "managers"), shared())
+@pytest.mark.parametrize(("steps", "expected", "managers"), list(shared()))
 def test_managers_share_an_object(steps, expected, managers):
     obj = run(*steps)
     assert content(obj) == expected
