@@ -173,23 +173,15 @@ def test_a_command_has_its_streams_apart_and_ends_with_its_exit_code_in_each_pro
     assert row.message == "container main: echo", "the program and not its arguments"
 
 
-def test_ten_megabytes_go_through_standard_input_and_back(running, node):
-    data = os.urandom(1 << 20) * 10
-    connection = running().connect("sh", "-c", "tee /dev/null | cat", stdin=True)
-
-    def talk():
-        connection.write(data)
-        connection.end_input()
-
-    writer = threading.Thread(target=talk)
+def test_ten_megabytes_go_through_standard_input_and_back_and_input_that_nobody_reads_harms_nobody(running, node):
+    door, data = running(), os.urandom(1 << 20) * 10
+    connection = door.connect("sh", "-c", "tee /dev/null | cat", stdin=True)
+    writer = threading.Thread(target=lambda: (connection.write(data), connection.end_input()))
     writer.start()
     assert node.during(connection.finish) == SUCCESS
     writer.join()
     assert connection.out[1] == data
-
-
-def test_input_that_nobody_reads_harms_nobody(running, node):
-    connection = running().connect("sh", "-c", "exec 0<&-; sleep 0.5; echo done", stdin=True)
+    connection = door.connect("sh", "-c", "exec 0<&-; sleep 0.5; echo done", stdin=True)
     connection.write(b"x" * 1_000_000)
     assert node.during(connection.finish) == SUCCESS
     assert connection.printed == ("done\n", "")
@@ -376,14 +368,13 @@ def test_input_ends_with_the_first_client_where_the_pod_wants_that(running, node
 
 def test_input_goes_on_after_a_client_where_the_pod_wants_that(running, node):
     door = running(**attachable("read a; echo got; read b; echo $a $b", stdin=True))
-    connection = door.connect(kind="attach", stdin=True)
-    connection.send(0, b"one\n")
-    node.during(connection.read_until, b"got")
-    connection.socket.close()
-    connection = door.connect(kind="attach", stdin=True)
-    connection.send(0, b"two\n")
-    assert node.during(connection.finish) == SUCCESS
-    assert connection.printed[0] == "one two\n"
+    first = door.connect(kind="attach", stdin=True)
+    first.send(0, b"one\n")
+    node.during(first.read_until, b"got")
+    first.socket.close()
+    second = door.connect(kind="attach", stdin=True)
+    second.send(0, b"two\n")
+    assert (node.during(second.finish), second.printed[0]) == (SUCCESS, "one two\n")
 
 
 def test_attaching_to_a_terminal(running, node):
