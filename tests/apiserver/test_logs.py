@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 
 import pytest
+from asgiref.sync import sync_to_async
 from starlette.datastructures import QueryParams
 
 from apiserver.streams import logs
@@ -111,20 +111,17 @@ def test_a_log_is_plain_text_and_its_timestamps_have_nine_digits(api, pod):
     assert (answer.status_code, "cannot get" in answer.json()["message"]) == (403, True)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ("tailLines=-1", "tailLines: Invalid value: -1: must be greater than or equal to 0"),
-        ("limitBytes=0", "limitBytes: Invalid value: 0: must be greater than 0"),
-        ("sinceSeconds=0", "sinceSeconds: Invalid value: 0: must be greater than 0"),
-        (
-            "sinceSeconds=5&sinceTime=2020-01-01T00:00:00Z",
-            "at most one of `sinceTime` or `sinceSeconds` may be specified",
-        ),
-        ("stream=Both", 'stream: Unsupported value: "Both": supported values: "All", "Stderr", "Stdout"'),
-        ("stream=Stdout&tailLines=1", "`tailLines` and specific `stream` are mutually exclusive for now"),
-    ],
-)
+BOTH = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+
+
+@cases("parameters, message", {
+    "no number of lines": ("tailLines=-1", "tailLines: Invalid value: -1: must be greater than or equal to 0"),
+    "no bytes": ("limitBytes=0", "limitBytes: Invalid value: 0: must be greater than 0"),
+    "no seconds": ("sinceSeconds=0", "sinceSeconds: Invalid value: 0: must be greater than 0"),
+    "two beginnings": ("sinceSeconds=5&sinceTime=2020-01-01T00:00:00Z", BOTH),
+    "no stream": ("stream=Both", 'stream: Unsupported value: "Both": supported values: "All", "Stderr", "Stdout"'),
+    "lines of one stream": ("stream=Stdout&tailLines=1", "`tailLines` and specific `stream` are mutually exclusive for now"),
+})  # fmt: skip
 def test_parameters_that_do_not_hold_are_invalid(parameters, message):
     with pytest.raises(Invalid) as caught:
         logs.options(QueryParams(parameters), "p", 0)
@@ -135,16 +132,13 @@ def test_parameters_that_do_not_hold_are_invalid(parameters, message):
             logs.options(QueryParams(unreadable), "p", 0)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ("", "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]"),
-        ("container=c", "container c is not valid for pod p"),
-        ("container=a", 'container "a" in pod "p" is waiting to start: CrashLoopBackOff'),
-        ("container=i", 'container "i" in pod "p" is waiting to start: ContainerCreating'),
-        ("container=a&previous=true", 'previous terminated container "a" in pod "p" not found'),
-    ],
-)
+@cases("parameters, message", {
+    "of several": ("", "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]"),
+    "none": ("container=c", "container c is not valid for pod p"),
+    "one that waits": ("container=a", 'container "a" in pod "p" is waiting to start: CrashLoopBackOff'),
+    "one that has not begun": ("container=i", 'container "i" in pod "p" is waiting to start: ContainerCreating'),
+    "no other before": ("container=a&previous=true", 'previous terminated container "a" in pod "p" not found'),
+})  # fmt: skip
 def test_containers_without_a_log_are_bad_requests(api, pod, parameters, message):
     pod(containers=("a", "b"), init=("i",)).says("a", {"waiting": {"reason": "CrashLoopBackOff"}})
     answer = api.get(f"{LOG}?{parameters}").json()
@@ -188,21 +182,17 @@ def test_following_gives_what_comes_until_the_instance_ends(api, pod):
     def write():
         for number, line in enumerate(written):
             log.feed("stdout", line)
-            time.sleep(0.001)
             if number % 30 == 29:  # who is further behind than what is kept misses the rest of it
                 until(lambda line=line: got.endswith(line), what="that what was written is read")
         log.close()
         made.ended()
-        log.fd = -1
 
     thread = threading.Thread(target=write)
     with api.stream(f"{LOG}?follow=true") as answer:
-        parts = answer.iter_raw()
-        got += next(parts)
-        assert got == b"before\n"
-        thread.start()
-        for part in parts:
+        for part in answer.iter_raw():
             got += part
+            if got == b"before\n":
+                thread.start()
     thread.join()
     assert got == b"before\n" + b"".join(written)
 
@@ -225,29 +215,24 @@ def test_a_client_that_goes_is_noticed_while_nothing_is_written(api, pod, monkey
     assert left.wait(HANG_S)
 
 
-def test_hundreds_of_followers_hold_no_threads(pod, settings):
-    made = pod().says()
-    log = made.log()
+async def test_hundreds_of_followers_hold_no_threads(pod):
+    made = await sync_to_async(lambda: pod().says())()
+    log, before, outputs = made.log(), threading.active_count(), [[] for _ in range(400)]
     log.feed("stdout", b"begin\n")
 
-    async def follower(got):
+    async def follow(got):
         async for part in log_stream.text(made.directory(), 0, LogText(follow=True)):
             got.append(part)
 
-    async def story():
-        before = threading.active_count()
-        outputs = [[] for _ in range(400)]
-        tasks = [asyncio.ensure_future(follower(got)) for got in outputs]
-        while not all(outputs):
-            await asyncio.sleep(0.01)
-        assert threading.active_count() - before < 100  # asyncio's own are 32 on a large machine
-        log.feed("stdout", b"end\n")
-        log.close()
-        made.ended()
-        await asyncio.wait_for(asyncio.gather(*tasks), HANG_S)
-        assert {b"".join(got) for got in outputs} == {b"begin\nend\n"}
-
-    asyncio.run(story())
+    tasks = [asyncio.ensure_future(follow(got)) for got in outputs]
+    while not all(outputs):
+        await asyncio.sleep(0.01)
+    assert threading.active_count() - before < 100  # asyncio's own are 32 on a large machine
+    log.feed("stdout", b"end\n")
+    log.close()
+    made.ended()
+    await asyncio.wait_for(asyncio.gather(*tasks), HANG_S)
+    assert {b"".join(got) for got in outputs} == {b"begin\nend\n"}
 
 
 def test_a_reader_that_is_slow_holds_up_nobody_and_little_memory(api, pod):
