@@ -105,17 +105,6 @@ def test_one_gate_is_taken_away_by_its_name_and_none_is_added(api, gated):
         assert refused.json()["message"].endswith(f"{field}: {said}")
 
 
-@cases("spec, field", {
-    "a gate without a name": ({"schedulingGates": [{"name": ""}]}, "spec.schedulingGates[0].name"),
-    "a gate of a bad name": ({"schedulingGates": [{"name": "a b"}]}, "spec.schedulingGates[0].name"),
-    "a gate twice": ({"schedulingGates": [{"name": "a"}, {"name": "a"}]}, "spec.schedulingGates[1]"),
-    "what is held back has no node": ({"schedulingGates": GATES, "nodeName": "n"}, "spec.nodeName"),
-    "a name that no node can have": ({"nodeName": "A b"}, "spec.nodeName"),
-})  # fmt: skip
-def test_bad_gates_and_nodes_are_refused(api, spec, field):
-    assert causes(api.post(WHERE, pod(**spec))) == [field]
-
-
 def test_what_is_held_back_is_not_bound(api, gated):
     store.write(Create(NODES, node("n")))
     refused = api.post(f"{WHERE}/p/binding", BINDING).json()

@@ -95,18 +95,19 @@ async def test_who_listens_is_called_for_each_change_in_order_whatever_befalls_o
 
 
 async def test_what_nobody_wants_to_hear_of_is_not_read(follower):
+    async def make_and_reach(name):
+        await make(name)
+        await follower.reach(await in_db(store.revision)())
+
     heard = []
     follower.listen((NODES,), nothing, nothing)
     follower.listen_in_batches(lambda entries: heard.extend(e.change.name for e in entries), nothing)
     await follower.start()
-    await make("a")
-    await follower.reach(await in_db(store.revision)())
+    await make_and_reach("a")
     async with follower.following(PODS):
         assert follower.window.since(PODS.id, follower.position) == []
-        await make("b")
-        await follower.reach(await in_db(store.revision)())
-    await make("c")
-    await follower.reach(await in_db(store.revision)())
+        await make_and_reach("b")
+    await make_and_reach("c")
     assert heard == ["b"]
     assert follower.window.since(PODS.id, follower.position) is None
 

@@ -42,11 +42,10 @@ def networks():
 
     A browser gives up what it loads when the machine's own network changes.
     """
-    names = [f"volcano-{end}-{os.getpid()}" for end in ("here", "there")]
-    make_first = ["ip", "netns", "add", names[0]]
+    names = here, there = [f"volcano-{end}-{os.getpid()}" for end in ("here", "there")]
+    make_first = ["ip", "netns", "add", here]
     if not shutil.which("ip") or subprocess.run(make_first, check=False, capture_output=True).returncode:
         pytest.skip("it takes the right to make network namespaces")
-    here, there = names
     try:
         ip("netns", "add", there)
         ip("-n", here, "link", "add", "veth", "type", "veth", "peer", "name", "veth", "netns", there)
@@ -96,14 +95,8 @@ async def test_peer_that_vanished_is_noticed_while_something_is_sent_to_it(
 
 
 async def test_peer_that_does_not_read_has_not_vanished(port, keeper, monkeypatch):
-    looks = []
-
-    def look(raw):
-        looks.append(whole(raw))
-        return looks[-1]
-
-    whole = connection.has_vanished
-    monkeypatch.setattr(connection, "has_vanished", look)
+    looks, whole = [], connection.has_vanished
+    monkeypatch.setattr(connection, "has_vanished", lambda raw: looks.append(whole(raw)) or looks[-1])
     monkeypatch.setattr(connection, "LOOK_S", 0.05)
     monkeypatch.setattr(connection, "SILENT_MS", 100)
     monkeypatch.setattr("apiserver.watch.stream.QUEUE_BYTES", 1 << 30)
@@ -119,14 +112,14 @@ async def test_peer_that_does_not_read_has_not_vanished(port, keeper, monkeypatc
 
 
 async def test_idle_peers_are_asked_whether_they_are_there(port, monkeypatch):
+    asked = [
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+        *((socket.IPPROTO_TCP, getattr(socket, name)) for name, _ in KEEPALIVE),
+    ]
     options = []
-
-    def look(raw):
-        asked = [raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)]
-        options.append(asked + [raw.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name, _ in KEEPALIVE])
-        return False
-
-    monkeypatch.setattr(connection, "has_vanished", look)
+    monkeypatch.setattr(
+        connection, "has_vanished", lambda raw: options.append([raw.getsockopt(*each) for each in asked])
+    )
     monkeypatch.setattr(connection, "LOOK_S", 0.05)
     async with Client(port, "/api/v1/pods"):
         await until(lambda: options, "a look")

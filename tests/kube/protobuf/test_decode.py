@@ -78,13 +78,6 @@ def test_every_built_in_kind_can_be_read_also_when_it_is_empty():
     assert empty == {"apiextensions.CustomResourceSubresourceStatus"}
 
 
-def test_delete_options_come_with_any_version():
-    for version in ("v1", "batch/v1", "meta.k8s.io/v1"):
-        found = read("DeleteOptions", (1, 0), (4, "Background"), api_version=version)
-        assert found.pop("apiVersion") == version
-        assert found == {"kind": "DeleteOptions", "gracePeriodSeconds": 0, "propagationPolicy": "Background"}
-
-
 @cases("damaged, said", {
     "empty": (b"", "does not appear to be a protobuf message"),
     "JSON": (b'{"kind":"Pod"}', "does not appear to be a protobuf message"),
@@ -119,6 +112,13 @@ def test_a_kind_without_a_table_is_refused(version, kind):
         read(kind, api_version=version)
 
 
+@pytest.mark.parametrize("version", ["v1", "batch/v1", "meta.k8s.io/v1"])
+def test_delete_options_come_with_any_version(version):
+    found = read("DeleteOptions", (1, 0), (4, "Background"), api_version=version)
+    assert (found["apiVersion"], found["gracePeriodSeconds"]) == (version, 0)
+    assert found["propagationPolicy"] == "Background"
+
+
 def meta(*fields):
     return (1, message(*fields))
 
@@ -150,10 +150,11 @@ UNKNOWN = ((900, "x"), (901, 7), (902, 1.5), meta((1, "a")), (2, b""))
 })  # fmt: skip
 def test_fields_of_a_pod(fields, path, value):
     assert read("Pod", *fields)[path] == value
-
-
-def test_an_unknown_field_of_32_bits_is_skipped():
-    assert protobuf.decode(body("v1", "Pod", varint(9 << 3 | 5) + b"1234" + field(1, b"")))["metadata"] == {}
+    for seconds in (1 << 40, -(1 << 40)):
+        with pytest.raises(errors.BadRequest, match="years 1 to 9999"):
+            read("Pod", meta((8, message((1, seconds)))))
+    odd = varint(9 << 3 | 5) + b"1234"  # an unknown field of 32 bits
+    assert protobuf.decode(body("v1", "Pod", odd + field(1, b"")))["metadata"] == {}
 
 
 @cases("entries, path, value", {
@@ -177,12 +178,6 @@ def test_micro_times(nanos, text):
 
     assert lease(message((1, 1767225600), (2, nanos))) == f"2026-01-01T00:00:{text}"
     assert lease(b"") is None
-
-
-@pytest.mark.parametrize("seconds", [1 << 40, -(1 << 40)])
-def test_times_beyond_the_calendar_are_refused(seconds):
-    with pytest.raises(errors.BadRequest, match="years 1 to 9999"):
-        read("Pod", meta((8, message((1, seconds)))))
 
 
 def test_int_or_string_and_quantities():
@@ -228,9 +223,6 @@ TEXT = message((5, "string"))
 })  # fmt: skip
 def test_schemas(fields, value):
     assert schema(message(*fields)) == value
-
-
-def test_floats_are_whole_where_they_can_be_and_finite():
     assert repr(schema(message((9, 2.0)))) == "{'maximum': 2}"
     for wrong in (float("nan"), float("inf")):
         with pytest.raises(errors.BadRequest, match="not finite"):
