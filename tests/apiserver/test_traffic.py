@@ -29,12 +29,8 @@ def client(transactional_db, redis_url, settings):
     nudge.client.cache_clear()
     bootstrap()
     secret = tokens.issue(access.CONSOLE, make_user("admin", is_superuser=True), "laptop", tokens.DAY_S).secret
-    with (
-        serving(authentication.authenticate) as url,
-        httpx.Client(
-            base_url=url, headers={"authorization": f"Bearer {secret}"}, timeout=QUIET_S, verify=False
-        ) as found,
-    ):
+    options = {"headers": {"authorization": f"Bearer {secret}"}, "timeout": QUIET_S, "verify": False}
+    with serving(authentication.authenticate) as url, httpx.Client(base_url=url, **options) as found:
         yield found
     nudge.client.cache_clear()
     custom_kinds._known.clear()
@@ -54,11 +50,8 @@ def test_clients_are_answered_as_by_kubernetes(client, name):
     assert unused == []
 
 
-def test_each_difference_that_is_allowed_is_documented():
+def test_each_difference_that_is_allowed_is_documented_in_a_table_that_is_up_to_date():
     page = (Path(__file__).parents[2] / "docs" / "kubernetes-api-differences.md").read_text()
     assert [each.topic for each in ALLOWED if f"\n| {each.topic} |" not in page] == []
-
-
-def test_the_table_is_up_to_date():
     assert table.PAGE.read_text() == table.text(), "python -m proof.traffic table writes it"
     assert touched.missing() == []
