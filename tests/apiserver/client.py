@@ -9,9 +9,15 @@ import httpx
 
 from apiserver.http import authentication, handlers, threads  # noqa: F401  handlers registers who answers what
 from apiserver.http.app import ANONYMOUS, App
-from cluster import access
+from cluster import access, clock
+from cluster.access import tokens
+from cluster.models import Token
+from node.joined.membership import Server
+from node.link import presence
+from node.link.dialer import Dialer
+from node.paths import Layout
 from proof.harness.serving import in_thread
-from proof.harness.waiting import HANG_S
+from proof.harness.waiting import HANG_S, until
 from volcano_ui import apiserver
 from volcano_ui.web import listen
 
@@ -81,3 +87,21 @@ def serving(authenticate=_by_header):
 def _close_clients():
     while _clients:
         _clients.pop().close()
+
+
+def token_of(node):
+    """Return a token with which a node comes."""
+    row = Token(node=node, agent="a", name="node")
+    return tokens.issued(access.SYSTEM, row, 3600, clock.milliseconds()).secret
+
+
+@contextlib.contextmanager
+def linked(url, data, node="here"):
+    """Keep a node of this process linked to a server, as one on another machine is. They share a state directory here."""
+    dialer = Dialer(Server(url, token_of(node), ""), node, Layout(data))
+    dialer.start()
+    try:
+        until(lambda: presence.is_held(data, node), what="the link")
+        yield dialer
+    finally:
+        dialer.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.linking import linked
+from tests.apiserver.client import linked
 from tests.apiserver.test_logs import *  # noqa: F403
 from tests.apiserver.test_logs import Pod
 

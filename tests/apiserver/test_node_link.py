@@ -11,7 +11,7 @@ from cluster.access import SYSTEM, tokens
 from cluster.models import Token
 from node.link import presence
 from proof.harness.waiting import HANG_S, until
-from tests.apiserver.linking import token_of
+from tests.apiserver.client import token_of
 from tests.tables import cases
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import io
 import json
 import os
 import subprocess
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from django.core.management import CommandError, call_command
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
+from apiserver import reference
 from apiserver.openapi import documents, unknown_fields, written
 from apiserver.openapi.definitions import definitions, referred
 from apiserver.openapi.operations import APPLY, STRATEGIC
@@ -89,19 +92,10 @@ def test_operations_are_named_as_upstream_names_them(path, method, name):
     assert eviction[GROUP_VERSION_KIND] == {"group": "policy", "version": "v1", "kind": "Eviction"}
 
 
-def test_schemas_of_volcano_refer_to_those_of_kubernetes():
-    schemas = version3("apis/batch.volcano.sh/v1alpha1")["components"]["schemas"]
-    task = schemas["sh.volcano.batch.v1alpha1.TaskSpec"]["properties"]
-    assert task["template"]["allOf"][0]["$ref"].endswith("io.k8s.api.core.v1.PodTemplateSpec")
-    replicas = {"description": "How many pods the task has.", "type": "integer", "format": "int32", "minimum": 0}
-    assert task["replicas"] == replicas
-    policy = schemas["sh.volcano.batch.v1alpha1.LifecyclePolicy"]["properties"]
-    assert "PodEvicted" in policy["event"]["enum"]
-
-
 def test_the_package_of_definitions_is_read_and_not_imported():
     script = """import sys, django
 django.setup()
+from apiserver import reference
 from apiserver.openapi import documents
 documents.version3("api/v1")
 sys.exit("kubernetes_validate" in sys.modules)"""
@@ -250,3 +244,22 @@ def test_what_is_not_there_is_refused(api):
         ("/openapi/v2", "application/json;q=0.5,*/*", 200),
     ):  # fmt: skip
         assert api.get(path, headers={"accept": accept}).status_code == code
+
+
+def test_every_resource_and_subresource_is_in_the_reference():
+    page = reference.text("\nwritten by hand\n")
+    for resource in resources.served():
+        for name in (resource.plural, *(f"{resource.plural}/{part.name}" for part in resource.parts)):
+            assert f"| `{name}` |" in page
+    assert page.endswith("## Differences\n\nwritten by hand\n")
+
+
+def test_an_outdated_reference_is_noticed(tmp_path, settings):
+    settings.BASE_DIR = tmp_path
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "kubernetes-api-differences.md").write_text("# Title\n\nSome.\n")
+    with pytest.raises(CommandError, match="out of date"):
+        call_command("apidocs", "--check", stdout=io.StringIO())
+    call_command("apidocs")
+    call_command("apidocs", "--check")
+    assert "Some." in (tmp_path / "docs" / "kubernetes-api.md").read_text()

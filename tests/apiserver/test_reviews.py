@@ -238,24 +238,3 @@ def test_a_token_request_that_cannot_be_granted(api, robot, spec, code, words):
     answer = ask_token(api, **spec)
     assert (answer.status_code, words in answer.json()["message"]) == (code, True)
     assert not Token.objects.exists()
-
-
-REVIEWS = [
-    f"{AUTHORIZATION}/selfsubjectaccessreviews", f"{AUTHORIZATION}/selfsubjectrulesreviews", f"{AUTHORIZATION}/subjectaccessreviews",
-    f"{AUTHORIZATION}/namespaces/default/localsubjectaccessreviews", f"{AUTHENTICATION}/tokenreviews", f"{AUTHENTICATION}/selfsubjectreviews",
-]  # fmt: skip
-ATTRIBUTES = {"verb": "é\0", "resource": "x" * 9999, "group": "/", "name": "\0"}
-SPECS = [
-    None, 1, {}, {"resourceAttributes": {}, "nonResourceAttributes": {}}, {"resourceAttributes": ATTRIBUTES}, {"user": "\0", "groups": [1]},
-    {"user": "\0", "resourceAttributes": {"verb": "get", "resource": "pods", "name": "\0"}}, {"namespace": "\0/../"}, {"token": "\0"},
-    {"nonResourceAttributes": {"path": "//../", "verb": ""}}, {"token": "x", "audiences": [""]},
-]  # fmt: skip
-BODIES = [{}, {"kind": "Pod"}, {"metadata": 3}, *({"spec": spec} for spec in SPECS)]
-
-
-@pytest.mark.parametrize("path", REVIEWS)
-def test_strange_questions_are_answered_or_refused(api, root, alice, path):
-    for actor in (root, alice):
-        for body in BODIES:
-            assert api.as_(actor).post(path, body).status_code in (201, 400, 403, 422), body
-    assert api.get(path).status_code == 405
