@@ -18,7 +18,8 @@ def objects(*required, **properties):
 
 
 def keyed(*keys, items):
-    return {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys), "items": items}
+    words = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    return {"type": "array", **words, "items": items}
 
 
 def column(name, path, kind="string", **more):
@@ -39,38 +40,25 @@ def definition(
 
 
 CRON = r"^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$"
+REPLICAS = {**INTEGER, "minimum": 1, "maximum": 10, "default": 1}
+SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.labelSelector",
+}
 CRON_TAB = definition(
-    singular="crontab",
-    shortNames=["ct"],
-    categories=["all"],
-    versions=[
-        version(
-            schema=objects(
-                spec=objects(
-                    "cronSpec",
-                    cronSpec={**TEXT, "pattern": CRON},
-                    image={**TEXT, "default": "busybox"},
-                    replicas={**INTEGER, "minimum": 1, "maximum": 10, "default": 1},
-                ),
-                status=objects(replicas=INTEGER, labelSelector=TEXT),
-            ),
-            subresources={
-                "status": {},
-                "scale": {
-                    "specReplicasPath": ".spec.replicas",
-                    "statusReplicasPath": ".status.replicas",
-                    "labelSelectorPath": ".status.labelSelector",
-                },
-            },
-            additionalPrinterColumns=[
-                column("Spec", ".spec.cronSpec", description="When it runs"),
-                column("Replicas", ".spec.replicas", "integer"),
-                AGE,
-            ],
-            selectableFields=[{"jsonPath": ".spec.image"}],
-        )
-    ],
-)
+    singular="crontab", shortNames=["ct"], categories=["all"],
+    versions=[version(
+        schema=objects(
+            spec=objects("cronSpec", cronSpec={**TEXT, "pattern": CRON}, image={**TEXT, "default": "busybox"}, replicas=REPLICAS),
+            status=objects(replicas=INTEGER, labelSelector=TEXT),
+        ),
+        subresources={"status": {}, "scale": SCALE}, selectableFields=[{"jsonPath": ".spec.image"}],
+        additionalPrinterColumns=[
+            column("Spec", ".spec.cronSpec", description="When it runs"), column("Replicas", ".spec.replicas", "integer"), AGE,
+        ],
+    )],
+)  # fmt: skip
 
 
 def cron_tab(name="my-cron", namespace="default", **spec):
@@ -81,104 +69,66 @@ def cron_tab(name="my-cron", namespace="default", **spec):
 # After Volcano's JobFlow and JobTemplate, which are built in (reference: volcano-queue-podgroup-cli §6, §7.1).
 STEP = objects("name", name={**TEXT, "minLength": 1}, dependsOn=objects(targets=TEXTS))
 TASK_FLOW = definition(
-    "taskflows",
-    "flow.example.com",
-    "TaskFlow",
-    singular="taskflow",
-    shortNames=["tf"],
-    versions=[
-        version(
-            "v1alpha1",
-            subresources={"status": {}},
-            additionalPrinterColumns=[column("Status", ".status.state.phase"), AGE],
-            schema=objects(
-                apiVersion=TEXT,
-                kind=TEXT,
-                metadata={"type": "object"},
-                spec=objects(
-                    jobRetainPolicy={**TEXT, "enum": ["retain", "delete"]}, flows={"type": "array", "items": STEP}
-                ),
-                status=objects(state=objects(phase=TEXT), pendingJobs=TEXTS),
-            ),
-        )
-    ],
-)
+    "taskflows", "flow.example.com", "TaskFlow", singular="taskflow", shortNames=["tf"],
+    versions=[version(
+        "v1alpha1", subresources={"status": {}}, additionalPrinterColumns=[column("Status", ".status.state.phase"), AGE],
+        schema=objects(
+            apiVersion=TEXT, kind=TEXT, metadata={"type": "object"},
+            spec=objects(jobRetainPolicy={**TEXT, "enum": ["retain", "delete"]}, flows={"type": "array", "items": STEP}),
+            status=objects(state=objects(phase=TEXT), pendingJobs=TEXTS),
+        ),
+    )],
+)  # fmt: skip
 TASK_TEMPLATE = definition(
-    "tasktemplates",
-    "flow.example.com",
-    "TaskTemplate",
-    singular="tasktemplate",
-    shortNames=["tt"],
+    "tasktemplates", "flow.example.com", "TaskTemplate", singular="tasktemplate", shortNames=["tt"],
     versions=[version("v1alpha1", subresources={"status": {}})],
-)
+)  # fmt: skip
 # After cert-manager's Certificate: conditions as a map, columns that look for one, deep secrets and selectors.
 CONDITION = objects(
     "type", "status", type=TEXT, status={**TEXT, "enum": ["True", "False", "Unknown"]}, lastTransitionTime=TIME
 )
 CERTIFICATE = definition(
-    "certificates",
-    "cert-manager.io",
-    "Certificate",
-    shortNames=["cert", "certs"],
-    categories=["cert-manager"],
-    versions=[
-        version(
-            subresources={"status": {}},
-            additionalPrinterColumns=[
-                column("Ready", '.status.conditions[?(@.type == "Ready")].status'),
-                column("Secret", ".spec.secretName"),
-                column("Issuer", ".spec.issuerRef.name", priority=1),
-                AGE,
-            ],
-            schema=objects(
-                spec=objects(
-                    "issuerRef",
-                    "secretName",
-                    secretName=TEXT,
-                    duration={**TEXT, "format": "duration"},
-                    dnsNames={**TEXTS, "x-kubernetes-list-type": "set"},
-                    issuerRef=objects("name", group=TEXT, kind={**TEXT, "default": "Issuer"}, name=TEXT),
-                    privateKey=objects(algorithm={**TEXT, "enum": ["RSA", "ECDSA", "Ed25519"]}, size=INTEGER),
-                ),
-                status=objects(conditions=keyed("type", items=CONDITION), notAfter=TIME),
+    "certificates", "cert-manager.io", "Certificate", shortNames=["cert", "certs"], categories=["cert-manager"],
+    versions=[version(
+        subresources={"status": {}},
+        additionalPrinterColumns=[
+            column("Ready", '.status.conditions[?(@.type == "Ready")].status'), column("Secret", ".spec.secretName"),
+            column("Issuer", ".spec.issuerRef.name", priority=1), AGE,
+        ],
+        schema=objects(
+            spec=objects(
+                "issuerRef", "secretName", secretName=TEXT, duration={**TEXT, "format": "duration"},
+                dnsNames={**TEXTS, "x-kubernetes-list-type": "set"},
+                issuerRef=objects("name", group=TEXT, kind={**TEXT, "default": "Issuer"}, name=TEXT),
+                privateKey=objects(algorithm={**TEXT, "enum": ["RSA", "ECDSA", "Ed25519"]}, size=INTEGER),
             ),
-        )
-    ],
-)
+            status=objects(conditions=keyed("type", items=CONDITION), notAfter=TIME),
+        ),
+    )],
+)  # fmt: skip
 # After Kueue's Workload: pod templates embedded, quantities, rules in CEL.
 NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 AMOUNT = {
-    "anyOf": [INTEGER, TEXT],
-    "x-kubernetes-int-or-string": True,
+    "anyOf": [INTEGER, TEXT], "x-kubernetes-int-or-string": True,
     "pattern": rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$",
-}
+}  # fmt: skip
 POD_SET = objects(
-    "count",
-    "template",
-    name={**TEXT, "default": "main"},
-    count={**INTEGER, "format": "int32", "minimum": 0},
-    template=objects(metadata={"type": "object"}, spec=ANYTHING),
-    requests={"type": "object", "additionalProperties": AMOUNT},
-)
+    "count", "template", name={**TEXT, "default": "main"}, count={**INTEGER, "format": "int32", "minimum": 0},
+    template=objects(metadata={"type": "object"}, spec=ANYTHING), requests={"type": "object", "additionalProperties": AMOUNT},
+)  # fmt: skip
 QUEUE_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-WORKLOAD_SCHEMA = objects(
-    spec=objects(
-        queueName={**TEXT, "maxLength": 253, "pattern": QUEUE_NAME},
-        priority={**INTEGER, "format": "int32"},
-        podSets={**keyed("name", items=POD_SET), "maxItems": 8},
-    ),
-    status=ANYTHING,
-)
-RULE = {"rule": "self.spec.podSets.size() > 0", "message": "there must be a pod set"}
+WORKLOAD_SPEC = objects(
+    queueName={**TEXT, "maxLength": 253, "pattern": QUEUE_NAME}, priority={**INTEGER, "format": "int32"},
+    podSets={**keyed("name", items=POD_SET), "maxItems": 8},
+)  # fmt: skip
+RULES = [{"rule": "self.spec.podSets.size() > 0", "message": "there must be a pod set"}]
 WORKLOAD = definition(
-    "workloads",
-    "kueue.x-k8s.io",
-    "Workload",
-    shortNames=["wl"],
-    versions=[
-        version("v1beta1", subresources={"status": {}}, schema={**WORKLOAD_SCHEMA, "x-kubernetes-validations": [RULE]})
-    ],
-)
+    "workloads", "kueue.x-k8s.io", "Workload", shortNames=["wl"],
+    versions=[version(
+        "v1beta1", subresources={"status": {}},
+        schema={**objects(spec=WORKLOAD_SPEC, status=ANYTHING), "x-kubernetes-validations": RULES},
+    )],
+)  # fmt: skip
 ALL = {
     "crontab": CRON_TAB,
     "taskflow": TASK_FLOW,
