@@ -42,17 +42,12 @@ def ask(api, person, settings):
 @pytest.mark.parametrize(
     ("who", "path", "creator", "code"),
     [
-        ("operator", "/srv/data", "root", 403),
-        ("administrator", "/srv/data", "root", 403),
-        ("everywhere", "/srv/data", "root", 400),
-        ("operator", "/srv/shared/x", "root", 400),
-        ("operator", "", "root", 400),
+        ("operator", "/srv/data", "root", 403), ("administrator", "/srv/data", "root", 403),
+        ("everywhere", "/srv/data", "root", 400), ("operator", "/srv/shared/x", "root", 400), ("operator", "", "root", 400),
         ("submitter", "/srv/data", "olga", 403),  # who made it when he was an administrator
-        ("submitter", "/srv/shared", "olga", 400),
-        ("submitter", "", "root", 403),
-        ("viewer", "/srv/data", "olga", 403),
+        ("submitter", "/srv/shared", "olga", 400), ("submitter", "", "root", 403), ("viewer", "/srv/data", "olga", 403),
     ],
-)
+)  # fmt: skip
 def test_a_path_of_the_machine_is_reached_by_those_who_may_mount_it(ask, way, who, path, creator, code):
     answer = ask(who, way, path, creator)
     assert answer.status_code == code

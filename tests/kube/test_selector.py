@@ -75,20 +75,19 @@ def test_node_affinity_may_compare_numbers():
     assert (found.matches(WEB), found.matches({})) == (True, False)
 
 
+def expressed(**fields):
+    return {"matchExpressions": [fields]}
+
+
 @pytest.mark.parametrize(
     "written",
     [
-        {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]},
-        {"matchExpressions": [{"key": "a", "operator": "In"}]},
-        {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]},
-        {"matchExpressions": [{"operator": "Exists"}]},
-        {"matchExpressions": ["a"]},
-        {"matchLabels": {"a": 1}},
-        {"matchLabels": "a"},
-        "a=b",
+        expressed(key="a", operator="Gt", values=["1"]), expressed(key="a", operator="In"), expressed(operator="Exists"),
+        expressed(key="a", operator="Exists", values=["b"]), {"matchExpressions": ["a"]}, {"matchLabels": {"a": 1}},
+        {"matchLabels": "a"}, "a=b",
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_is_no_selector_object_is_refused(written):
     with pytest.raises(selector.SelectorError):
         selector.from_object(written)
