@@ -93,19 +93,13 @@ def test_a_list_has_all_events_in_its_form(told):
 @pytest.mark.parametrize(
     ("path", "selector", "found"),
     [
-        (VIEW, "regarding.name=web-0,reason=New", ["web-0.1"]),
-        (VIEW, "regarding.uid=u-1", ["web-0.1", "web-0.2"]),
-        (VIEW, "regarding.uid=u-2", []),
-        (VIEW, "reportingController=agent", ["web-0.1"]),
-        (VIEW, "type!=Normal", ["web-0.2"]),
-        (VIEW, "metadata.name=web-0.2", ["web-0.2"]),
-        (CORE, "source=kubelet", ["web-0.2"]),
-        (CORE, "source=agent", ["web-0.1"]),
-        (CORE, "source=n1", []),
-        (VIEW, "involvedObject.name=web-0", None),
-        (CORE, "regarding.name=web-0", None),
+        (VIEW, "regarding.name=web-0,reason=New", ["web-0.1"]), (VIEW, "regarding.uid=u-1", ["web-0.1", "web-0.2"]),
+        (VIEW, "regarding.uid=u-2", []), (VIEW, "reportingController=agent", ["web-0.1"]),
+        (VIEW, "type!=Normal", ["web-0.2"]), (VIEW, "metadata.name=web-0.2", ["web-0.2"]),
+        (CORE, "source=kubelet", ["web-0.2"]), (CORE, "source=agent", ["web-0.1"]), (CORE, "source=n1", []),
+        (VIEW, "involvedObject.name=web-0", None), (CORE, "regarding.name=web-0", None),
     ],
-)
+)  # fmt: skip
 def test_events_are_selected_by_the_fields_of_their_form_and_by_who_told_them(told, path, selector, found):
     answer = told.get(f"{path}?fieldSelector={selector}")
     if found is None:

@@ -78,12 +78,10 @@ def test_what_is_in_the_right_form_stays_and_what_only_the_other_form_has_goes()
 @pytest.mark.parametrize(
     ("path", "stored"),
     [
-        ("regarding.name", "involvedObject.name"),
-        ("reportingController", "reportingComponent"),
-        ("metadata.name", "metadata.name"),
-        ("type", "type"),
+        ("regarding.name", "involvedObject.name"), ("reportingController", "reportingComponent"),
+        ("metadata.name", "metadata.name"), ("type", "type"),
     ],
-)
+)  # fmt: skip
 def test_a_selected_field_is_found_where_it_is_stored(path, stored):
     assert conversion.stored_path(EVENTS_VIEW, path) == stored
     assert conversion.stored_path(EVENTS, path) == path

@@ -75,12 +75,10 @@ def test_any_value_can_be_shown_in_a_short_message(value):
     "error",
     [
         errors.Invalid.of("Job.batch.volcano.sh", "x", [errors.required("spec.a"), errors.forbidden("", "no")]),
-        errors.NotFound.of("pods", "x"),
-        errors.AlreadyExists.generated("jobs.batch.volcano.sh", "x"),
-        errors.Timeout.too_large_resource_version(9, 7),
-        errors.InternalError("boom"),
+        errors.NotFound.of("pods", "x"), errors.AlreadyExists.generated("jobs.batch.volcano.sh", "x"),
+        errors.Timeout.too_large_resource_version(9, 7), errors.InternalError("boom"),
     ],
-)
+)  # fmt: skip
 def test_status_is_read_back_as_the_error_that_it_says(error):
     read = errors.of_status(error.status(), error.code)
     assert type(read) is type(error)
@@ -90,12 +88,11 @@ def test_status_is_read_back_as_the_error_that_it_says(error):
 @pytest.mark.parametrize(
     ("status", "code", "kind", "reason"),
     [
-        ({}, 403, errors.Forbidden, "Forbidden"),
-        ({"reason": "Gone"}, 410, errors.Expired, "Expired"),
+        ({}, 403, errors.Forbidden, "Forbidden"), ({"reason": "Gone"}, 410, errors.Expired, "Expired"),
         ({"message": "teapot"}, 418, errors.ApiError, "InternalError"),
         ({"reason": "StorageReadError"}, 500, errors.InternalError, "InternalError"),
     ],
-)
+)  # fmt: skip
 def test_answer_that_says_little_is_told_by_its_code(status, code, kind, reason):
     read = errors.of_status(status, code)
     assert (type(read), read.code, read.reason) == (kind, code, reason)
