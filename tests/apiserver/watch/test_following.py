@@ -48,7 +48,11 @@ def test_the_window_tells_what_it_knows_in_full_or_nothing(after, expected):
     assert (kept.since("pods", 13), kept.since("pods", 14)) == (None, []), "a kind to which nothing happened"
 
 
-@cases("size, count", {"count": (10, window.MOST_ENTRIES), "bytes": (window.MOST_BYTES // 4, 3)})
+@cases("size, count", {
+    "count": (10, window.MOST_ENTRIES),
+    "bytes": (window.MOST_BYTES // 4, 3),
+    "bytes, to the last": (window.MOST_BYTES // 4 - entry(1, size=0).size, 4),
+})  # fmt: skip
 def test_the_window_is_bounded_and_says_so(size, count):
     kept = opened("pods", "nodes", at=0)
     last = window.MOST_ENTRIES + 50
