@@ -10,6 +10,7 @@ import os
 
 import hypothesis
 import pytest
+from hypothesis.stateful import run_state_machine_as_test
 
 RUNS = bool(os.environ.get("CAMPAIGN"))
 # Of a property in `make test`. What sixty do not find is found by those who look for long.
@@ -37,3 +38,14 @@ def examples(number, **options):
 def belongs(item):
     """Say whether a test is part of this run."""
     return not RUNS or item.get_closest_marker("campaign") is not None
+
+
+def play(machine, usual, long, *, steps):
+    """Run a state machine of hypothesis: so many examples of so many steps, more of them in a campaign."""
+    settings = hypothesis.settings(
+        max_examples=scaled(usual, long),
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    run_state_machine_as_test(machine, settings=settings)
