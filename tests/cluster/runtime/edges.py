@@ -1,11 +1,9 @@
-"""A consumer that is killed again and again while somebody writes: a program of its own, for test_edges.
-
-It writes to a database of its own, and prints how often the consumer was killed.
-"""
+"""A consumer that writes down each edge that it hears, and a program that kills it again and again while somebody writes."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import random
 import signal
@@ -14,91 +12,117 @@ import time
 import uuid
 from pathlib import Path
 
-import django
+from django.core.management import call_command
+from django.db import connections
 
-PODS_COUNT = 5
+from cluster.runtime import consumer
+from cluster.runtime.consumer import Consumer, Plan, Runner
+from cluster.runtime.registry import Registration, shard_of
+from cluster.store import Create, Delete, Group, Patch, sql, store
+from kube.errors import ApiError
+from kube.resources import CONFIGMAPS, PODS
+
+KEYS = [f"d/p{number}" for number in range(6)]
 WRITES = 400  # at least
 KILLS = 25  # at least
-PHASES = ("Pending", "Running", "Succeeded", "Failed")
 LIFE_S = (0.0, 0.04)
 LONG_LIFE_S = 0.2
 LONG_SHARE = 0.1
 
 
-def write(store, choices, enough):
-    """Let pods come, go from phase to phase, change otherwise, and go, until there is a file called enough."""
-    from cluster.store import Create, Delete, Patch
-    from kube.errors import ApiError
-    from kube.resources import PODS
+class Killed(Exception):
+    """The process ended before its transaction."""
 
+
+class Recorder(Consumer[dict]):
+    """Writes down each edge of its shard's keys in the transaction that moves the cursor."""
+
+    name = "recorder"
+
+    def __init__(self, registration, using):
+        self.shards, self.store = registration.shards, using
+        self.shard = -1
+        self.is_doomed = False
+
+    def load(self, shard, revision):
+        self.shard = shard
+        return {}
+
+    def apply(self, state, change):
+        state[change.key] = change.revision
+
+    def plan(self, state, changes, timers, now):
+        mine = [c for c in changes if shard_of(c.key, self.shards) == self.shard]
+        return Plan([Group([record(change)]) for change in mine])
+
+
+class Mortal(Runner):
+    """A runner that can be killed in the middle of its transaction."""
+
+    def _set_timers(self, timers):
+        super()._set_timers(timers)
+        if self.consumer.is_doomed:
+            raise Killed
+
+
+def record(change):
+    """Write an edge down under a new name each time: one that is told twice is there twice."""
+    edge = [change.key, change.revision, version(change.previous), version(change.body)]
+    metadata = {"name": str(uuid.uuid4()), "namespace": "d"}
+    return Create(CONFIGMAPS, {"metadata": metadata, "data": {"edge": json.dumps(edge)}})
+
+
+def version(body):
+    return None if body is None else json.loads(body).get("metadata", {}).get("resourceVersion")
+
+
+def starting(shards, using):
+    """Return what a new process has for each of so many shards."""
+    registration = Registration("recorder", "", (PODS,), hears="edges", shards=shards)
+    return [Mortal(registration, n, Recorder(registration, using), using, holder="the same") for n in range(shards)]
+
+
+def touch(using, key):
+    """Change a pod, which is made for it."""
+    name = key.partition("/")[2]
+    try:
+        using.write(Create(PODS, {"metadata": {"name": name, "namespace": "d"}, "spec": {}}))
+    except ApiError:
+        using.write(Patch(PODS, "d", name, {"metadata": {"labels": {"n": str(using.revision())}}}))
+
+
+def remove(using, key):
+    """Delete a pod, or make it."""
+    try:
+        using.write(Delete(PODS, "d", key.partition("/")[2], grace=0))
+    except ApiError:
+        touch(using, key)
+
+
+def recorded(using):
+    """Return the edges that were written down, in the order in which they were."""
+    rows = sql.rows(using.using, "SELECT body FROM cluster_change WHERE resource = 'configmaps' ORDER BY revision")
+    return [json.loads(json.loads(bytes(body))["data"]["edge"]) for (body,) in rows]
+
+
+def made(using):
+    """Return every edge of the log."""
+    changes = using.changes(0, (PODS,), limit=10**6, previous=True)
+    return [[c.key, c.revision, version(c.previous), version(c.body)] for c in changes]
+
+
+def write(choices, enough):
+    """Let pods come, change and go, until there is a file called enough."""
     for number in itertools.count():
         if number >= WRITES and enough.exists():
             return
-        name = f"p{choices.randrange(PODS_COUNT)}"
-        body = {"metadata": {"name": name, "namespace": "d"}, "spec": {}}
-        phase = {"status": {"phase": choices.choice(PHASES)}}
-        wanted = choices.choice(
-            (
-                [Create(PODS, body)],
-                [Patch(PODS, "d", name, phase, "status")],
-                [Patch(PODS, "d", name, phase, "status")],
-                [Patch(PODS, "d", name, {"metadata": {"labels": {"n": str(number)}}})],
-                [Delete(PODS, "d", name, grace=0)],
-            )
-        )
-        try:
-            store.write(*wanted)
-        except ApiError:
-            continue  # it is there already, or not
+        choices.choice([touch, touch, remove])(store, choices.choice(KEYS))
         time.sleep(0.003)
 
 
-def phase_of(body):
-    from cluster.store.types import decode
-
-    return decode(body).get("status", {}).get("phase", "") if body else None
-
-
-def make_consumer():
-    from cluster.runtime.consumer import Consumer, Plan
-    from cluster.store import Create, Group, store
-    from kube.resources import CONFIGMAPS, PODS
-
-    class Recorder(Consumer[dict]):
-        """Writes a config map for each (before, after) of pods' phases."""
-
-        name = "recorder"
-
-        def load(self, shard, revision):
-            return {stored.name: stored.revision for stored in store.find(PODS)}
-
-        def apply(self, state, change):
-            state[change.name] = change.revision
-
-        def plan(self, state, changes, timers, now):
-            return Plan([Group([self.record(change)]) for change in changes if self.concerns(change)])
-
-        def concerns(self, change):
-            return self.after(change) != phase_of(change.previous)
-
-        def after(self, change):
-            return None if change.verb == "DELETED" else phase_of(change.body)
-
-        def record(self, change):
-            pair = {"before": str(phase_of(change.previous)), "after": str(self.after(change))}
-            data = {"pod": change.name, "revision": str(change.revision), **pair}
-            # Under a new name each time: one that is written twice is there twice.
-            return Create(CONFIGMAPS, {"metadata": {"name": str(uuid.uuid4()), "namespace": "d"}, "data": data})
-
-    return Recorder()
-
-
 def forked(work):
-    from django.db import connections
-
     connections.close_all()
-    pid = os.fork()
-    if pid:
+    if pid := os.fork():
         return pid
     try:
         work()
@@ -109,27 +133,20 @@ def forked(work):
 
 
 def main(seed):
-    django.setup()
-    from django.core.management import call_command
-
-    from cluster.runtime import consumer
-    from cluster.runtime.registry import Registration
-    from cluster.store import store
-    from kube.resources import PODS
-
+    """Write to a database of its own; print how often the consumer was killed."""
     call_command("migrate", verbosity=0)
     store.listeners.clear()  # nobody is there to be told
     consumer.BATCH = 7  # so that what was missed takes several
     choices = random.Random(seed)
 
     def run(end):
-        runner = consumer.Runner(Registration("recorder", "", (PODS,), hears="edges"), 0, make_consumer())
+        (runner,) = starting(1, store)
         while runner.step() or not end:
             time.sleep(0.001)
 
     run(end=True)
     enough = Path(os.environ["VOLCANO_UI_DATA"]) / "enough"
-    writer = forked(lambda: write(store, random.Random(seed + 1), enough))
+    writer = forked(lambda: write(random.Random(seed + 1), enough))
     kills = 0
     while os.waitpid(writer, os.WNOHANG)[0] == 0:
         child = forked(lambda: run(end=False))
@@ -138,10 +155,7 @@ def main(seed):
         kills += os.waitpid(child, 0)[1] == signal.SIGKILL
         if kills >= KILLS:
             enough.touch()
-    _, status = os.waitpid(forked(lambda: run(end=True)), 0)
-    assert status == 0
+    run(end=True)
+    assert recorded(store) == made(store)
+    assert len(made(store)) >= WRITES
     print(kills)  # noqa: T201
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -1,7 +1,12 @@
-"""Consumers read every change once, whoever fails when."""
+"""Consumers read every change once, whoever fails when; those of edges hear of each pair of versions."""
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -16,22 +21,26 @@ from cluster.store import Create, Delete, Group, Patch, store
 from cluster.writes import Timer
 from kube.errors import AlreadyExists
 from kube.resources import CONFIGMAPS, PODS
+from proof.harness.waiting import HANG_S
+from tests.builders import config_map, pod
 
-pytestmark = pytest.mark.django_db(transaction=True)
-REGISTRATION = Registration("copier", "tests.cluster.runtime.test_consumer.Copier", (PODS,), hears="changes")
+pytestmark = pytest.mark.django_db
+HOUR_MS = 3_600_000
+LEAST_KILLS = 20
 
 
 class Copier(Consumer[dict]):
-    """Keeps a config map for each pod: data.seen counts the pod's changes."""
+    """Keeps a config map for each pod. Its state counts the changes of each."""
 
     name = "copier"
-    crash = None
+    crash_after = 10**6  # plans
     conflict = False
 
     def __init__(self):
         self.loads = 0
-        self.heard: list[tuple[str, str]] = []
-        self.timers: list[Timer] = []
+        self.heard = []
+        self.phases = []  # before and after each change
+        self.timers = []
 
     def load(self, shard, revision):
         self.loads += 1
@@ -44,95 +53,102 @@ class Copier(Consumer[dict]):
             state[change.name] = state.get(change.name, 0) + 1
 
     def plan(self, state, changes, timers, now):
-        if self.crash:
-            raise self.crash
+        if self.crash_after == 0:
+            raise ZeroDivisionError
+        self.crash_after -= 1
         self.heard += [(c.verb, c.name) for c in changes]
+        self.phases += [(phase(c.previous), phase(c.body)) for c in changes]
         self.timers += timers
-        missing = sorted(set(state) - {s.name for s in store.find(CONFIGMAPS)})
-        groups = [
-            Group([Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}})], key=name) for name in missing
-        ]
-        if self.conflict:
-            groups = [Group([*g.writes, Delete(PODS, "d", "never")], key=g.key) for g in groups]
-        return Plan(groups)
+        missing = sorted(set(state) - set(copies()))
+        more = [Delete(PODS, "default", "never")] if self.conflict else []
+        return Plan([Group([Create(CONFIGMAPS, config_map(name)), *more], key=name) for name in missing])
+
+
+def phase(body):
+    return None if body is None else json.loads(body).get("status", {}).get("phase", "")
+
+
+def running(state=None, holder="the same", **options):
+    """A runner in a process of its own."""
+    registration = Registration("copier", "", (PODS,), **{"hears": "changes", **options})
+    return Runner(registration, 0, state or Copier(), holder=holder)
+
+
+def drain(*runners):
+    for runner in runners:
+        while runner.step():
+            pass
 
 
 def add(name):
-    store.write(Create(PODS, {"metadata": {"name": name, "namespace": "d"}, "spec": {}}))
+    store.write(Create(PODS, pod(name)))
 
 
-def drain(runner):
-    while runner.step():
-        pass
+def become(*phases, name="a"):
+    for each in phases:
+        store.write(Patch(PODS, "default", name, {"status": {"phase": each}}, "status"))
 
 
 def copies():
     return [s.name for s in store.find(CONFIGMAPS)]
 
 
+@pytest.fixture
+def runner():
+    """A runner that has looked at what was there, which is nothing."""
+    made = running()
+    drain(made)
+    return made
+
+
 def test_first_run_looks_at_what_is_there():
     add("a")
-    runner = Runner(REGISTRATION, 0, Copier())
+    runner = running()
     drain(runner)
-    assert copies() == ["a"]
-    assert runner.consumer.heard == []
+    assert (copies(), runner.consumer.heard) == (["a"], [])
 
 
-def test_changes_are_heard_once_and_in_order():
-    runner = Runner(REGISTRATION, 0, Copier())
-    drain(runner)
+def test_changes_are_heard_once_and_in_order_with_what_they_replaced_and_others_cost_no_write(runner):
     add("a")
-    store.write(Patch(PODS, "d", "a", {"status": {"phase": "Running"}}, "status"))
-    store.write(Delete(PODS, "d", "a"))
-    drain(runner)
-    drain(runner)
-    assert runner.consumer.heard == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    become("Running", "Failed")
+    store.write(Delete(PODS, "default", "a"))
+    drain(runner, runner)
+    assert runner.consumer.heard == [("ADDED", "a"), ("MODIFIED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert [after for _, after in runner.consumer.phases] == ["", "Running", "Failed", "Failed"]
     assert runner.consumer.loads == 1
+    generation = runner.generation
+    store.write(Create(CONFIGMAPS, config_map("x")))
+    drain(runner)
+    assert runner.generation == generation
+    assert len(runner.consumer.heard) == 4
 
 
-def test_new_process_hears_what_the_last_one_did_not_handle():
-    drain(Runner(REGISTRATION, 0, Copier()))
+@pytest.mark.parametrize("is_same_process", [True, False])
+def test_failed_plan_is_made_again_from_a_fresh_state_by_the_same_process_or_the_next(runner, is_same_process):
     add("a")
-    crashing = Runner(REGISTRATION, 0, Copier())
-    crashing.consumer.crash = ZeroDivisionError()
+    runner.consumer.crash_after = 0
     with pytest.raises(ZeroDivisionError):
-        drain(crashing)
-    successor = Runner(REGISTRATION, 0, Copier())
-    drain(successor)
-    assert successor.consumer.heard == [("ADDED", "a")]
+        drain(runner)
+    del runner.consumer.crash_after
+    next_one = runner if is_same_process else running()
+    drain(next_one)
+    assert next_one.consumer.loads == 1 + is_same_process
+    assert next_one.consumer.heard == [("ADDED", "a")]
     assert copies() == ["a"]
 
 
-def test_failed_plan_is_tried_again_from_a_fresh_state():
-    runner = Runner(REGISTRATION, 0, Copier())
-    drain(runner)
+def test_only_one_of_two_processes_handles_a_change(runner):
+    other = running()
+    drain(other)
     add("a")
-    runner.consumer.crash = ZeroDivisionError()
-    with pytest.raises(ZeroDivisionError):
-        runner.step()
-    runner.consumer.crash = None
-    drain(runner)
-    assert runner.consumer.loads == 2
-    assert runner.consumer.heard == [("ADDED", "a")]
-
-
-def test_only_one_of_two_processes_handles_a_change():
-    first, second = (Runner(REGISTRATION, 0, Copier()) for _ in range(2))
-    first.holder = second.holder = "same"
-    drain(first)
-    drain(second)
-    add("a")
-    drain(first)
-    drain(second)
-    assert first.consumer.heard + second.consumer.heard == [("ADDED", "a")]
+    drain(runner, other)
+    assert runner.consumer.heard + other.consumer.heard == [("ADDED", "a")]
     assert copies() == ["a"]
 
 
-def test_another_process_waits_while_the_leader_is_alive():
-    leader, other = (Runner(REGISTRATION, 0, Copier()) for _ in range(2))
-    leader.holder, other.holder = "one", "two"
-    drain(leader)
+def test_another_process_waits_while_the_leader_is_alive(runner):
     add("a")
+    other = running(holder="two")
     assert other.step() is False
     assert copies() == []
     with connection.cursor() as cursor:
@@ -141,32 +157,15 @@ def test_another_process_waits_while_the_leader_is_alive():
     assert copies() == ["a"]
 
 
-def test_a_dead_leader_does_not_lead_on_when_the_clock_is_set_back(moved_clock):
-    leader, other = (Runner(REGISTRATION, 0, Copier()) for _ in range(2))
-    leader.holder, other.holder = "one", "two"
-    drain(leader)
+def test_a_dead_leader_does_not_lead_on_when_the_clock_is_set_back(moved_clock, runner):
     add("a")
     moved_clock.us -= 600_000_000
-    drain(other)
-    assert copies() == ["a"]
-
-
-def test_conflicting_group_comes_back_as_a_timer():
-    runner = Runner(REGISTRATION, 0, Copier())
-    drain(runner)
-    runner.consumer.conflict = True
-    add("a")
-    assert runner.step()
-    runner.consumer.conflict = False
-    drain(runner)
-    assert [(t.kind, t.key) for t in runner.consumer.timers] == [(RETRY, "a")]
+    drain(running(holder="two"))
     assert copies() == ["a"]
 
 
 @pytest.mark.shows("3.6/tried again", "queues 2.6/tried again", "queues 2.6/given up")
-def test_group_that_goes_on_failing_is_tried_less_and_less_often(moved_clock):
-    runner = Runner(REGISTRATION, 0, Copier())
-    drain(runner)
+def test_group_that_goes_on_failing_is_tried_less_and_less_often(moved_clock, runner):
     runner.consumer.conflict = True
     add("a")
     tried = []
@@ -176,25 +175,30 @@ def test_group_that_goes_on_failing_is_tried_less_and_less_often(moved_clock):
         moved_clock.move(0.001)
         tried += [now] * (len(runner.consumer.timers) - before)
     assert [later - earlier for earlier, later in pairwise(tried)] == [50, 100, 200]
-    assert [(t.key, t.payload["tries"]) for t in runner.consumer.timers] == [("a", n) for n in (1, 2, 3, 4)]
+    found = [(t.kind, t.key, t.payload["tries"]) for t in runner.consumer.timers]
+    assert found == [(RETRY, "a", n) for n in (1, 2, 3, 4)]
     assert "never" in runner.consumer.timers[0].payload["error"]
+    runner.consumer.conflict = False
+    moved_clock.move(1)
+    drain(runner)
+    assert copies() == ["a"]
 
 
-def test_consumer_learns_what_became_of_each_group():
+@pytest.mark.django_db(transaction=True)
+def test_consumer_learns_what_became_of_each_group_after_the_transaction():
     class Learner(Copier):
         def plan(self, state, changes, timers, now):
-            config = [{"metadata": {"name": name, "namespace": "d"}} for name in ("free", "taken")]
-            return Plan([Group([Create(CONFIGMAPS, each)], key=each["metadata"]["name"]) for each in config])
+            return Plan([Group([Create(CONFIGMAPS, config_map(name))], key=name) for name in ("free", "taken")])
 
         def committed(self, state, groups, outcomes):
             self.transaction_lasts = connection.in_atomic_block
             self.learned = dict(zip([group.key for group in groups], outcomes, strict=True))
 
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": "taken", "namespace": "d"}}))
-    runner = Runner(REGISTRATION, 0, Learner())
+    store.write(Create(CONFIGMAPS, config_map("taken")))
+    runner = running(Learner())
     runner.step()
     learned = runner.consumer.learned
-    assert [each.revision for each in learned["free"]] == [store.get(CONFIGMAPS, "d", "free").revision]
+    assert [each.revision for each in learned["free"]] == [store.get(CONFIGMAPS, "default", "free").revision]
     assert isinstance(learned["taken"], AlreadyExists)
     assert not runner.consumer.transaction_lasts
 
@@ -203,20 +207,11 @@ def test_timer_fires_once_when_due():
     class Planner(Copier):
         def plan(self, state, changes, timers, now):
             self.timers += timers
-            if changes:
-                return Plan(
-                    timers=[
-                        Timer("look", "soon", now, {"n": 1}),
-                        Timer("end", "soon", now + 3_600_000),
-                        Timer("look", "late", now + 3_600_000),
-                        Timer("look", "gone", now),
-                        Timer("end", "gone", now),
-                    ],
-                    cancel=[("look", "gone")],
-                )
-            return Plan()
+            soon = [Timer("look", "soon", now, {"n": 1}), Timer("look", "gone", now), Timer("end", "gone", now)]
+            late = [Timer("end", "soon", now + HOUR_MS), Timer("look", "late", now + HOUR_MS)]
+            return Plan(timers=[*soon, *late], cancel=[("look", "gone")]) if changes else Plan()
 
-    runner = Runner(REGISTRATION, 0, Planner())
+    runner = running(Planner())
     drain(runner)
     add("a")
     drain(runner)
@@ -224,60 +219,106 @@ def test_timer_fires_once_when_due():
     assert fired == [("end", "gone", {}), ("look", "gone", {}), ("look", "soon", {"n": 1})]
 
 
-def test_irrelevant_changes_cost_no_write():
-    runner = Runner(REGISTRATION, 0, Copier())
-    drain(runner)
-    generation = runner.generation
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": "x", "namespace": "d"}}))
-    drain(runner)
-    assert runner.generation == generation
-    assert runner.consumer.heard == []
+@pytest.fixture
+def backlog(monkeypatch, runner):
+    """Say which consumers have something to do, of which there is one."""
+    monkeypatch.setattr(registry, "every", lambda: [runner.registration])
+    return lambda: Backlog().of("controllers", clock.milliseconds())
 
 
-def test_a_consumer_that_nothing_concerns_does_not_hold_up_retention(monkeypatch):
+def test_a_consumer_that_nothing_concerns_does_not_hold_up_retention(monkeypatch, runner, backlog):
     monkeypatch.setattr(consumer, "LAG", 3)
-    monkeypatch.setattr(registry, "every", lambda: [REGISTRATION])
-    add("one")
-    runner = Runner(REGISTRATION, 0, Copier())
-    drain(runner)
     for name in "abcde":
-        store.write(Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}}))
-    assert Backlog().of("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
+        store.write(Create(CONFIGMAPS, config_map(name)))
+    assert backlog() == [(runner.registration, 0)]
     drain(runner)
     assert runner._read_cursor().position == store.revision()
-    assert Backlog().of("controllers", clock.milliseconds()) == []
+    assert backlog() == []
 
 
-def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_being_woken(monkeypatch):
-    monkeypatch.setattr(registry, "every", lambda: [REGISTRATION])
-    runner = Runner(REGISTRATION, 0, Copier())
-    add("one")
-    drain(runner)
+def test_a_consumer_that_history_has_outrun_is_behind_and_keeps_no_other_from_being_woken(runner, backlog):
     add("two")
     with connection.cursor() as cursor:
         cursor.execute("UPDATE cluster_log SET compacted = head")
-    assert Backlog().of("controllers", clock.milliseconds()) == [(REGISTRATION, 0)]
+    assert backlog() == [(runner.registration, 0)]
 
 
-def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(monkeypatch):
-    monkeypatch.setattr("cluster.runtime.consumer.BATCH", 2)
+@pytest.fixture
+def short_batches(monkeypatch):
+    monkeypatch.setattr(consumer, "BATCH", 2)
 
+
+@pytest.mark.parametrize("hears", ["changes", "edges"])
+def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(short_batches, hears):
     class Marker(Copier):
         """Marks each pod once, and trusts its state to say which are marked."""
 
+        def load(self, shard, revision):
+            return {s.name: "labels" in s.object["metadata"] for s in store.find(PODS)}
+
         def apply(self, state, change):
-            state[change.name] = change.object["metadata"].get("labels", {}).get("marked", 0)
+            state[change.name] = "labels" in change.object["metadata"]
 
         def plan(self, state, changes, timers, now):
-            unmarked = sorted(name for name, marked in state.items() if not marked)
+            unmarked = sorted(name for name, is_marked in state.items() if not is_marked)
             self.heard += unmarked
             mark = {"metadata": {"labels": {"marked": "yes"}}}
-            return Plan([Group([Patch(PODS, "d", name, mark)], key=name) for name in unmarked])
+            return Plan([Group([Patch(PODS, "default", name, mark)], key=name) for name in unmarked])
 
-    runner = Runner(REGISTRATION, 0, Marker())
+    runner = running(Marker(), hears=hears)
     drain(runner)
     names = [f"p{i}" for i in range(7)]
     for name in names:
         add(name)
+    if hears == "edges":  # a new process hears what nobody has heard
+        runner = running(Marker(), hears=hears)
     drain(runner)
     assert sorted(runner.consumer.heard) == names
+
+
+EDGES = list(zip([None, "", *"bcdefgh"], ["", *"bcdefghi"], strict=True))
+
+
+@pytest.mark.parametrize("plans", range(4))
+def test_who_ends_in_the_middle_is_followed_by_one_who_hears_the_rest(plans, short_batches):
+    drain(running(hears="edges"))
+    add("a")
+    become(*"bcdefgh")
+    first, second = running(hears="edges"), running(hears="edges")
+    first.consumer.crash_after = plans
+    with pytest.raises(ZeroDivisionError):
+        drain(first)
+    become("i")
+    while second.step():
+        assert second._read_cursor().position == second.heard
+    assert len(first.consumer.phases) == 2 * plans
+    assert first.consumer.phases + second.consumer.phases == EDGES
+
+
+@pytest.mark.parametrize(("hears", "replaced"), [("state", []), ("changes", [None, None]), ("edges", [None, ""])])
+def test_who_asks_for_less_is_told_less_after_a_load(hears, replaced):
+    drain(running(hears=hears))
+    add("a")
+    become("Running")
+    runner, head = running(hears=hears), store.revision()
+    drain(runner)
+    assert [before for before, _ in runner.consumer.phases] == replaced
+    assert runner._read_cursor().position == head
+
+
+def test_kill_9_neither_loses_nor_doubles_an_edge(tmp_path, capsys):
+    seed = int(os.environ.get("KILL_SEED") or random.SystemRandom().randrange(10**6))
+    with capsys.disabled():
+        sys.stdout.write(f"\nKILL_SEED={seed} ")
+    program = f"import django; django.setup(); from tests.cluster.runtime import edges; edges.main({seed})"
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "volcano_ui.settings",
+        "VOLCANO_UI_DATA": str(tmp_path),
+        "DATABASE_URL": "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment,
+        capture_output=True, text=True, timeout=2 * HANG_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= LEAST_KILLS

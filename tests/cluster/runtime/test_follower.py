@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -57,28 +58,32 @@ async def follower(request, settings):
 
 
 @sync_to_async
-def make(*names, kind=PODS):
-    return [store.write(Create(kind, {"metadata": {"name": name, "namespace": "d"}}))[0] for name in names]
+def write(*writes):
+    return store.write(*writes)
 
 
-@sync_to_async
-def remove(name):
-    store.write(Delete(PODS, "d", name))
+async def make(*names, kind=PODS):
+    return await write(*(Create(kind, {"metadata": {"name": name, "namespace": "d"}}) for name in names))
 
 
-@sync_to_async
-def touch(name):
-    store.write(Patch(PODS, "d", name, {"metadata": {"labels": {"a": "b"}}}))
+def added(*made):
+    return [(each.revision, "ADDED", each.name) for each in made]
+
+
+@contextmanager
+def asleep():
+    """Let followers find nothing in the log."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Notes, "_read", lambda self, after, wanted: (after, []))
+        yield
 
 
 async def test_everything_after_the_start_is_taken_in_order_whatever_a_pass_holds(follower):
     await make("before")
     await asyncio.gather(follower.start(), follower.start())
-    names = [f"p-{number}" for number in range(10)]
-    made = await make(*names)
+    made = await make(*(f"p-{number}" for number in range(10)))
     await follower.reach(made[-1].revision)
-    assert follower.taken == [(each.revision, "ADDED", each.name) for each in made]
-    assert follower.lost == []
+    assert (follower.taken, follower.lost) == (added(*made), [])
 
 
 async def test_of_other_kinds_nothing_is_taken_but_the_position_moves(follower):
@@ -86,7 +91,7 @@ async def test_of_other_kinds_nothing_is_taken_but_the_position_moves(follower):
     await follower.start()
     (pod,), (other,) = await make("p"), await make("c", kind=CONFIGMAPS)
     await follower.reach(other.revision)
-    assert follower.taken == [(pod.revision, "ADDED", "p")]
+    assert follower.taken == added(pod)
 
 
 async def test_a_revision_that_does_not_come_is_waited_for_so_long(follower):
@@ -108,32 +113,27 @@ async def test_what_retention_was_faster_with_is_lost_and_said_to_be(follower, m
         reads.append(revision)
         return read(revision, using=using)
 
-    with monkeypatch.context() as asleep:
-        asleep.setattr(Notes, "_read", lambda self, after, wanted: (after, []))
+    with asleep():
         await asyncio.sleep(0.1)
-        await remove("gone")
-        await touch("stays")
+        await write(Delete(PODS, "d", "gone"))
+        await write(Patch(PODS, "d", "stays", {"metadata": {"labels": {"a": "b"}}}))
         if when == "before it looks":
             await sync_to_async(forget)()
-        asleep.setattr(log, "check", check)
-        asleep.setattr(Notes, "_read", Follower._read)
-        await until(lambda: follower.lost, "the loss")
-    assert follower.lost == [begun + 2]
-    assert follower.taken == []
+        monkeypatch.setattr(log, "check", check)
+    await until(lambda: follower.lost, "the loss")
+    assert (follower.lost, follower.taken) == ([begun + 2], [])
     (new,) = await make("new")
     await follower.reach(new.revision)
-    assert follower.taken == [(new.revision, "ADDED", "new")]
+    assert follower.taken == added(new)
 
 
 async def test_more_than_is_worth_reading_is_given_up(follower, monkeypatch):
     monkeypatch.setattr(Notes, "most", 1)
     await follower.start()
-    with monkeypatch.context() as asleep:
-        asleep.setattr(Notes, "_read", lambda self, after, wanted: (after, []))
+    with asleep():
         made = await make("a", "b", "c")
     await follower.reach(made[-1].revision)
-    assert follower.taken == []
-    assert follower.lost == [made[-1].revision]
+    assert (follower.lost, follower.taken) == ([made[-1].revision], [])
 
 
 async def test_who_fails_to_take_changes_has_lost_them(follower):
@@ -144,7 +144,7 @@ async def test_who_fails_to_take_changes_has_lost_them(follower):
     assert follower.lost == [made.revision]
     (made,) = await make("b")
     await follower.reach(made.revision)
-    assert follower.taken[-1] == (made.revision, "ADDED", "b")
+    assert follower.taken[-1:] == added(made)
 
 
 async def test_a_stopped_follower_begins_again_at_the_head(follower):
@@ -154,4 +154,4 @@ async def test_a_stopped_follower_begins_again_at_the_head(follower):
     await follower.start()
     (made,) = await make("a")
     await follower.reach(made.revision)
-    assert follower.taken == [(made.revision, "ADDED", "a")]
+    assert follower.taken == added(made)

@@ -21,14 +21,11 @@ class Rooms(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.room = Room(MOST)
-        self.readers = []
-        self.chunks = []
+        self.room, self.readers, self.chunks = Room(MOST), [], []
 
     @rule(name=st.sampled_from(NAMES))
     def come(self, name):
-        reader = type("Reader", (), {})()
-        reader.name, reader.model, reader.is_cut = name, [], False
+        reader = type("Reader", (), {"name": name, "model": [], "is_cut": False})()
 
         def cut():
             reader.is_cut, reader.model = True, []

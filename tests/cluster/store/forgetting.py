@@ -11,23 +11,23 @@ from django.conf import settings
 from django.db import connections
 
 from cluster import clock
-from cluster.store import retention
+from cluster.store import retention, store
 
 
-def forget(now=None):
-    """Let retention remove all that is superseded at a time; unless it is given, when all that there is is old."""
+def forget(source=None):
+    """Let retention remove all that is superseded, as when all that there is is old."""
     later = clock.milliseconds() + (settings.HISTORY_HOURS + 1) * 3_600_000
-    retention.run(time.monotonic() + 20, now=later if now is None else now)
+    retention.run(time.monotonic() + 20, now=later, source=source)
 
 
-def forget_elsewhere(alias="default", now=None):
+def forget_elsewhere(source=store):
     """The same as another process would, with a connection of its own."""
 
     def work():
         try:
-            forget(now)
+            forget(source)
         finally:
-            connections[alias].close()
+            connections[source.using].close()
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(work).result()
@@ -58,8 +58,6 @@ def _before_it_looks():
 
 ASLEEP = pytest.mark.parametrize(
     "forgotten",
-    [
-        pytest.param(_before_it_looks, id="forgotten before it looks"),
-        pytest.param(lambda: between_queries(forget_elsewhere), id="forgotten while it looks"),
-    ],
+    [_before_it_looks, lambda: between_queries(forget_elsewhere)],
+    ids=["forgotten before it looks", "forgotten while it looks"],
 )

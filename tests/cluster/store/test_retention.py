@@ -1,4 +1,4 @@
-"""Old history goes when every consumer has read it; who is none holds nothing back."""
+"""Old history goes when every consumer has read it, old events when they are too old or too many."""
 
 from __future__ import annotations
 
@@ -7,96 +7,87 @@ import time
 import pytest
 from django.db import connection
 
-from cluster import clock
+from cluster import clock, tasks
+from cluster.api import backend
 from cluster.runtime import registry
 from cluster.store import Create, Patch, retention, sql, store
-from kube.resources import CONFIGMAPS
+from kube.resources import CONFIGMAPS, EVENTS
+from proof.harness.waiting import HANG_S
+from tests.builders import config_map, of
+from tests.tables import cases
 
-pytestmark = pytest.mark.django_db(transaction=True)
-REGISTRATION = registry.Registration("reader", "unused", (CONFIGMAPS,), shards=2)
+pytestmark = pytest.mark.django_db
+READER = registry.Registration("reader", "unused", (CONFIGMAPS,), shards=2)
 LATER = 10**10  # milliseconds, more than any history is kept
+HOUR_MS = 3_600_000
 
 
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setattr(registry, "every", lambda: [REGISTRATION])
-
-
-def change(times):
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": "a", "namespace": "d"}}))
-    for number in range(times - 1):
-        store.write(Patch(CONFIGMAPS, "d", "a", {"data": {"n": str(number)}}))
-
-
-def read_up_to(**positions):
+def forgotten(registered, positions):
+    """Change an object 5 times, have consumers read so far, each with a timer, and run retention; return what is left."""
+    store.write(Create(CONFIGMAPS, config_map("a")))
+    for number in range(4):
+        store.write(Patch(CONFIGMAPS, "default", "a", {"data": {"n": str(number)}}))
     with connection.cursor() as cursor:
-        for name, position in positions.items():
-            cursor.execute(
-                "INSERT INTO cluster_cursor (name, position, generation, holder, held_until) VALUES (%s, %s, 1, '', 0)",
-                [name.replace("_", "/"), position],
-            )
+        text = "INSERT INTO cluster_cursor (name, position, generation, holder, held_until) VALUES (%s, %s, 1, '', 0)"
+        cursor.executemany(text, list(positions.items()))
+        text = "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, 'k', 'k', 0, '{}')"
+        cursor.executemany(text, [(name,) for name in (*positions, "lost/0")])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "every", lambda: registered)
+        retention.run(time.monotonic() + HANG_S, now=clock.milliseconds() + LATER)
+    columns = ("SELECT name FROM cluster_cursor ORDER BY name", "SELECT cursor FROM cluster_timer ORDER BY cursor")
+    return store.compacted(), *([name for (name,) in sql.rows("default", text)] for text in columns)
 
 
-def set_timer(cursor_name):
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, 'k', 'k', 0, '{}')", [cursor_name]
-        )
+@cases(
+    "positions, compacted, left",
+    {
+        "the slowest shard has read three": ({"reader/0": 5, "reader/1": 3}, 3, "reader/0 reader/1"),
+        "nobody moves a cursor": ({"reader/0": 5, "reader/1": 5, "renamed/0": 1}, 5, "reader/0 reader/1"),
+        "a shard that is no more has read two": ({"reader/0": 5, "reader/1": 5, "reader/2": 2}, 2, "reader/0 reader/1 reader/2"),
+        "who runs elsewhere is where history begins": ({"elsewhere/0": 4, "reader/0": 3, "reader/1": 3}, 3, "elsewhere/0 reader/0 reader/1"),
+    },
+)  # fmt: skip
+def test_history_goes_as_far_as_every_reader_has_read_and_cursors_of_nobody_after_it(positions, compacted, left):
+    assert forgotten([READER], positions) == (compacted, left.split(), left.split())
 
 
-def column(text):
-    return [row[0] for row in sql.rows("default", text)]
+def test_where_nobody_is_registered_no_cursor_is_forgotten():
+    assert forgotten([], {"reader/0": 1}) == (5, ["reader/0"], ["lost/0", "reader/0"])
 
 
-def clean():
-    retention.run(time.monotonic() + 5, now=clock.milliseconds() + LATER)
+def tell(*hours_ago):
+    for number, hours in enumerate(hours_ago):
+        store.write(Create(EVENTS, of(EVENTS, f"e{number}")), now=clock.milliseconds() - hours * HOUR_MS)
 
 
-def test_history_goes_as_far_as_the_slowest_shard_has_read():
-    change(5)
-    read_up_to(reader_0=5, reader_1=3)
-    clean()
-    assert store.compacted() == 3
+def left():
+    return [event.name for event in store.find(EVENTS)]
 
 
-def test_cursor_of_nobody_holds_no_history_back():
-    change(5)
-    read_up_to(reader_0=5, reader_1=5, renamed_0=1)
-    clean()
-    assert store.compacted() == 5
+@cases(
+    "hours_ago, most, stays",
+    {
+        "too old": ([30, 25, 23, 0], 9, ["e2", "e3"]),
+        "too many": ([5, 4, 3, 2, 1], 2, ["e3", "e4"]),
+        "more than a batch": ([50] * 7 + [1], 9, ["e7"]),
+    },
+)
+def test_events_go_when_they_are_too_old_or_too_many(monkeypatch, settings, hours_ago, most, stays):
+    settings.EVENT_HOURS = 24
+    monkeypatch.setattr(retention, "MOST_EVENTS", most)
+    monkeypatch.setattr(retention, "BATCH", 3)
+    tell(*hours_ago)
+    store.write(Create(CONFIGMAPS, config_map("old")), now=clock.milliseconds() - 99 * HOUR_MS)
+    assert retention.expire_events(time.monotonic() + HANG_S) == len(hours_ago) - len(stays)
+    assert left() == stays
+    assert len(store.find(CONFIGMAPS)) == 1
 
 
-def test_cursor_of_a_shard_that_is_no_more_holds_history_until_others_have_taken_its_place():
-    change(5)
-    read_up_to(reader_0=5, reader_1=5, reader_2=2)
-    clean()
-    assert store.compacted() == 2
-    assert "reader/2" in column("SELECT name FROM cluster_cursor")
-
-
-def test_cursor_of_nobody_goes_with_its_timers_once_history_is_past_it():
-    change(5)
-    read_up_to(reader_0=4, reader_1=4, renamed_0=1)
-    for name in ("reader/0", "renamed/0", "forgotten/0"):
-        set_timer(name)
-    clean()
-    assert sorted(column("SELECT name FROM cluster_cursor")) == ["reader/0", "reader/1"]
-    assert column("SELECT cursor FROM cluster_timer") == ["reader/0"]
-
-
-def test_cursor_of_a_consumer_that_runs_elsewhere_stays_while_it_is_of_use():
-    change(5)
-    read_up_to(reader_0=3, reader_1=3, elsewhere_0=4)
-    set_timer("elsewhere/0")
-    clean()
-    assert "elsewhere/0" in column("SELECT name FROM cluster_cursor")
-    assert column("SELECT cursor FROM cluster_timer") == ["elsewhere/0"]
-
-
-def test_where_nobody_is_registered_nothing_is_forgotten(monkeypatch):
-    monkeypatch.setattr(registry, "every", list)
-    change(5)
-    read_up_to(reader_0=1)
-    clean()
-    assert store.compacted() == 5
-    assert column("SELECT name FROM cluster_cursor") == ["reader/0"]
+@cases("is_mirror, stays", {"ours": (False, []), "of another cluster, which sees to them itself": (True, ["e0"])})
+def test_cleaning_takes_old_events(settings, monkeypatch, is_mirror, stays):
+    settings.EVENT_HOURS = 24
+    monkeypatch.setattr(backend, "is_mirror", is_mirror)
+    tell(30)
+    tasks.clean()
+    assert left() == stays

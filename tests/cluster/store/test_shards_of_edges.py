@@ -2,84 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import uuid
-
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis import given
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cluster import clock
 from cluster.runtime import consumer, division
-from cluster.runtime.consumer import Consumer, Plan, Runner
 from cluster.runtime.division import Position
-from cluster.runtime.registry import Registration, shard_of
-from cluster.store import Create, Delete, Group, Patch, Store, sql
+from cluster.runtime.registry import shard_of
+from cluster.store import Store, sql
 from cluster.writes import Timer
-from kube.errors import ApiError
-from kube.resources import CONFIGMAPS, PODS
-from tests.campaign import scaled
+from tests import campaign
+from tests.cluster.runtime.edges import KEYS, Killed, made, recorded, remove, starting, touch
 from tests.cluster.store.conftest import empty
 
-KEYS = [f"d/p{number}" for number in range(6)]
 NUMBERS = st.integers(1, 3)
 HOUR_MS = 3_600_000
-
-
-class Killed(Exception):
-    """The process ended before its transaction."""
-
-
-class Recorder(Consumer[dict]):
-    """Writes down each edge of its shard's keys in the transaction that moves the cursor."""
-
-    name = "recorder"
-
-    def __init__(self, registration, using):
-        self.shards, self.store = registration.shards, using
-        self.shard = -1
-        self.is_doomed = False
-
-    def load(self, shard, revision):
-        self.shard = shard
-        return {}
-
-    def apply(self, state, change):
-        state[change.key] = change.revision
-
-    def plan(self, state, changes, timers, now):
-        mine = [c for c in changes if shard_of(c.key, self.shards) == self.shard]
-        return Plan([Group([record(change)]) for change in mine])
-
-
-class Mortal(Runner):
-    """A runner that can be killed in the middle of its transaction."""
-
-    def _set_timers(self, timers):
-        super()._set_timers(timers)
-        if self.consumer.is_doomed:
-            raise Killed
-
-
-def record(change):
-    """Write an edge down under a new name each time: one that is told twice is there twice."""
-    edge = [change.key, change.revision, version(change.previous), version(change.body)]
-    metadata = {"name": str(uuid.uuid4()), "namespace": "d"}
-    return Create(CONFIGMAPS, {"metadata": metadata, "data": {"edge": json.dumps(edge)}})
-
-
-def version(body):
-    return None if body is None else json.loads(body).get("metadata", {}).get("resourceVersion")
-
-
-def starting(shards, using):
-    """Return what a new process has for each of so many shards."""
-    registration = Registration("recorder", "", (PODS,), hears="edges", shards=shards)
-    runners = [Mortal(registration, n, Recorder(registration, using), using) for n in range(shards)]
-    for runner in runners:
-        runner.holder = "the same"
-    return runners
 
 
 def drain(runners):
@@ -88,33 +27,11 @@ def drain(runners):
         going = [runner for runner in going if runner.step()]
 
 
-def touch(using, key):
-    """Change a pod, which is made for it."""
-    name = key.partition("/")[2]
-    try:
-        using.write(Create(PODS, {"metadata": {"name": name, "namespace": "d"}, "spec": {}}))
-    except ApiError:
-        labels = {"n": str(using.revision())}
-        using.write(Patch(PODS, "d", name, {"metadata": {"labels": labels}}))
-
-
-def told(using):
-    """Return the edges that were written down, in the order in which they were."""
-    rows = sql.rows(using.using, "SELECT body FROM cluster_change WHERE resource = 'configmaps' ORDER BY revision")
-    return [json.loads(json.loads(bytes(body))["data"]["edge"]) for (body,) in rows]
-
-
 def by_key(edges):
     found = {}
     for key, *edge in edges:
         found.setdefault(key, []).append(edge)
     return found
-
-
-def made(using):
-    """Return every edge of the log."""
-    changes = using.changes(0, (PODS,), limit=10**6, previous=True)
-    return [[c.key, c.revision, version(c.previous), version(c.body)] for c in changes]
 
 
 def cursors(using):
@@ -138,7 +55,7 @@ class ShardMachine(RuleBasedStateMachine):
             consumer.BATCH = 4000
             self.runners = starting(len(self.runners), self.store)
             drain(self.runners)
-            assert by_key(told(self.store)) == by_key(made(self.store))
+            assert by_key(recorded(self.store)) == by_key(made(self.store))
             head = self.store.revision()
             touch(self.store, KEYS[0])
             drain(self.runners)
@@ -146,10 +63,12 @@ class ShardMachine(RuleBasedStateMachine):
         finally:
             consumer.BATCH = self.batch
 
-    @initialize(shards=NUMBERS)
-    def begin(self, shards):
+    @initialize(shards=NUMBERS, shard=st.integers(0, 2))
+    def begin(self, shards, shard):
+        """The first shard that comes makes each hear what follows."""
         self.runners = starting(shards, self.store)
-        drain(self.runners)
+        self.runners[shard % shards].step()
+        assert cursors(self.store).keys() == set(self.runners[0].registration.cursors)
 
     @rule(keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=5))
     def write(self, keys):
@@ -158,10 +77,7 @@ class ShardMachine(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(KEYS))
     def delete(self, key):
-        try:
-            self.store.write(Delete(PODS, "d", key.partition("/")[2], grace=0))
-        except ApiError:
-            touch(self.store, key)
+        remove(self.store, key)
 
     @rule(shard=st.integers(0, 2), batch=st.integers(1, 3))
     def step(self, shard, batch):
@@ -200,7 +116,7 @@ class ShardMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_told_twice(self):
-        for key, edges in by_key(told(self.store)).items():
+        for key, edges in by_key(recorded(self.store)).items():
             revisions = [revision for revision, *_ in edges]
             assert revisions == sorted(set(revisions)), key
 
@@ -209,55 +125,7 @@ class ShardMachine(RuleBasedStateMachine):
 def test_each_edge_is_told_once_whatever_the_number_of_shards_becomes(database, django_db_blocker):
     with django_db_blocker.unblock():
         ShardMachine.store = Store(database)
-        run_state_machine_as_test(
-            ShardMachine,
-            settings=settings(
-                max_examples=scaled(40, 150) if "sqlite" in database else scaled(15, 60),
-                stateful_step_count=25,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
-
-
-def test_what_one_of_two_told_beyond_the_other_is_not_told_again(store, monkeypatch):
-    monkeypatch.setattr(consumer, "BATCH", 2)
-    two = starting(2, store)
-    drain(two)
-    for key in KEYS:
-        touch(store, key)
-    drain(two[:1])
-    assert cursors(store)["recorder/1"][0] == 0
-    for shards in (1, 3, 1):
-        runners = starting(shards, store)
-        division.take_over(runners[0].registration, store.using)
-        assert cursors(store) == {name: (0, [[6, 0]]) for name in runners[0].registration.cursors}
-    drain(runners)
-    assert by_key(told(store)) == by_key(made(store))
-    assert [layers for _, layers in cursors(store).values()] == [[]]
-
-
-def test_the_first_shard_that_comes_makes_each_hear_what_follows(store):
-    touch(store, KEYS[0])
-    three = starting(3, store)
-    three[2].step()
-    assert set(cursors(store)) == {"recorder/0", "recorder/1", "recorder/2"}
-    for key in KEYS:
-        touch(store, key)
-    drain(three)
-    assert by_key(told(store)) == by_key(made(store)[1:])
-
-
-def test_a_process_of_another_number_of_shards_does_nothing_any_more(store):
-    old = starting(2, store)
-    drain(old)
-    new = starting(1, store)
-    new[0].step()
-    touch(store, KEYS[0])
-    assert [runner.step() for runner in old] == [False, False]
-    assert told(store) == []
-    drain(new)
-    assert len(told(store)) == 1
+        campaign.play(ShardMachine, *((40, 150) if "sqlite" in database else (15, 60)), steps=25)
 
 
 def test_timers_go_to_the_shard_of_their_key_at_once(store):
