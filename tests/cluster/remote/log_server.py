@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-import yaml
-
-from cluster.remote import server, target
 from kube.meta import now_text, parse_time
-from tests.cluster.remote.answering import Quiet
+from tests.cluster.remote.servers import Handler, Server, connected
 
 
-class LogServer(ThreadingHTTPServer):
+class LogServer(Server):
     """Its `logs` hold (epoch µs, line) by pod's name, container and whether the run before is meant.
 
     `refused` has the HTTP code and message with which the log of a pod is refused, `heard` what was asked.
     """
 
-    daemon_threads = True
-
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(LogHandler)
         self.logs, self.refused, self.heard, self.zone = {}, {}, [], "Z"
-        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def log(self, pod, container="main", *, previous=False):
         return self.logs.setdefault((pod, container, previous), [])
@@ -51,52 +42,18 @@ class LogServer(ThreadingHTTPServer):
         return f"{now_text(seconds * 1000)[:19]}.{micros:06d}000{self.zone} ".encode() + line
 
 
-class Handler(Quiet, BaseHTTPRequestHandler):
-    """Answers each request on a connection of its own, so that nothing is answered once the server is closed."""
-
-    def do_GET(self):
+class LogHandler(Handler):
+    def do_GET(self):  # noqa: N802
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         pod = parts.path.split("/")[-2]
         self.server.heard.append((pod, query))
         if pod in self.server.refused:
-            code, message = self.server.refused[pod]
-            self.say(code, {"kind": "Status", "message": message, "code": code})
+            self.refuse(*self.server.refused[pod])
         else:
             self.say(200, b"".join(line + b"\n" for line in self.server.answer(pod, query)))
 
-    def handle(self):
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # who has enough hangs up
-            super().handle()
 
-
-@contextlib.contextmanager
 def serving(folder, settings):
     """A server of logs to which this process is connected."""
-    with connected(LogServer(), folder, settings) as running:
-        yield running
-
-
-@contextlib.contextmanager
-def connected(running, folder, settings):
-    """Connect this process to a server until the end of the test, and stop that then."""
-    file = folder / "kubeconfig"
-    cluster = {"server": f"http://127.0.0.1:{running.server_port}"}
-    file.write_text(
-        yaml.safe_dump(
-            {
-                "clusters": [{"name": "c", "cluster": cluster}],
-                "users": [{"name": "u", "user": {}}],
-                "contexts": [{"name": "dev", "context": {"cluster": "c", "user": "u"}}],
-                "current-context": "dev",
-            }
-        )
-    )
-    settings.TARGET, settings.DATA = target.find(str(file), ""), folder
-    server.connection.cache_clear()
-    try:
-        yield running
-    finally:
-        server.connection.cache_clear()
-        running.shutdown()
-        running.server_close()
+    return connected(LogServer(), folder, settings)

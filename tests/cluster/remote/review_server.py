@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from cluster.remote.access_rules import Question, read
-from tests.cluster.remote.answering import Quiet
+from tests.cluster.remote.servers import Handler, Server
 
 EVERYBODY = "system:authenticated"
 PATH = "/apis/authorization.k8s.io/v1/"
@@ -54,38 +52,31 @@ class Grants:
         return read({"status": {"resourceRules": self.rules(people, question.namespace)}}).allow(question)
 
 
-class ReviewServer(ThreadingHTTPServer):
+class ReviewServer(Server):
     """Its `grants` decide. `refused` is (code, message) of what it answers instead, `heard` who was asked about."""
 
-    daemon_threads = True
-
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(ReviewHandler)
         self.grants, self.refused, self.heard = Grants(), None, []
-        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
 
-class Handler(Quiet, BaseHTTPRequestHandler):
-    """Answers each request on a connection of its own, so that nothing is answered once the server is closed."""
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+class ReviewHandler(Handler):
+    def do_POST(self):  # noqa: N802
+        body = json.loads(self.body())
         user, groups = self.headers["Impersonate-User"], self.headers.get_all("Impersonate-Group") or []
         self.server.heard.append((user, groups))
         if self.server.refused:
-            code, message = self.server.refused
-            self.say(code, {"kind": "Status", "message": message, "code": code})
+            self.refuse(*self.server.refused)
         else:
-            self.say(201, self.answer([user, *groups, EVERYBODY], body))
+            self.say(201, {"status": self.answer([user, *groups, EVERYBODY], body["spec"])})
 
-    def answer(self, people, body):
-        spec = body["spec"]
+    def answer(self, people, spec):
         if self.path == f"{PATH}selfsubjectrulesreviews":
             assert spec["namespace"], "no namespace on request"
-            return self.server.grants.all_rules(people, spec["namespace"])
+            return self.server.grants.all_rules(people, spec["namespace"])["status"]
         assert self.path == f"{PATH}selfsubjectaccessreviews"
-        asked = spec["resourceAttributes"]
-        kind = f"{asked['resource']}.{asked['group']}" if asked["group"] else asked["resource"]
-        part = f"/{asked['subresource']}" if asked["subresource"] else ""
-        question = Question(asked["verb"], f"{kind}{part}", asked["namespace"], asked["name"])
-        return {"status": {"allowed": self.server.grants.allows(people, question)}}
+        about = spec["resourceAttributes"]
+        kind = f"{about['resource']}.{about['group']}" if about["group"] else about["resource"]
+        part = f"/{about['subresource']}" if about["subresource"] else ""
+        question = Question(about["verb"], f"{kind}{part}", about["namespace"], about["name"])
+        return {"allowed": self.server.grants.allows(people, question)}

@@ -1,10 +1,9 @@
-"""Requests over real connections, to a server that does as it is told."""
+"""Requests over real connections, to a server that does as it is told, and which cluster a kubeconfig names."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import yaml
@@ -12,17 +11,18 @@ import yaml
 from cluster.remote import discovery, kinds, target
 from cluster.remote.connection import Connection
 from cluster.remote.request import Impersonation, Unreachable
+from cluster.remote.target import Target, TargetError
 from kube.errors import ApiError, Conflict, Invalid, Unauthorized, required
-from kube.resources import JOBS, PODS
-from tests.cluster.remote.answering import Quiet
+from kube.resources import PODS
+from tests.cluster.remote.servers import Handler, Server, kubeconfig
+from tests.tables import cases
 
 
-class Handler(Quiet, BaseHTTPRequestHandler):
+class Puppet(Handler):
     protocol_version = "HTTP/1.1"
 
     def answer(self):
-        length = int(self.headers.get("Content-Length") or 0)
-        self.server.heard.append((self.command, self.path, dict(self.headers.items()), self.rfile.read(length)))
+        self.server.heard.append((self.command, self.path, dict(self.headers.items()), self.body()))
         self.server.groups.append(self.headers.get_all("Impersonate-Group"))
         self.server.does(self)
 
@@ -44,37 +44,21 @@ class Handler(Quiet, BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    running = Server(Puppet)
     running.heard, running.groups = [], []
-    threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
+    running.does = lambda asked: asked.say(200, {})
     yield running
     running.shutdown()
     running.server_close()
 
 
-@pytest.fixture
-def kubeconfig(tmp_path):
-    """Write a kubeconfig of a port, with a token."""
-
-    def write(port, token="secret"):
-        file = tmp_path / "config"
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-            "users": [{"name": "u", "user": {"token": token}}],
-            "contexts": [{"name": "dev", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "dev",
-        }
-        file.write_text(yaml.safe_dump(config))
-        return str(file)
-
-    return write
+def connect(folder, port):
+    return Connection.of(target.find(kubeconfig(folder, port, token="secret"), ""), folder / "certificates")
 
 
 @pytest.fixture
-def connection(server, kubeconfig, tmp_path):
-    return Connection.of(target.find(kubeconfig(server.server_port), ""), tmp_path / "certificates")
+def connection(server, tmp_path):
+    return connect(tmp_path, server.server_port)
 
 
 def test_bodies_pass_as_they_are(server, connection):
@@ -88,28 +72,23 @@ def test_bodies_pass_as_they_are(server, connection):
     assert "Impersonate-User" not in headers
 
 
-def test_request_is_made_as_somebody(server, connection):
-    server.does = lambda asked: asked.say(200, {})
-    connection.request("GET", "/x", impersonation=Impersonation("ada", ("a team", "b")))
-    assert server.heard[0][2]["Impersonate-User"] == "ada"
-    assert server.groups == [["a team", "b"]]
-
-
-def test_names_of_all_scripts_are_sent_as_utf_8(server, connection):
-    server.does = lambda asked: asked.say(200, {})
-    connection.request("GET", "/x", impersonation=Impersonation("Łukasz", ("研究",)))
+@cases(
+    "user, groups", {"ASCII": ("ada", ("a team", "b")), "all scripts, which are sent as UTF-8": ("Łukasz", ("研究",))}
+)
+def test_request_is_made_as_somebody(server, connection, user, groups):
+    connection.request("GET", "/x", impersonation=Impersonation(user, groups))
     sent = [server.heard[0][2]["Impersonate-User"], *server.groups[0]]
-    assert [name.encode("latin-1").decode() for name in sent] == ["Łukasz", "研究"]
+    assert [name.encode("latin-1").decode() for name in sent] == [user, *groups]
 
 
-@pytest.mark.parametrize(
-    ("code", "body", "error"),
-    [
-        pytest.param(422, Invalid.of("Job", "x", [required("spec")]).status(), Invalid, id="a Status with causes"),
-        pytest.param(409, Conflict.of("pods", "x").status(), Conflict, id="a Status"),
-        pytest.param(502, b"<html>Bad Gateway</html>", ApiError, id="a proxy's page"),
-        pytest.param(302, b"", ApiError, id="a redirection, which is not followed"),
-    ],
+@cases(
+    "code, body, error",
+    {
+        "a Status with causes": (422, Invalid.of("Job", "x", [required("spec")]).status(), Invalid),
+        "a Status": (409, Conflict.of("pods", "x").status(), Conflict),
+        "a proxy's page": (502, b"<html>Bad Gateway</html>", ApiError),
+        "a redirection, which is not followed": (302, b"", ApiError),
+    },
 )
 def test_refusal_is_raised(server, connection, code, body, error):
     server.does = lambda asked: asked.say(code, body)
@@ -120,7 +99,7 @@ def test_refusal_is_raised(server, connection, code, body, error):
     assert len(server.heard) == 1, "nothing is sent a second time"
 
 
-def test_kubeconfig_is_read_again_when_its_user_is_not_known(server, connection, kubeconfig):
+def test_kubeconfig_is_read_again_when_its_user_is_not_known(server, connection, tmp_path):
     def does(asked):
         known = asked.headers["authorization"] == "Bearer new"
         asked.say(200 if known else 401, {} if known else Unauthorized("Unauthorized").status())
@@ -128,7 +107,7 @@ def test_kubeconfig_is_read_again_when_its_user_is_not_known(server, connection,
     server.does = does
     with pytest.raises(Unauthorized):
         connection.request("GET", "/x")
-    kubeconfig(server.server_port, token="new")
+    kubeconfig(tmp_path, server.server_port, token="new")
     assert connection.request("GET", "/x") == b"{}"
 
 
@@ -138,18 +117,14 @@ def listened(connection, heard):
 
 
 def test_lines_come_also_from_a_chunk_that_never_ends_and_half_a_line_is_dropped(server, connection):
-    server.does = lambda asked: asked.chunks(b"one\ntw", b"o\n", is_whole=False)
     heard = []
+    server.does = lambda asked: asked.chunks(b"one\ntwo", is_whole=True)
+    listened(connection, heard)
+    server.does = lambda asked: asked.chunks(b"one\ntw", b"o\n", is_whole=False)
     with pytest.raises(Unreachable, match="it closed the connection") as caught:
         listened(connection, heard)
-    assert heard == [b"one", b"two", b"three"]
+    assert heard == [b"one", b"two", b"one", b"two", b"three"]
     assert caught.value.sent
-
-
-def test_whole_answer_ends_with_its_last_line(server, connection):
-    server.does = lambda asked: asked.chunks(b"one\ntwo", is_whole=True)
-    with connection.stream("/x") as lines:
-        assert list(lines) == [b"one", b"two"]
 
 
 def test_silence_is_an_end(server, connection):
@@ -161,30 +136,70 @@ def test_silence_is_an_end(server, connection):
     assert caught.value.sent
 
 
-def test_nobody_at_the_address_is_told_and_nothing_was_sent(kubeconfig, tmp_path):
+def test_nobody_at_the_address_is_told_and_nothing_was_sent(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    connection = Connection.of(target.find(kubeconfig(port), ""), tmp_path)
     with pytest.raises(Unreachable, match="connection refused") as caught:
-        connection.request("GET", "/x")
+        connect(tmp_path, port).request("GET", "/x")
     assert not caught.value.sent
-
-
-def test_kubeconfig_that_went_away_is_told(kubeconfig, tmp_path):
-    found = target.find(kubeconfig(1), "")
-    (tmp_path / "config").unlink()
+    found = target.find(kubeconfig(tmp_path, port), "")
+    (tmp_path / "kubeconfig").unlink()
     with pytest.raises(Unreachable, match="its kubeconfig cannot be used"):
         Connection.of(found, tmp_path)
 
 
 def test_kinds_that_are_not_served_are_no_error(server, connection):
-    def does(asked):
-        if asked.path == "/api/v1":
-            listed = [{"name": "pods", "verbs": ["list", "watch"]}, {"name": "nodes", "verbs": ["get"]}]
-            asked.say(200, {"resources": listed})
-        else:
-            asked.say(404, {"kind": "Status", "reason": "NotFound", "code": 404})
-
-    server.does = does
+    listed = [{"name": "pods", "verbs": ["list", "watch"]}, {"name": "nodes", "verbs": ["get"]}]
+    server.does = lambda asked: (
+        asked.say(200, {"resources": listed}) if asked.path == "/api/v1" else asked.refuse(404, "", "NotFound")
+    )
     assert discovery.served(connection, kinds.KINDS) == {PODS.id}
-    assert JOBS.id in kinds.BY_ID
+
+
+CONFIG = {
+    "contexts": [
+        {"name": "dev", "context": {"cluster": "one", "user": "me"}},
+        {"name": "lost", "context": {"cluster": "none"}},
+    ],
+    "clusters": [{"name": "one", "cluster": {"server": "https://one:6443/"}}],
+    "current-context": "dev",
+}
+
+
+@cases(
+    "config, context, words",
+    {
+        "unknown context": (CONFIG, "prod", "no context 'prod'. It has dev, lost."),
+        "unknown cluster": (CONFIG, "lost", "names the cluster 'none', which has no server"),
+        "no current context": ({**CONFIG, "current-context": ""}, "", "no current context"),
+        "empty": ({}, "", "It has none."),
+        "another file": ("- a\n", "", "is no kubeconfig"),
+        "no YAML": ("{", "", "is no YAML"),
+        "no file": (None, "", "config cannot be read: No such file"),
+    },
+)
+def test_current_context_is_taken_and_what_is_wrong_with_a_kubeconfig_is_said(tmp_path, config, context, words):
+    file = tmp_path / "config"
+    file.write_text(yaml.safe_dump(CONFIG))
+    assert target.find(str(file), "") == Target("dev", "https://one:6443", str(file))
+    file.unlink()
+    if config is not None:
+        file.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+    with pytest.raises(TargetError) as refused:
+        target.find(str(file), context)
+    assert words in str(refused.value)
+
+
+def test_pod_finds_its_own_cluster(monkeypatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    assert target.find("in-cluster", "") == Target("in-cluster", "https://[fd00::1]:443", "")
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    with pytest.raises(TargetError, match="runs in no cluster"):
+        target.find("in-cluster", "")
+
+
+def test_directories_of_two_clusters_differ():
+    one, other = Target("a/b:c", "https://one", ""), Target("a/b:c", "https://two", "")
+    assert one.directory.startswith("a-b-c-")
+    assert one.directory != other.directory
+    assert "/" not in one.directory

@@ -5,33 +5,27 @@ from __future__ import annotations
 import pytest
 
 import scheduler.consumer
-from cluster import clock, models
+from cluster import clock
 from cluster.remote import outbox, recorder
 from cluster.remote.election import Leadership, note
 from cluster.remote.in_place import InPlace
-from cluster.remote.reflection import Standing
-from cluster.remote.reflector import Reflector
 from cluster.runtime import consumer as consuming
 from cluster.runtime import registry, retries
 from cluster.runtime.consumer import Runner
 from cluster.runtime.division import LEASE_MS
 from cluster.runtime.retries import TOLD_AFTER
 from kube.errors import Forbidden
-from proof.harness import clocks
-from proof.harness.clocks import ManualClock
 from proof.modes.answers import Answer, Killed
 from proof.modes.inline import Inline
 from scheduler.consumer import SchedulerConsumer
-from tests.cluster.remote.write_server import WriteServer
+from tests.cluster.remote.model_server import MIRRORED, OWN, Mirror, ModelServer, forget, held
 from tests.scheduler import world as objects
 
 pytestmark = pytest.mark.django_db(transaction=True)
-GANG = ("p-0", "p-1", "p-2")
-MIRRORED = (models.Object, models.Change, models.Log, models.MirroredKind, models.MirroredCluster)
-OWN = (models.Outgoing, models.Cursor, models.Timer)
+GANG = ["p-0", "p-1", "p-2"]
 
 
-class Refusing(WriteServer):
+class Refusing(ModelServer):
     """A server that refuses to bind one pod of the gang, for as long as it does."""
 
     refuses = False
@@ -79,24 +73,11 @@ class Cluster:
         self.monkeypatch.setattr(scheduler.consumer, "backend", backend)
         registration = registry.get("scheduler")
         self.runner = Runner(registration, 0, SchedulerConsumer(), holder=f"process {self.term}")
-        self.heard = []
-        standings = recorder.standings(registration.kinds)
-        self.reflectors = [
-            Reflector(
-                self.server, kind, standings.get(kind.id, Standing()), self.heard.append, wait=lambda seconds: None
-            )
-            for kind in registration.kinds
-        ]
-        self.hear()
+        self.mirror = Mirror(self.server, registration.kinds)
+        self.mirror.hear()
 
     def lead(self):
         note(Leadership("me", f"me/{self.term}", clock.milliseconds() + 3_600_000))
-
-    def hear(self):
-        for each in self.reflectors:
-            each.turn()
-        recorder.record(self.heard)
-        self.heard.clear()
 
     def works(self):
         """Let the mirror hear and the scheduler work, until nothing changes any more."""
@@ -105,81 +86,59 @@ class Cluster:
             before = self.server.version, len(outbox.cursors("default"))
             for _ in range(4):
                 self.runner.step()
-                self.hear()
+                self.mirror.hear()
             self.time.move(1)
             self.lead()
 
     def held(self):
-        """The pods of the gang that hold their nodes and stay."""
-        pods = self.server.all("pods")
-        return [
-            name
-            for name in GANG
-            if name in pods and pods[name]["spec"].get("nodeName") and "deletionTimestamp" not in pods[name]["metadata"]
-        ]
-
-    def end_pods(self):
-        """Let what is being deleted go, as nodes do."""
-        for name, one in self.server.all("pods").items():
-            if "deletionTimestamp" in one["metadata"]:
-                self.server.remove("pods", name)
+        return held(self.server.all("pods"), GANG)
 
 
 @pytest.fixture
-def time():
-    with clocks.using(ManualClock()) as hand:
-        yield hand
-
-
-@pytest.fixture
-def cluster(settings, monkeypatch, time):
+def cluster(settings, monkeypatch, moved_clock):
     settings.WAY = "in-place"
-    return Cluster(monkeypatch, time)
+    return Cluster(monkeypatch, moved_clock)
 
 
-def stop_amid(cluster, *, bindings):
-    """Kill the process when it has bound so many pods of the gang; the announcement comes first."""
+def stop_amid(cluster, lost, *, bindings):
+    """Kill the process when it has bound so many pods of the gang, after the announcement; another one leads."""
     cluster.server.next_answers = [Answer.DONE] * bindings + [Answer.KILLED_AFTER]
     with pytest.raises(Killed):
         cluster.runner.run()
     cluster.server.next_answers = []
     assert len(cluster.held()) == bindings
+    forget(*lost)
 
 
-def forget(*tables):
-    for table in tables:
-        table.objects.all().delete()
+LOST = pytest.mark.parametrize("lost", [(), (*MIRRORED, *OWN)], ids=["the same installation", "another one"])
 
 
-@pytest.mark.parametrize("lost", [(), (*MIRRORED, *OWN)], ids=["the same installation", "another one"])
+@LOST
 @pytest.mark.parametrize("bindings", [1, 2])
 def test_next_leader_binds_the_rest(cluster, lost, bindings):
-    stop_amid(cluster, bindings=bindings)
-    forget(*lost)
+    stop_amid(cluster, lost, bindings=bindings)
     cluster.begin()
     cluster.works()
-    assert cluster.held() == list(GANG)
+    assert cluster.held() == GANG
     assert not cluster.server.deleted
 
 
-@pytest.mark.parametrize("lost", [(), (*MIRRORED, *OWN)], ids=["the same installation", "another one"])
+@LOST
 def test_next_leader_gives_back_what_finds_no_room_and_binds_it_later(cluster, lost):
-    stop_amid(cluster, bindings=2)
+    stop_amid(cluster, lost, bindings=2)
     cluster.put(objects.pod("other", "", cpu="1", node="n", phase="Running", scheduler="default-scheduler"))
-    forget(*lost)
     cluster.begin()
     cluster.works()
     assert cluster.held() == []
     assert len(cluster.server.deleted) == 2
-    reasons = [each["reason"] for each in cluster.server.all("events").values()]
-    assert "GivenBack" in reasons
-    cluster.end_pods()
+    assert "GivenBack" in [each["reason"] for each in cluster.server.all("events").values()]
+    cluster.server.end_pods()
     cluster.make()
     cluster.works()
     assert cluster.held() == [], "there is no room for all"
     cluster.server.remove("pods", "other")
     cluster.works()
-    assert cluster.held() == list(GANG)
+    assert cluster.held() == GANG
     assert len(cluster.server.deleted) == 2
     status = cluster.server.all("podgroups")["g"]["status"]
     assert {each["type"]: each["status"] for each in status["conditions"]}["Scheduled"] == "True"
@@ -188,14 +147,13 @@ def test_next_leader_gives_back_what_finds_no_room_and_binds_it_later(cluster, l
 def test_gang_that_is_refused_is_tried_later_and_later_and_bound_when_it_is_not(cluster):
     cluster.server.refuses = True
     for second in range(260):
-        cluster.runner.step()
-        cluster.hear()
-        cluster.runner.step()
-        cluster.hear()
-        cluster.end_pods()
+        for _ in range(2):
+            cluster.runner.step()
+            cluster.mirror.hear()
+        cluster.server.end_pods()
         if second < 90 or second % 40 == 0:  # later it takes so long that the group is told what it waits for
             cluster.make()
-        cluster.hear()
+        cluster.mirror.hear()
         cluster.lead()
         cluster.time.move(1)
         assert second < 10 or retries.standing({"scheduler": "ns/g"}), "it stands until the gang is bound"
@@ -205,10 +163,10 @@ def test_gang_that_is_refused_is_tried_later_and_later_and_bound_when_it_is_not(
     assert "does not like it" in refusal.error
     assert refusal.due > clock.milliseconds() - 2000
     cluster.server.refuses = False
-    cluster.end_pods()
+    cluster.server.end_pods()
     cluster.make()
     cluster.time.move(30)
     cluster.lead()
     cluster.works()
-    assert cluster.held() == list(GANG)
+    assert cluster.held() == GANG
     assert retries.standing({"scheduler": "ns/g"}) == []

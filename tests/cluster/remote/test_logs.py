@@ -1,16 +1,16 @@
-"""Offsets into logs of which only times are known, and which runs of a container have a log."""
+"""Logs of which only times are known: offsets into them, which runs have one, and which are asked for their ends."""
 
 from __future__ import annotations
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import given
 
-from cluster.remote import log_offsets
-from cluster.remote.log_ends import Instance
-from cluster.remote.log_offsets import Block, TimedLine
+from cluster.remote import log_ends, log_offsets
+from cluster.remote.log_ends import LOOK_S, MOST_NEW, RATE, RETRY_S, End, Instance, LogName
+from cluster.remote.log_offsets import Block, TimedLine, offset_of
 from cluster.remote.nodes import instances
 from kube.meta import now_text, parse_time
+from tests.tables import cases
 
 BEGIN = 1_780_000_000_000
 # Milliseconds from each line to the next: of many lines of a moment, and over whole seconds.
@@ -63,15 +63,14 @@ def test_log_is_read_backwards_without_a_hole(steps, count, most):
 
 
 def test_lines_of_one_offset_are_not_parted():
-    log = lines([1, *[0] * 1500])
-    block = Block.of(log, None, 99, is_all=True)
+    block = Block.of(lines([1, *[0] * 1500]), None, 99, is_all=True)
     taken, before = block.tail(10, 10**6, None)
     assert len(taken) == 1501 - 999
     assert len(block.tail(10, 10**6, before)[0]) == 10
 
 
 def test_offsets_fit_what_readers_keep():
-    assert len(str(log_offsets.offset_of(BEGIN + 20 * 365 * 86_400_000, 999))) <= 15
+    assert len(str(offset_of(BEGIN + 20 * 365 * 86_400_000, 999))) <= 15
 
 
 def test_clock_that_goes_back_loses_no_line():
@@ -81,55 +80,109 @@ def test_clock_that_goes_back_loses_no_line():
     assert offsets(since(log, rest[0])) == [first, *rest]
 
 
-@pytest.mark.parametrize(
-    ("line", "moment", "time", "text"),
-    [
-        pytest.param(
-            b"2026-05-28T20:26:40.012345678Z hello  you",
-            BEGIN + 12,
-            "2026-05-28T20:26:40.012345Z",
-            b"hello  you",
-            id="usual",
-        ),
-        pytest.param(
-            b"2026-05-28T22:26:40.5+02:00 here",
-            BEGIN + 500,
-            "2026-05-28T20:26:40.500000Z",
-            b"here",
-            id="of a node with a zone",
-        ),
-        pytest.param(b"2026-05-28T20:26:40Z ", BEGIN, "2026-05-28T20:26:40.000000Z", b"", id="empty line"),
-        pytest.param(b"unable to retrieve", 0, "", b"unable to retrieve", id="a remark"),
-        pytest.param(b"2026-15-28T20:26:40Z a", 0, "", b"2026-15-28T20:26:40Z a", id="no time"),
-    ],
+@cases(
+    "line, moment, time, text",
+    {
+        "usual": (b"2026-05-28T20:26:40.012345678Z hello  you", 12, "2026-05-28T20:26:40.012345Z", b"hello  you"),
+        "of a node with a zone": (b"2026-05-28T22:26:40.5+02:00 here", 500, "2026-05-28T20:26:40.500000Z", b"here"),
+        "empty line": (b"2026-05-28T20:26:40Z ", 0, "2026-05-28T20:26:40.000000Z", b""),
+        "a remark": (b"unable to retrieve", -BEGIN, "", b"unable to retrieve"),
+        "no time": (b"2026-15-28T20:26:40Z a", -BEGIN, "", b"2026-15-28T20:26:40Z a"),
+    },
 )
 def test_line_is_split(line, moment, time, text):
-    assert log_offsets.read_line(line) == (moment, time, text)
+    assert log_offsets.read_line(line) == (BEGIN + moment, time, text)
 
 
 TERMINATED = {"terminated": {"exitCode": 1}}
-PRESENT = {"is_previous": False}
+WAITING, RUNNING = {"waiting": {}}, {"running": {}}
 
 
-@pytest.mark.parametrize(
-    ("status", "runs"),
-    [
-        pytest.param({"state": {"waiting": {}}}, [], id="not started"),
-        pytest.param({"state": {"running": {}}}, [Instance(0, **PRESENT, has_ended=False)], id="first run"),
-        pytest.param({"state": TERMINATED}, [Instance(0, **PRESENT, has_ended=True)], id="ended"),
-        pytest.param(
-            {"state": {"waiting": {}}, "lastState": TERMINATED, "restartCount": 2},
-            [Instance(2, **PRESENT, has_ended=True)],
-            id="waits to be started again",
-        ),
-        pytest.param(
-            {"state": {"running": {}}, "lastState": TERMINATED, "restartCount": 3},
-            [Instance(2, is_previous=True, has_ended=True), Instance(3, **PRESENT, has_ended=False)],
-            id="runs again",
-        ),
-    ],
-)
+@cases(
+    "status, runs",
+    {
+        "not started": ({"state": WAITING}, []),
+        "first run": ({"state": RUNNING}, [(0, False, False)]),
+        "ended": ({"state": TERMINATED}, [(0, False, True)]),
+        "waits to be started again": ({"state": WAITING, "lastState": TERMINATED, "restartCount": 2}, [(2, False, True)]),
+        "runs again": ({"state": RUNNING, "lastState": TERMINATED, "restartCount": 3}, [(2, True, True), (3, False, False)]),
+    },
+)  # fmt: skip
 def test_runs_with_a_log(status, runs):
     pod = {"status": {"containerStatuses": [{"name": "main", **status}]}}
-    assert instances(pod, "main") == runs
+    found = instances(pod, "main")
+    assert found == [Instance(number, is_previous=old, has_ended=ended) for number, old, ended in runs]
     assert instances(pod, "other") == []
+
+
+NOW = 1000.0
+LOG = LogName("uid", "main", 0)
+LINE = TimedLine(BEGIN, "2026-05-28T20:26:40.000000Z", b"a")
+RUNS, ENDED = (Instance(0, is_previous=False, has_ended=has_ended) for has_ended in (False, True))
+
+
+def known(ago=60.0, **more):
+    return End(5, LINE, NOW - ago, **more)
+
+
+@cases(
+    "end, instance, is_due",
+    {
+        "new": (None, RUNS, True),
+        "goes on": (known(), RUNS, True),
+        "asked just now": (known(LOOK_S / 2), RUNS, False),
+        "has ended since": (known(), ENDED, True),
+        "its end is known": (known(is_final=True), ENDED, False),
+        "refused just now": (known(RETRY_S / 2, why="no"), RUNS, False),
+        "refused some time ago": (known(RETRY_S, why="no"), ENDED, True),
+    },
+)
+def test_a_log_is_asked_for(end, instance, is_due):
+    ends = {} if end is None else {LOG: end}
+    assert log_ends.due(ends, {LOG: instance}, NOW) == [LOG] * is_due
+
+
+def logs(number, instance):
+    return {LogName("uid", "main", index): instance for index in range(number)}
+
+
+def test_logs_that_go_on_take_turns():
+    many = logs(5 * RATE, RUNS)
+    ends, turns = {log: known() for log in many}, []
+    for second in range(5):
+        now = NOW + 1.1 * second
+        turn = log_ends.due(ends, many, now)
+        assert len(turn) == RATE
+        ends |= {log: known()._replace(asked=now) for log in turn}
+        assert log_ends.due(ends, many, now) == []
+        turns += turn
+    assert sorted(turns) == sorted(many), "each once"
+
+
+def test_ended_logs_do_not_wait_for_their_turn_and_new_ones_are_bounded():
+    ended = logs(5 * RATE, ENDED)
+    assert len(log_ends.due({log: known() for log in ended}, ended, NOW)) == len(ended)
+    assert len(log_ends.due({}, logs(2 * MOST_NEW, RUNS), NOW)) == MOST_NEW
+
+
+@cases("after, data", {"same": (0, b"a"), "of the same moment": (0, b"b"), "later": (5, b"c"), "earlier": (-5, b"d")})
+def test_a_new_last_line_is_behind_whoever_has_not_read_it(after, data):
+    place = offset_of(BEGIN, 3) + 1  # of who has read all, of which LINE was the last
+    last = TimedLine(BEGIN + after, now_text(BEGIN + after), data)
+    found = log_ends.seen(End(place, LINE, NOW), last, NOW + 1, is_final=True)
+    assert (found.end > place) == (data != LINE.data)
+    assert (found.asked, found.is_final) == (NOW + 1, True)
+
+
+def test_who_has_read_a_part_of_the_last_moment_has_more_to_read():
+    assert log_ends.seen(None, LINE, NOW, is_final=False).end > offset_of(BEGIN, 700)
+    assert log_ends.seen(None, None, NOW, is_final=False).end == 0
+
+
+def test_failure_leaves_what_is_known_and_says_why_nothing_is():
+    assert log_ends.failed(known(), "no", NOW) == known(0)
+    first = log_ends.failed(None, "no", NOW)
+    assert log_ends.failed(first, "never", NOW + 9) == End(0, None, NOW + 9, why="never")
+    assert log_ends.reasons({LOG: first, LOG._replace(container="b"): first}, "uid") == ["no"]
+    assert log_ends.reasons({LOG: first}, "other") == []
+    assert log_ends.seen(first, LINE, NOW + 9, is_final=False).why == ""

@@ -13,6 +13,7 @@ from cluster.models import ProgramsLease
 from cluster.remote import recorder, standby
 from cluster.remote.standby import DURATION_S, Candidate, Superseded
 from tests.cluster.api.test_rivals import database, together
+from tests.tables import cases
 
 __all__ = ["database"]  # a fixture
 pytestmark = pytest.mark.usefixtures("database")
@@ -31,10 +32,8 @@ def test_of_many_who_look_at_once_one_leads():
     assert standby.term_of(leader) == 1
 
 
-@pytest.mark.parametrize(
-    ("silent_s", "leads"),
-    [(DURATION_S - 0.1, "first"), (DURATION_S, "second")],
-    ids=["silent for a while", "silent for as long as it lasts"],
+@cases(
+    "silent_s, leads", {"for a while": (DURATION_S - 0.1, "first"), "for as long as it lasts": (DURATION_S, "second")}
 )
 def test_lease_that_is_not_renewed_is_taken(moved_clock, silent_s, leads):
     first, second = Candidate("first"), Candidate("second")
@@ -71,33 +70,26 @@ def test_who_sleeps_amid_a_transaction_holds_nobody_up(moved_clock, asleep):
 def test_renewal_counts_from_when_it_was_seen(moved_clock):
     first, second = Candidate("first"), Candidate("second")
     for _ in range(5):
-        first.turn()
-        assert second.turn() == "first"
+        assert [first.turn(), second.turn()] == ["first"] * 2
         moved_clock.move(DURATION_S - 1)
 
 
 def test_who_leaves_is_followed_at_once():
     first, second = Candidate("first"), Candidate("second")
-    first.turn()
-    second.turn()
+    assert [first.turn(), second.turn()] == ["first"] * 2
     first.leave()
     assert second.turn() == "second"
     first.leave()
     assert second.turn() == "second", "nobody leaves for another"
 
 
-def test_who_starts_again_leads_on_in_a_term_of_its_own():
-    Candidate("first").turn()
-    assert Candidate("first").turn() == "first"
-    assert standby.term_of("first") == 2
-
-
-def test_term_that_is_over_writes_nothing():
+def test_term_that_is_over_writes_nothing_and_who_starts_again_leads_on_in_one_of_its_own():
     first = Candidate("first")
     first.turn()
     with standby.in_term(1):
         recorder.claim("https://one")
-    Candidate("first").turn()
+    assert Candidate("first").turn() == "first"
+    assert standby.term_of("first") == 2
     with pytest.raises(Superseded, match="term 1"), standby.in_term(1):
         recorder.silent("gone")
     assert recorder.cluster().away == 0
@@ -105,14 +97,11 @@ def test_term_that_is_over_writes_nothing():
     with standby.in_term(2):
         recorder.heard()
     assert recorder.cluster().heard
-
-
-def test_lease_that_was_given_back_is_no_term():
-    first = Candidate("first")
-    first.turn()
-    first.leave()
-    with pytest.raises(Superseded), standby.in_term(1):
-        pass
+    third = Candidate("first")
+    third.turn()
+    third.leave()
+    with pytest.raises(Superseded), standby.in_term(3):
+        pass  # the lease was given back
 
 
 def test_term_does_not_end_while_something_is_written_in_it():

@@ -12,24 +12,14 @@ def question(path, obj=None, old=None, operation=None):
     """Return the AdmissionReview that asks about creating, changing or deleting an object."""
     kind = hooks.BY_PATH[path].resource
     operation = operation or ("DELETE" if obj is None else "CREATE" if old is None else "UPDATE")
-    return {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "705ab4f5",
-            "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
-            "operation": operation,
-            "object": obj,
-            "oldObject": old,
-        },
-    }
+    resource = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    request = {"uid": "705ab4f5", "resource": resource, "operation": operation, "object": obj, "oldObject": old}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
 def patch_of(answer):
     """Return the JSON patch of an answer."""
     response = answer["response"]
     assert response["allowed"], response["status"]
-    if "patch" not in response:
-        return []
-    assert response["patchType"] == "JSONPatch"
-    return json.loads(base64.b64decode(response["patch"]))
+    assert response.get("patchType") == ("JSONPatch" if "patch" in response else None)
+    return json.loads(base64.b64decode(response["patch"])) if "patch" in response else []

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cluster import issuing
 from cluster.remote.webhooks import keys as keeping
 from cluster.remote.webhooks.rotation import Held, Lives, Span, Step, next_step
+from tests.tables import cases
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
@@ -28,36 +29,33 @@ def served(age):
     return Span(NOW - age, NOW - age + LIVES.server)
 
 
-FRESH = served(DAY)
-
-
-def held(*authorities, server=FRESH, issuer=0, names=NAMES):
-    return Held(authorities, server, issuer, names)
+def held(*authorities, server=DAY, issuer=0, names=NAMES):
+    return Held(authorities, served(server), issuer, names)
 
 
 OLD, NEW = authority(250 * DAY), authority(HOUR)
 
 
-@pytest.mark.parametrize(
-    ("what", "is_trusted", "step"),
-    [
-        pytest.param(None, False, Step.BEGIN, id="nothing is there"),
-        pytest.param(held(authority(366 * DAY)), True, Step.BEGIN, id="the authority is over"),
-        pytest.param(held(authority(DAY)), False, Step.NONE, id="all is well"),
-        pytest.param(held(authority(240 * DAY)), True, Step.NONE, id="more than a third of the authority is left"),
-        pytest.param(held(OLD), True, Step.AUTHORITY, id="a third of the authority is left"),
-        pytest.param(held(authority(DAY), server=served(59 * DAY)), True, Step.NONE, id="more than a third is left"),
-        pytest.param(held(authority(99 * DAY), server=served(60 * DAY)), True, Step.SERVER, id="a third is left"),
-        pytest.param(held(authority(DAY), names=frozenset({"other"})), True, Step.SERVER, id="another name"),
-        pytest.param(held(OLD, authority(HOUR / 2)), True, Step.NONE, id="a new authority is not known everywhere yet"),
-        pytest.param(held(OLD, NEW), False, Step.NONE, id="nobody could be told of a new authority"),
-        pytest.param(held(OLD, NEW), True, Step.SERVER, id="a new authority is known"),
-        pytest.param(held(OLD, NEW, server=served(60 * DAY)), False, Step.NONE, id="due, and nobody could be told"),
-        pytest.param(held(OLD, NEW, server=served(90 * DAY)), False, Step.SERVER, id="what is served is over"),
-        pytest.param(held(OLD, NEW, server=served(HOUR / 2), issuer=1), True, Step.NONE, id="some show the old one still"),
-        pytest.param(held(OLD, NEW, server=served(HOUR), issuer=1), True, Step.RETIRE, id="nobody shows the old one"),
-    ],
-)  # fmt: skip
+@cases(
+    "what, is_trusted, step",
+    {
+        "nothing is there": (None, False, Step.BEGIN),
+        "the authority is over": (held(authority(366 * DAY)), True, Step.BEGIN),
+        "all is well": (held(authority(DAY)), False, Step.NONE),
+        "more than a third of the authority is left": (held(authority(240 * DAY)), True, Step.NONE),
+        "a third of the authority is left": (held(OLD), True, Step.AUTHORITY),
+        "more than a third is left": (held(authority(DAY), server=59 * DAY), True, Step.NONE),
+        "a third is left": (held(authority(99 * DAY), server=60 * DAY), True, Step.SERVER),
+        "another name": (held(authority(DAY), names=frozenset({"other"})), True, Step.SERVER),
+        "a new authority is not known everywhere yet": (held(OLD, authority(HOUR / 2)), True, Step.NONE),
+        "nobody could be told of a new authority": (held(OLD, NEW), False, Step.NONE),
+        "a new authority is known": (held(OLD, NEW), True, Step.SERVER),
+        "due, and nobody could be told": (held(OLD, NEW, server=60 * DAY), False, Step.NONE),
+        "what is served is over": (held(OLD, NEW, server=90 * DAY), False, Step.SERVER),
+        "some show the old one still": (held(OLD, NEW, server=HOUR / 2, issuer=1), True, Step.NONE),
+        "nobody shows the old one": (held(OLD, NEW, server=HOUR, issuer=1), True, Step.RETIRE),
+    },
+)
 def test_next_step(what, is_trusted, step):
     assert next_step(what, NAMES, NOW, LIVES, is_trusted=is_trusted) is step
 
@@ -83,8 +81,11 @@ def test_whoever_is_a_look_behind_trusts_and_is_trusted_at_every_moment(quarters
         assert len(keys.authorities) <= 2
 
 
+BEGUN = keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES)
+
+
 def test_secret_holds_all_that_is_needed_to_go_on():
-    keys = keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES)
+    keys = BEGUN
     for step in (Step.AUTHORITY, Step.SERVER):
         keys = keeping.after(keys, step, NAMES, NOW + 250 * DAY, LIVES)
     again = keeping.read({"data": keys.data()})
@@ -95,21 +96,19 @@ def test_secret_holds_all_that_is_needed_to_go_on():
 
 
 @pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
-@pytest.mark.parametrize("value", [None, "", "!", "bm9uZQ=="], ids=["missing", "empty", "no base64", "no PEM"])
+@cases("value", {"missing": None, "empty": "", "no base64": "!", "no PEM": "bm9uZQ=="})
 def test_secret_that_is_broken_holds_nothing(field, value):
-    data = keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES).data()
-    data = {name: text for name, text in {**data, field: value}.items() if text is not None}
-    assert keeping.read({"data": data}) is None
+    data = {**BEGUN.data(), field: value}
+    assert keeping.read({"data": {name: text for name, text in data.items() if text is not None}}) is None
 
 
 def test_certificate_of_another_authority_is_of_no_use():
-    ours, others = (keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES) for _ in range(2))
-    assert ours._replace(server=others.server).held() is None
+    other = keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES)
+    assert BEGUN._replace(server=other.server).held() is None
 
 
 def test_certificate_is_for_the_address_and_no_longer_than_its_authority():
-    lives = Lives(authority=10 * DAY)
-    server = keeping.after(None, Step.BEGIN, {"192.0.2.7"}, NOW, lives).server[0]
-    assert {str(each.value) for each in issuing.names_of(server)} == {"192.0.2.7"}
+    server = keeping.after(None, Step.BEGIN, {"192.0.2.7"}, NOW, Lives(authority=10 * DAY)).server[0]
+    (name,) = issuing.names_of(server)
+    assert (str(name.value), isinstance(name, x509.IPAddress)) == ("192.0.2.7", True)
     assert server.not_valid_after_utc == NOW + 10 * DAY
-    assert isinstance(next(iter(issuing.names_of(server))), x509.IPAddress)

@@ -1,0 +1,138 @@
+"""Changing an object of which the mirror has an older version than the cluster, and what is said when it cannot be changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import access
+from cluster.access import authorizer
+from cluster.remote import calls, changing, creation, preview, recorder, server, ways
+from cluster.remote.reflection import News, Phase, Standing, Step
+from cluster.store import store
+from cluster.writes import Mirror
+from kube.errors import AlreadyExists, Conflict, Forbidden, InternalError
+from kube.resources import CONFIGMAPS, JOB_FLOWS, JOBS
+from tests.cluster.remote.servers import ObjectServer, connected
+from tests.tables import cases
+
+PATH = "/api/v1/namespaces/d/configmaps/a"
+
+
+def config(version, text, uid="uid-a"):
+    metadata = {"name": "a", "namespace": "d", "uid": uid, "resourceVersion": version}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}
+
+
+@pytest.fixture
+def api(tmp_path, settings, monkeypatch, db):
+    """A cluster in which the object has been changed since it was mirrored."""
+    running = ObjectServer()
+    running.version = 8
+    running.put(PATH, config("", "of another"))
+    settings.WAY, settings.IMPERSONATE = "beside", False
+    monkeypatch.setattr(server, "_permits", None)
+    with connected(running, tmp_path, settings):
+        recorder.claim("https://one")
+        recorder.record([News(JOBS, Step.LISTED, version="1")])
+        store.write(Mirror(CONFIGMAPS, config("8", "mirrored")))
+        yield running
+
+
+def mirrored():
+    return store.get(CONFIGMAPS, "d", "a").object["data"]["text"]
+
+
+def update(version):
+    changing.update(access.SYSTEM, CONFIGMAPS, config(version, "mine"))
+
+
+def test_refusal_for_an_old_version_brings_the_newest_one_for_the_next_try(api):
+    with pytest.raises(Conflict):
+        update("8")
+    assert mirrored() == "of another"
+    update(store.get(CONFIGMAPS, "d", "a").version)
+    assert (mirrored(), api.objects[PATH]["data"]["text"]) == ("mine", "mine")
+
+
+def test_another_object_of_the_name_is_left_to_the_watch(api):
+    api.put(PATH, config("", "of another", uid="uid-b"))
+    with pytest.raises(Conflict):
+        update("8")
+    assert mirrored() == "mirrored"
+
+
+@cases(
+    "is_known, text",
+    {"that the first has made": (False, "of another"), "that is left to the watch": (True, "mirrored")},
+)
+def test_creation_of_what_is_there_finds_it(api, is_known, text):
+    if not is_known:
+        store.write(Mirror(CONFIGMAPS, config("8", "mirrored"), deleted=True))
+    with pytest.raises(AlreadyExists):
+        creation.create(access.SYSTEM, CONFIGMAPS, config("", "mine"))
+    assert mirrored() == text
+
+
+def test_review_tells_what_is_wrong_with_the_object_and_not_that_it_changes_meanwhile(api):
+    found = preview.review(access.SYSTEM, CONFIGMAPS, config("8", "mine"), update=True)
+    assert (found.causes, found.warnings) == ((), ())
+    assert api.objects[PATH]["data"]["text"] == "of another"
+
+
+FAILED = 'Internal error occurred: failed calling webhook "validatejob.volcano.sh": '
+POST = 'failed to call webhook: Post "https://webhooks.pages.svc:443/jobs/validate?timeout=10s": '
+
+
+@cases(
+    "said, cause",
+    {
+        "refused": (f"{POST}dial tcp 10.0.0.7:443: connect: refused", "dial tcp 10.0.0.7:443: connect: refused"),
+        "certificate": (
+            f"{POST}tls: failed to verify certificate: x509: by",
+            "tls: failed to verify certificate: x509: by",
+        ),
+        "answer": ("failed to call webhook: the server could not find it", "the server could not find it"),
+    },
+)
+def test_webhook_that_does_not_answer_is_named_with_its_cause_and_a_remedy(said, cause):
+    error = calls.unasked("dev", InternalError(FAILED + said))
+    assert error.code == 503
+    assert error.message.startswith(
+        f"The cluster dev asks the admission webhook validatejob.volcano.sh about such changes, which does not answer ({cause})"
+    )
+    assert "nothing was changed. Try again in a moment" in error.message
+    other = InternalError("etcd is full")
+    assert calls.unasked("dev", other) is other
+
+
+VOLCANO = {JOBS.id: Standing(phase=Phase.LIVE), JOB_FLOWS.id: Standing(phase=Phase.ABSENT)}
+PLAIN = {JOBS.id: Standing(phase=Phase.ABSENT)}
+
+
+@cases(
+    "chosen, standings, verb, resource, words",
+    {
+        "Volcano is there": ("", VOLCANO, "create", JOBS.id, ""),
+        "a kind is not there": ("", VOLCANO, "create", JOB_FLOWS.id, "does not serve jobflows"),
+        "Volcano is not there": ("", PLAIN, "create", "pods", "it does not serve Volcano's jobs"),
+        "reading is always possible": ("", PLAIN, "list", "pods", ""),
+        "accounts are ours": ("", PLAIN, "create", "users", ""),
+        "a part of a pod": ("", PLAIN, "create", "pods/exec", "only show"),
+        "nothing is known yet": ("", {}, "create", JOBS.id, "has not answered yet"),
+        "chosen": ("read-only", VOLCANO, "delete", JOBS.id, "VOLCANO_UI_WAY is read-only"),
+        "chosen in vain": ("beside", PLAIN, "create", JOBS.id, "does not serve jobs.batch.volcano.sh"),
+    },
+)
+def test_what_may_not_be_changed_in_a_cluster_is_refused(chosen, standings, verb, resource, words):
+    said = ways.permits("dev", chosen, standings).refusal(verb, resource)
+    assert words in said
+    assert bool(said) is bool(words)
+
+
+@pytest.mark.parametrize("actor", [access.SYSTEM, access.Actor("somebody")])
+def test_what_the_cluster_refuses_nobody_may(monkeypatch, actor):
+    monkeypatch.setattr(authorizer, "_refused", None)  # what it is now comes back
+    access.refuse(ways.permits("dev", "read-only", VOLCANO).refusal)
+    assert not access.allowed(actor, "create", JOBS, "default", owner=actor.name)
+    with pytest.raises(Forbidden, match="These pages only show the cluster dev"):
+        access.require(actor, "create", JOBS, "default")
