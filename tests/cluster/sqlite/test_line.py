@@ -31,6 +31,27 @@ def path(tmp_path):
     return str(tmp_path / "line")
 
 
+def in_threads(work, count=1):
+    """Do work in so many threads; raise what one of them raises."""
+    raised = []
+
+    def run():
+        try:
+            work()
+        except Exception as error:
+            raised.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(HANG_S)
+    for error in raised:
+        raise error
+
+
 def test_only_one_has_the_turn(path):
     """Eight threads read a number and write the next one: none is lost."""
     counted = [0]
@@ -45,18 +66,13 @@ def test_only_one_has_the_turn(path):
             line.leave()
         line.close()
 
-    threads = [threading.Thread(target=count) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(HANG_S)
+    in_threads(count, 8)
     assert counted == [1600]
 
 
 def test_who_dies_has_the_turn_no_more(path):
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
+    program = [sys.executable, "-c", HOLDER, path]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"has it\n"
         line = Line(path)
         assert not line.enter(0.01)
@@ -65,14 +81,18 @@ def test_who_dies_has_the_turn_no_more(path):
     line.close()
 
 
+def take_turns(*lines):
+    for line in lines:
+        assert line.enter(HANG_S)
+        line.leave()
+
+
 def test_who_came_too_late_takes_the_turn_from_nobody(path):
     first, second, third = Line(path), Line(path), Line(path)
     assert first.enter(HANG_S)
     assert not second.enter(0.01)
     first.leave()
-    assert third.enter(HANG_S)
-    third.leave()
-    assert second.enter(HANG_S)
+    take_turns(third, second)
 
 
 def test_who_is_interrupted_while_he_waits_takes_the_turn_from_nobody(path):
@@ -89,15 +109,12 @@ def test_who_is_interrupted_while_he_waits_takes_the_turn_from_nobody(path):
     signal.signal(signal.SIGALRM, before)
     first._process.acquire()
     first.leave()
-    assert third.enter(HANG_S)
-    third.leave()
-    assert second.enter(HANG_S)
+    take_turns(third, second)
 
 
 def test_the_turn_that_one_has_is_not_waited_for(path):
     line = Line(path)
-    assert line.enter(0)
-    assert line.enter(0)
+    assert [line.enter(0), line.enter(0)] == [True, True]
     line.leave()
     line.leave()
     assert Line(path).enter(0)
@@ -113,25 +130,6 @@ def database(tmp_path, django_db_blocker, monkeypatch):
         yield "line"
 
 
-def in_thread(work):
-    """Do work on another thread's connection; raise what it raises."""
-    raised = []
-
-    def run():
-        try:
-            work()
-        except Exception as error:
-            raised.append(error)
-        finally:
-            connections["line"].close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(HANG_S)
-    if raised:
-        raise raised[0]
-
-
 def write():
     with transaction.atomic(using="line"), connections["line"].cursor() as cursor:
         cursor.execute("UPDATE cluster_log SET head = head")
@@ -139,13 +137,13 @@ def write():
 
 def test_a_writer_waits_for_another_as_long_as_the_database_says(database):
     with transaction.atomic(using=database), pytest.raises(OperationalError, match="database is locked"):
-        in_thread(write)
-    in_thread(write)
+        in_threads(write)
+    in_threads(write)
 
 
 def leave_by_error():
-    with pytest.raises(ValueError, match="mine"), transaction.atomic(using="line"):
-        raise ValueError("mine")
+    with pytest.raises(ZeroDivisionError), transaction.atomic(using="line"):
+        raise ZeroDivisionError
 
 
 def leave_by_closing():
@@ -156,7 +154,7 @@ def leave_by_closing():
 @pytest.mark.parametrize("leave", [write, leave_by_error, leave_by_closing])
 def test_every_end_of_a_transaction_gives_the_turn_to_the_next(database, leave):
     leave()
-    in_thread(write)
+    in_threads(write)
 
 
 def test_a_transaction_that_cannot_begin_holds_nobody_up(database, tmp_path):
@@ -167,5 +165,5 @@ def test_a_transaction_that_cannot_begin_holds_nobody_up(database, tmp_path):
         write()
     stranger.execute("ROLLBACK")
     stranger.close()
-    in_thread(write)
+    in_threads(write)
     write()
