@@ -10,6 +10,7 @@ from cluster.rules import first_limits
 from cluster.store import Delete, Patch, store
 from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES
 from tests.cluster.rules.known import causes
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -73,15 +74,12 @@ def test_command_makes_them_for_this_machine():
     assert (found.namespace, bounds["defaultRequest"]) == ("default", {"cpu": "100m", "memory": "128Mi"})
 
 
-@pytest.mark.parametrize(
-    ("cpus", "memory", "most"),
-    [
-        pytest.param(1, 512 << 20, {"memory": "256Mi"}, id="one processor"),
-        pytest.param(2, 24 << 30, {"memory": "12288Mi"}, id="two"),
-        pytest.param(8, 16 << 30, {"memory": "8192Mi", "cpu": "7"}, id="eight"),
-        pytest.param(1, 100 << 20, {"memory": "128Mi"}, id="never below the request"),
-    ],
-)
+@cases("cpus, memory, most", {
+    "one processor": (1, 512 << 20, {"memory": "256Mi"}),
+    "two": (2, 24 << 30, {"memory": "12288Mi"}),
+    "eight": (8, 16 << 30, {"memory": "8192Mi", "cpu": "7"}),
+    "never below the request": (1, 100 << 20, {"memory": "128Mi"}),
+})  # fmt: skip
 def test_a_container_that_says_nothing_cannot_take_the_whole_machine(cpus, memory, most):
     (bounds,) = first_limits.of_machine("default", cpus, memory)["spec"]["limits"]
     assert bounds["default"] == most

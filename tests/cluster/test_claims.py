@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.claims import ClaimError, person
+from tests.tables import cases
 
 CLAIMS = {"iss": "https://p", "sub": "1", "preferred_username": "alice"}
 VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=300) | st.lists(st.text(max_size=200) | st.none())
@@ -16,18 +17,15 @@ def read(**claims):
     return person({**CLAIMS, **claims}, name_claim="preferred_username", groups_claim="groups")
 
 
-@pytest.mark.parametrize(
-    ("claims", "words"),
-    [
-        pytest.param({"preferred_username": ""}, "VOLCANO_UI_OIDC_NAME_CLAIM", id="empty name"),
-        pytest.param({"preferred_username": " "}, "there are iss, preferred_username, sub", id="blank name"),
-        pytest.param({"preferred_username": 7}, "preferred_username", id="name that is a number"),
-        pytest.param({"groups": "staff"}, "groups is not a list of names", id="groups in one text"),
-        pytest.param({"groups": {"staff": 1}}, "VOLCANO_UI_OIDC_GROUPS_CLAIM", id="groups in a map"),
-        pytest.param({"groups": [1]}, "groups", id="groups that are numbers"),
-        pytest.param({"sub": "x" * 256}, "sub has 256 characters", id="long subject"),
-    ],
-)
+@cases("claims, words", {
+    "empty name": ({"preferred_username": ""}, "VOLCANO_UI_OIDC_NAME_CLAIM"),
+    "blank name": ({"preferred_username": " "}, "there are iss, preferred_username, sub"),
+    "name that is a number": ({"preferred_username": 7}, "preferred_username"),
+    "groups in one text": ({"groups": "staff"}, "groups is not a list of names"),
+    "groups in a map": ({"groups": {"staff": 1}}, "VOLCANO_UI_OIDC_GROUPS_CLAIM"),
+    "groups that are numbers": ({"groups": [1]}, "groups"),
+    "long subject": ({"sub": "x" * 256}, "sub has 256 characters"),
+})  # fmt: skip
 def test_a_claim_that_cannot_be_used_is_named(claims, words):
     with pytest.raises(ClaimError, match=words):
         read(**claims)

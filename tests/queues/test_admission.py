@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from queues import admission
 from tests.campaign import examples
+from tests.tables import cases
 
 PATH, WEIGHTS = "volcano.sh/hierarchy", "volcano.sh/hierarchy-weights"
 
@@ -118,18 +119,19 @@ def test_refused_at_its_field(new, others, field, text):
     assert text in found[field]
 
 
-@pytest.mark.parametrize(
-    ("new", "others"),
-    [
-        pytest.param(queue(), [], id="plain"),
-        pytest.param(queue(state="Closed"), [], id="created closed", marks=pytest.mark.shows("queue state 2/created Closed")),
-        pytest.param(queue(capability={"cpu": "1"}, deserved={"cpu": "1", "memory": "1Gi"}), [], id="resource without a limit", marks=pytest.mark.shows("queues 1.9/deserved above capability")),
-        pytest.param(queue(deserved={"memory": "1Gi"}, guarantee=guarantee(memory="1Gi"), capability={"cpu": "1"}), [], id="deserved equals guarantee"),
-        pytest.param(queue(parent="level-4"), chain(4), id="deepest", marks=pytest.mark.shows("queues 1.9/depth")),
-        pytest.param(queue(annotations=hierarchy("root/sci", "1/2")), [queue("o", parent="root", annotations=hierarchy("root/scidev", "1/2"))], id="whole segments", marks=pytest.mark.shows("queues 1.9/hierarchy path")),
-        pytest.param(queue(deserved={"cpu": "99"}), [queue("o", parent="root", deserved={"cpu": "99"})], id="root has no sums", marks=pytest.mark.shows("queues 1.9/root's children")),
-    ],
-)  # fmt: skip
+@cases("new, others", {
+    "plain": (queue(), []),
+    "created closed | queue state 2/created Closed": (queue(state="Closed"), []),
+    "resource without a limit | queues 1.9/deserved above capability": (queue(capability={"cpu": "1"}, deserved={"cpu": "1", "memory": "1Gi"}),
+        []),
+    "deserved equals guarantee": (queue(deserved={"memory": "1Gi"}, guarantee=guarantee(memory="1Gi"), capability={"cpu": "1"}),
+        []),
+    "deepest | queues 1.9/depth": (queue(parent="level-4"), chain(4)),
+    "whole segments | queues 1.9/hierarchy path": (queue(annotations=hierarchy("root/sci", "1/2")),
+        [queue("o", parent="root", annotations=hierarchy("root/scidev", "1/2"))]),
+    "root has no sums | queues 1.9/root's children": (queue(deserved={"cpu": "99"}),
+        [queue("o", parent="root", deserved={"cpu": "99"})]),
+})  # fmt: skip
 def test_accepted(new, others):
     assert refusals(new, *others) == {}
 
@@ -157,15 +159,12 @@ def test_new_queue_has_defaults_and_is_open_at_once():
 
 
 @pytest.mark.shows("queues 1.2/state", "queue state 2/created Closed", "queue state 5/create")
-@pytest.mark.parametrize(
-    ("spec", "status", "wish"),
-    [
-        pytest.param({"state": "Closed"}, {}, "Closed", id="in the spec"),
-        pytest.param({}, {"state": "Closed"}, "Closed", id="in the status, as vcctl writes it"),
-        pytest.param({"state": "Open"}, {"state": "Closed"}, "Open", id="the spec counts"),
-        pytest.param({}, {"state": "Unknown"}, "Open", id="no wish"),
-    ],
-)
+@cases("spec, status, wish", {
+    "in the spec": ({"state": "Closed"}, {}, "Closed"),
+    "in the status, as vcctl writes it": ({}, {"state": "Closed"}, "Closed"),
+    "the spec counts": ({"state": "Open"}, {"state": "Closed"}, "Open"),
+    "no wish": ({}, {"state": "Unknown"}, "Open"),
+})  # fmt: skip
 def test_new_queue_is_what_it_wishes_to_be(spec, status, wish):
     new = queue(status={**status, "allocated": {"cpu": "9"}}, **spec)
     admission.default(new, None, Cluster())
@@ -257,7 +256,10 @@ def test_deletion_says_what_to_do(stored, others, texts):
 
 
 @pytest.mark.shows("queues 1.2/dequeueStrategy")
-@pytest.mark.parametrize("old", [None, queue(dequeueStrategy="fifo")], ids=["new", "changed"])
+@cases("old", {
+    "new": None,
+    "changed": queue(dequeueStrategy="fifo"),
+})  # fmt: skip
 def test_strategy_is_filled_in_where_it_is_left_out_and_stays_where_it_is_given(old):
     for written, stored in ((None, "traverse"), ("fifo", "fifo"), ("traverse", "traverse")):
         new = queue(**({"dequeueStrategy": written} if written else {}))

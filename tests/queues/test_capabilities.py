@@ -12,6 +12,7 @@ from kube.resources import EVENTS, JOBS, POD_GROUPS, QUEUES
 from tests.cluster.api.conftest import admin, job, person  # noqa: F401
 from tests.queues.test_controller import Controller, later, status, time  # noqa: F401
 from tests.scheduler import world
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -140,19 +141,19 @@ def wished(name="team"):
 
 
 @pytest.mark.shows("queues 1.1/status")
-@pytest.mark.parametrize("keeps_reason", [False, True], ids=["without reason", "with what was there"])
-@pytest.mark.parametrize(
-    ("before", "written", "wish", "after"),
-    [
-        pytest.param("Open", "Closed", "Closed", "Closed", id="close an open queue"),
-        pytest.param("Closed", "Open", "Open", "Open", id="open a closed queue"),
-        pytest.param("Closing", "Open", "Open", "Open", id="open a closing queue"),
-        pytest.param("Closing", "Closed", "Closed", "Closing", id="close a closing queue"),
-        pytest.param("Open", "Open", "Open", "Open", id="open an open queue"),
-        pytest.param("Open", "Closing", "Open", "Open", id="Closing is nothing to wish"),
-        pytest.param("Closed", "Unknown", "Closed", "Closed", id="nor is Unknown"),
-    ],
-)
+@cases("keeps_reason", {
+    "without reason": False,
+    "with what was there": True,
+})  # fmt: skip
+@cases("before, written, wish, after", {
+    "close an open queue": ("Open", "Closed", "Closed", "Closed"),
+    "open a closed queue": ("Closed", "Open", "Open", "Open"),
+    "open a closing queue": ("Closing", "Open", "Open", "Open"),
+    "close a closing queue": ("Closing", "Closed", "Closed", "Closing"),
+    "open an open queue": ("Open", "Open", "Open", "Open"),
+    "Closing is nothing to wish": ("Open", "Closing", "Open", "Open"),
+    "nor is Unknown": ("Closed", "Unknown", "Closed", "Closed"),
+})  # fmt: skip
 def test_a_state_that_a_client_writes_is_a_wish(
     admin,  # noqa: F811
     controller,
@@ -194,8 +195,14 @@ def test_root_is_not_closed_by_the_status(admin, controller, time):  # noqa: F81
 
 
 @pytest.mark.shows("queue state 2/deleted when Closed")
-@pytest.mark.parametrize("waits", [False, True], ids=["at once", "a second later"])
-@pytest.mark.parametrize("has_work", [False, True], ids=["empty", "with work"])
+@cases("waits", {
+    "at once": False,
+    "a second later": True,
+})  # fmt: skip
+@cases("has_work", {
+    "empty": False,
+    "with work": True,
+})  # fmt: skip
 def test_closing_by_the_status_and_deleting(admin, controller, time, waits, has_work):  # noqa: F811
     bring(admin, controller, time, "Open")
     if has_work:

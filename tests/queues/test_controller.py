@@ -15,6 +15,7 @@ from kube.resources import COMMANDS, EVENTS, POD_GROUPS, PODS, QUEUES
 from proof.modes.mode import Runner, others
 from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
+from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 
@@ -311,7 +312,10 @@ def test_clock_that_is_set_back_delays_no_status(controller, time):
     assert status()["pending"] == 2
 
 
-@pytest.mark.parametrize("kept", ["Open", None], ids=["keeps its wish", "keeps none, as Volcano's"])
+@cases("kept", {
+    "keeps its wish": "Open",
+    "keeps none, as Volcano's": None,
+})  # fmt: skip
 def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(controller, time, monkeypatch, kept):
     queue("team")
     wish("team", kept)
@@ -362,83 +366,16 @@ def wished(name="default"):
 
 
 @pytest.mark.shows("queues 2.2/target", "queues 2.2/once", "queue state 5/operate")
-@pytest.mark.parametrize(
-    ("before", "action", "has_work", "wish", "after"),
-    [
-        pytest.param(
-            "Open",
-            "CloseQueue",
-            False,
-            "Closed",
-            "Closed",
-            id="close an empty queue",
-            marks=pytest.mark.shows("queues 2.3/Open, CloseQueue, empty"),
-        ),
-        pytest.param(
-            "Open",
-            "CloseQueue",
-            True,
-            "Closed",
-            "Closing",
-            id="close a queue with work",
-            marks=pytest.mark.shows("queues 2.3/Open, CloseQueue, in use"),
-        ),
-        pytest.param(
-            "Closed",
-            "CloseQueue",
-            False,
-            "Closed",
-            "Closed",
-            id="close a closed queue",
-            marks=pytest.mark.shows("queues 2.3/Closed, CloseQueue"),
-        ),
-        pytest.param(
-            "Closed",
-            "CloseQueue",
-            True,
-            "Closed",
-            "Closing",
-            id="close a closing queue",
-            marks=pytest.mark.shows("queues 2.3/Closing, CloseQueue"),
-        ),
-        pytest.param(
-            "Closed",
-            "OpenQueue",
-            False,
-            "Open",
-            "Open",
-            id="open a closed queue",
-            marks=pytest.mark.shows("queues 2.3/Closed, OpenQueue"),
-        ),
-        pytest.param(
-            "Closed",
-            "OpenQueue",
-            True,
-            "Open",
-            "Open",
-            id="open a closing queue",
-            marks=pytest.mark.shows("queues 2.3/Closing, OpenQueue"),
-        ),
-        pytest.param(
-            "Open",
-            "OpenQueue",
-            False,
-            "Open",
-            "Open",
-            id="open an open queue",
-            marks=pytest.mark.shows("queues 2.3/Open, OpenQueue"),
-        ),
-        pytest.param(
-            "Closed",
-            "SyncQueue",
-            False,
-            "Closed",
-            "Closed",
-            id="look at it again",
-            marks=pytest.mark.shows("queues 2.3/Closed, SyncQueue"),
-        ),
-    ],
-)
+@cases("before, action, has_work, wish, after", {
+    "close an empty queue | queues 2.3/Open, CloseQueue, empty": ("Open", "CloseQueue", False, "Closed", "Closed"),
+    "close a queue with work | queues 2.3/Open, CloseQueue, in use": ("Open", "CloseQueue", True, "Closed", "Closing"),
+    "close a closed queue | queues 2.3/Closed, CloseQueue": ("Closed", "CloseQueue", False, "Closed", "Closed"),
+    "close a closing queue | queues 2.3/Closing, CloseQueue": ("Closed", "CloseQueue", True, "Closed", "Closing"),
+    "open a closed queue | queues 2.3/Closed, OpenQueue": ("Closed", "OpenQueue", False, "Open", "Open"),
+    "open a closing queue | queues 2.3/Closing, OpenQueue": ("Closed", "OpenQueue", True, "Open", "Open"),
+    "open an open queue | queues 2.3/Open, OpenQueue": ("Open", "OpenQueue", False, "Open", "Open"),
+    "look at it again | queues 2.3/Closed, SyncQueue": ("Closed", "SyncQueue", False, "Closed", "Closed"),
+})  # fmt: skip
 def test_command_sets_the_wish_and_is_gone(controller, time, before, action, has_work, wish, after):
     queue("team", state=before)
     if has_work:
@@ -452,14 +389,12 @@ def test_command_sets_the_wish_and_is_gone(controller, time, before, action, has
 
 
 @pytest.mark.shows("queues 2.2/unknown action", "queues 2.4/root")
-@pytest.mark.parametrize(
-    ("name", "action", "message"),
-    [
-        pytest.param("root", "CloseQueue", "olga asked for CloseQueue: root queue can not be closed; close the queues below it.", id="root"),
-        pytest.param("default", "AbortJob", "olga asked for AbortJob: it is no action of a queue; nothing is done.", id="action of a job"),
-        pytest.param("default", "Jump", "olga asked for Jump: it is no action of a queue; nothing is done.", id="unknown"),
-    ],
-)  # fmt: skip
+@cases("name, action, message", {
+    "root": ("root", "CloseQueue",
+        "olga asked for CloseQueue: root queue can not be closed; close the queues below it."),
+    "action of a job": ("default", "AbortJob", "olga asked for AbortJob: it is no action of a queue; nothing is done."),
+    "unknown": ("default", "Jump", "olga asked for Jump: it is no action of a queue; nothing is done."),
+})  # fmt: skip
 def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name, action, message):
     order(action, name)
     controller.settle()
@@ -469,13 +404,10 @@ def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name
 
 
 @pytest.mark.shows("queues 2.2/target gone")
-@pytest.mark.parametrize(
-    ("name", "uid"),
-    [
-        pytest.param("default", "other", id="an earlier queue of the name"),
-        pytest.param("gone", "some", id="no such queue"),
-    ],
-)
+@cases("name, uid", {
+    "an earlier queue of the name": ("default", "other"),
+    "no such queue": ("gone", "some"),
+})  # fmt: skip
 def test_command_for_a_queue_that_is_gone_is_dropped(controller, name, uid):
     order("CloseQueue", name, uid=uid)
     controller.settle()

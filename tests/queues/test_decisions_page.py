@@ -12,6 +12,7 @@ from cluster.writes import Decision
 from dashboard.live import topics
 from kube.resources import POD_GROUPS
 from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page  # noqa: F401
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
@@ -49,18 +50,15 @@ def test_decisions_stand_newest_first_and_lead_to_jobs(admin):  # noqa: F811
     assert '/jobs/default/train/"' in admin.get(PAGE).content.decode()
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        pytest.param("?kind=Waits", ["QueueLimit"], id="kind"),
-        pytest.param("?queue=vision", ["preempt"], id="queue"),
-        pytest.param("?namespace=default", ["MinimumFits", "QueueLimit"], id="namespace"),
-        pytest.param("?node=n1", ["MinimumFits"], id="node"),
-        pytest.param("?q=train", ["MinimumFits", "QueueLimit"], id="job"),
-        pytest.param("?from=2026-05-28T20:27&to=2026-05-28T20:28", ["MinimumFits"], id="time"),
-        pytest.param("?kind=Nonsense", ["preempt", "MinimumFits", "QueueLimit"], id="what there is not"),
-    ],
-)
+@cases("query, found", {
+    "kind": ("?kind=Waits", ["QueueLimit"]),
+    "queue": ("?queue=vision", ["preempt"]),
+    "namespace": ("?namespace=default", ["MinimumFits", "QueueLimit"]),
+    "node": ("?node=n1", ["MinimumFits"]),
+    "job": ("?q=train", ["MinimumFits", "QueueLimit"]),
+    "time": ("?from=2026-05-28T20:27&to=2026-05-28T20:28", ["MinimumFits"]),
+    "what there is not": ("?kind=Nonsense", ["preempt", "MinimumFits", "QueueLimit"]),
+})  # fmt: skip
 def test_they_are_found(admin, query, found):  # noqa: F811
     assert reasons(admin, query) == found
 

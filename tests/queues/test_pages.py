@@ -12,6 +12,7 @@ from dashboard.live import topics
 from kube.resources import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from scheduler import waiting_lines
 from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page, put, queue, reader  # noqa: F401
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -115,13 +116,10 @@ def test_the_list_is_sorted_by_shares(admin):  # noqa: F811
     assert rows == ["queue-vision", "queue-research", "queue-default", "queue-old"]
 
 
-@pytest.mark.parametrize(
-    ("way", "shown"),
-    [
-        pytest.param(Remote(), False, id="a cluster whose own scheduler works"),
-        pytest.param(InPlace(), True, id="a cluster on which ours works"),
-    ],
-)
+@cases("way, shown", {
+    "a cluster whose own scheduler works": (Remote(), False),
+    "a cluster on which ours works": (InPlace(), True),
+})  # fmt: skip
 def test_shares_are_shown_where_our_scheduler_works(admin, monkeypatch, way, shown):  # noqa: F811
     monkeypatch.setattr(backend, "runs", way.runs)
     assert ("that it deserves" in page(admin, "/queues/vision/").text(id="queue-share")) is shown
@@ -155,26 +153,21 @@ def test_a_queue_is_made_with_any_resource(admin):  # noqa: F811
     assert (made["priority"], made["dequeueStrategy"]) == (5, "fifo")
 
 
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [
-        pytest.param({"name": "Not A Name"}, "id_name", id="name"),
-        pytest.param({"weight": "0"}, "id_weight", id="weight"),
-        pytest.param({"weight": "x"}, "id_weight", id="weight is no number"),
-        pytest.param({"capability": "cpu 4"}, "id_capability", id="no colon"),
-        pytest.param({"capability": "cpu: lots"}, "id_capability", id="no quantity"),
-        pytest.param({"capability": "<b>: 1"}, "id_capability", id="no resource's name"),
-        pytest.param({"deserved": "cpu: 9", "capability": "cpu: 4"}, "id_deserved", id="more than it may take"),
-        pytest.param({"parent": "none"}, "id_parent", id="no such parent"),
-        pytest.param({"priority": "-1"}, "id_priority", id="a priority below nought"),
-        pytest.param({"order": "random"}, "id_order", id="no such order"),
-        pytest.param({"guarantee": "cpu: 2"}, "id_deserved", id="a guarantee that is not deserved"),
-        pytest.param(
-            {"parent": "research", "deserved": "cpu: 2", "guarantee": "cpu: 2"}, "id_guarantee",
-            id="more is guaranteed than to the parent",
-        ),
-    ],
-)  # fmt: skip
+@cases("values, field", {
+    "name": ({"name": "Not A Name"}, "id_name"),
+    "weight": ({"weight": "0"}, "id_weight"),
+    "weight is no number": ({"weight": "x"}, "id_weight"),
+    "no colon": ({"capability": "cpu 4"}, "id_capability"),
+    "no quantity": ({"capability": "cpu: lots"}, "id_capability"),
+    "no resource's name": ({"capability": "<b>: 1"}, "id_capability"),
+    "more than it may take": ({"deserved": "cpu: 9", "capability": "cpu: 4"}, "id_deserved"),
+    "no such parent": ({"parent": "none"}, "id_parent"),
+    "a priority below nought": ({"priority": "-1"}, "id_priority"),
+    "no such order": ({"order": "random"}, "id_order"),
+    "a guarantee that is not deserved": ({"guarantee": "cpu: 2"}, "id_deserved"),
+    "more is guaranteed than to the parent": ({"parent": "research", "deserved": "cpu: 2", "guarantee": "cpu: 2"},
+        "id_guarantee"),
+})  # fmt: skip
 def test_what_is_wrong_stands_at_its_field(admin, values, field):  # noqa: F811
     shown = Page(admin.post("/queues/-/new/", {**FORM, "name": "new", **values}))
     assert shown.status == 422
@@ -282,15 +275,12 @@ def test_a_page_is_about_the_queue_and_those_below_it(admin):  # noqa: F811
     assert "in vision" not in shown.text(id=shown.rows()[0])
 
 
-@pytest.mark.parametrize(
-    ("state", "is_filled", "said"),
-    [
-        pytest.param("Closed", False, "takes no jobs and is empty.", id="closed and empty"),
-        pytest.param("Closed", True, "takes no jobs; 1 unfinished pod group is left (1 pending).", id="as Volcano closes"),
-        pytest.param("Closing", True, "1 unfinished pod group is left (1 pending); then it is Closed.", id="closing"),
-        pytest.param("Closing", False, "The queue takes no new jobs.", id="its controller is behind"),
-    ],
-)  # fmt: skip
+@cases("state, is_filled, said", {
+    "closed and empty": ("Closed", False, "takes no jobs and is empty."),
+    "as Volcano closes": ("Closed", True, "takes no jobs; 1 unfinished pod group is left (1 pending)."),
+    "closing": ("Closing", True, "1 unfinished pod group is left (1 pending); then it is Closed."),
+    "its controller is behind": ("Closing", False, "The queue takes no new jobs."),
+})  # fmt: skip
 def test_what_is_left_is_counted_and_not_what_a_status_says(admin, state, is_filled, said):  # noqa: F811
     """Today's Volcano writes no counts into the status of a queue."""
     store.write(Patch(QUEUES, "", "old", {"status": {"state": state, "running": 7}}, "status"))

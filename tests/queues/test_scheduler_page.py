@@ -16,6 +16,7 @@ from queues.scheduler.versions import difference
 from scheduler.policy.configuration import read
 from scheduler.policy.policy import DEFAULT
 from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page, reader  # noqa: F401
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 ADDRESS = "/queues/-/scheduler/"
@@ -90,53 +91,35 @@ def test_what_has_no_effect_is_said_and_stored(admin):  # noqa: F811
     assert "Line 1. shuffle moves no pod without the plugin rescheduling." in page(admin, ADDRESS).text(id="findings")
 
 
-@pytest.mark.parametrize(
-    ("actions", "words"),
-    [
-        pytest.param("allocate", "for nobody", id="neither"),
-        pytest.param("allocate, preempt", "for more urgent jobs of their queue", id="preempt"),
-        pytest.param("allocate, reclaim", "for queues that have less than they deserve", id="reclaim"),
-        pytest.param("allocate, preempt, reclaim", "of their queue, and for queues that have less", id="both"),
-    ],
-)
+@cases("actions, words", {
+    "neither": ("allocate", "for nobody"),
+    "preempt": ("allocate, preempt", "for more urgent jobs of their queue"),
+    "reclaim": ("allocate, reclaim", "for queues that have less than they deserve"),
+    "both": ("allocate, preempt, reclaim", "of their queue, and for queues that have less"),
+})  # fmt: skip
 def test_it_says_for_whom_running_pods_are_evicted(admin, actions, words):  # noqa: F811
     save(admin, f"actions: {actions}")
     assert words in page(admin, ADDRESS).text(id="in-force")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        pytest.param("actions: allocate, reclaim", "run for at least 5 min before they are evicted again", id="by default"),
-        pytest.param(
-            "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 1h}}]",
-            "run for at least 1 h before they are evicted again for another queue",
-            id="for longer",
-        ),
-        pytest.param(
-            "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 0}}]",
-            "are evicted like others",
-            id="switched off",
-        ),
-    ],
-)  # fmt: skip
+@cases("text, words", {
+    "by default": ("actions: allocate, reclaim", "run for at least 5 min before they are evicted again"),
+    "for longer": ("actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 1h}}]",
+        "run for at least 1 h before they are evicted again for another queue"),
+    "switched off": ("actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 0}}]",
+        "are evicted like others"),
+})  # fmt: skip
 def test_it_says_how_long_what_was_evicted_runs_at_least(admin, text, words):  # noqa: F811
     save(admin, text)
     assert words in page(admin, ADDRESS).text(id="in-force")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        pytest.param("actions: allocate", "waited 5 min; nobody uses it meanwhile", id="by default"),
-        pytest.param("actions: allocate, backfill", "jobs that end in time may use it meanwhile", id="backfill"),
-        pytest.param(
-            "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]",
-            "for no job, however long smaller ones keep it waiting",
-            id="never",
-        ),
-    ],
-)  # fmt: skip
+@cases("text, words", {
+    "by default": ("actions: allocate", "waited 5 min; nobody uses it meanwhile"),
+    "backfill": ("actions: allocate, backfill", "jobs that end in time may use it meanwhile"),
+    "never": ("actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]",
+        "for no job, however long smaller ones keep it waiting"),
+})  # fmt: skip
 def test_it_says_for_whom_room_is_kept(admin, text, words):  # noqa: F811
     save(admin, text)
     assert words in page(admin, ADDRESS).text(id="in-force")
@@ -250,15 +233,12 @@ def test_an_unknown_version_is_the_stored_one(admin):  # noqa: F811
         assert page(admin, f"{ADDRESS}?again={number}").one(id="id_text").text.strip() == GOOD
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        pytest.param("a\nb", "a\nc", [(" ", "a"), ("-", "b"), ("+", "c")], id="a line"),
-        pytest.param("", "a", [("+", "a")], id="all of it"),
-        pytest.param("a", "a", [], id="nothing"),
-        pytest.param("-- a", "++ a", [("-", "-- a"), ("+", "++ a")], id="lines like signs"),
-        pytest.param("a\n" * 600, "b\n" * 600, [], id="too long"),
-    ],
-)
+@cases("old, new, expected", {
+    "a line": ("a\nb", "a\nc", [(" ", "a"), ("-", "b"), ("+", "c")]),
+    "all of it": ("", "a", [("+", "a")]),
+    "nothing": ("a", "a", []),
+    "lines like signs": ("-- a", "++ a", [("-", "-- a"), ("+", "++ a")]),
+    "too long": ("a\n" * 600, "b\n" * 600, []),
+})  # fmt: skip
 def test_differences(old, new, expected):
     assert difference(old, new) == expected

@@ -7,6 +7,7 @@ import pytest
 from queues import share_table
 from queues.shares import FairShare, fair_shares
 from scheduler.snapshot.records import Queue
+from tests.tables import cases
 
 NODES = {"cpu": 12, "gpu": 4}
 
@@ -15,37 +16,25 @@ def shares(*queues, used=None, foreign=None):
     return fair_shares({queue.name: queue for queue in queues}, NODES, foreign or {}, used or {})
 
 
-@pytest.mark.parametrize(
-    ("queues", "more", "deserved"),
-    [
-        pytest.param([Queue("a", "Open", {}), Queue("b", "Open", {}, weight=3)], {}, {"a": 3, "b": 9}, id="by weight"),
-        pytest.param(
-            [Queue("a", "Open", {"cpu": 2}), Queue("b", "Open", {})], {}, {"a": 2, "b": 10}, id="no more than it may take",
-        ),
-        pytest.param(
-            [Queue("a", "Open", {}, deserved={"cpu": 4}), Queue("b", "Open", {})], {}, {"a": 4, "b": 8}, id="as stated",
-        ),
-        pytest.param(
-            [Queue("a", "Open", {}), Queue("b", "Open", {}), Queue("c", "Open", {}, "b")], {}, {"a": 6, "b": 6, "c": 6},
-            id="what a queue deserves is shared out below it",
-        ),
-        pytest.param([Queue("a", "Open", {})], {"foreign": {"cpu": 5}}, {"a": 7}, id="less what uses no queue"),
-    ],
-)  # fmt: skip
+@cases("queues, more, deserved", {
+    "by weight": ([Queue("a", "Open", {}), Queue("b", "Open", {}, weight=3)], {}, {"a": 3, "b": 9}),
+    "no more than it may take": ([Queue("a", "Open", {"cpu": 2}), Queue("b", "Open", {})], {}, {"a": 2, "b": 10}),
+    "as stated": ([Queue("a", "Open", {}, deserved={"cpu": 4}), Queue("b", "Open", {})], {}, {"a": 4, "b": 8}),
+    "what a queue deserves is shared out below it": ([Queue("a", "Open", {}), Queue("b", "Open", {}), Queue("c", "Open", {}, "b")],
+        {}, {"a": 6, "b": 6, "c": 6}),
+    "less what uses no queue": ([Queue("a", "Open", {})], {"foreign": {"cpu": 5}}, {"a": 7}),
+})  # fmt: skip
 def test_what_queues_deserve(queues, more, deserved):
     found = shares(*queues, **more)
     assert {name: found[name].deserved["cpu"] for name in deserved} == deserved
 
 
 @pytest.mark.shows("scheduler 3.6/share")
-@pytest.mark.parametrize(
-    ("used", "part", "resource", "borrowed"),
-    [
-        pytest.param({}, 0.0, "cpu", 0, id="nothing"),
-        pytest.param({"cpu": 3, "gpu": 1}, 0.5, "cpu", 0, id="half of it"),
-        pytest.param({"cpu": 3, "gpu": 3}, 1.5, "gpu", 1, id="the resource of which it uses most decides"),
-    ],
-)
+@cases("used, part, resource, borrowed", {
+    "nothing": ({}, 0.0, "cpu", 0),
+    "half of it": ({"cpu": 3, "gpu": 1}, 0.5, "cpu", 0),
+    "the resource of which it uses most decides": ({"cpu": 3, "gpu": 3}, 1.5, "gpu", 1),
+})  # fmt: skip
 def test_how_much_of_it_is_used(used, part, resource, borrowed):
     found = shares(Queue("a", "Open", {}), Queue("b", "Open", {}), used={"a": used})["a"]
     assert (found.part, found.resource, found.borrowed(resource)) == (part, resource, borrowed)

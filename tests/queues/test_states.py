@@ -6,6 +6,7 @@ import pytest
 
 from queues import states
 from queues.states import closed_above, standing
+from tests.tables import cases
 
 NONE, SOME, ENDED = {}, {"Running": 2, "Pending": 1}, {"Completed": 5, "Running": 0}
 
@@ -19,22 +20,19 @@ NONE, SOME, ENDED = {}, {"Running": 2, "Pending": 1}, {"Completed": 5, "Running"
     "queue state 2/wish Closed, in use",
     "queue state 2/wish Closed, empty",
 )
-@pytest.mark.parametrize(
-    ("wish", "above", "groups", "state", "reason"),
-    [
-        pytest.param("Open", "", NONE, "Open", "Opened", id="open and empty"),
-        pytest.param("Open", "", SOME, "Open", "Opened", id="open with work"),
-        pytest.param("", "", NONE, "Open", "Opened", id="no wish is Open"),
-        pytest.param("Unheard", "", NONE, "Open", "Opened", id="unknown wish is Open"),
-        pytest.param("Closed", "", SOME, "Closing", "Closing", id="closing with work"),
-        pytest.param("Closed", "", ENDED, "Closed", "Closed", id="finished groups do not hold it"),
-        pytest.param("Closed", "", NONE, "Closed", "Closed", id="closed"),
-        pytest.param("Open", "team", SOME, "Closing", "ClosedByParent", id="closing with its parent"),
-        pytest.param("Open", "team", NONE, "Closed", "ClosedByParent", id="closed with its parent"),
-        pytest.param("Closed", "team", SOME, "Closing", "Closing", id="its own wish explains more"),
-        pytest.param("Closed", "team", NONE, "Closed", "Closed", id="closed by itself and its parent"),
-    ],
-)
+@cases("wish, above, groups, state, reason", {
+    "open and empty": ("Open", "", NONE, "Open", "Opened"),
+    "open with work": ("Open", "", SOME, "Open", "Opened"),
+    "no wish is Open": ("", "", NONE, "Open", "Opened"),
+    "unknown wish is Open": ("Unheard", "", NONE, "Open", "Opened"),
+    "closing with work": ("Closed", "", SOME, "Closing", "Closing"),
+    "finished groups do not hold it": ("Closed", "", ENDED, "Closed", "Closed"),
+    "closed": ("Closed", "", NONE, "Closed", "Closed"),
+    "closing with its parent": ("Open", "team", SOME, "Closing", "ClosedByParent"),
+    "closed with its parent": ("Open", "team", NONE, "Closed", "ClosedByParent"),
+    "its own wish explains more": ("Closed", "team", SOME, "Closing", "Closing"),
+    "closed by itself and its parent": ("Closed", "team", NONE, "Closed", "Closed"),
+})  # fmt: skip
 def test_standing(wish, above, groups, state, reason):
     found = standing(wish, above, groups)
     assert (found.state, found.reason) == (state, reason)
@@ -52,15 +50,12 @@ def test_message_counts_what_is_left():
     assert "1 unfinished pod group is left (1 inqueue)" in standing("Closed", "", {"Inqueue": 1}).message
 
 
-@pytest.mark.parametrize(
-    ("parents", "closed", "expected"),
-    [
-        pytest.param({"a": "root"}, [], "", id="below root"),
-        pytest.param({"a": "b", "b": "c", "c": "root"}, ["c"], "c", id="two levels up"),
-        pytest.param({"a": "b", "b": "c", "c": "root"}, ["b", "c"], "b", id="the nearest"),
-        pytest.param({"a": "b", "b": "root"}, ["a", "root"], "", id="neither itself nor root"),
-        pytest.param({"a": "b", "b": "a"}, [], "", id="a circle ends"),
-    ],
-)
+@cases("parents, closed, expected", {
+    "below root": ({"a": "root"}, [], ""),
+    "two levels up": ({"a": "b", "b": "c", "c": "root"}, ["c"], "c"),
+    "the nearest": ({"a": "b", "b": "c", "c": "root"}, ["b", "c"], "b"),
+    "neither itself nor root": ({"a": "b", "b": "root"}, ["a", "root"], ""),
+    "a circle ends": ({"a": "b", "b": "a"}, [], ""),
+})  # fmt: skip
 def test_nearest_closed_queue_above(parents, closed, expected):
     assert closed_above("a", parents, dict.fromkeys(closed, "Closed")) == expected

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from kube.resources import NAMESPACES, POD_GROUPS, PODS, QUEUES
 from queues import states
 from queues.controller import QueueConsumer, QueuesState, status_of
 from tests.campaign import examples
+from tests.tables import cases
 
 TREE = ("default", "a", "b", "c", "d")
 SPACES = ("m", "n")
@@ -211,15 +211,12 @@ def check(raw, followed, name):
     assert (sum(each.placed for each in holders), sum(each.waiting for each in holders)) == raw.others(queues)
 
 
-@pytest.mark.parametrize(
-    ("groups", "loose", "said"),
-    [
-        pytest.param({}, 0, "", id="nothing"),
-        pytest.param({"Completed": 3, "Running": 0}, 0, "", id="numbers of nought"),
-        pytest.param({"Inqueue": 1}, 0, "1 unfinished pod group is left (1 inqueue)", id="a group"),
-        pytest.param({"Completed": 3}, 1, "1 pod without a group is left", id="a pod"),
-        pytest.param({"Running": 2}, 3, "2 unfinished pod groups are left (2 running) and 3 pods without a group are left", id="both"),
-    ],
-)  # fmt: skip
+@cases("groups, loose, said", {
+    "nothing": ({}, 0, ""),
+    "numbers of nought": ({"Completed": 3, "Running": 0}, 0, ""),
+    "a group": ({"Inqueue": 1}, 0, "1 unfinished pod group is left (1 inqueue)"),
+    "a pod": ({"Completed": 3}, 1, "1 pod without a group is left"),
+    "both": ({"Running": 2}, 3, "2 unfinished pod groups are left (2 running) and 3 pods without a group are left"),
+})  # fmt: skip
 def test_what_is_left_in_words(groups, loose, said):
     assert states.what_is_left(groups, loose) == said

@@ -11,6 +11,7 @@ from cluster.models import RoleBinding
 from kube import resources
 from kube.errors import Forbidden
 from tests.cluster.api.conftest import make_user
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 JOBS = resources.JOBS
@@ -99,15 +100,16 @@ def test_roles_changed_by_another_process_are_seen_when_the_old_ones_are_no_long
     assert not access.allowed(actor, "delete", JOBS, "default")
 
 
-@pytest.mark.parametrize(
-    ("resource", "namespace", "name", "message"),
-    [
-        pytest.param(JOBS, "default", "x", 'jobs.batch.volcano.sh "x" is forbidden: User "eve" cannot delete resource "jobs" in API group "batch.volcano.sh" in the namespace "default". It takes the role operator in default; ask an administrator for it.', id="an object"),
-        pytest.param("pods", "default", "", 'pods is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "default". It takes the role operator in default; ask an administrator for it.', id="a kind"),
-        pytest.param("nodes", "", "n", 'nodes "n" is forbidden: User "eve" cannot delete resource "nodes" in API group "" at the cluster scope. It takes the role administrator in all namespaces; ask an administrator for it.', id="the cluster"),
-        pytest.param("pods/binding", "default", "p", 'pods "p" is forbidden: User "eve" cannot delete resource "pods/binding" in API group "" in the namespace "default". Nobody may do this by hand.', id="what no role may"),
-    ],
-)  # fmt: skip
+@cases("resource, namespace, name, message", {
+    "an object": (JOBS, "default", "x",
+        'jobs.batch.volcano.sh "x" is forbidden: User "eve" cannot delete resource "jobs" in API group "batch.volcano.sh" in the namespace "default". It takes the role operator in default; ask an administrator for it.'),
+    "a kind": ("pods", "default", "",
+        'pods is forbidden: User "eve" cannot delete resource "pods" in API group "" in the namespace "default". It takes the role operator in default; ask an administrator for it.'),
+    "the cluster": ("nodes", "", "n",
+        'nodes "n" is forbidden: User "eve" cannot delete resource "nodes" in API group "" at the cluster scope. It takes the role administrator in all namespaces; ask an administrator for it.'),
+    "what no role may": ("pods/binding", "default", "p",
+        'pods "p" is forbidden: User "eve" cannot delete resource "pods/binding" in API group "" in the namespace "default". Nobody may do this by hand.'),
+})  # fmt: skip
 def test_a_refusal_says_who_what_where_and_what_it_takes(person, resource, namespace, name, message):
     with pytest.raises(Forbidden) as caught:
         access.require(person("eve"), "delete", resource, namespace, name)

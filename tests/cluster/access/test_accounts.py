@@ -10,6 +10,7 @@ from cluster.access.roles import Role
 from cluster.models import AuditEntry
 from kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from tests.cluster.api.conftest import make_user
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 
@@ -37,17 +38,14 @@ def test_an_administrator_makes_an_account(admin):
     assert "battery" not in str(AuditEntry.objects.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "password", "field"),
-    [
-        pytest.param("a b", "", "name", id="a name with a space"),
-        pytest.param("<script>", "", "name", id="a hostile name"),
-        pytest.param("", "", "name", id="no name"),
-        pytest.param("x" * 151, "", "name", id="a long name"),
-        pytest.param("alice", "12345678", "password", id="a password of digits"),
-        pytest.param("alice", "short", "password", id="a short password"),
-    ],
-)
+@cases("name, password, field", {
+    "a name with a space": ("a b", "", "name"),
+    "a hostile name": ("<script>", "", "name"),
+    "no name": ("", "", "name"),
+    "a long name": ("x" * 151, "", "name"),
+    "a password of digits": ("alice", "12345678", "password"),
+    "a short password": ("alice", "short", "password"),
+})  # fmt: skip
 def test_an_account_with_bad_values_is_refused_at_its_field(admin, name, password, field):
     with pytest.raises(Invalid) as caught:
         accounts.create_user(admin, name, password=password)
@@ -61,18 +59,15 @@ def test_a_taken_name_is_refused(admin):
         accounts.create_user(admin, "alice")
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        pytest.param(lambda actor, user: accounts.create_user(actor, "new"), id="create"),
-        pytest.param(lambda actor, user: accounts.set_password(actor, user, "correct horse battery"), id="set password"),
-        pytest.param(lambda actor, user: accounts.set_active(actor, user, active=False), id="deactivate"),
-        pytest.param(lambda actor, user: accounts.set_groups(actor, user, ["g"]), id="groups"),
-        pytest.param(lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "*", user=user), id="bind everywhere"),
-        pytest.param(lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "other", user=user), id="bind elsewhere"),
-        pytest.param(lambda actor, user: accounts.unbind_role(actor, "*", user=user), id="unbind"),
-    ],
-)  # fmt: skip
+@cases("ask", {
+    "create": lambda actor, user: accounts.create_user(actor, "new"),
+    "set password": lambda actor, user: accounts.set_password(actor, user, "correct horse battery"),
+    "deactivate": lambda actor, user: accounts.set_active(actor, user, active=False),
+    "groups": lambda actor, user: accounts.set_groups(actor, user, ["g"]),
+    "bind everywhere": lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "*", user=user),
+    "bind elsewhere": lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "other", user=user),
+    "unbind": lambda actor, user: accounts.unbind_role(actor, "*", user=user),
+})  # fmt: skip
 def test_an_administrator_of_one_namespace_does_none_of_it(person, ask):
     with pytest.raises(Forbidden):
         ask(person("chief", default="administrator"), make_user("alice"))

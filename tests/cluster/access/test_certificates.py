@@ -11,6 +11,7 @@ from cryptography import x509
 from django.core.exceptions import ImproperlyConfigured
 
 from cluster.access import certificates
+from tests.tables import cases
 
 NAMES = ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc", "*.example.org"]
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -33,14 +34,11 @@ def test_the_files_are_made_once_and_the_keys_are_their_owners_alone(tmp_path):
     assert names_of(found) == set(NAMES)
 
 
-@pytest.mark.parametrize(
-    ("later", "names"),
-    [
-        pytest.param(timedelta(days=336), NAMES, id="fewer than thirty days are left"),
-        pytest.param(timedelta(), [*NAMES, "new.example.org"], id="a name was added"),
-        pytest.param(timedelta(), NAMES[:2], id="a name is gone"),
-    ],
-)
+@cases("later, names", {
+    "fewer than thirty days are left": (timedelta(days=336), NAMES),
+    "a name was added": (timedelta(), [*NAMES, "new.example.org"]),
+    "a name is gone": (timedelta(), NAMES[:2]),
+})  # fmt: skip
 def test_the_servers_certificate_is_made_anew_and_the_authority_stays(tmp_path, later, names):
     found = certificates.ensure(tmp_path, NAMES, now=NOW)
     authority, server = found.ca.read_bytes(), found.certificate.read_bytes()
@@ -51,7 +49,11 @@ def test_the_servers_certificate_is_made_anew_and_the_authority_stays(tmp_path, 
 
 
 @pytest.mark.parametrize("name", ["server.crt", "server.key", "ca.key", "ca.crt"])
-@pytest.mark.parametrize("content", [None, b"", b"not PEM"], ids=["missing", "empty", "broken"])
+@cases("content", {
+    "missing": None,
+    "empty": b"",
+    "broken": b"not PEM",
+})  # fmt: skip
 def test_a_file_that_is_lost_or_broken_is_made_anew(tmp_path, name, content):
     found = certificates.ensure(tmp_path, NAMES, now=NOW)
     (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
@@ -92,14 +94,11 @@ def test_a_client_that_knows_the_authority_trusts_the_server_by_each_name(tmp_pa
     answer.join()
 
 
-@pytest.mark.parametrize(
-    ("listen", "hosts", "expected", "absent"),
-    [
-        pytest.param("127.0.0.1", [], set(), {socket.gethostname()}, id="this machine only"),
-        pytest.param("10.1.2.3", ["a.example", "[fd00::1]"], {"10.1.2.3", "a.example", "fd00::1"}, set(), id="an address"),
-        pytest.param("0.0.0.0", [".example.org"], {"*.example.org", "example.org", socket.gethostname()}, {"0.0.0.0"}, id="all addresses"),
-    ],
-)  # fmt: skip
+@cases("listen, hosts, expected, absent", {
+    "this machine only": ("127.0.0.1", [], set(), {socket.gethostname()}),
+    "an address": ("10.1.2.3", ["a.example", "[fd00::1]"], {"10.1.2.3", "a.example", "fd00::1"}, set()),
+    "all addresses": ("0.0.0.0", [".example.org"], {"*.example.org", "example.org", socket.gethostname()}, {"0.0.0.0"}),
+})  # fmt: skip
 def test_the_names_are_those_of_the_settings(settings, listen, hosts, expected, absent):
     settings.LISTEN, settings.HOSTS = listen, hosts
     names = set(certificates.server_names())

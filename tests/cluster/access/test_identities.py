@@ -8,6 +8,7 @@ from cluster.claims import Person
 from cluster.models import AuditEntry, RoleBinding
 from kube.errors import ApiError, Conflict, Forbidden, Invalid
 from tests.cluster.api.conftest import make_user
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 ALICE = Person("https://p", "1", "alice", ("staff", "team-a"))
@@ -28,19 +29,12 @@ def test_a_login_is_in_the_audit_with_its_groups():
     assert "team-a" in str(AuditEntry.objects.get(verb="update").changes)
 
 
-@pytest.mark.parametrize(
-    ("prepare", "person", "error"),
-    [
-        pytest.param(lambda: make_user("alice"), ALICE, Conflict, id="taken"),
-        pytest.param(lambda: None, Person("https://p", "1", "system:a b", ()), Invalid, id="no name of ours"),
-        pytest.param(
-            lambda: setattr(user := identities.log_in(ALICE, ""), "is_active", False) or user.save(),
-            ALICE,
-            Forbidden,
-            id="deactivated",
-        ),
-    ],
-)
+@cases("prepare, person, error", {
+    "taken": (lambda: make_user("alice"), ALICE, Conflict),
+    "no name of ours": (lambda: None, Person("https://p", "1", "system:a b", ()), Invalid),
+    "deactivated": (lambda: setattr(user := identities.log_in(ALICE, ""), "is_active", False) or user.save(), ALICE,
+        Forbidden),
+})  # fmt: skip
 def test_who_is_refused_changes_nothing(prepare, person, error):
     prepare()
     before = AuditEntry.objects.count(), len(accounts.users())

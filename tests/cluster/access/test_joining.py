@@ -11,6 +11,7 @@ from cluster.store import Create, store
 from kube.errors import Conflict, Forbidden, Invalid, Unauthorized
 from kube.resources import NAMESPACES, NODES
 from tests.cluster.api.conftest import person  # noqa: F401  a fixture
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 NOW = 1_800_000_000_000
@@ -97,15 +98,12 @@ def test_with_its_own_token_a_node_comes_back_and_that_lasts_another_year():
         join(own, name="other", now=later)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "there", "asked", "words"),
-    [
-        pytest.param(ANY, {"lab": "True"}, "lab", "alive", id="a living node's name"),
-        pytest.param("lab", {"lab": "True"}, "lab", "alive", id="a living node's name, though it is meant"),
-        pytest.param(ANY, {"lab": "Unknown"}, "lab", "though it is not ready", id="a silent node's name"),
-        pytest.param("lab", {}, "other", "--name lab", id="another name than the token's"),
-    ],
-)
+@cases("wanted, there, asked, words", {
+    "a living node's name": (ANY, {"lab": "True"}, "lab", "alive"),
+    "a living node's name, though it is meant": ("lab", {"lab": "True"}, "lab", "alive"),
+    "a silent node's name": (ANY, {"lab": "Unknown"}, "lab", "though it is not ready"),
+    "another name than the token's": ("lab", {}, "other", "--name lab"),
+})  # fmt: skip
 def test_names_that_are_taken_or_not_meant_are_refused(wanted, there, asked, words):
     for name, ready in there.items():
         node(name, ready)
@@ -188,16 +186,13 @@ def test_only_who_may_make_nodes_invites_and_revokes(person):  # noqa: F811
     assert issued.row not in tokens.visible(operator, now=NOW)
 
 
-@pytest.mark.parametrize(
-    ("name", "agent"),
-    [
-        pytest.param("", HERE, id="no name"),
-        pytest.param("Lab 2", HERE, id="no node's name"),
-        pytest.param("../x", HERE, id="a path"),
-        pytest.param("lab", "", id="no agent"),
-        pytest.param("lab", "x" * 37, id="too long an agent"),
-    ],
-)
+@cases("name, agent", {
+    "no name": ("", HERE),
+    "no node's name": ("Lab 2", HERE),
+    "a path": ("../x", HERE),
+    "no agent": ("lab", ""),
+    "too long an agent": ("lab", "x" * 37),
+})  # fmt: skip
 def test_what_a_machine_says_of_itself_must_make_sense(name, agent):
     with pytest.raises(Invalid):
         join(invite().secret, name=name, agent=agent)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.access.roles import ALL, CLUSTER, LETTER, NAMESPACED, Grants, Role, decide, needed, places
 from kube import resources
+from tests.tables import cases
 
 GOLDEN = Path(__file__).with_name("rights.txt")
 RESOURCES = [
@@ -53,35 +54,37 @@ def test_the_table_knows_every_resource(resource):
     assert resource.id in table
 
 
-@pytest.mark.parametrize(
-    ("roles", "verb", "resource", "namespace", "owner", "expected"),
-    [
-        pytest.param({}, "get", "jobs.batch.volcano.sh", "a", None, False, id="nobody may do anything"),
-        pytest.param({"a": "viewer"}, "get", "secrets", "a", None, False, id="viewers see no secrets"),
-        pytest.param({"a": "viewer"}, "get", "queues.scheduling.volcano.sh", "", None, True, id="any role reads queues"),
-        pytest.param({"a": "viewer"}, "get", "users", "", None, False, id="any role does not read users"),
-        pytest.param({"a": "administrator"}, "create", "queues.scheduling.volcano.sh", "", None, False, id="queues are made by administrators of everything"),
-        pytest.param({"*": "operator"}, "update", "queues.scheduling.volcano.sh/state", "", None, True, id="operators of everything open and close queues"),
-        pytest.param({"a": "operator"}, "update", "queues.scheduling.volcano.sh/state", "", None, False, id="operators of one namespace do not"),
-        pytest.param({"*": "operator"}, "update", "queues.scheduling.volcano.sh", "", None, False, id="operators do not edit queues"),
-        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", "me", True, id="submitters delete their own jobs"),
-        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", "you", False, id="submitters do not delete others' jobs"),
-        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", None, False, id="what belongs to nobody is not theirs"),
-        pytest.param({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "b", "me", False, id="nor is what they made where they hold no role"),
-        pytest.param({"a": "viewer"}, "get", "namespaces", "a", None, True, id="a namespace is seen with a role in it"),
-        pytest.param({"a": "viewer"}, "get", "namespaces", "b", None, False, id="and not without"),
-        pytest.param({"a": "administrator"}, "delete", "namespaces", "a", None, False, id="namespaces go by administrators of everything"),
-        pytest.param({"*": "operator"}, "create", "pods/binding", "a", None, False, id="operators do not choose nodes"),
-        pytest.param({"a": "administrator"}, "create", "pods/binding", "a", None, True, id="administrators bind pods"),
-        pytest.param({"a": "submitter"}, "create", "pods/exec", "a", "me", True, id="submitters run commands in their pods"),
-        pytest.param({"a": "submitter"}, "create", "pods/exec", "a", "you", False, id="and not in those of others"),
-        pytest.param({"a": "administrator"}, "update", "namespaces/status", "a", None, False, id="a namespace's status is for administrators of everything"),
-        pytest.param({"*": "administrator"}, "update", "namespaces/finalize", "a", None, True, id="who also finalize it"),
-        pytest.param({"*": "administrator"}, "fly", "pods", "a", None, False, id="an unknown verb"),
-        pytest.param({"*": "administrator"}, "get", "unicorns", "a", None, False, id="an unknown resource"),
-        pytest.param({"a": "operator"}, "list", "pods", "", None, False, id="all namespaces need a role everywhere"),
-    ],
-)  # fmt: skip
+@cases("roles, verb, resource, namespace, owner, expected", {
+    "nobody may do anything": ({}, "get", "jobs.batch.volcano.sh", "a", None, False),
+    "viewers see no secrets": ({"a": "viewer"}, "get", "secrets", "a", None, False),
+    "any role reads queues": ({"a": "viewer"}, "get", "queues.scheduling.volcano.sh", "", None, True),
+    "any role does not read users": ({"a": "viewer"}, "get", "users", "", None, False),
+    "queues are made by administrators of everything": ({"a": "administrator"}, "create",
+        "queues.scheduling.volcano.sh", "", None, False),
+    "operators of everything open and close queues": ({"*": "operator"}, "update", "queues.scheduling.volcano.sh/state",
+        "", None, True),
+    "operators of one namespace do not": ({"a": "operator"}, "update", "queues.scheduling.volcano.sh/state", "", None,
+        False),
+    "operators do not edit queues": ({"*": "operator"}, "update", "queues.scheduling.volcano.sh", "", None, False),
+    "submitters delete their own jobs": ({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", "me", True),
+    "submitters do not delete others' jobs": ({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", "you", False),
+    "what belongs to nobody is not theirs": ({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "a", None, False),
+    "nor is what they made where they hold no role": ({"a": "submitter"}, "delete", "jobs.batch.volcano.sh", "b", "me",
+        False),
+    "a namespace is seen with a role in it": ({"a": "viewer"}, "get", "namespaces", "a", None, True),
+    "and not without": ({"a": "viewer"}, "get", "namespaces", "b", None, False),
+    "namespaces go by administrators of everything": ({"a": "administrator"}, "delete", "namespaces", "a", None, False),
+    "operators do not choose nodes": ({"*": "operator"}, "create", "pods/binding", "a", None, False),
+    "administrators bind pods": ({"a": "administrator"}, "create", "pods/binding", "a", None, True),
+    "submitters run commands in their pods": ({"a": "submitter"}, "create", "pods/exec", "a", "me", True),
+    "and not in those of others": ({"a": "submitter"}, "create", "pods/exec", "a", "you", False),
+    "a namespace's status is for administrators of everything": ({"a": "administrator"}, "update", "namespaces/status",
+        "a", None, False),
+    "who also finalize it": ({"*": "administrator"}, "update", "namespaces/finalize", "a", None, True),
+    "an unknown verb": ({"*": "administrator"}, "fly", "pods", "a", None, False),
+    "an unknown resource": ({"*": "administrator"}, "get", "unicorns", "a", None, False),
+    "all namespaces need a role everywhere": ({"a": "operator"}, "list", "pods", "", None, False),
+})  # fmt: skip
 def test_decide(roles, verb, resource, namespace, owner, expected):
     grants = Grants("me", {place: Role(role) for place, role in roles.items()})
     assert decide(grants, verb, resource, namespace, owner) is expected

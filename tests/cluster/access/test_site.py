@@ -9,41 +9,26 @@ from django.core.management import call_command
 from cluster.access import kubeconfig, site
 from cluster.store import Create, store
 from kube.resources import NAMESPACES
+from tests.tables import cases
 
 LAB = "lab.example.org"
 
 
-@pytest.mark.parametrize(
-    ("hosts", "listen", "https", "proxied", "pages", "api"),
-    [
-        ([], "127.0.0.1", False, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-        ([], "0.0.0.0", False, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-        ([], "::", False, False, "http://[::1]:9000", "https://[::1]:9443"),
-        ([], "127.0.0.1", True, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-        ([LAB, "b"], "127.0.0.1", True, True, f"https://{LAB}", f"https://{LAB}:9443"),
-        ([LAB], "0.0.0.0", True, False, f"https://{LAB}", f"https://{LAB}:9443"),
-        ([LAB], "127.0.0.1", False, False, f"http://{LAB}", f"https://{LAB}:9443"),
-        ([LAB], "0.0.0.0", False, True, f"http://{LAB}", f"https://{LAB}:9443"),
-        ([LAB], "0.0.0.0", False, False, f"http://{LAB}:9000", f"https://{LAB}:9443"),
-        (["*", ".org", LAB], "0.0.0.0", True, False, f"https://{LAB}", f"https://{LAB}:9443"),
-        (["*"], "0.0.0.0", True, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-        (["2001:db8::1"], "::", False, False, "http://[2001:db8::1]:9000", "https://[2001:db8::1]:9443"),
-    ],
-    ids=[
-        "this machine",
-        "all addresses",
-        "all of both protocols",
-        "TLS for nobody's name",
-        "TLS in front",
-        "TLS elsewhere",
-        "a proxy, since nobody else can come",
-        "a proxy that is named",
-        "none in front",
-        "patterns are no names",
-        "patterns alone",
-        "an address as a name",
-    ],
-)
+@cases("hosts, listen, https, proxied, pages, api", {
+    "this machine": ([], "127.0.0.1", False, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
+    "all addresses": ([], "0.0.0.0", False, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
+    "all of both protocols": ([], "::", False, False, "http://[::1]:9000", "https://[::1]:9443"),
+    "TLS for nobody's name": ([], "127.0.0.1", True, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
+    "TLS in front": ([LAB, "b"], "127.0.0.1", True, True, f"https://{LAB}", f"https://{LAB}:9443"),
+    "TLS elsewhere": ([LAB], "0.0.0.0", True, False, f"https://{LAB}", f"https://{LAB}:9443"),
+    "a proxy, since nobody else can come": ([LAB], "127.0.0.1", False, False, f"http://{LAB}", f"https://{LAB}:9443"),
+    "a proxy that is named": ([LAB], "0.0.0.0", False, True, f"http://{LAB}", f"https://{LAB}:9443"),
+    "none in front": ([LAB], "0.0.0.0", False, False, f"http://{LAB}:9000", f"https://{LAB}:9443"),
+    "patterns are no names": (["*", ".org", LAB], "0.0.0.0", True, False, f"https://{LAB}", f"https://{LAB}:9443"),
+    "patterns alone": (["*"], "0.0.0.0", True, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
+    "an address as a name": (["2001:db8::1"], "::", False, False, "http://[2001:db8::1]:9000",
+        "https://[2001:db8::1]:9443"),
+})  # fmt: skip
 def test_addresses_follow_from_names_and_ports(hosts, listen, https, proxied, pages, api):
     assert site.pages_address(hosts, listen, 9000, https=https, proxied=proxied) == pages
     assert site.api_address(hosts, listen, 9443) == api

@@ -17,6 +17,7 @@ from cluster.store import Create, Delete, store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound
 from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS
 from tests.cluster.api.conftest import make_user
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 NOW = 1_800_000_000_000
@@ -102,15 +103,12 @@ def test_a_token_ends_with_what_it_is_bound_to(robot, resource):
     assert tokens.find(issued.secret, now=NOW) is None
 
 
-@pytest.mark.parametrize(
-    ("bound", "error", "words"),
-    [
-        pytest.param(Bound("Node", "x"), BadRequest, "cannot bind token to object of type Node", id="kind"),
-        pytest.param(Bound("Pod", "x"), NotFound, 'pods "x" not found', id="absent"),
-        pytest.param(Bound("Pod", "other"), BadRequest, "different serviceaccount", id="another's pod"),
-        pytest.param(Bound("Secret", "thing", "1"), Conflict, "does not match the UID in record", id="uid"),
-    ],
-)
+@cases("bound, error, words", {
+    "kind": (Bound("Node", "x"), BadRequest, "cannot bind token to object of type Node"),
+    "absent": (Bound("Pod", "x"), NotFound, 'pods "x" not found'),
+    "another's pod": (Bound("Pod", "other"), BadRequest, "different serviceaccount"),
+    "uid": (Bound("Secret", "thing", "1"), Conflict, "does not match the UID in record"),
+})  # fmt: skip
 def test_what_a_token_cannot_be_bound_to(robot, bound, error, words):
     put(PODS, "other", spec={"containers": []})
     put(SECRETS, "thing")

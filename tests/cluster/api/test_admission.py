@@ -12,6 +12,7 @@ from cluster.api.cluster_view import ClusterView
 from cluster.store import Create, Delete, store
 from kube import resources
 from kube.errors import BadRequest, Forbidden, Invalid, NotFound, RequestEntityTooLarge, invalid
+from tests.tables import cases
 
 from .conftest import config_map, job, namespace, queue
 
@@ -35,49 +36,44 @@ def with_metadata(**values):
     return obj
 
 
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [
-        pytest.param({"name": ""}, "metadata.name", id="no name"),
-        pytest.param({"name": "Upper"}, "metadata.name", id="upper case"),
-        pytest.param({"name": "../../etc"}, "metadata.name", id="a path"),
-        pytest.param({"name": "<script>"}, "metadata.name", id="markup"),
-        pytest.param({"name": "a\nb"}, "metadata.name", id="two lines"),
-        pytest.param({"name": "🌋"}, "metadata.name", id="emoji"),
-        pytest.param({"name": "x" * 254}, "metadata.name", id="long"),
-        pytest.param({"name": 5}, "metadata.name", id="a number as name"),
-        pytest.param({"name": "", "generateName": "A-"}, "metadata.generateName", id="a bad prefix"),
-        pytest.param({"namespace": "A b"}, "metadata.namespace", id="a bad namespace"),
-        pytest.param({"labels": {"a b": "x"}}, "metadata.labels", id="a bad label key"),
-        pytest.param({"labels": {"a": "x y"}}, "metadata.labels[a]", id="a bad label value"),
-        pytest.param({"labels": {"a": 1}}, "metadata.labels[a]", id="a number as label"),
-        pytest.param({"labels": ["a"]}, "metadata.labels", id="labels as a list"),
-        pytest.param({"annotations": {"a/b/c": ""}}, "metadata.annotations", id="a bad annotation key"),
-        pytest.param({"annotations": {"a": "x" * 262_144}}, "metadata.annotations", id="large annotations"),
-        pytest.param({"ownerReferences": [{"kind": "Job", "name": "x", "uid": "1"}]}, "metadata.ownerReferences[0].apiVersion", id="an owner without version"),
-        pytest.param({"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": n, "uid": n, "controller": True} for n in "ab"]}, "metadata.ownerReferences", id="two controllers"),
-        pytest.param({"ownerReferences": "x"}, "metadata.ownerReferences", id="owners as a text"),
-        pytest.param({"finalizers": ["mine"]}, "metadata.finalizers[0]", id="an unqualified finalizer"),
-        pytest.param({"finalizers": ["a.io/b", "a.io/b"]}, "metadata.finalizers[1]", id="a finalizer twice"),
-        pytest.param({"finalizers": "x"}, "metadata.finalizers", id="finalizers as a text"),
-    ],
-)  # fmt: skip
+@cases("values, field", {
+    "no name": ({"name": ""}, "metadata.name"),
+    "upper case": ({"name": "Upper"}, "metadata.name"),
+    "a path": ({"name": "../../etc"}, "metadata.name"),
+    "markup": ({"name": "<script>"}, "metadata.name"),
+    "two lines": ({"name": "a\nb"}, "metadata.name"),
+    "emoji": ({"name": "🌋"}, "metadata.name"),
+    "long": ({"name": "x" * 254}, "metadata.name"),
+    "a number as name": ({"name": 5}, "metadata.name"),
+    "a bad prefix": ({"name": "", "generateName": "A-"}, "metadata.generateName"),
+    "a bad namespace": ({"namespace": "A b"}, "metadata.namespace"),
+    "a bad label key": ({"labels": {"a b": "x"}}, "metadata.labels"),
+    "a bad label value": ({"labels": {"a": "x y"}}, "metadata.labels[a]"),
+    "a number as label": ({"labels": {"a": 1}}, "metadata.labels[a]"),
+    "labels as a list": ({"labels": ["a"]}, "metadata.labels"),
+    "a bad annotation key": ({"annotations": {"a/b/c": ""}}, "metadata.annotations"),
+    "large annotations": ({"annotations": {"a": "x" * 262_144}}, "metadata.annotations"),
+    "an owner without version": ({"ownerReferences": [{"kind": "Job", "name": "x", "uid": "1"}]},
+        "metadata.ownerReferences[0].apiVersion"),
+    "two controllers": ({"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": n, "uid": n, "controller": True} for n in "ab"]},
+        "metadata.ownerReferences"),
+    "owners as a text": ({"ownerReferences": "x"}, "metadata.ownerReferences"),
+    "an unqualified finalizer": ({"finalizers": ["mine"]}, "metadata.finalizers[0]"),
+    "a finalizer twice": ({"finalizers": ["a.io/b", "a.io/b"]}, "metadata.finalizers[1]"),
+    "finalizers as a text": ({"finalizers": "x"}, "metadata.finalizers"),
+})  # fmt: skip
 def test_bad_metadata_is_reported_once_at_its_field(values, field):
     shaped = admission.shape(CONFIGMAPS, with_metadata(**values))
     assert fields(shaped.causes) == [field]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"name": "a.b-c.1"},
-        {"name": "", "generateName": "a-"},
-        {"labels": {"a.io/b": "", "c": "x_1"}, "annotations": {"A.io/B": "any\ntext 🌋"}},
-        {"finalizers": ["a.io/b", "orphan"]},
-        {"labels": None, "annotations": None, "ownerReferences": None, "finalizers": None},
-    ],
-    ids=["dots", "a prefix", "labels", "finalizers", "nulls"],
-)
+@cases("values", {
+    "dots": {"name": "a.b-c.1"},
+    "a prefix": {"name": "", "generateName": "a-"},
+    "labels": {"labels": {"a.io/b": "", "c": "x_1"}, "annotations": {"A.io/B": "any\ntext 🌋"}},
+    "finalizers": {"finalizers": ["a.io/b", "orphan"]},
+    "nulls": {"labels": None, "annotations": None, "ownerReferences": None, "finalizers": None},
+})  # fmt: skip
 def test_good_metadata_passes(values):
     assert not admission.shape(CONFIGMAPS, with_metadata(**values)).causes
 
@@ -112,19 +108,16 @@ def nested(depth):
     return value
 
 
-@pytest.mark.parametrize(
-    ("obj", "error"),
-    [
-        pytest.param([], BadRequest, id="a list"),
-        pytest.param("x", BadRequest, id="a text"),
-        pytest.param({**config_map("x"), "kind": "Pod"}, BadRequest, id="another kind"),
-        pytest.param({**config_map("x"), "apiVersion": "v2"}, BadRequest, id="another version"),
-        pytest.param({**config_map("x"), "data": {"a": object()}}, BadRequest, id="no JSON"),
-        pytest.param({**config_map("x"), "data": {"a": "\udc80"}}, BadRequest, id="half a character"),
-        pytest.param({**config_map("x"), "data": nested(100_000)}, BadRequest, id="deep"),
-        pytest.param(config_map("x", a="x" * 1_100_000), RequestEntityTooLarge, id="large"),
-    ],
-)
+@cases("obj, error", {
+    "a list": ([], BadRequest),
+    "a text": ("x", BadRequest),
+    "another kind": ({**config_map("x"), "kind": "Pod"}, BadRequest),
+    "another version": ({**config_map("x"), "apiVersion": "v2"}, BadRequest),
+    "no JSON": ({**config_map("x"), "data": {"a": object()}}, BadRequest),
+    "half a character": ({**config_map("x"), "data": {"a": "\udc80"}}, BadRequest),
+    "deep": ({**config_map("x"), "data": nested(100_000)}, BadRequest),
+    "large": (config_map("x", a="x" * 1_100_000), RequestEntityTooLarge),
+})  # fmt: skip
 def test_what_cannot_be_an_object_is_refused(obj, error):
     with pytest.raises(error):
         admission.shape(CONFIGMAPS, obj)

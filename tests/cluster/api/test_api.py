@@ -24,6 +24,7 @@ from kube.errors import (
     forbidden,
     invalid,
 )
+from tests.tables import cases
 
 from .conftest import config_map, job, namespace, queue
 
@@ -96,18 +97,15 @@ def test_a_sent_status_is_not_taken(alice):
     assert "status" not in stored.object
 
 
-@pytest.mark.parametrize(
-    ("obj", "error", "outcome"),
-    [
-        pytest.param(job("x", "other"), Forbidden, "denied", id="no right"),
-        pytest.param(job("Bad Name"), Invalid, "refused", id="a bad name"),
-        pytest.param(job("Bad Name", "other"), Forbidden, "denied", id="no right comes before a bad name"),
-        pytest.param(job("x", minAvailable="x"), Invalid, "refused", id="a bad type"),
-        pytest.param({**job("x"), "kind": "Pod"}, BadRequest, "refused", id="another kind"),
-        pytest.param({"metadata": 3}, Invalid, "refused", id="no metadata"),
-        pytest.param({}, Invalid, "refused", id="nothing"),
-    ],
-)
+@cases("obj, error, outcome", {
+    "no right": (job("x", "other"), Forbidden, "denied"),
+    "a bad name": (job("Bad Name"), Invalid, "refused"),
+    "no right comes before a bad name": (job("Bad Name", "other"), Forbidden, "denied"),
+    "a bad type": (job("x", minAvailable="x"), Invalid, "refused"),
+    "another kind": ({**job("x"), "kind": "Pod"}, BadRequest, "refused"),
+    "no metadata": ({"metadata": 3}, Invalid, "refused"),
+    "nothing": ({}, Invalid, "refused"),
+})  # fmt: skip
 def test_a_refused_creation_leaves_nothing_but_an_audit_row(alice, obj, error, outcome):
     before = store.revision()
     with pytest.raises(error):
@@ -176,31 +174,25 @@ def test_a_revision_that_is_no_number_is_refused(alice, version):
         api.update(alice, JOBS, sent)
 
 
-@pytest.mark.parametrize(
-    ("patch", "how", "expected"),
-    [
-        pytest.param({"data": {"b": None, "c": "3"}}, "merge", {"a": "1", "c": "3"}, id="merge"),
-        pytest.param([{"op": "replace", "path": "/data/a", "value": "9"}], "json", {"a": "9", "b": "2"}, id="json"),
-        pytest.param({"data": {"c": "3"}}, "strategic", {"a": "1", "b": "2", "c": "3"}, id="strategic"),
-    ],
-)
+@cases("patch, how, expected", {
+    "merge": ({"data": {"b": None, "c": "3"}}, "merge", {"a": "1", "c": "3"}),
+    "json": ([{"op": "replace", "path": "/data/a", "value": "9"}], "json", {"a": "9", "b": "2"}),
+    "strategic": ({"data": {"c": "3"}}, "strategic", {"a": "1", "b": "2", "c": "3"}),
+})  # fmt: skip
 def test_patches(alice, patch, how, expected):
     api.create(alice, CONFIGMAPS, config_map("x", a="1", b="2"))
     assert api.patch(alice, CONFIGMAPS, "default", "x", patch, how=how).object["data"] == expected
 
 
-@pytest.mark.parametrize(
-    ("patch", "how", "error"),
-    [
-        pytest.param({"metadata": {"resourceVersion": "1"}}, "merge", Conflict, id="a stale revision"),
-        pytest.param([], "merge", BadRequest, id="a list to merge"),
-        pytest.param({}, "json", BadRequest, id="a mapping as operations"),
-        pytest.param([{"op": "remove", "path": "/nowhere"}], "json", ApiError, id="a path that is not there"),
-        pytest.param({"metadata": None}, "merge", Invalid, id="without metadata"),
-        pytest.param({"data": 5}, "merge", Invalid, id="a wrong type"),
-        pytest.param({"metadata": {"uid": "other"}}, "merge", Conflict, id="another uid"),
-    ],
-)
+@cases("patch, how, error", {
+    "a stale revision": ({"metadata": {"resourceVersion": "1"}}, "merge", Conflict),
+    "a list to merge": ([], "merge", BadRequest),
+    "a mapping as operations": ({}, "json", BadRequest),
+    "a path that is not there": ([{"op": "remove", "path": "/nowhere"}], "json", ApiError),
+    "without metadata": ({"metadata": None}, "merge", Invalid),
+    "a wrong type": ({"data": 5}, "merge", Invalid),
+    "another uid": ({"metadata": {"uid": "other"}}, "merge", Conflict),
+})  # fmt: skip
 def test_patches_that_will_not_do(alice, patch, how, error):
     api.create(alice, CONFIGMAPS, config_map("x", a="1"))
     with pytest.raises(error):
@@ -538,17 +530,15 @@ def pod(**spec):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": containers, **spec}}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "field"),
-    [
-        pytest.param(None, pod(nodeName="n"), None, id="a node chosen from the start, which asks for a right"),
-        pytest.param(pod(), pod(nodeName="n"), "spec.nodeName", id="bound by hand"),
-        pytest.param(pod(nodeName="n"), pod(), "spec", id="unbound by hand"),
-        pytest.param(pod(), pod(containers=[{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "9"}}}]), "spec", id="larger"),
-        pytest.param(pod(), pod(containers=[{"name": "main", "image": "other"}]), None, id="another image"),
-        pytest.param(pod(nodeName="n"), pod(nodeName="n", activeDeadlineSeconds=9), None, id="a deadline"),
-    ],
-)  # fmt: skip
+@cases("old, new, field", {
+    "a node chosen from the start, which asks for a right": (None, pod(nodeName="n"), None),
+    "bound by hand": (pod(), pod(nodeName="n"), "spec.nodeName"),
+    "unbound by hand": (pod(nodeName="n"), pod(), "spec"),
+    "larger": (pod(), pod(containers=[{"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "9"}}}]),
+        "spec"),
+    "another image": (pod(), pod(containers=[{"name": "main", "image": "other"}]), None),
+    "a deadline": (pod(nodeName="n"), pod(nodeName="n", activeDeadlineSeconds=9), None),
+})  # fmt: skip
 def test_where_a_pod_runs_and_what_it_asks_for_is_not_changed_by_hand(old, new, field):
     found = pod_updates.check_pod(new, old, ClusterView())
     assert [cause.field for cause in found] == ([field] if field else [])

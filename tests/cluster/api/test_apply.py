@@ -14,6 +14,7 @@ from cluster.store import Create, Patch, store
 from kube import apply as applying
 from kube import resources
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, RequestEntityTooLarge
+from tests.tables import cases
 
 from .conftest import config_map, job, queue
 
@@ -109,7 +110,10 @@ def test_what_the_server_fills_in_is_managed_by_nobody(alice):
     assert managers(joined) == {("kubectl-create", "Update", ""), ("flux", "Apply", "")}
 
 
-@pytest.mark.parametrize("obj", [job("a"), POD], ids=["Volcano job", "pod"])
+@cases("obj", {
+    "Volcano job": job("a"),
+    "pod": POD,
+})  # fmt: skip
 def test_the_way_from_client_side_apply(alice, obj):
     resource = resources.by_kind(obj["apiVersion"], obj["kind"])
     text = json.dumps(obj)
@@ -186,7 +190,10 @@ def test_nothing_is_taken_from_a_dry_run(alice):
     assert len(deeds()) == 1
 
 
-@pytest.mark.parametrize("there", [False, True], ids=["missing", "there"])
+@cases("there", {
+    "missing": False,
+    "there": True,
+})  # fmt: skip
 def test_applying_takes_the_right(alice, vera, there):
     if there:
         api.create(alice, CONFIGMAPS, config_map("a", x="1"), manager="m")
@@ -213,22 +220,15 @@ def test_who_may_not_read_learns_nothing_from_a_conflict(alice, person):
         apply(person("bob", default="viewer"), {**secret, "data": {"a": "eQ=="}}, resource=kind)
 
 
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        pytest.param({"apiVersion": "v2"}, BadRequest, id="another version"),
-        pytest.param({"kind": "Secret"}, BadRequest, id="another kind"),
-        pytest.param({"data": {"x": 1}}, Invalid, id="a wrong type"),
-        pytest.param({"data": {1: "x", "y": object()}}, BadRequest, id="no JSON"),
-        pytest.param(
-            {"metadata": {"name": "a", "namespace": "default", "managedFields": [{}]}}, BadRequest, id="managers"
-        ),
-        pytest.param(
-            {"metadata": {"name": "a", "namespace": "default", "uid": "other"}}, Conflict, id="another uid"
-        ),
-        pytest.param({"data": {"x": "x" * 2**20}}, RequestEntityTooLarge, id="too large"),
-    ],
-)  # fmt: skip
+@cases("change, error", {
+    "another version": ({"apiVersion": "v2"}, BadRequest),
+    "another kind": ({"kind": "Secret"}, BadRequest),
+    "a wrong type": ({"data": {"x": 1}}, Invalid),
+    "no JSON": ({"data": {1: "x", "y": object()}}, BadRequest),
+    "managers": ({"metadata": {"name": "a", "namespace": "default", "managedFields": [{}]}}, BadRequest),
+    "another uid": ({"metadata": {"name": "a", "namespace": "default", "uid": "other"}}, Conflict),
+    "too large": ({"data": {"x": "x" * 2**20}}, RequestEntityTooLarge),
+})  # fmt: skip
 def test_what_cannot_be_applied_is_refused(alice, change, error):
     for _ in range(2):
         with pytest.raises(error):
@@ -287,7 +287,10 @@ def test_reading_and_replacing_an_object_changes_nothing(alice, later):
     assert api.update(alice, CONFIGMAPS, bare, manager="kubectl-replace").revision == stored.revision
 
 
-@pytest.mark.parametrize("reset", [[], [{}]], ids=["an empty list", "an empty entry"])
+@cases("reset", {
+    "an empty list": [],
+    "an empty entry": [{}],
+})  # fmt: skip
 def test_managers_can_be_forgotten(alice, reset):
     apply(alice, config_map("a", x="1"))
     obj = config_map("a", x="1")
@@ -325,18 +328,14 @@ def test_managers_are_moved_by_a_json_patch_as_kubectl_does(alice):
     assert applied.object["data"] == {"x": "2"}
 
 
-@pytest.mark.parametrize(
-    ("change", "how", "error"),
-    [
-        ([{"op": "test", "path": "/data/x", "value": "2"}], "json", Invalid),
-        ([{"op": "remove", "path": "/data/none"}], "json", Invalid),
-        ([{"op": "jump", "path": "/data"}], "json", Invalid),
-        ([{"op": "test", "path": "/data/x", "value": "1"}] * 10_001, "json", RequestEntityTooLarge),
-        ({"metadata": {"ownerReferences": [{"name": "x"}]}}, "strategic", Invalid),
-        ({"$patch": "explode"}, "strategic", Invalid),
-    ],
-    ids=["test", "path", "operation", "too many", "no merge key", "directive"],
-)
+@cases("change, how, error", {
+    "test": ([{"op": "test", "path": "/data/x", "value": "2"}], "json", Invalid),
+    "path": ([{"op": "remove", "path": "/data/none"}], "json", Invalid),
+    "operation": ([{"op": "jump", "path": "/data"}], "json", Invalid),
+    "too many": ([{"op": "test", "path": "/data/x", "value": "1"}] * 10_001, "json", RequestEntityTooLarge),
+    "no merge key": ({"metadata": {"ownerReferences": [{"name": "x"}]}}, "strategic", Invalid),
+    "directive": ({"$patch": "explode"}, "strategic", Invalid),
+})  # fmt: skip
 def test_a_patch_that_cannot_be_done_is_invalid(alice, change, how, error):
     api.create(alice, CONFIGMAPS, config_map("a", x="1"))
     with pytest.raises(error) as caught:

@@ -8,29 +8,34 @@ from cluster.access import audit
 from cluster.access.audit import DAY_MS, MASK, Filters, changes
 from cluster.access.roles import ALL
 from cluster.models import AuditEntry
+from tests.tables import cases
 
 
 def env(name, value):
     return {"spec": {"env": [{"name": name, "value": value}]}}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        pytest.param({"spec": {"a": 1}}, {"spec": {"a": 2}}, [("spec.a", 1, 2)], id="a value"),
-        pytest.param({"spec": {}}, {"spec": {"a": {"b": 1}}}, [("spec.a", None, '{"b":1}')], id="a new part"),
-        pytest.param({"spec": {"a": [1, 2]}}, {"spec": {"a": [1]}}, [("spec.a[1]", 2, None)], id="a shorter list"),
-        pytest.param({"spec": {"t": [{"r": 1}]}}, {"spec": {"t": [{"r": 3}]}}, [("spec.t[0].r", 1, 3)], id="inside a list"),
-        pytest.param({"metadata": {"labels": {"a.io/b": "x"}}}, {"metadata": {"labels": {}}}, [("metadata.labels[a.io/b]", "x", None)], id="a key with a dot"),
-        pytest.param({"metadata": {"resourceVersion": "1", "generation": 1}, "status": {"x": 1}}, {"metadata": {"resourceVersion": "2", "generation": 2}, "status": {}}, [], id="what the store marks is no change"),
-        pytest.param({"spec": {"a": "x" * 500}}, {"spec": {"a": ""}}, [("spec.a", "x" * 199 + "…", "")], id="a long value is cut"),
-        pytest.param(env("DB_PASSWORD", "old"), env("DB_PASSWORD", "new"), [("spec.env[0].value", MASK, MASK)], id="a secret variable"),
-        pytest.param(env("MODE", "hunter2"), env("API_TOKEN", "hunter2"), [("spec.env[0].name", "MODE", "API_TOKEN")], id="a renamed variable"),
-        pytest.param({"spec": {}}, env("apiKey", "hunter2"), [("spec.env", None, '[{"name":"apiKey","value":"•••"}]')], id="a new secret variable"),
-        pytest.param({"metadata": {"annotations": {}}}, {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}}, [("metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]", None, MASK)], id="a copy of the whole object"),
-        pytest.param({"data": {"db-password": "a", "mode": "a"}}, {"data": {"db-password": "b", "mode": "b"}}, [("data.db-password", MASK, MASK), ("data.mode", "a", "b")], id="a config map"),
-    ],
-)  # fmt: skip
+@cases("old, new, expected", {
+    "a value": ({"spec": {"a": 1}}, {"spec": {"a": 2}}, [("spec.a", 1, 2)]),
+    "a new part": ({"spec": {}}, {"spec": {"a": {"b": 1}}}, [("spec.a", None, '{"b":1}')]),
+    "a shorter list": ({"spec": {"a": [1, 2]}}, {"spec": {"a": [1]}}, [("spec.a[1]", 2, None)]),
+    "inside a list": ({"spec": {"t": [{"r": 1}]}}, {"spec": {"t": [{"r": 3}]}}, [("spec.t[0].r", 1, 3)]),
+    "a key with a dot": ({"metadata": {"labels": {"a.io/b": "x"}}}, {"metadata": {"labels": {}}},
+        [("metadata.labels[a.io/b]", "x", None)]),
+    "what the store marks is no change": ({"metadata": {"resourceVersion": "1", "generation": 1}, "status": {"x": 1}},
+        {"metadata": {"resourceVersion": "2", "generation": 2}, "status": {}}, []),
+    "a long value is cut": ({"spec": {"a": "x" * 500}}, {"spec": {"a": ""}}, [("spec.a", "x" * 199 + "…", "")]),
+    "a secret variable": (env("DB_PASSWORD", "old"), env("DB_PASSWORD", "new"), [("spec.env[0].value", MASK, MASK)]),
+    "a renamed variable": (env("MODE", "hunter2"), env("API_TOKEN", "hunter2"),
+        [("spec.env[0].name", "MODE", "API_TOKEN")]),
+    "a new secret variable": ({"spec": {}}, env("apiKey", "hunter2"),
+        [("spec.env", None, '[{"name":"apiKey","value":"•••"}]')]),
+    "a copy of the whole object": ({"metadata": {"annotations": {}}},
+        {"metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}},
+        [("metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]", None, MASK)]),
+    "a config map": ({"data": {"db-password": "a", "mode": "a"}}, {"data": {"db-password": "b", "mode": "b"}},
+        [("data.db-password", MASK, MASK), ("data.mode", "a", "b")]),
+})  # fmt: skip
 def test_changes(old, new, expected):
     assert [(c["path"], c["old"], c["new"]) for c in changes(old, new)] == expected
 

@@ -12,6 +12,7 @@ from jobs.crons import plan
 from kube import resources
 from kube.errors import Forbidden, NotFound
 from kube.kinds.batch import CronJob
+from tests.tables import cases
 
 from .conftest import job
 
@@ -85,16 +86,13 @@ def test_nobody_else_has_a_hand_in_a_pod_in_the_machine_s_network(person, admin)
         api.patch(person("olga", default="operator"), kind, "default", "x", other)
 
 
-@pytest.mark.parametrize(
-    ("path", "allowed"),
-    [
-        pytest.param("/srv/data", True, id="the directory"),
-        pytest.param("/srv/data/deep/er", True, id="below it"),
-        pytest.param("/srv//data/./x", True, id="written otherwise"),
-        pytest.param("/srv/database", False, id="a longer name"),
-        pytest.param("/srv", False, id="above it"),
-    ],
-)
+@cases("path, allowed", {
+    "the directory": ("/srv/data", True),
+    "below it": ("/srv/data/deep/er", True),
+    "written otherwise": ("/srv//data/./x", True),
+    "a longer name": ("/srv/database", False),
+    "above it": ("/srv", False),
+})  # fmt: skip
 def test_what_the_setting_names_is_everybody_s(person, settings, path, allowed):
     settings.HOST_PATHS = ["/srv/data/"]
     sam = person("sam", default="submitter")
@@ -213,7 +211,7 @@ def applied(actor, kind, obj):
 
 @pytest.mark.parametrize("verb", [updated, patched, applied])
 @pytest.mark.parametrize("who", ["operator", "administrator", "everywhere"])
-@pytest.mark.parametrize(("kind", "change", "decides"), CHANGES.values(), ids=CHANGES)
+@cases("kind, change, decides", CHANGES)
 def test_nobody_decides_what_runs_with_a_path_that_he_may_not_mount(person, admin, who, verb, kind, change, decides):
     if kind is resources.CRON_JOBS:
         api.create(admin, kind, made_later(kind, "/srv/data"))
@@ -256,17 +254,14 @@ NO_NETWORK = f"holds: Landlock; {node_walls.NO_PODS}there is no network"
 
 
 @pytest.mark.parametrize("kind", [POD, JOB])
-@pytest.mark.parametrize(
-    ("says", "role", "allowed", "why"),
-    [
-        pytest.param(["none: no Landlock"], "submitter", False, "Only pods of administrators of all namespaces run there", id="no wall"),
-        pytest.param(["none: no Landlock"], "submitter", True, "", id="no wall, which is allowed"),
-        pytest.param(["none: no Landlock"], None, False, "", id="no wall for an administrator"),
-        pytest.param(["none: no Landlock", "holds: Landlock"], "submitter", False, "", id="a wall elsewhere"),
-        pytest.param(["holds: Landlock"], "submitter", False, "", id="a wall"),
-        pytest.param([NO_NETWORK], "submitter", True, "no pods run: there is no network", id="no network that pods may have"),
-    ],
-)  # fmt: skip
+@cases("says, role, allowed, why", {
+    "no wall": (["none: no Landlock"], "submitter", False, "Only pods of administrators of all namespaces run there"),
+    "no wall, which is allowed": (["none: no Landlock"], "submitter", True, ""),
+    "no wall for an administrator": (["none: no Landlock"], None, False, ""),
+    "a wall elsewhere": (["none: no Landlock", "holds: Landlock"], "submitter", False, ""),
+    "a wall": (["holds: Landlock"], "submitter", False, ""),
+    "no network that pods may have": ([NO_NETWORK], "submitter", True, "no pods run: there is no network"),
+})  # fmt: skip
 def test_who_makes_what_no_machine_has_a_wall_for_is_told(person, admin, settings, kind, says, role, allowed, why):
     settings.ALLOW_UNWALLED, settings.HOST_PATHS = allowed, ["/srv"]
     for number, words in enumerate(says):

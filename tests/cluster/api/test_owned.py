@@ -13,6 +13,7 @@ from cluster.store import store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
 from kube.resources import CONFIGMAPS, JOBS, QUEUES, RESOURCE_QUOTAS
 from tests.cluster.api.conftest import config_map, job, queue
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -63,16 +64,13 @@ def test_what_owns_one_is_audited_with_its_name(alice):
     assert rows()[1][2:5] == ("only", "done", 1)
 
 
-@pytest.mark.parametrize(
-    ("bad", "errors", "code"),
-    [
-        pytest.param({3: job("Bad Name")}, {3: Invalid}, 422, id="a wrong name"),
-        pytest.param({3: job("x0")}, {3: AlreadyExists}, 409, id="a name twice"),
-        pytest.param({1: job("a", "other"), 4: job("b", "other")}, {1: Forbidden, 4: Forbidden}, 403, id="no right"),
-        pytest.param({0: job("c", queue="closed")}, {0: Invalid}, 422, id="a rule of the cluster"),
-        pytest.param({2: "text"}, {2: Exception}, 400, id="no object"),
-    ],
-)
+@cases("bad, errors, code", {
+    "a wrong name": ({3: job("Bad Name")}, {3: Invalid}, 422),
+    "a name twice": ({3: job("x0")}, {3: AlreadyExists}, 409),
+    "no right": ({1: job("a", "other"), 4: job("b", "other")}, {1: Forbidden, 4: Forbidden}, 403),
+    "a rule of the cluster": ({0: job("c", queue="closed")}, {0: Invalid}, 422),
+    "no object": ({2: "text"}, {2: Exception}, 400),
+})  # fmt: skip
 def test_when_one_is_refused_nothing_is_stored_and_its_place_is_told(alice, bad, errors, code):
     api.create(SYSTEM, QUEUES, queue("closed", state="Closed"))
     head = store.revision()
@@ -101,15 +99,11 @@ def test_a_quota_counts_all_of_them_together(alice):
     make(alice, [job(f"x{n}") for n in range(4)])
 
 
-@pytest.mark.parametrize(
-    ("owner", "error"),
-    [
-        (config_map("Bad Name"), Invalid),
-        (config_map("owner", "other"), Forbidden),
-        (config_map("there"), AlreadyExists),
-    ],
-    ids=["a wrong name", "no right", "there already"],
-)
+@cases("owner, error", {
+    "a wrong name": (config_map("Bad Name"), Invalid),
+    "no right": (config_map("owner", "other"), Forbidden),
+    "there already": (config_map("there"), AlreadyExists),
+})  # fmt: skip
 def test_what_is_wrong_with_the_owner_is_told_as_of_any_object(alice, owner, error):
     api.create(SYSTEM, CONFIGMAPS, config_map("there"))
     with pytest.raises(error):

@@ -9,6 +9,7 @@ from cluster.store import Create, store
 from jobs.editor import choices
 from kube import resources
 from kube.errors import Forbidden, NotFound
+from tests.tables import cases
 
 from .conftest import job
 
@@ -53,7 +54,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("kind", "body"), CASES.values(), ids=CASES)
+@cases("kind, body", CASES)
 @pytest.mark.parametrize("role", ["submitter", "operator", "administrator"])
 def test_a_class_of_the_system_takes_an_administrator_of_everything(person, kind, body, role):
     sam = person("sam", default=role)
@@ -65,7 +66,7 @@ def test_a_class_of_the_system_takes_an_administrator_of_everything(person, kind
     api.create(sam, kind, body("high"))
 
 
-@pytest.mark.parametrize(("kind", "body"), CASES.values(), ids=CASES)
+@cases("kind, body", CASES)
 def test_an_administrator_of_everything_may_use_it(admin, kind, body):
     api.create(admin, kind, body(CRITICAL))
 

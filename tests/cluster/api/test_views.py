@@ -8,6 +8,7 @@ from django.contrib.sessions.models import Session
 
 from cluster.access import logins
 from cluster.models import AuditEntry, LoginLink
+from tests.tables import cases
 
 from .conftest import make_user
 
@@ -149,17 +150,14 @@ def test_a_persons_browser_is_let_in_by_following_the_link(client, alice):
     assert AuditEntry.objects.get().message == "Logged in by a one-time link from 127.0.0.1."
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        pytest.param({}, id="a link preview"),
-        pytest.param({**PERSON, "HTTP_SEC_PURPOSE": "prefetch;prerender"}, id="a prerender"),
-        pytest.param({**PERSON, "HTTP_PURPOSE": "prefetch"}, id="an old prefetch"),
-        pytest.param({**PERSON, "HTTP_SEC_FETCH_SITE": "cross-site"}, id="another site's link"),
-        pytest.param({**PERSON, "HTTP_SEC_FETCH_MODE": "no-cors"}, id="a picture"),
-        pytest.param({**PERSON, "HTTP_SEC_FETCH_DEST": "iframe"}, id="a frame"),
-    ],
-)
+@cases("headers", {
+    "a link preview": {},
+    "a prerender": {**PERSON, "HTTP_SEC_PURPOSE": "prefetch;prerender"},
+    "an old prefetch": {**PERSON, "HTTP_PURPOSE": "prefetch"},
+    "another site's link": {**PERSON, "HTTP_SEC_FETCH_SITE": "cross-site"},
+    "a picture": {**PERSON, "HTTP_SEC_FETCH_MODE": "no-cors"},
+    "a frame": {**PERSON, "HTTP_SEC_FETCH_DEST": "iframe"},
+})  # fmt: skip
 def test_whatever_only_looks_at_a_link_does_not_use_it_up(client, alice, headers):
     path = path_of(alice)
     answer = client.get(path, **headers)
@@ -227,15 +225,12 @@ def test_who_came_by_a_link_sets_his_first_password(client):
     assert User.objects.get().check_password(PASSWORD)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({"old_password": "wrong", "new_password1": "a staple and a horse", "new_password2": "a staple and a horse"}, id="wrong old password"),
-        pytest.param({"old_password": PASSWORD, "new_password1": "12345678", "new_password2": "12345678"}, id="weak"),
-        pytest.param({"old_password": PASSWORD, "new_password1": "a staple and a horse", "new_password2": "another"}, id="different"),
-        pytest.param({}, id="nothing"),
-    ],
-)  # fmt: skip
+@cases("fields", {
+    "wrong old password": ({"old_password": "wrong", "new_password1": "a staple and a horse", "new_password2": "a staple and a horse"}),
+    "weak": {"old_password": PASSWORD, "new_password1": "12345678", "new_password2": "12345678"},
+    "different": {"old_password": PASSWORD, "new_password1": "a staple and a horse", "new_password2": "another"},
+    "nothing": {},
+})  # fmt: skip
 def test_a_password_that_will_not_do_is_explained_and_not_set(client, alice, fields):
     log_in(client)
     answer = client.post("/password/", fields)

@@ -11,6 +11,7 @@ from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS, QUEUES
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -269,13 +270,10 @@ def test_object_that_names_an_owner_no_more_outlives_it(collector):
     assert owners_of("exchanged") == ["other"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param({}, {"controller": True}, id="becomes the controller"),
-        pytest.param({"controller": True}, {}, id="is the controller no more"),
-    ],
-)
+@cases("before, after", {
+    "becomes the controller": ({}, {"controller": True}),
+    "is the controller no more": ({"controller": True}, {}),
+})  # fmt: skip
 def test_owner_that_changes_its_part_stays_an_owner(collector, before, after):
     owner = job()
     dependent("a", reference(owner, **before))
@@ -298,7 +296,10 @@ def test_object_that_comes_to_name_an_owner_that_never_was_goes(collector):
     assert owners_of("b") == ["owner"]
 
 
-@pytest.mark.parametrize("fields", [{}, {"controller": True}], ids=["any owner", "controller"])
+@cases("fields", {
+    "any owner": {},
+    "controller": {"controller": True},
+})  # fmt: skip
 def test_orphan_of_any_owner_is_left_alone(collector, fields):
     owner, other = job(), job("other")
     dependent("alone", reference(owner, **fields))

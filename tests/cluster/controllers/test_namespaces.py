@@ -25,6 +25,7 @@ from kube.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -123,14 +124,10 @@ def authority(tmp_path, settings):
     return {"ca.crt": "authority"}
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        Delete(CONFIGMAPS, "work", "kube-root-ca.crt"),
-        Patch(CONFIGMAPS, "work", "kube-root-ca.crt", {"data": {"ca.crt": "another", "more": "x"}}),
-    ],
-    ids=["deleted", "changed"],
-)
+@cases("write", {
+    "deleted": Delete(CONFIGMAPS, "work", "kube-root-ca.crt"),
+    "changed": Patch(CONFIGMAPS, "work", "kube-root-ca.crt", {"data": {"ca.crt": "another", "more": "x"}}),
+})  # fmt: skip
 def test_the_authority_in_a_namespace_comes_back_at_once(controller, authority, write):
     made()
     settle(controller)

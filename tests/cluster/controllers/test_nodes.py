@@ -9,23 +9,21 @@ from cluster.store import Create, Delete, Patch, store
 from kube.errors import NotFound
 from kube.resources import NODES, PODS
 from node.agent.machine import renew
+from tests.tables import cases
 
 
-@pytest.mark.parametrize(
-    ("ready", "tainted", "silent", "unreachable", "expected"),
-    [
-        pytest.param("True", False, 39, 0, NodeStep.NOTHING, id="heard of"),
-        pytest.param("False", False, 39, 0, NodeStep.NOTHING, id="not ready by its own word"),
-        pytest.param("True", False, 40, 0, NodeStep.UNREACHABLE, id="silent"),
-        pytest.param("False", False, 40, 0, NodeStep.UNREACHABLE, id="silent after it stopped"),
-        pytest.param("Unknown", False, 40, 0, NodeStep.UNREACHABLE, id="its taint was taken off by hand"),
-        pytest.param("Unknown", True, 99, 59, NodeStep.NOTHING, id="unreachable"),
-        pytest.param("Unknown", True, 99, 60, NodeStep.LOST, id="given up"),
-        pytest.param("Unknown", True, 0, 99, NodeStep.NOTHING, id="heard of, has not said how it is"),
-        pytest.param("True", True, 0, 0, NodeStep.RETURNED, id="back"),
-        pytest.param("False", True, 0, 0, NodeStep.NOTHING, id="back but not ready"),
-    ],
-)
+@cases("ready, tainted, silent, unreachable, expected", {
+    "heard of": ("True", False, 39, 0, NodeStep.NOTHING),
+    "not ready by its own word": ("False", False, 39, 0, NodeStep.NOTHING),
+    "silent": ("True", False, 40, 0, NodeStep.UNREACHABLE),
+    "silent after it stopped": ("False", False, 40, 0, NodeStep.UNREACHABLE),
+    "its taint was taken off by hand": ("Unknown", False, 40, 0, NodeStep.UNREACHABLE),
+    "unreachable": ("Unknown", True, 99, 59, NodeStep.NOTHING),
+    "given up": ("Unknown", True, 99, 60, NodeStep.LOST),
+    "heard of, has not said how it is": ("Unknown", True, 0, 99, NodeStep.NOTHING),
+    "back": ("True", True, 0, 0, NodeStep.RETURNED),
+    "back but not ready": ("False", True, 0, 0, NodeStep.NOTHING),
+})  # fmt: skip
 def test_step(ready, tainted, silent, unreachable, expected):
     given = {"tainted": tainted, "silent_s": silent, "unreachable_s": unreachable, "lost_s": 60}
     assert step(ready, **given) is expected
@@ -115,7 +113,10 @@ def test_node_that_returns_loses_its_taint(world):
     assert "taints" not in node()["spec"]
 
 
-@pytest.mark.parametrize("silent", [50, 500], ids=["unreachable", "given up"])
+@cases("silent", {
+    "unreachable": 50,
+    "given up": 500,
+})  # fmt: skip
 def test_node_that_is_made_again_has_the_time_of_a_new_one(world, silent):
     add_node()
     renew(store, "n", 1)

@@ -6,6 +6,7 @@ import pytest
 
 from kube import conversion
 from kube.resources import EVENTS, EVENTS_VIEW
+from tests.tables import cases
 
 from .known import DROP, causes, changed
 
@@ -55,7 +56,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("path", "value", "field"), REFUSED.values(), ids=REFUSED.keys())
+@cases("path, value, field", REFUSED)
 def test_a_new_event_that_is_not_complete_is_refused(path, value, field):
     assert [where for where, _ in causes(EVENTS_VIEW, changed(NEW, path, value))] == [field]
 
@@ -89,16 +90,12 @@ def test_only_the_series_of_an_event_changes(path, value):
     assert causes(EVENTS_VIEW, changed(NEW, path, value), NEW) == [(field, "FieldValueInvalid")]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"series": SERIES},
-        {"deprecatedSource": {}, "deprecatedCount": 0},
-        {"eventTime": "2026-01-01T00:00:00.000001+00:00"},
-        {"metadata": {**NEW["metadata"], "labels": {"a": "b"}}},
-    ],
-    ids=["the series", "what is empty is absent", "another way to write a time", "labels"],
-)
+@cases("fields", {
+    "the series": {"series": SERIES},
+    "what is empty is absent": {"deprecatedSource": {}, "deprecatedCount": 0},
+    "another way to write a time": {"eventTime": "2026-01-01T00:00:00.000001+00:00"},
+    "labels": {"metadata": {**NEW["metadata"], "labels": {"a": "b"}}},
+})  # fmt: skip
 def test_what_may_change(fields):
     assert causes(EVENTS_VIEW, {**NEW, **fields}, NEW) == []
 

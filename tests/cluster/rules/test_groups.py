@@ -6,6 +6,7 @@ import pytest
 
 from kube.kept_room import RELEASED
 from kube.resources import POD_GROUPS
+from tests.tables import cases
 
 from .known import causes, of, queue
 
@@ -17,37 +18,27 @@ def group(**spec):
 
 
 @pytest.mark.shows("groups 3.7/two tiers")
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({"networkTopology": BOTH}, [("spec.networkTopology", "FieldValueForbidden")], id="two highest tiers"),
-        pytest.param(
-            {"subGroupPolicy": [{"name": "a"}, {"name": "b", "networkTopology": BOTH}]},
-            [("spec.subGroupPolicy[1].networkTopology", "FieldValueForbidden")], id="two highest tiers of sub-groups",
-        ),
-        pytest.param(
-            {"subGroupPolicy": [{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]},
-            [("spec.subGroupPolicy[0].labelSelector", "FieldValueInvalid")], id="a selector that cannot be read",
-        ),
-        pytest.param({"networkTopology": {"highestTierAllowed": 0}}, [], id="one highest tier"),
-        pytest.param({"subGroupPolicy": [{"name": "a", "matchLabelKeys": ["b"]}]}, [], id="sub-groups by a label"),
-    ],
-)  # fmt: skip
+@cases("spec, expected", {
+    "two highest tiers": ({"networkTopology": BOTH}, [("spec.networkTopology", "FieldValueForbidden")]),
+    "two highest tiers of sub-groups": ({"subGroupPolicy": [{"name": "a"}, {"name": "b", "networkTopology": BOTH}]},
+        [("spec.subGroupPolicy[1].networkTopology", "FieldValueForbidden")]),
+    "a selector that cannot be read": ({"subGroupPolicy": [{"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]},
+        [("spec.subGroupPolicy[0].labelSelector", "FieldValueInvalid")]),
+    "one highest tier": ({"networkTopology": {"highestTierAllowed": 0}}, []),
+    "sub-groups by a label": ({"subGroupPolicy": [{"name": "a", "matchLabelKeys": ["b"]}]}, []),
+})  # fmt: skip
 def test_an_arrangement_is_judged_at_its_fields(spec, expected):
     assert causes(POD_GROUPS, group(**spec), None, queue("default")) == expected
 
 
-@pytest.mark.parametrize(
-    ("written", "is_refused"),
-    [
-        pytest.param("2026-01-01T12:00:00Z", False, id="whole seconds"),
-        pytest.param("2026-01-01T12:00:00.123456Z", False, id="parts of a second"),
-        pytest.param("2026-01-01T14:00:00+02:00", False, id="another zone"),
-        pytest.param("now", True, id="a word"),
-        pytest.param("", True, id="nothing"),
-        pytest.param("1767225600", True, id="a number"),
-    ],
-)
+@cases("written, is_refused", {
+    "whole seconds": ("2026-01-01T12:00:00Z", False),
+    "parts of a second": ("2026-01-01T12:00:00.123456Z", False),
+    "another zone": ("2026-01-01T14:00:00+02:00", False),
+    "a word": ("now", True),
+    "nothing": ("", True),
+    "a number": ("1767225600", True),
+})  # fmt: skip
 def test_when_room_was_given_back_is_a_time(written, is_refused):
     made = group()
     made["metadata"]["annotations"] = {RELEASED: written}

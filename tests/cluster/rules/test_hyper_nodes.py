@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kube.resources import HYPER_NODES
+from tests.tables import cases
 
 from .known import admit, messages
 
@@ -21,46 +20,31 @@ def member(type="Node", **selector):  # noqa: A002  the field's name
 NAME = {"exactMatch": {"name": "a"}}
 
 
-@pytest.mark.parametrize(
-    "good",
-    [
-        pytest.param(hyper_node(member(**NAME)), id="a node by its name"),
-        pytest.param(hyper_node(member("HyperNode", **NAME), tier=0, tierName="row"), id="a HyperNode by its name"),
-        pytest.param(hyper_node(member(regexMatch={"pattern": "^a[0-9]+$"})), id="nodes by a pattern"),
-        pytest.param(hyper_node(member(labelMatch={"matchLabels": {"rack": "a"}})), id="nodes by labels"),
-    ],
-)  # fmt: skip
+@cases("good", {
+    "a node by its name": hyper_node(member(**NAME)),
+    "a HyperNode by its name": hyper_node(member("HyperNode", **NAME), tier=0, tierName="row"),
+    "nodes by a pattern": hyper_node(member(regexMatch={"pattern": "^a[0-9]+$"})),
+    "nodes by labels": hyper_node(member(labelMatch={"matchLabels": {"rack": "a"}})),
+})  # fmt: skip
 def test_what_is_right_is_stored(good):
     assert messages(HYPER_NODES, good) == []
 
 
-@pytest.mark.parametrize(
-    ("wrong", "field", "words"),
-    [
-        pytest.param(hyper_node(), "spec.members", "at least one member", id="no members"),
-        pytest.param(hyper_node(member(**NAME), tier=None), "spec.tier", "Required", id="no tier"),
-        pytest.param(hyper_node(member(**NAME), tier=-1), "spec.tier", "greater than or equal to 0", id="a tier below 0"),
-        pytest.param(hyper_node(member("Rack", **NAME)), "spec.members[0].type", "supported values", id="another type"),
-        pytest.param(hyper_node(member(**NAME), member()), "spec.members[1].selector", "exactly one of", id="no selector"),
-        pytest.param(
-            hyper_node(member(**NAME, labelMatch={})), "spec.members[0].selector", "remove the others", id="two selectors"
-        ),
-        pytest.param(
-            hyper_node(member(exactMatch={"name": "A b"})), "spec.members[0].selector.exactMatch.name", "", id="no name"
-        ),
-        pytest.param(
-            hyper_node(member(regexMatch={"pattern": "("})),
-            "spec.members[0].selector.regexMatch.pattern", "member regexMatch pattern is invalid: missing", id="no pattern",
-        ),
-        pytest.param(
-            hyper_node(member(labelMatch={"matchLabels": {"a b": "c"}})), "spec.members[0].selector.labelMatch", "", id="no labels"
-        ),
-        pytest.param(
-            hyper_node(member("HyperNode", exactMatch={"name": "rack"})),
-            "spec.members[0].selector.exactMatch.name", "member of itself", id="itself",
-        ),
-    ],
-)  # fmt: skip
+@cases("wrong, field, words", {
+    "no members": (hyper_node(), "spec.members", "at least one member"),
+    "no tier": (hyper_node(member(**NAME), tier=None), "spec.tier", "Required"),
+    "a tier below 0": (hyper_node(member(**NAME), tier=-1), "spec.tier", "greater than or equal to 0"),
+    "another type": (hyper_node(member("Rack", **NAME)), "spec.members[0].type", "supported values"),
+    "no selector": (hyper_node(member(**NAME), member()), "spec.members[1].selector", "exactly one of"),
+    "two selectors": (hyper_node(member(**NAME, labelMatch={})), "spec.members[0].selector", "remove the others"),
+    "no name": (hyper_node(member(exactMatch={"name": "A b"})), "spec.members[0].selector.exactMatch.name", ""),
+    "no pattern": (hyper_node(member(regexMatch={"pattern": "("})), "spec.members[0].selector.regexMatch.pattern",
+        "member regexMatch pattern is invalid: missing"),
+    "no labels": (hyper_node(member(labelMatch={"matchLabels": {"a b": "c"}})), "spec.members[0].selector.labelMatch",
+        ""),
+    "itself": (hyper_node(member("HyperNode", exactMatch={"name": "rack"})), "spec.members[0].selector.exactMatch.name",
+        "member of itself"),
+})  # fmt: skip
 def test_what_is_wrong_is_refused_at_its_field(wrong, field, words):
     if wrong["spec"]["tier"] is None:
         del wrong["spec"]["tier"]

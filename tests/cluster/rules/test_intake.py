@@ -7,6 +7,7 @@ import pytest
 from cluster.rules import intake
 from kube.resources import POD_GROUPS
 from kube.usage import QUEUE_ANNOTATION
+from tests.tables import cases
 
 from .known import admit, messages, of, queue
 
@@ -39,17 +40,14 @@ def refusals(obj, old=None, queues=QUEUES):
 @pytest.mark.shows(
     "groups 3.7/queue missing", "groups 3.7/queue not Open", "groups 3.7/root, with children", "groups 3.7/moved"
 )
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        pytest.param("closed", "can only submit PodGroup to queue with state `Open`, queue `closed` status is `Closed`", id="closed"),
-        pytest.param("closing", "queue `closing` status is `Closing`", id="closing"),
-        pytest.param("new", "queue `new` status is `Closed`", id="made closed and not seen by its controller"),
-        pytest.param("none", "unable to find PodGroup queue: queue none not found", id="missing"),
-        pytest.param("root", "can not submit PodGroup to root queue", id="root"),
-        pytest.param("team", "can only submit PodGroup to leaf queue, and `team` has 1 child queues", id="with queues below"),
-    ],
-)  # fmt: skip
+@cases("name, words", {
+    "closed": ("closed", "can only submit PodGroup to queue with state `Open`, queue `closed` status is `Closed`"),
+    "closing": ("closing", "queue `closing` status is `Closing`"),
+    "made closed and not seen by its controller": ("new", "queue `new` status is `Closed`"),
+    "missing": ("none", "unable to find PodGroup queue: queue none not found"),
+    "root": ("root", "can not submit PodGroup to root queue"),
+    "with queues below": ("team", "can only submit PodGroup to leaf queue, and `team` has 1 child queues"),
+})  # fmt: skip
 def test_a_group_is_refused_by_a_queue_that_takes_no_work(name, words):
     (message,) = refusals(group(name))
     assert message.startswith(f'spec.queue: Invalid value: "{name}": ')
@@ -84,15 +82,12 @@ def test_a_group_that_is_in_a_queue_may_change(name, before):
 
 
 @pytest.mark.shows("groups 3.5/queue-name of a namespace", "groups 3.7/namespace's queue")
-@pytest.mark.parametrize(
-    ("written", "named", "expected"),
-    [
-        pytest.param("", "open", "open", id="no queue"),
-        pytest.param("default", "open", "open", id="the default queue"),
-        pytest.param("sub", "open", "sub", id="another queue"),
-        pytest.param("", "", None, id="a namespace that names none"),
-    ],
-)
+@cases("written, named, expected", {
+    "no queue": ("", "open", "open"),
+    "the default queue": ("default", "open", "open"),
+    "another queue": ("sub", "open", "sub"),
+    "a namespace that names none": ("", "", None),
+})  # fmt: skip
 def test_a_new_group_comes_into_the_queue_that_its_namespace_names(written, named, expected):
     admitted = admit(POD_GROUPS, group(written), None, namespace(named), *QUEUES)
     assert not admitted.causes

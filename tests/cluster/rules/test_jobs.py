@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.api import admission
 from cluster.rules import job_policies
 from cluster.rules.jobs import ORPHAN_WARNING
+from tests.tables import cases
 
 from .known import DROP, JOBS, UID, Known, admit, admitted, causes, changed, indexed, job, messages
 
 INVALID, REQUIRED, UNSUPPORTED = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported"
 
 
-@pytest.mark.parametrize(
-    ("spec", "filled"),
-    [
-        pytest.param({}, {"parallelism": 1, "completions": 1, "backoffLimit": 6}, id="nothing given"),
-        pytest.param({"parallelism": 3}, {"parallelism": 3, "completions": None}, id="a work queue"),
-        pytest.param({"completions": 5}, {"parallelism": 1, "completions": 5}, id="completions alone"),
-        pytest.param({}, {"completionMode": "NonIndexed", "suspend": False, "manualSelector": False}, id="mode and flags"),
-        pytest.param({}, {"podReplacementPolicy": "TerminatingOrFailed"}, id="replacement"),
-        pytest.param({"podFailurePolicy": {"rules": []}}, {"podReplacementPolicy": "Failed"}, id="replacement with a failure policy"),
-        pytest.param({"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1}, {"backoffLimit": 2147483647}, id="retries per index"),
-    ],
-)  # fmt: skip
+@cases("spec, filled", {
+    "nothing given": ({}, {"parallelism": 1, "completions": 1, "backoffLimit": 6}),
+    "a work queue": ({"parallelism": 3}, {"parallelism": 3, "completions": None}),
+    "completions alone": ({"completions": 5}, {"parallelism": 1, "completions": 5}),
+    "mode and flags": ({}, {"completionMode": "NonIndexed", "suspend": False, "manualSelector": False}),
+    "replacement": ({}, {"podReplacementPolicy": "TerminatingOrFailed"}),
+    "replacement with a failure policy": ({"podFailurePolicy": {"rules": []}}, {"podReplacementPolicy": "Failed"}),
+    "retries per index": ({"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1},
+        {"backoffLimit": 2147483647}),
+})  # fmt: skip
 def test_defaults(spec, filled):
     stored = admitted(JOBS, job(**spec))["spec"]
     assert {field: stored.get(field) for field in filled} == filled
@@ -152,7 +150,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("obj", "field", "reason"), REFUSED.values(), ids=REFUSED.keys())
+@cases("obj, field, reason", REFUSED)
 def test_refusals(obj, field, reason):
     assert (field, reason) in causes(JOBS, obj)
 
@@ -171,7 +169,7 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("obj", ACCEPTED.values(), ids=ACCEPTED.keys())
+@cases("obj", ACCEPTED)
 def test_acceptances(obj):
     stored = admitted(JOBS, obj)
     # What is stored is accepted again as it is.
@@ -223,7 +221,7 @@ UPDATES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "path", "value", "field"), UPDATES.values(), ids=UPDATES.keys())
+@cases("old, path, value, field", UPDATES)
 def test_updates(old, path, value, field):
     found = causes(JOBS, changed(old, path, value), old)
     assert found == ([] if field is None else found)
@@ -286,7 +284,7 @@ STATUSES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("stored", "before", "after", "field"), STATUSES.values(), ids=STATUSES.keys())
+@cases("stored, before, after, field", STATUSES)
 def test_statuses(stored, before, after, field):
     old = {**stored, "status": before}
     shaped = admission.shape(JOBS, {**stored, "status": after}, old)

@@ -8,6 +8,7 @@ import pytest
 
 from kube import resources as kinds
 from kube.errors import Forbidden
+from tests.tables import cases
 
 from .known import Known, admit, admitted, causes, changed, messages, of, priority_class
 
@@ -125,7 +126,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "obj", "field"), REFUSED.values(), ids=REFUSED.keys())
+@cases("kind, obj, field", REFUSED)
 def test_refusals(kind, obj, field):
     assert field in [where for where, _ in causes(kind, obj)]
 
@@ -154,7 +155,7 @@ ACCEPTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "obj"), ACCEPTED.values(), ids=ACCEPTED.keys())
+@cases("kind, obj", ACCEPTED)
 def test_acceptances(kind, obj):
     stored = admitted(kind, obj)
     assert causes(kind, stored, stored) == []
@@ -185,7 +186,7 @@ UPDATES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "obj", "path", "value", "field"), UPDATES.values(), ids=UPDATES.keys())
+@cases("kind, obj, path, value, field", UPDATES)
 def test_updates(kind, obj, path, value, field):
     old = admitted(kind, obj)
     found = [where for where, _ in causes(kind, changed(old, path, value), old)]
@@ -211,7 +212,7 @@ FILLED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "obj", "path", "value"), FILLED.values(), ids=FILLED.keys())
+@cases("kind, obj, path, value", FILLED)
 def test_what_is_filled_in(kind, obj, path, value):
     found = admitted(kind, obj)
     for name in path.split("."):
@@ -243,10 +244,9 @@ def test_a_secret_is_not_repeated_in_a_message():
     assert messages(SECRETS, of(SECRETS, data={"a": "%very-secret%"})) == ["data[a]: Invalid value: must be base64"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "obj", "word"),
-    [(SERVICES, service(), "no virtual addresses"), (POLICIES, policy(), "has no effect")],
-    ids=["service", "policy"],
-)
+@cases("kind, obj, word", {
+    "service": (SERVICES, service(), "no virtual addresses"),
+    "policy": (POLICIES, policy(), "has no effect"),
+})  # fmt: skip
 def test_what_has_no_effect_here_says_so(kind, obj, word):
     assert any(word in text for text in admit(kind, obj, warnings=True).warnings)

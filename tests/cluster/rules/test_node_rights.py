@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +7,7 @@ from cluster.rules import node_rights
 from cluster.rules.node_rights import If
 from kube import resources
 from kube.resources import CLAIMS, CONFIGMAPS, EVENTS, LEASES, NODES, PODS, SECRETS
+from tests.tables import cases
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate")
 
@@ -53,32 +53,26 @@ def test_nothing_is_allowed_that_is_not_listed():
     assert found == ALLOWED
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        pytest.param("spec.nodeName=n", True, id="the node's"),
-        pytest.param("spec.nodeName==n", True, id="written with two"),
-        pytest.param("spec.nodeName=m", False, id="another's"),
-        pytest.param("spec.nodeName!=n", False, id="all but the node's"),
-        pytest.param("spec.nodeName=n,metadata.name=p", False, id="more than that"),
-        pytest.param("spec.nodeName=", False, id="of no node"),
-        pytest.param("", False, id="all"),
-    ],
-)
+@cases("fields, expected", {
+    "the node's": ("spec.nodeName=n", True),
+    "written with two": ("spec.nodeName==n", True),
+    "another's": ("spec.nodeName=m", False),
+    "all but the node's": ("spec.nodeName!=n", False),
+    "more than that": ("spec.nodeName=n,metadata.name=p", False),
+    "of no node": ("spec.nodeName=", False),
+    "all": ("", False),
+})  # fmt: skip
 def test_only_the_plain_selection_of_its_pods_is_a_nodes(fields, expected):
     assert node_rights.selects_own("n", fields) == expected
 
 
-@pytest.mark.parametrize(
-    ("target", "namespace", "name", "expected"),
-    [
-        pytest.param(NODES.id, "", "n", True, id="its node"),
-        pytest.param(NODES.id, "", "m", False, id="another node"),
-        pytest.param(LEASES.id, "kube-node-lease", "n", True, id="its lease"),
-        pytest.param(LEASES.id, "kube-node-lease", "m", False, id="another's lease"),
-        pytest.param(LEASES.id, "default", "n", False, id="a lease of its name elsewhere"),
-    ],
-)
+@cases("target, namespace, name, expected", {
+    "its node": (NODES.id, "", "n", True),
+    "another node": (NODES.id, "", "m", False),
+    "its lease": (LEASES.id, "kube-node-lease", "n", True),
+    "another's lease": (LEASES.id, "kube-node-lease", "m", False),
+    "a lease of its name elsewhere": (LEASES.id, "default", "n", False),
+})  # fmt: skip
 def test_a_nodes_own_objects_have_its_name_and_place(target, namespace, name, expected):
     assert node_rights.is_own("n", target, namespace, name) == expected
 
@@ -143,57 +137,42 @@ def node(spec=None, labels=None, annotations=None):
     return {"metadata": {"labels": labels or {}, "annotations": annotations or {}}, "spec": spec or {}}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "refused"),
-    [
-        pytest.param({}, node(), "", id="made plain"),
-        pytest.param({}, node(labels={"kubernetes.io/hostname": "n"}), "", id="its host name"),
-        pytest.param({}, node(labels={"kubernetes.io/hostname": "m"}), "label", id="another's host name"),
-        pytest.param(node(labels={"kubernetes.io/hostname": "n"}), node(), "label", id="no host name any more"),
-        pytest.param({}, node(labels={"lab.example/rack": "7"}), "", id="a label of the lab's"),
-        pytest.param({}, node(labels={"plain": "x"}), "", id="a plain label"),
-        pytest.param({}, node(labels={"node.kubernetes.io/instance-type": "x"}), "", id="its type"),
-        pytest.param({}, node(labels={"node-restriction.kubernetes.io/safe": "1"}), "label", id="restricted"),
-        pytest.param(
-            {}, node(labels={"a.node-restriction.kubernetes.io/safe": "1"}), "label", id="restricted, below"
-        ),
-        pytest.param({}, node(labels={"node-role.kubernetes.io/control": ""}), "label", id="a role"),
-        pytest.param({}, node(labels={"ui.volcano.sh/simulated": "true"}), "label", id="simulated"),
-        pytest.param(
-            node(labels={"node-restriction.kubernetes.io/unsafe": "1"}), node(), "label", id="restricted, taken off"
-        ),
-        pytest.param(
-            node(labels={"node-restriction.kubernetes.io/x": "1"}),
-            node(labels={"node-restriction.kubernetes.io/x": "1", "a": "b"}),
-            "",
-            id="restricted, left alone",
-        ),
-        pytest.param({}, node(annotations={"ui.volcano.sh/lease": "n"}), "", id="its lease"),
-        pytest.param({}, node(annotations={"ui.volcano.sh/lease": "m"}), "annotation", id="another's lease"),
-        pytest.param(
-            node(annotations={"ui.volcano.sh/lease": "n"}), node(), "annotation", id="no lease any more"
-        ),
-        pytest.param({}, node({"unschedulable": True}), "spec", id="made cordoned"),
-        pytest.param(node({"unschedulable": True}), node(), "spec", id="uncordoned"),
-        pytest.param(node({"taints": [{"key": "a"}]}), node(), "spec", id="without its taint"),
-        pytest.param(node({"taints": [{"key": "a"}]}), node({"taints": [{"key": "a"}]}), "", id="as it was"),
-    ],
-)  # fmt: skip
+@cases("old, new, refused", {
+    "made plain": ({}, node(), ""),
+    "its host name": ({}, node(labels={"kubernetes.io/hostname": "n"}), ""),
+    "another's host name": ({}, node(labels={"kubernetes.io/hostname": "m"}), "label"),
+    "no host name any more": (node(labels={"kubernetes.io/hostname": "n"}), node(), "label"),
+    "a label of the lab's": ({}, node(labels={"lab.example/rack": "7"}), ""),
+    "a plain label": ({}, node(labels={"plain": "x"}), ""),
+    "its type": ({}, node(labels={"node.kubernetes.io/instance-type": "x"}), ""),
+    "restricted": ({}, node(labels={"node-restriction.kubernetes.io/safe": "1"}), "label"),
+    "restricted, below": ({}, node(labels={"a.node-restriction.kubernetes.io/safe": "1"}), "label"),
+    "a role": ({}, node(labels={"node-role.kubernetes.io/control": ""}), "label"),
+    "simulated": ({}, node(labels={"ui.volcano.sh/simulated": "true"}), "label"),
+    "restricted, taken off": (node(labels={"node-restriction.kubernetes.io/unsafe": "1"}), node(), "label"),
+    "restricted, left alone": (node(labels={"node-restriction.kubernetes.io/x": "1"}),
+        node(labels={"node-restriction.kubernetes.io/x": "1", "a": "b"}), ""),
+    "its lease": ({}, node(annotations={"ui.volcano.sh/lease": "n"}), ""),
+    "another's lease": ({}, node(annotations={"ui.volcano.sh/lease": "m"}), "annotation"),
+    "no lease any more": (node(annotations={"ui.volcano.sh/lease": "n"}), node(), "annotation"),
+    "made cordoned": ({}, node({"unschedulable": True}), "spec"),
+    "uncordoned": (node({"unschedulable": True}), node(), "spec"),
+    "without its taint": (node({"taints": [{"key": "a"}]}), node(), "spec"),
+    "as it was": (node({"taints": [{"key": "a"}]}), node({"taints": [{"key": "a"}]}), ""),
+})  # fmt: skip
 def test_what_a_node_says_of_itself(old, new, refused):
     said = node_rights.refusal("n", old, new)
     assert refused in said
     assert bool(said) == bool(refused)
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        pytest.param({"involvedObject": {"kind": "Pod", "apiVersion": "v1", "namespace": "d", "name": "p", "uid": "u"}}, ("d", "p", "u"), id="a pod"),
-        pytest.param({"regarding": {"kind": "Pod", "namespace": "d", "name": "p"}}, ("d", "p", ""), id="in the new form"),
-        pytest.param({"involvedObject": {"kind": "Node", "name": "n"}}, ("", "", ""), id="a node"),
-        pytest.param({"involvedObject": {"kind": "Pod", "apiVersion": "x/v1", "name": "p"}}, ("", "", ""), id="another kind of that name"),
-        pytest.param({"involvedObject": "Pod"}, ("", "", ""), id="of no shape"),
-    ],
-)  # fmt: skip
+@cases("event, expected", {
+    "a pod": ({"involvedObject": {"kind": "Pod", "apiVersion": "v1", "namespace": "d", "name": "p", "uid": "u"}},
+        ("d", "p", "u")),
+    "in the new form": ({"regarding": {"kind": "Pod", "namespace": "d", "name": "p"}}, ("d", "p", "")),
+    "a node": ({"involvedObject": {"kind": "Node", "name": "n"}}, ("", "", "")),
+    "another kind of that name": ({"involvedObject": {"kind": "Pod", "apiVersion": "x/v1", "name": "p"}}, ("", "", "")),
+    "of no shape": ({"involvedObject": "Pod"}, ("", "", "")),
+})  # fmt: skip
 def test_about_which_pod_an_event_is(event, expected):
     assert node_rights.about(event) == expected

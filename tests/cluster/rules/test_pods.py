@@ -6,6 +6,7 @@ import pytest
 
 from cluster.rules import templates
 from kube.errors import Forbidden
+from tests.tables import cases
 
 from .known import DROP, PODS, admit, admitted, causes, changed, messages, pod, priority_class
 
@@ -59,18 +60,13 @@ SIMULATED = {"ui.volcano.sh/simulated": "true"}
 TOLERATION = {"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "tolerated"),
-    [
-        pytest.param({}, [], id="a real pod"),
-        pytest.param({"nodeSelector": {"ui.volcano.sh/simulated": "false"}}, [], id="another value"),
-        pytest.param({"nodeSelector": {"kubernetes.io/hostname": "sim-0001"}}, [], id="one node by its name"),
-        pytest.param({"nodeSelector": SIMULATED}, [TOLERATION], id="one that asks"),
-        pytest.param(
-            {"nodeSelector": SIMULATED, "tolerations": [TOLERATION]}, [TOLERATION], id="one that says so itself"
-        ),
-    ],
-)
+@cases("fields, tolerated", {
+    "a real pod": ({}, []),
+    "another value": ({"nodeSelector": {"ui.volcano.sh/simulated": "false"}}, []),
+    "one node by its name": ({"nodeSelector": {"kubernetes.io/hostname": "sim-0001"}}, []),
+    "one that asks": ({"nodeSelector": SIMULATED}, [TOLERATION]),
+    "one that says so itself": ({"nodeSelector": SIMULATED, "tolerations": [TOLERATION]}, [TOLERATION]),
+})  # fmt: skip
 def test_a_pod_tolerates_simulated_nodes_when_it_asks_for_them(fields, tolerated):
     spec = admitted(PODS, pod(**fields))["spec"]
     assert [t for t in spec["tolerations"] if t["key"] == "ui.volcano.sh/simulated"] == tolerated
@@ -167,7 +163,7 @@ FORBIDDEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("obj", "message"), FORBIDDEN.values(), ids=FORBIDDEN.keys())
+@cases("obj, message", FORBIDDEN)
 def test_what_plugins_forbid(obj, message):
     with pytest.raises(Forbidden) as refused:
         admitted(PODS, obj)
@@ -195,7 +191,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("obj", "field"), REFUSED.values(), ids=REFUSED.keys())
+@cases("obj, field", REFUSED)
 def test_refusals(obj, field):
     assert field in [where for where, _ in causes(PODS, obj)]
 
@@ -211,22 +207,19 @@ LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
 
 
 @pytest.mark.shows("groups 3.8/jdb-min-available, jdb-max-unavailable", "groups 3.8/others")
-@pytest.mark.parametrize(
-    ("annotations", "fields"),
-    [
-        pytest.param({LEAST: "2"}, [], id="a number"),
-        pytest.param({MOST: "1%"}, [], id="the smallest share"),
-        pytest.param({LEAST: "99%"}, [], id="the largest share"),
-        pytest.param({LEAST: "0"}, [LEAST], id="none"),
-        pytest.param({MOST: "-1"}, [MOST], id="less than none"),
-        pytest.param({LEAST: "0%"}, [LEAST], id="no share"),
-        pytest.param({LEAST: "100%"}, [LEAST], id="all"),
-        pytest.param({MOST: "half"}, [MOST], id="a word"),
-        pytest.param({MOST: ""}, [MOST], id="nothing"),
-        pytest.param({LEAST: "1", MOST: "1"}, [MOST], id="both"),
-        pytest.param({LEAST: "x", MOST: "y"}, [LEAST, MOST, MOST], id="everything wrong"),
-    ],
-)
+@cases("annotations, fields", {
+    "a number": ({LEAST: "2"}, []),
+    "the smallest share": ({MOST: "1%"}, []),
+    "the largest share": ({LEAST: "99%"}, []),
+    "none": ({LEAST: "0"}, [LEAST]),
+    "less than none": ({MOST: "-1"}, [MOST]),
+    "no share": ({LEAST: "0%"}, [LEAST]),
+    "all": ({LEAST: "100%"}, [LEAST]),
+    "a word": ({MOST: "half"}, [MOST]),
+    "nothing": ({MOST: ""}, [MOST]),
+    "both": ({LEAST: "1", MOST: "1"}, [MOST]),
+    "everything wrong": ({LEAST: "x", MOST: "y"}, [LEAST, MOST, MOST]),
+})  # fmt: skip
 def test_what_a_disruption_must_leave_is_said_in_one_way(annotations, fields):
     given = changed(pod(schedulerName="volcano"), "metadata.annotations", annotations)
     assert [where for where, _ in causes(PODS, given)] == [f"metadata.annotations[{key}]" for key in fields]
@@ -252,15 +245,12 @@ def mounting(mount):
     return pod(volumes=[{"name": "v", "emptyDir": {}}], containers=[container])
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        pytest.param("a/b..c/...", [], id="inside"),
-        pytest.param("../..", [BACK], id="up"),
-        pytest.param("a/../b", [BACK], id="up and down again"),
-        pytest.param("/a", ["must be a relative path"], id="absolute"),
-    ],
-)
+@cases("written, expected", {
+    "inside": ("a/b..c/...", []),
+    "up": ("../..", [BACK]),
+    "up and down again": ("a/../b", [BACK]),
+    "absolute": ("/a", ["must be a relative path"]),
+})  # fmt: skip
 @pytest.mark.parametrize("field", ["subPath", "subPathExpr"])
 def test_a_sub_path_stays_below_its_volume(field, written, expected):
     mount = {"name": "v", "mountPath": "/v", field: written}
@@ -274,31 +264,27 @@ def test_a_sub_path_is_written_once():
     assert "subPathExpr and subPath are mutually exclusive" in messages(PODS, mounting(mount))[0]
 
 
-@pytest.mark.parametrize(
-    ("volume", "field"),
-    [
-        pytest.param({"configMap": {"name": "c", "items": [{"key": "k", "path": "../x"}]}}, "configMap.items[0].path", id="ConfigMap"),
-        pytest.param({"secret": {"secretName": "c", "items": [{"key": "k", "path": "/x"}]}}, "secret.items[0].path", id="Secret"),
-        pytest.param({"downwardAPI": {"items": [{"path": "..data", "fieldRef": {"fieldPath": "metadata.name"}}]}}, "downwardAPI.items[0].path", id="downward API"),
-        pytest.param({"projected": {"sources": [{"configMap": {"name": "c", "items": [{"key": "k", "path": "a/../../x"}]}}]}}, "projected.sources[0].configMap.items[0].path", id="projected"),
-        pytest.param({"hostPath": {"path": "/srv/../etc"}}, "hostPath.path", id="hostPath"),
-    ],
-)  # fmt: skip
+@cases("volume, field", {
+    "ConfigMap": ({"configMap": {"name": "c", "items": [{"key": "k", "path": "../x"}]}}, "configMap.items[0].path"),
+    "Secret": ({"secret": {"secretName": "c", "items": [{"key": "k", "path": "/x"}]}}, "secret.items[0].path"),
+    "downward API": ({"downwardAPI": {"items": [{"path": "..data", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+        "downwardAPI.items[0].path"),
+    "projected": ({"projected": {"sources": [{"configMap": {"name": "c", "items": [{"key": "k", "path": "a/../../x"}]}}]}},
+        "projected.sources[0].configMap.items[0].path"),
+    "hostPath": ({"hostPath": {"path": "/srv/../etc"}}, "hostPath.path"),
+})  # fmt: skip
 def test_a_path_in_a_volume_leads_nowhere_else(volume, field):
     found = causes(PODS, pod(volumes=[{"name": "v", **volume}]))
     assert [one for one, _ in found] == [f"spec.volumes[0].{field}"]
 
 
-@pytest.mark.parametrize(
-    ("volume", "field"),
-    [
-        pytest.param({"configMap": {"name": ""}}, "configMap.name", id="ConfigMap"),
-        pytest.param({"configMap": {}}, "configMap.name", id="ConfigMap of nothing"),
-        pytest.param({"secret": {"secretName": ""}}, "secret.secretName", id="Secret"),
-        pytest.param({"persistentVolumeClaim": {"claimName": ""}}, "persistentVolumeClaim.claimName", id="claim"),
-        pytest.param({"hostPath": {"path": ""}}, "hostPath.path", id="hostPath"),
-    ],
-)
+@cases("volume, field", {
+    "ConfigMap": ({"configMap": {"name": ""}}, "configMap.name"),
+    "ConfigMap of nothing": ({"configMap": {}}, "configMap.name"),
+    "Secret": ({"secret": {"secretName": ""}}, "secret.secretName"),
+    "claim": ({"persistentVolumeClaim": {"claimName": ""}}, "persistentVolumeClaim.claimName"),
+    "hostPath": ({"hostPath": {"path": ""}}, "hostPath.path"),
+})  # fmt: skip
 def test_a_volume_names_what_it_is_made_of(volume, field):
     found = causes(PODS, pod(volumes=[{"name": "v", **volume}]))
     assert [one for one, _ in found] == [f"spec.volumes[0].{field}"]
@@ -312,7 +298,10 @@ def test_a_volume_names_what_it_is_made_of(volume, field):
         ("/data/../proc", False), ("proc", False), ("//proc", False), ("/dev/shm/../null", False),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("elsewhere", [False, True], ids=["here", "in another cluster"])
+@cases("elsewhere", {
+    "here": False,
+    "in another cluster": True,
+})  # fmt: skip
 def test_where_a_volume_may_be(path, allowed, elsewhere):
     container = {"name": "c", "command": ["c"], "volumeMounts": [{"name": "v", "mountPath": path}]}
     template = {"spec": {"containers": [container], "volumes": [{"name": "v", "emptyDir": {}}]}}

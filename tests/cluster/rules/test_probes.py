@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tables import cases
+
 from .known import PODS, admitted, causes, messages, pod
 
 RUN = {"exec": {"command": ["true"]}}
@@ -30,47 +32,35 @@ def test_defaults():
 MAIN, INIT = "spec.containers[0]", "spec.initContainers[0]"
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        pytest.param({"livenessProbe": {}}, "livenessProbe", id="nothing to do"),
-        pytest.param({"startupProbe": {**RUN, "tcpSocket": {"port": 1}}}, "startupProbe.tcpSocket", id="two things to do"),
-        pytest.param({"livenessProbe": {"exec": {}}}, "livenessProbe.exec.command", id="no command"),
-        pytest.param({"livenessProbe": {"tcpSocket": {"port": 0}}}, "livenessProbe.tcpSocket.port", id="no port"),
-        pytest.param({"livenessProbe": {"tcpSocket": {"port": 65536}}}, "livenessProbe.tcpSocket.port", id="beyond the last port"),
-        pytest.param({"livenessProbe": {"tcpSocket": {"port": "80"}}}, "livenessProbe.tcpSocket.port", id="a number as a name"),
-        pytest.param({"livenessProbe": {"httpGet": {"port": 1, "scheme": "FTP"}}}, "livenessProbe.httpGet.scheme", id="scheme"),
-        pytest.param(
-            {"livenessProbe": {"httpGet": {"port": 1, "httpHeaders": [{"name": "a b", "value": ""}]}}},
-            "livenessProbe.httpGet.httpHeaders[0].name", id="header",
-        ),
-        pytest.param({"livenessProbe": {**RUN, "periodSeconds": -1}}, "livenessProbe.periodSeconds", id="negative"),
-        pytest.param({"livenessProbe": {**RUN, "successThreshold": 2}}, "livenessProbe.successThreshold", id="alive twice"),
-        pytest.param({"startupProbe": {**RUN, "successThreshold": 2}}, "startupProbe.successThreshold", id="started twice"),
-        pytest.param(
-            {"livenessProbe": {**RUN, "terminationGracePeriodSeconds": 0}}, "livenessProbe.terminationGracePeriodSeconds",
-            id="no grace",
-        ),
-        pytest.param(
-            {"readinessProbe": {**RUN, "terminationGracePeriodSeconds": 9}}, "readinessProbe.terminationGracePeriodSeconds",
-            id="readiness ends nobody",
-        ),
-        pytest.param({"lifecycle": {"postStart": {}}}, "lifecycle.postStart", id="hook without anything to do"),
-        pytest.param({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}, "lifecycle.preStop.sleep.seconds", id="pause"),
-    ],
-)  # fmt: skip
+@cases("fields, field", {
+    "nothing to do": ({"livenessProbe": {}}, "livenessProbe"),
+    "two things to do": ({"startupProbe": {**RUN, "tcpSocket": {"port": 1}}}, "startupProbe.tcpSocket"),
+    "no command": ({"livenessProbe": {"exec": {}}}, "livenessProbe.exec.command"),
+    "no port": ({"livenessProbe": {"tcpSocket": {"port": 0}}}, "livenessProbe.tcpSocket.port"),
+    "beyond the last port": ({"livenessProbe": {"tcpSocket": {"port": 65536}}}, "livenessProbe.tcpSocket.port"),
+    "a number as a name": ({"livenessProbe": {"tcpSocket": {"port": "80"}}}, "livenessProbe.tcpSocket.port"),
+    "scheme": ({"livenessProbe": {"httpGet": {"port": 1, "scheme": "FTP"}}}, "livenessProbe.httpGet.scheme"),
+    "header": ({"livenessProbe": {"httpGet": {"port": 1, "httpHeaders": [{"name": "a b", "value": ""}]}}},
+        "livenessProbe.httpGet.httpHeaders[0].name"),
+    "negative": ({"livenessProbe": {**RUN, "periodSeconds": -1}}, "livenessProbe.periodSeconds"),
+    "alive twice": ({"livenessProbe": {**RUN, "successThreshold": 2}}, "livenessProbe.successThreshold"),
+    "started twice": ({"startupProbe": {**RUN, "successThreshold": 2}}, "startupProbe.successThreshold"),
+    "no grace": ({"livenessProbe": {**RUN, "terminationGracePeriodSeconds": 0}},
+        "livenessProbe.terminationGracePeriodSeconds"),
+    "readiness ends nobody": ({"readinessProbe": {**RUN, "terminationGracePeriodSeconds": 9}},
+        "readinessProbe.terminationGracePeriodSeconds"),
+    "hook without anything to do": ({"lifecycle": {"postStart": {}}}, "lifecycle.postStart"),
+    "pause": ({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}, "lifecycle.preStop.sleep.seconds"),
+})  # fmt: skip
 def test_refused(fields, field):
     assert f"{MAIN}.{field}" in fields_of(pod(containers=container(**fields)))
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({"readinessProbe": {**RUN, "successThreshold": 2}}, id="ready twice"),
-        pytest.param({"livenessProbe": {"httpGet": {"port": "http-alt"}}}, id="port by name"),
-        pytest.param({"lifecycle": {"preStop": {"sleep": {"seconds": 30}}, "postStart": RUN}}, id="hooks"),
-    ],
-)
+@cases("fields", {
+    "ready twice": {"readinessProbe": {**RUN, "successThreshold": 2}},
+    "port by name": {"livenessProbe": {"httpGet": {"port": "http-alt"}}},
+    "hooks": {"lifecycle": {"preStop": {"sleep": {"seconds": 30}}, "postStart": RUN}},
+})  # fmt: skip
 def test_accepted(fields):
     assert causes(PODS, pod(containers=container(**fields))) == []
 

@@ -7,6 +7,7 @@ import pytest
 from cluster.rules import ranges
 from kube.errors import Forbidden
 from kube.resources import CLAIMS, PODS
+from tests.tables import cases
 
 from .known import admit, admitted
 
@@ -36,35 +37,18 @@ def claim(storage):
 DEFAULTS = item(default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"})
 
 
-@pytest.mark.parametrize(
-    ("given", "expected", "note"),
-    [
-        pytest.param(
-            {},
-            {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}},
-            "LimitRanger plugin set: cpu request for container c0; cpu, memory limit for container c0",
-            id="everything",
-        ),
-        pytest.param(
-            {"limits": {"cpu": "4"}},
-            {"requests": {"cpu": "4"}, "limits": {"cpu": "4", "memory": "1Gi"}},
-            "LimitRanger plugin set: memory limit for container c0",
-            id="a limit stands in for a request before the default does",
-        ),
-        pytest.param(
-            {"requests": {"cpu": "1"}, "limits": {"cpu": "3", "memory": "2Gi"}},
-            {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "3", "memory": "2Gi"}},
-            None,
-            id="nothing where all is said",
-        ),
-        pytest.param(
-            {"requests": {"cpu": "3", "memory": "64Mi"}},
-            {"requests": {"cpu": "3", "memory": "64Mi"}, "limits": {"cpu": "3", "memory": "1Gi"}},
-            "LimitRanger plugin set: cpu, memory limit for container c0",
-            id="who asks for more than the default limit may use that",
-        ),
-    ],
-)
+@cases("given, expected, note", {
+    "everything": ({}, {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}},
+        "LimitRanger plugin set: cpu request for container c0; cpu, memory limit for container c0"),
+    "a limit stands in for a request before the default does": ({"limits": {"cpu": "4"}},
+        {"requests": {"cpu": "4"}, "limits": {"cpu": "4", "memory": "1Gi"}},
+        "LimitRanger plugin set: memory limit for container c0"),
+    "nothing where all is said": ({"requests": {"cpu": "1"}, "limits": {"cpu": "3", "memory": "2Gi"}},
+        {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "3", "memory": "2Gi"}}, None),
+    "who asks for more than the default limit may use that": ({"requests": {"cpu": "3", "memory": "64Mi"}},
+        {"requests": {"cpu": "3", "memory": "64Mi"}, "limits": {"cpu": "3", "memory": "1Gi"}},
+        "LimitRanger plugin set: cpu, memory limit for container c0"),
+})  # fmt: skip
 def test_what_is_left_open_is_filled_in(given, expected, note):
     stored = admitted(PODS, pod(given), limits(DEFAULTS))
     assert stored["spec"]["containers"][0]["resources"] == expected
@@ -83,75 +67,36 @@ def test_init_containers_are_filled_in_too():
     assert stored["metadata"]["annotations"] == {ranges.ANNOTATION: note}
 
 
-@pytest.mark.parametrize(
-    ("bounds", "resources", "expected"),
-    [
-        pytest.param(
-            item(max={"cpu": "1"}),
-            [{"limits": {"cpu": "2"}}],
-            "maximum cpu usage per Container is 1, but limit is 2",
-            id="limit above the maximum",
-        ),
-        pytest.param(
-            item(max={"cpu": "1"}),
-            [{"requests": {"cpu": "500m"}}],
-            "maximum cpu usage per Container is 1.  No limit is specified",
-            id="no limit",
-        ),
-        pytest.param(
-            item(min={"memory": "64Mi"}),
-            [{"requests": {"memory": "65536Ki"}}, {"requests": {"memory": "32Mi"}}],
-            "minimum memory usage per Container is 64Mi, but request is 32Mi",
-            id="request below the minimum",
-        ),
-        pytest.param(
-            item(min={"cpu": "1"}),
-            [{}],
-            "minimum cpu usage per Container is 1.  No request is specified",
-            id="no request",
-        ),
-        pytest.param(
-            item(maxLimitRequestRatio={"cpu": "2"}),
-            [{"requests": {"cpu": "100m"}, "limits": {"cpu": "250m"}}],
-            "cpu max limit to request ratio per Container is 2, but provided ratio is 2.500000",
-            id="ratio",
-        ),
-        pytest.param(
-            item(maxLimitRequestRatio={"cpu": "2"}),
-            [{"requests": {"cpu": "1"}}],
-            "cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0",
-            id="ratio without a limit",
-        ),
-        pytest.param(
-            item("Pod", max={"cpu": "3"}),
-            [{"limits": {"cpu": "2"}}, {"limits": {"cpu": "2"}}],
-            "maximum cpu usage per Pod is 3, but limit is 4",
-            id="the pod as a whole",
-        ),
-        pytest.param(
-            item(max={"cpu": "1", "memory": "1Gi"}),
-            [{"limits": {"cpu": "2", "memory": "2Gi"}}],
-            "[maximum cpu usage per Container is 1, but limit is 2,"
-            " maximum memory usage per Container is 1Gi, but limit is 2Gi]",
-            id="all that is wrong",
-        ),
-    ],
-)
+@cases("bounds, resources, expected", {
+    "limit above the maximum": (item(max={"cpu": "1"}), [{"limits": {"cpu": "2"}}],
+        "maximum cpu usage per Container is 1, but limit is 2"),
+    "no limit": (item(max={"cpu": "1"}), [{"requests": {"cpu": "500m"}}],
+        "maximum cpu usage per Container is 1.  No limit is specified"),
+    "request below the minimum": (item(min={"memory": "64Mi"}),
+        [{"requests": {"memory": "65536Ki"}}, {"requests": {"memory": "32Mi"}}],
+        "minimum memory usage per Container is 64Mi, but request is 32Mi"),
+    "no request": (item(min={"cpu": "1"}), [{}], "minimum cpu usage per Container is 1.  No request is specified"),
+    "ratio": (item(maxLimitRequestRatio={"cpu": "2"}), [{"requests": {"cpu": "100m"}, "limits": {"cpu": "250m"}}],
+        "cpu max limit to request ratio per Container is 2, but provided ratio is 2.500000"),
+    "ratio without a limit": (item(maxLimitRequestRatio={"cpu": "2"}), [{"requests": {"cpu": "1"}}],
+        "cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0"),
+    "the pod as a whole": (item("Pod", max={"cpu": "3"}), [{"limits": {"cpu": "2"}}, {"limits": {"cpu": "2"}}],
+        "maximum cpu usage per Pod is 3, but limit is 4"),
+    "all that is wrong": (item(max={"cpu": "1", "memory": "1Gi"}), [{"limits": {"cpu": "2", "memory": "2Gi"}}],
+        "[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Container is 1Gi, but limit is 2Gi]"),
+})  # fmt: skip
 def test_pods_out_of_bounds_are_refused(bounds, resources, expected):
     with pytest.raises(Forbidden) as refused:
         admit(PODS, pod(*resources), None, limits(bounds)).checked()
     assert refused.value.message == f'pods "p" is forbidden: {expected}'
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        pytest.param(item(min={"cpu": "100m"}, max={"cpu": "200m"}), id="on the bounds"),
-        pytest.param(item(maxLimitRequestRatio={"cpu": "2"}), id="at the ratio"),
-        pytest.param(item("Pod", min={"cpu": "200m"}, max={"cpu": "400m"}), id="sums on the bounds"),
-        pytest.param(item("PersistentVolumeClaim", max={"storage": "1"}), id="bounds of others"),
-    ],
-)
+@cases("bounds", {
+    "on the bounds": item(min={"cpu": "100m"}, max={"cpu": "200m"}),
+    "at the ratio": item(maxLimitRequestRatio={"cpu": "2"}),
+    "sums on the bounds": item("Pod", min={"cpu": "200m"}, max={"cpu": "400m"}),
+    "bounds of others": item("PersistentVolumeClaim", max={"storage": "1"}),
+})  # fmt: skip
 def test_pods_within_bounds_pass(bounds):
     assert not admit(PODS, pod(GIVEN, GIVEN), None, limits(bounds)).causes
 
@@ -167,35 +112,23 @@ def test_stored_pods_are_left_alone():
     assert not admit(PODS, stored, stored, limits(item(min={"cpu": "1"}))).causes
 
 
-@pytest.mark.parametrize(
-    ("bounds", "expected"),
-    [
-        pytest.param(
-            {"min": {"storage": "2Gi"}},
-            "minimum storage usage per PersistentVolumeClaim is 2Gi, but request is 1Gi",
-            id="small",
-        ),
-        pytest.param(
-            {"max": {"storage": "500Mi"}},
-            "maximum storage usage per PersistentVolumeClaim is 500Mi, but request is 1Gi",
-            id="large",
-        ),
-    ],
-)
+@cases("bounds, expected", {
+    "small": ({"min": {"storage": "2Gi"}},
+        "minimum storage usage per PersistentVolumeClaim is 2Gi, but request is 1Gi"),
+    "large": ({"max": {"storage": "500Mi"}},
+        "maximum storage usage per PersistentVolumeClaim is 500Mi, but request is 1Gi"),
+})  # fmt: skip
 def test_claims_out_of_bounds_are_refused(bounds, expected):
     found = admit(CLAIMS, claim("1Gi"), None, limits(item("PersistentVolumeClaim", **bounds)))
     assert str(found.error) == f'persistentvolumeclaims "data" is forbidden: {expected}'
 
 
-@pytest.mark.parametrize(
-    ("items", "expected"),
-    [
-        pytest.param([DEFAULTS], False, id="defaults refuse nobody"),
-        pytest.param([DEFAULTS, item(max={"cpu": "1"})], True, id="maximum"),
-        pytest.param([item(min={"cpu": "1"})], True, id="minimum"),
-        pytest.param([item("Pod", maxLimitRequestRatio={"cpu": "2"})], True, id="ratio"),
-        pytest.param([], False, id="nothing"),
-    ],
-)
+@cases("items, expected", {
+    "defaults refuse nobody": ([DEFAULTS], False),
+    "maximum": ([DEFAULTS, item(max={"cpu": "1"})], True),
+    "minimum": ([item(min={"cpu": "1"})], True),
+    "ratio": ([item("Pod", maxLimitRequestRatio={"cpu": "2"})], True),
+    "nothing": ([], False),
+})  # fmt: skip
 def test_which_ranges_may_refuse(items, expected):
     assert ranges.bounds(limits(*items)) == expected
