@@ -1,65 +1,43 @@
-"""What a queue can in each state: the table of the seed "Queue State Management", through the door, the controller and the scheduler."""
+"""What a queue can in each state: the table of the seed "Queue State Management", through the door, the controller and the scheduler.
+
+Clients of Volcano open and close a queue by what they write into its status; its type there has no reason, no message and
+no wish. What keeps no wish has the state as which it was left.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from cluster import api
-from cluster.bootstrap import bootstrap
-from cluster.store import Create, Delete, store
+from cluster.store import Create, Delete, Patch, store
 from kube.errors import Forbidden, Invalid
-from kube.resources import EVENTS, JOBS, POD_GROUPS, QUEUES
-from tests.cluster.api.conftest import admin, job, person  # noqa: F401
-from tests.queues.test_controller import Controller, later, status, time  # noqa: F401
+from kube.kinds.scheduling import QueueState
+from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, QUEUES
+from queues import state_commands
+from queues.controller import PAUSE_MS
+from queues.states import CLOSED_BY_PARENT_ANNOTATION
+from tests import builders
+from tests.cluster.api.conftest import admin, person
+from tests.queues.test_controller import Controller, controller, group, states_of, status, time, wished
 from tests.scheduler import world
 from tests.tables import cases
 
+__all__ = ["admin", "controller", "person", "time"]  # fixtures
 pytestmark = pytest.mark.django_db(transaction=True)
-
-# state: default, can be set, receives delivery, can be deleted, can be scheduled
-CAPABILITIES = [
-    pytest.param("Open", True, True, True, False, True, id="Open", marks=pytest.mark.shows("queue state 1/Open")),
-    pytest.param(
-        "Closed", False, True, False, True, True, id="Closed", marks=pytest.mark.shows("queue state 1/Closed")
-    ),
-    pytest.param(
-        "Closing", False, False, False, False, True, id="Closing", marks=pytest.mark.shows("queue state 1/Closing")
-    ),
-]
-
-
-@pytest.fixture
-def controller(time):  # noqa: F811
-    bootstrap()
-    running = Controller()
-    later(running, time)
-    return running
 
 
 def new(name="team", **spec):
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": {"weight": 1, **spec},
-    }
+    return builders.of(QUEUES, name, weight=1, **spec)
 
 
-def work(phase="Running", name="work", queue="team"):
-    """A pod group, which only the job controller makes and the scheduler moves on."""
-    metadata = {"name": name, "namespace": "default"}
-    spec = {"queue": queue, "minMember": 1}
-    store.write(Create(POD_GROUPS, {"metadata": metadata, "spec": spec, "status": {"phase": phase}}))
-
-
-def bring(admin, controller, time, state):  # noqa: F811
+def bring(admin, controller, state):
     """Make the queue team and bring it into a state as people do."""
     api.create(admin, QUEUES, new())
     if state != "Open":
         if state == "Closing":
-            work()
+            group("work", "team", "Running")
         api.patch(admin, QUEUES, "", "team", {"spec": {"state": "Closed"}})
-    later(controller, time)
+    controller.later()
     assert status("team")["state"] == state
 
 
@@ -72,36 +50,23 @@ def is_refused(error, step):
 
 
 @pytest.mark.shows(
-    "queues 4/Open",
-    "queues 4/Closed, Closing",
-    "queue state 2/default",
-    "queue state 2/only two",
-    "queue state 3/Open",
-    "queue state 3/not Open",
-    "queue state 4/Closing",
-)
-@pytest.mark.parametrize(
-    ("state", "is_default", "can_be_set", "receives", "can_be_deleted", "is_scheduled"), CAPABILITIES
-)
-def test_what_a_queue_can(
-    admin,  # noqa: F811
-    controller,
-    time,  # noqa: F811
-    state,
-    is_default,
-    can_be_set,
-    receives,
-    can_be_deleted,
-    is_scheduled,
-):
+    "queues 4/Open", "queues 4/Closed, Closing", "queue state 2/default", "queue state 2/only two",
+    "queue state 3/Open", "queue state 3/not Open", "queue state 4/Closing",
+)  # fmt: skip
+@cases("state, is_default, can_be_set, receives, can_be_deleted, is_scheduled", {
+    "Open | queue state 1/Open": ("Open", True, True, True, False, True),
+    "Closed | queue state 1/Closed": ("Closed", False, True, False, True, True),
+    "Closing | queue state 1/Closing": ("Closing", False, False, False, False, True),
+})  # fmt: skip
+def test_what_a_queue_can(admin, controller, state, is_default, can_be_set, receives, can_be_deleted, is_scheduled):
     api.create(admin, QUEUES, new("plain"))
     assert (status("plain")["state"] == state) is is_default
     assert is_refused(Invalid, lambda: api.create(admin, QUEUES, new("made", state=state))) is not can_be_set
 
-    bring(admin, controller, time, state)
+    bring(admin, controller, state)
     wished = {"spec": {"state": state}}
     assert is_refused(Invalid, lambda: api.patch(admin, QUEUES, "", "plain", wished)) is not can_be_set
-    delivered = {**job("new"), "spec": {**job("new")["spec"], "queue": "team"}}
+    delivered = builders.job("new", queue="team", minAvailable=1)
     assert is_refused((Invalid, Forbidden), lambda: api.create(admin, JOBS, delivered)) is not receives
     assert is_refused(Forbidden, lambda: api.delete(admin, QUEUES, "", "team")) is not can_be_deleted
 
@@ -115,36 +80,23 @@ def test_what_a_queue_can(
 def test_a_queue_deserves_the_same_in_each_state(state):
     """The last column of the table: a queue that is closed gets its share before another that has had his."""
     placed = world.World(
-        world.node("n", cpu="2"),
-        world.queue("team", state=state),
-        world.queue("other"),
+        world.node("n", cpu="2"), world.queue("team", state=state), world.queue("other"),
         *(world.group(name, queue=queue) for name, queue in (("a", "team"), ("b", "other"), ("c", "other"))),
-        world.pod("b", "b", node="n", phase="Running"),
-        world.pod("c", "c"),
-        world.pod("a", "a"),
-    )
+        world.pod("b", "b", node="n", phase="Running"), world.pod("c", "c"), world.pod("a", "a"),
+    )  # fmt: skip
     placed.cycle()
     assert placed.where() == {"a": "n", "b": "n"}
 
 
-# Clients of Volcano open and close a queue by what they write into its status. Its type there has no reason and no message.
-
-
-def write_state(admin, wanted, name="team", **more):  # noqa: F811
+def write_state(admin, wanted, name="team", **more):
+    """Write a state as a client of Volcano does."""
     obj = store.get(QUEUES, "", name).object
     kept = {key: value for key, value in obj["status"].items() if key not in ("reason", "message")}
     api.update(admin, QUEUES, {**obj, "status": {**kept, "state": wanted, **more}}, subresource="status")
 
 
-def wished(name="team"):
-    return store.get(QUEUES, "", name).object["spec"]["state"]
-
-
 @pytest.mark.shows("queues 1.1/status")
-@cases("keeps_reason", {
-    "without reason": False,
-    "with what was there": True,
-})  # fmt: skip
+@pytest.mark.parametrize("keeps_reason", [False, True], ids=["without reason", "with what was there"])
 @cases("before, written, wish, after", {
     "close an open queue": ("Open", "Closed", "Closed", "Closed"),
     "open a closed queue": ("Closed", "Open", "Open", "Open"),
@@ -154,63 +106,41 @@ def wished(name="team"):
     "Closing is nothing to wish": ("Open", "Closing", "Open", "Open"),
     "nor is Unknown": ("Closed", "Unknown", "Closed", "Closed"),
 })  # fmt: skip
-def test_a_state_that_a_client_writes_is_a_wish(
-    admin,  # noqa: F811
-    controller,
-    time,  # noqa: F811
-    before,
-    written,
-    wish,
-    after,
-    keeps_reason,
-):
-    bring(admin, controller, time, before)
+def test_a_state_that_a_client_writes_is_a_wish(admin, controller, before, written, wish, after, keeps_reason):
+    bring(admin, controller, before)
     told = status("team")
-    kept = {key: told[key] for key in ("reason", "message")} if keeps_reason else {}
-    write_state(admin, written, **kept)
-    later(controller, time)
-    assert (wished(), status("team")["state"]) == (wish, after)
+    write_state(admin, written, **({key: told[key] for key in ("reason", "message")} if keeps_reason else {}))
+    controller.later()
+    assert (wished("team"), status("team")["state"]) == (wish, after)
     assert status("team")["reason"]
     if (wish == "Open") != (before == "Open"):
         assert status("team")["message"] in [each.object["message"] for each in store.find(EVENTS)]
 
 
-@pytest.mark.shows("queue state 2/closing ends nothing")
-def test_closing_by_the_status_waits_for_work(admin, controller, time):  # noqa: F811
-    bring(admin, controller, time, "Open")
-    work()
+@pytest.mark.shows("queue state 2/closing ends nothing", "queues 2.4/root")
+def test_closing_by_the_status_waits_for_work_and_is_nothing_for_root(admin, controller):
+    bring(admin, controller, "Open")
+    group("work", "team", "Running")
     write_state(admin, "Closed")
-    later(controller, time)
-    assert (wished(), status("team")["state"]) == ("Closed", "Closing")
+    write_state(admin, "Closed", "root")
+    controller.later()
+    assert (wished("team"), *states_of("team", "root")) == ("Closed", "Closing", "Open")
     store.write(Delete(POD_GROUPS, "default", "work"))
-    later(controller, time)
+    controller.later()
     assert status("team")["state"] == "Closed"
 
 
-@pytest.mark.shows("queues 2.4/root")
-def test_root_is_not_closed_by_the_status(admin, controller, time):  # noqa: F811
-    write_state(admin, "Closed", "root")
-    later(controller, time)
-    assert status("root")["state"] == "Open"
-
-
 @pytest.mark.shows("queue state 2/deleted when Closed")
-@cases("waits", {
-    "at once": False,
-    "a second later": True,
-})  # fmt: skip
-@cases("has_work", {
-    "empty": False,
-    "with work": True,
-})  # fmt: skip
-def test_closing_by_the_status_and_deleting(admin, controller, time, waits, has_work):  # noqa: F811
-    bring(admin, controller, time, "Open")
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "a second later"])
+@pytest.mark.parametrize("has_work", [False, True], ids=["empty", "with work"])
+def test_closing_by_the_status_and_deleting(admin, controller, waits, has_work):
+    bring(admin, controller, "Open")
     if has_work:
-        work("Pending")
-    work("Completed", "done")
+        group("work", "team")
+    group("done", "team", "Completed")
     write_state(admin, "Closed")
     if waits:
-        later(controller, time)
+        controller.later()
     if has_work:
         with pytest.raises(Forbidden, match="state is `Closing`; wait until what is left in it has ended"):
             api.delete(admin, QUEUES, "", "team")
@@ -219,15 +149,87 @@ def test_closing_by_the_status_and_deleting(admin, controller, time, waits, has_
         assert "team" not in [each.name for each in store.find(QUEUES)]
 
 
-def test_a_wish_written_while_the_controller_was_away_is_not_lost(admin, controller, time):  # noqa: F811
-    bring(admin, controller, time, "Open")
+def test_a_wish_written_while_the_controller_was_away_is_not_lost(admin, controller, time):
+    bring(admin, controller, "Open")
     write_state(admin, "Closed")
-    later(Controller(), time)
-    assert (wished(), status("team")["state"]) == ("Closed", "Closed")
+    Controller(time).later()
+    assert (wished("team"), status("team")["state"]) == ("Closed", "Closed")
 
 
 @pytest.mark.shows("queues 1.2/type")
-def test_fields_of_a_queue_that_nothing_reads_are_kept(admin, controller):  # noqa: F811
+def test_fields_of_a_queue_that_nothing_reads_are_kept(admin, controller):
     kept = {"type": "research", "extendClusters": [{"name": "far", "weight": 2, "capacity": {"cpu": "4"}}]}
     api.create(admin, QUEUES, new(**kept))
     assert kept.items() <= store.get(QUEUES, "", "team").object["spec"].items()
+
+
+def wishless(name, parent="root", state="", by_parent=None):
+    notes = {CLOSED_BY_PARENT_ANNOTATION: by_parent} if by_parent else None
+    store.write(Create(QUEUES, builders.queue(name, state, weight=1, parent=parent, annotations=notes)))
+
+
+def command(controller, name, wish):
+    obj = state_commands.to_queue(name, store.get(QUEUES, "", name).uid, QueueState(wish))
+    obj["metadata"] = {**obj["metadata"], "name": f"{name}-{wish.lower()}", "namespace": "default"}
+    store.write(Create(COMMANDS, obj))
+    controller.later()
+    assert not store.find(COMMANDS)
+
+
+@pytest.mark.shows("queues 2.3/Closing, nothing left")
+def test_queue_without_a_wish_is_closed_and_opened_by_commands(controller):
+    wishless("plain")
+    group("a", queue="plain", phase="Running")
+    controller.later()
+    assert status("plain")["state"] == "Open"
+    command(controller, "plain", "Closed")
+    assert status("plain")["state"] == "Closing"
+    store.write(Delete(POD_GROUPS, "default", "a"))
+    controller.later()
+    assert status("plain")["state"] == "Closed"
+    assert "state" not in store.get(QUEUES, "", "plain").object["spec"]
+    command(controller, "plain", "Open")
+    assert status("plain")["state"] == "Open"
+
+
+@pytest.mark.shows("queues 1.4/closed-by-parent")
+@cases("note_of_volcano, state", {"true": ("true", "Open"), "false": ("false", "Closed"), "none": (None, "Closed")})
+def test_queue_that_volcano_closed_with_its_parent_opens_with_it(controller, note_of_volcano, state):
+    wishless("team", state="Closed")
+    wishless("sub", parent="team", state="Closed", by_parent=note_of_volcano)
+    controller.later()
+    assert states_of("team", "sub") == ["Closed", "Closed"]
+    command(controller, "team", "Open")
+    assert states_of("team", "sub") == ["Open", state]
+
+
+def test_queues_without_a_wish_close_and_open_with_the_one_above(controller):
+    def note():
+        return store.get(QUEUES, "", "sub").object["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION]
+
+    wishless("team")
+    wishless("sub", parent="team")
+    wishless("own", parent="team", state="Closed")
+    controller.later()
+    command(controller, "team", "Closed")
+    controller.later()
+    assert (states_of("team", "sub", "own"), note()) == (["Closed"] * 3, "true")
+    command(controller, "team", "Open")
+    controller.later()
+    assert (states_of("team", "sub", "own"), note()) == (["Open", "Open", "Closed"], "false")
+
+
+def test_status_of_which_the_cluster_drops_a_part_is_written_once(controller, time):
+    wishless("plain")
+    controller.later()
+    kept = {key: value for key, value in status("plain").items() if key not in ("reason", "message")}
+    store.write(Patch(QUEUES, "", "plain", {"status": {"reason": None, "message": None}}, "status"))
+    before = store.revision()
+    for _ in range(3):
+        controller.later()
+    assert status("plain") == kept
+    assert [change for change in store.changes(before, [QUEUES]) if change.name == "plain"] == []
+    group("a", queue="plain")
+    time.move(PAUSE_MS / 1000)
+    controller.later()
+    assert status("plain")["pending"] == 1

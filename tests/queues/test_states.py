@@ -1,25 +1,35 @@
-"""The state of a queue: every row of the table, in words with numbers."""
+"""The state of a queue: every row of the table, in words with numbers.
+
+A queue is empty when nothing is in it: over random trees of queues with groups, pods, closes and opens, what the status
+of a queue and its page say, kept up to date change by change, equals what a slow count over the raw objects gives.
+"""
 
 from __future__ import annotations
 
-import pytest
+import json
+from collections import Counter
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.store import Change
+from dashboard.cluster_usage import Picture
+from kube.resources import NAMESPACES, POD_GROUPS, PODS, QUEUES
+from kube.usage import QUEUE_ANNOTATION
 from queues import states
+from queues.controller import QueueConsumer, QueuesState, status_of
 from queues.states import closed_above, standing
+from tests.campaign import examples
 from tests.tables import cases
 
 NONE, SOME, ENDED = {}, {"Running": 2, "Pending": 1}, {"Completed": 5, "Running": 0}
 
 
 @pytest.mark.shows(
-    "queues 1.3/state",
-    "queue state 2/spec.state",
-    "queue state 2/status.state",
-    "queue state 2/empty wish",
-    "queue state 2/wish Open",
-    "queue state 2/wish Closed, in use",
-    "queue state 2/wish Closed, empty",
-)
+    "queues 1.3/state", "queue state 2/spec.state", "queue state 2/status.state", "queue state 2/empty wish",
+    "queue state 2/wish Open", "queue state 2/wish Closed, in use", "queue state 2/wish Closed, empty",
+)  # fmt: skip
 @cases("wish, above, groups, state, reason", {
     "open and empty": ("Open", "", NONE, "Open", "Opened"),
     "open with work": ("Open", "", SOME, "Open", "Opened"),
@@ -37,17 +47,19 @@ def test_standing(wish, above, groups, state, reason):
     found = standing(wish, above, groups)
     assert (found.state, found.reason) == (state, reason)
     assert found.message.endswith(".")
+    assert ("3 unfinished pod groups are left (1 pending, 2 running)" in found.message) is (state == "Closing")
+    assert ("parent queue team" in found.message) is (reason == "ClosedByParent")
 
 
-def test_table_is_complete():
-    assert {(case.wish, case.is_closed_above, case.has_work) for case in states.TABLE} == {
-        (wish, above, work) for wish in ("Open", "Closed") for above in (True, False) for work in (True, False)
-    }
-
-
-def test_message_counts_what_is_left():
-    assert "3 unfinished pod groups are left (1 pending, 2 running)" in standing("Closed", "", SOME).message
-    assert "1 unfinished pod group is left (1 inqueue)" in standing("Closed", "", {"Inqueue": 1}).message
+@cases("groups, loose, said", {
+    "nothing": ({}, 0, ""),
+    "numbers of nought": ({"Completed": 3, "Running": 0}, 0, ""),
+    "a group": ({"Inqueue": 1}, 0, "1 unfinished pod group is left (1 inqueue)"),
+    "a pod": ({"Completed": 3}, 1, "1 pod without a group is left"),
+    "both": ({"Running": 2}, 3, "2 unfinished pod groups are left (2 running) and 3 pods without a group are left"),
+})  # fmt: skip
+def test_what_is_left_in_words(groups, loose, said):
+    assert states.what_is_left(groups, loose) == said
 
 
 @cases("parents, closed, expected", {
@@ -59,3 +71,203 @@ def test_message_counts_what_is_left():
 })  # fmt: skip
 def test_nearest_closed_queue_above(parents, closed, expected):
     assert closed_above("a", parents, dict.fromkeys(closed, "Closed")) == expected
+
+
+@pytest.mark.shows("queues 2.3/Unknown")
+@cases("kept, state, by_parent, wish", {
+    "it keeps Open": ("Open", "Closed", False, "Open"),
+    "it keeps Closed": ("Closed", "Open", False, "Closed"),
+    "new": ("", "", False, "Open"),
+    "left Open": ("", "Open", False, "Open"),
+    "left Unknown": ("", "Unknown", False, "Open"),
+    "left Closing": ("", "Closing", False, "Closed"),
+    "left Closed": ("", "Closed", False, "Closed"),
+    "closed by its parent": ("", "Closed", True, "Open"),
+    "closing by its parent": ("", "Closing", True, "Open"),
+})  # fmt: skip
+def test_wish(kept, state, by_parent, wish):
+    assert states.wish(kept, state, is_closed_by_parent=by_parent) == wish
+
+
+TREE = ("default", "a", "b", "c", "d")
+PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
+OWNERS = (
+    [],
+    [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "controller": True}],
+    [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "controller": True}],
+    [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}],
+)
+some, parts = st.sampled_from, st.fixed_dictionaries
+
+
+def metadata(owners=OWNERS, **annotations):
+    names = {"group": "scheduling.k8s.io/group-name", "own": "volcano.sh/queue-name", "default": QUEUE_ANNOTATION}
+    chosen = parts({names[key]: some(values) for key, values in annotations.items()})
+    return parts({"annotations": chosen, "ownerReferences": some(owners)})
+
+
+def a_queue(name):
+    parents = ["root", "", *(each for each in TREE if each > name and each != "default")]  # no circles
+    spec = parts({"parent": some(parents), "state": some(["Open", "Closed"])})
+    return st.tuples(st.just(QUEUES), st.just(""), st.just(name), parts({"spec": spec}))
+
+
+GROUP = parts(
+    {
+        "metadata": metadata(),
+        "spec": parts({"queue": some([*TREE, ""])}),
+        "status": parts({"phase": some(["", *PHASES, "Completed"])}),
+    }
+)
+CONTAINERS = some([[{"resources": {"requests": {"cpu": cpu}}}] for cpu in "12"])
+SPEC = {
+    "nodeName": some(["", "node"]),
+    "schedulerName": some(["volcano", "volcano", "other"]),
+    "containers": CONTAINERS,
+}
+POD = parts(
+    {
+        "metadata": metadata(group=["", "g", "g", "h", "gone"], own=["", *TREE]),
+        "spec": parts(SPEC),
+        "status": parts({"phase": some(["Pending", "Running", "Succeeded", "Failed"])}),
+    }
+)
+NAMESPACE = parts({"metadata": metadata([[]], default=["", *TREE])})
+A_GROUP = st.tuples(st.just(POD_GROUPS), some("mn"), some("gh"), GROUP)
+A_POD = st.tuples(st.just(PODS), some("mn"), some("pqr"), POD)
+A_NAMESPACE = st.tuples(st.just(NAMESPACES), st.just(""), some("mn"), NAMESPACE)
+ONE = st.one_of(some(TREE).flatmap(a_queue), A_GROUP, A_GROUP, A_POD, A_POD, A_NAMESPACE)
+STEPS = st.lists(st.tuples(ONE, some([True, True, True, False])), min_size=1, max_size=25)
+
+
+class Raw:
+    """The objects as they are written, and what follows from them, found by looking at all of them."""
+
+    def __init__(self):
+        self.objects = {}
+
+    def of(self, kind):
+        return {key[1:]: obj for key, obj in self.objects.items() if key[0] == kind.id}
+
+    def above(self, name):
+        line = []
+        while name and name != "root":
+            line.append(name)
+            found = self.objects.get((QUEUES.id, "", name))
+            name = (found["spec"]["parent"] or "root") if found else ""
+        return line, name == "root"
+
+    def below(self, name):
+        """Return the queues of which this one is above, with itself."""
+        if name == "root":
+            return {name, *(each for _, each in self.of(QUEUES) if self.above(each)[1])}
+        return {name, *(each for _, each in self.of(QUEUES) if name in self.above(each)[0])}
+
+    def group_of(self, space, pod):
+        name = pod["metadata"]["annotations"].get("scheduling.k8s.io/group-name")
+        return self.objects.get((POD_GROUPS.id, space, name)) if is_ours(pod) else None
+
+    def queue_of(self, space, pod):
+        if not is_ours(pod):
+            return None
+        group = self.group_of(space, pod)
+        if group is not None:
+            return group["spec"]["queue"] or "default"
+        own = pod["metadata"]["annotations"].get("volcano.sh/queue-name")
+        namespace = self.objects.get((NAMESPACES.id, "", space), {"metadata": {"annotations": {}}})
+        named = namespace["metadata"]["annotations"].get(QUEUE_ANNOTATION)
+        return own or named or "default"
+
+    def alive(self, queues):
+        """Yield the pods of some queues that have not ended, each with its group."""
+        for (space, _), pod in self.of(PODS).items():
+            if pod["status"]["phase"] in ("Pending", "Running") and self.queue_of(space, pod) in queues:
+                yield pod, self.group_of(space, pod)
+
+    def phases(self, queues):
+        counts = Counter()
+        for group in self.of(POD_GROUPS).values():
+            if (group["spec"]["queue"] or "default") in queues:
+                members = [pod for pod, its in self.alive(queues) if its is group]
+                phase = group["status"]["phase"] or "Pending"
+                if phase == "Completed" and members:
+                    phase = "Running" if any(is_placed(pod) for pod in members) else "Inqueue"
+                counts[phase] += 1
+        return counts
+
+    def loose(self, queues):
+        return sum(is_placed(pod) and group is None for pod, group in self.alive(queues))
+
+    def cpu(self, queues):
+        placed = (pod for pod, _ in self.alive(queues) if is_placed(pod))
+        return sum(int(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for pod in placed)
+
+    def is_closed(self, name):
+        wishes = [self.objects.get((QUEUES.id, "", each)) for each in self.above(name)[0]]
+        return any(queue and queue["spec"]["state"] == "Closed" for queue in wishes)
+
+    def others(self, queues):
+        """Return how many pods of others are on nodes and wait."""
+        found = Counter()
+        for pod, group in self.alive(queues):
+            if not is_jobs(group if group is not None else pod):
+                found[is_placed(pod)] += 1
+        return found[True], found[False]
+
+
+def is_ours(pod):
+    return pod["spec"]["schedulerName"] != "other"
+
+
+def is_placed(pod):
+    return bool(pod["spec"]["nodeName"])
+
+
+def is_jobs(obj):
+    return any(each["apiVersion"].startswith("batch.volcano") for each in obj["metadata"]["ownerReferences"])
+
+
+class Followed:
+    """What the queue controller and the pages know from the changes."""
+
+    def __init__(self):
+        self.state, self.picture, self.revision = QueuesState(), Picture(), 0
+
+    def take(self, kind, namespace, name, obj, verb):
+        self.revision += 1
+        about = {"name": name, "namespace": namespace, "uid": name, **obj.get("metadata", {})}
+        body = json.dumps({**obj, "metadata": about}).encode()
+        change = Change(self.revision, kind.id, namespace, name, name, verb, 0, body)
+        QueueConsumer().apply(self.state, change)
+        self.picture.take(change)
+
+
+@given(steps=STEPS)
+@examples(2000, deadline=None)
+def test_what_is_said_of_a_queue_is_what_is_in_it_and_below_it(steps):
+    raw, followed = Raw(), Followed()
+    for step in [((QUEUES, "", "root", {"spec": {}}), True), *steps]:
+        (kind, namespace, name, obj), is_there = step
+        if is_there:
+            raw.objects[kind.id, namespace, name] = obj
+        else:
+            obj = raw.objects.pop((kind.id, namespace, name), obj)
+        followed.take(kind, namespace, name, obj, "MODIFIED" if is_there else "DELETED")
+        for _, each in raw.of(QUEUES):
+            check(raw, followed, each)
+
+
+def check(raw, followed, name):
+    queues = raw.below(name)
+    phases, loose = raw.phases(queues), raw.loose(queues)
+    work = sum(phases.values()) - phases["Completed"] + loose
+    said = status_of(followed.state, followed.state.queues[name])
+    assert said["state"] == (("Closing" if work else "Closed") if raw.is_closed(name) else "Open")
+    assert {phase: said.get(phase.lower(), 0) for phase in PHASES} == {each: phases[each] for each in PHASES}
+    assert said["allocated"]["cpu"] == str(raw.cpu(queues))
+    shown = followed.picture
+    assert +shown.groups_in(name) == +phases
+    assert shown.loose_in(name) == loose
+    assert bool(states.what_is_left(shown.groups_in(name), shown.loose_in(name))) is bool(work)
+    holders = shown.holders(name)
+    assert (sum(each.placed for each in holders), sum(each.waiting for each in holders)) == raw.others(queues)
