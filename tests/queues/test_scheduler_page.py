@@ -1,236 +1,94 @@
-"""The page of the scheduler: what is in force, changing it, and what became of it."""
+"""The page of the scheduler: what is in force, in words, changing it, and what became of it; and that of its decisions.
+
+That both are live is asked in tests/actions.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from cluster.access import SYSTEM
 from cluster.api import backend
 from cluster.models import AuditEntry
 from cluster.remote.backend import Remote
-from cluster.store import Patch, store
-from dashboard.live import topics
+from cluster.store import Patch, decisions, store
+from cluster.writes import Decision
 from kube.resources import CONFIGMAPS, NAMESPACES
 from queues.scheduler import words
 from queues.scheduler.versions import difference
 from scheduler.policy.configuration import read
 from scheduler.policy.policy import DEFAULT
-from tests.dashboard.pages.conftest import Page, admin, alice, cluster, operator, page, reader  # noqa: F401
+from tests.dashboard.pages.conftest import Page, alice, cluster, operator, page, reader
 from tests.tables import cases
 
-pytestmark = pytest.mark.usefixtures("cluster")
+__all__ = ["alice", "cluster", "operator"]  # fixtures
 ADDRESS = "/queues/-/scheduler/"
+DECISIONS = f"{ADDRESS}decisions/"
 PLACE = ("volcano-system", "volcano-scheduler-configmap")
 GOOD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]"
+LATER = "actions: allocate"
+PREFER, NODES, TASKS, BUSY, LENT, GROUPS, MOVED = (
+    "What pods prefer", "Nodes are chosen", "Tasks of one job", "Busy nodes", "Nodes that are lent for a time",
+    "Node groups of queues", "Running pods are moved",
+)  # fmt: skip
+MOVES = "name: rescheduling, arguments: {strategies: [{name: lowNodeUtilization, params: {%s}}]}"
+NO_WEIGHT = "{nodeaffinity.weight: 0, podaffinity.weight: 0, podtopologyspread.weight: 0, tainttoleration.weight: 0}"
+FIT = "{resources: {cpu: {type: MostAllocated, weight: 2}}, sra: {enable: true, resources: a/b}}"
+BOTH_WAYS = "targetThresholds: {cpu: 60, memory: 70}, thresholds: {cpu: 20, pods: 30}"
 
 
-def stored():
-    return store.get(CONFIGMAPS, *PLACE).object
+def told(plugin, title, *, measures_load=True):
+    policy = read(f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]").policy if plugin else DEFAULT
+    return next(each.text for each in words.said(policy, measures_load=measures_load) if each.title == title)
 
 
-def text():
-    return stored()["data"]["volcano-scheduler.conf"]
+@cases("plugin, title, expected", {
+    "preferences without a configuration": ("", PREFER,
+        "decides first: affinity to nodes × 2, affinity to pods × 2, spreading × 2, taints of nodes × 3"),
+    "preferences by weight": ("name: nodeorder, arguments: {podaffinity.weight: 0}", PREFER,
+        "is added to the weights of nodes: affinity to nodes × 2, spreading × 2, taints of nodes × 3"),
+    "preferences of no weight": (f"name: nodeorder, arguments: {NO_WEIGHT}", PREFER, "has no effect"),
+    "use of resources": (f"name: resource-strategy-fit, arguments: {FIT}", NODES,
+        "by weights: use of resources (much cpu 2) × 10; without what is scarce (a/b 1) × 1"),
+    "tasks without a configuration": ("", TASKS, "are neither drawn together nor kept apart by annotations"),
+    "tasks": ("name: task-topology, arguments: {task-topology.weight: 3}", TASKS,
+        "are drawn to one node or kept apart (× 3) and started in order where annotations of the job say so "
+        "(volcano.sh/task-topology-…)"),
+    "tasks in order alone": ("name: task-topology, enableNodeOrder: false", TASKS,
+        "are started in order where annotations of the job say so (volcano.sh/task-topology-…)"),
+    "tasks of no weight": ("name: task-topology, enableNodeOrder: false, enableTaskOrder: false", TASKS,
+        "are neither drawn together nor kept apart by annotations"),
+    "load without a configuration": ("", BUSY, "are not told from others: only what pods ask for counts"),
+    "load": ("name: usage, arguments: {thresholds: {cpu: 70}}", BUSY,
+        "a node that uses more than 70 % of its CPU or 80 % of its memory takes no pods; idle ones come first "
+        "(× 5: CPU 1, memory 1); simulated nodes are not measured"),
+    "zones without a configuration": ("", LENT, "are nodes like others"),
+    "zones without times": ("name: tdm", LENT, "take no pods: no zone has a time"),
+    "zones": ("name: tdm, arguments: {tdm.revocable-zone.night: '22:00-06:30'}", LENT,
+        "take pods that may be revoked: zone night from 22:00 to 06:30 UTC; then they end, some every 1 min"),
+    "moves without a configuration": ("", MOVED, "never"),
+    "moves without a target": (MOVES % "", MOVED, "never: no node is above a target of 100 %"),
+    "moves to where they come from": (MOVES % BOTH_WAYS, MOVED,
+        "every 5 min where more than 60 % of the CPU or 70 % of the memory of a node is asked for, to nodes with at most "
+        "20 % of the CPU and 70 % of the memory and 30 % of the pods; hardly ever, as the fullest node is chosen first"),
+    "moves": ("name: nodeorder}, {" + MOVES % "targetThresholds: {cpu: 60}", MOVED,
+        "every 5 min where more than 60 % of the CPU of a node is asked for, to nodes with at most 60 % of the CPU"),
+    "groups without a configuration": ("", GROUPS, "are not heeded: every queue may use every node"),
+    "groups": ("name: nodegroup, enableHierarchy: true", GROUPS,
+        "a queue uses those that its affinity names, or nodes of no group only where it, and no queue above it, names none"),
+})  # fmt: skip
+def test_what_is_said(plugin, title, expected):
+    assert told(plugin, title) == expected
 
 
-def version(browser, address=ADDRESS):
-    return page(browser, address).one(id="id_version").get("value") or ""
-
-
-def save(browser, what, **more):
-    values = {"text": what, "version": version(browser), "do": "save", **more}
-    return browser.post(ADDRESS, values)
+def test_where_nobody_measures_the_load_the_page_says_so():
+    unmeasured = "are not told from others: nobody measures the load of this cluster's nodes for this scheduler"
+    assert told("name: usage", BUSY, measures_load=False) == unmeasured
 
 
 @pytest.mark.shows("scheduler 4.1/nothing")
 def test_what_it_begins_with_is_what_holds_without_it():
     assert read(words.STARTER).policy == DEFAULT
     assert not [each for each in read(words.STARTER).warnings if each.line]
-
-
-def test_without_a_configuration_the_page_says_what_holds_and_offers_to_write_one(admin):  # noqa: F811
-    shown = page(admin, ADDRESS)
-    assert "the defaults hold" in shown.text(tag="main")
-    assert "1.2 times the cluster" in shown.text(id="in-force")
-    assert shown.one(id="id_text").text.strip() == words.STARTER.strip()
-    assert shown.one(id="versions").get("hidden") is not None
-
-
-def test_saving_makes_the_namespace_and_the_config_map(admin):  # noqa: F811
-    answer = save(admin, GOOD.replace("\n", "\r\n"))
-    assert answer["Location"] == ADDRESS
-    assert text() == GOOD
-    assert store.find(NAMESPACES, name="volcano-system")
-    shown = page(admin, ADDRESS)
-    assert "2 times the cluster" in shown.text(id="in-force")
-    assert shown.one(id="id_text").text.strip() == GOOD
-    assert AuditEntry.objects.filter(name=PLACE[1], verb="create", actor="admin").exists()
-
-
-@pytest.mark.parametrize("do", ["check", "save"])
-def test_what_cannot_be_used_is_said_with_its_line_and_not_stored(admin, do):  # noqa: F811
-    save(admin, GOOD)
-    shown = Page(save(admin, "tiers: []\nactions: alocate", do=do))
-    assert "Line 2. There is no action alocate. Did you mean allocate?" in shown.text(id="findings")
-    assert shown.one(id="id_text").text.strip() == "tiers: []\nactions: alocate"
-    assert text() == GOOD
-    assert shown.status == (422 if do == "save" else 200)
-    assert bool(shown.text(id="id_text_error")) == (do == "save")
-
-
-def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):  # noqa: F811
-    save(admin, GOOD)
-    shown = Page(save(admin, GOOD.replace("2", "3"), do="check"))
-    assert text() == GOOD
-    body = shown.text(id="editor")
-    assert "− tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]" in body
-    assert "+ tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 3}}]}]" in body
-
-
-def test_what_has_no_effect_is_said_and_stored(admin):  # noqa: F811
-    save(admin, "actions: allocate, shuffle")
-    assert "Line 1. shuffle moves no pod without the plugin rescheduling." in page(admin, ADDRESS).text(id="findings")
-
-
-@cases("actions, words", {
-    "neither": ("allocate", "for nobody"),
-    "preempt": ("allocate, preempt", "for more urgent jobs of their queue"),
-    "reclaim": ("allocate, reclaim", "for queues that have less than they deserve"),
-    "both": ("allocate, preempt, reclaim", "of their queue, and for queues that have less"),
-})  # fmt: skip
-def test_it_says_for_whom_running_pods_are_evicted(admin, actions, words):  # noqa: F811
-    save(admin, f"actions: {actions}")
-    assert words in page(admin, ADDRESS).text(id="in-force")
-
-
-@cases("text, words", {
-    "by default": ("actions: allocate, reclaim", "run for at least 5 min before they are evicted again"),
-    "for longer": ("actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 1h}}]",
-        "run for at least 1 h before they are evicted again for another queue"),
-    "switched off": ("actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 0}}]",
-        "are evicted like others"),
-})  # fmt: skip
-def test_it_says_how_long_what_was_evicted_runs_at_least(admin, text, words):  # noqa: F811
-    save(admin, text)
-    assert words in page(admin, ADDRESS).text(id="in-force")
-
-
-@cases("text, words", {
-    "by default": ("actions: allocate", "waited 5 min; nobody uses it meanwhile"),
-    "backfill": ("actions: allocate, backfill", "jobs that end in time may use it meanwhile"),
-    "never": ("actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]",
-        "for no job, however long smaller ones keep it waiting"),
-})  # fmt: skip
-def test_it_says_for_whom_room_is_kept(admin, text, words):  # noqa: F811
-    save(admin, text)
-    assert words in page(admin, ADDRESS).text(id="in-force")
-
-
-def test_two_who_edit_do_not_overwrite_each_other(admin):  # noqa: F811
-    mine = version(admin)
-    save(admin, GOOD)
-    for seen in (mine, version(admin)):
-        shown = save(admin, "actions: allocate", version=seen)
-        if seen == mine:
-            assert "Somebody changed the configuration" in Page(shown).text(id="editor")
-            assert text() == GOOD
-    assert text() == "actions: allocate"
-    late = Page(save(admin, GOOD, version=mine or "1"))
-    assert late.status == 422
-    assert text() == "actions: allocate"
-
-
-def test_going_back_to_the_defaults_and_to_an_earlier_version(admin):  # noqa: F811
-    save(admin, GOOD)
-    save(admin, "actions: allocate")
-    admin.post(f"{ADDRESS}reset/", {"version": version(admin)})
-    assert not store.find(CONFIGMAPS, namespace=PLACE[0], name=PLACE[1])
-    shown = page(admin, ADDRESS)
-    assert "the defaults hold" in shown.text(tag="main")
-    rows = [row for row in shown.all(tag="tr") if (row.get("id") or "").startswith("version-")]
-    assert len(rows) == 3
-    again = [link.get("href") for link in shown.all(tag="a") if "again=" in (link.get("href") or "")]
-    oldest = page(admin, again[-1].partition("#")[0])
-    assert oldest.one(id="id_text").text.strip() == GOOD
-    save(admin, oldest.one(id="id_text").text)
-    assert "2 times the cluster" in page(admin, ADDRESS).text(id="in-force")
-    assert len(list(page(admin, ADDRESS).all(tag="details"))) >= 3
-
-
-def test_a_reset_of_what_somebody_changed_meanwhile_is_refused(admin):  # noqa: F811
-    save(admin, GOOD)
-    mine = version(admin)
-    save(admin, "actions: allocate")
-    admin.post(f"{ADDRESS}reset/", {"version": mine})
-    assert text() == "actions: allocate"
-
-
-def test_one_that_cannot_be_used_is_shown_beside_the_one_that_holds(admin):  # noqa: F811
-    save(admin, GOOD)
-    store.write(Patch(CONFIGMAPS, *PLACE, {"data": {"volcano-scheduler.conf": "actions: x"}}))
-    shown = page(admin, ADDRESS)
-    assert "cannot be used; the one before it holds. Line 1: There is no action x." in shown.text(tag="main")
-    assert "2 times the cluster" in shown.text(id="in-force")
-    assert "it could not be used" in shown.text(id="versions")
-
-
-def test_who_may_not_change_it_reads_it(admin, operator):  # noqa: F811
-    save(admin, GOOD)
-    shown = page(operator, ADDRESS)
-    assert shown.one(id="id_text") is None
-    assert "overcommit-factor: 2" in shown.text(id="editor")
-    assert "admin" in shown.text(id="versions")
-    assert operator.post(ADDRESS, {"text": GOOD, "version": "1"}).status_code == 403
-    operator.post(f"{ADDRESS}reset/", {"version": ""})
-    assert text() == GOOD
-
-
-def test_who_reads_nothing_there_sees_no_page_and_no_way_to_it(alice, operator):  # noqa: F811
-    assert page(alice, ADDRESS).status == 403
-    links = [[link.get("href") for link in page(each, "/queues/").all(tag="a")] for each in (alice, operator)]
-    assert [ADDRESS in each for each in links] == [False, True]
-
-
-def test_viewers_are_not_told_who_changed_it(admin):  # noqa: F811
-    save(admin, GOOD)
-    viewer = reader("vera", "viewer")
-    assert "admin" not in page(viewer, ADDRESS).text(id="versions")
-
-
-def test_where_another_scheduler_works_there_is_no_page(admin, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(backend, "runs", Remote().runs)
-    assert page(admin, ADDRESS).status == 404
-    assert ADDRESS not in [link.get("href") for link in page(admin, "/queues/").all(tag="a")]
-
-
-def test_the_page_is_live(admin):  # noqa: F811
-    """A part of the topic is what the page shows; it hears of this config map alone."""
-    topic = topics.find("queues:scheduler")
-    request = topics.TopicRequest(SYSTEM, topics.parse("queues:scheduler")[1])
-    save(admin, GOOD)
-    told = topic(request)
-    assert [(watch.resource, watch.namespace, watch.name) for watch in told.watches] == [("configmaps", *PLACE)]
-    assert "2 times the cluster" in told.parts["in-force"]
-    shown = page(admin, ADDRESS)
-    assert all(shown.one(id=part) is not None for part in told.parts)
-    assert shown.one(data_live="queues:scheduler") is not None
-
-
-def test_strangers_log_in_first(client):
-    assert client.get(ADDRESS)["Location"].startswith("/login/")
-
-
-@pytest.mark.parametrize("strange", ["", "\0", "<script>alert(1)</script>", "a: &a [*a, *a]", "🚀" * 10, "x" * 70_000])
-def test_strange_texts_are_said_to_be_that(admin, strange):  # noqa: F811
-    answer = save(admin, strange)
-    assert answer.status_code == 422
-    assert b"<script>alert(1)" not in answer.content
-    assert not store.find(NAMESPACES, name=PLACE[0])
-
-
-def test_an_unknown_version_is_the_stored_one(admin):  # noqa: F811
-    save(admin, GOOD)
-    for number in ("0", "x", "-1"):
-        assert page(admin, f"{ADDRESS}?again={number}").one(id="id_text").text.strip() == GOOD
 
 
 @cases("old, new, expected", {
@@ -242,3 +100,211 @@ def test_an_unknown_version_is_the_stored_one(admin):  # noqa: F811
 })  # fmt: skip
 def test_differences(old, new, expected):
     assert difference(old, new) == expected
+
+
+@pytest.fixture
+def admin(cluster):
+    return reader("admin", "superuser")
+
+
+def text():
+    return store.get(CONFIGMAPS, *PLACE).object["data"]["volcano-scheduler.conf"]
+
+
+def version(browser):
+    return page(browser, ADDRESS).one(id="id_version").get("value") or ""
+
+
+def save(browser, what, **more):
+    return browser.post(ADDRESS, {"text": what, "version": version(browser), "do": "save", **more})
+
+
+def links(browser, address):
+    return [link.get("href") or "" for link in page(browser, address).all(tag="a")]
+
+
+def test_saving_makes_the_namespace_and_the_config_map(admin):
+    shown = page(admin, ADDRESS)
+    assert "the defaults hold" in shown.text(tag="main")
+    assert "1.2 times the cluster" in shown.text(id="in-force")
+    assert shown.one(id="id_text").text.strip() == words.STARTER.strip()
+    assert shown.one(id="versions").get("hidden") is not None
+    assert save(admin, GOOD.replace("\n", "\r\n"))["Location"] == ADDRESS
+    assert text() == GOOD
+    assert store.find(NAMESPACES, name="volcano-system")
+    shown = page(admin, ADDRESS)
+    assert "2 times the cluster" in shown.text(id="in-force")
+    assert shown.one(id="id_text").text.strip() == GOOD
+    assert AuditEntry.objects.filter(name=PLACE[1], verb="create", actor="admin").exists()
+    for number in ("0", "x", "-1"):
+        assert page(admin, f"{ADDRESS}?again={number}").one(id="id_text").text.strip() == GOOD
+
+
+@pytest.mark.parametrize("do", ["check", "save"])
+def test_what_cannot_be_used_is_said_with_its_line_and_not_stored(admin, do):
+    save(admin, GOOD)
+    shown = Page(save(admin, "tiers: []\nactions: alocate", do=do))
+    assert "Line 2. There is no action alocate. Did you mean allocate?" in shown.text(id="findings")
+    assert shown.one(id="id_text").text.strip() == "tiers: []\nactions: alocate"
+    assert text() == GOOD
+    assert shown.status == (422 if do == "save" else 200)
+    assert bool(shown.text(id="id_text_error")) == (do == "save")
+
+
+@pytest.mark.parametrize("strange", ["", "\0", "<script>alert(1)</script>", "a: &a [*a, *a]", "🚀" * 10, "x" * 70_000])
+def test_strange_texts_are_said_to_be_that(admin, strange):
+    answer = save(admin, strange)
+    assert answer.status_code == 422
+    assert b"<script>alert(1)" not in answer.content
+    assert not store.find(NAMESPACES, name=PLACE[0])
+
+
+def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):
+    save(admin, GOOD)
+    body = Page(save(admin, GOOD.replace("2", "3"), do="check")).text(id="editor")
+    assert text() == GOOD
+    assert "− tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]" in body
+    assert "+ tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 3}}]}]" in body
+
+
+@cases("written, part, said", {
+    "what has no effect": ("actions: allocate, shuffle", "findings",
+        "Line 1. shuffle moves no pod without the plugin rescheduling."),
+    "evicted for nobody": ("actions: allocate", "in-force", "for nobody"),
+    "evicted by preempt": ("actions: allocate, preempt", "in-force", "for more urgent jobs of their queue"),
+    "evicted by reclaim": ("actions: allocate, reclaim", "in-force", "for queues that have less than they deserve"),
+    "evicted by both": ("actions: allocate, preempt, reclaim", "in-force",
+        "of their queue, and for queues that have less"),
+    "runs by default": ("actions: allocate, reclaim", "in-force",
+        "run for at least 5 min before they are evicted again"),
+    "runs for longer": (
+        "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 1h}}]", "in-force",
+        "run for at least 1 h before they are evicted again for another queue"),
+    "runs no time at least": (
+        "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 0}}]", "in-force",
+        "are evicted like others"),
+    "room by default": ("actions: allocate", "in-force", "waited 5 min; nobody uses it meanwhile"),
+    "room and backfill": ("actions: allocate, backfill", "in-force", "jobs that end in time may use it meanwhile"),
+    "room never": ("actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]",
+        "in-force", "for no job, however long smaller ones keep it waiting"),
+})  # fmt: skip
+def test_it_says_what_follows_from_a_configuration(admin, written, part, said):
+    save(admin, written)
+    assert said in page(admin, ADDRESS).text(id=part)
+
+
+def test_two_who_edit_do_not_overwrite_each_other(admin):
+    mine = version(admin)
+    save(admin, GOOD)
+    shown = Page(save(admin, LATER, version=mine))
+    assert "Somebody changed the configuration" in shown.text(id="editor")
+    assert text() == GOOD
+    theirs = version(admin)
+    save(admin, LATER)
+    assert text() == LATER
+    assert Page(save(admin, GOOD, version=theirs)).status == 422
+    admin.post(f"{ADDRESS}reset/", {"version": theirs})
+    assert text() == LATER
+
+
+def test_going_back_to_the_defaults_and_to_an_earlier_version(admin):
+    save(admin, GOOD)
+    save(admin, LATER)
+    admin.post(f"{ADDRESS}reset/", {"version": version(admin)})
+    assert not store.find(CONFIGMAPS, namespace=PLACE[0], name=PLACE[1])
+    shown = page(admin, ADDRESS)
+    assert "the defaults hold" in shown.text(tag="main")
+    assert len([row for row in shown.all(tag="tr") if (row.get("id") or "").startswith("version-")]) == 3
+    again = [link for link in links(admin, ADDRESS) if "again=" in link]
+    oldest = page(admin, again[-1].partition("#")[0]).one(id="id_text").text
+    assert oldest.strip() == GOOD
+    save(admin, oldest)
+    shown = page(admin, ADDRESS)
+    assert "2 times the cluster" in shown.text(id="in-force")
+    assert len(list(shown.all(tag="details"))) >= 3
+
+
+def test_one_that_cannot_be_used_is_shown_beside_the_one_that_holds(admin):
+    save(admin, GOOD)
+    store.write(Patch(CONFIGMAPS, *PLACE, {"data": {"volcano-scheduler.conf": "actions: x"}}))
+    shown = page(admin, ADDRESS)
+    assert "cannot be used; the one before it holds. Line 1: There is no action x." in shown.text(tag="main")
+    assert "2 times the cluster" in shown.text(id="in-force")
+    assert "it could not be used" in shown.text(id="versions")
+
+
+def test_who_may_not_change_it_reads_it_and_who_reads_nothing_there_has_no_way_to_it(admin, operator, alice):
+    save(admin, GOOD)
+    shown = page(operator, ADDRESS)
+    assert shown.one(id="id_text") is None
+    assert "overcommit-factor: 2" in shown.text(id="editor")
+    assert "admin" in shown.text(id="versions")
+    assert "admin" not in page(reader("vera", "viewer"), ADDRESS).text(id="versions")
+    assert operator.post(ADDRESS, {"text": GOOD, "version": "1"}).status_code == 403
+    operator.post(f"{ADDRESS}reset/", {"version": ""})
+    assert text() == GOOD
+    assert page(alice, ADDRESS).status == 403
+    assert [ADDRESS in links(each, "/queues/") for each in (alice, operator)] == [False, True]
+
+
+def test_where_another_scheduler_works_there_is_neither_page(admin, monkeypatch):
+    monkeypatch.setattr(backend, "runs", Remote().runs)
+    assert [admin.get(address).status_code for address in (ADDRESS, DECISIONS)] == [404, 404]
+    assert ADDRESS not in links(admin, "/queues/")
+
+
+@pytest.mark.django_db
+def test_strangers_log_in_first(client):
+    assert client.get(ADDRESS)["Location"].startswith("/login/")
+
+
+UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
+T = 1_780_000_000_000
+
+
+@pytest.fixture
+def decided(cluster):
+    decisions.put([
+        Decision(T, "refuse", "QueueLimit", "default", f"train-{UID}", "research", 2, "No room."),
+        Decision(T + 60_000, "bind", "MinimumFits", "default", f"train-{UID}", "research", 2, "Got.", nodes=[("n1", 2)]),
+        Decision(T + 120_000, "evict", "preempt", "team-a", "loose", "vision", 1, "Went.", f"default/train-{UID}", [("n2", 1)]),
+    ])  # fmt: skip
+
+
+def rows(browser, query=""):
+    shown = page(browser, DECISIONS + query)
+    return [shown.text(id=each) for each in shown.rows()]
+
+
+@pytest.mark.usefixtures("decided")
+def test_decisions_stand_newest_first_and_lead_to_jobs(admin):
+    newest, bound, refused = rows(admin)
+    assert "Evicted team-a / loose vision 1 preempt Went. See that job n2" in newest
+    assert "Bound default / train research 2 MinimumFits Got. n1 ×2" in bound
+    assert "QueueLimit" in refused
+    assert "/jobs/default/train/" in links(admin, DECISIONS)
+
+
+@pytest.mark.usefixtures("decided")
+@cases("query, found", {
+    "kind": ("?kind=Waits", ["QueueLimit"]),
+    "queue": ("?queue=vision", ["preempt"]),
+    "namespace": ("?namespace=default", ["MinimumFits", "QueueLimit"]),
+    "node": ("?node=n1", ["MinimumFits"]),
+    "job": ("?q=train", ["MinimumFits", "QueueLimit"]),
+    "time": ("?from=2026-05-28T20:27&to=2026-05-28T20:28", ["MinimumFits"]),
+    "what there is not": ("?kind=Nonsense", ["preempt", "MinimumFits", "QueueLimit"]),
+})  # fmt: skip
+def test_decisions_are_found(admin, query, found):
+    reasons = ("QueueLimit", "MinimumFits", "preempt")
+    assert [next(word for word in reasons if word in row) for row in rows(admin, query)] == found
+
+
+@pytest.mark.usefixtures("decided")
+def test_filters_offer_what_all_decisions_have_and_a_reader_sees_those_of_his_namespaces(admin, alice):
+    shown = page(admin, f"{DECISIONS}?per=25&q=loose")
+    for name, some in (("namespace", ["default", "team-a"]), ("queue", ["research", "vision"])):
+        (field,) = shown.all(tag="select", name=name)
+        assert [each.get("value") for each in field.findall(".//option")][1:] == some
+    (row,) = rows(alice)
+    assert "preempt" in row
