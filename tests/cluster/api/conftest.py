@@ -7,49 +7,23 @@ from cluster import access
 from cluster.models import RoleBinding
 from cluster.store import Create, store
 from kube import resources
+from tests import builders
+from tests.builders import config_map
+
+__all__ = ["config_map"]
 
 
 def namespace(name, **status):
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name},
-        "status": status or {"phase": "Active"},
-    }
+    return builders.namespace(name, **({"status": status} if status else {}))
 
 
 def queue(name, state="Open", **spec):
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": {"weight": 1, **spec},
-        "status": {"state": state},
-    }
+    return builders.queue(name, state, weight=1, **spec)
 
 
-def config_map(name, namespace="default", **data):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
-
-
-def job(name, namespace="default", **spec):
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "queue": "default",
-            "minAvailable": 1,
-            "tasks": [
-                {
-                    "name": "work",
-                    "replicas": 1,
-                    "template": {"spec": {"containers": [{"name": "main", "image": "busybox", "command": ["true"]}]}},
-                }
-            ],
-            **spec,
-        },
-    }
+def job(name, namespace="default", *, tasks=None, **spec):
+    tasks = tasks or [builders.task("work")]
+    return builders.job(name, *tasks, namespace=namespace, **{"queue": "default", "minAvailable": 1, **spec})
 
 
 @pytest.fixture
@@ -87,3 +61,13 @@ def person(db):
 @pytest.fixture
 def admin(person):
     return person("root", everywhere="administrator")
+
+
+@pytest.fixture
+def alice(person):
+    return person("alice", default="submitter")
+
+
+@pytest.fixture
+def olga(person):
+    return person("olga", default="operator")

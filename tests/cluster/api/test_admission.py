@@ -1,22 +1,25 @@
+"""What the door makes of an object before it is stored: its shape, the rules of the applications, and what those look at."""
+
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.api import admission, metadata
 from cluster.api.admission import admit
 from cluster.api.cluster_view import ClusterView
-from cluster.store import Create, Delete, store
-from kube import resources
+from cluster.store import Create, store
 from kube.errors import BadRequest, Forbidden, Invalid, NotFound, RequestEntityTooLarge, invalid
+from kube.resources import CONFIGMAPS, JOBS, LEASES, NAMESPACES, NODES, QUEUES
 from tests.tables import cases
 
 from .conftest import config_map, job, namespace, queue
-
-CONFIGMAPS = resources.CONFIGMAPS
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +29,8 @@ def rules(monkeypatch):
     return admission.register
 
 
-def fields(causes):
-    return [cause.field for cause in causes]
+def fields(found):
+    return [cause.field for cause in found.causes]
 
 
 def with_metadata(**values):
@@ -36,68 +39,52 @@ def with_metadata(**values):
     return obj
 
 
+def owner(name, **fields):
+    return {"apiVersion": "v1", "kind": "A", "name": name, "uid": name, "controller": True, **fields}
+
+
 @cases("values, field", {
-    "no name": ({"name": ""}, "metadata.name"),
-    "upper case": ({"name": "Upper"}, "metadata.name"),
-    "a path": ({"name": "../../etc"}, "metadata.name"),
-    "markup": ({"name": "<script>"}, "metadata.name"),
-    "two lines": ({"name": "a\nb"}, "metadata.name"),
-    "emoji": ({"name": "🌋"}, "metadata.name"),
-    "long": ({"name": "x" * 254}, "metadata.name"),
-    "a number as name": ({"name": 5}, "metadata.name"),
-    "a bad prefix": ({"name": "", "generateName": "A-"}, "metadata.generateName"),
-    "a bad namespace": ({"namespace": "A b"}, "metadata.namespace"),
-    "a bad label key": ({"labels": {"a b": "x"}}, "metadata.labels"),
-    "a bad label value": ({"labels": {"a": "x y"}}, "metadata.labels[a]"),
-    "a number as label": ({"labels": {"a": 1}}, "metadata.labels[a]"),
-    "labels as a list": ({"labels": ["a"]}, "metadata.labels"),
-    "a bad annotation key": ({"annotations": {"a/b/c": ""}}, "metadata.annotations"),
-    "large annotations": ({"annotations": {"a": "x" * 262_144}}, "metadata.annotations"),
-    "an owner without version": ({"ownerReferences": [{"kind": "Job", "name": "x", "uid": "1"}]},
-        "metadata.ownerReferences[0].apiVersion"),
-    "two controllers": ({"ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": n, "uid": n, "controller": True} for n in "ab"]},
-        "metadata.ownerReferences"),
-    "owners as a text": ({"ownerReferences": "x"}, "metadata.ownerReferences"),
-    "an unqualified finalizer": ({"finalizers": ["mine"]}, "metadata.finalizers[0]"),
-    "a finalizer twice": ({"finalizers": ["a.io/b", "a.io/b"]}, "metadata.finalizers[1]"),
-    "finalizers as a text": ({"finalizers": "x"}, "metadata.finalizers"),
+    "no name": ({"name": ""}, "name"),
+    "upper case": ({"name": "Upper"}, "name"),
+    "a path": ({"name": "../../etc"}, "name"),
+    "markup": ({"name": "<script>"}, "name"),
+    "two lines": ({"name": "a\nb"}, "name"),
+    "emoji": ({"name": "🌋"}, "name"),
+    "long": ({"name": "x" * 254}, "name"),
+    "a number as name": ({"name": 5}, "name"),
+    "a bad prefix": ({"name": "", "generateName": "A-"}, "generateName"),
+    "a bad namespace": ({"namespace": "A b"}, "namespace"),
+    "a bad label key": ({"labels": {"a b": "x"}}, "labels"),
+    "a bad label value": ({"labels": {"a": "x y"}}, "labels[a]"),
+    "a number as label": ({"labels": {"a": 1}}, "labels[a]"),
+    "labels as a list": ({"labels": ["a"]}, "labels"),
+    "a bad annotation key": ({"annotations": {"a/b/c": ""}}, "annotations"),
+    "large annotations": ({"annotations": {"a": "x" * 262_144}}, "annotations"),
+    "an owner without version": ({"ownerReferences": [owner("x", apiVersion="")]}, "ownerReferences[0].apiVersion"),
+    "two controllers": ({"ownerReferences": [owner("a"), owner("b")]}, "ownerReferences"),
+    "owners as a text": ({"ownerReferences": "x"}, "ownerReferences"),
+    "an unqualified finalizer": ({"finalizers": ["mine"]}, "finalizers[0]"),
+    "a finalizer twice": ({"finalizers": ["a.io/b", "a.io/b"]}, "finalizers[1]"),
+    "finalizers as a text": ({"finalizers": "x"}, "finalizers"),
+    "dots": ({"name": "a.b-c.1"}, None),
+    "a prefix": ({"name": "", "generateName": "a-"}, None),
+    "labels": ({"labels": {"a.io/b": "", "c": "x_1"}, "annotations": {"A.io/B": "any\ntext 🌋"}}, None),
+    "finalizers": ({"finalizers": ["a.io/b", "orphan"]}, None),
+    "nulls": ({"labels": None, "annotations": None, "ownerReferences": None, "finalizers": None}, None),
 })  # fmt: skip
 def test_bad_metadata_is_reported_once_at_its_field(values, field):
-    shaped = admission.shape(CONFIGMAPS, with_metadata(**values))
-    assert fields(shaped.causes) == [field]
+    assert fields(admission.shape(CONFIGMAPS, with_metadata(**values))) == ([f"metadata.{field}"] if field else [])
 
 
-@cases("values", {
-    "dots": {"name": "a.b-c.1"},
-    "a prefix": {"name": "", "generateName": "a-"},
-    "labels": {"labels": {"a.io/b": "", "c": "x_1"}, "annotations": {"A.io/B": "any\ntext 🌋"}},
-    "finalizers": {"finalizers": ["a.io/b", "orphan"]},
-    "nulls": {"labels": None, "annotations": None, "ownerReferences": None, "finalizers": None},
-})  # fmt: skip
-def test_good_metadata_passes(values):
-    assert not admission.shape(CONFIGMAPS, with_metadata(**values)).causes
-
-
-def test_services_and_namespaces_are_named_by_a_label():
-    assert fields(admission.shape(resources.NAMESPACES, namespace("a.b")).causes) == ["metadata.name"]
-
-
-def test_an_object_of_the_whole_cluster_loses_the_namespace_that_it_was_given():
-    obj = queue("q")
-    obj["metadata"]["namespace"] = "default"
-    shaped = admission.shape(resources.QUEUES, obj)
+def test_shapes_of_kinds():
+    assert fields(admission.shape(NAMESPACES, namespace("a.b"))) == ["metadata.name"], "it is named by a label"
+    assert "spec.minAvailable" in fields(admission.shape(JOBS, job("x", minAvailable="many")))
+    sent = queue("q", namespace="default")
+    shaped = admission.shape(QUEUES, sent)
     assert (shaped.causes, "namespace" in shaped.object["metadata"]) == ((), False)
-    assert obj["metadata"]["namespace"] == "default"
-
-
-def test_what_is_left_out_is_filled_in():
-    shaped = admission.shape(CONFIGMAPS, {"metadata": {"name": "x"}})
-    assert shaped.object == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
-
-
-def test_types_and_bounds_of_the_kind_are_checked():
-    bad = job("x", minAvailable="many")
-    assert "spec.minAvailable" in fields(admission.shape(resources.JOBS, bad).causes)
+    assert sent["metadata"]["namespace"] == "default"
+    whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
+    assert admission.shape(CONFIGMAPS, {"metadata": {"name": "x"}}).object == whole
 
 
 def nested(depth):
@@ -132,32 +119,26 @@ parts = ["name", "generateName", "namespace", "labels", "annotations", "ownerRef
 
 
 @given(st.dictionaries(st.sampled_from(parts), anything) | anything, anything)
-def test_whatever_is_sent_gets_causes_or_an_api_error(meta, spec):
-    try:
-        admission.shape(resources.JOBS, {"metadata": meta, "spec": spec})
-    except BadRequest:
-        pass
+def test_whatever_is_sent_has_a_name_and_gets_causes_or_an_api_error(meta, spec):
+    assert isinstance(metadata.name_of({"metadata": meta}), str)
+    with contextlib.suppress(BadRequest):
+        admission.shape(JOBS, {"metadata": meta, "spec": spec})
 
 
-def test_names_are_read_from_any_shape():
-    for obj in ({}, {"metadata": None}, {"metadata": []}, {"metadata": {"name": 3}}):
-        assert isinstance(metadata.name_of(obj), str)
+def admitted(obj, old=None, **options):
+    return admit(CONFIGMAPS, obj, old, ClusterView(), **options)
 
 
-def test_a_missing_namespace_is_not_found(cluster):
-    admitted = admit(CONFIGMAPS, config_map("x", "nowhere"), None, ClusterView())
-    assert fields(admitted.causes) == ["metadata.namespace"]
+def test_a_namespace_that_is_missing_or_on_its_way_out_takes_nothing_new(cluster):
+    missing = admitted(config_map("x", "nowhere"))
+    assert fields(missing) == ["metadata.namespace"]
     with pytest.raises(NotFound, match='namespaces "nowhere" not found'):
-        admitted.checked()
-
-
-def test_a_namespace_on_its_way_out_takes_nothing_new(cluster):
-    dying = namespace("dying", phase="Terminating")
-    store.write(Create(resources.NAMESPACES, dying))
+        missing.checked()
+    store.write(Create(NAMESPACES, namespace("dying", phase="Terminating")))
     with pytest.raises(Forbidden) as caught:
-        admit(CONFIGMAPS, config_map("x", "dying"), None, ClusterView()).checked()
+        admitted(config_map("x", "dying")).checked()
     assert caught.value.causes[0].reason == "NamespaceTerminating"
-    assert not admit(CONFIGMAPS, config_map("x", "dying"), config_map("x", "dying"), ClusterView()).causes
+    assert not admitted(config_map("x", "dying"), config_map("x", "dying")).causes
 
 
 def test_defaults_work_on_a_copy_and_come_before_rules(cluster, rules):
@@ -169,16 +150,16 @@ def test_defaults_work_on_a_copy_and_come_before_rules(cluster, rules):
 
     rules(CONFIGMAPS, default=default, validate=validate)
     sent = config_map("x")
-    admitted = admit(CONFIGMAPS, sent, None, ClusterView())
-    assert (sent["data"], admitted.object["data"]) == ({}, {"added": "yes"})
+    found = admitted(sent)
+    assert (sent["data"], found.object["data"]) == ({}, {"added": "yes"})
     with pytest.raises(Invalid, match=r'ConfigMap "x" is invalid: data.added: Invalid value: "yes": no'):
-        admitted.checked()
+        found.checked()
 
 
 def test_rules_of_several_applications_add_up(cluster, rules):
     for number in range(2):
         rules(CONFIGMAPS, validate=lambda obj, old, view, n=number: [invalid(f"data.{n}", n, "no")])
-    assert fields(admit(CONFIGMAPS, config_map("x"), None, ClusterView()).causes) == ["data.0", "data.1"]
+    assert fields(admitted(config_map("x"))) == ["data.0", "data.1"]
 
 
 def test_rules_do_not_see_an_object_of_the_wrong_shape(cluster, rules):
@@ -186,19 +167,28 @@ def test_rules_do_not_see_an_object_of_the_wrong_shape(cluster, rules):
         raise AssertionError
 
     rules(CONFIGMAPS, default=never, validate=never)
-    assert admit(CONFIGMAPS, with_metadata(labels=1), None, ClusterView()).causes
+    assert admitted(with_metadata(labels=1)).causes
 
 
 def test_unknown_fields_and_oddities_are_warnings(cluster, rules):
     rules(CONFIGMAPS, warn=lambda obj, old, view: ["odd"])
-    obj = {**config_map("x"), "dta": {}}
-    admitted = admit(CONFIGMAPS, obj, None, ClusterView(), warnings=True)
-    assert admitted.warnings == ('unknown field "dta"', "odd")
-    assert admitted.checked()["dta"] == {}
+    found = admitted({**config_map("x"), "dta": {}}, warnings=True)
+    assert found.warnings == ('unknown field "dta"', "odd")
+    assert found.checked()["dta"] == {}
 
 
-def test_a_view_reads_each_thing_once(cluster, django_assert_num_queries):
-    store.write(Create(resources.QUEUES, queue("child", parent="default")))
+def test_a_rule_can_make_an_object_stay_and_the_first_namespace_does(cluster, rules):
+    rules(QUEUES, delete=lambda obj, view: [invalid("", "", "keep it.")])
+    for kind, obj, why in (
+        (QUEUES, queue("default"), "keep it"),
+        (NAMESPACES, namespace("default"), "this namespace may not"),
+    ):
+        with pytest.raises(Forbidden, match=why):
+            admission.release(kind, obj, ClusterView())
+
+
+def test_a_view_reads_each_thing_once_and_sees_no_later_change(cluster, django_assert_num_queries):
+    store.write(Create(QUEUES, queue("child", parent="default")))
     view = ClusterView()
     with django_assert_num_queries(4):
         for _ in range(3):
@@ -208,16 +198,24 @@ def test_a_view_reads_each_thing_once(cluster, django_assert_num_queries):
             assert view.queue_children("child") == []
             assert view.priority_class("none") is None
     with django_assert_num_queries(1):
-        view.fetch(resources.NAMESPACES, [("", "default"), ("", "none")])
+        view.fetch(NAMESPACES, [("", "default"), ("", "new")])
         assert view.namespace("default")
-        assert view.namespace("none") is None
+        assert view.namespace("new") is None
+    store.write(Create(NAMESPACES, namespace("new")))
+    assert view.namespace("new") is None
+    assert ClusterView().namespace("new")
 
 
-def test_a_rule_can_make_an_object_stay(cluster, rules):
-    stored = store.get(resources.QUEUES, "", "default").object
-    rules(resources.QUEUES, delete=lambda obj, view: [invalid("", "", "keep it.")])
-    with pytest.raises(Forbidden, match="keep it"):
-        admission.release(resources.QUEUES, stored, ClusterView())
-    with pytest.raises(Forbidden, match="this namespace may not be deleted"):
-        admission.release(resources.NAMESPACES, namespace("default"), ClusterView())
-    store.write(Delete(resources.NAMESPACES, "", "other"))
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_machines_are_the_nodes_with_a_lease_of_their_own_read_once(db, count):
+    store.write(Create(NAMESPACES, namespace("kube-node-lease")))
+    names = [f"n{number:02}" for number in range(count)]
+    for name in (*names, "sim-1", "sim-2"):
+        store.write(Create(NODES, {"metadata": {"name": name}}))
+    for name in (*names, "simulated-nodes"):
+        store.write(Create(LEASES, {"metadata": {"name": name, "namespace": "kube-node-lease"}}))
+    view = ClusterView()
+    with CaptureQueriesContext(connection) as asked:
+        for _ in range(3):
+            assert [each["metadata"]["name"] for each in view.machines()] == names
+    assert len(asked) == 2

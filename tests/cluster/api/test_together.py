@@ -1,4 +1,4 @@
-"""Creations that several ask for at once: one transaction, and to each what it would have got alone."""
+"""Creations that are one transaction: those that several ask for at once, each as if alone, and an object with all that it owns, or nothing."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import subprocess
 import sys
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError
 
-from cluster import access, api
+from cluster import api
+from cluster.access import SYSTEM
 from cluster.api import admission
 from cluster.api.cluster_view import ClusterView
-from cluster.backend import Creation
+from cluster.backend import Creation, OwnedRefused
 from cluster.models import AuditEntry
 from cluster.store import Stored, store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
 from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, PODS, QUEUES, RESOURCE_QUOTAS
 from proof.systems.system import PROJECT
-from tests.cluster.rules.known import pod_spec
+from tests import builders
+from tests.tables import cases
 
 from .conftest import config_map, job, queue
 
@@ -69,8 +71,12 @@ def deeds():
     return list(rows.values_list("actor", "verb", "namespace", "name", "outcome", "count", "message"))
 
 
-def creations(*wanted, resource=JOBS):
-    return [Creation(actor, resource, obj) for actor, obj in wanted]
+def creations(actor, *objs, resource=JOBS):
+    return [Creation(actor, resource, obj) for obj in objs]
+
+
+def quota(**hard):
+    api.create(SYSTEM, RESOURCE_QUOTAS, builders.of(RESOURCE_QUOTAS, "q", hard=hard))
 
 
 @pytest.fixture
@@ -80,43 +86,35 @@ def rules(monkeypatch):
 
 
 @pytest.fixture
-def people(cluster, person):
-    return person("alice", default="submitter"), person("bob", other="submitter")
+def alice(cluster, person):
+    return person("alice", default="submitter")
 
 
-def test_each_stands_or_fails_for_itself_in_order(people):
-    alice, bob = people
-    before = store.revision()
-    outcomes = api.create_each(
-        creations(
-            (alice, job("a")),
-            (bob, job("b", "other")),
-            (bob, job("c")),
-            (alice, job("Bad Name")),
-            (bob, job("b", "other")),
-            (alice, job("d")),
-            (alice, job("e", queue="none")),
-            (alice, job("f", "nowhere")),
-        )
-    )
-    assert kinds(outcomes) == ["a", "b", Forbidden, Invalid, AlreadyExists, "d", Invalid, Forbidden]
-    assert [(c.name, c.revision) for c in store.changes(before)] == [
-        ("a", before + 1), ("b", before + 2), ("d", before + 3),
-    ]  # fmt: skip
+@pytest.fixture
+def bob(cluster, person):
+    return person("bob", other="submitter")
 
 
-def test_each_gets_what_it_would_have_got_alone(people):
-    alice, bob = people
-    wanted = [(alice, "a"), (alice, "Bad Name"), (bob, "c"), (alice, "a"), (alice, "d")]
-    alone = [attempt(*creations((actor, job(name)))) for actor, name in wanted]
-    rows, answers = deeds(), [told(one) for one in alone]
+# What several ask for at once.
+
+
+def test_each_stands_or_fails_for_itself_as_if_alone_and_in_order(alice, bob):
+    of_alice = [job("a"), job("Bad Name"), job("d"), job("e", queue="none"), job("f", "nowhere")]
+    of_bob = [job("b", "other"), job("c"), job("b", "other")]
+    wanted = [*creations(alice, *of_alice), *creations(bob, *of_bob)]
+    alone = [attempt(each) for each in wanted]
+    assert kinds(alone) == ["a", Invalid, "d", Invalid, Forbidden, "b", Forbidden, AlreadyExists]
+    rows = deeds()
     for stored in store.find(JOBS):
-        api.delete(access.SYSTEM, JOBS, stored.namespace, stored.name, propagation="Background")
+        api.delete(SYSTEM, JOBS, stored.namespace, stored.name, propagation="Background")
     AuditEntry.objects.all().delete()
-    outcomes = api.create_each(creations(*((actor, job(name)) for actor, name in wanted)))
-    assert [told(one) for one in outcomes] == answers
+    before = store.revision()
+    outcomes = api.create_each(wanted)
+    assert [told(one) for one in outcomes] == [told(one) for one in alone]
     # A refusal is written after what was done, when both are of one transaction.
     assert sorted(deeds()) == sorted(rows)
+    stored = [(change.name, change.revision - before) for change in store.changes(before)]
+    assert stored == [("a", 1), ("d", 2), ("b", 3)]
 
 
 def attempt(one):
@@ -130,60 +128,46 @@ def told(outcome):
     """What a client sees of an outcome, but for what is another with each attempt."""
     if not isinstance(outcome, Stored):
         return str(outcome)
-    meta = {
-        key: value
-        for key, value in outcome.object["metadata"].items()
-        if key not in ("uid", "resourceVersion", "creationTimestamp")
-    }
-    return {**outcome.object, "metadata": meta}
+    own = ("uid", "resourceVersion", "creationTimestamp")
+    metadata = {key: value for key, value in outcome.object["metadata"].items() if key not in own}
+    return {**outcome.object, "metadata": metadata}
 
 
-def test_what_came_while_the_lock_was_waited_for_is_stored_with_it(people):
-    alice, bob = people
+def test_what_came_while_the_lock_was_waited_for_is_stored_with_it(alice, bob):
     before = store.revision()
-    late = creations((bob, job("b")), (bob, job("c", "other")))
-    outcomes = api.create_each(creations((alice, job("a"))), lambda: late)
+    late = creations(bob, job("b"), job("c", "other"))
+    outcomes = api.create_each(creations(alice, job("a")), lambda: late)
     assert kinds(outcomes) == ["a", Forbidden, "c"]
     assert [change.name for change in store.changes(before)] == ["a", "c"]
 
 
-def test_the_cluster_is_asked_once_for_all(people, django_assert_max_num_queries):
-    alice, _ = people
+def test_the_cluster_is_asked_once_for_all(alice, django_assert_max_num_queries):
     with django_assert_max_num_queries(20):
-        outcomes = api.create_each(creations(*((alice, job(f"x{n}")) for n in range(100))))
+        outcomes = api.create_each(creations(alice, *(job(f"x{n}") for n in range(100))))
     assert all(isinstance(one, Stored) for one in outcomes)
 
 
-def test_nobody_gets_past_a_quota_together(cluster):
-    spec = {"hard": {"pods": "2"}}
-    api.create(access.SYSTEM, RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}, "spec": spec})
-    pods = [{"metadata": {"name": f"p{n}", "namespace": "default"}, "spec": pod_spec()} for n in range(3)]
-    outcomes = api.create_each(creations(*((access.SYSTEM, pod) for pod in pods), resource=PODS))
-    assert kinds(outcomes) == ["p0", "p1", Forbidden]
+def test_what_rules_and_quotas_look_at_is_stored_before_the_next_is_judged(cluster):
+    quota(pods="2")
+    pods = api.create_each(creations(SYSTEM, *(builders.pod(f"p{n}") for n in range(3)), resource=PODS))
+    assert kinds(pods) == ["p0", "p1", Forbidden]
+    queues = [queue("parent"), queue("child", parent="parent"), queue("parent")]
+    assert kinds(api.create_each(creations(SYSTEM, *queues, resource=QUEUES))) == ["parent", "child", AlreadyExists]
 
 
-def test_what_rules_look_at_is_stored_before_the_next_is_judged(cluster):
-    system = access.SYSTEM
-    wanted = [(system, queue("parent")), (system, queue("child", parent="parent")), (system, queue("parent"))]
-    assert kinds(api.create_each(creations(*wanted, resource=QUEUES))) == ["parent", "child", AlreadyExists]
-
-
-def test_a_rule_that_breaks_on_one_hurts_no_other(people, rules):
-    alice, _ = people
-
+def test_a_rule_that_breaks_on_one_hurts_no_other(alice, rules):
     def breaks(obj, old, view):
         if obj["metadata"]["name"] == "broken":
             raise ZeroDivisionError
         return []
 
     admission.register(JOBS, validate=breaks)
-    outcomes = api.create_each(creations(*((alice, job(name)) for name in ("a", "broken", "b"))))
+    outcomes = api.create_each(creations(alice, *(job(name) for name in ("a", "broken", "b"))))
     assert kinds(outcomes) == ["a", ZeroDivisionError, "b"]
     assert [row[3] for row in deeds()] == ["a", "b"]
 
 
-def test_when_the_transaction_breaks_each_is_done_alone(people, rules):
-    alice, bob = people
+def test_when_the_transaction_breaks_each_is_done_alone(alice, bob, rules):
     tries = []
 
     def breaks_together(obj, old, view):
@@ -194,31 +178,27 @@ def test_when_the_transaction_breaks_each_is_done_alone(people, rules):
 
     admission.register(JOBS, validate=breaks_together)
     before = store.revision()
-    outcomes = api.create_each(creations((alice, job("a")), (alice, job("b")), (bob, job("c")), (alice, job("d"))))
-    assert kinds(outcomes) == ["a", "b", Forbidden, "d"]
+    a, b, d = creations(alice, job("a"), job("b"), job("d"))
+    assert kinds(api.create_each([a, b, *creations(bob, job("c")), d])) == ["a", "b", Forbidden, "d"]
     assert tries == ["a", "b", "a", "b", "d"]
     assert store.revision() == before + 3
-    assert [(row[3], row[4]) for row in deeds()] == [
-        ("a", "done"), ("b", "done"), ("c", "denied"), ("d", "done"),
-    ]  # fmt: skip
+    assert [row[3:5] for row in deeds()] == [("a", "done"), ("b", "done"), ("c", "denied"), ("d", "done")]
 
 
 def test_on_a_full_disk_all_are_told_and_nothing_is_stored(cluster, full_disk):
     maps = [config_map(f"m{n}", text="x" * 100_000) for n in range(3)]
-    outcomes = api.create_each(creations(*((access.SYSTEM, one) for one in maps), resource=CONFIGMAPS))
-    assert kinds(outcomes) == [ServiceUnavailable] * 3
+    assert kinds(api.create_each(creations(SYSTEM, *maps, resource=CONFIGMAPS))) == [ServiceUnavailable] * 3
     assert store.find(CONFIGMAPS) == []
 
 
 @pytest.mark.parametrize(("moment", "expected"), [("before", "0 0 1 1"), ("after", "4 4 5 5")])
 def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path, moment, expected):
     """The figures: objects, audit rows, newest revision, rows of the log; the namespace is one of the last two."""
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_DATA": str(tmp_path)}
-    died = subprocess.run([sys.executable, "-c", SCRIPT, moment], cwd=PROJECT, env=environment, check=False)
+    where = {"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_DATA": str(tmp_path)}
+    options = {"cwd": PROJECT, "env": {**os.environ, **where}, "capture_output": True, "text": True}
+    died = subprocess.run([sys.executable, "-c", SCRIPT, moment], check=False, **options)
     assert died.returncode == -signal.SIGKILL
-    left = subprocess.run(
-        [sys.executable, "-c", COUNT], cwd=PROJECT, env=environment, check=True, capture_output=True, text=True
-    )
+    left = subprocess.run([sys.executable, "-c", COUNT], check=True, **options)
     assert left.stdout.split() == expected.split()
 
 
@@ -235,5 +215,81 @@ def test_names_that_are_generated_in_one_transaction_differ(cluster, monkeypatch
     """What is judged together is not stored yet when the next name is chosen."""
     monkeypatch.setattr(store, "random", TheSameTwice())
     view = ClusterView()
-    names = [view.free_name(BATCH_JOBS, "default", "a-") for _ in range(2)]
-    assert names == ["a-bbbbb", "a-ccccc"]
+    assert [view.free_name(BATCH_JOBS, "default", "a-") for _ in range(2)] == ["a-bbbbb", "a-ccccc"]
+
+
+# An object and the many that it owns.
+
+
+def make(actor, jobs, owner=None):
+    return api.create_with_owned(actor, CONFIGMAPS, owner or config_map("owner"), JOBS, jobs)
+
+
+def test_all_are_stored_and_name_their_owner(alice):
+    before = store.revision()
+    owner = make(alice, [job(f"x{n}") for n in range(700)])
+    found = store.find(JOBS, owner=owner.uid)
+    assert (len(found), store.revision()) == (700, before + 701)
+    assert {stored.object["metadata"]["annotations"]["ui.volcano.sh/created-by"] for stored in found} == {"alice"}
+    (reference,) = found[0].object["metadata"]["ownerReferences"]
+    assert (reference["kind"], reference["name"], reference["uid"]) == ("ConfigMap", "owner", owner.uid)
+
+
+@cases("count, names", {"one": (1, "x0"), "many": (30, "x0 … x29")})
+def test_the_audit_has_a_row_for_the_owner_and_one_for_all_the_others(alice, count, names):
+    make(alice, [job(f"x{n}") for n in range(count)])
+    assert [row[3:] for row in deeds()] == [
+        ("owner", "done", 1, ""), (names, "done", count, "Owned by configmaps owner."),
+    ]  # fmt: skip
+
+
+@cases("bad, errors, code", {
+    "a wrong name": ({3: job("Bad Name")}, {3: Invalid}, 422),
+    "a name twice": ({3: job("x0")}, {3: AlreadyExists}, 409),
+    "no right": ({1: job("a", "other"), 4: job("b", "other")}, {1: Forbidden, 4: Forbidden}, 403),
+    "a rule of the cluster": ({0: job("c", queue="closed")}, {0: Invalid}, 422),
+    "no object": ({2: "text"}, {2: Exception}, 400),
+})  # fmt: skip
+def test_when_one_is_refused_nothing_is_stored_and_its_place_is_told(alice, bad, errors, code):
+    api.create(SYSTEM, QUEUES, queue("closed", state="Closed"))
+    AuditEntry.objects.all().delete()
+    head = store.revision()
+    with pytest.raises(OwnedRefused) as caught:
+        make(alice, [bad.get(n, job(f"x{n}")) for n in range(6)])
+    assert caught.value.code == code
+    assert list(caught.value.refusals) == list(errors)
+    assert all(isinstance(caught.value.refusals[place], error) for place, error in errors.items())
+    assert store.revision() == head
+    ((*what, message),) = deeds()
+    assert what == ["alice", "create", "default", "owner", "denied" if code == 403 else "refused", 1]
+    assert f"{len(errors)} of 6 were refused" in message
+
+
+def test_a_quota_counts_all_of_them_together(alice):
+    quota(**{"count/jobs.batch.volcano.sh": "4"})
+    with pytest.raises(OwnedRefused) as caught:
+        make(alice, [job(f"x{n}") for n in range(6)])
+    assert list(caught.value.refusals) == [4, 5]
+    make(alice, [job(f"x{n}") for n in range(4)])
+
+
+@cases("owner, error", {
+    "a wrong name": (config_map("Bad Name"), Invalid),
+    "no right": (config_map("owner", "other"), Forbidden),
+    "there already": (config_map("there"), AlreadyExists),
+})  # fmt: skip
+def test_what_is_wrong_with_the_owner_is_told_as_of_any_object(alice, owner, error):
+    api.create(SYSTEM, CONFIGMAPS, config_map("there"))
+    with pytest.raises(error):
+        make(alice, [job("x")], owner)
+    assert store.find(JOBS) == []
+
+
+def test_a_database_that_fails_leaves_nothing_behind(alice, monkeypatch):
+    def full(*_args, **_options):
+        raise OperationalError("database or disk is full")
+
+    monkeypatch.setattr(store, "commit", full)
+    with pytest.raises(ServiceUnavailable, match="database or disk is full"):
+        make(alice, [job("x")])
+    assert (store.find(JOBS), store.find(CONFIGMAPS)) == ([], [])
