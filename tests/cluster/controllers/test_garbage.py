@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from cluster import clock
 from cluster.controllers import garbage
@@ -11,6 +11,7 @@ from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS, QUEUES
+from tests import builders
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,8 +22,8 @@ def collector():
     return started()
 
 
-def started():
-    runner = Runner(registry.get("garbage"), 0, garbage.GarbageCollector())
+def started(consumer=None):
+    runner = Runner(registry.get("garbage"), 0, consumer or garbage.GarbageCollector())
     settle(runner)
     return runner
 
@@ -36,335 +37,93 @@ def settle(runner):
 
 
 def job(name="owner"):
-    return store.write(Create(JOBS, {"metadata": {"name": name, "namespace": "d"}, "spec": {}}))[0]
+    return store.write(Create(JOBS, builders.job(name)))[0]
 
 
-def reference(owner, **fields):
-    api_version, kind = owner.object["apiVersion"], owner.object["kind"]
-    return {"apiVersion": api_version, "kind": kind, "name": owner.name, "uid": owner.uid, **fields}
+def family():
+    """Make two owners, and return them by their names."""
+    return {name: job(name) for name in ("owner", "other")}
 
 
-def dependent(name, *references, kind=CONFIGMAPS, **spec):
-    metadata = {"name": name, "namespace": "d", "ownerReferences": list(references)}
-    return store.write(Create(kind, {"metadata": metadata, "spec": spec}))[0]
+def references(text, owners):
+    """Read "owner* other!" as references to two owners: * is the controller, ! blocks its owner's deletion."""
+    return [
+        {
+            **builders.owner(owners[word.strip("*!")].object),
+            "controller": "*" in word,
+            "blockOwnerDeletion": "!" in word,
+        }
+        for word in text.split()
+    ]
 
 
-def refer(name, *references):
+def dependent(name, owners, text="owner*", kind=CONFIGMAPS, **spec):
+    obj = builders.of(kind, name, ownerReferences=references(text, owners), **spec)
+    return store.write(Create(kind, obj))[0]
+
+
+def refer(name, owners, text):
     """Replace the owners of a config map."""
-    store.write(Patch(CONFIGMAPS, "d", name, {"metadata": {"ownerReferences": list(references) or None}}))
+    store.write(Patch(CONFIGMAPS, "default", name, {"metadata": {"ownerReferences": references(text, owners) or None}}))
 
 
-def owners_of(name):
-    return [each["name"] for each in store.get(CONFIGMAPS, "d", name).object["metadata"].get("ownerReferences", [])]
+def delete(name="owner", propagation="Background", kind=JOBS):
+    store.write(Delete(kind, "default", name, propagation=propagation))
 
 
 def names(kind=CONFIGMAPS):
     return [stored.name for stored in store.find(kind)]
 
 
-def test_dependents_go_after_their_owner(collector):
-    owner = job()
-    dependent("a", reference(owner, controller=True))
-    dependent("b", reference(owner))
-    dependent("other")
-    store.write(Delete(JOBS, "d", "owner"))
-    settle(collector)
-    assert names() == ["other"]
+def left():
+    """The config maps that are left, and the owners that they name."""
+    return {
+        stored.name: " ".join(each["name"] for each in stored.object["metadata"].get("ownerReferences") or [])
+        for stored in store.find(CONFIGMAPS)
+    }
 
 
-def test_dependent_made_after_its_owner_vanished_goes_too(collector):
-    owner = job()
-    store.write(Delete(JOBS, "d", "owner"))
-    settle(collector)
-    dependent("late", reference(owner, controller=True))
-    settle(collector)
-    assert names() == []
+@pytest.mark.parametrize("restarts", [False, True], ids=["by one process", "by the next"])
+@cases("dependents, changes, deleted, expected", {
+    "all that it owns": ({"a": "owner*", "b": "owner", "free": ""}, {}, {"owner": "Background"}, {"free": ""}),
+    "a reference that dangles": ({"shared": "owner other"}, {}, {"owner": "Background"}, {"shared": "other"}),
+    "an owner that is named no more": ({"freed": "owner", "exchanged": "owner other*"}, {"freed": "", "exchanged": "other"},
+        {"owner": "Background"}, {"exchanged": "other", "freed": ""}),
+    "an owner that becomes the controller": ({"a": "owner"}, {"a": "owner*"}, {"owner": "Background"}, {}),
+    "an owner that is the controller no more": ({"a": "owner*"}, {"a": "owner"}, {"owner": "Background"}, {}),
+    "orphans of any owner": ({"a": "owner", "b": "other owner"}, {}, {"owner": "Orphan"}, {"a": "", "b": "other"}),
+    "orphans of their controller": ({"a": "owner*", "b": "other owner*"}, {}, {"owner": "Orphan"}, {"a": "", "b": "other"}),
+    "an orphan of two": ({"a": "owner other"}, {}, {"owner": "Orphan", "other": "Orphan"}, {"a": ""}),
+    "none, in the foreground": ({}, {}, {"owner": "Foreground"}, {}),
+    "another owner, in the foreground": ({"mine": "owner!", "shared": "owner! other*"}, {}, {"owner": "Foreground"}, {"shared": "other"}),
+    "two in the foreground": ({"a": "owner! other!"}, {}, {"owner": "Foreground", "other": "Foreground"}, {}),
+    "one in the foreground, one that orphans": ({"a": "owner! other*"}, {}, {"owner": "Foreground", "other": "Orphan"}, {"a": ""}),
+})  # fmt: skip
+def test_what_is_left_of_a_family(dependents, changes, deleted, expected, restarts):
+    collector = started()
+    owners = family()
+    for name, text in dependents.items():
+        dependent(name, owners, text)
+    for name, text in changes.items():
+        refer(name, owners, text)
+    for name, propagation in deleted.items():
+        delete(name, propagation)
+    settle(started() if restarts else collector)
+    assert left() == expected
+    assert set(names(JOBS)) == owners.keys() - deleted.keys()
 
 
-def test_new_owner_of_the_same_name_keeps_nothing_of_the_old_one(collector):
-    owner = job()
-    dependent("old", reference(owner, controller=True))
-    store.write(Delete(JOBS, "d", "owner"))
-    dependent("new", reference(job(), controller=True))
-    settle(collector)
-    assert names() == ["new"]
-
-
-def test_reference_that_dangles_is_taken_away_while_another_owner_lives(collector):
-    first, second = job("first"), job("second")
-    dependent("shared", reference(first), reference(second))
-    store.write(Delete(JOBS, "d", "first"))
-    settle(collector)
-    references = store.get(CONFIGMAPS, "d", "shared").object["metadata"]["ownerReferences"]
-    assert [r["name"] for r in references] == ["second"]
-
-
-def test_foreground_owner_stays_until_blocking_dependents_are_gone(collector):
-    owner = job()
-    dependent("pod", reference(owner, controller=True, blockOwnerDeletion=True), kind=PODS, nodeName="n")
-    dependent("map", reference(owner, controller=True, blockOwnerDeletion=True))
-    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
-    settle(collector)
-    assert names() == []
-    assert names(JOBS) == ["owner"]
-    assert "deletionTimestamp" in store.get(PODS, "d", "pod").object["metadata"]
-    store.write(Delete(PODS, "d", "pod", grace=0))
-    settle(collector)
-    assert names(JOBS) == []
-
-
-def test_foreground_deletion_goes_on_in_a_new_process(collector):
-    owner = job()
-    dependent("pod", reference(owner, controller=True, blockOwnerDeletion=True), kind=PODS, nodeName="n")
-    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
-    settle(collector)
-    successor = started()
-    store.write(Delete(PODS, "d", "pod", grace=0))
-    settle(successor)
-    with transaction.atomic():
-        make_timers_due()
-    settle(successor)
-    assert names(JOBS) == []
-
-
-class Interrupted(garbage.GarbageCollector):
-    """Somebody else writes `object` between a plan and its commit, the first time."""
-
-    object = None
-
-    def plan(self, state, changes, timers, now):
-        plan = super().plan(state, changes, timers, now)
-        if self.object is not None and plan.groups:
-            kind, name = self.object
-            self.object = None
-            store.write(Patch(kind, "d", name, {"metadata": {"labels": {"touched": "yes"}}}))
-        return plan
-
-
-@pytest.mark.parametrize("propagation", ["Foreground", "Orphan"])
-def test_owner_that_changed_while_it_was_let_go_is_looked_at_again(propagation):
-    runner = Runner(registry.get("garbage"), 0, Interrupted())
-    settle(runner)
-    job()
-    runner.consumer.object = JOBS, "owner"
-    store.write(Delete(JOBS, "d", "owner", propagation=propagation))
-    settle(runner)
-    assert names(JOBS) == []
-
-
-def test_dependent_that_changed_while_its_references_were_written_is_looked_at_again():
-    runner = Runner(registry.get("garbage"), 0, Interrupted())
-    settle(runner)
-    first, second = job("first"), job("second")
-    dependent("shared", reference(first), reference(second))
-    settle(runner)
-    runner.consumer.object = CONFIGMAPS, "shared"
-    store.write(Delete(JOBS, "d", "first"))
-    settle(runner)
-    references = store.get(CONFIGMAPS, "d", "shared").object["metadata"]["ownerReferences"]
-    assert [r["name"] for r in references] == ["second"]
-
-
-def make_timers_due():
-    from django.db import connection
-
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
-
-
-def test_foreground_owner_without_dependents_goes_at_once(collector):
-    job()
-    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
-    settle(collector)
-    assert names(JOBS) == []
-
-
-def test_orphans_lose_their_reference_and_stay(collector):
-    owner = job()
-    dependent("a", reference(owner, controller=True))
-    store.write(Delete(JOBS, "d", "owner", propagation="Orphan"))
-    settle(collector)
-    assert names(JOBS) == []
-    assert "ownerReferences" not in store.get(CONFIGMAPS, "d", "a").object["metadata"]
-
-
-def test_large_family_goes_in_batches(collector, monkeypatch):
-    monkeypatch.setattr(garbage, "ROOM", 7)
-    owner = job()
-    for number in range(30):
-        dependent(f"pod-{number}", reference(owner, controller=True), kind=PODS)
-    store.write(Delete(JOBS, "d", "owner"))
-    settle(collector)
-    assert names(PODS) == []
-
-
-def test_families_of_families_go(collector):
-    owner = job()
-    child = dependent("pod", reference(owner, controller=True), kind=PODS)
-    dependent("map", reference(child, controller=True))
-    store.write(Delete(JOBS, "d", "owner"))
-    settle(collector)
-    assert names() == names(PODS) == []
-
-
-def test_events_about_an_object_outlive_it(collector):
-    owner = job()
-    about = {"kind": "Job", "namespace": "d", "name": "owner", "uid": owner.uid}
-    store.write(Create(EVENTS, {"metadata": {"name": "e", "namespace": "d"}, "involvedObject": about}))
-    store.write(Delete(JOBS, "d", "owner"))
-    settle(collector)
-    settle(started())
-    assert names(EVENTS) == ["e"]
-
-
-def test_object_of_the_cluster_is_not_deleted_for_an_owner_in_a_namespace(collector):
-    owner = job()
-    store.write(
-        Create(QUEUES, {"metadata": {"name": "q", "ownerReferences": [reference(owner)]}, "spec": {}}),
-        Delete(JOBS, "d", "owner"),
-    )
-    settle(collector)
-    assert names(QUEUES) == ["q"]
-    assert [e.object["reason"] for e in store.find(EVENTS)] == ["OwnerRefInvalidNamespace"]
-
-
-def test_collector_that_was_away_finds_what_vanished():
-    owner = job()
-    dependent("a", reference(owner, controller=True))
-    dependent("b", reference(owner))
-    store.write(Delete(JOBS, "d", "owner"))
+def test_collector_that_was_never_there_finds_what_vanished():
+    owners = family()
+    dependent("a", owners)
+    dependent("b", owners, "owner")
+    delete()
     started()
-    assert names() == []
-
-
-def test_dependent_changed_meanwhile_is_looked_at_again(collector):
-    owner, other = job("owner"), job("other")
-    dependent("shared", reference(owner), reference(other))
-    store.commit([Group([Delete(JOBS, "d", "owner")])])
-    collector.step()
-    store.write(Patch(CONFIGMAPS, "d", "shared", {"metadata": {"labels": {"a": "b"}}}))
-    settle(collector)
-    assert len(store.get(CONFIGMAPS, "d", "shared").object["metadata"]["ownerReferences"]) == 1
-
-
-def test_nodes_are_no_business_of_the_collector(collector):
-    before = collector.generation
-    store.write(Create(NODES, {"metadata": {"name": "n"}}))
-    settle(collector)
-    assert collector.generation == before
-
-
-# Owners that are not controllers, and references that change.
-
-
-def test_object_that_names_an_owner_no_more_outlives_it(collector):
-    owner, other = job(), job("other")
-    dependent("freed", reference(owner))
-    dependent("exchanged", reference(owner), reference(other, controller=True))
-    refer("freed")
-    refer("exchanged", reference(other))
-    store.write(Delete(JOBS, "d", "owner"))
-    settle(collector)
-    settle(started())
-    assert names() == ["exchanged", "freed"]
-    assert owners_of("exchanged") == ["other"]
-
-
-@cases("before, after", {
-    "becomes the controller": ({}, {"controller": True}),
-    "is the controller no more": ({"controller": True}, {}),
-})  # fmt: skip
-def test_owner_that_changes_its_part_stays_an_owner(collector, before, after):
-    owner = job()
-    dependent("a", reference(owner, **before))
-    refer("a", reference(owner, **after))
-    store.write(Delete(JOBS, "d", "owner"))
-    settle(collector)
-    assert names() == []
-
-
-def test_object_that_comes_to_name_an_owner_that_never_was_goes(collector):
-    gone = job("gone")
-    store.write(Delete(JOBS, "d", "gone"))
-    dependent("a")
-    dependent("b", reference(job()))
-    settle(collector)
-    refer("a", reference(gone))
-    refer("b", reference(gone), reference(store.get(JOBS, "d", "owner")))
-    settle(collector)
-    assert names() == ["b"]
-    assert owners_of("b") == ["owner"]
-
-
-@cases("fields", {
-    "any owner": {},
-    "controller": {"controller": True},
-})  # fmt: skip
-def test_orphan_of_any_owner_is_left_alone(collector, fields):
-    owner, other = job(), job("other")
-    dependent("alone", reference(owner, **fields))
-    dependent("shared", reference(other), reference(owner, **fields))
-    store.write(Delete(JOBS, "d", "owner", propagation="Orphan"))
-    settle(collector)
-    assert names(JOBS) == ["other"]
-    assert (owners_of("alone"), owners_of("shared")) == ([], ["other"])
-
-
-def test_orphan_of_two_owners_at_once_loses_both_references(collector):
-    first, second = job("first"), job("second")
-    dependent("a", reference(first), reference(second))
-    for name in ("first", "second"):
-        store.write(Delete(JOBS, "d", name, propagation="Orphan"))
-    settle(collector)
-    settle(collector)
-    assert names(JOBS) == []
-    assert names() == ["a"]
-    assert owners_of("a") == []
-
-
-def test_foreground_deletion_leaves_what_has_another_owner(collector):
-    owner, other = job(), job("other")
-    dependent("mine", reference(owner, blockOwnerDeletion=True))
-    dependent("shared", reference(owner, blockOwnerDeletion=True), reference(other, controller=True))
-    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
-    settle(collector)
-    assert names(JOBS) == ["other"]
-    assert names() == ["shared"]
-    assert owners_of("shared") == ["other"]
-
-
-def test_dependent_of_owners_that_all_go_in_the_foreground_goes(collector):
-    first, second = job("first"), job("second")
-    dependent("a", *(reference(each, blockOwnerDeletion=True) for each in (first, second)))
-    for name in ("first", "second"):
-        store.write(Delete(JOBS, "d", name, propagation="Foreground"))
-    settle(collector)
-    assert names() == names(JOBS) == []
-
-
-def test_dependent_of_an_owner_that_orphans_outlives_one_that_goes_in_the_foreground(collector):
-    going, leaving = job("going"), job("leaving")
-    dependent("a", reference(going, blockOwnerDeletion=True), reference(leaving, controller=True))
-    store.write(Delete(JOBS, "d", "going", propagation="Foreground"))
-    store.write(Delete(JOBS, "d", "leaving", propagation="Orphan"))
-    settle(collector)
-    settle(collector)
-    assert names(JOBS) == []
-    assert names() == ["a"]
-    assert owners_of("a") == []
-
-
-@pytest.mark.parametrize("propagation", ["Foreground", "Orphan", "Background"])
-def test_object_that_owns_itself_goes(collector, propagation):
-    owner = dependent("self")
-    refer("self", reference(owner, blockOwnerDeletion=True))
-    store.write(Delete(CONFIGMAPS, "d", "self", propagation=propagation))
-    settle(collector)
-    assert names() == []
+    assert left() == {}
 
 
 class Overtaken(garbage.GarbageCollector):
-    """Whose plan is made before something else is written, and done after it."""
+    """Whose first plan is made before something else is written, and done after it."""
 
     meanwhile = None
 
@@ -376,54 +135,127 @@ class Overtaken(garbage.GarbageCollector):
         return plan
 
 
-@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_dependent_that_is_freed_before_it_is_deleted_stays(propagation):
+def touch(kind, name):
+    store.write(Patch(kind, "default", name, {"metadata": {"labels": {"touched": "yes"}}}))
+
+
+@cases("propagation, dependents, meanwhile, expected", {
+    "its owner in the foreground": ("Foreground", {}, lambda _: touch(JOBS, "owner"), {}),
+    "its owner that orphans": ("Orphan", {}, lambda _: touch(JOBS, "owner"), {}),
+    "a dependent": ("Background", {"a": "owner other"}, lambda _: touch(CONFIGMAPS, "a"), {"a": "other"}),
+    "one that is freed": ("Background", {"a": "owner*", "b": "owner*"}, lambda owners: refer("a", owners, ""), {"a": ""}),
+    "one that is freed in the foreground": ("Foreground", {"a": "owner*", "b": "owner*"}, lambda owners: refer("a", owners, ""), {"a": ""}),
+})  # fmt: skip
+def test_what_changed_between_a_plan_and_its_transaction_is_looked_at_again(
+    propagation, dependents, meanwhile, expected
+):
     overtaken = Overtaken()
-    runner = Runner(registry.get("garbage"), 0, overtaken)
+    runner = started(overtaken)
+    owners = family()
+    for name, text in dependents.items():
+        dependent(name, owners, text)
     settle(runner)
-    owner = job()
-    dependent("freed", reference(owner, controller=True))
-    dependent("held", reference(owner, controller=True))
-    overtaken.meanwhile = lambda: refer("freed")
-    store.write(Delete(JOBS, "d", "owner", propagation=propagation))
+    overtaken.meanwhile = lambda: meanwhile(owners)
+    delete("owner", propagation)
     settle(runner)
-    assert names(JOBS) == []
-    assert names() == ["freed"]
+    assert overtaken.meanwhile is None
+    assert (left(), names(JOBS)) == (expected, ["other"])
 
 
-@pytest.mark.parametrize("propagation", ["Orphan", "Foreground"])
-def test_owner_that_changes_while_it_is_let_go_goes_all_the_same(propagation):
-    overtaken = Overtaken()
-    runner = Runner(registry.get("garbage"), 0, overtaken)
-    settle(runner)
-    job()
-    overtaken.meanwhile = lambda: store.write(Patch(JOBS, "d", "owner", {"metadata": {"labels": {"a": "b"}}}))
-    store.write(Delete(JOBS, "d", "owner", propagation=propagation))
-    settle(runner)
-    assert names(JOBS) == []
+def test_dependent_changed_between_two_steps_is_looked_at_again(collector):
+    dependent("shared", family(), "owner other")
+    store.commit([Group([Delete(JOBS, "default", "owner")])])
+    collector.step()
+    touch(CONFIGMAPS, "shared")
+    settle(collector)
+    assert left() == {"shared": "other"}
 
 
-def test_collector_waits_in_peace_for_a_large_family_that_goes_slowly(collector, monkeypatch):
+@pytest.mark.parametrize("propagation", ["Foreground", "Orphan", "Background"])
+def test_object_that_owns_itself_goes(collector, propagation):
+    refer("self", {"self": dependent("self", {}, "")}, "self!")
+    delete("self", propagation, CONFIGMAPS)
+    settle(collector)
+    assert names() == []
+
+
+def test_what_comes_to_name_an_owner_that_is_gone_goes_though_another_has_its_name(collector):
+    gone = {"gone": job("owner")}
+    dependent("old", gone, "gone*")
+    delete()
+    owners = {**gone, **family()}
+    dependent("new", owners)
+    dependent("late", owners, "gone*")
+    dependent("a", owners, "")
+    dependent("b", owners)
+    settle(collector)
+    refer("a", owners, "gone")
+    refer("b", owners, "gone owner")
+    settle(collector)
+    assert left() == {"new": "owner", "b": "owner"}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_foreground_owner_stays_until_blocking_dependents_are_gone(collector, restarts):
+    owners = family()
+    dependent("pod", owners, "owner*!", PODS, nodeName="n")
+    dependent("map", owners, "owner*!")
+    delete("owner", "Foreground")
+    settle(collector)
+    assert (names(), names(JOBS)) == ([], ["other", "owner"])
+    assert "deletionTimestamp" in store.get(PODS, "default", "pod").object["metadata"]
+    if restarts:
+        collector = started()
+    store.write(Delete(PODS, "default", "pod", grace=0))
+    settle(collector)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
+    settle(collector)
+    assert names(JOBS) == ["other"]
+
+
+@cases("propagation, spec", {"at once": ("Background", {}), "slowly": ("Foreground", {"nodeName": "n"})})
+def test_large_family_goes_in_batches_and_is_waited_for_in_peace(collector, monkeypatch, propagation, spec):
     monkeypatch.setattr(garbage, "ROOM", 4)
-    owner = job()
+    owners = family()
     for number in range(10):
-        blocking = reference(owner, controller=True, blockOwnerDeletion=True)
-        dependent(f"pod-{number}", blocking, kind=PODS, nodeName="n")
-    store.write(Delete(JOBS, "d", "owner", propagation="Foreground"))
+        dependent(f"pod-{number}", owners, "owner*!", PODS, **spec)
+    delete("owner", propagation)
     settle(collector)
     assert all("deletionTimestamp" in pod.object["metadata"] for pod in store.find(PODS))
     for pod in store.find(PODS):
-        store.write(Delete(PODS, "d", pod.name, grace=0))
+        store.write(Delete(PODS, "default", pod.name, grace=0))
     settle(collector)
-    assert names(JOBS) == []
+    assert (names(PODS), names(JOBS)) == ([], ["other"])
 
 
-def test_many_objects_of_the_cluster_with_owners_in_a_namespace_are_told_of_once(collector, monkeypatch):
+def test_families_of_families_go(collector):
+    child = dependent("pod", family(), kind=PODS)
+    dependent("map", {"child": child}, "child*")
+    delete()
+    settle(collector)
+    assert names() == names(PODS) == []
+
+
+def test_events_about_an_object_outlive_it_and_nodes_are_no_business_of_the_collector(collector):
+    before = collector.generation
+    store.write(Create(NODES, builders.node("n")))
+    settle(collector)
+    assert collector.generation == before
+    involved = {"kind": "Job", "namespace": "default", "name": "owner", "uid": job().uid}
+    store.write(Create(EVENTS, builders.of(EVENTS, "e", {"involvedObject": involved})))
+    delete()
+    settle(collector)
+    settle(started())
+    assert names(EVENTS) == ["e"]
+
+
+def test_objects_of_the_cluster_are_not_deleted_for_an_owner_in_a_namespace_and_told_of_once(collector, monkeypatch):
     monkeypatch.setattr(garbage, "ROOM", 4)
-    owner = job()
+    owners = family()
     for number in range(10):
-        metadata = {"name": f"q{number}", "ownerReferences": [reference(owner)]}
-        store.write(Create(QUEUES, {"metadata": metadata, "spec": {}}))
-    store.write(Delete(JOBS, "d", "owner"))
+        dependent(f"q{number}", owners, "owner", QUEUES, weight=1)
+    delete()
     settle(collector)
-    assert len(names(QUEUES)) == len(names(EVENTS)) == 10
+    assert len(names(QUEUES)) == 10
+    assert [e.object["reason"] for e in store.find(EVENTS)] == ["OwnerRefInvalidNamespace"] * 10
