@@ -1,14 +1,17 @@
+"""Nodes that fall silent, and how many nodes HyperNodes have."""
+
 from __future__ import annotations
 
 import pytest
 
+from cluster.controllers.hyper_nodes import HyperNodeController
 from cluster.controllers.nodes import NodeLifecycle, NodeStep, step
 from cluster.runtime.consumer import Runner
 from cluster.runtime.registry import get
 from cluster.store import Create, Delete, Patch, store
-from kube.errors import NotFound
-from kube.resources import NODES, PODS
+from kube.resources import HYPER_NODES, NODES, PODS
 from node.agent.machine import renew
+from tests import builders
 from tests.tables import cases
 
 
@@ -31,6 +34,7 @@ def test_step(ready, tainted, silent, unreachable, expected):
 
 @pytest.fixture
 def world(transactional_db, redis_url, settings, moved_clock):
+    """A function that lets some seconds pass, and then the controller look."""
     settings.REDIS_URL = redis_url
     runner = Runner(get("nodes"), 0, NodeLifecycle())
 
@@ -49,29 +53,34 @@ def world(transactional_db, redis_url, settings, moved_clock):
     return after
 
 
-def add_node(name="n"):
-    ready = {"type": "Ready", "status": "True"}
-    store.write(Create(NODES, {"metadata": {"name": name}, "spec": {}, "status": {"conditions": [ready]}}))
+def add_node(name="n", **labels):
+    store.write(Create(NODES, builders.node(name, labels=labels)))
 
 
 def add_pod(name="p", node="n", phase="Running"):
-    body = {"metadata": {"name": name, "namespace": "d"}, "spec": {"nodeName": node}, "status": {"phase": phase}}
-    store.write(Create(PODS, body))
+    store.write(Create(PODS, builders.pod(name, nodeName=node, status={"phase": phase})))
 
 
-def node(name="n"):
-    return store.get(NODES, "", name).object
-
-
-def pod(name="p"):
-    try:
-        return store.get(PODS, "d", name).object["status"]
-    except NotFound:
-        return None
+def node():
+    return store.get(NODES, "", "n").object
 
 
 def ready():
     return node()["status"]["conditions"][0]["status"]
+
+
+def says_ready():
+    store.write(Patch(NODES, "", "n", {"status": builders.node("n")["status"]}, "status"))
+
+
+def taints():
+    return node().get("spec", {}).get("taints", [])
+
+
+def pods():
+    """Return the phases of the pods, and the reasons where there are some."""
+    found = {stored.name: stored.object["status"] for stored in store.find(PODS)}
+    return {name: " ".join([status["phase"], status.get("reason", "")]).strip() for name, status in found.items()}
 
 
 def test_node_that_falls_silent_is_tainted_then_its_pods_are_given_up(world):
@@ -84,13 +93,17 @@ def test_node_that_falls_silent_is_tainted_then_its_pods_are_given_up(world):
     assert ready() == "True"
     world(2)
     assert ready() == "Unknown"
-    assert {taint["effect"] for taint in node()["spec"]["taints"]} == {"NoSchedule", "NoExecute"}
+    assert {taint["effect"] for taint in taints()} == {"NoSchedule", "NoExecute"}
     world(1)
-    assert pod()["phase"] == "Running"
+    assert pods() == {"p": "Running", "done": "Succeeded"}
     world(60)
-    assert (pod()["phase"], pod()["reason"]) == ("Failed", "NodeLost")
-    assert "Node n has not been heard of for" in pod()["message"]
-    assert pod("done")["phase"] == "Succeeded"
+    assert pods() == {"p": "Failed NodeLost", "done": "Succeeded"}
+    message = store.get(PODS, "default", "p").object["status"]["message"]
+    assert "Node n has not been heard of for" in message
+    add_pod("late")
+    store.write(Delete(PODS, "default", "late"))
+    world(1)
+    assert pods().keys() == {"p", "done"}
 
 
 def test_renewal_keeps_a_node_however_far_its_clock_is_off(world):
@@ -101,22 +114,24 @@ def test_renewal_keeps_a_node_however_far_its_clock_is_off(world):
     assert ready() == "True"
 
 
-def test_node_that_returns_loses_its_taint(world):
+@cases(
+    "own",
+    {"none": [], "maintenance": [{"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]},
+)
+def test_node_that_returns_loses_its_taints_but_not_those_of_others(world, own):
     add_node()
+    store.write(Patch(NODES, "", "n", {"spec": {"taints": own or None}}))
     renew(store, "n", 1)
     world()
     world(41)
+    assert len(taints()) == len(own) + 2
     renew(store, "n", 2)
-    status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    store.write(Patch(NODES, "", "n", status, "status"))
+    says_ready()
     world(1)
-    assert "taints" not in node()["spec"]
+    assert taints() == own
 
 
-@cases("silent", {
-    "unreachable": 50,
-    "given up": 500,
-})  # fmt: skip
+@cases("silent", {"unreachable": 50, "given up": 500})
 def test_node_that_is_made_again_has_the_time_of_a_new_one(world, silent):
     add_node()
     renew(store, "n", 1)
@@ -126,7 +141,7 @@ def test_node_that_is_made_again_has_the_time_of_a_new_one(world, silent):
     store.write(Delete(NODES, "", "n"))
     add_node()
     world(1)
-    assert (ready(), "taints" in node()["spec"]) == ("True", False)
+    assert (ready(), taints()) == ("True", [])
     world(38)
     assert ready() == "True"
     add_pod()
@@ -134,9 +149,9 @@ def test_node_that_is_made_again_has_the_time_of_a_new_one(world, silent):
     assert ready() == "Unknown"
     world(1)
     world(59)
-    assert pod()["phase"] == "Running"
+    assert pods() == {"p": "Running"}
     world(1)
-    assert pod()["phase"] == "Failed"
+    assert pods() == {"p": "Failed NodeLost"}
 
 
 def test_node_that_comes_to_a_silent_lease_has_the_time_of_a_new_one(world):
@@ -148,38 +163,71 @@ def test_node_that_comes_to_a_silent_lease_has_the_time_of_a_new_one(world):
     assert ready() == "True"
 
 
-def test_taints_of_others_stay(world):
-    add_node()
-    own = [{"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]
-    store.write(Patch(NODES, "", "n", {"spec": {"taints": own}}))
-    world()
-    world(41)
-    renew(store, "n", 2)
-    store.write(Patch(NODES, "", "n", {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, "status"))
-    world()
-    assert node()["spec"]["taints"] == own
-
-
 def test_deleted_pod_on_a_node_that_is_gone_is_finished(world):
     add_pod("deleted", node="gone")
     add_pod("left", node="gone")
-    store.write(Delete(PODS, "d", "deleted"))
-    assert pod("deleted")
+    store.write(Delete(PODS, "default", "deleted"))
+    assert pods() == {"deleted": "Running", "left": "Running"}
     world()
-    assert pod("deleted") is None
-    assert pod("left")["phase"] == "Running"
+    assert pods() == {"left": "Running"}
     world(61)
-    assert pod("left")["reason"] == "NodeLost"
+    assert pods() == {"left": "Failed NodeLost"}
 
 
-def test_deleted_pod_on_a_lost_node_is_finished(world):
-    add_node()
-    add_pod()
-    world()
-    world(41)
-    world()
-    world(61)
-    add_pod("late")
-    store.write(Delete(PODS, "d", "late"))
-    world(1)
-    assert pod("late") is None
+# HyperNodes.
+
+
+def settled(runner=None):
+    runner = runner or Runner(get("hypernodes"), 0, HyperNodeController())
+    while runner.step():
+        pass
+    return runner
+
+
+def hyper_node(name, tier, *members):
+    store.write(Create(HYPER_NODES, builders.of(HYPER_NODES, name, tier=tier, members=list(members))))
+
+
+def rack(name):
+    return {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"rack": name}}}}
+
+
+def below(name):
+    return {"type": "HyperNode", "selector": {"exactMatch": {"name": name}}}
+
+
+def counted():
+    """Return how many nodes each HyperNode has, and the reason of its condition."""
+    found = {}
+    for stored in store.find(HYPER_NODES):
+        (condition,) = stored.object["status"]["conditions"]
+        assert condition["status"] == str(condition["reason"] == "MembersFound")
+        found[stored.name] = f"{stored.object['status']['nodeCount']} {condition['reason']}"
+    return found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nodes_of_hyper_nodes_are_counted_as_they_come_move_and_go():
+    runner = settled()
+    add_node("n", rack="a")
+    hyper_node("a", 1, rack("a"))
+    hyper_node("row", 2, below("a"), below("b"))
+    settled(runner)
+    assert counted() == {"a": "1 MembersFound", "row": "1 MemberNotFound"}
+    before = store.revision()
+    says_ready()
+    settled(runner)
+    assert not runner.state.is_stale, "what a node says of itself changes nothing"
+    runner = settled()
+    assert store.changes(before, [HYPER_NODES]) == []
+    hyper_node("b", 1, rack("b"))
+    add_node("n2", rack="b")
+    settled(runner)
+    assert counted() == {"a": "1 MembersFound", "b": "1 MembersFound", "row": "2 MembersFound"}
+    store.write(Patch(NODES, "", "n2", {"metadata": {"labels": {"rack": "a"}}}))
+    settled(runner)
+    assert counted() == {"a": "2 MembersFound", "b": "0 NoNodes", "row": "2 MembersFound"}
+    store.write(Delete(NODES, "", "n"))
+    store.write(Delete(HYPER_NODES, "", "b"))
+    settled(runner)
+    assert counted() == {"a": "1 MembersFound", "row": "1 MemberNotFound"}
