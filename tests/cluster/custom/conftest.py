@@ -8,14 +8,13 @@ from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, store
 from kube import resources
-from tests.cluster.api.conftest import namespace
+from tests import builders
 
 
 @pytest.fixture(autouse=True)
 def cluster(transactional_db):
-    """The namespaces default and other; afterwards nobody knows the kinds that the test defined."""
-    store.write(Create(resources.NAMESPACES, namespace("default")))
-    store.write(Create(resources.NAMESPACES, namespace("other")))
+    """The namespace default; afterwards nobody knows the kinds that the test defined."""
+    store.write(Create(resources.NAMESPACES, builders.namespace()))
     custom_kinds.reload()
     yield
     custom_kinds._known.clear()
@@ -33,9 +32,8 @@ class Controllers:
         self.settle()
 
     def settle(self):
-        busy = [True]
-        while any(busy):
-            busy = [runner.step() for runner in self.runners]
+        while any(runner.step() for runner in self.runners):
+            pass
 
 
 @pytest.fixture
