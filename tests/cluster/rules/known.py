@@ -7,6 +7,7 @@ from itertools import count
 
 from cluster.api import admission
 from kube import resources
+from tests import builders
 
 UID = "6f1b0d34-0000-4000-8000-000000000001"
 
@@ -16,8 +17,10 @@ class Known:
 
     def __init__(self, *objects):
         self.objects = {(o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
-        self.accounts = {}
-        self.numbers = count(1)
+        self.accounts, self.numbers = {}, count(1)
+
+    def _all(self, kind):
+        return [found for (name, _, _), found in self.objects.items() if name == kind]
 
     def namespace(self, name):
         found = self.objects.get(("Namespace", "", name), {})
@@ -27,7 +30,7 @@ class Known:
         return self.objects.get(("PriorityClass", "", name))
 
     def priority_classes(self):
-        return [found for (kind, _, _), found in self.objects.items() if kind == "PriorityClass"]
+        return self._all("PriorityClass")
 
     def service_account(self, namespace, name):
         return self.objects.get(("ServiceAccount", namespace, name))
@@ -36,14 +39,13 @@ class Known:
         return self.objects.get(("Queue", "", name))
 
     def queue_children(self, name):
-        queues = [found for (kind, _, _), found in self.objects.items() if kind == "Queue"]
-        return [found for found in queues if found["spec"].get("parent") == name]
+        return [found for found in self._all("Queue") if found["spec"].get("parent") == name]
 
     def keeps_wishes(self):
         return True
 
     def listed(self, resource, namespace):
-        return [o for (kind, place, _), o in self.objects.items() if (kind, place) == (resource.kind, namespace)]
+        return [found for found in self._all(resource.kind) if found["metadata"]["namespace"] == namespace]
 
     def claim(self, namespace, name):
         return self.objects.get(("PersistentVolumeClaim", namespace, name))
@@ -100,25 +102,21 @@ def changed(obj, path, value):
 DROP = object()
 
 
-def pod_spec(**fields):
-    return {"containers": [{"name": "main", "image": "busybox:1", "command": ["true"]}], **fields}
-
-
-def pod(name="p", **fields):
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": pod_spec(**fields)}
+def pod(name="p", **spec):
+    """A pod of one container; a field of its spec may replace that."""
+    return builders.of(PODS, name, **{"containers": [builders.container()], **spec})
 
 
 def priority_class(name, value, **fields):
-    return {"kind": "PriorityClass", "metadata": {"name": name}, "value": value, **fields}
+    return builders.of(resources.PRIORITY_CLASSES, name, {"value": value, **fields})
 
 
 def queue(name, state="Open", parent="root"):
-    return {"kind": "Queue", "metadata": {"name": name}, "spec": {"parent": parent}, "status": {"state": state}}
+    return builders.queue(name, state, parent=parent)
 
 
 def job(name="pi", **spec):
-    template = {"spec": pod_spec(restartPolicy="Never")}
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"template": template, **spec}}
+    return builders.of(JOBS, name, **{"template": builders.template(), **spec})
 
 
 def indexed(**spec):
@@ -126,9 +124,8 @@ def indexed(**spec):
 
 
 def of(kind, **fields):
-    """Return a small object of a kind."""
-    metadata = {"name": "x", **({"namespace": "default"} if kind.namespaced else {})}
-    return {"metadata": metadata, **fields}
+    """Return a small object of a kind, with its fields beside the metadata."""
+    return builders.of(kind, "x", fields)
 
 
 JOBS, PODS = resources.BATCH_JOBS, resources.PODS

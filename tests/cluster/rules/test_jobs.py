@@ -1,4 +1,4 @@
-"""Jobs of batch/v1: what is filled in, what is refused, what may change."""
+"""Jobs of batch/v1: what is refused, what may change, and what is filled in beside the defaults of Kubernetes (test_defaults.py)."""
 
 from __future__ import annotations
 
@@ -10,76 +10,23 @@ from cluster.rules import job_policies
 from cluster.rules.jobs import ORPHAN_WARNING
 from tests.tables import cases
 
-from .known import DROP, JOBS, UID, Known, admit, admitted, causes, changed, indexed, job, messages
+from .known import DROP, JOBS, Known, admit, admitted, causes, changed, indexed, job, messages
 
 INVALID, REQUIRED, UNSUPPORTED = "FieldValueInvalid", "FieldValueRequired", "FieldValueNotSupported"
 
 
-@cases("spec, filled", {
-    "nothing given": ({}, {"parallelism": 1, "completions": 1, "backoffLimit": 6}),
-    "a work queue": ({"parallelism": 3}, {"parallelism": 3, "completions": None}),
-    "completions alone": ({"completions": 5}, {"parallelism": 1, "completions": 5}),
-    "mode and flags": ({}, {"completionMode": "NonIndexed", "suspend": False, "manualSelector": False}),
-    "replacement": ({}, {"podReplacementPolicy": "TerminatingOrFailed"}),
-    "replacement with a failure policy": ({"podFailurePolicy": {"rules": []}}, {"podReplacementPolicy": "Failed"}),
-    "retries per index": ({"completionMode": "Indexed", "completions": 2, "backoffLimitPerIndex": 1},
-        {"backoffLimit": 2147483647}),
-})  # fmt: skip
-def test_defaults(spec, filled):
-    stored = admitted(JOBS, job(**spec))["spec"]
-    assert {field: stored.get(field) for field in filled} == filled
+LABELS = "spec.template.metadata.labels"
 
 
-def test_the_pod_template_is_filled_in():
-    spec = admitted(JOBS, job())["spec"]["template"]["spec"]
-    assert spec["terminationGracePeriodSeconds"] == 30
-    assert (spec["dnsPolicy"], spec["schedulerName"], spec["securityContext"]) == (
-        "ClusterFirst",
-        "default-scheduler",
-        {},
-    )
-    container = spec["containers"][0]
-    assert container["imagePullPolicy"] == "IfNotPresent"
-    assert (container["terminationMessagePath"], container["terminationMessagePolicy"]) == (
-        "/dev/termination-log",
-        "File",
-    )
-
-
-def test_labels_of_the_template_become_those_of_a_job_without_any():
-    with_labels = changed(job(), "spec.template.metadata.labels", {"app": "x"})
-    stored = admitted(JOBS, with_labels)
-    assert stored["metadata"]["labels"] == stored["spec"]["template"]["metadata"]["labels"]
-    assert stored["metadata"]["labels"].items() >= {"app": "x", "job-name": "pi"}.items()
-    own = changed(with_labels, "metadata.labels", {"own": "y"})
+def test_labels_and_a_selector_of_ones_own_stay_and_a_generated_name_is_a_label():
+    own = changed(changed(job(), LABELS, {"app": "x"}), "metadata.labels", {"own": "y"})
     assert admitted(JOBS, own)["metadata"]["labels"] == {"own": "y"}
-
-
-def test_the_selector_and_the_labels_are_generated():
-    stored = admitted(JOBS, job())
-    assert stored["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": UID}}
-    assert stored["spec"]["template"]["metadata"]["labels"] == {
-        "job-name": "pi",
-        "batch.kubernetes.io/job-name": "pi",
-        "controller-uid": UID,
-        "batch.kubernetes.io/controller-uid": UID,
-    }
-
-
-def test_a_generated_name_is_in_the_labels():
-    named = job("")
-    named["metadata"] = {"generateName": "pi-", "namespace": "default"}
-    stored = admitted(JOBS, named)
+    selector = {"matchLabels": {"app": "x"}}
+    stored = admitted(JOBS, changed(job(manualSelector=True, selector=selector), LABELS, {"app": "x"}))["spec"]
+    assert (stored["selector"], stored["template"]["metadata"]["labels"]) == (selector, {"app": "x"})
+    stored = admitted(JOBS, job("", generateName="pi-"))
     assert stored["metadata"]["name"] == "pi-00001"
     assert stored["spec"]["template"]["metadata"]["labels"]["job-name"] == "pi-00001"
-
-
-def test_a_selector_of_ones_own_stays():
-    own = job(manualSelector=True, selector={"matchLabels": {"app": "x"}})
-    own = changed(own, "spec.template.metadata.labels", {"app": "x"})
-    stored = admitted(JOBS, own)
-    assert stored["spec"]["selector"] == {"matchLabels": {"app": "x"}}
-    assert stored["spec"]["template"]["metadata"]["labels"] == {"app": "x"}
 
 
 def rule(**fields):
@@ -94,8 +41,11 @@ def success(**fields):
     return {"successPolicy": {"rules": [fields]}}
 
 
-RULES = "spec.podFailurePolicy.rules[0]"
-REFUSED = {
+RULES, RESTART = "spec.podFailurePolicy.rules[0]", "spec.template.spec.restartPolicy"
+SUCCESS, CODES = "spec.successPolicy.rules[0]", f"{RULES}.onExitCodes"
+
+
+@cases("obj, field, reason", {
     "negative parallelism": (job(parallelism=-1), "spec.parallelism", INVALID),
     "negative completions": (job(completions=-1), "spec.completions", INVALID),
     "negative deadline": (job(activeDeadlineSeconds=-1), "spec.activeDeadlineSeconds", INVALID),
@@ -116,46 +66,43 @@ REFUSED = {
     "replacement beside a failure policy": (job(podReplacementPolicy="TerminatingOrFailed", **codes()), "spec.podReplacementPolicy", UNSUPPORTED),
     "a manager without domain": (job(managedBy="me"), "spec.managedBy", INVALID),
     "a long manager": (job(managedBy="example.com/" + "x" * 64), "spec.managedBy", "FieldValueTooLong"),
-    "an always restarting pod": (changed(job(), "spec.template.spec.restartPolicy", "Always"), "spec.template.spec.restartPolicy", REQUIRED),
-    "no restart policy": (changed(job(), "spec.template.spec.restartPolicy", DROP), "spec.template.spec.restartPolicy", REQUIRED),
-    "a failure policy and restarts": (changed(job(**codes()), "spec.template.spec.restartPolicy", "OnFailure"), "spec.template.spec.restartPolicy", INVALID),
-    "retries per index and restarts": (changed(indexed(backoffLimitPerIndex=1), "spec.template.spec.restartPolicy", "OnFailure"), "spec.template.spec.restartPolicy", INVALID),
+    "an always restarting pod": (changed(job(), RESTART, "Always"), RESTART, REQUIRED),
+    "no restart policy": (changed(job(), RESTART, DROP), RESTART, REQUIRED),
+    "a failure policy and restarts": (changed(job(**codes()), RESTART, "OnFailure"), RESTART, INVALID),
+    "retries per index and restarts": (changed(indexed(backoffLimitPerIndex=1), RESTART, "OnFailure"), RESTART, INVALID),
     "no container": (changed(job(), "spec.template.spec.containers", []), "spec.template.spec.containers", INVALID),
-    "a selector of ones own": (job(selector={"matchLabels": {"app": "x"}}), "spec.template.metadata.labels", INVALID),
-    "another's uid": (changed(job(), "spec.template.metadata.labels", {"controller-uid": "old"}), "spec.template.metadata.labels[controller-uid]", INVALID),
-    "another's name": (changed(job(), "spec.template.metadata.labels", {"job-name": "old"}), "spec.template.metadata.labels[job-name]", INVALID),
+    "a selector of ones own": (job(selector={"matchLabels": {"app": "x"}}), LABELS, INVALID),
+    "another's uid": (changed(job(), LABELS, {"controller-uid": "old"}), "spec.template.metadata.labels[controller-uid]", INVALID),
+    "another's name": (changed(job(), LABELS, {"job-name": "old"}), "spec.template.metadata.labels[job-name]", INVALID),
     "a manual selector left out": (job(manualSelector=True), "spec.selector", REQUIRED),
-    "a manual selector that does not match": (job(manualSelector=True, selector={"matchLabels": {"a": "b"}}), "spec.template.metadata.labels", INVALID),
+    "a manual selector that does not match": (job(manualSelector=True, selector={"matchLabels": {"a": "b"}}), LABELS, INVALID),
     "an indexed job with a long name": (changed(indexed(), "metadata.name", "x" * 62), "metadata.name", INVALID),
     "an unknown action": (job(podFailurePolicy={"rules": [{"action": "Shrug", "onExitCodes": {"operator": "In", "values": [1]}}]}), f"{RULES}.action", UNSUPPORTED),
     "FailIndex without a limit": (job(podFailurePolicy={"rules": [{"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [1]}}]}), f"{RULES}.action", INVALID),
     "a rule without requirement": (job(**rule()), RULES, INVALID),
     "a rule with two requirements": (job(**rule(onExitCodes={"operator": "In", "values": [1]}, onPodConditions=[{"type": "A"}])), RULES, INVALID),
-    "an unknown operator": (job(**codes("Like")), f"{RULES}.onExitCodes.operator", UNSUPPORTED),
-    "no exit code": (job(**codes(values=())), f"{RULES}.onExitCodes.values", INVALID),
-    "too many exit codes": (job(**codes(values=range(1, 257))), f"{RULES}.onExitCodes.values", "FieldValueTooMany"),
-    "exit code 0": (job(**codes(values=(0, 1))), f"{RULES}.onExitCodes.values[0]", INVALID),
-    "an exit code twice": (job(**codes(values=(1, 1))), f"{RULES}.onExitCodes.values[1]", "FieldValueDuplicate"),
-    "exit codes out of order": (job(**codes(values=(2, 1))), f"{RULES}.onExitCodes.values", INVALID),
-    "an unknown container": (job(**codes(containerName="none")), f"{RULES}.onExitCodes.containerName", INVALID),
+    "an unknown operator": (job(**codes("Like")), f"{CODES}.operator", UNSUPPORTED),
+    "no exit code": (job(**codes(values=())), f"{CODES}.values", INVALID),
+    "too many exit codes": (job(**codes(values=range(1, 257))), f"{CODES}.values", "FieldValueTooMany"),
+    "exit code 0": (job(**codes(values=(0, 1))), f"{CODES}.values[0]", INVALID),
+    "an exit code twice": (job(**codes(values=(1, 1))), f"{CODES}.values[1]", "FieldValueDuplicate"),
+    "exit codes out of order": (job(**codes(values=(2, 1))), f"{CODES}.values", INVALID),
+    "an unknown container": (job(**codes(containerName="none")), f"{CODES}.containerName", INVALID),
     "a bad condition type": (job(**rule(onPodConditions=[{"type": "a b"}])), f"{RULES}.onPodConditions[0].type", INVALID),
     "a bad condition status": (job(**rule(onPodConditions=[{"type": "A", "status": "Maybe"}])), f"{RULES}.onPodConditions[0].status", UNSUPPORTED),
     "too many failure rules": (job(podFailurePolicy={"rules": [{"action": "Count", "onPodConditions": [{"type": "A"}]}] * 21}), "spec.podFailurePolicy.rules", "FieldValueTooMany"),
     "no success rule": (indexed(successPolicy={"rules": []}), "spec.successPolicy.rules", REQUIRED),
-    "an empty success rule": (indexed(**success()), "spec.successPolicy.rules[0]", REQUIRED),
-    "too high a count": (indexed(**success(succeededCount=5)), "spec.successPolicy.rules[0].succeededCount", INVALID),
-    "a count above the set": (indexed(**success(succeededCount=3, succeededIndexes="0,2")), "spec.successPolicy.rules[0].succeededCount", INVALID),
-    "an index that is not there": (indexed(**success(succeededIndexes="0-4")), "spec.successPolicy.rules[0].succeededIndexes", INVALID),
-    "indexes that are no numbers": (indexed(**success(succeededIndexes="a")), "spec.successPolicy.rules[0].succeededIndexes", INVALID),
-}  # fmt: skip
-
-
-@cases("obj, field, reason", REFUSED)
+    "an empty success rule": (indexed(**success()), SUCCESS, REQUIRED),
+    "too high a count": (indexed(**success(succeededCount=5)), f"{SUCCESS}.succeededCount", INVALID),
+    "a count above the set": (indexed(**success(succeededCount=3, succeededIndexes="0,2")), f"{SUCCESS}.succeededCount", INVALID),
+    "an index that is not there": (indexed(**success(succeededIndexes="0-4")), f"{SUCCESS}.succeededIndexes", INVALID),
+    "indexes that are no numbers": (indexed(**success(succeededIndexes="a")), f"{SUCCESS}.succeededIndexes", INVALID),
+})  # fmt: skip
 def test_refusals(obj, field, reason):
     assert (field, reason) in causes(JOBS, obj)
 
 
-ACCEPTED = {
+@cases("obj", {
     "a plain job": job(),
     "zero at once": job(parallelism=0, completions=0),
     "a work queue": job(parallelism=5),
@@ -165,22 +112,13 @@ ACCEPTED = {
     "a condition without status": job(**rule(onPodConditions=[{"type": "DisruptionTarget"}])),
     "a success policy": indexed(**success(succeededIndexes="0,2-3", succeededCount=2)),
     "a manager": job(managedBy="example.com/controller"),
-    "no restarts": changed(job(), "spec.template.spec.restartPolicy", "OnFailure"),
-}
-
-
-@cases("obj", ACCEPTED)
+    "no restarts": changed(job(), RESTART, "OnFailure"),
+})  # fmt: skip
 def test_acceptances(obj):
     stored = admitted(JOBS, obj)
     # What is stored is accepted again as it is.
     assert causes(JOBS, stored, stored) == []
     assert admit(JOBS, stored, stored).object == stored
-
-
-def test_a_refusal_is_in_kubernetes_words():
-    assert messages(JOBS, job(parallelism=-1)) == [
-        "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
-    ]
 
 
 STORED = admitted(JOBS, job(parallelism=2, completions=4))
@@ -193,7 +131,9 @@ STOPPED = {
 }
 STOPPING = changed(STOPPED, "status.active", 1)
 SELECTOR = "spec.template.spec.nodeSelector"
-UPDATES = {
+
+
+@cases("old, path, value, field", {
     "parallelism": (STORED, "spec.parallelism", 7, None),
     "suspend": (STORED, "spec.suspend", True, None),
     "deadline": (STORED, "spec.activeDeadlineSeconds", 9, None),
@@ -218,10 +158,7 @@ UPDATES = {
     "gates of a suspended job": (SUSPENDED, "spec.template.spec.schedulingGates", [{"name": "a"}], None),
     "requests of a suspended job": (SUSPENDED, "spec.template.spec.containers.0.resources", {"requests": {"cpu": "1"}}, None),
     "image of a suspended job": (SUSPENDED, "spec.template.spec.containers.0.image", "other", "spec.template"),
-}  # fmt: skip
-
-
-@cases("old, path, value, field", UPDATES)
+})  # fmt: skip
 def test_updates(old, path, value, field):
     found = causes(JOBS, changed(old, path, value), old)
     assert found == ([] if field is None else found)
@@ -233,10 +170,11 @@ def test_an_indexed_job_grows_in_tandem():
     assert causes(JOBS, grown, INDEXED) == []
 
 
-def test_what_is_fixed_says_so():
-    assert messages(JOBS, changed(STORED, "spec.completions", 5), STORED) == [
-        "spec.completions: Invalid value: 5: field is immutable"
-    ]
+def test_a_refusal_is_in_kubernetes_words():
+    negative = "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
+    assert messages(JOBS, job(parallelism=-1)) == [negative]
+    fixed = "spec.completions: Invalid value: 5: field is immutable"
+    assert messages(JOBS, changed(STORED, "spec.completions", 5), STORED) == [fixed]
 
 
 BEGUN = {"startTime": "2026-01-01T00:00:00Z", "active": 1, "failed": 2, "succeeded": 1}
@@ -252,7 +190,9 @@ DONE = {
     "succeeded": 4,
     "conditions": conditions("SuccessCriteriaMet", "Complete"),
 }
-STATUSES = {
+
+
+@cases("stored, before, after, field", {
     "the beginning": (STORED, {}, BEGUN, None),
     "the end": (STORED, BEGUN, {**DONE, "failed": 2}, None),
     "a negative counter": (STORED, {}, {"active": -1}, "status.active"),
@@ -281,10 +221,7 @@ STATUSES = {
     "indexes that overlap": (changed(INDEXED, "spec.backoffLimitPerIndex", 1), {}, {"failedIndexes": "1", "completedIndexes": "0-2"}, "status.failedIndexes"),
     "an empty uid": (STORED, {}, {"uncountedTerminatedPods": {"failed": [""]}}, "status.uncountedTerminatedPods.failed[0]"),
     "a uid twice": (STORED, {}, {"uncountedTerminatedPods": {"failed": ["a"], "succeeded": ["a"]}}, "status.uncountedTerminatedPods.failed[0]"),
-}  # fmt: skip
-
-
-@cases("stored, before, after, field", STATUSES)
+})  # fmt: skip
 def test_statuses(stored, before, after, field):
     old = {**stored, "status": before}
     shaped = admission.shape(JOBS, {**stored, "status": after}, old)

@@ -1,4 +1,4 @@
-"""The smaller kinds: one table of what is refused, one of what is accepted, one of what is filled in."""
+"""The smaller kinds: what is refused, accepted and may change, and what is filled in beside the defaults of Kubernetes (test_defaults.py)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ CLASSES, SECRETS, MAPS = kinds.PRIORITY_CLASSES, kinds.SECRETS, kinds.CONFIGMAPS
 SERVICES, CLAIMS, POLICIES = kinds.SERVICES, kinds.CLAIMS, kinds.NETWORK_POLICIES
 BUDGETS, QUOTAS, RANGES = kinds.DISRUPTION_BUDGETS, kinds.RESOURCE_QUOTAS, kinds.LIMIT_RANGES
 ENDPOINTS, EVENTS, NODES, LEASES = kinds.ENDPOINTS, kinds.EVENTS, kinds.NODES, kinds.LEASES
-ACCOUNTS = kinds.SERVICE_ACCOUNTS
+ACCOUNTS, HYPERS = kinds.SERVICE_ACCOUNTS, kinds.HYPER_NODES
 TEXT = base64.b64encode(b"text").decode()
 
 
 def a_class(name="x", value=1, **fields):
     return {"metadata": {"name": name}, "value": value, **fields}
+
+
+def with_spec(kind, **spec):
+    return of(kind, spec=spec)
 
 
 def service(**spec):
@@ -31,14 +35,6 @@ def service(**spec):
 def claim(**spec):
     wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     return of(CLAIMS, spec={**wanted, **spec})
-
-
-def policy(**spec):
-    return of(POLICIES, spec=spec)
-
-
-def budget(**spec):
-    return of(BUDGETS, spec=spec)
 
 
 def quota(hard=None, **spec):
@@ -62,7 +58,18 @@ def taints(*pairs):
     return node(taints=[{"key": key, "effect": effect} for key, effect in pairs])
 
 
-REFUSED = {
+def hyper(*members, **spec):
+    return with_spec(HYPERS, **{"tier": 1, "members": list(members), **spec})
+
+
+def member(type="Node", **selector):  # noqa: A002  the field's name
+    return {"type": type, "selector": selector}
+
+
+NAME, SELECTOR = {"exactMatch": {"name": "a"}}, "spec.members[0].selector"
+
+
+@cases("kind, obj, field", {
     "a high priority": (CLASSES, a_class(value=1_000_000_001), "value"),
     "a priority beyond 32 bits": (CLASSES, a_class(value=2**31), "value"),
     "a reserved class": (CLASSES, a_class("system-mine"), "metadata.name"),
@@ -93,18 +100,18 @@ REFUSED = {
     "an unknown access mode": (CLAIMS, claim(accessModes=["Often"]), "spec.accessModes[0]"),
     "no size": (CLAIMS, claim(resources={}), "spec.resources[storage]"),
     "size 0": (CLAIMS, claim(resources={"requests": {"storage": "0"}}), "spec.resources[storage]"),
-    "a peer that is nobody": (POLICIES, policy(ingress=[{"from": [{}]}]), "spec.ingress[0].from[0]"),
-    "a peer that is two": (POLICIES, policy(egress=[{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}]), "spec.egress[0].to[0]"),
-    "a block that is none": (POLICIES, policy(ingress=[{"from": [{"ipBlock": {"cidr": "x"}}]}]), "spec.ingress[0].from[0].ipBlock.cidr"),
-    "an end without a port": (POLICIES, policy(ingress=[{"ports": [{"endPort": 9}]}]), "spec.ingress[0].ports[0].port"),
-    "an end before the port": (POLICIES, policy(ingress=[{"ports": [{"port": 10, "endPort": 9}]}]), "spec.ingress[0].ports[0].endPort"),
-    "an unknown policy type": (POLICIES, policy(policyTypes=["Sideways"]), "spec.policyTypes[0]"),
-    "both bounds of a budget": (BUDGETS, budget(minAvailable=1, maxUnavailable=1), "spec"),
-    "a negative bound": (BUDGETS, budget(minAvailable=-1), "spec.minAvailable"),
-    "more than all": (BUDGETS, budget(maxUnavailable="101%"), "spec.maxUnavailable"),
-    "a percentage that is none": (BUDGETS, budget(maxUnavailable="half"), "spec.maxUnavailable"),
-    "a bad selector": (BUDGETS, budget(selector={"matchExpressions": [{"key": "a", "operator": "Like"}]}), "spec.selector"),
-    "an unknown eviction policy": (BUDGETS, budget(unhealthyPodEvictionPolicy="No"), "spec.unhealthyPodEvictionPolicy"),
+    "a peer that is nobody": (POLICIES, with_spec(POLICIES, ingress=[{"from": [{}]}]), "spec.ingress[0].from[0]"),
+    "a peer that is two": (POLICIES, with_spec(POLICIES, egress=[{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}, "podSelector": {}}]}]), "spec.egress[0].to[0]"),
+    "a block that is none": (POLICIES, with_spec(POLICIES, ingress=[{"from": [{"ipBlock": {"cidr": "x"}}]}]), "spec.ingress[0].from[0].ipBlock.cidr"),
+    "an end without a port": (POLICIES, with_spec(POLICIES, ingress=[{"ports": [{"endPort": 9}]}]), "spec.ingress[0].ports[0].port"),
+    "an end before the port": (POLICIES, with_spec(POLICIES, ingress=[{"ports": [{"port": 10, "endPort": 9}]}]), "spec.ingress[0].ports[0].endPort"),
+    "an unknown policy type": (POLICIES, with_spec(POLICIES, policyTypes=["Sideways"]), "spec.policyTypes[0]"),
+    "both bounds of a budget": (BUDGETS, with_spec(BUDGETS, minAvailable=1, maxUnavailable=1), "spec"),
+    "a negative bound": (BUDGETS, with_spec(BUDGETS, minAvailable=-1), "spec.minAvailable"),
+    "more than all": (BUDGETS, with_spec(BUDGETS, maxUnavailable="101%"), "spec.maxUnavailable"),
+    "a percentage that is none": (BUDGETS, with_spec(BUDGETS, maxUnavailable="half"), "spec.maxUnavailable"),
+    "a bad selector": (BUDGETS, with_spec(BUDGETS, selector={"matchExpressions": [{"key": "a", "operator": "Like"}]}), "spec.selector"),
+    "an unknown eviction policy": (BUDGETS, with_spec(BUDGETS, unhealthyPodEvictionPolicy="No"), "spec.unhealthyPodEvictionPolicy"),
     "a negative quota": (QUOTAS, quota({"pods": -1}), "spec.hard[pods]"),
     "half a pod": (QUOTAS, quota({"pods": "500m"}), "spec.hard[pods]"),
     "an unknown scope": (QUOTAS, quota(scopes=["Sometimes"]), "spec.scopes[0]"),
@@ -122,16 +129,23 @@ REFUSED = {
     "a taint without effect": (NODES, taints(("a", "")), "spec.taints[0].effect"),
     "a taint twice": (NODES, taints(("a", "NoSchedule"), ("a", "NoSchedule")), "spec.taints[1]"),
     "a lease of no time": (LEASES, of(LEASES, spec={"leaseDurationSeconds": 0}), "spec.leaseDurationSeconds"),
+    "no members": (HYPERS, hyper(), "spec.members"),
+    "no tier": (HYPERS, with_spec(HYPERS, members=[member(**NAME)]), "spec.tier"),
+    "a tier below 0": (HYPERS, hyper(member(**NAME), tier=-1), "spec.tier"),
+    "a member of another type": (HYPERS, hyper(member("Rack", **NAME)), "spec.members[0].type"),
+    "a member without selector": (HYPERS, hyper(member(**NAME), member()), "spec.members[1].selector"),
+    "a member of two selectors": (HYPERS, hyper(member(**NAME, labelMatch={})), SELECTOR),
+    "a member of no name": (HYPERS, hyper(member(exactMatch={"name": "A b"})), f"{SELECTOR}.exactMatch.name"),
+    "a member of no pattern": (HYPERS, hyper(member(regexMatch={"pattern": "("})), f"{SELECTOR}.regexMatch.pattern"),
+    "a member of no labels": (HYPERS, hyper(member(labelMatch={"matchLabels": {"a b": "c"}})), f"{SELECTOR}.labelMatch"),
+    "a member of itself": (HYPERS, hyper(member("HyperNode", exactMatch={"name": "x"})), f"{SELECTOR}.exactMatch.name"),
     "an account with a bad secret": (ACCOUNTS, of(ACCOUNTS, imagePullSecrets=[{"name": "A b"}]), "imagePullSecrets[0].name"),
-}  # fmt: skip
-
-
-@cases("kind, obj, field", REFUSED)
+})  # fmt: skip
 def test_refusals(kind, obj, field):
     assert field in [where for where, _ in causes(kind, obj)]
 
 
-ACCEPTED = {
+@cases("kind, obj", {
     "a class": (CLASSES, a_class(value=-5)),
     "a system class": (CLASSES, a_class("system-node-critical", 2_000_001_000)),
     "a secret": (SECRETS, of(SECRETS, stringData={"a.b_c-d": "x"})),
@@ -143,26 +157,27 @@ ACCEPTED = {
     "named ports": (SERVICES, service(ports=[{"port": 1, "name": "a", "targetPort": "web"}, {"port": 1, "name": "b", "protocol": "UDP"}])),
     "endpoints": (ENDPOINTS, of(ENDPOINTS, subsets=[{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}])),
     "a claim": (CLAIMS, claim()),
-    "a policy": (POLICIES, policy(ingress=[{"from": [{"podSelector": {}}], "ports": [{"port": "web"}]}])),
-    "a budget": (BUDGETS, budget(minAvailable="50%", selector={"matchLabels": {"a": "b"}})),
+    "a policy": (POLICIES, with_spec(POLICIES, ingress=[{"from": [{"podSelector": {}}], "ports": [{"port": "web"}]}])),
+    "a budget": (BUDGETS, with_spec(BUDGETS, minAvailable="50%", selector={"matchLabels": {"a": "b"}})),
     "a quota": (QUOTAS, quota({"pods": "5", "requests.cpu": "500m", "count/jobs.batch": 3})),
     "a limit range": (RANGES, limits(max={"cpu": 2}, min={"cpu": "100m"}, maxLimitRequestRatio={"cpu": 4})),
     "an event": (EVENTS, event()),
     "an event about a node": (EVENTS, event("default", "")),
     "a node": (NODES, taints(("a", "NoSchedule"), ("a", "NoExecute"))),
     "a lease": (LEASES, of(LEASES, spec={"holderIdentity": "a", "leaseDurationSeconds": 15})),
+    "a node by its name": (HYPERS, hyper(member(**NAME))),
+    "a HyperNode by its name": (HYPERS, hyper(member("HyperNode", **NAME), tier=0, tierName="row")),
+    "nodes by a pattern": (HYPERS, hyper(member(regexMatch={"pattern": "^a[0-9]+$"}))),
+    "nodes by labels": (HYPERS, hyper(member(labelMatch={"matchLabels": {"rack": "a"}}))),
     "an account": (ACCOUNTS, of(ACCOUNTS, automountServiceAccountToken=False)),
-}  # fmt: skip
-
-
-@cases("kind, obj", ACCEPTED)
+})  # fmt: skip
 def test_acceptances(kind, obj):
     stored = admitted(kind, obj)
     assert causes(kind, stored, stored) == []
     assert admit(kind, stored, stored).object == stored
 
 
-UPDATES = {
+@cases("kind, obj, path, value, field", {
     "a class's value": (CLASSES, a_class(), "value", 2, "value"),
     "a class's preemption policy": (CLASSES, a_class(), "preemptionPolicy", "Never", "preemptionPolicy"),
     "a class's description": (CLASSES, a_class(), "description", "new", None),
@@ -183,36 +198,19 @@ UPDATES = {
     "a node is closed": (NODES, node(), "spec.unschedulable", True, None),
     "a node's address range": (NODES, node(podCIDR="10.0.0.0/24"), "spec.podCIDR", "10.0.1.0/24", "spec.podCIDR"),
     "a lease's transitions": (LEASES, of(LEASES, spec={"leaseTransitions": 2}), "spec.leaseTransitions", 1, "spec.leaseTransitions"),
-}  # fmt: skip
-
-
-@cases("kind, obj, path, value, field", UPDATES)
+})  # fmt: skip
 def test_updates(kind, obj, path, value, field):
     old = admitted(kind, obj)
     found = [where for where, _ in causes(kind, changed(old, path, value), old)]
     assert found == ([] if field is None else [field])
 
 
-FILLED = {
-    "a class preempts": (CLASSES, a_class(), "preemptionPolicy", "PreemptLowerPriority"),
-    "a secret is opaque": (SECRETS, of(SECRETS), "type", "Opaque"),
-    "plain texts are encoded": (SECRETS, of(SECRETS, stringData={"a": "text"}), "data", {"a": TEXT}),
+@cases("kind, obj, path, value", {
     "plain texts win": (SECRETS, of(SECRETS, data={"a": ""}, stringData={"a": "text"}), "data", {"a": TEXT}),
-    "plain texts are not shown": (SECRETS, of(SECRETS, stringData={"a": "text"}), "stringData", None),
-    "a service's type": (SERVICES, service(), "spec.type", "ClusterIP"),
-    "a service's target": (SERVICES, service(), "spec.ports", [{"port": 80, "protocol": "TCP", "targetPort": 80}]),
     "a service gets no address": (SERVICES, service(), "spec.clusterIP", None),
-    "a headless service's addresses": (SERVICES, service(clusterIP="None"), "spec.clusterIPs", ["None"]),
-    "a claim is for files": (CLAIMS, claim(), "spec.volumeMode", "Filesystem"),
     "a claim has its volume": (CLAIMS, claim(), "status", {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}),
-    "a policy isolates": (POLICIES, policy(), "spec", {"podSelector": {}, "policyTypes": ["Ingress"]}),
-    "a policy isolates both ways": (POLICIES, policy(egress=[{}]), "spec.policyTypes", ["Ingress", "Egress"]),
-    "a maximum is the default": (RANGES, limits(max={"cpu": 2}), "spec.limits", [{"type": "Container", "max": {"cpu": 2}, "default": {"cpu": 2}, "defaultRequest": {"cpu": 2}}]),
     "a node says its name": (NODES, node(), "metadata.labels", {"kubernetes.io/hostname": "n"}),
-}  # fmt: skip
-
-
-@cases("kind, obj, path, value", FILLED)
+})  # fmt: skip
 def test_what_is_filled_in(kind, obj, path, value):
     found = admitted(kind, obj)
     for name in path.split("."):
@@ -246,7 +244,9 @@ def test_a_secret_is_not_repeated_in_a_message():
 
 @cases("kind, obj, word", {
     "service": (SERVICES, service(), "no virtual addresses"),
-    "policy": (POLICIES, policy(), "has no effect"),
+    "policy": (POLICIES, with_spec(POLICIES), "has no effect"),
+    "HyperNodes by a pattern": (HYPERS, hyper(member("HyperNode", regexMatch={"pattern": "^rack-"})),
+        f"{SELECTOR}: HyperNodes are members by exactMatch only"),
 })  # fmt: skip
 def test_what_has_no_effect_here_says_so(kind, obj, word):
     assert any(word in text for text in admit(kind, obj, warnings=True).warnings)
