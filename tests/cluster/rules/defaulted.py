@@ -8,45 +8,28 @@ from __future__ import annotations
 import json
 
 from kube import resources as kinds
+from tests import builders
+from tests.builders import container, template
 
 # Of each object its own: who made it, when and how often it changed.
 OF_EACH = ("uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "namespace")
 
 
 def of(kind, name="x", **fields):
-    metadata = {"name": name, **({"namespace": "default"} if kind.namespaced else {})}
-    return kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **fields}
-
-
-def container(name="main", image="busybox:1", **fields):
-    return {"name": name, "image": image, "command": ["true"], **fields}
+    return kind, builders.of(kind, name, fields)
 
 
 def pod(*containers, **spec):
     # A token would be mounted there, which is no default.
-    return of(
-        kinds.PODS,
-        spec={"automountServiceAccountToken": False, "containers": list(containers or [container()]), **spec},
-    )
+    return kinds.PODS, builders.pod("x", *containers, automountServiceAccountToken=False, **spec)
 
 
-def job(template=None, **spec):
-    inner = {"containers": [container()], "restartPolicy": "Never"}
-    return of(kinds.BATCH_JOBS, spec={"template": template or {"spec": inner}, **spec})
-
-
-def template(labels=None, **spec):
-    metadata = {"metadata": {"labels": labels}} if labels else {}
-    return {**metadata, "spec": {"containers": [container()], "restartPolicy": "Never", **spec}}
+def job(pod_template=None, **spec):
+    return kinds.BATCH_JOBS, builders.of(kinds.BATCH_JOBS, "x", template=pod_template or template(), **spec)
 
 
 def service(**spec):
     return of(kinds.SERVICES, spec={"selector": {"app": "x"}, "ports": [{"port": 80}], **spec})
-
-
-def claim(**spec):
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    return of(kinds.CLAIMS, spec={**wanted, **spec})
 
 
 def volume(**source):
@@ -64,6 +47,7 @@ def policy(**spec):
 FIELD = {"fieldPath": "metadata.name"}
 HTTP = {"httpGet": {"port": 80}}
 DIGEST = "busybox@sha256:" + "0" * 64
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 POLICY_RULES = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]
 
 CASES = {
@@ -92,7 +76,7 @@ CASES = {
     "pod: an empty volume": pod(volumes=[volume()]),
     "pod: volumes of files": pod(volumes=[{"name": "c", "configMap": {"name": "a"}}, {"name": "s", "secret": {"secretName": "a"}}, {"name": "d", "downwardAPI": {"items": [{"path": "a", "fieldRef": FIELD}]}}]),
     "pod: a projected volume": pod(volumes=[volume(projected={"sources": [{"serviceAccountToken": {"path": "t"}}, {"downwardAPI": {"items": [{"path": "a", "fieldRef": FIELD}]}}, {"configMap": {"name": "a"}}]})]),
-    "pod: a volume of its own claim": pod(volumes=[volume(ephemeral={"volumeClaimTemplate": {"spec": claim()[1]["spec"]}})]),
+    "pod: a volume of its own claim": pod(volumes=[volume(ephemeral={"volumeClaimTemplate": {"spec": CLAIM}})]),
     "pod: a volume of an image": pod(volumes=[volume(image={"reference": "busybox"})]),
     "pod: a volume of a tagged image": pod(volumes=[volume(image={"reference": "busybox:1"})]),
     "pod: a directory of the host": pod(volumes=[volume(hostPath={"path": "/tmp"})]),
@@ -109,7 +93,7 @@ CASES = {
     "job: a policy for failures": job(podFailurePolicy={"rules": POLICY_RULES}),
     "job: its template's limits": job(template(containers=[container(resources={"limits": {"cpu": "1"}})])),
     "job: its template in the host's network": job(template(hostNetwork=True, containers=[container(ports=[{"containerPort": 80}])])),
-    "job: its template's volumes": job(template(volumes=[{"name": "s", "secret": {"secretName": "a"}}, {"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": claim()[1]["spec"]}}}])),
+    "job: its template's volumes": job(template(volumes=[{"name": "s", "secret": {"secretName": "a"}}, {"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}])),
     "job: its template's probes": job(template(containers=[container(livenessProbe=HTTP)])),
     "service": service(),
     "service: headless": service(clusterIP="None"),
@@ -122,7 +106,7 @@ CASES = {
     "service: addresses from outside": service(externalIPs=["192.0.2.1"]),
     "service: a named target": service(clusterIP="None", ports=[{"name": "a", "port": 80, "targetPort": "web"}, {"name": "b", "port": 81, "protocol": "UDP"}]),
     "endpoints": of(kinds.ENDPOINTS, subsets=[{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]}]),
-    "claim": claim(),
+    "claim": of(kinds.CLAIMS, spec=CLAIM),
     "secret": of(kinds.SECRETS),
     "secret: plain texts": of(kinds.SECRETS, stringData={"a": "text"}),
     "config map": of(kinds.CONFIGMAPS, data={"a": "1"}),
