@@ -1,38 +1,46 @@
+"""Accounts: made by administrators, at the start, or at the first login at a provider; their roles, and who may change them."""
+
 from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
+from django.core.management import call_command
 
 from cluster import access
-from cluster.access import accounts, tokens
+from cluster.access import accounts, identities, tokens
+from cluster.access.accounts import Binding
 from cluster.access.roles import Role
+from cluster.claims import Person
 from cluster.models import AuditEntry
-from kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from tests.cluster.api.conftest import make_user
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
+PASSWORD = "correct horse battery"
+ALICE = Person("https://p", "1", "alice", ("staff", "team-a"))
 
 
 def deeds():
     return list(AuditEntry.objects.order_by("id").values_list("actor", "verb", "resource", "name"))
 
 
-def test_the_first_administrator_is_made_once_and_has_no_password():
+def told():
+    return list(AuditEntry.objects.order_by("id").values_list("verb", "message"))
+
+
+def test_the_first_administrator_is_made_once_has_no_password_and_another_name_where_his_is_taken():
     first = accounts.ensure_administrator()
     assert accounts.ensure_administrator() == first
     assert (first.username, first.is_superuser, first.has_usable_password()) == ("admin", True, False)
-
-
-def test_a_taken_name_gives_the_first_administrator_another():
-    make_user("admin")
+    User.objects.update(is_superuser=False)
     assert accounts.ensure_administrator().username == "admin-2"
 
 
 def test_an_administrator_makes_an_account(admin):
-    user = accounts.create_user(admin, "alice", password="correct horse battery", groups=["team"])
-    assert user.check_password("correct horse battery")
+    user = accounts.create_user(admin, "alice", password=PASSWORD, groups=["team"])
+    assert user.check_password(PASSWORD)
     assert [group.name for group in user.groups.all()] == ["team"]
     assert deeds() == [("root", "create", "users", "alice")]
     assert "battery" not in str(AuditEntry.objects.values())
@@ -53,91 +61,80 @@ def test_an_account_with_bad_values_is_refused_at_its_field(admin, name, passwor
     assert not User.objects.filter(username=name).exists()
 
 
-def test_a_taken_name_is_refused(admin):
-    make_user("alice")
-    with pytest.raises(AlreadyExists):
-        accounts.create_user(admin, "alice")
-
-
 @cases("ask", {
     "create": lambda actor, user: accounts.create_user(actor, "new"),
-    "set password": lambda actor, user: accounts.set_password(actor, user, "correct horse battery"),
+    "set password": lambda actor, user: accounts.set_password(actor, user, PASSWORD),
     "deactivate": lambda actor, user: accounts.set_active(actor, user, active=False),
     "groups": lambda actor, user: accounts.set_groups(actor, user, ["g"]),
     "bind everywhere": lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "*", user=user),
     "bind elsewhere": lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "other", user=user),
     "unbind": lambda actor, user: accounts.unbind_role(actor, "*", user=user),
 })  # fmt: skip
-def test_an_administrator_of_one_namespace_does_none_of_it(person, ask):
+def test_an_administrator_of_one_namespace_gives_roles_there_and_does_nothing_else(person, ask):
+    chief, user = person("chief", default="administrator"), make_user("alice")
     with pytest.raises(Forbidden):
-        ask(person("chief", default="administrator"), make_user("alice"))
-
-
-def test_an_administrator_of_one_namespace_gives_roles_there(person):
-    user = make_user("alice")
-    accounts.bind_role(person("chief", default="administrator"), Role.OPERATOR, "default", user=user)
+        ask(chief, user)
+    accounts.bind_role(chief, Role.OPERATOR, "default", user=user)
     assert access.allowed(access.for_user(user), "delete", "pods", "default")
 
 
 def test_a_role_replaces_the_one_held_in_the_same_place(admin):
     accounts.bind_role(admin, Role.OPERATOR, "a", group="team")
     accounts.bind_role(admin, Role.VIEWER, "a", group="team")
-    assert accounts.role_bindings("a") == [accounts.Binding("", "team", "a", Role.VIEWER)]
+    assert accounts.role_bindings("a") == [Binding("", "team", "a", Role.VIEWER)]
     assert AuditEntry.objects.last().changes == [{"path": "role", "old": "operator", "new": "viewer"}]
     accounts.unbind_role(admin, "a", group="team")
     assert accounts.role_bindings("a") == []
 
 
-def test_a_role_that_is_not_held_cannot_be_taken(admin):
-    with pytest.raises(NotFound):
-        accounts.unbind_role(admin, "a", user=make_user("alice"))
-
-
-def test_a_role_needs_a_possible_namespace(admin):
-    with pytest.raises(Invalid):
-        accounts.bind_role(admin, Role.VIEWER, "No Such", user=make_user("alice"))
+@cases("ask, error", {
+    "a taken name": (lambda admin, user: accounts.create_user(admin, "alice"), AlreadyExists),
+    "a role that is not held": (lambda admin, user: accounts.unbind_role(admin, "a", user=user), NotFound),
+    "a namespace that cannot be": (lambda admin, user: accounts.bind_role(admin, Role.VIEWER, "No Such", user=user), Invalid),
+})  # fmt: skip
+def test_what_cannot_be_is_refused(admin, ask, error):
+    with pytest.raises(error):
+        ask(admin, make_user("alice"))
 
 
 def test_a_deactivated_user_loses_sessions_and_rights(admin, client):
     user = make_user("alice", is_superuser=True)
     client.force_login(user)
-    other = make_user("bob")
-    client.force_login(other)
-    accounts.set_active(admin, other, active=False)
-    assert [s.get_decoded()["_auth_user_id"] for s in Session.objects.all()] == []
-    assert not User.objects.get(username="bob").is_active
-    assert access.grants(access.for_user(other)).roles == {}
+    accounts.set_active(admin, user, active=False)
+    assert not Session.objects.exists()
+    assert not User.objects.get(username="alice").is_active
+    assert access.grants(access.for_user(user)).roles == {}
 
 
-def test_the_last_who_administers_cannot_be_deactivated():
+def test_the_last_who_administers_neither_goes_nor_steps_down_nor_leaves_his_group(admin):
+    chief = User.objects.get(username="root")
+    for ask in (
+        lambda: accounts.set_active(admin, chief, active=False),
+        lambda: accounts.bind_role(admin, Role.VIEWER, "*", user=chief),
+        lambda: accounts.unbind_role(admin, "*", user=chief),
+    ):
+        with pytest.raises(Conflict):
+            ask()
+    assert accounts.role_bindings("*") == [Binding("root", "", "*", Role.ADMINISTRATOR)]
+    assert (User.objects.get().is_active, deeds()) == (True, [])
+    member = make_user("chief", group="admins")
+    accounts.bind_role(access.SYSTEM, Role.ADMINISTRATOR, "*", group="admins")
+    accounts.unbind_role(admin, "*", user=chief)
+    with pytest.raises(Conflict):
+        accounts.set_groups(access.SYSTEM, member, [])
+    assert Group.objects.get().user_set.count() == 1
+
+
+def test_a_superuser_who_is_the_last_stays():
     chief = make_user("chief", is_superuser=True)
     with pytest.raises(Conflict):
         accounts.set_active(access.for_user(chief), chief, active=False)
-    assert User.objects.get().is_active
-    assert deeds() == []
-
-
-def test_the_last_administrator_cannot_step_down(admin):
-    chief = User.objects.get(username="root")
-    with pytest.raises(Conflict):
-        accounts.bind_role(admin, Role.VIEWER, "*", user=chief)
-    with pytest.raises(Conflict):
-        accounts.unbind_role(admin, "*", user=chief)
-    assert accounts.role_bindings("*") == [accounts.Binding("root", "", "*", Role.ADMINISTRATOR)]
-
-
-def test_leaving_the_group_of_administrators_needs_another_one():
-    chief = make_user("chief", group="admins")
-    accounts.bind_role(access.SYSTEM, Role.ADMINISTRATOR, "*", group="admins")
-    with pytest.raises(Conflict):
-        accounts.set_groups(access.SYSTEM, chief, [])
-    assert Group.objects.get().user_set.count() == 1
 
 
 def test_a_user_may_set_his_own_password():
     user = make_user("alice")
-    accounts.set_password(access.for_user(user), user, "correct horse battery")
-    assert User.objects.get().check_password("correct horse battery")
+    accounts.set_password(access.for_user(user), user, PASSWORD)
+    assert User.objects.get().check_password(PASSWORD)
     assert deeds() == [("alice", "set-password", "users", "alice")]
 
 
@@ -147,20 +144,75 @@ def test_a_new_password_revokes_tokens_if_asked(admin, revoke):
     held = [tokens.issue(access.CONSOLE, user, "laptop", tokens.DAY_S).secret for user in (alice, alice, bob)]
     assert {each.name: each.tokens for each in accounts.users()} == {"alice": 2, "bob": 1, "root": 0}
     AuditEntry.objects.all().delete()
-    assert accounts.set_password(admin, alice, "correct horse battery", revoke=revoke) == (2 if revoke else 0)
+    count = 2 if revoke else 0
+    assert accounts.set_password(admin, alice, PASSWORD, revoke=revoke) == count
     assert [tokens.find(secret) is not None for secret in held] == [not revoke, not revoke, True]
-    said = [(entry.verb, entry.message) for entry in AuditEntry.objects.order_by("pk")]
-    assert said == [
-        *[("revoke-token", "Token “laptop”.")] * (2 if revoke else 0),
-        ("set-password", f"Sessions ended, tokens revoked: {2 if revoke else 0}."),
-    ]
+    revoked = [("revoke-token", "Token “laptop”.")] * count
+    assert told() == [*revoked, ("set-password", f"Sessions ended, tokens revoked: {count}.")]
+
+
+def test_passwords_that_are_switched_off_are_not_given(settings, admin):
+    settings.PASSWORD_LOGIN = False
+    with pytest.raises(ApiError, match="switched off here"):
+        accounts.set_password(admin, make_user("al"), PASSWORD)
+    with pytest.raises(ApiError, match="VOLCANO_UI_PASSWORD_LOGIN"):
+        accounts.create_user(admin, "bob", password=PASSWORD)
 
 
 def test_the_list_of_accounts_costs_five_queries(admin, django_assert_num_queries):
     for number in range(5):
-        user = make_user(f"user-{number}", group="team")
-        accounts.bind_role(admin, Role.VIEWER, "a", user=user)
+        accounts.bind_role(admin, Role.VIEWER, "a", user=make_user(f"user-{number}", group="team"))
     with django_assert_num_queries(5):
         found = accounts.users()
     assert [(a.name, a.groups) for a in found][1:3] == [("user-0", ("team",)), ("user-1", ("team",))]
-    assert found[1].bindings == (accounts.Binding("user-0", "", "a", Role.VIEWER),)
+    assert found[1].bindings == (Binding("user-0", "", "a", Role.VIEWER),)
+
+
+# Identities at a provider.
+
+
+def test_a_login_is_in_the_audit_with_its_groups():
+    identities.log_in(ALICE, "::1")
+    assert told() == [
+        ("create", "At the first login at https://p."),
+        ("update", "As the provider says."),
+        ("login", "Logged in at https://p from ::1."),
+    ]
+    assert "team-a" in str(AuditEntry.objects.get(verb="update").changes)
+
+
+def deactivated():
+    identities.log_in(ALICE, "")
+    User.objects.update(is_active=False)
+
+
+@cases("prepare, person, error", {
+    "taken": (lambda: make_user("alice"), ALICE, Conflict),
+    "no name of ours": (lambda: None, Person("https://p", "1", "system:a b", ()), Invalid),
+    "deactivated": (deactivated, ALICE, Forbidden),
+    "the same subject of another provider": (lambda: identities.log_in(ALICE, ""), Person("https://other", "1", "alice", ()), Conflict),
+})  # fmt: skip
+def test_who_is_refused_changes_nothing(prepare, person, error):
+    prepare()
+    before = AuditEntry.objects.count(), len(accounts.users())
+    with pytest.raises(error):
+        identities.log_in(person, "::1")
+    assert (AuditEntry.objects.count(), len(accounts.users())) == before
+
+
+def test_a_user_may_take_another_account_of_the_provider():
+    user = make_user("al")
+    for person in (ALICE, ALICE, Person("https://p", "2", "alice-two", ())):
+        identities.connect(user, person)
+    assert identities.subject_of(user, "https://p") == "2"
+    assert not user.groups.exists()
+    assert identities.log_in(ALICE, "::1").username == "alice"
+
+
+def test_the_administrators_group_is_appointed_at_the_start_once(settings, capsys):
+    for group, said in (("", None), ("staff", "Made administrators/staff.\n"), ("staff", "Everything is there.\n")):
+        settings.OIDC_ADMIN_GROUP = group
+        call_command("bootstrap")
+        written = capsys.readouterr().out
+        assert said in (None, written)
+        assert accounts.role_bindings("*") == ([Binding("", "staff", "*", Role.ADMINISTRATOR)] if group else [])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import Group
 
 from cluster import access
 from cluster.access import joining, tokens
@@ -10,12 +11,11 @@ from cluster.models import RoleBinding, Token
 from cluster.store import Create, store
 from kube.errors import Conflict, Forbidden, Invalid, Unauthorized
 from kube.resources import NAMESPACES, NODES
-from tests.cluster.api.conftest import person  # noqa: F401  a fixture
+from tests import builders
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
-NOW = 1_800_000_000_000
-HOUR_MS = 3_600_000
+NOW, HOUR_MS, DAY_S = 1_800_000_000_000, 3_600_000, 86_400
 HERE, THERE = "agent-1", "agent-2"
 
 
@@ -33,8 +33,7 @@ def join(secret, name="lab", agent=HERE, now=NOW):
 
 
 def node(name, ready="True"):
-    status = {"conditions": [{"type": "Ready", "status": ready}]}
-    store.write(Create(NODES, {"metadata": {"name": name}, "spec": {}, "status": status}))
+    store.write(Create(NODES, builders.node(name, ready=ready)))
 
 
 def actor(secret, now=NOW):
@@ -42,35 +41,34 @@ def actor(secret, now=NOW):
     return None if row is None else tokens.actor_of(row)
 
 
-def test_a_machine_gets_a_name_and_a_token_of_its_own(cluster):
-    issued = invite()
+def revoke(secret):
+    tokens.revoke(access.CONSOLE, tokens.find(secret, now=NOW).pk, now=NOW)
+
+
+@pytest.fixture
+def issued():
+    return invite()
+
+
+def test_a_machine_gets_a_name_and_a_token_of_its_own(issued, cluster):
     joined = join(issued.secret)
     assert (joined.name, joined.cluster) == ("lab", cluster)
     assert actor(joined.token).name == "system:node:lab"
     assert access.node_of(actor(joined.token)) == "lab"
-    assert joining.since("lab") == NOW
-    assert joining.since("other") is None
+    assert (joining.since("lab"), joining.since("other")) == (NOW, None)
 
 
-def test_with_a_join_token_nothing_can_be_done_but_joining(person):  # noqa: F811
-    RoleBinding.objects.all().delete()
-    bootstrapper = actor(invite().secret)
-    assert access.node_of(bootstrapper) == ""
-    assert access.grants(bootstrapper).roles == {}
-    assert not access.allowed(bootstrapper, "get", NODES, "")
-
-
-def test_neither_machines_nor_their_tokens_take_roles_from_groups():
-    from django.contrib.auth.models import Group
-
+def test_with_a_join_token_nothing_can_be_done_but_joining_and_no_roles_come_from_groups(issued):
     everybody = Group.objects.create(name="system:authenticated")
     RoleBinding.objects.create(group=everybody, namespace="*", role=Role.ADMINISTRATOR)
-    for each in (invite().secret, join(invite().secret).token):
+    bootstrapper = actor(issued.secret)
+    assert access.node_of(bootstrapper) == ""
+    assert not access.allowed(bootstrapper, "get", NODES, "")
+    for each in (issued.secret, join(issued.secret).token):
         assert access.grants(actor(each)).roles == {}
 
 
-def test_a_used_join_token_is_its_machines_alone():
-    issued = invite()
+def test_a_used_join_token_is_its_machines_alone(issued):
     join(issued.secret)
     with pytest.raises(Forbidden, match="another machine, the node lab"):
         join(issued.secret, agent=THERE)
@@ -78,16 +76,17 @@ def test_a_used_join_token_is_its_machines_alone():
         join(issued.secret, name="other", agent=THERE)
 
 
-def test_whoever_did_not_hear_the_answer_joins_again_and_the_first_answer_is_worth_nothing():
-    issued = invite()
+def test_whoever_did_not_hear_the_answer_joins_again_and_the_first_answer_is_worth_nothing(issued):
     first, second = join(issued.secret), join(issued.secret)
     assert first.name == second.name
     assert actor(first.token) is None
     assert actor(second.token).name == "system:node:lab"
+    node("lab")
+    assert join(issued.secret).name == "lab", "also when its node is alive"
 
 
-def test_with_its_own_token_a_node_comes_back_and_that_lasts_another_year():
-    own = join(invite().secret).token
+def test_with_its_own_token_a_node_comes_back_and_that_lasts_another_year(issued):
+    own = join(issued.secret).token
     later = NOW + 300 * 24 * HOUR_MS
     again = join(own, name="lab", now=later)
     assert (again.name, again.token) == ("lab", "")
@@ -112,35 +111,28 @@ def test_names_that_are_taken_or_not_meant_are_refused(wanted, there, asked, wor
     assert not Token.objects.filter(joins=False).exists()
 
 
-def test_a_token_for_a_name_brings_a_node_back_on_a_machine_set_up_anew():
-    lost = join(invite().secret).token
+def test_a_token_for_a_name_brings_a_node_back_on_a_machine_set_up_anew_and_the_old_one_cannot(issued):
+    lost = join(issued.secret).token
     node("lab", "Unknown")
     found = join(invite("lab").secret, name="", agent=THERE)
     assert found.name == "lab"
-    assert actor(lost) is None
+    assert actor(lost) is actor(issued.secret) is None
     assert actor(found.token).name == "system:node:lab"
-
-
-def test_a_node_that_is_alive_joins_again_as_itself():
-    issued = invite()
-    join(issued.secret)
-    node("lab")
-    assert join(issued.secret).name == "lab"
+    with pytest.raises(Unauthorized):
+        joining.join(tokens.actor_of(issued.row), Asked("lab", HERE), now=NOW)
 
 
 @pytest.mark.parametrize("which", ["join", "own"])
-def test_with_one_of_a_machines_tokens_both_are_revoked(which):
-    issued = invite()
+def test_with_one_of_a_machines_tokens_both_are_revoked_and_no_other_machines(issued, which):
     own = join(issued.secret).token
-    row = tokens.find(issued.secret if which == "join" else own, now=NOW)
-    tokens.revoke(access.CONSOLE, row.pk, now=NOW)
-    assert actor(issued.secret) is None
-    assert actor(own) is None
+    other = join(invite().secret, name="other", agent=THERE).token
+    revoke(issued.secret if which == "join" else own)
+    assert actor(issued.secret) is actor(own) is None
+    assert actor(other).name == "system:node:other"
 
 
 @pytest.mark.parametrize("which", ["join", "own"])
-def test_who_was_let_in_a_moment_before_his_token_ended_gets_no_other(which):
-    issued = invite()
+def test_who_was_let_in_a_moment_before_his_token_ended_gets_no_other(issued, which):
     own = join(issued.secret).token
     row = tokens.find(issued.secret if which == "join" else own, now=NOW)
     came_in = tokens.actor_of(row)
@@ -152,38 +144,18 @@ def test_who_was_let_in_a_moment_before_his_token_ended_gets_no_other(which):
     assert not Token.objects.filter(revoked=None).exists()
 
 
-def test_a_machine_whose_name_another_one_has_now_does_not_take_it_back():
-    first = invite()
-    join(first.secret)
-    node("lab", "Unknown")
-    join(invite("lab").secret, name="", agent=THERE)
-    assert actor(first.secret) is None
-    with pytest.raises(Unauthorized):
-        joining.join(tokens.actor_of(first.row), Asked("lab", HERE), now=NOW)
-
-
-def test_a_revoked_machine_does_not_take_another_with_it():
-    first = invite()
-    join(first.secret)
-    other = join(invite().secret, name="other", agent=THERE).token
-    tokens.revoke(access.CONSOLE, first.row.pk, now=NOW)
-    assert actor(other).name == "system:node:other"
-
-
-def test_a_join_token_waits_only_so_long():
-    issued = invite(hours=1)
+def test_a_join_token_waits_only_so_long(issued):
     assert actor(issued.secret, now=NOW + HOUR_MS - 1)
     assert actor(issued.secret, now=NOW + HOUR_MS) is None
-    assert joining.invite(access.CONSOLE, ANY, 999 * 24 * 3600, now=NOW).expires == NOW + 30 * 24 * HOUR_MS
+    assert invite(hours=999 * 24).expires == NOW + 30 * DAY_S * 1000
 
 
-def test_only_who_may_make_nodes_invites_and_revokes(person):  # noqa: F811
-    chief, operator = person("chief", **{"*": "administrator"}), person("olga", **{"*": "operator"})
-    issued = joining.invite(chief, ANY, 3600, now=NOW)
+def test_only_who_may_make_nodes_invites_and_revokes(person):
+    chief, operator = person("chief", everywhere="administrator"), person("olga", everywhere="operator")
+    row = joining.invite(chief, ANY, 3600, now=NOW).row
     with pytest.raises(Forbidden):
         joining.invite(operator, ANY, 3600)
-    assert issued.row in tokens.visible(chief, now=NOW)
-    assert issued.row not in tokens.visible(operator, now=NOW)
+    assert [row in tokens.visible(each, now=NOW) for each in (chief, operator)] == [True, False]
 
 
 @cases("name, agent", {
@@ -193,16 +165,16 @@ def test_only_who_may_make_nodes_invites_and_revokes(person):  # noqa: F811
     "no agent": ("lab", ""),
     "too long an agent": ("lab", "x" * 37),
 })  # fmt: skip
-def test_what_a_machine_says_of_itself_must_make_sense(name, agent):
+def test_what_a_machine_says_of_itself_must_make_sense(issued, name, agent):
     with pytest.raises(Invalid):
-        join(invite().secret, name=name, agent=agent)
+        join(issued.secret, name=name, agent=agent)
 
 
-def test_nobody_joins_in_place_of_a_machine():
+def test_nobody_joins_in_place_of_a_machine(issued):
     for someone in (access.SYSTEM, access.Actor("alice", ("system:authenticated",), user_id=1)):
         with pytest.raises(Forbidden, match="joins with a token"):
             joining.join(someone, Asked("lab", HERE))
-    row = tokens.find(join(invite().secret).token, now=NOW)
+    row = tokens.find(join(issued.secret).token, now=NOW)
     as_it = access.Actor("system:node:lab", ("system:nodes",), uid=str(row.pk), real="admin")
     with pytest.raises(Forbidden):
         joining.join(as_it, Asked("lab", HERE))

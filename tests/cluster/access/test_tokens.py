@@ -16,16 +16,18 @@ from cluster.models import AuditEntry, Token
 from cluster.store import Create, Delete, store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound
 from kube.resources import PODS, SECRETS, SERVICE_ACCOUNTS
+from tests import builders
 from tests.cluster.api.conftest import make_user
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 NOW = 1_800_000_000_000
 DAY_MS = DAY_S * 1000
+ROBOT = "system:serviceaccount:team:robot"
 
 
-def put(resource, name, namespace="team", **parts):
-    return store.write(Create(resource, {"metadata": {"name": name, "namespace": namespace}, **parts}))[0]
+def put(resource, name, **parts):
+    store.write(Create(resource, builders.of(resource, name, namespace="team", **parts)))
 
 
 @pytest.fixture
@@ -36,11 +38,24 @@ def alice():
 @pytest.fixture
 def robot():
     put(SERVICE_ACCOUNTS, "robot")
-    return tokens.issue_for_account(access.CONSOLE, "team", "robot", "ci", DAY_S, now=NOW)
+    return of_robot("ci")
 
 
-def of(user, name="laptop", lifetime_s=DAY_S, now=NOW):
-    return tokens.issue(access.for_user(user), user, name, lifetime_s, now=now)
+@pytest.fixture
+def chief(person):
+    return person("chief", team="administrator")
+
+
+def of(user, name="laptop", lifetime_s=DAY_S):
+    return tokens.issue(access.for_user(user), user, name, lifetime_s, now=NOW)
+
+
+def of_robot(name="x", actor=access.CONSOLE, **options):
+    return tokens.issue_for_account(actor, "team", "robot", name, DAY_S, now=NOW, **options)
+
+
+def opens(issued, **options):
+    return tokens.find(issued.secret, now=NOW, **options) is not None
 
 
 def test_only_the_hash_of_a_token_is_kept_and_nothing_says_it(alice, caplog):
@@ -48,15 +63,15 @@ def test_only_the_hash_of_a_token_is_kept_and_nothing_says_it(alice, caplog):
     issued = of(alice)
     assert len(issued.secret) == 47
     kept = f"{Token.objects.values()} {AuditEntry.objects.values()} {issued!r} {issued.row} {caplog.text}"
-    assert issued.secret not in kept
     assert issued.secret[4:20] not in kept
 
 
-def test_a_token_is_its_users_until_it_ends(alice):
-    issued = of(alice)
-    assert tokens.find(issued.secret, now=NOW).user == alice
-    assert tokens.find(issued.secret, now=NOW + DAY_MS - 1)
-    assert tokens.find(issued.secret, now=NOW + DAY_MS) is None
+@cases("asked, given", {"a second": (1, 600), "ten minutes": (600, 600), "long": (10**9, 365 * DAY_S)})
+def test_a_token_is_its_users_until_it_ends_from_ten_minutes_to_a_year_later(alice, asked, given):
+    issued = of(alice, lifetime_s=asked)
+    assert issued.expires == NOW + given * 1000
+    assert tokens.find(issued.secret, now=issued.expires - 1).user == alice
+    assert tokens.find(issued.secret, now=issued.expires) is None
 
 
 @pytest.mark.parametrize(
@@ -74,33 +89,31 @@ def test_a_part_of_a_token_lets_nobody_in(alice):
 
 
 def test_a_deactivated_or_deleted_users_tokens_are_dead(alice):
-    first = of(alice)
-    accounts.set_active(access.CONSOLE, alice, active=False)
-    assert tokens.find(first.secret, now=NOW) is None
-    accounts.set_active(access.CONSOLE, alice, active=True)
-    assert tokens.find(first.secret, now=NOW)
+    issued, seen = of(alice), []
+    for active in (False, True):
+        accounts.set_active(access.CONSOLE, alice, active=active)
+        seen.append(opens(issued))
     alice.delete()
-    assert tokens.find(first.secret, now=NOW) is None
+    assert [*seen, opens(issued)] == [False, True, False]
 
 
-def test_a_service_account_that_was_made_again_is_another_one(robot):
-    assert tokens.actor_of(tokens.find(robot.secret, now=NOW)).name == "system:serviceaccount:team:robot"
-    store.write(Delete(SERVICE_ACCOUNTS, "team", "robot"))
-    assert tokens.find(robot.secret, now=NOW) is None
-    put(SERVICE_ACCOUNTS, "robot")
-    assert tokens.find(robot.secret, now=NOW) is None
-
-
-@pytest.mark.parametrize("resource", [PODS, SECRETS], ids=str)
-def test_a_token_ends_with_what_it_is_bound_to(robot, resource):
-    spec = {"spec": {"serviceAccountName": "robot", "containers": []}} if resource is PODS else {}
-    put(resource, "thing", **spec)
-    bound = Bound(resource.kind, "thing")
-    issued = tokens.issue_for_account(access.CONSOLE, "team", "robot", "x", DAY_S, bound=bound, now=NOW)
-    assert tokens.find(issued.secret, now=NOW)
-    store.write(Delete(resource, "team", "thing"))
-    put(resource, "thing", **spec)
-    assert tokens.find(issued.secret, now=NOW) is None
+@cases("kind, spec", {
+    "its account": (SERVICE_ACCOUNTS, {}),
+    "its pod": (PODS, {"serviceAccountName": "robot", "containers": []}),
+    "its secret": (SECRETS, {}),
+})  # fmt: skip
+def test_a_token_ends_with_what_it_is_bound_to_though_that_is_made_again(robot, kind, spec):
+    assert tokens.actor_of(tokens.find(robot.secret, now=NOW)).name == ROBOT
+    name, issued = "robot", robot
+    if kind is not SERVICE_ACCOUNTS:
+        name = "thing"
+        put(kind, name, **spec)
+        issued = of_robot(bound=Bound(kind.kind, name))
+    assert opens(issued)
+    store.write(Delete(kind, "team", name))
+    assert not opens(issued)
+    put(kind, name, **spec)
+    assert not opens(issued)
 
 
 @cases("bound, error, words", {
@@ -110,21 +123,15 @@ def test_a_token_ends_with_what_it_is_bound_to(robot, resource):
     "uid": (Bound("Secret", "thing", "1"), Conflict, "does not match the UID in record"),
 })  # fmt: skip
 def test_what_a_token_cannot_be_bound_to(robot, bound, error, words):
-    put(PODS, "other", spec={"containers": []})
+    put(PODS, "other", containers=[])
     put(SECRETS, "thing")
     with pytest.raises(error, match=words):
-        tokens.issue_for_account(access.CONSOLE, "team", "robot", "x", DAY_S, bound=bound, now=NOW)
+        of_robot(bound=bound)
 
 
 def test_a_token_for_somebody_else_to_check_does_not_open_this_door(robot):
-    issued = tokens.issue_for_account(access.CONSOLE, "team", "robot", "vault", DAY_S, audiences=["vault"], now=NOW)
-    assert tokens.find(issued.secret, now=NOW) is None
-    assert tokens.find(issued.secret, audience="vault", now=NOW)
-
-
-@pytest.mark.parametrize(("asked", "given"), [(1, 600), (600, 600), (10**9, 365 * DAY_S)])
-def test_a_token_lasts_from_ten_minutes_to_a_year(alice, asked, given):
-    assert of(alice, lifetime_s=asked).expires == NOW + given * 1000
+    issued = of_robot("vault", audiences=["vault"])
+    assert (opens(issued), opens(issued, audience="vault")) == (False, True)
 
 
 @pytest.mark.parametrize("name", ["", " ", "a" * 101, "two\nlines", "\0"], ids=ascii)
@@ -133,68 +140,48 @@ def test_a_token_needs_a_name_that_can_be_shown(alice, name):
         of(alice, name=name)
 
 
-def test_nobody_makes_a_token_of_another_user(alice, admin):
+def test_nobody_makes_a_token_of_another_user_or_more_than_a_hundred(alice, admin):
     with pytest.raises(Forbidden):
         tokens.issue(admin, alice, "x", DAY_S)
-
-
-def test_a_user_holds_a_hundred_tokens_at_most(alice):
     for number in range(tokens.MOST_OF_USER):
         of(alice, name=str(number))
     with pytest.raises(Conflict, match="revoke"):
         of(alice)
 
 
-def test_who_makes_an_accounts_token_holds_its_roles_himself(robot, person, admin):
-    chief = person("chief", team="administrator")
-    assert tokens.issue_for_account(chief, "team", "robot", "x", DAY_S, now=NOW)
+def test_who_makes_an_accounts_token_holds_its_roles_himself(robot, person, admin, chief):
+    assert of_robot(actor=chief)
     accounts.bind_role(admin, Role.VIEWER, "*", account="team/robot")
     with pytest.raises(Forbidden, match="it holds the role viewer in all namespaces, which you do not"):
-        tokens.issue_for_account(chief, "team", "robot", "x", DAY_S, now=NOW)
+        of_robot(actor=chief)
     with pytest.raises(Forbidden, match="serviceaccounts/token"):
-        tokens.issue_for_account(person("olga", team="operator"), "team", "robot", "x", DAY_S, now=NOW)
+        of_robot(actor=person("olga", team="operator"))
 
 
-@pytest.mark.parametrize(
-    ("who", "whose", "may"),
-    [
-        ("alice", "alice", True),
-        ("bob", "alice", False),
-        ("root", "alice", True),
-        ("chief", "alice", False),
-        ("alice", "robot", False),
-        ("bob", "robot", False),
-        ("chief", "robot", True),
-        ("stranger", "robot", False),
-        ("root", "robot", True),
-    ],
-)
-def test_who_may_revoke_whose_token(alice, robot, person, who, whose, may):
-    actors = {
-        "alice": access.for_user(alice),
-        "bob": person("bob", team="operator"),
-        "chief": person("chief", team="administrator"),
-        "stranger": person("stranger", other="administrator"),
-        "root": person("root", everywhere="administrator"),
-    }
-    issued = of(alice) if whose == "alice" else robot
-    assert (issued.row in tokens.visible(actors[who], now=NOW)) == (may and who != "alice")
-    if may:
-        tokens.revoke(actors[who], issued.row.pk, now=NOW)
-        assert AuditEntry.objects.filter(actor=who, verb="revoke-token").exists()
-    else:
-        with pytest.raises(NotFound):
-            tokens.revoke(actors[who], issued.row.pk, now=NOW)
-    assert (tokens.find(issued.secret, now=NOW) is None) == may
+@cases("who, roles, of_alice, of_robot", {
+    "she herself": ("alice", {}, True, False),
+    "an operator": ("bob", {"team": "operator"}, False, False),
+    "an administrator of the namespace": ("chief", {"team": "administrator"}, False, True),
+    "an administrator of another": ("stranger", {"other": "administrator"}, False, False),
+    "an administrator of everything": ("root", {"everywhere": "administrator"}, True, True),
+})  # fmt: skip
+def test_who_may_revoke_whose_token(alice, robot, person, who, roles, of_alice, of_robot):
+    actor = person(who, **roles) if roles else access.for_user(alice)
+    for issued, may in ((of(alice), of_alice), (robot, of_robot)):
+        assert (issued.row in tokens.visible(actor, now=NOW)) == (may and who != "alice")
+        if may:
+            tokens.revoke(actor, issued.row.pk, now=NOW)
+            assert AuditEntry.objects.filter(actor=who, verb="revoke-token").exists()
+        else:
+            with pytest.raises(NotFound):
+                tokens.revoke(actor, issued.row.pk, now=NOW)
+        assert opens(issued) != may
 
 
 def test_tokens_that_ended_are_forgotten_after_a_day(alice, robot):
-    revoked = of(alice)
-    tokens.revoke(access.for_user(alice), revoked.row.pk, now=NOW)
+    tokens.revoke(access.for_user(alice), of(alice).row.pk, now=NOW)
     of(alice, lifetime_s=90 * DAY_S)
-    assert tokens.prune(NOW + DAY_MS) == 0
-    assert tokens.prune(NOW + DAY_MS + 1) == 1
-    assert tokens.prune(NOW + 2 * DAY_MS + 1) == 1
+    assert [tokens.prune(NOW + after) for after in (DAY_MS, DAY_MS + 1, 2 * DAY_MS + 1)] == [0, 1, 1]
     assert Token.objects.count() == 1
 
 
@@ -213,20 +200,24 @@ def test_a_group_of_django_cannot_pass_for_the_systems(alice):
     assert tokens.user_actor(alice).groups == ("team", "system:authenticated")
 
 
-def test_a_role_of_a_service_account_counts_for_it_alone(robot, admin):
-    accounts.bind_role(admin, Role.OPERATOR, "team", account="team/robot")
-    assert access.allowed(tokens.account_actor("team", "robot"), "delete", PODS, "team")
-    assert not access.allowed(tokens.account_actor("team", "robot"), "get", PODS, "other")
-    assert not access.allowed(tokens.account_actor("other", "robot"), "get", PODS, "team")
-    assert not access.allowed(tokens.account_actor("team", "default"), "get", PODS, "team")
-    accounts.unbind_role(admin, "team", account="team/robot")
-    assert not access.allowed(tokens.account_actor("team", "robot"), "get", PODS, "team")
+@cases("bound, allowed", {
+    "one account": ({"account": "team/robot"}, [True, False, False, False]),
+    "all of a namespace": ({"group": "system:serviceaccounts:team"}, [True, False, False, True]),
+})  # fmt: skip
+def test_a_role_counts_for_the_service_accounts_to_which_it_is_given(robot, admin, bound, allowed):
+    def found():
+        asked = (
+            ("team", "robot", "team"),
+            ("team", "robot", "other"),
+            ("other", "robot", "team"),
+            ("team", "default", "team"),
+        )
+        return [access.allowed(tokens.account_actor(*who), "delete", PODS, where) for *who, where in asked]
 
-
-def test_a_role_can_be_given_to_all_service_accounts_of_a_namespace(robot, admin):
-    accounts.bind_role(admin, Role.VIEWER, "team", group="system:serviceaccounts:team")
-    assert access.allowed(tokens.account_actor("team", "robot"), "get", PODS, "team")
-    assert not access.allowed(tokens.account_actor("other", "robot"), "get", PODS, "team")
+    accounts.bind_role(admin, Role.OPERATOR, "team", **bound)
+    assert found() == allowed
+    accounts.unbind_role(admin, "team", **bound)
+    assert found() == [False] * 4
 
 
 @pytest.mark.parametrize("group", ["system:masters", "system:authenticated"])
@@ -238,22 +229,20 @@ def test_groups_of_the_system_are_not_made(admin, group):
 def kubeconfig(*arguments):
     out, err = io.StringIO(), io.StringIO()
     call_command("kubeconfig", *arguments, stdout=out, stderr=err)
-    return out.getvalue(), err.getvalue()
+    return yaml.safe_load(out.getvalue()), err.getvalue()
 
 
 def test_the_kubeconfig_lets_the_first_administrator_in(caplog):
     caplog.set_level(logging.DEBUG)
-    text, said = kubeconfig("--server", "https://there:1")
-    config = yaml.safe_load(text)
+    config, said = kubeconfig("--server", "https://there:1")
     secret = config["users"][0]["user"]["token"]
-    row = tokens.find(secret)
-    assert row.user.is_superuser
+    assert tokens.find(secret).user.is_superuser
     assert config["clusters"][0]["cluster"]["server"] == "https://there:1"
     assert secret not in said + caplog.text + str(AuditEntry.objects.values())
 
 
 def test_the_kubeconfig_of_a_service_account_begins_in_its_namespace(robot):
-    config = yaml.safe_load(kubeconfig("--service-account", "team/robot", "--expires", "12h")[0])
+    config, _ = kubeconfig("--service-account", "team/robot", "--expires", "12h")
     assert tokens.find(config["users"][0]["user"]["token"]).account == "robot"
     assert config["contexts"][0]["context"]["namespace"] == "team"
 
@@ -262,24 +251,20 @@ def test_a_kubeconfig_in_a_file_is_its_owners_alone(tmp_path):
     file = tmp_path / "kubeconfig"
     file.write_text("old")
     file.chmod(0o644)
-    assert kubeconfig("--file", str(file))[0] == ""
+    assert kubeconfig("--file", str(file))[0] is None
     assert file.stat().st_mode & 0o777 == 0o600
     assert yaml.safe_load(file.read_text())["kind"] == "Config"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--user", "nobody"], 'no user "nobody"'),
-        (["--expires", "2y"], "from 10m to 365d"),
-        (["--expires", "1m"], "from 10m to 365d"),
-        (["--service-account", "x"], "NAMESPACE/NAME"),
-        (["--service-account", "team/x"], "kubectl create serviceaccount x -n team"),
-        (["--server", "http://x"], "https://host:port"),
-        (["--file", "/no/such/place"], "Choose another --file"),
-    ],
-    ids=str,
-)
+@cases("arguments, words", {
+    "nobody": (["--user", "nobody"], 'no user "nobody"'),
+    "years": (["--expires", "2y"], "from 10m to 365d"),
+    "a minute": (["--expires", "1m"], "from 10m to 365d"),
+    "no namespace": (["--service-account", "x"], "NAMESPACE/NAME"),
+    "no account": (["--service-account", "team/x"], "kubectl create serviceaccount x -n team"),
+    "no TLS": (["--server", "http://x"], "https://host:port"),
+    "no directory": (["--file", "/no/such/place"], "Choose another --file"),
+})  # fmt: skip
 def test_what_is_wrong_is_said_with_the_remedy_and_leaves_no_token(arguments, words):
     with pytest.raises(CommandError, match=words):
         kubeconfig(*arguments)
