@@ -1,12 +1,21 @@
+"""The addresses at which this installation is found, and its certificates."""
+
 from __future__ import annotations
 
 import fcntl
+import os
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
+from cryptography import x509
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
-from cluster.access import kubeconfig, site
+from cluster.access import certificates, kubeconfig, site
 from cluster.store import Create, store
 from kube.resources import NAMESPACES
 from tests.tables import cases
@@ -26,8 +35,7 @@ LAB = "lab.example.org"
     "none in front": ([LAB], "0.0.0.0", False, False, f"http://{LAB}:9000", f"https://{LAB}:9443"),
     "patterns are no names": (["*", ".org", LAB], "0.0.0.0", True, False, f"https://{LAB}", f"https://{LAB}:9443"),
     "patterns alone": (["*"], "0.0.0.0", True, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-    "an address as a name": (["2001:db8::1"], "::", False, False, "http://[2001:db8::1]:9000",
-        "https://[2001:db8::1]:9443"),
+    "an address": (["2001:db8::1"], "::", False, False, "http://[2001:db8::1]:9000", "https://[2001:db8::1]:9443"),
 })  # fmt: skip
 def test_addresses_follow_from_names_and_ports(hosts, listen, https, proxied, pages, api):
     assert site.pages_address(hosts, listen, 9000, https=https, proxied=proxied) == pages
@@ -50,18 +58,18 @@ def ran(place, settings):
     return site.current().site
 
 
-def test_what_runs_counts_before_the_settings_of_a_command(place, ran):
+def test_what_runs_counts_before_the_settings_of_a_command_and_then_what_ran_last(place, ran):
+    assert (ran.pages, ran.api) == (f"http://{LAB}", f"https://{LAB}:9444")
     with (place / site.LOCK).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert site.current() == (ran, "")
-    assert (ran.pages, ran.api) == (f"http://{LAB}", f"https://{LAB}:9444")
-
-
-def test_without_a_running_system_the_last_addresses_are_used_and_said(place, ran):
     found = site.current()
     assert found.site == ran
     assert f"No “make up” runs on the state directory {place}" in found.said
     assert "that it had last" in found.said
+    before = (place / "pki" / "server.crt").read_bytes()
+    assert "BEGIN CERTIFICATE" in site.authority(found.site)
+    assert (place / "pki" / "server.crt").read_bytes() == before, "a command makes no other certificate"
 
 
 @pytest.mark.parametrize("left", [None, "", "[]", '{"pages": ""}', '{"port": 1}'])
@@ -81,12 +89,6 @@ def test_a_directory_that_was_moved_has_no_addresses_yet(ran, settings, tmp_path
     assert site.authority(found.site) == (moved / "pki" / "ca.crt").read_text()
 
 
-def test_commands_make_no_other_certificate_than_the_running_system(place, ran):
-    before = (place / "pki" / "server.crt").read_bytes()
-    assert "BEGIN CERTIFICATE" in site.authority(site.current().site)
-    assert (place / "pki" / "server.crt").read_bytes() == before
-
-
 @pytest.mark.django_db
 def test_commands_use_what_is_written(ran, capsys):
     call_command("loginlink")
@@ -101,19 +103,127 @@ def test_commands_use_what_is_written(ran, capsys):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("server", "host"),
-    [
-        (f"https://{LAB}:8443", LAB),
-        ("https://127.0.0.1:8443", "machine"),
-        ("https://localhost:8443", "machine"),
-        ("https://[::1]:8443", "machine"),
-    ],
+    ("host", "named"), [(LAB, LAB), *((here, "machine") for here in ("127.0.0.1", "localhost", "[::1]"))]
 )
-def test_installations_have_names_of_their_own_in_kubeconfigs(monkeypatch, server, host):
+def test_installations_have_names_of_their_own_in_kubeconfigs(monkeypatch, host, named):
     monkeypatch.setattr("socket.gethostname", lambda: "machine")
     (made,) = store.write(Create(NAMESPACES, {"metadata": {"name": "kube-system"}}))
-    called = kubeconfig.name(server)
-    assert called == f"volcano-ui-{host}-{made.uid[:8]}"
-    config = yaml.safe_load(kubeconfig.text(server, "", "a b", "secret", called=called))
+    called = kubeconfig.name(f"https://{host}:8443")
+    assert called == f"volcano-ui-{named}-{made.uid[:8]}"
+    config = yaml.safe_load(kubeconfig.text(f"https://{host}:8443", "", "a b", "secret", called=called))
     assert {each["name"] for kind in ("clusters", "contexts") for each in config[kind]} == {called}
     assert config["users"][0]["name"] == f"a-b@{called}"
+
+
+# Certificates.
+
+NAMES = ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc", "*.example.org"]
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def read(path):
+    return x509.load_pem_x509_certificate(path.read_bytes())
+
+
+def names_of(found):
+    held = read(found.certificate).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {str(name.value) for name in held}
+
+
+def test_the_files_are_made_once_and_the_keys_are_their_owners_alone_whatever_the_umask(tmp_path):
+    directory = tmp_path / "pki"
+    old = os.umask(0)
+    try:
+        found = certificates.ensure(directory, NAMES, now=NOW)
+    finally:
+        os.umask(old)
+    before = {file.name: file.read_bytes() for file in directory.iterdir()}
+    assert certificates.ensure(directory, NAMES, now=NOW + timedelta(days=300)) == found
+    assert {file.name: file.read_bytes() for file in directory.iterdir()} == before
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in directory.glob("*.key")} == {0o600}
+    assert names_of(found) == set(NAMES)
+
+
+@cases("later, names", {
+    "fewer than thirty days are left": (timedelta(days=336), NAMES),
+    "a name was added": (timedelta(), [*NAMES, "new.example.org"]),
+    "a name is gone": (timedelta(), NAMES[:2]),
+})  # fmt: skip
+def test_the_servers_certificate_is_made_anew_and_the_authority_stays(tmp_path, later, names):
+    found = certificates.ensure(tmp_path, NAMES, now=NOW)
+    authority, server = found.ca.read_bytes(), found.certificate.read_bytes()
+    certificates.ensure(tmp_path, names, now=NOW + later)
+    assert found.ca.read_bytes() == authority
+    assert found.certificate.read_bytes() != server
+    assert names_of(found) == set(names)
+
+
+@pytest.mark.parametrize("name", ["server.crt", "server.key", "ca.key", "ca.crt"])
+@pytest.mark.parametrize("content", [None, b"", b"not PEM"], ids=["missing", "empty", "broken"])
+def test_a_file_that_is_lost_or_broken_is_made_anew(tmp_path, name, content):
+    found = certificates.ensure(tmp_path, NAMES, now=NOW)
+    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
+    certificates.ensure(tmp_path, NAMES, now=NOW)
+    read(found.certificate).verify_directly_issued_by(read(found.ca))
+
+
+def test_names_that_no_certificate_can_hold_are_left_out(tmp_path):
+    found = certificates.ensure(tmp_path, ["localhost", "*", "", "bücher.example", "\udc80"], now=NOW)
+    assert names_of(found) == {"localhost", "xn--bcher-kva.example"}
+
+
+def test_processes_that_start_together_agree_on_one_authority(tmp_path):
+    def start():
+        seen.append(certificates.ensure(tmp_path, NAMES).ca.read_bytes())
+
+    seen, starts = [], [threading.Thread(target=start) for _ in range(6)]
+    for each in starts:
+        each.start()
+    for each in starts:
+        each.join()
+    assert (len(seen), len(set(seen))) == (6, 1)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "kubernetes.default.svc"])
+def test_a_client_that_knows_the_authority_trusts_the_server_by_each_name(tmp_path, host):
+    found = certificates.ensure(tmp_path, NAMES)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(found.certificate, found.key)
+    client = ssl.create_default_context(cadata=found.ca_text())
+    ours, theirs = socket.socketpair()
+    answer = threading.Thread(target=lambda: server.wrap_socket(theirs, server_side=True).close())
+    answer.start()
+    with client.wrap_socket(ours, server_hostname=host) as connection:
+        assert connection.version() == "TLSv1.3"
+    answer.join()
+
+
+MACHINE = socket.gethostname()
+
+
+@cases("listen, hosts, expected, absent", {
+    "this machine only": ("127.0.0.1", [], set(), {MACHINE}),
+    "an address": ("10.1.2.3", ["a.example", "[fd00::1]"], {"10.1.2.3", "a.example", "fd00::1"}, set()),
+    "all addresses": ("0.0.0.0", [".example.org"], {"*.example.org", "example.org", MACHINE}, {"0.0.0.0"}),
+})  # fmt: skip
+def test_the_names_are_those_of_the_settings(settings, listen, hosts, expected, absent):
+    settings.LISTEN, settings.HOSTS = listen, hosts
+    names = set(certificates.server_names())
+    assert names >= {*certificates.ALWAYS, *expected}
+    assert not names & absent
+
+
+def test_an_administrators_own_files_are_used_as_they_are_and_half_of_them_is_refused(settings, tmp_path):
+    files = certificates.ensure(tmp_path, NAMES)
+    settings.API_CERTIFICATE = tmp_path / "none"
+    with pytest.raises(ImproperlyConfigured, match="belong together; set both"):
+        certificates.current()
+    settings.API_CERTIFICATE_KEY = files.key
+    with pytest.raises(ImproperlyConfigured, match=r"VOLCANO_UI_API_CERTIFICATE.*cannot be read"):
+        certificates.current()
+    settings.API_CERTIFICATE = files.certificate
+    found = certificates.current()
+    assert (found.certificate, found.key, found.ca_text()) == (files.certificate, files.key, "")
+    settings.API_CERTIFICATE_CA = files.ca
+    assert certificates.current().ca_text().startswith("-----BEGIN CERTIFICATE-----")
