@@ -81,18 +81,6 @@ def states_of(*names):
     return [status(name)["state"] for name in names]
 
 
-@pytest.mark.shows("queues 1.3/pending, running, unknown, inqueue, completed")
-def test_pod_groups_are_counted_by_phase(controller):
-    for number, phase in enumerate(["Pending", "", "Inqueue", "Running", "Completed", "Unknown"]):
-        group(f"g{number}", phase=phase)
-    controller.later()
-    counted = {key: status().get(key) for key in ("pending", "inqueue", "running", "completed", "unknown")}
-    assert counted == {"pending": 2, "inqueue": 1, "running": 1, "completed": 1, "unknown": 1}
-    store.write(Delete(POD_GROUPS, "default", "g3"))
-    controller.later()
-    assert "running" not in status()
-
-
 @pytest.mark.shows("scheduler 5.4/queues", "queues 1.3/allocated")
 def test_allocated_is_what_bound_pods_ask_for_up_to_root_until_they_end_or_go(controller):
     queue("team")
@@ -102,21 +90,23 @@ def test_allocated_is_what_bound_pods_ask_for_up_to_root_until_they_end_or_go(co
     pod("waits", "sub", node="")
     pod("ended", "sub", phase="Succeeded")
     controller.later()
-    for name in ("sub", "team", "root"):
-        assert status(name)["allocated"] == {"cpu": "2500m", "memory": "2Gi", "pods": "2"}
-    assert status()["allocated"] == {"cpu": "0", "memory": "0"}
+    amounts = {"cpu": "2500m", "memory": "2Gi", "pods": "2"}
+    assert [status(name)["allocated"] for name in ("sub", "team", "root")] == [amounts] * 3
     store.write(Patch(PODS, "default", "a", {"status": {"phase": "Failed"}}, "status"))
     store.write(Delete(PODS, "default", "b", grace=0))
     controller.later()
-    for name in ("sub", "team", "root"):
-        assert status(name)["allocated"] == {"cpu": "0", "memory": "0"}
+    nothing = {"cpu": "0", "memory": "0"}
+    assert [status(name)["allocated"] for name in ("default", "sub", "team", "root")] == [nothing] * 4
 
 
 @pytest.mark.shows(
     "queues 1.2/state", "queues 1.5/default", "queues 2.3/Closing, nothing left", "queues 2.4/event",
-    "queues 2.8/pods that run", "queue state 2/closing ends nothing",
+    "queues 2.8/pods that run", "queue state 2/closing ends nothing", "queues 2.4/children close",
+    "queues 2.4/children open",
 )  # fmt: skip
 def test_closing_queue_says_at_once_how_many_are_left_and_closes_when_none_is(controller):
+    queue("sub", parent="default")
+    queue("own", parent="default", state="Closed")
     group("a", phase="Running")
     group("b")
     controller.settle()
@@ -127,28 +117,13 @@ def test_closing_queue_says_at_once_how_many_are_left_and_closes_when_none_is(co
     store.write(Delete(POD_GROUPS, "default", "b"))
     store.write(Patch(POD_GROUPS, "default", "a", {"status": {"phase": "Completed"}}))
     controller.later()
-    assert status()["state"] == "Closed"
+    assert states_of("default", "sub", "own") == ["Closed"] * 3
+    assert "parent queue default" in status("sub")["message"]
     wish("default", "Open")
-    controller.settle()
-    assert status()["state"] == "Open"
-    assert [e.object["reason"] for e in store.find(EVENTS, order="created")] == ["Closing", "Closed", "Opened"]
-
-
-def test_group_with_a_pod_that_has_not_ended_keeps_its_queue_from_closing(controller):
-    """The first pod of a series has succeeded and its group says Completed, the second waits for a node."""
-    group("series", phase="Completed")
-    pod("series-0", phase="Succeeded", group="series")
-    pod("series-1", phase="Pending", node="", group="series")
-    wish("default", "Closed")
     controller.later()
-    assert (status()["state"], status().get("inqueue"), status().get("completed")) == ("Closing", 1, None)
-    assert "1 unfinished pod group is left (1 inqueue)" in status()["message"]
-    store.write(Patch(PODS, "default", "series-1", {"spec": {"nodeName": "n"}}))
-    controller.later()
-    assert (status()["state"], status().get("running")) == ("Closing", 1)
-    store.write(Patch(PODS, "default", "series-1", {"status": {"phase": "Succeeded"}}, "status"))
-    controller.later()
-    assert (status()["state"], status().get("completed")) == ("Closed", 1)
+    assert states_of("default", "sub", "own") == ["Open", "Open", "Closed"]
+    told = [e.object for e in store.find(EVENTS, order="created") if e.object["involvedObject"]["name"] == "default"]
+    assert [each["reason"] for each in told] == ["Closing", "Closed", "Opened"]
 
 
 def test_groups_without_pods_whose_job_is_gone_keep_no_queue_from_closing(controller):
@@ -164,21 +139,6 @@ def test_groups_without_pods_whose_job_is_gone_keep_no_queue_from_closing(contro
         pass
     controller.later()
     assert (status()["state"], status().keys() & {"pending", "inqueue", "unknown", "running"}) == ("Closed", set())
-
-
-def test_queue_closes_when_none_is_left_below_it(controller):
-    queue("prod")
-    queue("nlp", parent="prod")
-    queue("speech", parent="prod")
-    group("runs", queue="nlp", phase="Running")
-    wish("prod", "Closed")
-    controller.later()
-    assert states_of("prod", "nlp", "speech") == ["Closing", "Closing", "Closed"]
-    assert "1 unfinished pod group is left (1 running)" in status("prod")["message"]
-    assert (status("prod")["running"], status("root")["running"]) == (1, 1)
-    store.write(Delete(POD_GROUPS, "default", "runs"))
-    controller.later()
-    assert states_of("prod", "nlp") == ["Closed", "Closed"]
 
 
 def shut_since(name="default"):
@@ -226,30 +186,6 @@ def test_since_when_is_told_by_the_clock_of_the_cluster(controller, runner_mode)
     assert shut_since() == (theirs["time"] if runner_mode.name == "in-place" else now_text(now))
 
 
-@pytest.mark.shows(
-    "queues 1.4/closed-by-parent", "queues 2.4/children close", "queues 2.4/children open",
-    "queues 2.5/new child of a closed queue", "queues 2.5/moved",
-)  # fmt: skip
-def test_queues_below_a_closed_one_close_and_open_with_it_wherever_they_come_from(controller):
-    queue("team")
-    queue("sub", parent="team")
-    queue("own", parent="team", state="Closed")
-    wish("team", "Closed")
-    queue("moved")
-    controller.later()
-    queue("new", parent="team")
-    store.write(Patch(QUEUES, "", "moved", {"spec": {"parent": "team"}}))
-    controller.later()
-    assert states_of("team", "sub", "own", "new", "moved") == ["Closed"] * 5
-    assert "parent queue team" in status("sub")["message"]
-    store.write(Patch(QUEUES, "", "new", {"spec": {"parent": "root"}}))
-    controller.later()
-    assert states_of("new", "moved") == ["Open", "Closed"]
-    wish("team", "Open")
-    controller.later()
-    assert states_of("team", "sub", "own", "moved") == ["Open", "Open", "Closed", "Open"]
-
-
 def test_counters_are_written_a_few_times_a_second_however_much_happens(controller, time):
     before = store.revision()
     for number in range(20):
@@ -263,10 +199,9 @@ def test_counters_are_written_a_few_times_a_second_however_much_happens(controll
 
 
 def test_new_process_writes_what_the_last_one_still_owed(controller, time):
-    group("a")
-    controller.settle()
-    group("b")
-    controller.settle()
+    for name in ("a", "b"):
+        group(name)
+        controller.settle()
     time.move(PAUSE_MS / 1000)
     Controller(time).settle()
     assert status()["pending"] == 2

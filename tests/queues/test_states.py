@@ -18,7 +18,7 @@ from dashboard.cluster_usage import Picture
 from kube.resources import NAMESPACES, POD_GROUPS, PODS, QUEUES
 from kube.usage import QUEUE_ANNOTATION
 from queues import states
-from queues.controller import QueueConsumer, QueuesState, status_of
+from queues.controller import QueueConsumer, QueuesState, _with_ancestors, status_of
 from queues.states import closed_above, standing
 from tests.campaign import examples
 from tests.tables import cases
@@ -137,6 +137,7 @@ A_GROUP = st.tuples(st.just(POD_GROUPS), some("mn"), some("gh"), GROUP)
 A_POD = st.tuples(st.just(PODS), some("mn"), some("pqr"), POD)
 A_NAMESPACE = st.tuples(st.just(NAMESPACES), st.just(""), some("mn"), NAMESPACE)
 ONE = st.one_of(some(TREE).flatmap(a_queue), A_GROUP, A_GROUP, A_POD, A_POD, A_NAMESPACE)
+ROOT = (QUEUES, "", "root", {"spec": {}}), True
 STEPS = st.lists(st.tuples(ONE, some([True, True, True, False])), min_size=1, max_size=25)
 
 
@@ -227,45 +228,41 @@ def is_jobs(obj):
     return any(each["apiVersion"].startswith("batch.volcano") for each in obj["metadata"]["ownerReferences"])
 
 
-class Followed:
-    """What the queue controller and the pages know from the changes."""
-
-    def __init__(self):
-        self.state, self.picture, self.revision = QueuesState(), Picture(), 0
-
-    def take(self, kind, namespace, name, obj, verb):
-        self.revision += 1
-        about = {"name": name, "namespace": namespace, "uid": name, **obj.get("metadata", {})}
-        body = json.dumps({**obj, "metadata": about}).encode()
-        change = Change(self.revision, kind.id, namespace, name, name, verb, 0, body)
-        QueueConsumer().apply(self.state, change)
-        self.picture.take(change)
-
-
+@pytest.mark.shows(
+    "queues 1.3/pending, running, unknown, inqueue, completed", "queues 1.4/closed-by-parent",
+    "queues 2.5/new child of a closed queue", "queues 2.5/moved",
+)  # fmt: skip
 @given(steps=STEPS)
 @examples(2000, deadline=None)
 def test_what_is_said_of_a_queue_is_what_is_in_it_and_below_it(steps):
-    raw, followed = Raw(), Followed()
-    for step in [((QUEUES, "", "root", {"spec": {}}), True), *steps]:
-        (kind, namespace, name, obj), is_there = step
+    raw, state, picture, said = Raw(), QueuesState(), Picture(), {}
+    for revision, ((kind, namespace, name, obj), is_there) in enumerate([ROOT, *steps], 1):
         if is_there:
             raw.objects[kind.id, namespace, name] = obj
         else:
             obj = raw.objects.pop((kind.id, namespace, name), obj)
-        followed.take(kind, namespace, name, obj, "MODIFIED" if is_there else "DELETED")
+        about = {"name": name, "namespace": namespace, "uid": name, **obj.get("metadata", {})}
+        body = json.dumps({**obj, "metadata": about}).encode()
+        verb = "MODIFIED" if is_there else "DELETED"
+        change = Change(revision, kind.id, namespace, name, name, verb, 0, body)
+        QueueConsumer().apply(state, change)
+        picture.take(change)
+        # The controller writes no other statuses than those that may have changed.
+        said |= {
+            each: status_of(state, state.queues[each]) for each in _with_ancestors(state, state.stale & {*state.queues})
+        }
+        state.stale.clear()
         for _, each in raw.of(QUEUES):
-            check(raw, followed, each)
+            check(raw, said[each], picture, each)
 
 
-def check(raw, followed, name):
+def check(raw, said, shown, name):
     queues = raw.below(name)
     phases, loose = raw.phases(queues), raw.loose(queues)
     work = sum(phases.values()) - phases["Completed"] + loose
-    said = status_of(followed.state, followed.state.queues[name])
     assert said["state"] == (("Closing" if work else "Closed") if raw.is_closed(name) else "Open")
     assert {phase: said.get(phase.lower(), 0) for phase in PHASES} == {each: phases[each] for each in PHASES}
     assert said["allocated"]["cpu"] == str(raw.cpu(queues))
-    shown = followed.picture
     assert +shown.groups_in(name) == +phases
     assert shown.loose_in(name) == loose
     assert bool(states.what_is_left(shown.groups_in(name), shown.loose_in(name))) is bool(work)
