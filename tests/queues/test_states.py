@@ -137,8 +137,8 @@ A_GROUP = st.tuples(st.just(POD_GROUPS), some("mn"), some("gh"), GROUP)
 A_POD = st.tuples(st.just(PODS), some("mn"), some("pqr"), POD)
 A_NAMESPACE = st.tuples(st.just(NAMESPACES), st.just(""), some("mn"), NAMESPACE)
 ONE = st.one_of(some(TREE).flatmap(a_queue), A_GROUP, A_GROUP, A_POD, A_POD, A_NAMESPACE)
-ROOT = (QUEUES, "", "root", {"spec": {}}), True
-STEPS = st.lists(st.tuples(ONE, some([True, True, True, False])), min_size=1, max_size=25)
+FIRST = [((QUEUES, "", name, {"spec": {"parent": "", "state": "Open"}}), True) for name in ("root", "default")]
+STEPS = st.lists(st.tuples(ONE, some([True, True, True, False])), min_size=10, max_size=25)
 
 
 class Raw:
@@ -236,7 +236,7 @@ def is_jobs(obj):
 @examples(2000, deadline=None)
 def test_what_is_said_of_a_queue_is_what_is_in_it_and_below_it(steps):
     raw, state, picture, said = Raw(), QueuesState(), Picture(), {}
-    for revision, ((kind, namespace, name, obj), is_there) in enumerate([ROOT, *steps], 1):
+    for revision, ((kind, namespace, name, obj), is_there) in enumerate([*FIRST, *steps], 1):
         if is_there:
             raw.objects[kind.id, namespace, name] = obj
         else:
