@@ -13,6 +13,7 @@ from kube.resources import QUEUES
 from queues import admission
 from tests import builders
 from tests.campaign import examples
+from tests.cluster.rules.known import Known
 from tests.tables import cases
 
 
@@ -20,32 +21,16 @@ def queue(name="team", status=None, **fields):
     return builders.of(QUEUES, name, status=status or {"state": "Open"}, **fields)
 
 
-class Cluster:
-    """The queues that are stored."""
-
-    def __init__(self, *queues):
-        stored = (builders.queue("root"), builders.queue("default", parent="root"), *queues)
-        self.queues = {each["metadata"]["name"]: each for each in stored}
-
-    def queue(self, name):
-        return self.queues.get(name)
-
-    def queue_children(self, name):
-        return [each for each in self.queues.values() if each.get("spec", {}).get("parent") == name]
-
-    def groups_in(self, queue):
-        return {}
-
-    def keeps_wishes(self):
-        return True
+def stored_in(*queues):
+    return Known(builders.queue("root"), builders.queue("default", parent="root"), *queues)
 
 
 def refusals(new, *stored):
     """Return what is wrong by field. A stored queue of the same name is what it was."""
     new = copy.deepcopy(new)
     old = next((each for each in stored if each["metadata"]["name"] == new["metadata"]["name"]), None)
-    admission.default(new, old, Cluster(*stored))
-    return {cause.field: cause.message for cause in admission.validate(new, old, Cluster(*stored))}
+    admission.default(new, old, stored_in(*stored))
+    return {cause.field: cause.message for cause in admission.validate(new, old, stored_in(*stored))}
 
 
 def guarantee(**resources):
@@ -129,7 +114,7 @@ def test_accepted(new, stored):
 
 
 def defaulted(new, old=None):
-    admission.default(new, old, Cluster())
+    admission.default(new, old, stored_in())
     return new
 
 
@@ -185,7 +170,7 @@ CLOSED = {"state": "Closed"}
     "open with children": (queue(), "a", ["close it first", "1 child queues"]),
 })  # fmt: skip
 def test_deletion_says_what_to_do(stored, children, texts):
-    cluster = Cluster(stored, *(queue(name, parent="team") for name in children))
+    cluster = stored_in(stored, *(queue(name, parent="team") for name in children))
     found = [cause.message for cause in admission.deletion(stored, cluster)]
     assert len(found) == len(texts)
     assert all(text in message for text, message in zip(texts, found, strict=True))
@@ -205,4 +190,4 @@ def test_hostile_input_is_refused_and_never_raises(spec, metadata):
     for new in ({"metadata": {"name": "q"}, "spec": spec}, {"metadata": metadata, "spec": {}}, {"spec": metadata}):
         for old in (None, queue("q", parent="root")):
             copied = defaulted(copy.deepcopy(new), old)
-            assert all(cause.message for cause in admission.validate(copied, old, Cluster()))
+            assert all(cause.message for cause in admission.validate(copied, old, stored_in()))

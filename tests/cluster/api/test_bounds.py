@@ -6,7 +6,7 @@ import pytest
 
 from cluster import api
 from cluster.access import SYSTEM
-from cluster.store import Create, Delete, Patch, store
+from cluster.store import Create, Delete, store
 from kube.errors import AlreadyExists, ApiError, Forbidden
 from kube.resources import (
     CLAIMS,
@@ -63,22 +63,6 @@ def test_pod_is_refused_when_the_quota_of_its_namespace_is_used_up_until_there_i
     api.create(SYSTEM, PODS, builders.pod("b", namespace="other"))
     store.write(Delete(PODS, "default", "a", grace=0))
     make("b")
-
-
-@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
-def test_pods_that_ended_leave_room_but_still_count_as_objects(end):
-    quota(pods=1, count__pods=2)
-    for name in ("a", "b"):
-        make(name)
-        store.write(Patch(PODS, "default", name, {"status": {"phase": end}}, "status"))
-    assert "requested: count/pods=1, used: count/pods=2" in refused(PODS, pod("c"))
-
-
-def test_amounts_are_added_up():
-    quota(requests_cpu=2)
-    make("a", cpu="1500m")
-    assert "used: requests.cpu=1500m, limited: requests.cpu=2" in refused(PODS, pod("b", cpu="501m"))
-    make("b", cpu="500m")
 
 
 def test_limit_range_fills_in_what_the_quota_wants_to_know():

@@ -39,7 +39,10 @@ class Known:
         return self.objects.get(("Queue", "", name))
 
     def queue_children(self, name):
-        return [found for found in self._all("Queue") if found["spec"].get("parent") == name]
+        return [found for found in self._all("Queue") if found.get("spec", {}).get("parent") == name]
+
+    def groups_in(self, queue):
+        return {}
 
     def keeps_wishes(self):
         return True
