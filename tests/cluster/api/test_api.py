@@ -58,6 +58,10 @@ def deeds(**filters):
     return [(row.actor, row.verb, row.resource, row.name, row.outcome) for row in rows]
 
 
+def kinds(outcomes):
+    return [one.name if isinstance(one, Stored) else type(one) for one in outcomes]
+
+
 def notes(stored):
     return stored.object["metadata"].get("annotations")
 
@@ -116,29 +120,20 @@ def test_a_dry_run_does_everything_but_leaves_nothing(alice):
     assert deeds() == [("alice", "create", JOBS.id, "x", "done")]
 
 
-def test_an_update_is_audited_with_what_changed_and_writes_nothing_where_nothing_changed(alice):
-    stored = api.create(alice, JOBS, job("x"))
-    assert api.update(alice, JOBS, stored.object).revision == stored.revision
-    assert len(deeds()) == 1
-    api.update(alice, JOBS, {**stored.object, "spec": {**stored.object["spec"], "minAvailable": 2}})
-    assert AuditEntry.objects.last().changes == [{"path": "spec.minAvailable", "old": 1, "new": 2}]
-
-
 def test_an_update_of_what_somebody_else_changed_says_who_and_without_a_revision_it_wins(alice, olga):
     stale = api.create(alice, JOBS, job("x"))
+    assert api.update(alice, JOBS, stale.object).revision == stale.revision
+    assert len(deeds()) == 1, "where nothing changes nothing is written"
     newest = patch(olga, {"spec": {"maxRetry": 5}})
     with pytest.raises(Conflict, match="please apply your changes to the latest version") as caught:
         api.update(alice, JOBS, {**stale.object, "spec": job("x", maxRetry=7)["spec"]})
     versions = f"(you have version {stale.version}, the newest is {newest.version})"
     assert f"changed by olga after you read it {versions}" in caught.value.message
     assert api.update(alice, JOBS, job("x", maxRetry=7)).object["spec"]["maxRetry"] == 7
-
-
-@pytest.mark.parametrize("version", ["new", "-1", "٣"])
-def test_a_revision_that_is_no_number_is_refused(alice, version):
-    api.create(alice, JOBS, job("x"))
-    with pytest.raises((BadRequest, Conflict)):
-        api.update(alice, JOBS, job("x", resourceVersion=version))
+    assert AuditEntry.objects.last().changes == [{"path": "spec.maxRetry", "old": 5, "new": 7}]
+    for version in ("new", "-1", "٣"):
+        with pytest.raises((BadRequest, Conflict)):
+            api.update(alice, JOBS, job("x", resourceVersion=version))
 
 
 @cases("change, how, expected", {
@@ -198,7 +193,7 @@ def test_a_rule_keeps_an_object(admin):
     admission.register(QUEUES, delete=lambda obj, view: [forbidden("status.state", "Close it first.")])
     with pytest.raises(Forbidden, match=r'queues.scheduling.volcano.sh "default" is forbidden: Close it first\.'):
         api.delete(admin, QUEUES, "", "default")
-    assert isinstance(api.delete_many(admin, QUEUES, [("", "default")])[0], Forbidden)
+    assert kinds(api.delete_many(admin, QUEUES, [("", "default")])) == [Forbidden]
 
 
 # What belongs to whom.
@@ -267,40 +262,34 @@ def command(action, kind, name, uid=None):
 def test_a_command_needs_the_right_on_its_job_and_is_audited_there(alice, olga, bob):
     api.create(alice, JOBS, job("x"))
     sent = command("AbortJob", JOBS, "x")
-    assert isinstance(api.create_many(bob, COMMANDS, [sent])[0], Forbidden)
-    assert not isinstance(api.create_many(alice, COMMANDS, [sent])[0], ApiError)
+    assert kinds(api.create_many(bob, COMMANDS, [sent])) == [Forbidden]
+    assert isinstance(api.create_many(alice, COMMANDS, [sent])[0], Stored)
     api.create(olga, COMMANDS, sent)
     found = [(actor, resource, name, outcome) for actor, _, resource, name, outcome in deeds(verb="AbortJob")]
     assert found == [(who, JOBS.id, "x", how) for who, how in (("bob", "denied"), ("alice", "done"), ("olga", "done"))]
 
 
 def test_queues_are_opened_and_closed_by_operators_of_everything_and_edited_by_administrators(admin, olga, boss):
-    def close(actor):
-        api.create(actor, COMMANDS, command("CloseQueue", QUEUES, "default"))
+    def change(actor, **fields):
+        api.patch(actor, QUEUES, "", "default", fields)
 
-    def shut(actor):
-        api.patch(actor, QUEUES, "", "default", {"spec": {"state": "Closed"}})
-
-    for call in (close, shut):
+    close = command("CloseQueue", QUEUES, "default")
+    closed, opened = {"state": "Closed"}, {"state": "Open"}
+    with pytest.raises(Forbidden):
+        api.create(olga, COMMANDS, close)
+    api.create(boss, COMMANDS, close)
+    for _ in range(2):  # closing a closed queue takes no more than closing it
         with pytest.raises(Forbidden):
-            call(olga)
-        call(boss)
-    for change in (
-        {"spec": {"state": "Open", "weight": 5}},
-        {"spec": {"state": "Open"}, "metadata": {"labels": {"a": "b"}}},
-    ):
-        with pytest.raises(Forbidden):
-            api.patch(boss, QUEUES, "", "default", change)
-        api.patch(admin, QUEUES, "", "default", change)
-
-
-def test_closing_a_closed_queue_takes_no_more_than_closing_it(olga, boss):
-    for _ in range(2):
-        api.patch(boss, QUEUES, "", "default", {"spec": {"state": "Closed"}})
+            change(olga, spec=closed)
+        change(boss, spec=closed)
     api.update(boss, QUEUES, store.get(QUEUES, "", "default").object)
-    for actor, spec in ((boss, {"state": 5}), (boss, {"state": "Closed", "weight": "x"}), (olga, {"state": "Closed"})):
+    for wrong in ({"state": 5}, {**closed, "weight": "x"}):
         with pytest.raises(Forbidden):
-            api.patch(actor, QUEUES, "", "default", {"spec": spec})
+            change(boss, spec=wrong)
+    for fields in ({"spec": {**opened, "weight": 5}}, {"spec": opened, "metadata": {"labels": {"a": "b"}}}):
+        with pytest.raises(Forbidden):
+            change(boss, **fields)
+        change(admin, **fields)
 
 
 def test_a_command_names_nobody_but_its_target_as_owner(admin, boss):
@@ -346,10 +335,6 @@ def test_status_is_written_by_administrators_only_and_the_system_is_neither_aske
 # Many at once.
 
 
-def kinds(outcomes):
-    return [one.name if isinstance(one, Stored) else type(one) for one in outcomes]
-
-
 def test_many_are_created_each_for_itself_in_order(alice):
     objs = [job("a"), job("Bad Name"), job("b"), job("c", "other"), job("a")]
     assert kinds(api.create_many(alice, JOBS, objs)) == ["a", Invalid, "b", Forbidden, AlreadyExists]
@@ -366,7 +351,7 @@ def test_many_ask_the_database_for_each_thing_once(alice, django_assert_max_num_
     admission.register(JOBS, validate=lambda obj, old, view: [] if view.queue("default") else [invalid("", "", "")])
     with django_assert_max_num_queries(19):
         outcomes = api.create_many(alice, JOBS, [job(f"x{n}") for n in range(400)])
-    assert not any(isinstance(o, ApiError) for o in outcomes)
+    assert all(isinstance(one, Stored) for one in outcomes)
 
 
 def test_a_child_queue_can_come_with_its_parent(admin):
