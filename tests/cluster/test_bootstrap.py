@@ -15,63 +15,41 @@ from tests.tables import cases
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.shows("scheduler 1.6/built-in queues")
-def test_bootstrap_makes_namespaces_queues_and_priority_classes():
-    bootstrap()
-    assert [n.name for n in store.find(NAMESPACES)] == ["default", "kube-node-lease", "kube-public", "kube-system"]
-    assert {q.name: q.object["status"]["state"] for q in store.find(QUEUES)} == {"default": "Open", "root": "Open"}
-    assert {c.name: c.object["value"] for c in store.find(PRIORITY_CLASSES)} == {
-        "master-pri": 1000,
-        "system-cluster-critical": 2_000_000_000,
-        "system-node-critical": 2_000_001_000,
-    }
-
-
-def test_second_bootstrap_changes_nothing():
-    assert len(bootstrap()) == 9
-    store.write(Patch(QUEUES, "", "default", {"spec": {"weight": 7}}))
-    before = store.revision()
-    assert bootstrap() == []
-    assert store.revision() == before
-
-
-def test_command_says_what_it_made(capsys):
-    call_command("bootstrap")
-    assert "queues/default" in capsys.readouterr().out
-    call_command("bootstrap")
-    assert capsys.readouterr().out == "Everything is there.\n"
-
-
 LIMITS = first_limits.of_machine("default", 8, 16 << 30)
 
 
-def test_limits_are_made_with_their_namespace_and_deleted_for_good():
-    made = bootstrap(LIMITS)
-    assert "limitranges/default-limits" in made
+@pytest.mark.shows("scheduler 1.6/built-in queues")
+def test_bootstrap_makes_namespaces_queues_and_priority_classes_once():
+    assert len(bootstrap()) == 9
+    assert [n.name for n in store.find(NAMESPACES)] == ["default", "kube-node-lease", "kube-public", "kube-system"]
+    assert {q.name: q.object["status"]["state"] for q in store.find(QUEUES)} == {"default": "Open", "root": "Open"}
+    values = {"master-pri": 1000, "system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+    assert {c.name: c.object["value"] for c in store.find(PRIORITY_CLASSES)} == values
+    store.write(Patch(QUEUES, "", "default", {"spec": {"weight": 7}}))
+    before = store.revision()
+    assert bootstrap(LIMITS) == [], "a cluster of an older version gets no limits"
+    assert store.revision() == before
+
+
+def test_limits_are_made_with_their_namespace_and_changed_or_deleted_for_good():
+    assert "limitranges/default-limits" in bootstrap(LIMITS)
+    bounds = [{"type": "Container", "defaultRequest": {"cpu": "1"}}]
+    store.write(Patch(LIMIT_RANGES, "default", "default-limits", {"spec": {"limits": bounds}}))
+    assert bootstrap(LIMITS) == []
+    assert store.get(LIMIT_RANGES, "default", "default-limits").object["spec"]["limits"] == bounds
     store.write(Delete(LIMIT_RANGES, "default", "default-limits"))
     assert bootstrap(LIMITS) == []
     assert store.find(LIMIT_RANGES) == []
 
 
-def test_limits_that_somebody_changed_stay():
-    bootstrap(LIMITS)
-    bounds = [{"type": "Container", "defaultRequest": {"cpu": "1"}}]
-    store.write(Patch(LIMIT_RANGES, "default", "default-limits", {"spec": {"limits": bounds}}))
-    bootstrap(LIMITS)
-    assert store.get(LIMIT_RANGES, "default", "default-limits").object["spec"]["limits"] == bounds
-
-
-def test_cluster_of_an_older_version_gets_none():
-    bootstrap()
-    assert bootstrap(LIMITS) == []
-    assert store.find(LIMIT_RANGES) == []
-
-
-def test_command_makes_them_for_this_machine():
+def test_command_says_what_it_made_for_this_machine(capsys):
     call_command("bootstrap")
+    assert "queues/default" in capsys.readouterr().out
     (found,) = store.find(LIMIT_RANGES)
     (bounds,) = found.object["spec"]["limits"]
     assert (found.namespace, bounds["defaultRequest"]) == ("default", {"cpu": "100m", "memory": "128Mi"})
+    call_command("bootstrap")
+    assert capsys.readouterr().out == "Everything is there.\n"
 
 
 @cases("cpus, memory, most", {

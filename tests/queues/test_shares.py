@@ -16,39 +16,40 @@ def shares(*queues, used=None, foreign=None):
     return fair_shares({queue.name: queue for queue in queues}, NODES, foreign or {}, used or {})
 
 
+def queue(name, parent="root", capability=None, **fields):
+    return Queue(name, "Open", capability or {}, parent, **fields)
+
+
 @cases("queues, more, deserved", {
-    "by weight": ([Queue("a", "Open", {}), Queue("b", "Open", {}, weight=3)], {}, {"a": 3, "b": 9}),
-    "no more than it may take": ([Queue("a", "Open", {"cpu": 2}), Queue("b", "Open", {})], {}, {"a": 2, "b": 10}),
-    "as stated": ([Queue("a", "Open", {}, deserved={"cpu": 4}), Queue("b", "Open", {})], {}, {"a": 4, "b": 8}),
-    "what a queue deserves is shared out below it": ([Queue("a", "Open", {}), Queue("b", "Open", {}), Queue("c", "Open", {}, "b")],
-        {}, {"a": 6, "b": 6, "c": 6}),
-    "less what uses no queue": ([Queue("a", "Open", {})], {"foreign": {"cpu": 5}}, {"a": 7}),
+    "by weight": ([queue("a"), queue("b", weight=3)], {}, {"a": 3, "b": 9}),
+    "no more than it may take": ([queue("a", capability={"cpu": 2}), queue("b")], {}, {"a": 2, "b": 10}),
+    "as stated": ([queue("a", deserved={"cpu": 4}), queue("b")], {}, {"a": 4, "b": 8}),
+    "it is shared out below a queue": ([queue("a"), queue("b"), queue("c", "b")], {}, {"a": 6, "b": 6, "c": 6}),
+    "less what uses no queue": ([queue("a")], {"foreign": {"cpu": 5}}, {"a": 7}),
 })  # fmt: skip
 def test_what_queues_deserve(queues, more, deserved):
     found = shares(*queues, **more)
     assert {name: found[name].deserved["cpu"] for name in deserved} == deserved
 
 
+NOTHING = queue("a", deserved={"cpu": 0, "gpu": 0})
+
+
 @pytest.mark.shows("scheduler 3.6/share")
-@cases("used, part, resource, borrowed", {
-    "nothing": ({}, 0.0, "cpu", 0),
-    "half of it": ({"cpu": 3, "gpu": 1}, 0.5, "cpu", 0),
-    "the resource of which it uses most decides": ({"cpu": 3, "gpu": 3}, 1.5, "gpu", 1),
+@cases("queues, used, part, resource, borrowed", {
+    "nothing": ([queue("a"), queue("b")], {"a": {}}, 0.0, "cpu", 0),
+    "half of it": ([queue("a"), queue("b")], {"a": {"cpu": 3, "gpu": 1}}, 0.5, "cpu", 0),
+    "the resource of which it uses most decides": ([queue("a"), queue("b")], {"a": {"cpu": 3, "gpu": 3}}, 1.5, "gpu", 1),
+    "what pods below it use": ([queue("a"), queue("b", "a")], {"b": {"cpu": 6}}, 0.5, "cpu", 0),
+    "who deserves nothing has no part": ([NOTHING], {"a": {"cpu": 2}}, None, "", 0),
 })  # fmt: skip
-def test_how_much_of_it_is_used(used, part, resource, borrowed):
-    found = shares(Queue("a", "Open", {}), Queue("b", "Open", {}), used={"a": used})["a"]
+def test_how_much_of_it_is_used(queues, used, part, resource, borrowed):
+    found = shares(*queues, used=used)["a"]
     assert (found.part, found.resource, found.borrowed(resource)) == (part, resource, borrowed)
 
 
 def test_a_queue_that_deserves_nothing_borrows_all_that_it_uses():
-    nothing = Queue("a", "Open", {}, deserved={"cpu": 0, "gpu": 0})
-    found = shares(nothing, used={"a": {"cpu": 2}})["a"]
-    assert (found.part, found.borrowed("cpu")) == (None, 2)
-
-
-def test_what_pods_below_a_queue_use_counts_for_it():
-    found = shares(Queue("a", "Open", {}), Queue("b", "Open", {}, "a"), used={"b": {"cpu": 6}})
-    assert (found["a"].part, found["b"].part) == (0.5, 0.5)
+    assert shares(NOTHING, used={"a": {"cpu": 2}})["a"].borrowed("cpu") == 2
 
 
 def test_only_what_was_reckoned_is_rounded():

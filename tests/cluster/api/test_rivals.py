@@ -73,35 +73,19 @@ def execute(text):
 
 def together(deed, rivals=RIVALS):
     """Do deed(number) in so many threads that start at the same moment; return what they return."""
-    start, results = threading.Barrier(rivals), [None] * rivals
+    start = threading.Barrier(rivals)
 
     def run(number):
         start.wait()
         try:
-            results[number] = deed(number)
+            return deed(number)
         except ApiError as error:
-            results[number] = error
+            return error
         finally:
             connection.close()
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(rivals)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
-
-
-def closing(deed):
-    """Return a deed that closes its thread's connection at its end."""
-
-    def run():
-        try:
-            return deed()
-        finally:
-            connection.close()
-
-    return run
+    with ThreadPoolExecutor(rivals) as threads:
+        return list(threads.map(run, range(rivals)))
 
 
 def test_of_many_who_follow_a_link_at_once_one_gets_in(database):
@@ -138,12 +122,15 @@ def test_groups_of_many_writers_leave_a_log_without_gaps_that_grows_at_its_end(d
 
     def read():
         seen = [before]
-        while not (ended.is_set() and store.revision() == seen[-1]):
-            seen += [change.revision for change in store.changes(seen[-1], limit=10_000)]
+        try:
+            while not (ended.is_set() and store.revision() == seen[-1]):
+                seen += [change.revision for change in store.changes(seen[-1], limit=10_000)]
+        finally:
+            connection.close()
         return seen
 
     with ThreadPoolExecutor(1) as reader:
-        seen = reader.submit(closing(read))
+        seen = reader.submit(read)
         try:
             together(write, WRITERS)
         finally:

@@ -36,12 +36,16 @@ from django.core.management import call_command
 from cluster import access, api
 from cluster.api import admission
 from cluster.backend import Creation
+from cluster.models import AuditEntry
 from cluster.store import Create, store
 from kube.resources import CONFIGMAPS, NAMESPACES
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
+if sys.argv[1] == "count":
+    print(len(store.find(CONFIGMAPS)), AuditEntry.objects.count(), store.revision(), len(store.changes(0)))
+    sys.exit()
 call_command("migrate", verbosity=0)
 store.write(Create(NAMESPACES, {"metadata": {"name": "default"}, "status": {"phase": "Active"}}))
 store.listeners.clear()
@@ -51,14 +55,6 @@ else:
     store.listeners.append(die)
 maps = [{"metadata": {"name": f"m{n}", "namespace": "default"}} for n in range(4)]
 api.create_each([Creation(access.CONSOLE, CONFIGMAPS, one) for one in maps])
-"""
-COUNT = """
-import django
-django.setup()
-from cluster.models import AuditEntry
-from cluster.store import store
-from kube.resources import CONFIGMAPS
-print(len(store.find(CONFIGMAPS)), AuditEntry.objects.count(), store.revision(), len(store.changes(0)))
 """
 
 
@@ -198,7 +194,7 @@ def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path, moment, expect
     options = {"cwd": PROJECT, "env": {**os.environ, **where}, "capture_output": True, "text": True}
     died = subprocess.run([sys.executable, "-c", SCRIPT, moment], check=False, **options)
     assert died.returncode == -signal.SIGKILL
-    left = subprocess.run([sys.executable, "-c", COUNT], check=True, **options)
+    left = subprocess.run([sys.executable, "-c", SCRIPT, "count"], check=True, **options)
     assert left.stdout.split() == expected.split()
 
 
