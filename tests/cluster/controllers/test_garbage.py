@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection, transaction
 
-from cluster import clock
 from cluster.controllers import garbage
-from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS, QUEUES
 from tests import builders
 from tests.tables import cases
+
+from . import running
+from .running import settle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,17 +22,7 @@ def collector():
 
 
 def started(consumer=None):
-    runner = Runner(registry.get("garbage"), 0, consumer or garbage.GarbageCollector())
-    settle(runner)
-    return runner
-
-
-def settle(runner):
-    """Collect until nothing is left to do, which must come soon."""
-    for _ in range(60):
-        if not runner.step():
-            return
-    raise AssertionError("the collector does not come to an end")
+    return running.started("garbage", consumer or garbage.GarbageCollector())
 
 
 def job(name="owner"):
@@ -208,9 +197,7 @@ def test_foreground_owner_stays_until_blocking_dependents_are_gone(collector, re
         collector = started()
     store.write(Delete(PODS, "default", "pod", grace=0))
     settle(collector)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
-    settle(collector)
+    running.later(collector)
     assert names(JOBS) == ["other"]
 
 

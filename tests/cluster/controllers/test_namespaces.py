@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection, transaction
 
-from cluster import api, clock
+from cluster import api
 from cluster.access import SYSTEM
 from cluster.bootstrap import bootstrap
 from cluster.controllers import namespaces
-from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
 from kube.errors import Forbidden, NotFound
 from kube.resources import (
@@ -29,6 +26,9 @@ from kube.resources import (
 from tests import builders
 from tests.tables import cases
 
+from . import running
+from .running import later, settle
+
 pytestmark = pytest.mark.django_db(transaction=True)
 AUTHORITY = "kube-root-ca.crt"
 
@@ -39,21 +39,7 @@ def controller():
 
 
 def started():
-    runner = Runner(registry.get("namespaces"), 0, namespaces.NamespaceController())
-    settle(runner)
-    return runner
-
-
-def settle(runner):
-    while runner.step():
-        pass
-
-
-def later(runner):
-    """Let things settle when every timer is due."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
-    settle(runner)
+    return running.started("namespaces", namespaces.NamespaceController())
 
 
 def made(name="work", **spec):

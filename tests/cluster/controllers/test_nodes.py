@@ -14,6 +14,8 @@ from node.agent.machine import renew
 from tests import builders
 from tests.tables import cases
 
+from . import running
+
 
 @cases("ready, tainted, silent, unreachable, expected", {
     "heard of": ("True", False, 39, 0, NodeStep.NOTHING),
@@ -177,13 +179,6 @@ def test_deleted_pod_on_a_node_that_is_gone_is_finished(world):
 # HyperNodes.
 
 
-def settled(runner=None):
-    runner = runner or Runner(get("hypernodes"), 0, HyperNodeController())
-    while runner.step():
-        pass
-    return runner
-
-
 def hyper_node(name, tier, *members):
     store.write(Create(HYPER_NODES, builders.of(HYPER_NODES, name, tier=tier, members=list(members))))
 
@@ -208,26 +203,26 @@ def counted():
 
 @pytest.mark.django_db(transaction=True)
 def test_nodes_of_hyper_nodes_are_counted_as_they_come_move_and_go():
-    runner = settled()
+    runner = running.started("hypernodes", HyperNodeController())
     add_node("n", rack="a")
     hyper_node("a", 1, rack("a"))
     hyper_node("row", 2, below("a"), below("b"))
-    settled(runner)
+    running.settle(runner)
     assert counted() == {"a": "1 MembersFound", "row": "1 MemberNotFound"}
     before = store.revision()
     says_ready()
-    settled(runner)
+    running.settle(runner)
     assert not runner.state.is_stale, "what a node says of itself changes nothing"
-    runner = settled()
+    runner = running.started("hypernodes", HyperNodeController())
     assert store.changes(before, [HYPER_NODES]) == []
     hyper_node("b", 1, rack("b"))
     add_node("n2", rack="b")
-    settled(runner)
+    running.settle(runner)
     assert counted() == {"a": "1 MembersFound", "b": "1 MembersFound", "row": "2 MembersFound"}
     store.write(Patch(NODES, "", "n2", {"metadata": {"labels": {"rack": "a"}}}))
-    settled(runner)
+    running.settle(runner)
     assert counted() == {"a": "2 MembersFound", "b": "0 NoNodes", "row": "2 MembersFound"}
     store.write(Delete(NODES, "", "n"))
     store.write(Delete(HYPER_NODES, "", "b"))
-    settled(runner)
+    running.settle(runner)
     assert counted() == {"a": "1 MembersFound", "row": "1 MemberNotFound"}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection
 
-from cluster import api, clock
+from cluster import api
 from cluster.access import SYSTEM
 from cluster.controllers.budgets import BudgetController
 from cluster.controllers.quotas import QuotaController
-from cluster.runtime import registry
-from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
 from kube.resources import CONFIGMAPS, DISRUPTION_BUDGETS, NAMESPACES, PODS, RESOURCE_QUOTAS
 from tests import builders
+
+from . import running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -21,34 +20,21 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def quotas():
     store.write(Create(NAMESPACES, builders.namespace()))
-    return started("quotas", QuotaController)
+    return running.started("quotas", QuotaController())
 
 
 @pytest.fixture
 def budgets():
-    return started("budgets", BudgetController)
-
-
-def started(name, consumer):
-    runner = Runner(registry.get(name), 0, consumer())
-    settle(runner)
-    return runner
-
-
-def step(runner):
-    while runner.step():
-        pass
+    return running.started("budgets", BudgetController())
 
 
 def settle(runner):
     """Run a consumer until it has nothing to do, as if the pauses between its counts were over."""
-    while True:
-        step(runner)
+    running.settle(runner)
+    runner.state.earliest.clear()
+    while running.make_timers_due():
+        running.settle(runner)
         runner.state.earliest.clear()
-        with connection.cursor() as cursor:
-            cursor.execute("UPDATE cluster_timer SET due = %s", [clock.milliseconds() - 1])
-            if cursor.rowcount == 0:
-                return
 
 
 def quota(**hard):
@@ -108,7 +94,7 @@ def test_new_process_finds_what_changed_meanwhile(quotas):
     quota(pods=5)
     settle(quotas)
     pod("a")
-    settle(started("quotas", QuotaController))
+    settle(running.started("quotas", QuotaController()))
     assert used() == "1"
 
 
@@ -116,9 +102,9 @@ def test_much_that_happens_is_counted_now_and_then(quotas):
     quota(pods=5)
     settle(quotas)
     pod("a")
-    step(quotas)
+    running.settle(quotas)
     pod("b")
-    step(quotas)
+    running.settle(quotas)
     counted = used()
     settle(quotas)
     assert (counted, used()) == ("1", "2")

@@ -1,4 +1,4 @@
-"""Jobs of batch/v1: what is refused, what may change, and what is filled in beside the defaults of Kubernetes (test_defaults.py)."""
+"""Jobs of batch/v1: what is refused, what may change, and what is filled in beside the defaults of Kubernetes (test_kinds.py)."""
 
 from __future__ import annotations
 

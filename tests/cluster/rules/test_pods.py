@@ -1,6 +1,6 @@
 """Pods: what is filled in, what is refused, and the plug-ins ServiceAccount, Priority and DefaultTolerationSeconds.
 
-What Kubernetes fills in without looking at anything else: test_defaults.py.
+What Kubernetes fills in without looking at anything else: test_kinds.py.
 """
 
 from __future__ import annotations
