@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from django.db import OperationalError
 
 from cluster import access, api
 from cluster.api import admission
@@ -22,9 +21,7 @@ from kube.errors import (
     Invalid,
     NotFound,
     RequestEntityTooLarge,
-    ServiceUnavailable,
     forbidden,
-    invalid,
 )
 from kube.resources import COMMANDS, CONFIGMAPS, JOBS, LEASES, PODS, QUEUES, SECRETS
 from tests import builders
@@ -332,36 +329,12 @@ def test_status_is_written_by_administrators_only_and_the_system_is_neither_aske
     assert (notes(stored), stored.object["status"]) == (None, RUNNING)
 
 
-# Many at once.
-
-
-def test_many_are_created_each_for_itself_in_order(alice):
-    objs = [job("a"), job("Bad Name"), job("b"), job("c", "other"), job("a")]
-    assert kinds(api.create_many(alice, JOBS, objs)) == ["a", Invalid, "b", Forbidden, AlreadyExists]
-    expected = "a done, b done, Bad Name refused, c denied, a refused"
-    assert {" ".join(row[3:]) for row in deeds()} == set(expected.split(", "))
+# Many at once; more of that: test_together.py.
 
 
 def test_refusals_of_one_kind_share_a_row(alice):
     api.create_many(alice, JOBS, [job(f"x{n}", "other") for n in range(7)])
     assert [(row.count, row.outcome) for row in AuditEntry.objects.all()] == [(7, "denied")]
-
-
-def test_many_ask_the_database_for_each_thing_once(alice, django_assert_max_num_queries):
-    admission.register(JOBS, validate=lambda obj, old, view: [] if view.queue("default") else [invalid("", "", "")])
-    with django_assert_max_num_queries(19):
-        outcomes = api.create_many(alice, JOBS, [job(f"x{n}") for n in range(400)])
-    assert all(isinstance(one, Stored) for one in outcomes)
-
-
-def test_a_child_queue_can_come_with_its_parent(admin):
-    def parent_exists(obj, old, view):
-        parent = obj["spec"].get("parent")
-        return [] if not parent or view.queue(parent) else [invalid("spec.parent", parent, "no such queue")]
-
-    admission.register(QUEUES, validate=parent_exists)
-    outcomes = api.create_many(admin, QUEUES, [queue("p"), queue("c", parent="p"), queue("d", parent="none")])
-    assert kinds(outcomes) == ["p", "c", Invalid]
 
 
 def test_of_many_only_those_go_that_have_the_uid_that_was_meant(alice, olga):
@@ -371,18 +344,6 @@ def test_of_many_only_those_go_that_have_the_uid_that_was_meant(alice, olga):
     assert kinds(outcomes) == ["a", Conflict, "c", Forbidden, NotFound]
     assert [left.name for left in store.find(JOBS)] == ["b", "d"]
     assert kinds(api.delete_many(alice, JOBS, [("default", "b")])) == ["b"]
-
-
-def test_a_database_that_fails_is_said_so_and_nothing_is_half_done(alice, monkeypatch):
-    def full(*_args, **_options):
-        raise OperationalError("database or disk is full")
-
-    monkeypatch.setattr(store, "write", full)
-    monkeypatch.setattr(store, "commit", full)
-    with pytest.raises(ServiceUnavailable, match="database or disk is full"):
-        api.create(alice, JOBS, job("x"))
-    assert kinds(api.create_many(alice, JOBS, [job("x")])) == [ServiceUnavailable]
-    assert store.find(JOBS) == []
 
 
 # Before submitting.

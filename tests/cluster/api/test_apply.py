@@ -220,14 +220,6 @@ def test_the_status_is_applied_through_its_subresource():
         apply_status({**wish, "metadata": {**wish["metadata"], "name": "other"}})
 
 
-@cases("reset", {"an empty list": [], "an empty entry": [{}]})
-def test_managers_can_be_forgotten(alice, reset):
-    apply(alice, config_map("a", x="1"))
-    obj = config_map("a", x="1")
-    obj["metadata"]["managedFields"] = reset
-    assert managers(api.update(alice, CONFIGMAPS, obj, manager="kubectl-replace")) == set()
-
-
 def test_managers_are_moved_by_a_json_patch_as_kubectl_does(alice):
     stored = create(alice, "kubectl-client-side-apply", x="1", y="1")
     moved = {**entries(stored)[0], "manager": "kubectl", "operation": "Apply"}

@@ -1,4 +1,4 @@
-"""Creations that are one transaction: those that several ask for at once, each as if alone, and an object with all that it owns, or nothing."""
+"""Creations that are one transaction: many of one request or of several, each as if alone, and an object with all that it owns, or nothing."""
 
 from __future__ import annotations
 
@@ -129,26 +129,38 @@ def told(outcome):
     return {**outcome.object, "metadata": metadata}
 
 
+def of_several(actor, kind, objs):
+    return api.create_each(creations(actor, *objs, resource=kind))
+
+
+CREATE = {"of one": api.create_many, "of several": of_several}
+
+
+@cases("create", CREATE)
+def test_many_are_created_each_for_itself_and_what_rules_and_quotas_look_at_before_the_next_is_judged(alice, create):
+    jobs = [job("a"), job("Bad Name"), job("b"), job("c", "other"), job("a")]
+    assert kinds(create(alice, JOBS, jobs)) == ["a", Invalid, "b", Forbidden, AlreadyExists]
+    expected = "a done, b done, Bad Name refused, c denied, a refused"
+    assert {" ".join(row[3:5]) for row in deeds()} == set(expected.split(", "))
+    quota(pods="2")
+    assert kinds(create(SYSTEM, PODS, [builders.pod(f"p{n}") for n in range(3)])) == ["p0", "p1", Forbidden]
+    queues = [queue("parent"), queue("child", parent="parent"), queue("parent"), queue("lost", parent="none")]
+    assert kinds(create(SYSTEM, QUEUES, queues)) == ["parent", "child", AlreadyExists, Invalid]
+
+
+@cases("create", CREATE)
+def test_the_cluster_is_asked_once_for_all(alice, django_assert_max_num_queries, create):
+    with django_assert_max_num_queries(20):
+        outcomes = create(alice, JOBS, [job(f"x{n}") for n in range(100)])
+    assert all(isinstance(one, Stored) for one in outcomes)
+
+
 def test_what_came_while_the_lock_was_waited_for_is_stored_with_it(alice, bob):
     before = store.revision()
     late = creations(bob, job("b"), job("c", "other"))
     outcomes = api.create_each(creations(alice, job("a")), lambda: late)
     assert kinds(outcomes) == ["a", Forbidden, "c"]
     assert [change.name for change in store.changes(before)] == ["a", "c"]
-
-
-def test_the_cluster_is_asked_once_for_all(alice, django_assert_max_num_queries):
-    with django_assert_max_num_queries(20):
-        outcomes = api.create_each(creations(alice, *(job(f"x{n}") for n in range(100))))
-    assert all(isinstance(one, Stored) for one in outcomes)
-
-
-def test_what_rules_and_quotas_look_at_is_stored_before_the_next_is_judged(cluster):
-    quota(pods="2")
-    pods = api.create_each(creations(SYSTEM, *(builders.pod(f"p{n}") for n in range(3)), resource=PODS))
-    assert kinds(pods) == ["p0", "p1", Forbidden]
-    queues = [queue("parent"), queue("child", parent="parent"), queue("parent")]
-    assert kinds(api.create_each(creations(SYSTEM, *queues, resource=QUEUES))) == ["parent", "child", AlreadyExists]
 
 
 def test_a_rule_that_breaks_on_one_hurts_no_other(alice, rules):
@@ -281,11 +293,14 @@ def test_what_is_wrong_with_the_owner_is_told_as_of_any_object(alice, owner, err
     assert store.find(JOBS) == []
 
 
-def test_a_database_that_fails_leaves_nothing_behind(alice, monkeypatch):
+def test_a_database_that_fails_is_said_so_and_nothing_is_half_done(alice, monkeypatch):
     def full(*_args, **_options):
         raise OperationalError("database or disk is full")
 
+    monkeypatch.setattr(store, "write", full)
     monkeypatch.setattr(store, "commit", full)
-    with pytest.raises(ServiceUnavailable, match="database or disk is full"):
-        make(alice, [job("x")])
+    for create in (lambda: api.create(alice, JOBS, job("x")), lambda: make(alice, [job("x")])):
+        with pytest.raises(ServiceUnavailable, match="database or disk is full"):
+            create()
+    assert kinds(api.create_many(alice, JOBS, [job("x")])) == [ServiceUnavailable]
     assert (store.find(JOBS), store.find(CONFIGMAPS)) == ([], [])

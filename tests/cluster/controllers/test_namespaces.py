@@ -144,29 +144,23 @@ def test_nothing_new_comes_into_a_namespace_that_goes_and_what_comes_all_the_sam
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_namespace_waits_for_the_grace_of_its_pods_and_says_so(controller, restarts):
+def test_a_namespace_waits_for_the_grace_of_its_pods_and_for_finalizers_and_says_so(controller, restarts):
     made()
     put(PODS, "p", nodeName="n")
+    put(CONFIGMAPS, "held", finalizers=["example.com/hold"])
     gone()
     settle(controller)
     assert "deletionTimestamp" in store.get(PODS, "work", "p").object["metadata"]
-    remaining = "Some resources are remaining: pods. has 1 resource instances"
-    assert conditions()["NamespaceContentRemaining"] == ("True", remaining)
+    left = "Some resources are remaining: configmaps. has 1 resource instances, pods. has 1 resource instances"
+    held = "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
+    assert conditions()["NamespaceContentRemaining"] == ("True", left)
+    assert conditions()["NamespaceFinalizersRemaining"] == ("True", held)
     assert conditions()["NamespaceDeletionContentFailure"][0] == "False"
     if restarts:
         controller = started()
     store.write(Delete(PODS, "work", "p", grace=0))
     later(controller)
-    assert not exists()
-
-
-def test_a_namespace_waits_for_finalizers_and_names_them(controller):
-    made()
-    put(CONFIGMAPS, "held", finalizers=["example.com/hold"])
-    gone()
-    settle(controller)
-    remaining = "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"
-    assert conditions()["NamespaceFinalizersRemaining"][1] == remaining
+    assert conditions()["NamespaceContentRemaining"][1].endswith("configmaps. has 1 resource instances")
     store.write(Patch(CONFIGMAPS, "work", "held", {"metadata": {"finalizers": None}}))
     later(controller)
     assert not exists()
