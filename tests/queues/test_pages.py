@@ -199,13 +199,10 @@ def test_an_operator_opens_and_closes_but_does_not_edit_and_a_viewer_has_no_butt
     assert not [action for action in page(alice, "/queues/vision/").actions() if "/queues/" in action]
 
 
-def test_closing_says_what_it_stops(admin):
+def test_closing_says_what_it_stops_and_the_refusal_of_a_deletion_what_to_do(admin):
     said = text(admin, "research", "close-queue")
     assert "and the 1 below it" in said
     assert "1 running and 0 waiting jobs" in said
-
-
-def test_an_open_queue_is_not_deleted_and_the_refusal_says_what_to_do(admin):
     admin.post("/queues/vision/delete/")
     assert "lose" in text(admin, "vision", "toasts")
 

@@ -101,8 +101,11 @@ def test_what_cannot_be_is_refused(admin, ask, error):
         ask(admin, make_user("alice"))
 
 
-def test_a_deactivated_user_loses_sessions_and_rights(admin, client):
+def test_a_user_sets_his_own_password_and_loses_sessions_and_rights_when_he_is_deactivated(admin, client):
     user = make_user("alice", is_superuser=True)
+    accounts.set_password(access.for_user(user), user, PASSWORD)
+    assert User.objects.get(username="alice").check_password(PASSWORD)
+    assert deeds() == [("alice", "set-password", "users", "alice")]
     client.force_login(user)
     accounts.set_active(admin, user, active=False)
     assert not Session.objects.exists()
@@ -127,19 +130,20 @@ def test_the_last_who_administers_neither_goes_nor_steps_down_nor_leaves_his_gro
     with pytest.raises(Conflict):
         accounts.set_groups(access.SYSTEM, member, [])
     assert Group.objects.get().user_set.count() == 1
-
-
-def test_a_superuser_who_is_the_last_stays():
-    chief = make_user("chief", is_superuser=True)
+    superuser = make_user("super", is_superuser=True)
+    accounts.set_groups(access.SYSTEM, member, [])
     with pytest.raises(Conflict):
-        accounts.set_active(access.for_user(chief), chief, active=False)
+        accounts.set_active(access.for_user(superuser), superuser, active=False)
 
 
-def test_a_user_may_set_his_own_password():
-    user = make_user("alice")
-    accounts.set_password(access.for_user(user), user, PASSWORD)
-    assert User.objects.get().check_password(PASSWORD)
-    assert deeds() == [("alice", "set-password", "users", "alice")]
+def test_passwords_that_are_switched_off_are_not_given(settings, admin):
+    settings.PASSWORD_LOGIN = False
+    for ask, words in (
+        (lambda: accounts.set_password(admin, make_user("al"), PASSWORD), "switched off here"),
+        (lambda: accounts.create_user(admin, "bob", password=PASSWORD), "VOLCANO_UI_PASSWORD_LOGIN"),
+    ):
+        with pytest.raises(ApiError, match=words):
+            ask()
 
 
 @pytest.mark.parametrize("revoke", [True, False])
@@ -153,14 +157,6 @@ def test_a_new_password_revokes_tokens_if_asked(admin, revoke):
     assert [tokens.find(secret) is not None for secret in held] == [not revoke, not revoke, True]
     revoked = [("revoke-token", "Token “laptop”.")] * count
     assert told() == [*revoked, ("set-password", f"Sessions ended, tokens revoked: {count}.")]
-
-
-def test_passwords_that_are_switched_off_are_not_given(settings, admin):
-    settings.PASSWORD_LOGIN = False
-    with pytest.raises(ApiError, match="switched off here"):
-        accounts.set_password(admin, make_user("al"), PASSWORD)
-    with pytest.raises(ApiError, match="VOLCANO_UI_PASSWORD_LOGIN"):
-        accounts.create_user(admin, "bob", password=PASSWORD)
 
 
 def test_the_list_of_accounts_costs_five_queries(admin, django_assert_num_queries):

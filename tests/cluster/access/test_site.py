@@ -81,16 +81,8 @@ def test_without_any_before_the_settings_count(place, left):
     assert "addresses of the settings" in found.said
 
 
-def test_a_directory_that_was_moved_has_no_addresses_yet(ran, settings, tmp_path_factory):
-    moved = tmp_path_factory.mktemp("moved") / "data"
-    settings.DATA = settings.DATA.rename(moved)
-    found = site.current()
-    assert "addresses of the settings" in found.said
-    assert site.authority(found.site) == (moved / "pki" / "ca.crt").read_text()
-
-
 @pytest.mark.django_db
-def test_commands_use_what_is_written(ran, capsys):
+def test_commands_use_what_is_written_until_the_directory_is_moved(ran, settings, tmp_path_factory, capsys):
     call_command("loginlink")
     told = capsys.readouterr()
     assert told.out.startswith(f"http://{LAB}/login/")
@@ -99,6 +91,11 @@ def test_commands_use_what_is_written(ran, capsys):
     assert yaml.safe_load(capsys.readouterr().out)["clusters"][0]["cluster"]["server"] == f"https://{LAB}:9444"
     call_command("jointoken")
     assert f"--server https://{LAB}:9444 " in capsys.readouterr().out
+    moved = tmp_path_factory.mktemp("moved") / "data"
+    settings.DATA = settings.DATA.rename(moved)
+    found = site.current()
+    assert "addresses of the settings" in found.said
+    assert site.authority(found.site) == (moved / "pki" / "ca.crt").read_text()
 
 
 @pytest.mark.django_db

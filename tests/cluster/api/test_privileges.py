@@ -195,34 +195,28 @@ def test_nobody_decides_what_runs_with_another_privilege(admin, olga, pod, refus
     api.update(admin, CRON_JOBS, new)
 
 
-def test_nobody_gives_a_class_of_the_system_to_a_job_later_and_whose_it_is_may_still_be_labelled(admin, sam, olga):
+def test_nobody_gives_a_class_of_the_system_to_a_job_later_and_the_form_offers_it_to_who_may(admin, sam, olga):
     api.create(sam, JOBS, job("own"))
     with pytest.raises(Forbidden, match="priorityClassName"):
         api.patch(sam, JOBS, "default", "own", {"spec": CLASS})
     api.create(admin, JOBS, job("critical", **CLASS))
     api.patch(olga, JOBS, "default", "critical", {"metadata": {"labels": {"a": "b"}}})
-
-
-def test_the_form_offers_a_class_to_who_may_use_it(admin, sam):
     offered = [[choice.value for choice in choices._priorities(actor)] for actor in (sam, admin)]
     assert offered == [["high"], [CRITICAL, "high"]]
 
 
-def test_whoever_takes_the_path_away_decides_the_rest(admin, olga):
-    api.create(admin, CRON_JOBS, made(CRON_JOBS, **PATH))
-    new = json.loads(store.get(CRON_JOBS, "default", "x").body)
-    set_in(*IN_POD, volumes=[])(new)
-    set_in(*IN_MAIN, command=["rm"])(new)
-    api.update(olga, CRON_JOBS, new)
-
-
-def test_whoever_runs_it_by_hand_makes_the_job(admin, olga):
+def test_whoever_takes_the_path_away_decides_the_rest_and_whoever_runs_it_by_hand_makes_the_job(admin, olga):
     """Its owner is the administrator's, but its pods run what he who asked for it may run."""
     api.create(admin, CRON_JOBS, made(CRON_JOBS, **PATH))
-    by_hand = plan.by_hand(store.get(CRON_JOBS, "default", "x").read(CronJob))
+    stored = store.get(CRON_JOBS, "default", "x")
+    by_hand = plan.by_hand(stored.read(CronJob))
     with pytest.raises(Forbidden, match='hostPath "/srv/data" is not allowed'):
         api.create(olga, JOBS, by_hand)
     api.create(admin, JOBS, by_hand)
+    new = json.loads(stored.body)
+    set_in(*IN_POD, volumes=[])(new)
+    set_in(*IN_MAIN, command=["rm"])(new)
+    api.update(olga, CRON_JOBS, new)
 
 
 def machines(*walls):
