@@ -51,7 +51,7 @@ def is_refused(error, step):
 
 @pytest.mark.shows(
     "queues 4/Open", "queues 4/Closed, Closing", "queue state 2/default", "queue state 2/only two",
-    "queue state 3/Open", "queue state 3/not Open", "queue state 4/Closing",
+    "queue state 3/Open", "queue state 3/not Open", "queue state 4/Closing", "queues 1.2/type",
 )  # fmt: skip
 @cases("state, is_default, can_be_set, receives, can_be_deleted, is_scheduled", {
     "Open | queue state 1/Open": ("Open", True, True, True, False, True),
@@ -59,7 +59,9 @@ def is_refused(error, step):
     "Closing | queue state 1/Closing": ("Closing", False, False, False, False, True),
 })  # fmt: skip
 def test_what_a_queue_can(admin, controller, state, is_default, can_be_set, receives, can_be_deleted, is_scheduled):
-    api.create(admin, QUEUES, new("plain"))
+    kept = {"type": "research", "extendClusters": [{"name": "far", "weight": 2, "capacity": {"cpu": "4"}}]}
+    made = api.create(admin, QUEUES, new("plain", **kept))
+    assert kept.items() <= made.object["spec"].items(), "nothing reads them"
     assert (status("plain")["state"] == state) is is_default
     assert is_refused(Invalid, lambda: api.create(admin, QUEUES, new("made", state=state))) is not can_be_set
 
@@ -118,15 +120,18 @@ def test_a_state_that_a_client_writes_is_a_wish(admin, controller, before, writt
 
 
 @pytest.mark.shows("queue state 2/closing ends nothing", "queues 2.4/root")
-def test_closing_by_the_status_waits_for_work_and_is_nothing_for_root(admin, controller):
+def test_closing_by_the_status_waits_for_work_is_nothing_for_root_and_not_lost_while_no_controller_runs(
+    admin, controller, time
+):
     bring(admin, controller, "Open")
     group("work", "team", "Running")
     write_state(admin, "Closed")
     write_state(admin, "Closed", "root")
-    controller.later()
+    successor = Controller(time)
+    successor.later()
     assert (wished("team"), *states_of("team", "root")) == ("Closed", "Closing", "Open")
     store.write(Delete(POD_GROUPS, "default", "work"))
-    controller.later()
+    successor.later()
     assert status("team")["state"] == "Closed"
 
 
@@ -147,20 +152,6 @@ def test_closing_by_the_status_and_deleting(admin, controller, waits, has_work):
     else:
         api.delete(admin, QUEUES, "", "team")
         assert "team" not in [each.name for each in store.find(QUEUES)]
-
-
-def test_a_wish_written_while_the_controller_was_away_is_not_lost(admin, controller, time):
-    bring(admin, controller, "Open")
-    write_state(admin, "Closed")
-    Controller(time).later()
-    assert (wished("team"), status("team")["state"]) == ("Closed", "Closed")
-
-
-@pytest.mark.shows("queues 1.2/type")
-def test_fields_of_a_queue_that_nothing_reads_are_kept(admin, controller):
-    kept = {"type": "research", "extendClusters": [{"name": "far", "weight": 2, "capacity": {"cpu": "4"}}]}
-    api.create(admin, QUEUES, new(**kept))
-    assert kept.items() <= store.get(QUEUES, "", "team").object["spec"].items()
 
 
 def wishless(name, parent="root", state="", by_parent=None):

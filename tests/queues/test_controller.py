@@ -312,22 +312,15 @@ def test_commands_taken_back_and_to_queues_that_are_gone_are_dropped(controller)
     assert (store.find(COMMANDS), told(), wished()) == ([], [], "Open")
 
 
-def test_burst_of_commands_to_queues_is_carried_out_in_order(controller):
-    queue("team")
-    for name, action in (("team", "CloseQueue"), ("default", "CloseQueue"), ("team", "OpenQueue")):
-        order(action, name)
-    controller.later()
-    assert (wished("team"), wished(), store.find(COMMANDS)) == ("Open", "Closed", [])
-    assert len(told()) == 3
-
-
 @pytest.mark.shows("queues 2.4/below a closed one")
-def test_queue_below_a_closed_one_is_opened_with_it(controller):
+def test_burst_of_commands_is_carried_out_in_order_and_a_queue_below_a_closed_one_is_opened_with_it(controller):
     queue("team", state="Closed")
     queue("sub", parent="team", state="Closed")
-    order("OpenQueue", "sub")
+    for name, action in (("sub", "OpenQueue"), ("default", "OpenQueue"), ("default", "CloseQueue")):
+        order(action, name)
     controller.later()
-    assert (wished("sub"), status("sub")["state"]) == ("Open", "Closed")
+    assert (wished("sub"), wished(), len(told()), store.find(COMMANDS)) == ("Open", "Closed", 3, [])
+    assert states_of("sub", "default") == ["Closed", "Closed"]
     order("OpenQueue", "team")
     controller.later()
     assert status("sub")["state"] == "Open"

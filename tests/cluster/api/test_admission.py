@@ -156,10 +156,13 @@ def test_defaults_work_on_a_copy_and_come_before_rules(cluster, rules):
         found.checked()
 
 
-def test_rules_of_several_applications_add_up(cluster, rules):
+def test_rules_and_oddities_of_several_applications_add_up(cluster, rules):
     for number in range(2):
         rules(CONFIGMAPS, validate=lambda obj, old, view, n=number: [invalid(f"data.{n}", n, "no")])
-    assert fields(admitted(config_map("x"))) == ["data.0", "data.1"]
+    rules(CONFIGMAPS, warn=lambda obj, old, view: ["odd"])
+    found = admitted({**config_map("x"), "dta": {}}, warnings=True)
+    assert fields(found) == ["data.0", "data.1"]
+    assert (found.warnings, found.object["dta"]) == (('unknown field "dta"', "odd"), {})
 
 
 def test_rules_do_not_see_an_object_of_the_wrong_shape(cluster, rules):
@@ -168,13 +171,6 @@ def test_rules_do_not_see_an_object_of_the_wrong_shape(cluster, rules):
 
     rules(CONFIGMAPS, default=never, validate=never)
     assert admitted(with_metadata(labels=1)).causes
-
-
-def test_unknown_fields_and_oddities_are_warnings(cluster, rules):
-    rules(CONFIGMAPS, warn=lambda obj, old, view: ["odd"])
-    found = admitted({**config_map("x"), "dta": {}}, warnings=True)
-    assert found.warnings == ('unknown field "dta"', "odd")
-    assert found.checked()["dta"] == {}
 
 
 def test_a_rule_can_make_an_object_stay_and_the_first_namespace_does(cluster, rules):
