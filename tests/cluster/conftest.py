@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.cluster.api.conftest import admin, person
+from tests.cluster.api.conftest import admin, cluster, person
 
-__all__ = ["admin", "person"]
+__all__ = ["admin", "cluster", "person"]

@@ -51,18 +51,15 @@ def test_superusers_and_the_system_may_do_everything_and_somebody_unknown_nothin
         assert access.namespaces(unknown, JOBS) == frozenset()
 
 
-def test_without_an_account_the_groups_that_are_vouched_for_count():
-    bind("submitter", group="ci")
-    assert access.allowed(Actor("robot", ("ci",)), "create", JOBS, "a")
-    assert not access.allowed(Actor("robot", ("others",)), "create", JOBS, "a")
-
-
-def test_a_request_has_one_actor(rf):
+def test_a_request_has_one_actor_and_without_an_account_the_groups_that_are_vouched_for_count(rf):
     request = rf.get("/")
     request.user = make_user("alice")
     assert access.of(request) is access.of(request)
     request.user = make_user("bob")
     assert access.of(request).name == "bob"
+    bind("submitter", group="ci")
+    assert access.allowed(Actor("robot", ("ci",)), "create", JOBS, "a")
+    assert not access.allowed(Actor("robot", ("others",)), "create", JOBS, "a")
 
 
 @pytest.mark.parametrize("where", ["here", "by another process"])

@@ -150,14 +150,19 @@ def test_name_and_password_let_in_with_another_session_key_and_safe_cookies(clie
     assert any(name.startswith("volcano_ui_known_") for name in answer.cookies)
 
 
-def test_a_wrong_password_is_answered_in_words_and_keeps_the_name(client, alice):
-    answer = log_in(client, "wrong")
+def test_a_wrong_password_is_answered_in_words_and_keeps_the_name_and_login_needs_its_form_token(alice):
+    client = Client(enforce_csrf_checks=True)
+    assert log_in(client).status_code == 403
+    token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', client.get("/login/").content.decode())[1]
+    answer = log_in(client, "wrong", csrfmiddlewaretoken=token)
     assert answer.status_code == 401
     assert b"Name and password do not match" in answer.content
     assert b'value="alice"' in answer.content
     assert who(client) is None
     User.objects.update(is_active=False)
-    assert log_in(client).status_code == 401
+    assert log_in(client, csrfmiddlewaretoken=token).status_code == 401
+    User.objects.update(is_active=True)
+    assert log_in(client, csrfmiddlewaretoken=token).status_code == 302
 
 
 def test_too_many_failures_are_told_when_to_come_back_but_not_where_the_user_was_in_before(client, alice):
@@ -196,13 +201,6 @@ def test_strange_names_get_an_answer_that_shows_them_as_text(client, name):
     answer = log_in(client, name=name)
     assert answer.status_code == 401
     assert b"<script>alert" not in answer.content
-
-
-def test_login_needs_its_form_token(alice):
-    client = Client(enforce_csrf_checks=True)
-    assert log_in(client).status_code == 403
-    token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', client.get("/login/").content.decode())[1]
-    assert log_in(client, csrfmiddlewaretoken=token).status_code == 302
 
 
 def test_a_persons_browser_is_let_in_by_following_the_link_and_who_follows_it_twice_goes_on(client, alice):

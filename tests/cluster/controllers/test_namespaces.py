@@ -93,6 +93,9 @@ def test_every_namespace_has_its_name_a_finalizer_and_the_account_default(contro
     assert accounts() == ["default"]
     api.update(SYSTEM, NAMESPACES, {**namespace(), "spec": {}})
     assert namespace()["spec"]["finalizers"] == ["kubernetes"]
+    for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+        with pytest.raises(Forbidden, match="this namespace may not be deleted"):
+            gone(name)
 
 
 def test_programs_in_a_namespace_find_the_authority_of_the_api(tmp_path, settings):
@@ -166,7 +169,9 @@ def test_a_namespace_waits_for_the_grace_of_its_pods_and_for_finalizers_and_says
     assert not exists()
 
 
-def test_more_than_one_transaction_holds_are_deleted(controller, monkeypatch):
+def test_more_than_one_transaction_holds_are_deleted_and_a_new_namespace_of_the_name_keeps_its_own(
+    controller, monkeypatch
+):
     monkeypatch.setattr(namespaces, "ROOM", 3)
     made()
     for number in range(10):
@@ -174,6 +179,10 @@ def test_more_than_one_transaction_holds_are_deleted(controller, monkeypatch):
     gone()
     later(controller)
     assert not exists()
+    made()
+    put(CONFIGMAPS, "new")
+    later(controller)
+    assert store.get(CONFIGMAPS, "work", "new")
 
 
 @cases("maker", {"CronJob": CRON_JOBS, "JobFlow": JOB_FLOWS})
@@ -196,20 +205,3 @@ def test_a_finalizer_of_somebody_else_holds_a_namespace_until_it_is_finalized(co
     assert stored["spec"]["finalizers"] == ["example.com/mine"]
     api.update(SYSTEM, NAMESPACES, {**stored, "spec": {"finalizers": []}}, subresource="finalize")
     assert not exists()
-
-
-def test_a_new_namespace_of_the_same_name_keeps_what_is_in_it(controller):
-    made()
-    gone()
-    settle(controller)
-    made()
-    put(CONFIGMAPS, "new")
-    later(controller)
-    assert store.get(CONFIGMAPS, "work", "new")
-
-
-@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public", "kube-node-lease"])
-def test_the_first_namespaces_stay(name):
-    bootstrap()
-    with pytest.raises(Forbidden, match="this namespace may not be deleted"):
-        gone(name)

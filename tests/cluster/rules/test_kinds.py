@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from cluster.api import admission
 from kube import conversion
 from kube import resources as kinds
 from kube.errors import Forbidden
@@ -230,7 +231,7 @@ def test_what_is_filled_in(kind, obj, path, value):
     assert found == value
 
 
-def test_only_one_class_is_the_default():
+def test_only_one_class_is_the_default_and_those_of_the_system_stay():
     other = priority_class("first", 1, globalDefault=True)
     with pytest.raises(Forbidden) as refused:
         admitted(CLASSES, a_class("second", globalDefault=True), other)
@@ -240,14 +241,9 @@ def test_only_one_class_is_the_default():
     )
     stored = admitted(CLASSES, a_class("first", globalDefault=True))
     assert causes(CLASSES, changed(stored, "description", "x"), stored, other) == []
-
-
-@pytest.mark.parametrize("name", ["system-cluster-critical", "system-node-critical"])
-def test_the_classes_of_the_system_stay(name):
-    from cluster.api import admission
-
-    with pytest.raises(Forbidden, match="may not be deleted"):
-        admission.release(CLASSES, a_class(name), Known())
+    for name in ("system-cluster-critical", "system-node-critical"):
+        with pytest.raises(Forbidden, match="may not be deleted"):
+            admission.release(CLASSES, a_class(name), Known())
 
 
 def test_a_secret_is_not_repeated_in_a_message():
