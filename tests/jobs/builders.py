@@ -1,11 +1,23 @@
-"""Jobs for tests, and a cluster that admission may ask."""
+"""Jobs for tests, a cluster that admission may ask, and what the job controller remembers of stored objects."""
 
 from __future__ import annotations
 
 import copy
 
+import msgspec
+
+from jobs.controller import facts
 from jobs.rules import admission
 from kube.resources import HYPER_NODES
+from tests import builders
+from tests.builders import container as container
+
+NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+UID = "5a1f7f2e-0000-4000-8000-000000000001"
+OWNER = {
+    "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "demo", "uid": UID,
+    "controller": True, "blockOwnerDeletion": True,
+}  # fmt: skip
 
 
 class Cluster:
@@ -26,11 +38,8 @@ class Cluster:
         return {"metadata": {"name": name}, "status": {"state": "Open"}, **self.queues[name]}
 
     def queue_children(self, name):
-        return [
-            {"metadata": {"name": child}, **queue}
-            for child, queue in self.queues.items()
-            if queue.get("spec", {}).get("parent") == name
-        ]
+        of_name = {child: queue for child, queue in self.queues.items() if queue.get("spec", {}).get("parent") == name}
+        return [{"metadata": {"name": child}, **queue} for child, queue in of_name.items()]
 
     def priority_class(self, name):
         return {"metadata": {"name": name}} if name == "master-pri" else None
@@ -54,34 +63,58 @@ class Cluster:
 CLUSTER = Cluster()
 
 
-def container(name="main", **fields):
-    return {"name": name, "image": "img", "command": ["true"], **fields}
-
-
 def task(name="main", replicas=1, pod=None, **fields):
-    spec = {"restartPolicy": "Never", "containers": [container()], **(pod or {})}
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}, **fields}
+    return builders.task(name, replicas, pod=pod, **fields)
 
 
 def job(*tasks, name="demo", **spec):
     """A job as a person writes it."""
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"tasks": list(tasks) or [task()], **spec},
-    }
+    return builders.job(name, *tasks, **spec)
 
 
-def defaulted(obj, cluster=CLUSTER):
-    """The job with its defaults, as a new one."""
+def defaulted(obj, cluster=CLUSTER, old=None):
+    """The job with its defaults, as a new one or as a change of an old one."""
     result = copy.deepcopy(obj)
-    admission.default(result, None, cluster)
+    admission.default(result, old, cluster)
     return result
 
 
 def refusals(obj, cluster=CLUSTER, old=None):
     """What is wrong with the job: field → message."""
-    result = copy.deepcopy(obj)
-    admission.default(result, old, cluster)
-    return {cause.field: cause.message for cause in admission.validate(result, old, cluster)}
+    return {cause.field: cause.message for cause in admission.validate(defaulted(obj, cluster, old), old, cluster)}
+
+
+def warnings(obj, cluster=CLUSTER, old=None):
+    """What is said of a job that is accepted: field → sentence."""
+    said = admission.warn(defaulted(obj, cluster, old), old, cluster)
+    return dict(text.split(": ", 1) for text in said)
+
+
+def job_fact(obj, *, phase=None, **status):
+    """What the controller remembers of a job."""
+    made = defaulted(obj)
+    made["metadata"] |= {"uid": UID, "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    if phase is not None:
+        made["status"] = {"state": {"phase": phase}, **status}
+    return facts.read_job(msgspec.json.encode(made))
+
+
+def pod_fact(task_name="main", index=0, phase="Running", *, version=0, marked=False, metadata=None, **status):
+    """What the controller remembers of a pod of the job; `marked` is one that the controller itself ends."""
+    notes = {facts.TASK_SPEC: task_name, facts.TASK_INDEX: str(index), facts.JOB_VERSION: str(version)}
+    if marked:
+        notes[facts.OUT_OF_SYNC] = "true"
+    name = f"{task_name}-{index}"
+    about = {"name": f"demo-{name}", "uid": name, "annotations": notes, "ownerReferences": [OWNER], **(metadata or {})}
+    return facts.read_pod(msgspec.json.encode({"metadata": about, "status": {"phase": phase, **status}}))[1]
+
+
+def group_fact(obj=None, phase="Running"):
+    """What the controller remembers of the pod group of the job."""
+    group = {"metadata": {"name": f"demo-{UID}"}, "spec": {}, **(obj or {}), "status": {"phase": phase}}
+    return facts.read_group(msgspec.json.encode(group))
+
+
+def terminated(*codes):
+    """The statuses of containers that ended."""
+    return [{"name": str(n), "state": {"terminated": {"exitCode": code}}} for n, code in enumerate(codes)]

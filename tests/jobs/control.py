@@ -1,13 +1,15 @@
-"""The job controller run by hand against the real store, and jobs for it."""
+"""The job controller run by hand against the real store, and what people, the scheduler and nodes do meanwhile."""
 
 from __future__ import annotations
 
 from cluster.runtime import registry
-from cluster.store import Create, Patch, store
+from cluster.store import Create, Delete, Patch, store
+from jobs.controller.commands import to_job
 from jobs.controller.job_controller import JobConsumer
-from jobs.rules import admission
-from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.modes.mode import Runner
+from tests import builders
+from tests.jobs.builders import defaulted
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
@@ -23,22 +25,45 @@ class Controller(Runner):
             pass
 
 
-def job(name="demo", **spec):
-    tasks = spec.pop("tasks", None) or [task("main", spec.pop("replicas", 2))]
-    obj = {"metadata": {"name": name, "namespace": "default"}, "spec": {"tasks": tasks, **spec}}
-    admission.default(obj, None, None)
-    return obj
-
-
 def task(name, replicas, **fields):
-    containers = [{"name": "main", "image": "img", "command": ["true"]}]
-    return {"name": name, "replicas": replicas, "template": {"spec": {"containers": containers}}, **fields}
+    return builders.task(name, replicas, **fields)
+
+
+def job(name="demo", *, tasks=(), replicas=2, **spec):
+    """A job with its defaults."""
+    return defaulted(builders.job(name, *(tasks or [task("main", replicas)]), **spec), None)
+
+
+# ---- people
 
 
 def submit(controller, obj):
     stored = store.write(Create(JOBS, obj))[0]
     controller.settle()
     return stored
+
+
+def change(controller, **spec):
+    """Change fields of the job."""
+    store.write(Patch(JOBS, "default", "demo", {"spec": spec}))
+    controller.settle()
+
+
+def resize(replicas, **fields):
+    """Change the replicas and other fields of the job's first task."""
+    first, *others = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
+    tasks = [{**first, "replicas": replicas, **fields}, *others]
+    numbers = {key: fields[key] for key in ("minAvailable",) if key in fields}
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": tasks, **numbers}}))
+
+
+def command(action, name="demo"):
+    """Store a Command to the job that has the name now."""
+    uid = store.get(JOBS, "default", name).uid
+    return store.write(Create(COMMANDS, to_job("default", name, uid, action)))[0]
+
+
+# ---- the scheduler and nodes
 
 
 def admit(controller):
@@ -48,22 +73,83 @@ def admit(controller):
     controller.settle()
 
 
-def become(controller, phase, *names, code=None):
-    for name in names or [pod.name for pod in store.find(PODS)]:
-        status = {"phase": phase}
-        if code is not None:
-            status["containerStatuses"] = [{"name": "main", "state": {"terminated": {"exitCode": code}}}]
-        store.write(Patch(PODS, "default", name, {"status": status}, "status"))
+def group_is(controller, phase, *conditions):
+    (group,) = store.find(POD_GROUPS)
+    status = {"phase": phase, "conditions": list(conditions)}
+    store.write(Patch(POD_GROUPS, "default", group.name, {"status": status}, "status"))
     controller.settle()
+
+
+def bind():
+    """Give every pod a node."""
+    for pod in store.find(PODS):
+        if not pod.object["spec"].get("nodeName"):
+            store.write(Patch(PODS, "default", pod.name, {"spec": {"nodeName": "n"}}, "binding"))
+
+
+def report(phase, *names, code=None, **status):
+    """Let a node say how pods are, all of them unless some are named."""
+    if code is not None:
+        status["containerStatuses"] = [{"name": "main", "state": {"terminated": {"exitCode": code}}}]
+    for name in names or pods():
+        store.write(Patch(PODS, "default", name, {"status": {"phase": phase, **status}}, "status"))
+
+
+def become(controller, phase, *names, **status):
+    report(phase, *names, **status)
+    controller.settle()
+
+
+def run(controller, *, bound=False):
+    """Bring the job to Running; pods that are bound end only when their node says so."""
+    admit(controller)
+    if bound:
+        bind()
+    become(controller, "Running")
+
+
+def start(controller, *, bound=False, **spec):
+    stored = submit(controller, job(**spec))
+    run(controller, bound=bound)
+    return stored
+
+
+def remove(*names):
+    """Have pods gone at once."""
+    store.write(*(Delete(PODS, "default", name, grace=0) for name in names))
+
+
+def sweep(controller):
+    """Let the pods that are being deleted go, until nothing changes."""
+    while going := [each.name for each in store.find(PODS) if each.object["metadata"].get("deletionTimestamp")]:
+        remove(*going)
+        controller.settle()
+
+
+# ---- what became of it
 
 
 def state(name="demo"):
     return store.get(JOBS, "default", name).object["status"]
 
 
+def phase(name="demo"):
+    return state(name)["state"]["phase"]
+
+
 def pods():
     return [pod.name for pod in store.find(PODS)]
 
 
-def messages():
-    return [event.object["message"] for event in store.find(EVENTS, order="created")]
+def uids():
+    return {pod.name: pod.uid for pod in store.find(PODS)}
+
+
+def is_being_deleted(name="demo"):
+    return "deletionTimestamp" in store.get(JOBS, "default", name).object["metadata"]
+
+
+def messages(*reasons):
+    """What events say, in the order in which they came; with reasons, those events alone."""
+    found = [event.object for event in store.find(EVENTS, order="created")]
+    return [each["message"] for each in found if not reasons or each["reason"] in reasons]

@@ -13,6 +13,7 @@ from jobs.rules import actions, command_warnings
 from jobs.rules.actions import Extent, Result
 from kube.kinds.batch import Action, JobPhase
 from kube.resources import JOBS
+from tests.tables import cases
 
 PHASES = [str(phase) for phase in JobPhase]
 ALIVE = {"Pending", "Running"}
@@ -72,54 +73,22 @@ def test_the_phase_that_an_action_leads_to_can_be_reached(name, phase):
     assert actions.BY_NAME[name].target in reached
 
 
-EFFECTS = [
-    pytest.param(
-        "suspend",
-        Extent(1, 12, 9, 3),
-        "9 running pods will be stopped, and 3 waiting pods will not start. The room is free for others."
-        " Resumed, all 12 pods run from the start.",
-        id="suspend one",
-    ),
-    pytest.param("resume", Extent(1, 1), "The one pod runs from the start, once there is room.", id="resume"),
-    pytest.param(
-        "restart", Extent(1, 2, 1), "1 running pod will be stopped. All 2 pods run again from the start.", id="restart"
-    ),
-    pytest.param(
-        "restart",
-        Extent(1, 2, 2, 0, 1),
-        "2 running pods will be stopped. It has no restart left: instead of running again it becomes Failed.",
-        id="the last restart",
-    ),
-    pytest.param(
-        "restart",
-        Extent(5, 10, 10, 0, 2),
-        "10 running pods will be stopped. The pods run again from the start."
-        " 2 of the jobs have no restart left: these become Failed instead.",
-        id="restart many",
-    ),
-    pytest.param(
-        "terminate",
-        Extent(1, 4),
-        "No pod runs. The job is then Terminated for good; resuming is not possible.",
-        id="terminate",
-    ),
-    pytest.param(
-        "complete",
-        Extent(2, 4, 4),
-        "4 running pods will be stopped. The 2 jobs are then Completed for good; resuming is not possible.",
-        id="complete two",
-    ),
-    pytest.param(
-        "delete",
-        Extent(5000, 20000, 12),
-        "12 running pods will be stopped. 5,000 jobs are removed with their 20,000 pods."
-        " What happened stays for 30 days, what they printed stays for 14 days.",
-        id="delete thousands",
-    ),
-]
-
-
-@pytest.mark.parametrize(("name", "about", "said"), EFFECTS)
+@cases("name, about, said", {
+    "suspend one": ("suspend", Extent(1, 12, 9, 3),
+        "9 running pods will be stopped, and 3 waiting pods will not start. The room is free for others." " Resumed, all 12 pods run from the start."),
+    "resume": ("resume", Extent(1, 1), "The one pod runs from the start, once there is room."),
+    "restart": ("restart", Extent(1, 2, 1), "1 running pod will be stopped. All 2 pods run again from the start."),
+    "the last restart": ("restart", Extent(1, 2, 2, 0, 1),
+        "2 running pods will be stopped. It has no restart left: instead of running again it becomes Failed."),
+    "restart many": ("restart", Extent(5, 10, 10, 0, 2),
+        "10 running pods will be stopped. The pods run again from the start." " 2 of the jobs have no restart left: these become Failed instead."),
+    "terminate": ("terminate", Extent(1, 4),
+        "No pod runs. The job is then Terminated for good; resuming is not possible."),
+    "complete two": ("complete", Extent(2, 4, 4),
+        "4 running pods will be stopped. The 2 jobs are then Completed for good; resuming is not possible."),
+    "delete thousands": ("delete", Extent(5000, 20000, 12),
+        "12 running pods will be stopped. 5,000 jobs are removed with their 20,000 pods." " What happened stays for 30 days, what they printed stays for 14 days."),
+})  # fmt: skip
 def test_the_effect_is_told_in_numbers(name, about, said):
     assert " ".join(actions.effect(actions.BY_NAME[name], about, actions.Kept(30, 14))) == said
 
@@ -134,40 +103,33 @@ def test_the_extent_of_many_is_the_sum_of_each(numbers):
     assert actions.extent(jobs) == Extent(*(sum(column) for column in zip(*each, Extent(), strict=True)))
 
 
-VERDICTS = [
-    pytest.param("suspend", job("Running"), None, id="suspend: not heard yet"),
-    pytest.param("suspend", job("Aborting"), None, id="suspend: pods end"),
-    pytest.param("suspend", job("Aborted"), Result.DONE, id="suspend: done"),
-    pytest.param("suspend", job("Completed"), Result.SKIPPED, id="suspend: too late"),
-    pytest.param("suspend", None, Result.GONE, id="suspend: deleted meanwhile"),
-    pytest.param("resume", job("Aborted"), None, id="resume: not heard yet"),
-    pytest.param("resume", job("Restarting"), None, id="resume: old pods end"),
-    pytest.param("resume", job("Pending"), Result.DONE, id="resume: waits for its turn"),
-    pytest.param("restart", job("Running", retried=1), None, id="restart: not heard yet"),
-    pytest.param("restart", job("Restarting", retried=2), None, id="restart: old pods end"),
-    pytest.param("restart", job("Pending", retried=2), Result.DONE, id="restart: done"),
-    pytest.param("restart", job("Completed", retried=2), Result.DONE, id="restart: over already"),
-    pytest.param(
-        "restart",
-        job("Failed", retried=3, reason="RetriesUsedUp", message="The job was restarted 3 times."),
-        Result.REFUSED,
-        id="restart: none left",
-    ),
-    pytest.param("restart", job("Failed", retried=1), Result.SKIPPED, id="restart: failed before"),
-    pytest.param("terminate", job("Terminating"), None, id="terminate: pods end"),
-    pytest.param("terminate", job("Terminated"), Result.DONE, id="terminate: done"),
-    pytest.param("complete", job("Completed"), Result.DONE, id="complete: done"),
-    pytest.param("complete", job("Terminated"), Result.SKIPPED, id="complete: too late"),
-    pytest.param("delete", job("Running"), None, id="delete: still there"),
-    pytest.param("delete", None, Result.DONE, id="delete: done"),
-    pytest.param("scale", job(replicas=5, there=3), None, id="scale: two lack"),
-    pytest.param("scale", job(replicas=2, there=3), None, id="scale: one too many"),
-    pytest.param("scale", job(replicas=3, there=3), Result.DONE, id="scale: done"),
-    pytest.param("scale", job(replicas=3, there=0), None, id="scale: no pods yet"),
-]
-
-
-@pytest.mark.parametrize(("name", "found", "result"), VERDICTS)
+@cases("name, found, result", {
+    "suspend: not heard yet": ("suspend", job("Running"), None),
+    "suspend: pods end": ("suspend", job("Aborting"), None),
+    "suspend: done": ("suspend", job("Aborted"), Result.DONE),
+    "suspend: too late": ("suspend", job("Completed"), Result.SKIPPED),
+    "suspend: deleted meanwhile": ("suspend", None, Result.GONE),
+    "resume: not heard yet": ("resume", job("Aborted"), None),
+    "resume: old pods end": ("resume", job("Restarting"), None),
+    "resume: waits for its turn": ("resume", job("Pending"), Result.DONE),
+    "restart: not heard yet": ("restart", job("Running", retried=1), None),
+    "restart: old pods end": ("restart", job("Restarting", retried=2), None),
+    "restart: done": ("restart", job("Pending", retried=2), Result.DONE),
+    "restart: over already": ("restart", job("Completed", retried=2), Result.DONE),
+    "restart: none left": ("restart",
+        job("Failed", retried=3, reason="RetriesUsedUp", message="The job was restarted 3 times."), Result.REFUSED),
+    "restart: failed before": ("restart", job("Failed", retried=1), Result.SKIPPED),
+    "terminate: pods end": ("terminate", job("Terminating"), None),
+    "terminate: done": ("terminate", job("Terminated"), Result.DONE),
+    "complete: done": ("complete", job("Completed"), Result.DONE),
+    "complete: too late": ("complete", job("Terminated"), Result.SKIPPED),
+    "delete: still there": ("delete", job("Running"), None),
+    "delete: done": ("delete", None, Result.DONE),
+    "scale: two lack": ("scale", job(replicas=5, there=3), None),
+    "scale: one too many": ("scale", job(replicas=2, there=3), None),
+    "scale: done": ("scale", job(replicas=3, there=3), Result.DONE),
+    "scale: no pods yet": ("scale", job(replicas=3, there=0), None),
+})  # fmt: skip
 def test_the_outcome_is_judged_by_the_job_as_it_is(name, found, result):
     verdict = actions.verdict(actions.BY_NAME[name], found, 1)
     assert (verdict and verdict.result) == result
@@ -200,16 +162,13 @@ def test_a_client_is_warned_of_a_command_that_the_page_would_not_offer(action, p
     assert said == ([] if heeded else [f"target: The job demo stays as it is. {actions.problem(action, job(phase))}"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"action": "SyncJob"}, id="an action of controllers"),
-        pytest.param({"action": ["AbortJob"]}, id="no action"),
-        pytest.param({"target": None}, id="no target"),
-        pytest.param({"target": {"kind": "Queue", "name": "demo"}}, id="a queue"),
-        pytest.param({"target": {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}}, id="no such job"),
-    ],
-)
+@cases("change", {
+    "an action of controllers": {"action": "SyncJob"},
+    "no action": {"action": ["AbortJob"]},
+    "no target": {"target": None},
+    "a queue": {"target": {"kind": "Queue", "name": "demo"}},
+    "no such job": {"target": {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}},
+})  # fmt: skip
 def test_of_other_commands_nothing_is_said(change):
     command = {**commands.to_job("default", "demo", "", Action.ABORT_JOB), **change}
     assert command_warnings.warn(command, None, Cluster("Completed")) == []

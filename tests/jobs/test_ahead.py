@@ -15,6 +15,7 @@ from jobs.controller import job_controller
 from jobs.controller.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.jobs.control import admit, become, job, state, submit
+from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
@@ -248,7 +249,10 @@ def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog)
     assert timer.due - now == 60_000
 
 
-@pytest.mark.parametrize(("attribute", "value"), [("ROOM", 0), ("is_behind", True)], ids=["no room", "behind"])
+@cases("attribute, value", {
+    "no room": ("ROOM", 0),
+    "behind": ("is_behind", True),
+})  # fmt: skip
 def test_what_failed_and_is_put_off_stays_known_to_fail(late, monkeypatch, attribute, value):
     """Otherwise more of them than one plan has room for are tried again at once, without end."""
     monkeypatch.setattr(late.state if attribute == "is_behind" else job_controller, attribute, value)

@@ -12,6 +12,7 @@ from jobs.controller.expectations import Sent
 from kube.kinds.batch import Action
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import Controller, admit, become, job, pods, state, submit, task
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FAILED = {"action": "RestartJob", "event": "PodFailed"}
@@ -337,7 +338,10 @@ def become_quietly(wanted, *names):
 
 
 @pytest.mark.shows("3.6/tried again")
-@pytest.mark.parametrize("dies", [True, False], ids=["the controller dies", "it goes on"])
+@cases("dies", {
+    "the controller dies": True,
+    "it goes on": False,
+})  # fmt: skip
 def test_answer_whose_writes_fail_is_given_later(controller, monkeypatch, dies):
     started(controller, FAILED)
     fail("demo-main-0")

@@ -16,6 +16,7 @@ from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job, task
 from tests.jobs.lifecycle.witness import Witness
 from tests.jobs.lifecycle.world import World, is_going, node_of, phase_of
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RESTART = {"event": "PodFailed", "action": "RestartJob"}
@@ -189,16 +190,13 @@ def test_job_that_is_scaled_to_zero_says_what_to_do_about_it(world):
 # ---- two Commands at once
 
 
-@pytest.mark.parametrize(
-    ("actions", "expected", "retries"),
-    [
-        pytest.param(("RestartTask", "RestartTask"), "Running", 1, id="parts together"),
-        pytest.param(("RestartJob", "RestartJob"), "Running", 1, id="the second finds it restarting"),
-        pytest.param(("RestartJob", "TerminateJob"), "Running", 1, id="a restarting job heeds nothing"),
-        pytest.param(("TerminateJob", "RestartJob"), "Terminated", 0, id="no way back"),
-        pytest.param(("CompleteJob", "TerminateJob"), "Completed", 0, id="the first way to end"),
-    ],
-)
+@cases("actions, expected, retries", {
+    "parts together": (("RestartTask", "RestartTask"), "Running", 1),
+    "the second finds it restarting": (("RestartJob", "RestartJob"), "Running", 1),
+    "a restarting job heeds nothing": (("RestartJob", "TerminateJob"), "Running", 1),
+    "no way back": (("TerminateJob", "RestartJob"), "Terminated", 0),
+    "the first way to end": (("CompleteJob", "TerminateJob"), "Completed", 0),
+})  # fmt: skip
 def test_two_commands_at_once(world, actions, expected, retries):
     start(world)
     for action in actions:
@@ -213,7 +211,10 @@ def test_two_commands_at_once(world, actions, expected, retries):
 
 
 @pytest.mark.parametrize("wanted", GOES_ON)
-@pytest.mark.parametrize("grace", [0, None], ids=["by force", "with grace"])
+@cases("grace", {
+    "by force": 0,
+    "with grace": None,
+})  # fmt: skip
 def test_pods_that_somebody_deletes(world, wanted, grace):
     reach(world, wanted)
     gone = {pod.uid for pod in world.pods()}
@@ -349,16 +350,13 @@ def container_fails(world):
         world.restart_container(store.get(PODS, "default", pod.name))
 
 
-HAPPENINGS = [
-    pytest.param("PodFailed", lambda world: world.end(pods(world, "Running")[0], 1), id="PodFailed"),
-    pytest.param("PodEvicted", lambda world: world.delete_pod(world.pods()[0], 0), id="PodEvicted"),
-    pytest.param("Unknown", group_lost, id="Unknown"),
-    pytest.param("TaskCompleted", all_succeed, id="TaskCompleted"),
-    pytest.param("TaskFailed", container_fails, id="TaskFailed"),
-]
-
-
-@pytest.mark.parametrize(("event", "happens"), HAPPENINGS)
+@cases("event, happens", {
+    "PodFailed": ("PodFailed", lambda world: world.end(pods(world, "Running")[0], 1)),
+    "PodEvicted": ("PodEvicted", lambda world: world.delete_pod(world.pods()[0], 0)),
+    "Unknown": ("Unknown", group_lost),
+    "TaskCompleted": ("TaskCompleted", all_succeed),
+    "TaskFailed": ("TaskFailed", container_fails),
+})  # fmt: skip
 def test_what_happens_while_every_controller_is_down_is_answered_once(world, event, happens):
     start(world, policies=[{"event": event, "action": "RestartJob"}])
     happens(world)

@@ -12,6 +12,7 @@ from jobs.lifecycle.causes import Failure
 from jobs.lifecycle.phases import FINISHED, STEPS, TRANSITIONS, Procedure
 from jobs.lifecycle.situation import Situation, Task
 from kube.kinds.batch import Action, JobPhase
+from tests.tables import cases
 
 P = JobPhase
 NAMES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
@@ -153,47 +154,6 @@ def test_action_of_a_command(written, action):
     assert phases.action_of(written) is action
 
 
-MESSAGES = [
-    pytest.param(P.PENDING, main(2, 2), "2 of 4 pods are running, 2 pending; minAvailable is 4.", id="part runs"),
-    pytest.param(P.PENDING, main(3, 1), "1 of 4 pods is running, 3 pending; minAvailable is 4.", id="one runs"),
-    pytest.param(
-        P.PENDING, main(4, waiting="0/3 nodes have 8 CPU free."),
-        "0/3 nodes have 8 CPU free. 0 of 4 pods are running; minAvailable is 4.", id="why it waits",
-    ),
-    pytest.param(P.PENDING, situation(("a", 1, 1)), "0 of 1 pod is running; minAvailable is 1.", id="the only one waits"),
-    pytest.param(P.RUNNING, main(0, 0, 4), "All 4 pods succeeded.", id="all"),
-    pytest.param(P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded.", id="the only one"),
-    pytest.param(
-        P.RUNNING, situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=(Failure("x-a-1", "a", (3,)),)),
-        "Exit 3 · a-1 and 1 more. 2 of 4 pods succeeded and 2 failed; minAvailable is 3.", id="failures",
-    ),
-    pytest.param(
-        P.RUNNING, main(0, 0, 3, 1), "3 of 4 pods of task main succeeded; its minAvailable is 4.", id="a task's minimum",
-    ),
-    pytest.param(P.PENDING, main(2, 1, held=("j-main-0",)), "1 of 4 pods is running, 2 pending; minAvailable is 4. "
-                 "Pod j-main-0 has the name of a pod of this job and belongs to something else; delete it.", id="name taken"),
-    pytest.param(P.RESTARTING, main(), "Starting again; 0 of 2 restarts are used up.", id="resumed"),
-    pytest.param(P.RESTARTING, main(retry_count=1, by=POLICY), f"Restarted {POLICY}: 1 of 2 restarts is used up.", id="restarted by a policy"),
-    pytest.param(P.RESTARTING, main(retry_count=1, by="on request"), "Restarted on request, which counts as a retry: 1 of 2 restarts is used up.", id="restarted by a person"),
-    pytest.param(P.RESTARTING, main(retry_count=1, max_retry=1), "The job was restarted 0 times; instead of restart 1 it failed, as maxRetry is 1.", id="no restart left"),
-    pytest.param(P.RESTARTING, main(1, terminating=3, by=POLICY), f"Restarted {POLICY}. 3 pods have to end before the job starts again.", id="pods of two runs, by a policy"),
-    pytest.param(P.COMPLETING, main(1, by=POLICY), f"Completed {POLICY}. Waiting for 1 pod to end.", id="completes by a policy"),
-    pytest.param(P.COMPLETING, main(0, 0, 1, by=POLICY), f"1 of 4 pods had succeeded when the job was completed {POLICY}.", id="completed by a policy"),
-    pytest.param(P.TERMINATING, main(0, 0, 1, by=POLICY), f"1 of 4 pods had succeeded when the job was terminated {POLICY}.", id="terminated by a policy"),
-    pytest.param(P.ABORTING, main(by=POLICY), f"None of 4 pods had ended when the job was suspended {POLICY}. Resume it to run it from the start.", id="suspended by a policy"),
-    pytest.param(P.ABORTING, main(1, by="on request"), "Suspended on request. Waiting for 1 pod to end.", id="suspends on request"),
-    pytest.param(P.RESTARTING, main(1, terminating=3), "3 pods have to end before the job starts again.", id="pods of two runs"),
-    pytest.param(P.ABORTING, main(), "None of 4 pods had ended when the job was suspended. Resume it to run it from the start.", id="aborted early"),
-    pytest.param(
-        P.ABORTING, main(0, 0, 1, 1, failures=(Failure("x-a-1", "a", (3,)),)),
-        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. Exit 3 · a-1.",
-        id="aborted",
-    ),
-    pytest.param(P.COMPLETING, main(0, 0, 1, by="on request"), "1 of 4 pods had succeeded when the job was completed on request.", id="completed on request"),
-    pytest.param(P.TERMINATING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was terminated.", id="terminated"),
-]  # fmt: skip
-
-
 def test_pods_that_failed_alike_are_told_once():
     failures = (Failure("x-a-0", "a", (3,)), Failure("x-a-1", "a", (1,)), Failure("x-a-2", "a", (3,)))
     found = situation(("a", 4, 0), least=3, counted={"a": (0, 0, 1, 3)}, failures=failures)
@@ -201,7 +161,46 @@ def test_pods_that_failed_alike_are_told_once():
     assert message.startswith("Exit 3 · a-0, a-2; exit 1 · a-1. 1 of 4 pods")
 
 
-@pytest.mark.parametrize(("phase", "found", "message"), MESSAGES)
+@cases("phase, found, message", {
+    "part runs": (P.PENDING, main(2, 2), "2 of 4 pods are running, 2 pending; minAvailable is 4."),
+    "one runs": (P.PENDING, main(3, 1), "1 of 4 pods is running, 3 pending; minAvailable is 4."),
+    "why it waits": (P.PENDING, main(4, waiting="0/3 nodes have 8 CPU free."),
+        "0/3 nodes have 8 CPU free. 0 of 4 pods are running; minAvailable is 4."),
+    "the only one waits": (P.PENDING, situation(("a", 1, 1)), "0 of 1 pod is running; minAvailable is 1."),
+    "all": (P.RUNNING, main(0, 0, 4), "All 4 pods succeeded."),
+    "the only one": (P.RUNNING, situation(("a", 1, 1), counted={"a": (0, 0, 1)}), "The pod succeeded."),
+    "failures": (P.RUNNING,
+        situation(("a", 4, 0), least=3, counted={"a": (0, 0, 2, 2)}, failures=(Failure("x-a-1", "a", (3,)),)),
+        "Exit 3 · a-1 and 1 more. 2 of 4 pods succeeded and 2 failed; minAvailable is 3."),
+    "a task's minimum": (P.RUNNING, main(0, 0, 3, 1), "3 of 4 pods of task main succeeded; its minAvailable is 4."),
+    "name taken": (P.PENDING, main(2, 1, held=("j-main-0",)),
+        "1 of 4 pods is running, 2 pending; minAvailable is 4. " "Pod j-main-0 has the name of a pod of this job and belongs to something else; delete it."),
+    "resumed": (P.RESTARTING, main(), "Starting again; 0 of 2 restarts are used up."),
+    "restarted by a policy": (P.RESTARTING, main(retry_count=1, by=POLICY),
+        f"Restarted {POLICY}: 1 of 2 restarts is used up."),
+    "restarted by a person": (P.RESTARTING, main(retry_count=1, by="on request"),
+        "Restarted on request, which counts as a retry: 1 of 2 restarts is used up."),
+    "no restart left": (P.RESTARTING, main(retry_count=1, max_retry=1),
+        "The job was restarted 0 times; instead of restart 1 it failed, as maxRetry is 1."),
+    "pods of two runs, by a policy": (P.RESTARTING, main(1, terminating=3, by=POLICY),
+        f"Restarted {POLICY}. 3 pods have to end before the job starts again."),
+    "completes by a policy": (P.COMPLETING, main(1, by=POLICY), f"Completed {POLICY}. Waiting for 1 pod to end."),
+    "completed by a policy": (P.COMPLETING, main(0, 0, 1, by=POLICY),
+        f"1 of 4 pods had succeeded when the job was completed {POLICY}."),
+    "terminated by a policy": (P.TERMINATING, main(0, 0, 1, by=POLICY),
+        f"1 of 4 pods had succeeded when the job was terminated {POLICY}."),
+    "suspended by a policy": (P.ABORTING, main(by=POLICY),
+        f"None of 4 pods had ended when the job was suspended {POLICY}. Resume it to run it from the start."),
+    "suspends on request": (P.ABORTING, main(1, by="on request"), "Suspended on request. Waiting for 1 pod to end."),
+    "pods of two runs": (P.RESTARTING, main(1, terminating=3), "3 pods have to end before the job starts again."),
+    "aborted early": (P.ABORTING, main(),
+        "None of 4 pods had ended when the job was suspended. Resume it to run it from the start."),
+    "aborted": (P.ABORTING, main(0, 0, 1, 1, failures=(Failure("x-a-1", "a", (3,)),)),
+        "1 of 4 pods had succeeded and 1 had failed when the job was suspended. Resume it to run it from the start. Exit 3 · a-1."),
+    "completed on request": (P.COMPLETING, main(0, 0, 1, by="on request"),
+        "1 of 4 pods had succeeded when the job was completed on request."),
+    "terminated": (P.TERMINATING, main(0, 0, 1), "1 of 4 pods had succeeded when the job was terminated."),
+})  # fmt: skip
 def test_message_has_the_numbers(phase, found, message):
     assert phases.decide(phase, phases.step_for(phase).rules, found).message == message
 

@@ -13,6 +13,7 @@ from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.benches import shapes
 from proof.invariants.small_cluster import SmallCluster
 from proof.modes.mode import EmbeddedMode
+from tests.tables import cases
 
 HOLD = "release"
 COUNT = crowd.CROWD + 1
@@ -109,10 +110,10 @@ def _let_go(scribe):
     scribe.work_off()
 
 
-@pytest.mark.parametrize(
-    ("seconds", "later"),
-    [pytest.param(0.5, [], id="runs for half a second"), pytest.param(5, LATER, id="runs for longer")],
-)
+@cases("seconds, later", {
+    "runs for half a second": (0.5, []),
+    "runs for longer": (5, LATER),
+})  # fmt: skip
 def test_each_row_of_a_job_of_one_pod(scribe, moved_clock, seconds, later):
     _held_job(scribe)
     scribe.work_off()
@@ -136,7 +137,10 @@ def test_jobs_that_come_in_a_crowd_are_not_told_first_that_they_wait_for_their_q
     assert scribe.rows.count(("jobs", "Job", "Pending: Unschedulable")) >= COUNT - with_pods > 0
 
 
-@pytest.mark.parametrize(("seconds", "told"), [pytest.param(1.9, 0, id="before"), pytest.param(2, None, id="by then")])
+@cases("seconds, told", {
+    "before": (1.9, 0),
+    "by then": (2, None),
+})  # fmt: skip
 def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_after_two_seconds(scribe, moved_clock, seconds, told):
     for number in range(COUNT):
         _held_job(scribe, name=f"demo-{number}")

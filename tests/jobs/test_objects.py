@@ -13,6 +13,7 @@ from kube.kept_room import RELEASED
 from kube.priorities import PriorityClass, PriorityClasses
 from kube.resources import POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
+from tests.tables import cases
 
 NOW = 1_767_225_600_000
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
@@ -178,19 +179,12 @@ def test_a_plain_pod_has_nothing_of_this():
     assert not {"hostname", "subdomain", "volumes"} & pod["spec"].keys()
 
 
-@pytest.mark.parametrize(
-    ("of_template", "of_job", "expected"),
-    [
-        pytest.param({}, {}, ("volcano", None), id="left out"),
-        pytest.param({}, {"schedulerName": "mine", "priorityClassName": "a"}, ("mine", "a"), id="the job's"),
-        pytest.param(
-            {"schedulerName": "own", "priorityClassName": "b"},
-            {"schedulerName": "mine", "priorityClassName": "a"},
-            ("own", "b"),
-            id="the template's",
-        ),
-    ],
-)
+@cases("of_template, of_job, expected", {
+    "left out": ({}, {}, ("volcano", None)),
+    "the job's": ({}, {"schedulerName": "mine", "priorityClassName": "a"}, ("mine", "a")),
+    "the template's": ({"schedulerName": "own", "priorityClassName": "b"},
+        {"schedulerName": "mine", "priorityClassName": "a"}, ("own", "b")),
+})  # fmt: skip
 @pytest.mark.shows("1.1/schedulerName", "4.1/schedulerName", "1.1/priorityClassName", "4.1/priorityClassName")
 def test_scheduler_and_priority_class_are_the_templates_or_the_jobs(of_template, of_job, expected):
     spec = made(job(task(pod=of_template), **of_job))["demo-main-0"]["spec"]
@@ -281,15 +275,11 @@ def test_the_group_says_how_long_the_job_will_run():
 
 
 @pytest.mark.shows("4.4/networkTopology")
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ({"mode": "soft"}, {"mode": "soft"}),
-        ({"highestTierName": "rack"}, {"mode": "hard", "highestTierName": "rack"}),
-        ({"highestTierAllowed": 0}, {"mode": "hard", "highestTierAllowed": 0}),
-    ],
-    ids=["no tier", "by name", "by number"],
-)
+@cases("written, expected", {
+    "no tier": ({"mode": "soft"}, {"mode": "soft"}),
+    "by name": ({"highestTierName": "rack"}, {"mode": "hard", "highestTierName": "rack"}),
+    "by number": ({"highestTierAllowed": 0}, {"mode": "hard", "highestTierAllowed": 0}),
+})  # fmt: skip
 def test_the_tier_is_named_or_numbered(written, expected):
     (group,) = made(job(networkTopology=written), POD_GROUPS).values()
     assert group["spec"]["networkTopology"] == expected
@@ -300,21 +290,16 @@ def asking(name, replicas, cpu, minimum, **pod):
     return task(name, replicas, pod, minAvailable=minimum)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "least", "cpu"),
-    [
-        pytest.param([asking("a", 3, 1, 3), asking("b", 3, 10, 3)], 4, 13_000, id="below: all of the first, then of the next",
-                     marks=pytest.mark.shows("4.5/below the tasks' minimums")),
-        pytest.param([asking("a", 3, 1, 1), asking("b", 3, 10, 1)], 2, 11_000, id="otherwise: each minimum",
-                     marks=pytest.mark.shows("4.5/otherwise")),
-        pytest.param([asking("a", 3, 1, 1), asking("b", 3, 10, 1)], 5, 23_000, id="otherwise: then the rest in order",
-                     marks=pytest.mark.shows("4.5/otherwise")),
-        pytest.param([asking("a", 3, 1, 3), asking("b", 3, 10, 3, priorityClassName="high")], 4, 31_000, id="the higher priority first",
-                     marks=pytest.mark.shows("4.5/order")),
-        pytest.param([asking("a", 3, 1, 3, priorityClassName="none"), asking("b", 3, 10, 3)], 4, 13_000, id="an unknown class is none",
-                     marks=pytest.mark.shows("4.5/order")),
-    ],
-)  # fmt: skip
+@cases("tasks, least, cpu", {
+    "below: all of the first, then of the next | 4.5/below the tasks' minimums": (
+        [asking("a", 3, 1, 3), asking("b", 3, 10, 3)], 4, 13_000),
+    "otherwise: each minimum | 4.5/otherwise": ([asking("a", 3, 1, 1), asking("b", 3, 10, 1)], 2, 11_000),
+    "otherwise: then the rest in order | 4.5/otherwise": ([asking("a", 3, 1, 1), asking("b", 3, 10, 1)], 5, 23_000),
+    "the higher priority first | 4.5/order": ([asking("a", 3, 1, 3), asking("b", 3, 10, 3, priorityClassName="high")],
+        4, 31_000),
+    "an unknown class is none | 4.5/order": ([asking("a", 3, 1, 3, priorityClassName="none"), asking("b", 3, 10, 3)], 4,
+        13_000),
+})  # fmt: skip
 def test_which_pods_make_the_minimum(tasks, least, cpu):
     assert pod_group.min_resources({"tasks": tasks}, least, PriorityClasses(PriorityClass("high", 10)))["cpu"] == cpu
 

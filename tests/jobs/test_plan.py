@@ -18,6 +18,7 @@ from jobs.plugins.contract import KeyPair
 from kube.priorities import PriorityClass, PriorityClasses
 from kube.resources import CLAIMS, CREATOR_ANNOTATION, POD_GROUPS, PODS
 from tests.jobs.builders import container, defaulted, job, task
+from tests.tables import cases
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
@@ -59,7 +60,10 @@ def created(writes, resource):
     return [write.object for write in writes if isinstance(write, Create) and write.resource == resource]
 
 
-@pytest.mark.parametrize("noted", [{CREATOR_ANNOTATION: "alice"}, {}], ids=["alice", "the system"])
+@cases("noted", {
+    "alice": {CREATOR_ANNOTATION: "alice"},
+    "the system": {},
+})  # fmt: skip
 def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted):
     template = {"metadata": {"annotations": {CREATOR_ANNOTATION: "root", "own": "1"}}}
     volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
@@ -200,34 +204,24 @@ def test_tasks_of_higher_priority_come_first_into_the_minimum():
     assert pod_group.min_resources({"tasks": [low, high]}, 3, WORLD.priorities)["cpu"] == 6000
 
 
-@pytest.mark.parametrize(
-    ("waits_for", "circle"),
-    [
-        pytest.param({"a": [], "b": ["a"]}, [], id="line"),
-        pytest.param({"a": ["a"]}, ["a", "a"], id="itself"),
-        pytest.param({"a": ["b"], "b": ["c"], "c": ["b"]}, ["b", "c", "b"], id="behind a tail"),
-        pytest.param({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}, [], id="diamond"),
-        pytest.param({"a": ["missing"]}, [], id="unknown name"),
-    ],
-)
+@cases("waits_for, circle", {
+    "line": ({"a": [], "b": ["a"]}, []),
+    "itself": ({"a": ["a"]}, ["a", "a"]),
+    "behind a tail": ({"a": ["b"], "b": ["c"], "c": ["b"]}, ["b", "c", "b"]),
+    "diamond": ({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}, []),
+    "unknown name": ({"a": ["missing"]}, []),
+})  # fmt: skip
 def test_circle_of_tasks(waits_for, circle):
     assert dependencies.cycle(waits_for) == circle
 
 
-@pytest.mark.parametrize(
-    ("wanted", "ready", "expected"),
-    [
-        pytest.param(None, {}, True, id="waits for nothing"),
-        pytest.param(
-            Dependency(("a", "b")), {"a": 1, "b": 1}, True, id="all are ready", marks=pytest.mark.shows("4.2/all")
-        ),
-        pytest.param(Dependency(("a", "b")), {"a": 1}, False, id="one is missing", marks=pytest.mark.shows("4.2/all")),
-        pytest.param(
-            Dependency(("a", "b"), any=True), {"a": 1}, True, id="any is enough", marks=pytest.mark.shows("4.2/any")
-        ),
-        pytest.param(Dependency(("x",)), {}, False, id="unknown task"),
-    ],
-)
+@cases("wanted, ready, expected", {
+    "waits for nothing": (None, {}, True),
+    "all are ready | 4.2/all": (Dependency(("a", "b")), {"a": 1, "b": 1}, True),
+    "one is missing | 4.2/all": (Dependency(("a", "b")), {"a": 1}, False),
+    "any is enough | 4.2/any": (Dependency(("a", "b"), any=True), {"a": 1}, True),
+    "unknown task": (Dependency(("x",)), {}, False),
+})  # fmt: skip
 def test_task_may_start(wanted, ready, expected):
     tasks = {"a": Task("a", 1, 1), "b": Task("b", 1, 1)}
     assert dependencies.may_start("c", {"c": wanted} if wanted else {}, tasks, ready) is expected

@@ -11,6 +11,7 @@ from jobs.controller import facts, pod_events
 from kube.kinds.batch import JobEvent
 from kube.resources import EVENTS, JOBS, PODS
 from tests.jobs.control import Controller, admit, become, job, state, submit
+from tests.tables import cases
 
 
 def pod(phase="Running", *, marked=False, **fields):
@@ -24,34 +25,26 @@ def restarted(number, field="containerStatuses"):
 
 
 @pytest.mark.shows("3.1/PodFailed", "3.1/PodEvicted", "3.3/pod failed", "3.3/pod deleted", "3.3/pod marked")
-@pytest.mark.parametrize(
-    ("before", "after", "is_gone", "expected"),
-    [
-        pytest.param(pod(), pod("Failed"), False, JobEvent.POD_FAILED, id="failed"),
-        pytest.param(pod("Pending"), pod("Failed"), False, JobEvent.POD_FAILED, id="failed before it ran"),
-        pytest.param(pod("Failed"), pod("Failed"), False, None, id="had failed already"),
-        pytest.param(None, pod("Failed"), False, None, id="made as failed"),
-        pytest.param(pod(), pod("Failed", marked=True), False, None, id="ended by the controller"),
-        pytest.param(pod(), pod("Succeeded"), False, JobEvent.TASK_COMPLETED, id="succeeded"),
-        pytest.param(pod("Succeeded"), pod("Succeeded"), False, None, id="had succeeded already"),
-        pytest.param(pod("Pending"), pod(), False, JobEvent.POD_RUNNING, id="began to run"),
-        pytest.param(pod(), pod(**restarted(1)), False, JobEvent.TASK_FAILED, id="container started again"),
-        pytest.param(pod(**restarted(1)), pod(**restarted(1)), False, None, id="container was started again before"),
-        pytest.param(
-            pod("Pending"),
-            pod("Pending", **restarted(2, "initContainerStatuses")),
-            False,
-            JobEvent.TASK_FAILED,
-            id="init container started again",
-        ),
-        pytest.param(pod(), pod("Failed", **restarted(1)), False, JobEvent.POD_FAILED, id="failed at its last start"),
-        pytest.param(pod(), pod("Unknown"), False, None, id="its node does not answer"),
-        pytest.param(None, pod(), True, JobEvent.POD_EVICTED, id="deleted"),
-        pytest.param(None, pod("Pending"), True, JobEvent.POD_EVICTED, id="deleted before it ran"),
-        pytest.param(None, pod("Succeeded"), True, JobEvent.POD_EVICTED, id="deleted after its end"),
-        pytest.param(None, pod(marked=True), True, None, id="deleted by the controller"),
-    ],
-)
+@cases("before, after, is_gone, expected", {
+    "failed": (pod(), pod("Failed"), False, JobEvent.POD_FAILED),
+    "failed before it ran": (pod("Pending"), pod("Failed"), False, JobEvent.POD_FAILED),
+    "had failed already": (pod("Failed"), pod("Failed"), False, None),
+    "made as failed": (None, pod("Failed"), False, None),
+    "ended by the controller": (pod(), pod("Failed", marked=True), False, None),
+    "succeeded": (pod(), pod("Succeeded"), False, JobEvent.TASK_COMPLETED),
+    "had succeeded already": (pod("Succeeded"), pod("Succeeded"), False, None),
+    "began to run": (pod("Pending"), pod(), False, JobEvent.POD_RUNNING),
+    "container started again": (pod(), pod(**restarted(1)), False, JobEvent.TASK_FAILED),
+    "container was started again before": (pod(**restarted(1)), pod(**restarted(1)), False, None),
+    "init container started again": (pod("Pending"), pod("Pending", **restarted(2, "initContainerStatuses")), False,
+        JobEvent.TASK_FAILED),
+    "failed at its last start": (pod(), pod("Failed", **restarted(1)), False, JobEvent.POD_FAILED),
+    "its node does not answer": (pod(), pod("Unknown"), False, None),
+    "deleted": (None, pod(), True, JobEvent.POD_EVICTED),
+    "deleted before it ran": (None, pod("Pending"), True, JobEvent.POD_EVICTED),
+    "deleted after its end": (None, pod("Succeeded"), True, JobEvent.POD_EVICTED),
+    "deleted by the controller": (None, pod(marked=True), True, None),
+})  # fmt: skip
 def test_what_happened_between_two_versions(before, after, is_gone, expected):
     assert pod_events.happened(before, after, is_gone=is_gone) is expected
 
@@ -60,27 +53,13 @@ def code(number):
     return {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": number}}}]}
 
 
-@pytest.mark.parametrize(
-    ("event", "number", "expected"),
-    [
-        pytest.param("PodFailed", 1, "1 pod failed: demo-main-0 exited with code 3.", id="one failed"),
-        pytest.param(
-            "PodFailed",
-            5,
-            "5 pods failed: " + ", ".join(["demo-main-0 exited with code 3"] * 3) + " and 2 more.",
-            id="some failed",
-        ),
-        pytest.param(
-            "PodEvicted", 1, "1 pod was deleted, and not by the job controller: demo-main-0.", id="one deleted"
-        ),
-        pytest.param(
-            "PodEvicted",
-            2,
-            "2 pods were deleted, and not by the job controller: demo-main-0, demo-main-0.",
-            id="two deleted",
-        ),
-    ],
-)
+@cases("event, number, expected", {
+    "one failed": ("PodFailed", 1, "1 pod failed: demo-main-0 exited with code 3."),
+    "some failed": ("PodFailed", 5,
+        "5 pods failed: " + ", ".join(["demo-main-0 exited with code 3"] * 3) + " and 2 more."),
+    "one deleted": ("PodEvicted", 1, "1 pod was deleted, and not by the job controller: demo-main-0."),
+    "two deleted": ("PodEvicted", 2, "2 pods were deleted, and not by the job controller: demo-main-0, demo-main-0."),
+})  # fmt: skip
 def test_what_is_told(event, number, expected):
     assert pod_events.told(JobEvent(event), [pod("Failed", **code(3))] * number) == expected
 

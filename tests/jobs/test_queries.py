@@ -9,21 +9,19 @@ from django.test.utils import CaptureQueriesContext
 from cluster.store import Create, Group, Patch, store
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BOUND = 25  # 19 for the smallest; large batches go in several statements
 
 
-@pytest.mark.parametrize(
-    ("jobs", "replicas"),
-    [
-        pytest.param(1, 1, id="one pod"),
-        pytest.param(100, 1, id="100 jobs of one pod"),
-        pytest.param(1000, 1, id="1000 jobs of one pod"),
-        pytest.param(1, 1000, id="one job of 1000 pods"),
-        pytest.param(50, 20, id="50 jobs of 20 pods"),
-    ],
-)
+@cases("jobs, replicas", {
+    "one pod": (1, 1),
+    "100 jobs of one pod": (100, 1),
+    "1000 jobs of one pod": (1000, 1),
+    "one job of 1000 pods": (1, 1000),
+    "50 jobs of 20 pods": (50, 20),
+})  # fmt: skip
 def test_a_sync_asks_a_bounded_number_of_times(controller, jobs, replicas):
     controller.settle()
     _commit([Create(JOBS, job(f"job-{number}", replicas=replicas)) for number in range(jobs)])

@@ -13,6 +13,7 @@ from kube.kinds.batch import Action
 from kube.priorities import PriorityClasses
 from kube.resources import EVENTS, POD_GROUPS, PODS
 from tests.jobs.builders import defaulted, job, task
+from tests.tables import cases
 
 NOW = 1_767_225_600_000
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
@@ -128,18 +129,15 @@ def test_pod_of_somebody_else_with_a_name_of_the_task_is_left_alone():
     assert ended(outcome) == []
 
 
-NOBODY = [
-    pytest.param(asked(Action.RESTART_TASK, task="none"), "Restarting", id="task that is not there"),
-    pytest.param(asked(Action.RESTART_TASK), "Restarting", id="no task"),
-    pytest.param(asked(Action.RESTART_POD), "Restarting", id="no pod"),
-    pytest.param(asked(Action.RESTART_PARTITION), None, id="no partition"),
-    pytest.param(asked(Action.RESTART_PARTITION, task="worker", partition=7), None, id="empty partition"),
-    pytest.param(asked(Action.RESTART_PARTITION, task="driver", partition=0), None, id="task without partitions"),
-]
-
-
 @pytest.mark.shows("2.3/no such partition", "2.3/no such task or pod")
-@pytest.mark.parametrize(("request_", "phase"), NOBODY)
+@cases("request_, phase", {
+    "task that is not there": (asked(Action.RESTART_TASK, task="none"), "Restarting"),
+    "no task": (asked(Action.RESTART_TASK), "Restarting"),
+    "no pod": (asked(Action.RESTART_POD), "Restarting"),
+    "no partition": (asked(Action.RESTART_PARTITION), None),
+    "empty partition": (asked(Action.RESTART_PARTITION, task="worker", partition=7), None),
+    "task without partitions": (asked(Action.RESTART_PARTITION, task="driver", partition=0), None),
+})  # fmt: skip
 def test_part_without_pods_ends_none(request_, phase):
     outcome = plan.reconcile(running(), WORLD, NOW, requests=[request_])
     assert ended(outcome) == []

@@ -18,6 +18,7 @@ from cluster.store import Create, Patch, sql, store
 from jobs.controller.job_controller import JobConsumer
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 NAMES = [f"job-{number}" for number in range(8)]
@@ -85,15 +86,12 @@ def cursors():
     return sorted(row[0] for row in sql.rows(store.using, "SELECT name FROM cluster_cursor"))
 
 
-@pytest.mark.parametrize(
-    "numbers",
-    [
-        pytest.param((1, 2), id="one more"),
-        pytest.param((2, 1), id="one less"),
-        pytest.param((1, 2, 1), id="one more and back"),
-        pytest.param((3, 2, 3), id="one less and back"),
-    ],
-)
+@cases("numbers", {
+    "one more": (1, 2),
+    "one less": (2, 1),
+    "one more and back": (1, 2, 1),
+    "one less and back": (3, 2, 3),
+})  # fmt: skip
 def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start, numbers):
     submit(ttlSecondsAfterFinished=1800)
     start(numbers[0])
@@ -114,10 +112,10 @@ def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start,
 
 
 @pytest.mark.parametrize("numbers", [(1, 2, 1), (2, 1, 2), (3, 2, 3)])
-@pytest.mark.parametrize(
-    "by_one_of_them",
-    [pytest.param(False, id="that nobody heard of"), pytest.param(True, id="that one worker heard of")],
-)
+@cases("by_one_of_them", {
+    "that nobody heard of": False,
+    "that one worker heard of": True,
+})  # fmt: skip
 def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(start, numbers, by_one_of_them):
     submit(replicas=1)
     start(numbers[0])

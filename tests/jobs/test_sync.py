@@ -1,71 +1,68 @@
-"""What becomes of pods, pod group and status as things change, against the real store (reference: volcano-job §2.4)."""
+"""What becomes of pods, pod group, claims and status as things change (reference: volcano-job §1.5, §2.4)."""
 
 from __future__ import annotations
 
 import re
 
-import msgspec
 import pytest
 
 from cluster.store import Create, Delete, Patch, store
-from jobs.controller import dependencies, facts
+from jobs.controller import dependencies
 from jobs.lifecycle import fired
+from kube import meta
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
-from tests.jobs.control import CLAIM, Controller, admit, become, job, messages, pods, state, submit, task
+from tests.builders import pod_group
+from tests.jobs.builders import pod_fact, terminated
+from tests.jobs.control import (
+    CLAIM,
+    Controller,
+    admit,
+    become,
+    command,
+    group_is,
+    is_being_deleted,
+    job,
+    messages,
+    phase,
+    pods,
+    remove,
+    resize,
+    run,
+    start,
+    state,
+    submit,
+    sweep,
+    task,
+    uids,
+)
+from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
-def started(controller, **spec):
-    stored = submit(controller, job(**spec))
-    admit(controller)
-    become(controller, "Running")
-    return stored
-
-
-def group_is(controller, phase, *conditions):
-    (group,) = store.find(POD_GROUPS)
-    status = {"phase": phase, "conditions": list(conditions)}
-    store.write(Patch(POD_GROUPS, "default", group.name, {"status": status}, "status"))
+def issue(controller, action):
+    command(action)
     controller.settle()
-
-
-def bound(name):
-    """Give a pod a node, so that it goes only when the node says so."""
-    store.write(Patch(PODS, "default", name, {"spec": {"nodeName": "n"}}, "binding"))
-
-
-def change(controller, **fields):
-    """Change the numbers of the job's only task, and of the job."""
-    (task_,) = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
-    spec = {"tasks": [{**task_, **fields}], "minAvailable": fields["minAvailable"]}
-    store.write(Patch(JOBS, "default", "demo", {"spec": spec}))
-    controller.settle()
-
-
-def phase():
-    return state()["state"]["phase"]
 
 
 @pytest.mark.shows("2.4/4 later", "3.3/group otherwise")
 def test_a_pod_group_that_somebody_deletes_is_made_again_and_the_pods_stay(controller):
-    started(controller)
-    before = [each.uid for each in store.find(PODS)]
+    start(controller)
+    before = uids()
     (group,) = store.find(POD_GROUPS)
     store.write(Delete(POD_GROUPS, "default", group.name))
     controller.settle()
     (again,) = store.find(POD_GROUPS)
     assert (again.name, again.uid != group.uid) == (group.name, True)
-    assert [each.uid for each in store.find(PODS)] == before
-    assert phase() == "Running"
+    assert (uids(), phase()) == (before, "Running")
 
 
 @pytest.mark.shows("2.4/6", "2.4/5", "10/Q-20")
 def test_while_the_pod_group_waits_pods_are_counted_and_none_is_made(controller):
-    started(controller, replicas=3, minAvailable=1)
+    start(controller, replicas=3, minAvailable=1)
     group_is(controller, "Pending")
     become(controller, "Succeeded", "demo-main-0", code=0)
-    store.write(Delete(PODS, "default", "demo-main-1", grace=0))
+    remove("demo-main-1")
     controller.settle()
     assert pods() == ["demo-main-0", "demo-main-2"]
     assert (state()["succeeded"], state()["running"]) == (1, 1)
@@ -74,50 +71,49 @@ def test_while_the_pod_group_waits_pods_are_counted_and_none_is_made(controller)
 
 
 @pytest.mark.shows("2.4/5", "4.4/made")
-@pytest.mark.parametrize(
-    ("of_group", "number"), [("Pending", 0), ("Inqueue", 2), ("Running", 2), ("Unknown", 2), ("Completed", 2)]
-)
-def test_pods_are_made_when_the_scheduler_let_the_group_in(controller, of_group, number):
+@pytest.mark.parametrize("of_group", ["Pending", "Inqueue", "Running", "Unknown", "Completed"])
+def test_pods_are_made_when_the_scheduler_let_the_group_in(controller, of_group):
     submit(controller, job())
     group_is(controller, of_group)
-    assert len(pods()) == number
+    assert len(pods()) == (0 if of_group == "Pending" else 2)
 
 
-@pytest.mark.shows("2.4/7 terminating", "1.5/terminating")
+@pytest.mark.shows("2.4/7 terminating", "1.5/terminating", "2.4/7 absent")
 def test_a_pod_that_is_being_deleted_holds_its_name_until_it_is_gone(controller):
-    started(controller, minAvailable=1)
-    bound("demo-main-1")
-    uid = store.get(PODS, "default", "demo-main-1").uid
+    start(controller, bound=True, minAvailable=1)
+    before = uids()
     store.write(Delete(PODS, "default", "demo-main-1"))
     controller.settle()
-    assert (store.get(PODS, "default", "demo-main-1").uid, state()["terminating"]) == (uid, 1)
-    store.write(Delete(PODS, "default", "demo-main-1", grace=0))
+    assert (uids(), state()["terminating"]) == (before, 1)
+    remove("demo-main-1")
     controller.settle()
-    assert store.get(PODS, "default", "demo-main-1").uid != uid
+    assert {name for name, uid in uids().items() if before[name] != uid} == {"demo-main-1"}
     assert "terminating" not in state()
 
 
 @pytest.mark.shows("2.4/7 ended")
 @pytest.mark.parametrize("ended", ["Failed", "Succeeded"])
 def test_a_pod_that_ended_is_not_made_again(controller, ended):
-    started(controller, replicas=3, minAvailable=1)
-    before = [each.uid for each in store.find(PODS)]
+    start(controller, replicas=3, minAvailable=1)
+    before = uids()
     become(controller, ended, "demo-main-1", code=int(ended == "Failed"))
-    assert [each.uid for each in store.find(PODS)] == before
-    assert (phase(), state()[ended.lower()]) == ("Running", 1)
+    assert (uids(), phase(), state()[ended.lower()]) == (before, "Running", 1)
 
 
-@pytest.mark.shows("2.8/scale", "3.3/job", "4.4/minMember", "4.4/minTaskMember", "4.4/minResources")
-def test_the_pod_group_follows_the_numbers_of_the_job(controller):
-    started(controller, replicas=2)
-    change(controller, replicas=5, minAvailable=4)
+@pytest.mark.shows("2.8/scale", "3.3/job", "4.4/minMember", "4.4/minTaskMember", "4.4/minResources", "1.5/minAvailable")
+def test_pod_group_and_status_follow_the_numbers_of_the_job(controller):
+    start(controller, replicas=2)
+    assert state()["minAvailable"] == 2
+    resize(5, minAvailable=4)
+    controller.settle()
     spec = store.find(POD_GROUPS)[0].object["spec"]
     assert (spec["minMember"], spec["minTaskMember"], spec["minResources"]["pods"]) == (4, {"main": 4}, "4")
+    assert state()["minAvailable"] == 4
 
 
 @pytest.mark.shows("4.4/priorityClassName", "1.6/spec.priorityClassName", "1.6/metadata")
 def test_of_the_other_fields_the_pod_group_follows_the_priority_class_alone(controller):
-    started(controller, replicas=1)
+    start(controller, replicas=1)
     changes = {"spec": {"priorityClassName": "high"}, "metadata": {"labels": {"team": "a"}}}
     store.write(Patch(JOBS, "default", "demo", changes))
     controller.settle()
@@ -129,17 +125,13 @@ def test_of_the_other_fields_the_pod_group_follows_the_priority_class_alone(cont
 
 @pytest.mark.shows("2.8/scale to 0", "2.5/Running 1")
 def test_a_job_that_is_scaled_to_nothing_keeps_running(controller):
-    started(controller)
-    change(controller, replicas=0, minAvailable=0)
+    start(controller)
+    resize(0, minAvailable=0)
+    controller.settle()
     assert (phase(), state()["state"]["reason"], pods()) == ("Running", "NoReplicas", [])
-    change(controller, replicas=1, minAvailable=1)
+    resize(1, minAvailable=1)
+    controller.settle()
     assert pods() == ["demo-main-0"]
-
-
-@pytest.mark.shows("2.5/Pending, minAvailable 0")
-def test_a_job_that_needs_no_pod_runs_before_its_group_is_let_in(controller):
-    submit(controller, job(tasks=[task("main", 2, minAvailable=0)], minAvailable=0))
-    assert (phase(), pods()) == ("Running", [])
 
 
 @pytest.mark.shows("2.4/2", "10/Q-8")
@@ -148,25 +140,22 @@ def test_a_job_whose_queue_is_gone_waits_and_is_not_ended(controller, moved_cloc
     submit(controller, job(queue="gone"))
     moved_clock.move(3600)
     controller.settle()
-    (group,) = store.find(POD_GROUPS)
-    assert (phase(), group.object["spec"]["queue"]) == ("Pending", "gone")
+    assert (phase(), store.find(POD_GROUPS)[0].object["spec"]["queue"]) == ("Pending", "gone")
 
 
-@pytest.mark.shows(
-    "10/Q-8", "3.6/tried again", "3.6/given up", "2.7/gave up", "3.7/PodGroupError, JobStatusError, FailedDelete"
-)
+@pytest.mark.shows("10/Q-8", "3.6/tried again", "3.6/given up", "2.7/gave up",
+                   "3.7/PodGroupError, JobStatusError, FailedDelete")  # fmt: skip
 def test_what_cannot_be_written_is_tried_again_for_as_long_as_it_takes(controller, moved_clock):
     stored = store.write(Create(JOBS, job()))[0]
     name = f"demo-{stored.uid}"
-    store.write(Create(POD_GROUPS, {"metadata": {"namespace": "default", "name": name}, "spec": {}}))
+    store.write(Create(POD_GROUPS, pod_group(name)))
     for _ in range(30):
         controller.settle()
         moved_clock.move(31)
     assert "status" not in store.get(JOBS, "default", "demo").object
-    told = [each.object for each in store.find(EVENTS)]
-    assert {each["reason"] for each in told} == {"WriteRefused"}
+    assert {each.object["reason"] for each in store.find(EVENTS)} == {"WriteRefused"}
     # The third try comes half a minute after the first, so it is news already; from then on each power of two is.
-    tries = {each["message"].partition(":")[0] for each in told}
+    tries = {each.partition(":")[0] for each in messages()}
     assert tries == {f"Tried {times} times" for times in (3, 4, 8, 16)}
     store.write(Delete(POD_GROUPS, "default", name))
     moved_clock.move(31)
@@ -178,132 +167,194 @@ def test_what_cannot_be_written_is_tried_again_for_as_long_as_it_takes(controlle
 @pytest.mark.shows("3.7/PodGroupPending")
 def test_why_the_pod_group_waits_is_told_once(controller):
     submit(controller, job())
-    waits = {
-        "type": "Unschedulable",
-        "status": "True",
-        "message": "0/1 nodes have 2 CPU free.",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    group_is(controller, "Inqueue", waits)
+    waits = {"type": "Unschedulable", "status": "True", "message": "0/1 nodes have 2 CPU free."}
+    group_is(controller, "Inqueue", {**waits, "lastTransitionTime": "2026-01-01T00:00:00Z"})
     Controller().settle()
-    told = [each.object for each in store.find(EVENTS) if each.object["reason"] == "PodGroupPending"]
-    assert [(each["type"], waits["message"] in each["message"]) for each in told] == [("Warning", True)]
+    (event,) = (each.object for each in store.find(EVENTS) if each.object["reason"] == "PodGroupPending")
+    assert (event["type"], waits["message"] in event["message"]) == ("Warning", True)
 
 
 @pytest.mark.shows("4.2/ready")
-@pytest.mark.parametrize(
-    ("of_pod", "containers", "is_ready"),
-    [
-        ("Succeeded", [False], True),
-        ("Running", [True, True], True),
-        ("Running", [True, False], False),
-        ("Running", [], False),
-        ("Pending", [True], False),
-        ("Failed", [True], False),
-    ],
-)
+@cases("of_pod, containers, is_ready", {
+    "succeeded": ("Succeeded", [False], True),
+    "all containers are ready": ("Running", [True, True], True),
+    "one container is not": ("Running", [True, False], False),
+    "no container yet": ("Running", [], False),
+    "pending": ("Pending", [True], False),
+    "failed": ("Failed", [True], False),
+})  # fmt: skip
 def test_a_pod_that_others_wait_for_is_ready(of_pod, containers, is_ready):
     statuses = [{"name": str(n), "ready": ready} for n, ready in enumerate(containers)]
-    pod = {"metadata": {"name": "p"}, "status": {"phase": of_pod, "containerStatuses": statuses}}
-    assert dependencies.is_ready(facts.read_pod(msgspec.json.encode(pod))[1]) is is_ready
+    assert dependencies.is_ready(pod_fact(phase=of_pod, containerStatuses=statuses)) is is_ready
 
 
-@pytest.mark.shows("4.2/ready", "1.2/dependsOn.name", "4.2/pod group")
-def test_a_task_waits_for_the_minimum_of_another(controller):
-    first = task("first", 3, minAvailable=2)
-    submit(controller, job(tasks=[first, task("then", 1, dependsOn={"name": ["first"]})], minAvailable=2))
-    assert store.find(POD_GROUPS)[0].object["spec"]["minTaskMember"] == {"first": 2, "then": 1}
+@pytest.mark.shows("9.1/3", "1.4/a claim", "4.3/named", "3.7/PVCError", "7.3/15 no claim")
+def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(controller):
+    submit(controller, job(replicas=1, volumes=[{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]))
     admit(controller)
-    become(controller, "Succeeded", "demo-first-0", code=0)
-    assert pods() == ["demo-first-0", "demo-first-1", "demo-first-2"]
-    become(controller, "Succeeded", "demo-first-1", code=0)
-    assert pods()[-1] == "demo-then-0"
+    found = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"]
+    assert [volume["emptyDir"] for volume in found] == [{}, {}]
+    assert any("There is no claim none" in message for message in messages())
 
 
-@pytest.mark.shows("4.3/name")
-def test_a_claim_that_is_made_has_the_jobs_name_and_twelve_characters(controller):
-    submit(controller, job(volumes=[{"mountPath": "/a", "volumeClaim": CLAIM}]))
+@pytest.mark.shows(
+    "1.4/volumeClaim", "4.3/made", "4.3/name", "1.5/controlledResources", "4.3/noted", "4.3/restart", "2.2/12"
+)
+def test_described_claim_is_made_once_mounted_and_listed_beside_the_one_that_is_named(controller):
+    described, named = {"mountPath": "/a", "volumeClaim": CLAIM}, {"mountPath": "/b", "volumeClaimName": "data"}
+    stored = start(controller, bound=True, volumes=[described, named, {"mountPath": "/c"}])
     (claim,) = store.find(CLAIMS)
     assert re.fullmatch("demo-pvc-[0-9a-z]{12}", claim.name)
-
-
-ENDS = {"Completed": ("CompleteJob", True), "Terminated": ("TerminateJob", True), "Aborted": ("AbortJob", False)}
+    assert claim.object["metadata"]["ownerReferences"][0]["uid"] == stored.uid
+    assert claim.object["spec"]["accessModes"] == ["ReadWriteOnce"]
+    assert store.get(JOBS, "default", "demo").object["spec"]["volumes"][0]["volumeClaimName"] == claim.name
+    volume = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"][0]
+    assert volume["persistentVolumeClaim"] == {"claimName": claim.name}
+    assert state()["controlledResources"] == {f"volume-pvc-{claim.name}": claim.name, "volume-pvc-data": "data"}
+    issue(controller, "RestartJob")
+    sweep(controller)
+    run(controller)
+    assert (phase(), [each.uid for each in store.find(CLAIMS)]) == ("Running", [claim.uid])
 
 
 @pytest.mark.shows("6.2/which", "6.2/since")
-@pytest.mark.parametrize("ended", [*ENDS, "Failed"])
-def test_which_jobs_have_a_time_to_live(controller, moved_clock, ended):
-    action, goes = ENDS.get(ended, ("", True))
+@cases("action, ended, goes", {
+    "completed": ("CompleteJob", "Completed", True),
+    "terminated": ("TerminateJob", "Terminated", True),
+    "aborted": ("AbortJob", "Aborted", False),
+    "failed": (None, "Failed", True),
+})  # fmt: skip
+def test_which_jobs_have_a_time_to_live(controller, moved_clock, action, ended, goes):
     policies = [{"event": "PodFailed", "action": action}] if action else []
-    started(controller, replicas=1, ttlSecondsAfterFinished=100, policies=policies)
+    start(controller, replicas=1, ttlSecondsAfterFinished=100, policies=policies)
     moved_clock.move(1000)
     become(controller, "Failed", code=1)
     assert phase() == ended
-    moved_clock.move(99)
-    controller.settle()
-    assert "deletionTimestamp" not in store.get(JOBS, "default", "demo").object["metadata"]
-    moved_clock.move(2)
-    controller.settle()
-    assert ("deletionTimestamp" in store.get(JOBS, "default", "demo").object["metadata"]) is goes
+    for seconds, is_over in ((99, False), (2, goes)):
+        moved_clock.move(seconds)
+        controller.settle()
+        assert is_being_deleted() is is_over
 
 
 @pytest.mark.shows("10/Q-4", "3.1/Unknown")
 def test_unknown_is_answered_in_every_run(controller):
-    started(controller, policies=[{"event": "Unknown", "action": "RestartJob"}])
+    start(controller, policies=[{"event": "Unknown", "action": "RestartJob"}])
     for number in (1, 2):
         group_is(controller, "Unknown")
         assert (state()["version"], state()["retryCount"]) == (number, number)
-        admit(controller)
-        become(controller, "Running")
-
-
-ENDED = [
-    # exit codes of containers and init containers; those that are told, and the one that the event names
-    pytest.param((3,), (), [3], 3, id="the only container"),
-    pytest.param((0, 3), (), [3], 3, id="the second of two"),
-    pytest.param((1, 3), (), [1, 3], 3, id="the second of two that failed"),
-    pytest.param((), (3,), [3], 3, id="an init container"),
-    pytest.param((3,), (0, 143), [3, 143], 3, id="beside a sidecar that was ended"),
-    pytest.param((1, 0), (0,), [1], None, id="another code"),
-    pytest.param((0,), (), [], None, id="none"),
-]
+        run(controller)
 
 
 @pytest.mark.shows("10/Q-17", "3.3/pod failed")
-@pytest.mark.parametrize(("codes", "init", "told", "answered"), ENDED)
-def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, init, told, answered):
-    started(controller, replicas=2, minAvailable=1, policies=[{"exitCode": 3, "action": "AbortJob"}])
-
-    def ended(codes):
-        return [{"name": str(n), "state": {"terminated": {"exitCode": code}}} for n, code in enumerate(codes)]
-
-    status = {"phase": "Failed", "containerStatuses": ended(codes), "initContainerStatuses": ended(init)}
-    store.write(Patch(PODS, "default", "demo-main-0", {"status": status}, "status"))
-    controller.settle()
-    assert (phase() == "Aborted") is (answered is not None)
-    assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == told
-    fired_ = [fired.read(each) for each in messages()]
-    assert [each.exit_code for each in fired_ if each] == ([] if answered is None else [answered])
+@cases("codes, init, listed, answered", {
+    "the only container": ((3,), (), [3], [3]),
+    "the second of two": ((0, 3), (), [3], [3]),
+    "the second of two that failed": ((1, 3), (), [1, 3], [3]),
+    "an init container": ((), (3,), [3], [3]),
+    "beside a sidecar that was ended": ((3,), (0, 143), [3, 143], [3]),
+    "another code": ((1, 0), (0,), [1], []),
+    "none": ((0,), (), [], []),
+})  # fmt: skip
+def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, init, listed, answered):
+    start(controller, replicas=2, minAvailable=1, policies=[{"exitCode": 3, "action": "AbortJob"}])
+    ended = {"containerStatuses": terminated(*codes), "initContainerStatuses": terminated(*init)}
+    become(controller, "Failed", "demo-main-0", **ended)
+    assert (phase() == "Aborted") is bool(answered)
+    assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == listed
+    assert [each.exit_code for each in map(fired.read, messages()) if each] == answered
 
 
 @pytest.mark.shows("10/Q-17", "3.1/PodEvicted", "3.3/pod deleted")
 def test_a_pod_that_had_succeeded_may_be_evicted(controller):
-    started(controller, replicas=2, minAvailable=1, policies=[{"event": "PodEvicted", "action": "AbortJob"}])
+    start(controller, replicas=2, minAvailable=1, policies=[{"event": "PodEvicted", "action": "AbortJob"}])
     become(controller, "Succeeded", "demo-main-0", code=0)
-    store.write(Delete(PODS, "default", "demo-main-0", grace=0))
+    remove("demo-main-0")
     controller.settle()
     assert phase() == "Aborted"
 
 
 @pytest.mark.shows("10/Q-19", "2.5/Restarting, no retries")
 def test_the_third_restart_of_three_makes_no_pods(controller):
-    started(controller, policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    start(controller, policies=[{"event": "PodFailed", "action": "RestartJob"}])
     for _ in range(2):
         become(controller, "Failed", "demo-main-0", code=1)
-        admit(controller)
-        become(controller, "Running")
+        run(controller)
     before = store.revision()
     become(controller, "Failed", "demo-main-0", code=1)
     admit(controller)
     assert (phase(), state()["retryCount"]) == ("Failed", 3)
     assert [c.name for c in store.changes(before, [PODS]) if c.verb == "ADDED"] == []
+
+
+# ---- the status
+
+
+@pytest.mark.shows("1.5/taskStatusCount", "1.5/pending, running, succeeded, failed, unknown")
+def test_pods_are_counted_by_phase_in_all_and_of_each_task(controller):
+    submit(controller, job(tasks=[task("ps", 1), task("worker", 4)], minAvailable=1))
+    admit(controller)
+    reached = {"ps-0": "Running", "worker-0": "Succeeded", "worker-1": "Failed", "worker-2": "Unknown"}
+    for name, of_pod in reached.items():
+        become(controller, of_pod, f"demo-{name}")
+    of_worker = {"Failed": 1, "Pending": 1, "Succeeded": 1, "Unknown": 1}
+    assert state()["taskStatusCount"] == {"ps": {"phase": {"Running": 1}}, "worker": {"phase": of_worker}}
+    assert [state()[name] for name in ("pending", "running", "succeeded", "failed", "unknown")] == [1] * 5
+
+
+@pytest.mark.shows("1.5/terminating", "2.2/5")
+def test_pods_that_end_are_counted_as_terminating_and_nowhere_else(controller):
+    start(controller, bound=True)
+    issue(controller, "AbortJob")
+    assert (state()["terminating"], state().get("running", 0), "taskStatusCount" in state()) == (2, 0, False)
+
+
+@pytest.mark.shows("1.5/version", "1.5/retryCount", "2.2/2", "2.3/version", "10/Q-6", "10/Q-10")
+def test_version_grows_when_all_pods_end_and_retries_with_each_restart(controller):
+    start(controller, bound=True)
+    seen = []
+    for action in ("RestartPod", "RestartJob", "AbortJob"):
+        issue(controller, action)
+        seen.append((state().get("version", 0), state().get("retryCount", 0)))
+        sweep(controller)
+        run(controller, bound=True)
+    assert seen == [(0, 1), (1, 2), (2, 2)]
+
+
+def duration():
+    """How long the job took from its creation to its phase in seconds, and as the status writes it."""
+    stored = store.get(JOBS, "default", "demo").object
+    times = stored["metadata"]["creationTimestamp"], stored["status"]["state"]["lastTransitionTime"]
+    since, until = map(meta.parse_time, times)
+    return (until - since) // 1000, stored["status"].get("runningDuration")
+
+
+@pytest.mark.shows("1.5/runningDuration", "2.2/9")
+@cases("action, ended", {
+    "aborted": ("AbortJob", "Aborted"),
+    "terminated": ("TerminateJob", "Terminated"),
+    "completed": ("CompleteJob", "Completed"),
+})  # fmt: skip
+def test_a_job_took_as_long_as_until_its_last_pod_ended(controller, moved_clock, action, ended):
+    start(controller, bound=True)
+    moved_clock.move(60)
+    issue(controller, action)
+    moved_clock.move(30)
+    sweep(controller)
+    assert (phase(), duration()) == (ended, (90, "1m30s"))
+
+
+@pytest.mark.shows("1.5/runningDuration", "1.5/conditions", "2.2/8")
+def test_a_job_that_runs_again_has_taken_no_time_yet_and_one_condition_for_each_phase(controller, moved_clock):
+    start(controller, bound=True)
+    moved_clock.move(60)
+    issue(controller, "RestartJob")
+    sweep(controller)
+    conditions = state()["conditions"]
+    assert [each["status"] for each in conditions] == ["Running", "Restarting", "Pending"]
+    assert conditions[-1]["lastTransitionTime"] == state()["state"]["lastTransitionTime"]
+    assert conditions[0]["lastTransitionTime"] < conditions[-1]["lastTransitionTime"]
+    run(controller)
+    assert duration()[1] is None
+    moved_clock.move(60)
+    become(controller, "Succeeded", code=0)
+    assert duration() == (120, "2m0s")

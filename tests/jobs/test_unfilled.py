@@ -13,6 +13,7 @@ from jobs.rules import admission
 from kube.resources import POD_GROUPS
 from tests.jobs.builders import CLUSTER, task
 from tests.jobs.control import admit, pods, state, submit
+from tests.tables import cases
 
 PLAIN = {"name": "", "replicas": 2, "template": task()["template"]}
 
@@ -29,17 +30,13 @@ def admitted(obj):
     return job
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {},
-        {"minAvailable": 1, "schedulerName": "volcano"},
-        {"queue": "default", "schedulerName": "volcano", "maxRetry": 3},
-        {"tasks": [task()]},
-        {"tasks": [task()], "plugins": {"pytorch": []}},
-    ],
-    ids=["nothing", "of vcctl", "without a task's name", "without a queue", "with a plugin that needs another"],
-)
+@cases("spec", {
+    "nothing": {},
+    "of vcctl": {"minAvailable": 1, "schedulerName": "volcano"},
+    "without a task's name": {"queue": "default", "schedulerName": "volcano", "maxRetry": 3},
+    "without a queue": {"tasks": [task()]},
+    "with a plugin that needs another": {"tasks": [task()], "plugins": {"pytorch": []}},
+})  # fmt: skip
 def test_job_is_read_as_admission_would_have_stored_it(spec):
     job = sent(**spec)
     assert json.decode(unfilled.filled_in(json.encode(job))) == admitted(job)

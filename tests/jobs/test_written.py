@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jobs.rules import additions, admission
 from jobs.rules.written import written
+from tests.tables import cases
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 POD = {"containers": [{"name": "main", "image": "busybox"}]}
@@ -27,18 +28,15 @@ def task(**fields):
     return {"replicas": 2, "template": {"spec": POD}, **fields}
 
 
-WRITTEN = [
-    pytest.param({"tasks": [task()]}, id="as little as possible"),
-    pytest.param({"tasks": [task(name="a"), task(name="b", minAvailable=1)], "minAvailable": 2}, id="numbers of one's own"),
-    pytest.param({"tasks": [task()], "queue": "batch", "maxRetry": 9, "schedulerName": "other"}, id="values of one's own"),
-    pytest.param({"tasks": [task()], "plugins": {"mpi": ["--port=23"]}}, id="a plugin that brings others"),
-    pytest.param({"tasks": [task(partitionPolicy={"totalPartitions": 2, "partitionSize": 1})]}, id="partitions"),
-    pytest.param({"tasks": [task()], "networkTopology": {"highestTierAllowed": 1}}, id="a topology"),
-    pytest.param({"tasks": [task(template={"spec": {**POD, "hostNetwork": True}})]}, id="the host's network"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("spec", WRITTEN)
+@cases("spec", {
+    "as little as possible": {"tasks": [task()]},
+    "numbers of one's own": {"tasks": [task(name="a"), task(name="b", minAvailable=1)], "minAvailable": 2},
+    "values of one's own": {"tasks": [task()], "queue": "batch", "maxRetry": 9, "schedulerName": "other"},
+    "a plugin that brings others": {"tasks": [task()], "plugins": {"mpi": ["--port=23"]}},
+    "partitions": {"tasks": [task(partitionPolicy={"totalPartitions": 2, "partitionSize": 1})]},
+    "a topology": {"tasks": [task()], "networkTopology": {"highestTierAllowed": 1}},
+    "the host's network": {"tasks": [task(template={"spec": {**POD, "hostNetwork": True}})]},
+})  # fmt: skip
 def test_what_the_defaults_fill_in_was_not_written(spec):
     assert written(stored(spec)) == (spec, False)
 
@@ -97,33 +95,22 @@ def test_what_was_written_is_stored_as_the_job_is(spec):
     assert written(stored(found.spec)) == found
 
 
-DIFFERENCES = [
-    pytest.param({"a": 1}, {"a": 1}, [], id="equal"),
-    pytest.param({}, {"queue": "x"}, [("queue", "", "x")], id="added"),
-    pytest.param({"a": {"b": 1}}, {"a": {"b": 2}}, [("a.b", "1", "2")], id="changed"),
-    pytest.param({"a": "x", "b": 1}, {"b": 1}, [("a", "x", "")], id="removed"),
-    pytest.param(
-        {"env": [{"name": "A", "value": "1"}]},
-        {"env": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]},
-        [("env[B]", "", "2")],
-        id="an item by its name",
-    ),
-    pytest.param(
-        {"volumeMounts": [{"name": "v", "mountPath": "/a"}]},
+@cases("before, after, found", {
+    "equal": ({"a": 1}, {"a": 1}, []),
+    "added": ({}, {"queue": "x"}, [("queue", "", "x")]),
+    "changed": ({"a": {"b": 1}}, {"a": {"b": 2}}, [("a.b", "1", "2")]),
+    "removed": ({"a": "x", "b": 1}, {"b": 1}, [("a", "x", "")]),
+    "an item by its name": ({"env": [{"name": "A", "value": "1"}]},
+        {"env": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]}, [("env[B]", "", "2")]),
+    "one volume at two paths": ({"volumeMounts": [{"name": "v", "mountPath": "/a"}]},
         {"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]},
-        [("volumeMounts[/b]", "", '{"name": "v", "mountPath": "/b"}')],
-        id="one volume at two paths",
-    ),
-    pytest.param({"args": ["a"]}, {"args": ["a", "b"]}, [("args", '["a"]', '["a", "b"]')], id="texts are one value"),
-    pytest.param(
-        {"env": [{"name": "A"}, {"name": "A"}]}, {"env": [{"name": "A"}, {"name": "B"}]}, [("env[1].name", "A", "B")], id="a name twice"
-    ),
-    pytest.param({}, {"a": ""}, [("a", "", '""')], id="an empty text"),
-    pytest.param({}, {"a": "x" * 999}, [("a", "", "x" * 300 + "…")], id="a long value"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("before", "after", "found"), DIFFERENCES)
+        [("volumeMounts[/b]", "", '{"name": "v", "mountPath": "/b"}')]),
+    "texts are one value": ({"args": ["a"]}, {"args": ["a", "b"]}, [("args", '["a"]', '["a", "b"]')]),
+    "a name twice": ({"env": [{"name": "A"}, {"name": "A"}]}, {"env": [{"name": "A"}, {"name": "B"}]},
+        [("env[1].name", "A", "B")]),
+    "an empty text": ({}, {"a": ""}, [("a", "", '""')]),
+    "a long value": ({}, {"a": "x" * 999}, [("a", "", "x" * 300 + "…")]),
+})  # fmt: skip
 def test_each_difference_is_a_field(before, after, found):
     assert [(each.name, each.before, each.after) for each in additions.of(before, after)] == found
 

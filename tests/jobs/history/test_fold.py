@@ -17,6 +17,7 @@ from kube.meta import now_text
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import task
 from tests.jobs.history.lives import Life
+from tests.tables import cases
 
 KINDS = (JOBS, POD_GROUPS, PODS, EVENTS)
 
@@ -79,19 +80,16 @@ def is_deleted(life):
     return completes(life).passes(5).delete()
 
 
-@pytest.mark.parametrize(
-    ("lived", "runs"),
-    [
-        pytest.param(ordinary, [("", 2)], id="runs"),
-        pytest.param(completes, [("Completed", 2)], id="completes"),
-        pytest.param(fails, [("Failed", 2)], id="fails"),
-        pytest.param(is_suspended, [("Aborted", 2)], id="is suspended"),
-        pytest.param(is_resumed, [("Aborted", 2), ("", 2)], id="is suspended and resumed"),
-        pytest.param(restarts, [("Restarting", 2), ("", 2)], id="restarts"),
-        pytest.param(restarts_a_task, [("", 3)], id="restarts a task and goes on"),
-        pytest.param(is_deleted, [("Completed", 2)], id="is deleted"),
-    ],
-)
+@cases("lived, runs", {
+    "runs": (ordinary, [("", 2)]),
+    "completes": (completes, [("Completed", 2)]),
+    "fails": (fails, [("Failed", 2)]),
+    "is suspended": (is_suspended, [("Aborted", 2)]),
+    "is suspended and resumed": (is_resumed, [("Aborted", 2), ("", 2)]),
+    "restarts": (restarts, [("Restarting", 2), ("", 2)]),
+    "restarts a task and goes on": (restarts_a_task, [("", 3)]),
+    "is deleted": (is_deleted, [("Completed", 2)]),
+})  # fmt: skip
 def test_a_life_is_told_in_runs(life, lived, runs):
     found = fold(History(), told(lived(life)))
     assert [(run.phase, len(run.pods)) for run in found.runs] == runs
@@ -121,20 +119,14 @@ def test_what_ended_a_run_is_said(life):
     assert [entry.phase for entry in found.phases] == ["Pending", "Running", "Failed"]
 
 
-@pytest.mark.parametrize(
-    ("happens", "is_asked"),
-    [
-        pytest.param(lambda one, began: one.suspend(), True, id="removed before it had ended"),
-        pytest.param(lambda one, began: one.ask(Action.ABORT_JOB).bury(143), True, id="ended by the signal"),
-        pytest.param(lambda one, began: one.ask(Action.ABORT_JOB).bury(0), True, id="ended well when asked"),
-        pytest.param(
-            lambda one, began: one.end("demo-main-0", 143, began=began).ask(Action.RESTART_JOB).bury(),
-            False,
-            id="failed by itself, then tidied away",
-        ),
-        pytest.param(lambda one, began: one.end("demo-main-0", 1, began=began), False, id="failed and stays"),
-    ],
-)
+@cases("happens, is_asked", {
+    "removed before it had ended": (lambda one, began: one.suspend(), True),
+    "ended by the signal": (lambda one, began: one.ask(Action.ABORT_JOB).bury(143), True),
+    "ended well when asked": (lambda one, began: one.ask(Action.ABORT_JOB).bury(0), True),
+    "failed by itself, then tidied away": (
+        lambda one, began: one.end("demo-main-0", 143, began=began).ask(Action.RESTART_JOB).bury(), False),
+    "failed and stays": (lambda one, began: one.end("demo-main-0", 1, began=began), False),
+})  # fmt: skip
 def test_who_was_asked_to_end_is_told_from_who_ended(life, happens, is_asked):
     one = ordinary(life).passes(5)
     happens(one, one.now())
@@ -183,26 +175,14 @@ def ran(start, end, code=1):
     return ContainerState(terminated=Terminated(exit_code=code, started_at=second(start), finished_at=second(end)))
 
 
-@pytest.mark.parametrize(
-    ("states", "expected"),
-    [
-        pytest.param([(ContainerState(running=Running(started_at=second(1))), None)], [(1, None)], id="runs"),
-        pytest.param(
-            [(ContainerState(running=Running(started_at=second(1))), None), (ran(1, 4), None)], [(1, 4)], id="ran"
-        ),
-        pytest.param(
-            [
-                (ContainerState(running=Running(started_at=second(1))), None),
-                (ContainerState(), ran(1, 2)),
-                (ContainerState(running=Running(started_at=second(12))), ran(1, 2)),
-                (ContainerState(), ran(12, 13)),
-            ],
-            [(1, 2), (12, 13)],
-            id="starts again: the first start stays",
-        ),
-        pytest.param([(ContainerState(), ran(12, 13))], [(12, 13)], id="seen late"),
-    ],
-)
+@cases("states, expected", {
+    "runs": ([(ContainerState(running=Running(started_at=second(1))), None)], [(1, None)]),
+    "ran": ([(ContainerState(running=Running(started_at=second(1))), None), (ran(1, 4), None)], [(1, 4)]),
+    "starts again: the first start stays": (
+        [(ContainerState(running=Running(started_at=second(1))), None), (ContainerState(), ran(1, 2)), (ContainerState(running=Running(started_at=second(12))), ran(1, 2)), (ContainerState(), ran(12, 13))],
+        [(1, 2), (12, 13)]),
+    "seen late": ([(ContainerState(), ran(12, 13))], [(12, 13)]),
+})  # fmt: skip
 def test_stretches_are_what_containers_ran(states, expected):
     found: list[Stretch] = []
     for state, last in states:

@@ -19,6 +19,7 @@ from kube.resources import JOBS
 from tests.jobs.control import job
 from tests.jobs.history.lives import Life, Recorder
 from tests.jobs.history.test_fold import completes, is_deleted, is_resumed, is_suspended, ordinary, restarts, told
+from tests.tables import cases
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -29,16 +30,13 @@ def life(db, moved_clock):
     return lambda **spec: Life(moved_clock, **spec)
 
 
-@pytest.mark.parametrize(
-    ("lived", "is_recorded"),
-    [
-        pytest.param(ordinary, False, id="runs"),
-        pytest.param(completes, False, id="completes"),
-        pytest.param(is_suspended, True, id="is suspended"),
-        pytest.param(restarts, True, id="restarts"),
-        pytest.param(is_deleted, True, id="is deleted"),
-    ],
-)
+@cases("lived, is_recorded", {
+    "runs": (ordinary, False),
+    "completes": (completes, False),
+    "is suspended": (is_suspended, True),
+    "restarts": (restarts, True),
+    "is deleted": (is_deleted, True),
+})  # fmt: skip
 def test_a_job_is_recorded_when_a_run_or_the_job_ends_for_good(life, lived, is_recorded):
     assert (lived(life).record() is not None) is is_recorded
 

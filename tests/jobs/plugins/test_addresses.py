@@ -6,20 +6,18 @@ import pytest
 
 from jobs.plugins import addresses
 from tests.jobs.builders import task
+from tests.tables import cases
 
 
 @pytest.mark.shows("5.1/address", "5.1/one host")
-@pytest.mark.parametrize(
-    ("pod", "replicas", "expected"),
-    [
-        pytest.param({}, 2, ["demo-main-0.demo", "demo-main-1.demo"], id="names of pod and job"),
-        pytest.param({"subdomain": "own"}, 1, ["demo-main-0.own"], id="its own subdomain"),
-        pytest.param({"hostname": "h"}, 3, ["h.demo"], id="one host for all pods"),
-        pytest.param({"hostname": "h", "subdomain": "own"}, 1, ["h.own"], id="both its own"),
-        pytest.param({"hostname": "h"}, 0, [], id="a host of no pod"),
-        pytest.param({}, 0, [], id="no pod"),
-    ],
-)
+@cases("pod, replicas, expected", {
+    "names of pod and job": ({}, 2, ["demo-main-0.demo", "demo-main-1.demo"]),
+    "its own subdomain": ({"subdomain": "own"}, 1, ["demo-main-0.own"]),
+    "one host for all pods": ({"hostname": "h"}, 3, ["h.demo"]),
+    "both its own": ({"hostname": "h", "subdomain": "own"}, 1, ["h.own"]),
+    "a host of no pod": ({"hostname": "h"}, 0, []),
+    "no pod": ({}, 0, []),
+})  # fmt: skip
 def test_addresses_of_a_task(pod, replicas, expected):
     found = addresses.of_task("demo", task(replicas=replicas, pod=pod))
     assert [host.address for host in found] == expected

@@ -7,54 +7,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.plugins.arguments import parse
+from tests.tables import cases
 
 FLAGS = {"name": "none", "port": 22, "fast": False, "kind": "a"}
 
 
 @pytest.mark.shows("5.1/arguments")
-@pytest.mark.parametrize(
-    ("words", "changed"),
-    [
-        pytest.param([], {}, id="none"),
-        pytest.param(["--name=x"], {"name": "x"}, id="two dashes"),
-        pytest.param(["-name=x"], {"name": "x"}, id="one dash"),
-        pytest.param(["--name", "x"], {"name": "x"}, id="a value of its own"),
-        pytest.param(["--name", "--port=1"], {"name": "--port=1"}, id="a value like a flag"),
-        pytest.param(["--name="], {"name": ""}, id="an empty value"),
-        pytest.param(["--name=a=b="], {"name": "a=b="}, id="the first sign separates"),
-        pytest.param(["--name=x", "--name=y"], {"name": "y"}, id="the later one holds"),
-        pytest.param(["--fast"], {"fast": True}, id="yes"),
-        pytest.param(["--fast=F"], {"fast": False}, id="no"),
-        pytest.param(["--fast", "--name=x"], {"fast": True, "name": "x"}, id="yes takes no value"),
-        pytest.param(["--port=0x10"], {"port": 16}, id="hexadecimal"),
-        pytest.param(["--port=010"], {"port": 8}, id="octal"),
-        pytest.param(["--port=1_000"], {"port": 1000}, id="underscores"),
-        pytest.param(["--port", "-5"], {"port": -5}, id="negative"),
-        pytest.param(["--port=0"], {"port": 0}, id="zero"),
-    ],
-)
+@cases("words, changed", {
+    "none": ([], {}),
+    "two dashes": (["--name=x"], {"name": "x"}),
+    "one dash": (["-name=x"], {"name": "x"}),
+    "a value of its own": (["--name", "x"], {"name": "x"}),
+    "a value like a flag": (["--name", "--port=1"], {"name": "--port=1"}),
+    "an empty value": (["--name="], {"name": ""}),
+    "the first sign separates": (["--name=a=b="], {"name": "a=b="}),
+    "the later one holds": (["--name=x", "--name=y"], {"name": "y"}),
+    "yes": (["--fast"], {"fast": True}),
+    "no": (["--fast=F"], {"fast": False}),
+    "yes takes no value": (["--fast", "--name=x"], {"fast": True, "name": "x"}),
+    "hexadecimal": (["--port=0x10"], {"port": 16}),
+    "octal": (["--port=010"], {"port": 8}),
+    "underscores": (["--port=1_000"], {"port": 1000}),
+    "negative": (["--port", "-5"], {"port": -5}),
+    "zero": (["--port=0"], {"port": 0}),
+})  # fmt: skip
 def test_flags_are_read(words, changed):
     assert parse(words, FLAGS) == ({**FLAGS, **changed}, "")
 
 
 @pytest.mark.shows("5.1/wrong arguments")
-@pytest.mark.parametrize(
-    ("word", "problem"),
-    [
-        pytest.param("--no-root", "--no-root is not known (flags: --name, --port, --fast, --kind)", id="unknown"),
-        pytest.param("--port=many", '--port must be a whole number, and is "many"', id="no number"),
-        pytest.param("--port=", '--port must be a whole number, and is ""', id="an empty number"),
-        pytest.param("--port= 1", '--port must be a whole number, and is " 1"', id="a blank"),
-        pytest.param("--port=08", '--port must be a whole number, and is "08"', id="no octal digit"),
-        pytest.param("--port=9223372036854775808", "--port must be a whole number of 64 bits", id="too large"),
-        pytest.param("--fast=yes", '--fast must be true or false, and is "yes"', id="no truth"),
-        pytest.param("x", '"x" is no flag', id="a bare word"),
-        pytest.param("-", '"-" is no flag', id="a dash"),
-        pytest.param("---name=x", '"---name=x" is no flag', id="three dashes"),
-        pytest.param("--=x", '"--=x" is no flag', id="no name"),
-        pytest.param("", '"" is no flag', id="nothing"),
-    ],
-)  # fmt: skip
+@cases("word, problem", {
+    "unknown": ("--no-root", "--no-root is not known (flags: --name, --port, --fast, --kind)"),
+    "no number": ("--port=many", '--port must be a whole number, and is "many"'),
+    "an empty number": ("--port=", '--port must be a whole number, and is ""'),
+    "a blank": ("--port= 1", '--port must be a whole number, and is " 1"'),
+    "no octal digit": ("--port=08", '--port must be a whole number, and is "08"'),
+    "too large": ("--port=9223372036854775808", "--port must be a whole number of 64 bits"),
+    "no truth": ("--fast=yes", '--fast must be true or false, and is "yes"'),
+    "a bare word": ("x", '"x" is no flag'),
+    "a dash": ("-", '"-" is no flag'),
+    "three dashes": ("---name=x", '"---name=x" is no flag'),
+    "no name": ("--=x", '"--=x" is no flag'),
+    "nothing": ("", '"" is no flag'),
+})  # fmt: skip
 def test_reading_stops_at_what_is_wrong_and_says_what_it_is(word, problem):
     parsed = parse(["--name=before", word, "--kind=after"], FLAGS)
     assert parsed.values == {**FLAGS, "name": "before"}

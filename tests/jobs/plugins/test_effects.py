@@ -10,44 +10,29 @@ import pytest
 from jobs.plugins.contract import Draft, KeyPair, Place
 from jobs.plugins.table import PLUGINS, of_job
 from tests.jobs.builders import container, job, task
+from tests.tables import cases
 
 shows = pytest.mark.shows
 LABELS = {"volcano.sh/job-name": "demo", "volcano.sh/job-namespace": "default"}
 
-DEFAULTS = [
-    pytest.param("env", {}, id="env"),
-    pytest.param(
-        "svc", {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True}, id="svc",
-        marks=shows("5.3/--publish-not-ready-addresses", "5.3/--disable-network-policy", "5.3/--inject-hosts-env"),
-    ),
-    pytest.param(
-        "ssh", {"ssh-key-file-path": "/root/.ssh", "ssh-private-key": "", "ssh-public-key": "", "ssh-port": 22}, id="ssh",
-        marks=shows("5.4/--ssh-key-file-path", "5.4/--ssh-private-key, --ssh-public-key", "5.4/--ssh-port"),
-    ),
-    pytest.param(
+
+@cases("name, flags", {
+    "env": ("env", {}),
+    "svc | 5.3/--publish-not-ready-addresses + 5.3/--disable-network-policy + 5.3/--inject-hosts-env": ("svc",
+        {"publish-not-ready-addresses": False, "disable-network-policy": False, "inject-hosts-env": True}),
+    "ssh | 5.4/--ssh-key-file-path + 5.4/--ssh-private-key, --ssh-public-key + 5.4/--ssh-port": ("ssh",
+        {"ssh-key-file-path": "/root/.ssh", "ssh-private-key": "", "ssh-public-key": "", "ssh-port": 22}),
+    "pytorch | 5.5/--master, --worker + 5.5/--port + 5.5/--wait-master-enabled + 5.5/--wait-master-timeout + 5.5/--wait-master-image": (
         "pytorch",
-        {"master": "master", "worker": "worker", "port": 23456, "wait-master-enabled": False, "wait-master-timeout": 300,
-         "wait-master-image": "busybox:1.36.1"},
-        id="pytorch",
-        marks=shows("5.5/--master, --worker", "5.5/--port", "5.5/--wait-master-enabled", "5.5/--wait-master-timeout", "5.5/--wait-master-image"),
-    ),
-    pytest.param(
-        "tensorflow", {"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": 2222}, id="tensorflow",
-        marks=shows("5.6/--ps, --worker, --chief, --evaluator", "5.6/--port"),
-    ),
-    pytest.param("mpi", {"master": "master", "worker": "worker", "port": 22}, id="mpi", marks=shows("5.7/--master, --worker", "5.7/--port")),
-    pytest.param(
+        {"master": "master", "worker": "worker", "port": 23456, "wait-master-enabled": False, "wait-master-timeout": 300, "wait-master-image": "busybox:1.36.1"}),
+    "tensorflow | 5.6/--ps, --worker, --chief, --evaluator + 5.6/--port": ("tensorflow",
+        {"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": 2222}),
+    "mpi | 5.7/--master, --worker + 5.7/--port": ("mpi", {"master": "master", "worker": "worker", "port": 22}),
+    "ray | 5.8/--head, --worker + 5.8/--headContainer, --workerContainer + 5.8/--port, --dashboardPort, --clientPort": (
         "ray",
-        {"head": "head", "headContainer": "head", "worker": "worker", "workerContainer": "worker", "port": 6379, "dashboardPort": 8265,
-         "clientPort": 10001},
-        id="ray",
-        marks=shows("5.8/--head, --worker", "5.8/--headContainer, --workerContainer", "5.8/--port, --dashboardPort, --clientPort"),
-    ),
-    pytest.param("hcclrank", {"master": "master", "worker": "worker"}, id="hcclrank", marks=shows("5.9/--master, --worker")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "flags"), DEFAULTS)
+        {"head": "head", "headContainer": "head", "worker": "worker", "workerContainer": "worker", "port": 6379, "dashboardPort": 8265, "clientPort": 10001}),
+    "hcclrank | 5.9/--master, --worker": ("hcclrank", {"master": "master", "worker": "worker"}),
+})  # fmt: skip
 def test_arguments_and_their_defaults(name, flags):
     assert PLUGINS[name].flags == flags
 
@@ -111,13 +96,10 @@ def test_svc_lists_the_hosts_of_each_task():
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "published"),
-    [
-        pytest.param([], None, id="ready ones", marks=shows("5.3/Service")),
-        pytest.param(["--publish-not-ready-addresses"], True, id="all", marks=shows("5.3/--publish-not-ready-addresses")),
-    ],
-)  # fmt: skip
+@cases("arguments, published", {
+    "ready ones | 5.3/Service": ([], None),
+    "all | 5.3/--publish-not-ready-addresses": (["--publish-not-ready-addresses"], True),
+})  # fmt: skip
 def test_svc_has_a_service_for_the_pods_of_the_job(arguments, published):
     spec = products({"svc": arguments}, task())["Service"]["spec"]
     assert (spec["clusterIP"], spec["selector"], spec.get("ports")) == ("None", LABELS, None)
@@ -138,13 +120,10 @@ def test_svc_makes_no_policy_that_is_not_wanted():
     assert (found["NetworkPolicy"], found["Service"] is None) == (None, False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        pytest.param([], ["VC_MAIN_HOSTS", "VC_MAIN_NUM", "VC_B_C_HOSTS", "VC_B_C_NUM"], id="told", marks=shows("5.3/variables", "5.3//etc/volcano")),
-        pytest.param(["--inject-hosts-env=false"], [], id="not told", marks=shows("5.3/--inject-hosts-env")),
-    ],
-)  # fmt: skip
+@cases("arguments, names", {
+    "told | 5.3/variables + 5.3//etc/volcano": ([], ["VC_MAIN_HOSTS", "VC_MAIN_NUM", "VC_B_C_HOSTS", "VC_B_C_NUM"]),
+    "not told | 5.3/--inject-hosts-env": (["--inject-hosts-env=false"], []),
+})  # fmt: skip
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
 def test_svc_tells_hosts_by_variables_and_files(kind, arguments, names):
     spec = made({"svc": arguments}, task("main", pod=both()), task("b-c"))
@@ -176,22 +155,22 @@ def test_ssh_has_a_pair_that_opens_every_pod():
 
 
 @shows("5.4/--ssh-private-key, --ssh-public-key")
-@pytest.mark.parametrize(
-    ("arguments", "pair"),
-    [(["--ssh-private-key=a", "--ssh-public-key=b"], ("a", "b")), (["--ssh-public-key=b"], ("private", "public"))],
-    ids=["both", "the public one alone"],
-)
+@cases("arguments, pair", {
+    "both": (["--ssh-private-key=a", "--ssh-public-key=b"], ("a", "b")),
+    "the public one alone": (["--ssh-public-key=b"], ("private", "public")),
+})  # fmt: skip
 def test_ssh_takes_a_pair_that_is_given(arguments, pair):
     found = secret(*arguments)
     assert (found["id_rsa"], found["id_rsa.pub"]) == pair
 
 
 @shows("5.4/config", "5.4/--ssh-port")
-@pytest.mark.parametrize(
-    ("arguments", "port"),
-    [([], 22), (["--ssh-port=2022"], 2022), (["--ssh-port=0"], 22), (["--ssh-port=70000"], 22)],
-    ids=["left out", "given", "too small", "too large"],
-)
+@cases("arguments, port", {
+    "left out": ([], 22),
+    "given": (["--ssh-port=2022"], 2022),
+    "too small": (["--ssh-port=0"], 22),
+    "too large": (["--ssh-port=70000"], 22),
+})  # fmt: skip
 def test_ssh_configures_every_pod(arguments, port):
     assert secret(*arguments, tasks=(task("main", 1), task("named", 2, pod={"hostname": "h"})))["config"] == (
         "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
@@ -207,11 +186,10 @@ def test_ssh_is_not_stopped_by_a_flag_that_it_once_had():
 
 @shows("5.4/mount", "5.4/volume", "5.4/--ssh-key-file-path")
 @pytest.mark.parametrize("kind", ["containers", "initContainers"])
-@pytest.mark.parametrize(
-    ("arguments", "path", "mode"),
-    [([], "/root/.ssh", 0o600), (["--ssh-key-file-path=/home/me"], "/home/me", 0o644)],
-    ids=["root's", "another's"],
-)
+@cases("arguments, path, mode", {
+    "root's": ([], "/root/.ssh", 0o600),
+    "another's": (["--ssh-key-file-path=/home/me"], "/home/me", 0o644),
+})  # fmt: skip
 def test_ssh_mounts_its_files(kind, arguments, path, mode):
     spec = made({"ssh": arguments}, task(pod=both()))
     assert spec[kind][0]["volumeMounts"] == [{"name": "demo-ssh", "mountPath": path, "subPath": ".ssh"}]
@@ -245,11 +223,10 @@ def test_pytorch_opens_its_port_in_containers_that_do_not():
 
 
 @shows("5.5/--wait-master-enabled", "5.5/--wait-master-timeout", "5.5/--wait-master-image")
-@pytest.mark.parametrize(
-    ("arguments", "image", "seconds"),
-    [([], "busybox:1.36.1", 300), (["--wait-master-timeout=7", "--wait-master-image=own"], "own", 7)],
-    ids=["left out", "given"],
-)
+@cases("arguments, image, seconds", {
+    "left out": ([], "busybox:1.36.1", 300),
+    "given": (["--wait-master-timeout=7", "--wait-master-image=own"], "own", 7),
+})  # fmt: skip
 def test_pytorch_workers_wait(arguments, image, seconds):
     wanted = {"pytorch": ["--wait-master-enabled", *arguments]}
     (waiter,) = made(wanted, task("worker"), task("master"))["initContainers"]

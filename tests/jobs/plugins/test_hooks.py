@@ -9,6 +9,7 @@ import pytest
 from jobs.plugins.contract import Draft, Place
 from jobs.plugins.table import PLUGINS, of_job
 from tests.jobs.builders import container, job, task
+from tests.tables import cases
 
 
 def made(wanted, *tasks, index=0, annotations=None):
@@ -52,13 +53,10 @@ def test_svc_leaves_a_hostname_and_a_subdomain_that_are_written():
     assert (spec["hostname"], spec["subdomain"]) == ("h", "s")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "path", "mode"),
-    [
-        pytest.param([], "/root/.ssh", 0o600, id="root's"),
-        pytest.param(["--ssh-key-file-path=/home/me/.ssh"], "/home/me/.ssh", 0o644, id="somebody else's"),
-    ],
-)
+@cases("arguments, path, mode", {
+    "root's": ([], "/root/.ssh", 0o600),
+    "somebody else's": (["--ssh-key-file-path=/home/me/.ssh"], "/home/me/.ssh", 0o644),
+})  # fmt: skip
 def test_ssh_mounts_the_files_of_the_secret(arguments, path, mode):
     spec = made({"ssh": arguments}, task()).spec
     (volume,) = spec["volumes"]
@@ -76,14 +74,11 @@ def test_pytorch_does_nothing_without_a_master():
 
 
 @pytest.mark.shows("5.5/RANK", "5.5/MASTER_ADDR, MASTER_PORT, WORLD_SIZE")
-@pytest.mark.parametrize(
-    ("tasks", "index", "rank", "size"),
-    [
-        pytest.param([task("master", 2), task("worker", 3)], 1, "0", "5", id="a master"),
-        pytest.param([task("worker", 3), task("master")], 2, "3", "4", id="a worker"),
-        pytest.param([task("other", 3), task("master")], 2, None, "1", id="another task"),
-    ],
-)
+@cases("tasks, index, rank, size", {
+    "a master": ([task("master", 2), task("worker", 3)], 1, "0", "5"),
+    "a worker": ([task("worker", 3), task("master")], 2, "3", "4"),
+    "another task": ([task("other", 3), task("master")], 2, None, "1"),
+})  # fmt: skip
 def test_pytorch_ranks(tasks, index, rank, size):
     found = variables(made({"pytorch": []}, *tasks, index=index))
     assert (found.get("RANK"), found["WORLD_SIZE"]) == (rank, size)
@@ -91,15 +86,12 @@ def test_pytorch_ranks(tasks, index, rank, size):
 
 
 @pytest.mark.shows("5.5/--wait-master-enabled")
-@pytest.mark.parametrize(
-    ("first", "there", "waits"),
-    [
-        pytest.param("worker", [], ["wait-for-master"], id="a worker"),
-        pytest.param("worker", [container("own")], ["own", "wait-for-master"], id="last"),
-        pytest.param("worker", [container("wait-for-master")], ["wait-for-master"], id="written by hand"),
-        pytest.param("master", [], [], id="the master"),
-    ],
-)
+@cases("first, there, waits", {
+    "a worker": ("worker", [], ["wait-for-master"]),
+    "last": ("worker", [container("own")], ["own", "wait-for-master"]),
+    "written by hand": ("worker", [container("wait-for-master")], ["wait-for-master"]),
+    "the master": ("master", [], []),
+})  # fmt: skip
 def test_pytorch_workers_wait_for_the_master(first, there, waits):
     others = [task(name) for name in ("master", "worker") if name != first]
     pod = {"initContainers": there} if there else {}
@@ -113,14 +105,11 @@ def test_tensorflow_leaves_a_single_pod_alone():
     assert made({"tensorflow": []}, alone).spec == alone["template"]["spec"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "first", "role"),
-    [
-        pytest.param([], "worker", "worker", id="a role's own name"),
-        pytest.param(["--chief=boss"], "boss", "chief", id="a name that an argument gives"),
-        pytest.param([], "viewer", "viewer", id="a task of no role", marks=pytest.mark.shows("5.6/other task")),
-    ],
-)
+@cases("arguments, first, role", {
+    "a role's own name": ([], "worker", "worker"),
+    "a name that an argument gives": (["--chief=boss"], "boss", "chief"),
+    "a task of no role | 5.6/other task": ([], "viewer", "viewer"),
+})  # fmt: skip
 def test_tensorflow_says_who_a_pod_is(arguments, first, role):
     draft = made({"tensorflow": arguments}, task(first, 3), task("ps"), index=2)
     config = json.loads(variables(draft)["TF_CONFIG"])
@@ -143,21 +132,14 @@ def test_mpi_opens_its_port_also_in_init_containers():
 
 
 @pytest.mark.shows("5.9/hccl/rankIndex")
-@pytest.mark.parametrize(
-    ("first", "annotations", "rank"),
-    [
-        pytest.param(task("master", 2), {}, "1", id="a master"),
-        pytest.param(task("worker", 2), {}, "3", id="a worker"),
-        pytest.param(task("other", 2), {}, None, id="another task"),
-        pytest.param(
-            task("worker", 2, pod={"containers": [container(env=[{"name": "RANK", "value": "7"}])]}),
-            {}, "7", id="told to a container",
-        ),
-        pytest.param(
-            task("worker", 2), {"hccl/rankIndex": "9"}, "9", id="written by hand", marks=pytest.mark.shows("5.9/written")
-        ),
-    ],
-)  # fmt: skip
+@cases("first, annotations, rank", {
+    "a master": (task("master", 2), {}, "1"),
+    "a worker": (task("worker", 2), {}, "3"),
+    "another task": (task("other", 2), {}, None),
+    "told to a container": (task("worker", 2, pod={"containers": [container(env=[{"name": "RANK", "value": "7"}])]}),
+        {}, "7"),
+    "written by hand | 5.9/written": (task("worker", 2), {"hccl/rankIndex": "9"}, "9"),
+})  # fmt: skip
 def test_hcclrank_notes_the_rank(first, annotations, rank):
     others = [task(name, 2) for name in ("master", "worker") if name != first["name"]]
     draft = made({"hcclrank": []}, first, *others, index=1, annotations=annotations)

@@ -22,6 +22,7 @@ from kube.resources import (
     SERVICES,
 )
 from tests.jobs.control import Controller, admit, become, job, messages, pods, state, submit, task
+from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
@@ -127,14 +128,11 @@ def test_config_map_that_somebody_changes_is_put_right_once(controller):
 
 
 @pytest.mark.shows("5.1/deleted", "5.3/delete", "5.4/delete", "2.2/10")
-@pytest.mark.parametrize(
-    ("phase", "action"),
-    [
-        pytest.param("Completed", None, id="completed"),
-        pytest.param("Aborted", "AbortJob", id="aborted"),
-        pytest.param("Terminated", "TerminateJob", id="terminated"),
-    ],
-)
+@cases("phase, action", {
+    "completed": ("Completed", None),
+    "aborted": ("Aborted", "AbortJob"),
+    "terminated": ("Terminated", "TerminateJob"),
+})  # fmt: skip
 def test_end_of_a_run_deletes_the_products(controller, phase, action):
     submit(controller, demo())
     admit(controller)
@@ -215,9 +213,10 @@ def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controll
 
 
 @pytest.mark.shows("3.7/PluginError")
-@pytest.mark.parametrize(
-    ("kind", "name"), [pytest.param(CONFIGMAPS, "demo-svc", id="svc"), pytest.param(SECRETS, "demo-ssh", id="ssh")]
-)
+@cases("kind, name", {
+    "svc": (CONFIGMAPS, "demo-svc"),
+    "ssh": (SECRETS, "demo-ssh"),
+})  # fmt: skip
 def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, kind, name):
     own = theirs(kind, name, data={"a": "Yg=="})
     submit(controller, demo())

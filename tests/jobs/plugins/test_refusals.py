@@ -8,6 +8,7 @@ from jobs.plugins.contract import Draft, Place
 from jobs.plugins.table import PLUGINS, of_job
 from jobs.rules import admission
 from tests.jobs.builders import CLUSTER, container, defaulted, job, refusals, task
+from tests.tables import cases
 
 MPI = (task("master"), task("worker"))
 
@@ -16,19 +17,16 @@ def warnings(obj):
     return [text for text in admission.warn(defaulted(obj), None, CLUSTER) if text.startswith("spec.plugins")]
 
 
-@pytest.mark.parametrize(
-    ("obj", "plugin", "message"),
-    [
-        pytest.param(job(plugins={"mpi": []}), "mpi", "no task is named master", id="mpi without a master"),
-        pytest.param(job(plugins={"ray": []}), "ray", "no task is named head", id="ray without a head", marks=pytest.mark.shows("5.8/no head")),
-        pytest.param(job(*MPI, plugins={"mpi": ["--port=0"]}), "mpi", "--port must be a port from 1 to 65535, and is 0", id="mpi port"),
-        pytest.param(job(plugins={"pytorch": ["--port=65536"]}), "pytorch", "and is 65536", id="pytorch port"),
-        pytest.param(job(plugins={"tensorflow": ["--port=-1"]}), "tensorflow", "and is -1", id="tensorflow port"),
-        pytest.param(job(task("head"), plugins={"ray": ["--clientPort=0"]}), "ray", "--clientPort must be", id="ray port"),
-        pytest.param(job(plugins={"svc": []}, name="a.b"), "svc", "a Service of the job's name, a.b", id="a name with a dot"),
-        pytest.param(job(plugins={"svc": []}, name="1a"), "svc", "a Service of the job's name, 1a", id="a name that begins with a digit"),
-    ],
-)  # fmt: skip
+@cases("obj, plugin, message", {
+    "mpi without a master": (job(plugins={"mpi": []}), "mpi", "no task is named master"),
+    "ray without a head | 5.8/no head": (job(plugins={"ray": []}), "ray", "no task is named head"),
+    "mpi port": (job(*MPI, plugins={"mpi": ["--port=0"]}), "mpi", "--port must be a port from 1 to 65535, and is 0"),
+    "pytorch port": (job(plugins={"pytorch": ["--port=65536"]}), "pytorch", "and is 65536"),
+    "tensorflow port": (job(plugins={"tensorflow": ["--port=-1"]}), "tensorflow", "and is -1"),
+    "ray port": (job(task("head"), plugins={"ray": ["--clientPort=0"]}), "ray", "--clientPort must be"),
+    "a name with a dot": (job(plugins={"svc": []}, name="a.b"), "svc", "a Service of the job's name, a.b"),
+    "a name that begins with a digit": (job(plugins={"svc": []}, name="1a"), "svc", "a Service of the job's name, 1a"),
+})  # fmt: skip
 def test_what_cannot_work_is_refused(obj, plugin, message):
     assert message in refusals(obj)[f"spec.plugins[{plugin}]"]
 
@@ -45,40 +43,37 @@ def test_a_plugin_that_nobody_knows_is_refused_with_those_that_there_are():
     assert "known plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank." in found
 
 
-@pytest.mark.parametrize(
-    ("obj", "message"),
-    [
-        pytest.param(job(plugins={"ssh": ["--no-root"]}), "spec.plugins[ssh]: --no-root is not known", id="unknown flag", marks=pytest.mark.shows("5.1/wrong arguments", "5.4/--no-root")),
-        pytest.param(job(plugins={"env": ["--x"]}), "--x is not known (flags: none); it is ignored.", id="no flags at all"),
-        pytest.param(job(plugins={"ssh": ["--ssh-port=0"]}), "and is 0; 22 is used.", id="ssh port"),
-        pytest.param(job(plugins={"ssh": ["--ssh-public-key=k"]}), "is used only with --ssh-private-key", id="half a pair"),
-        pytest.param(job(plugins={"ssh": ["--ssh-private-key=k"]}), "without --ssh-public-key lets nobody in", id="the other half"),
-        pytest.param(job(plugins={"ssh": ["--ssh-private-key=k", "--ssh-public-key=p"]}), "can be read by everybody", id="a pair for all to read"),
-        pytest.param(job(plugins={"pytorch": []}), "no task is named master, so the plugin does nothing", id="pytorch"),
-        pytest.param(job(task("master"), plugins={"mpi": []}), "no task is named worker, so the master gets no MPI_HOST", id="mpi"),
-        pytest.param(job(plugins={"tensorflow": []}), "TF_CONFIG describes an empty cluster", id="tensorflow"),
-        pytest.param(job(plugins={"hcclrank": []}), "no task is named master", id="hcclrank"),
-        pytest.param(job(task("head"), plugins={"ray": []}), "no container of task head is named head", id="ray"),
-        pytest.param(job(task(replicas=8000), plugins={"svc": []}), "give --inject-hosts-env=false and read /etc/volcano/main.host", id="too many hosts"),
-    ],
-)  # fmt: skip
+@cases("obj, message", {
+    "unknown flag | 5.1/wrong arguments + 5.4/--no-root": (job(plugins={"ssh": ["--no-root"]}),
+        "spec.plugins[ssh]: --no-root is not known"),
+    "no flags at all": (job(plugins={"env": ["--x"]}), "--x is not known (flags: none); it is ignored."),
+    "ssh port": (job(plugins={"ssh": ["--ssh-port=0"]}), "and is 0; 22 is used."),
+    "half a pair": (job(plugins={"ssh": ["--ssh-public-key=k"]}), "is used only with --ssh-private-key"),
+    "the other half": (job(plugins={"ssh": ["--ssh-private-key=k"]}), "without --ssh-public-key lets nobody in"),
+    "a pair for all to read": (job(plugins={"ssh": ["--ssh-private-key=k", "--ssh-public-key=p"]}),
+        "can be read by everybody"),
+    "pytorch": (job(plugins={"pytorch": []}), "no task is named master, so the plugin does nothing"),
+    "mpi": (job(task("master"), plugins={"mpi": []}), "no task is named worker, so the master gets no MPI_HOST"),
+    "tensorflow": (job(plugins={"tensorflow": []}), "TF_CONFIG describes an empty cluster"),
+    "hcclrank": (job(plugins={"hcclrank": []}), "no task is named master"),
+    "ray": (job(task("head"), plugins={"ray": []}), "no container of task head is named head"),
+    "too many hosts": (job(task(replicas=8000), plugins={"svc": []}),
+        "give --inject-hosts-env=false and read /etc/volcano/main.host"),
+})  # fmt: skip
 def test_what_is_likely_not_meant_is_said(obj, message):
     assert refusals(obj) == {}
     assert any(message in text for text in warnings(obj)), warnings(obj)
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [
-        pytest.param(job(*MPI, plugins={"mpi": []}), id="mpi"),
-        pytest.param(job(*MPI, plugins={"pytorch": [], "hcclrank": []}), id="pytorch"),
-        pytest.param(job(task("ps"), task("worker"), plugins={"tensorflow": []}), id="tensorflow"),
-        pytest.param(job(task("head", pod={"containers": [container("head")]}), plugins={"ray": []}), id="ray"),
-        pytest.param(job(task(replicas=8000), plugins={"svc": ["--inject-hosts-env=false"]}), id="many hosts in a file"),
-        pytest.param(job(task(replicas=8000, pod={"hostname": "h"}), plugins={"svc": []}), id="one host of many pods"),
-        pytest.param(job(plugins={"env": [], "svc": [], "ssh": None}), id="the three of the seed"),
-    ],
-)  # fmt: skip
+@cases("obj", {
+    "mpi": job(*MPI, plugins={"mpi": []}),
+    "pytorch": job(*MPI, plugins={"pytorch": [], "hcclrank": []}),
+    "tensorflow": job(task("ps"), task("worker"), plugins={"tensorflow": []}),
+    "ray": job(task("head", pod={"containers": [container("head")]}), plugins={"ray": []}),
+    "many hosts in a file": job(task(replicas=8000), plugins={"svc": ["--inject-hosts-env=false"]}),
+    "one host of many pods": job(task(replicas=8000, pod={"hostname": "h"}), plugins={"svc": []}),
+    "the three of the seed": job(plugins={"env": [], "svc": [], "ssh": None}),
+})  # fmt: skip
 def test_of_what_works_nothing_is_said(obj):
     assert (refusals(obj), warnings(obj)) == ({}, [])
 
@@ -98,26 +93,6 @@ def _mount(path):
 
 
 POD = "spec.tasks[0].template.spec"
-OVERWRITTEN = [
-    pytest.param([_with(env=_env("VC_TASK_INDEX"))], {"env": []}, {f"{POD}.containers[0].env[1]": "env"}, id="env"),
-    pytest.param([_with(env=_env("VK_TASK_INDEX"), kind="initContainers")], {"env": []}, {f"{POD}.initContainers[0].env[1]": "env"}, id="env, init"),
-    pytest.param([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": []}, {f"{POD}.containers[0].env[1]": "svc"}, id="svc's variables"),
-    pytest.param([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": ["--inject-hosts-env=false"]}, {}, id="svc without variables"),
-    pytest.param([_with(**_mount("/etc/volcano/"))], {"svc": []}, {f"{POD}.containers[0].volumeMounts[0].mountPath": "svc"}, id="svc's files"),
-    pytest.param([_with(**_mount("/root/.ssh"))], {"ssh": []}, {f"{POD}.containers[0].volumeMounts[0].mountPath": "ssh"}, id="ssh's files"),
-    pytest.param([_with(**_mount("/root/.ssh"))], {"ssh": ["--ssh-key-file-path=/k"]}, {}, id="ssh's files elsewhere"),
-    pytest.param([_with("master", env=_env("RANK"))], {"pytorch": [], "svc": []}, {f"{POD}.containers[0].env[1]": "pytorch"}, id="pytorch"),
-    pytest.param([_with("master", env=_env("RANK"))], {"hcclrank": []}, {}, id="hcclrank takes what is written"),
-    pytest.param([_with("ps", env=_env("TF_CONFIG")), task("worker")], {"tensorflow": []}, {f"{POD}.containers[0].env[1]": "tensorflow"}, id="tensorflow"),
-    pytest.param([_with("master", env=_env("MPI_HOST")), task("worker")], {"mpi": []}, {f"{POD}.containers[0].env[1]": "mpi"}, id="mpi"),
-    pytest.param([task("worker"), _with("master", env=_env("MPI_HOST"))], {"mpi": []}, {"spec.tasks[1].template.spec.containers[0].env[1]": "mpi"}, id="mpi, second task"),
-    pytest.param(
-        [task("head", pod={"containers": [container("head", args=["x"], env=_env("POD_IP"))]})], {"ray": []},
-        {f"{POD}.containers[0].{field}": "ray" for field in ("command", "args", "env[1]")}, id="ray",
-    ),
-    pytest.param([task(pod={"volumes": [{"name": "demo-ssh", "emptyDir": {}}]})], {"ssh": []}, {f"{POD}.volumes[0].name": "ssh"}, id="a volume's name"),
-    pytest.param([_with(env=_env("OTHER"), **_mount("/root"))], {"env": [], "svc": [], "ssh": []}, {}, id="nothing"),
-]  # fmt: skip
 
 
 def overwritten(obj):
@@ -126,7 +101,32 @@ def overwritten(obj):
     return {path: rest.split()[0] for path, mark, rest in found if mark}
 
 
-@pytest.mark.parametrize(("tasks", "wanted", "fields"), OVERWRITTEN)
+@cases("tasks, wanted, fields", {
+    "env": ([_with(env=_env("VC_TASK_INDEX"))], {"env": []}, {f"{POD}.containers[0].env[1]": "env"}),
+    "env, init": ([_with(env=_env("VK_TASK_INDEX"), kind="initContainers")], {"env": []},
+        {f"{POD}.initContainers[0].env[1]": "env"}),
+    "svc's variables": ([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": []}, {f"{POD}.containers[0].env[1]": "svc"}),
+    "svc without variables": ([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": ["--inject-hosts-env=false"]}, {}),
+    "svc's files": ([_with(**_mount("/etc/volcano/"))], {"svc": []},
+        {f"{POD}.containers[0].volumeMounts[0].mountPath": "svc"}),
+    "ssh's files": ([_with(**_mount("/root/.ssh"))], {"ssh": []},
+        {f"{POD}.containers[0].volumeMounts[0].mountPath": "ssh"}),
+    "ssh's files elsewhere": ([_with(**_mount("/root/.ssh"))], {"ssh": ["--ssh-key-file-path=/k"]}, {}),
+    "pytorch": ([_with("master", env=_env("RANK"))], {"pytorch": [], "svc": []},
+        {f"{POD}.containers[0].env[1]": "pytorch"}),
+    "hcclrank takes what is written": ([_with("master", env=_env("RANK"))], {"hcclrank": []}, {}),
+    "tensorflow": ([_with("ps", env=_env("TF_CONFIG")), task("worker")], {"tensorflow": []},
+        {f"{POD}.containers[0].env[1]": "tensorflow"}),
+    "mpi": ([_with("master", env=_env("MPI_HOST")), task("worker")], {"mpi": []},
+        {f"{POD}.containers[0].env[1]": "mpi"}),
+    "mpi, second task": ([task("worker"), _with("master", env=_env("MPI_HOST"))], {"mpi": []},
+        {"spec.tasks[1].template.spec.containers[0].env[1]": "mpi"}),
+    "ray": ([task("head", pod={"containers": [container("head", args=["x"], env=_env("POD_IP"))]})], {"ray": []},
+        {f"{POD}.containers[0].{field}": "ray" for field in ("command", "args", "env[1]")}),
+    "a volume's name": ([task(pod={"volumes": [{"name": "demo-ssh", "emptyDir": {}}]})], {"ssh": []},
+        {f"{POD}.volumes[0].name": "ssh"}),
+    "nothing": ([_with(env=_env("OTHER"), **_mount("/root"))], {"env": [], "svc": [], "ssh": []}, {}),
+})  # fmt: skip
 def test_what_a_plugin_overwrites_is_said_at_its_field(tasks, wanted, fields):
     for each in tasks:  # the mounts' volume, which is none of the plugin's
         each["template"]["spec"].setdefault("volumes", [{"name": "v", "emptyDir": {}}])
