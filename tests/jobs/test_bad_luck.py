@@ -1,8 +1,7 @@
 """Each piece of bad luck that a job may have, on its own: what comes of it, and what people are told.
 
-What else of it there are tests for: Commands in a burst, to finished and
-deleted jobs (`test_commands`); policies that answer one event, answers whose
-writes fail (`test_answers`); several at once (`test_lifecycle_machine`).
+More of it: Commands in a burst (`test_commands`), answers whose writes fail (`test_answers`), several pieces at once
+(`test_lifecycle_machine`).
 """
 
 from __future__ import annotations
@@ -11,9 +10,10 @@ import itertools
 
 import pytest
 
-from cluster.store import Patch, store
-from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
-from tests.jobs.control import job, task
+from cluster.store import store
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+from tests.jobs.control import job, phase, task
+from tests.jobs.control import state as status
 from tests.jobs.lifecycle.witness import Witness
 from tests.jobs.lifecycle.world import World, is_going, node_of, phase_of
 from tests.tables import cases
@@ -22,26 +22,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 RESTART = {"event": "PodFailed", "action": "RestartJob"}
 # Where a job gets from a phase when nothing else happens to it.
 GOES_ON = {
-    "Pending": "Running",
-    "Running": "Running",
-    "Restarting": "Running",
-    "Aborting": "Aborted",
-    "Aborted": "Aborted",
-    "Completing": "Completed",
-    "Completed": "Completed",
-    "Terminating": "Terminated",
-    "Terminated": "Terminated",
+    "Pending": "Running", "Running": "Running", "Restarting": "Running", "Aborting": "Aborted", "Aborted": "Aborted",
+    "Completing": "Completed", "Completed": "Completed", "Terminating": "Terminated", "Terminated": "Terminated",
     "Failed": "Failed",
-}
+}  # fmt: skip
 BY_COMMAND = {
-    "Restarting": "RestartJob",
-    "Aborting": "AbortJob",
-    "Aborted": "AbortJob",
-    "Completing": "CompleteJob",
-    "Completed": "CompleteJob",
-    "Terminating": "TerminateJob",
-    "Terminated": "TerminateJob",
-}
+    "Restarting": "RestartJob", "Aborting": "AbortJob", "Aborted": "AbortJob", "Completing": "CompleteJob",
+    "Completed": "CompleteJob", "Terminating": "TerminateJob", "Terminated": "TerminateJob",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -102,14 +90,6 @@ def reach(world, wanted, **spec):
     assert phase() == wanted
 
 
-def status(name="demo"):
-    return store.get(JOBS, "default", name).object["status"]
-
-
-def phase(name="demo"):
-    return status(name)["state"]["phase"]
-
-
 def told(name="demo"):
     found = [event.object for event in store.find(EVENTS, order="created")]
     return [f"{e['reason']}: {e['message']}" for e in found if e["involvedObject"]["name"] == name]
@@ -138,13 +118,11 @@ def test_job_that_is_restarted_for_whatever_happens_fails_with_its_retries_and_t
         "Exit 7 · main-0. The job was restarted once; instead of restart 2 it failed, as maxRetry is 2."
     )
     assert [each["status"] for each in status()["conditions"]] == ["Pending", "Running", "Restarting", "Failed"]
-    failure = "demo-main-0 exited with code 7"
-    lines = [line for line in told() if not line.startswith("Successful")]
-    assert [line.partition(": ")[0] for line in lines] == [
-        "PodsRunning", "PodFailed", "ExecuteAction", "RestartRequested", "Restarted",
-        "PodsRunning", "PodFailed", "ExecuteAction", "RestartRequested", "RetriesUsedUp",
-    ]  # fmt: skip
-    assert executed() == [f"ExecuteAction: PodFailed: {failure}. The policy for it is RestartJob."] * 2
+    reasons = [reason for line in told() if not (reason := line.partition(": ")[0]).startswith("Successful")]
+    run = ["PodsRunning", "PodFailed", "ExecuteAction", "RestartRequested"]
+    assert reasons == [*run, "Restarted", *run, "RetriesUsedUp"]
+    words = "ExecuteAction: PodFailed: demo-main-0 exited with code 7. The policy for it is RestartJob."
+    assert executed() == [words] * 2
 
 
 def test_of_policies_that_ask_for_opposites_at_once_the_first_decides(world):
@@ -184,27 +162,7 @@ def test_job_that_is_scaled_to_zero_says_what_to_do_about_it(world):
     world.scale("demo", 0, 0)
     go_on(world)
     assert (phase(), names(world)) == ("Running", [])
-    assert status()["state"]["message"] == ("Every task has 0 replicas; raise a task's replicas or delete the job.")
-
-
-# ---- two Commands at once
-
-
-@cases("actions, expected, retries", {
-    "parts together": (("RestartTask", "RestartTask"), "Running", 1),
-    "the second finds it restarting": (("RestartJob", "RestartJob"), "Running", 1),
-    "a restarting job heeds nothing": (("RestartJob", "TerminateJob"), "Running", 1),
-    "no way back": (("TerminateJob", "RestartJob"), "Terminated", 0),
-    "the first way to end": (("CompleteJob", "TerminateJob"), "Completed", 0),
-})  # fmt: skip
-def test_two_commands_at_once(world, actions, expected, retries):
-    start(world)
-    for action in actions:
-        world.command("demo", action)
-    go_on(world)
-    assert (phase(), status().get("retryCount", 0), store.find(COMMANDS)) == (expected, retries, [])
-    tellings = [line.split()[1] for line in told() if line.startswith("CommandIssued")]
-    assert set(tellings) == set(actions)
+    assert status()["state"]["message"] == "Every task has 0 replicas; raise a task's replicas or delete the job."
 
 
 # ---- pods and nodes that are lost, in every phase
@@ -222,8 +180,7 @@ def test_pods_that_somebody_deletes(world, wanted, grace):
         world.delete_pod(pod, grace)
     go_on(world)
     assert (phase(), executed()) == (GOES_ON[wanted], [])
-    left = 3 if GOES_ON[wanted] == "Running" else 0
-    assert len(names(world)) == left
+    assert len(names(world)) == (3 if GOES_ON[wanted] == "Running" else 0)
     assert not gone & {pod.uid for pod in world.pods()}
 
 
@@ -261,8 +218,7 @@ def test_job_goes_on_when_the_clock_jumps(world, wanted, seconds):
     for pod in pods(world, "Running"):
         world.end(pod, 0)
     go_on(world)
-    expected = {"Running": "Completed"}.get(wanted, GOES_ON[wanted])
-    assert phase() == expected
+    assert phase() == ("Completed" if wanted == "Running" else GOES_ON[wanted])
 
 
 @pytest.mark.parametrize("jumps", [(3600,), (-3600, 3661), (30, -45, 80)], ids=str)
@@ -334,44 +290,39 @@ def test_restart_is_whole_when_the_controller_dies_before_its_commit(world):
     assert (phase(), status()["retryCount"], len(executed())) == ("Running", 1, 1)
 
 
-def group_lost(world):
-    group = store.find(POD_GROUPS)[0]
-    world.tell_group(group, "Unknown")
+def end_a_pod(world):
+    world.end(pods(world, "Running")[0], 1)
 
 
-def all_succeed(world):
+def end_all_pods(world):
     for pod in pods(world, "Running"):
         world.end(pod, 0)
 
 
-def container_fails(world):
-    pod = pods(world, "Running")[0]
+def restart_a_container(world):
+    name = pods(world, "Running")[0].name
     for _ in range(3):
-        world.restart_container(store.get(PODS, "default", pod.name))
+        world.restart_container(store.get(PODS, "default", name))
 
 
 @cases("event, happens", {
-    "PodFailed": ("PodFailed", lambda world: world.end(pods(world, "Running")[0], 1)),
-    "PodEvicted": ("PodEvicted", lambda world: world.delete_pod(world.pods()[0], 0)),
-    "Unknown": ("Unknown", group_lost),
-    "TaskCompleted": ("TaskCompleted", all_succeed),
-    "TaskFailed": ("TaskFailed", container_fails),
+    "a pod fails": ("PodFailed", end_a_pod),
+    "a pod is deleted": ("PodEvicted", lambda world: world.delete_pod(world.pods()[0], 0)),
+    "the group loses its place": ("Unknown", lambda world: world.tell_group(store.find(POD_GROUPS)[0], "Unknown")),
+    "a task completes": ("TaskCompleted", end_all_pods),
+    "a task fails": ("TaskFailed", restart_a_container),
+    "pods wait": ("PodPending", None),
 })  # fmt: skip
 def test_what_happens_while_every_controller_is_down_is_answered_once(world, event, happens):
-    start(world, policies=[{"event": event, "action": "RestartJob"}])
-    happens(world)
-    world.move(300)
-    for _ in range(2):
-        world.start_anew()
-        go_on(world)
-    assert (phase(), status()["retryCount"], len(executed())) == ("Running", 1, 1)
-
-
-def test_pod_that_waits_while_every_controller_is_down_is_answered_once(world):
-    world.submit(job(policies=[{"event": "PodPending", "action": "RestartJob", "timeout": "1m"}]))
-    world.settle()
-    world.admit()
-    world.settle()
+    policies = [{"event": event, "action": "RestartJob", **({} if happens else {"timeout": "1m"})}]
+    if happens:
+        start(world, policies=policies)
+        happens(world)
+    else:
+        world.submit(job(policies=policies))
+        world.settle()
+        world.admit()
+        world.settle()
     world.move(300)
     for _ in range(2):
         world.start_anew()
@@ -388,8 +339,7 @@ def test_all_that_happens_while_every_controller_is_down_ends_well(world):
     world.scale("demo", 0, 2)
     for action in ("AbortJob", "ResumeJob"):
         world.command("demo", action)
-    group = store.find(POD_GROUPS)[0]
-    store.write(Patch(POD_GROUPS, "default", group.name, {"status": {"phase": "Unknown"}}, "status"))
+    world.tell_group(store.find(POD_GROUPS)[0], "Unknown")
     world.start_anew()
     go_on(world)
     assert (phase(), len(pods(world, "Running")), executed()) == ("Running", 2, [])
