@@ -93,7 +93,8 @@ def warnings(obj, cluster=CLUSTER, old=None):
 def job_fact(obj, *, phase=None, **status):
     """What the controller remembers of a job."""
     made = defaulted(obj)
-    made["metadata"] |= {"uid": UID, "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    written = {"namespace": "default", "uid": UID, "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
+    made["metadata"] |= written
     if phase is not None:
         made["status"] = {"state": {"phase": phase}, **status}
     return facts.read_job(msgspec.json.encode(made))

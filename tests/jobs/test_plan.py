@@ -1,4 +1,4 @@
-"""Pods and pod groups as golden files, and the cost of large jobs."""
+"""What is made for a job, whole (tests/golden/jobs) and key by key (reference: volcano-job §4)."""
 
 from __future__ import annotations
 
@@ -15,38 +15,26 @@ from jobs.controller.facts import Dependency
 from jobs.controller.plan import Known, World
 from jobs.lifecycle.situation import Task
 from jobs.plugins.contract import KeyPair
+from kube.intake_times import JOB_MADE
+from kube.kept_room import RELEASED
 from kube.priorities import PriorityClass, PriorityClasses
 from kube.resources import CLAIMS, CREATOR_ANNOTATION, POD_GROUPS, PODS
-from tests.jobs.builders import container, defaulted, job, task
+from tests.jobs.builders import NOW, OWNER, UID, container, defaulted, group_fact, job, job_fact, task
 from tests.tables import cases
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
-NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
-WORLD = World(PriorityClasses(PriorityClass("master-pri", 1000)), {"default": {"data"}})
+WORLD = World(PriorityClasses(PriorityClass("master-pri", 1000), PriorityClass("low", 1)), {"default": {"data"}})
 KEYS = KeyPair("the private key", "the public key\n")
-UID = "5a1f7f2e-0000-4000-8000-000000000001"
 
 
-def stored(written):
-    """A job as the store would hold it after admission."""
-    obj = defaulted(written)
-    obj["metadata"] |= {
-        "uid": UID,
-        "generation": 1,
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-        "namespace": "default",
-    }
-    return facts.read_job(msgspec.json.encode(obj))
-
-
-def after(known, writes, phase="Inqueue"):
-    """What is known once the writes were carried out and the pod group is in a phase."""
+def after(known, writes):
+    """What is known once the writes were carried out and the scheduler has let the pod group in."""
     for write in writes:
         obj = msgspec.json.encode(write.object) if isinstance(write, Create | Update) else b""
         if isinstance(write, Create) and write.resource == PODS:
             known.pods[write.object["metadata"]["name"]] = facts.read_pod(obj)[1]
         if isinstance(write, Create) and write.resource == POD_GROUPS:
-            known.group = facts.read_group(msgspec.json.encode({**write.object, "status": {"phase": phase}}))
+            known.group = group_fact(write.object, "Inqueue")
         if isinstance(write, Create) and write.resource.id in products.RESOURCES:
             id_ = write.resource.id, write.object["metadata"]["name"]
             known.products[id_] = products.read(products.ids(known.job)[id_], obj)
@@ -60,37 +48,289 @@ def created(writes, resource):
     return [write.object for write in writes if isinstance(write, Create) and write.resource == resource]
 
 
-@cases("noted", {
-    "alice": {CREATOR_ANNOTATION: "alice"},
-    "the system": {},
-})  # fmt: skip
-def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted):
-    template = {"metadata": {"annotations": {CREATOR_ANNOTATION: "root", "own": "1"}}}
-    volume = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
-    written = job(task(), volumes=[volume])
-    written["spec"]["tasks"][0]["template"] |= template
-    written["metadata"]["annotations"] = dict(noted)
-    known = Known(stored(written))
-    made = list(plan.reconcile(known, WORLD, NOW).writes)
-    made += plan.reconcile(after(known, made), WORLD, NOW).writes
-    for kind in (PODS, POD_GROUPS, CLAIMS):
-        (found,) = created(made, kind)
-        notes = found["metadata"].get("annotations") or {}
-        assert notes.get(CREATOR_ANNOTATION) == noted.get(CREATOR_ANNOTATION), kind.id
+def rounds(fact, **fields):
+    """What is written for a job before and after the scheduler lets its group in."""
+    known = Known(fact)
+    first = plan.reconcile(known, WORLD, NOW, **fields).writes
+    return first, plan.reconcile(after(known, first), WORLD, NOW).writes
+
+
+def made(written, resource=PODS):
+    """What is made for a job after two runs and a retry, by name."""
+    first, second = rounds(job_fact(written, phase="Pending", version=2, retryCount=1))
+    return {each["metadata"]["name"]: each for each in created([*first, *second], resource)}
+
+
+def group_of(written):
+    (found,) = made(written, POD_GROUPS).values()
+    return found
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.in.yaml")), ids=lambda path: path.name.removesuffix(".in.yaml"))
 def test_golden(path, request):
-    known = Known(stored(yaml.safe_load(path.read_text())))
-    first = plan.reconcile(known, WORLD, NOW, keys=KEYS).writes
-    second = plan.reconcile(after(known, first), WORLD, NOW).writes
-    made = [each for kind in (*products.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
-    made += created(second, PODS)
-    text = yaml.safe_dump_all(msgspec.json.decode(msgspec.json.encode(made)), sort_keys=True)
+    first, second = rounds(job_fact(yaml.safe_load(path.read_text())), keys=KEYS)
+    found = [each for kind in (*products.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
+    found += created(second, PODS)
+    text = yaml.safe_dump_all(msgspec.json.decode(msgspec.json.encode(found)), sort_keys=True)
     expected = path.with_name(path.name.replace(".in.", ".out."))
     if request.config.getoption("--update-golden"):
         expected.write_text(text)
     assert text == expected.read_text()
+
+
+# ---- pods
+
+VOLCANO = "volcano.sh/"
+SOFT = {"mode": "soft", "highestTierName": "rack"}
+PARTS = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1, "networkTopology": SOFT}
+OF_TEMPLATE = {
+    "name": "ignored",
+    "labels": {"app": "demo", f"{VOLCANO}job-name": "other"},
+    "annotations": {"note": "kept", f"{VOLCANO}task-index": "9"},
+}
+LABELS = {"team": "a", f"{VOLCANO}preemptable": "true", f"{VOLCANO}cooldown-time": "60s"}
+ANNOTATIONS = {
+    f"{VOLCANO}preemptable": "false", f"{VOLCANO}cooldown-time": "90s", f"{VOLCANO}revocable-zone": "*",
+    f"{VOLCANO}jdb-max-unavailable": "1", f"{VOLCANO}jdb-min-available": "2",
+}  # fmt: skip
+
+
+def everything():
+    """A job that says all that its pods and its group may take from it."""
+    main = task("main", 4, topologyPolicy="best-effort", partitionPolicy=PARTS)
+    main["template"]["metadata"] = OF_TEMPLATE
+    fields = {"queue": "team", "priorityClassName": "master-pri", "networkTopology": {"highestTierAllowed": 2}}
+    return job(main, labels=LABELS, annotations=ANNOTATIONS, **fields)
+
+
+POD, GROUP = made(everything())["demo-main-3"], group_of(everything())
+METADATA = POD["metadata"]
+EXPECTED = {
+    "annotation": {
+        "scheduling.k8s.io/group-name": f"demo-{UID}", f"{VOLCANO}task-index": "3", f"{VOLCANO}task-spec": "main",
+        f"{VOLCANO}job-name": "demo", f"{VOLCANO}queue-name": "team", f"{VOLCANO}job-version": "2",
+        f"{VOLCANO}template-uid": "demo-main", f"{VOLCANO}job-retry-count": "1", f"{VOLCANO}preemptable": "false",
+        f"{VOLCANO}numa-topology-policy": "best-effort", f"{VOLCANO}cooldown-time": "90s",
+        f"{VOLCANO}revocable-zone": "*", f"{VOLCANO}jdb-min-available": "2",
+    },
+    "label": {
+        f"{VOLCANO}task-index": "3", f"{VOLCANO}job-name": "demo", f"{VOLCANO}task-spec": "main",
+        f"{VOLCANO}job-namespace": "default", f"{VOLCANO}queue-name": "team", f"{VOLCANO}preemptable": "true",
+        f"{VOLCANO}cooldown-time": "60s", f"{VOLCANO}partition-id": "1",
+    },
+}  # fmt: skip
+
+
+@cases("kind, key, value", {
+    f"{kind} {key} | 4.1/{kind} {key}": (kind, key, value)
+    for kind, keys in EXPECTED.items()
+    for key, value in keys.items()
+})  # fmt: skip
+def test_label_or_annotation_of_a_pod(kind, key, value):
+    assert METADATA[f"{kind}s"][key] == value
+
+
+@pytest.mark.shows("4.1/name", "4.1/owner", "1.2/template", "4.1/template", "4.1/over the template's",
+                   "4.1/annotation volcano.sh/jdb-min-available")  # fmt: skip
+def test_a_pod_has_its_place_in_its_name_its_jobs_owner_and_what_its_template_says_and_its_job_does_not():
+    assert (METADATA["name"], METADATA["namespace"], METADATA["ownerReferences"]) == ("demo-main-3", "default", [OWNER])
+    assert (METADATA["labels"]["app"], METADATA["annotations"]["note"]) == ("demo", "kept")
+    assert "team" not in METADATA["labels"]
+    of_job = METADATA["annotations"].keys() & ANNOTATIONS.keys()
+    assert of_job == ANNOTATIONS.keys() - {f"{VOLCANO}jdb-max-unavailable"}, "the first of two bounds alone"
+    alone = made(job(annotations={f"{VOLCANO}jdb-max-unavailable": "1"}))["demo-main-0"]
+    assert alone["metadata"]["annotations"][f"{VOLCANO}jdb-max-unavailable"] == "1"
+
+
+@pytest.mark.shows("4.1/label volcano.sh/partition-id", "4.1/annotation volcano.sh/numa-topology-policy",
+                   "4.1/annotation volcano.sh/preemptable", "4.1/label volcano.sh/preemptable",
+                   "4.1/hostname, subdomain")  # fmt: skip
+def test_a_plain_pod_has_nothing_of_this():
+    pod = made(job())["demo-main-0"]
+    names = ["job-name", "job-namespace", "job-retry-count", "job-version", "queue-name", "task-index", "task-spec"]
+    keys = {f"{VOLCANO}{name}" for name in [*names, "template-uid"]} | {"scheduling.k8s.io/group-name"}
+    assert {*pod["metadata"]["labels"], *pod["metadata"]["annotations"]} == keys
+    assert not {"hostname", "subdomain", "volumes"} & pod["spec"].keys()
+
+
+OF_JOB = {"schedulerName": "mine", "priorityClassName": "a"}
+
+
+@pytest.mark.shows("1.1/schedulerName", "4.1/schedulerName", "1.1/priorityClassName", "4.1/priorityClassName")
+@cases("of_template, of_job, expected", {
+    "left out": ({}, {}, ("volcano", None)),
+    "the job's": ({}, OF_JOB, ("mine", "a")),
+    "the template's": ({"schedulerName": "own", "priorityClassName": "b"}, OF_JOB, ("own", "b")),
+})  # fmt: skip
+def test_scheduler_and_priority_class_are_the_templates_or_the_jobs(of_template, of_job, expected):
+    spec = made(job(task(pod=of_template), **of_job))["demo-main-0"]["spec"]
+    assert (spec["schedulerName"], spec.get("priorityClassName")) == expected
+
+
+@pytest.mark.shows("4.1/hostname, subdomain")
+def test_ports_in_the_network_of_the_machine_are_those_of_the_machine_and_a_hostname_that_is_written_stays():
+    ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}]
+    pod = {"hostNetwork": True, "containers": [container(ports=ports)], "hostname": "h", "subdomain": "s"}
+    spec = made(job(task(pod=pod)))["demo-main-0"]["spec"]
+    assert [each["hostPort"] for each in spec["containers"][0]["ports"]] == [80, 81]
+    assert (spec["hostname"], spec["subdomain"]) == ("h", "s")
+
+
+@pytest.mark.shows(
+    "1.1/volumes", "1.4/mountPath", "1.4/volumeClaimName", "4.1/volumes", "4.1/one claim twice", "10/Q-23"
+)
+def test_volumes_are_mounted_in_containers_and_not_in_init_containers():
+    pod = {"containers": [container("a"), container("b")], "initContainers": [container("first")]}
+    volumes = [{"mountPath": path, "volumeClaimName": "data"} for path in ("/a", "/b")]
+    spec = made(job(task(pod=pod), volumes=volumes))["demo-main-0"]["spec"]
+    names = [each["name"] for each in spec["volumes"]]
+    assert [each["persistentVolumeClaim"] for each in spec["volumes"]] == [{"claimName": "data"}] * 2
+    assert all(name.startswith("demo-") and len(name) == len("demo-") + 12 for name in names)
+    mounts = [{"name": name, "mountPath": path} for name, path in zip(names, ("/a", "/b"), strict=True)]
+    assert [each["volumeMounts"] for each in spec["containers"]] == [mounts, mounts]
+    assert "volumeMounts" not in spec["initContainers"][0]
+
+
+@pytest.mark.parametrize("noted", [{CREATOR_ANNOTATION: "alice"}, {}], ids=["alice", "the system"])
+def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted):
+    written = job(
+        volumes=[{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}], annotations=noted
+    )
+    written["spec"]["tasks"][0]["template"]["metadata"] = {"annotations": {CREATOR_ANNOTATION: "root", "own": "1"}}
+    first, second = rounds(job_fact(written))
+    for kind in (PODS, POD_GROUPS, CLAIMS):
+        (found,) = created([*first, *second], kind)
+        notes = found["metadata"].get("annotations") or {}
+        assert notes.get(CREATOR_ANNOTATION) == noted.get(CREATOR_ANNOTATION), kind.id
+
+
+def test_pods_of_a_task_share_what_they_have_in_common():
+    first, second, _ = made(job(task(replicas=3))).values()
+    assert first["spec"] is second["spec"]
+    assert first["metadata"]["labels"] is not second["metadata"]["labels"]
+
+
+def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
+    tolerations = [{"key": "gpu", "operator": "Exists"}]
+    asking = {"nodeSelector": {"ui.volcano.sh/simulated": "true"}, "tolerations": tolerations}
+    simulated, real = (each["spec"] for each in made(job(task("a", pod=asking), task("b"))).values())
+    taint = {"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"}
+    assert simulated["tolerations"] == [*tolerations, taint]
+    assert "tolerations" not in real
+    assert len(tolerations) == 1
+
+
+# ---- the pod group
+
+
+@cases("field, value", {
+    "minMember | 4.4/minMember + 1.1/minAvailable": ("minMember", 2),
+    "minTaskMember | 4.4/minTaskMember + 1.2/minAvailable": ("minTaskMember", {"main": 2}),
+    "minResources | 4.4/minResources": ("minResources", {"count/pods": "2", "pods": "2"}),
+    "queue | 4.4/queue + 1.1/queue": ("queue", "team"),
+    "priorityClassName | 4.4/priorityClassName + 1.1/priorityClassName": ("priorityClassName", "master-pri"),
+    "networkTopology | 4.4/networkTopology + 1.1/networkTopology": (
+        "networkTopology", {"mode": "hard", "highestTierAllowed": 2}),
+    "subGroupPolicy | 4.4/subGroupPolicy + 1.2/partitionPolicy.partitionSize + 1.2/partitionPolicy.minPartitions"
+    " + 1.2/partitionPolicy.networkTopology": ("subGroupPolicy", [{
+        "name": "main", "subGroupSize": 2, "minSubGroups": 1, "networkTopology": SOFT,
+        "labelSelector": {"matchLabels": {f"{VOLCANO}task-spec": "main"}}, "matchLabelKeys": [f"{VOLCANO}partition-id"],
+    }]),
+})  # fmt: skip
+def test_field_of_the_pod_group(field, value):
+    assert GROUP["spec"][field] == value
+
+
+@pytest.mark.shows("4.4/name", "4.4/labels, annotations", "1.1/runningEstimate")
+def test_the_pod_group_has_the_name_and_uid_of_its_job_its_labels_and_when_it_was_made_and_how_long_it_will_run():
+    metadata = GROUP["metadata"]
+    assert (metadata["name"], metadata["ownerReferences"]) == (f"demo-{UID}", [OWNER])
+    made_at = {JOB_MADE: "2026-01-01T00:00:00Z"}
+    assert (metadata["labels"], metadata["annotations"]) == (LABELS, made_at | ANNOTATIONS)
+    notes = {"a": "b", RELEASED: "said of a group, and not of the next one"}
+    estimated = group_of(job(runningEstimate="1h30m", annotations=notes))["metadata"]["annotations"]
+    assert estimated == {"a": "b", "ui.volcano.sh/running-estimate": "1h30m", **made_at}
+
+
+@pytest.mark.shows("4.4/networkTopology")
+@cases("written, expected", {
+    "no tier": ({"mode": "soft"}, {"mode": "soft"}),
+    "by name": ({"highestTierName": "rack"}, {"mode": "hard", "highestTierName": "rack"}),
+    "by number": ({"highestTierAllowed": 0}, {"mode": "hard", "highestTierAllowed": 0}),
+})  # fmt: skip
+def test_the_tier_is_named_or_numbered(written, expected):
+    assert group_of(job(networkTopology=written))["spec"]["networkTopology"] == expected
+
+
+def asking(name, replicas, cpu, minimum, **pod):
+    return task(name, replicas, {**pod, "containers": [container(requests={"cpu": cpu})]}, minAvailable=minimum)
+
+
+def masters(minimum):
+    return asking("master", 2, "50m", minimum)
+
+
+def workers(minimum):
+    return asking("worker", 2, "100m", minimum)
+
+
+A, B = asking("a", 3, "1", 3), asking("b", 3, "10", 3)
+A_BY_ONE, B_BY_ONE = asking("a", 3, "1", 1), asking("b", 3, "10", 1)
+HIGH, NO_CLASS = {"priorityClassName": "master-pri"}, {"priorityClassName": "none"}
+LOW = {"priorityClassName": "low"}
+
+
+@cases("tasks, of_job, least, cpu", {
+    "below: all of the first, then of the next | 4.5/below the tasks' minimums": ([A, B], {}, 4, 13_000),
+    "otherwise: each minimum | 4.5/otherwise": ([A_BY_ONE, B_BY_ONE], {}, 2, 11_000),
+    "otherwise: then the rest in order | 4.5/otherwise": ([A_BY_ONE, B_BY_ONE], {}, 5, 23_000),
+    "the higher priority first | 4.5/order + 9.1/24": ([A, asking("b", 3, "10", 3, **HIGH)], {}, 4, 31_000),
+    "an unknown class is none | 4.5/order": ([asking("a", 3, "1", 3, **NO_CLASS), B], {}, 4, 13_000),
+    "a task without a class has the job's": ([asking("a", 1, "1", 0, **LOW), asking("b", 1, "10", 0)], HIGH, 1, 10_000),
+    # The worked examples of volcano-job §4.5.
+    "2 of 1 and 2 | 4.5/examples": ([masters(1), workers(2)], {}, 2, 100),
+    "2 of 2 and 1 | 4.5/examples": ([masters(2), workers(1)], {}, 2, 100),
+    "3 of 2 and 2 | 4.5/examples": ([masters(2), workers(2)], {}, 3, 200),
+    "3 of 1 and 1 | 4.5/examples": ([masters(1), workers(1)], {}, 3, 200),
+    "3 of 1 and 2 | 4.5/examples": ([masters(1), workers(2)], {}, 3, 250),
+    "2 of 1 and 1 | 4.5/examples": ([masters(1), workers(1)], {}, 2, 150),
+})  # fmt: skip
+def test_which_pods_make_the_minimum(tasks, of_job, least, cpu):
+    assert pod_group.min_resources({"tasks": tasks, **of_job}, least, WORLD.priorities)["cpu"] == cpu
+
+
+@pytest.mark.shows("4.5/pod", "4.5/e2e")
+def test_what_pods_are_charged_names_everything_that_a_quota_counts():
+    amounts = {"memory": "1000Mi", "ephemeral-storage": "2Gi", "hugepages-2Mi": "4Mi", "nvidia.com/gpu": "1"}
+    main = container(requests={"cpu": "1", **amounts}, limits={"cpu": "2", **amounts})
+    first = container("first", requests={"cpu": "4"})
+    spec = {"containers": [main], "initContainers": [first], "overhead": {"cpu": "500m"}}
+    assert group_of(job(task("a", pod=spec), task("b", pod=spec)))["spec"]["minResources"] == {
+        "count/pods": "2", "pods": "2",
+        "cpu": "9", "requests.cpu": "9", "limits.cpu": "5",
+        "memory": "2000Mi", "requests.memory": "2000Mi", "limits.memory": "2000Mi",
+        "ephemeral-storage": "4Gi", "requests.ephemeral-storage": "4Gi", "limits.ephemeral-storage": "4Gi",
+        "hugepages-2Mi": "8Mi", "requests.hugepages-2Mi": "8Mi",
+        "nvidia.com/gpu": "2", "requests.nvidia.com/gpu": "2",
+    }  # fmt: skip
+
+
+# ---- rounds
+
+
+@pytest.mark.shows("2.2/1", "2.4/1", "6.1/while it is deleted")
+def test_job_that_is_being_deleted_is_left_alone():
+    obj = defaulted(job(uid=UID, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert plan.reconcile(Known(facts.read_job(msgspec.json.encode(obj))), WORLD, NOW).writes == []
+
+
+@pytest.mark.shows("1.5/state.lastTransitionTime", "10/Q-9")
+def test_only_the_phase_moves_the_time_of_the_last_transition():
+    known = Known(job_fact(job(task(replicas=2))))
+    for now in (NOW, NOW + 5000):
+        after(known, plan.reconcile(known, WORLD, now).writes)
+    assert known.job.status["pending"] == 2
+    assert known.job.status["state"]["lastTransitionTime"] == "2026-01-01T00:00:00.000000Z"
 
 
 def test_each_pod_costs_the_census_the_same_however_many_there_are():
@@ -100,8 +340,7 @@ def test_each_pod_costs_the_census_the_same_however_many_there_are():
 
 def _lines_of_census(pods):
     """How many lines of Python the census of a job with so many pods runs through."""
-    large = stored(job(task(replicas=pods)))
-    known = Known(large)
+    known = Known(job_fact(job(task(replicas=pods))))
     while writes := plan.reconcile(known, WORLD, NOW).writes:
         after(known, writes)
     assert len(known.pods) == pods
@@ -115,93 +354,10 @@ def _lines_of_census(pods):
     before = sys.gettrace()
     sys.settrace(count)
     try:
-        pod_diff.compare(large, known.pods.values())
+        pod_diff.compare(known.job, known.pods.values())
     finally:
         sys.settrace(before)
     return lines
-
-
-def test_pods_of_a_task_share_what_they_have_in_common():
-    known = Known(stored(job(task(replicas=3))))
-    after(known, plan.reconcile(known, WORLD, NOW).writes)
-    first, second, _ = created(plan.reconcile(known, WORLD, NOW).writes, PODS)
-    assert first["spec"] is second["spec"]
-    assert first["metadata"]["labels"] is not second["metadata"]["labels"]
-
-
-def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
-    tolerations = [{"key": "gpu", "operator": "Exists"}]
-    asking = task("a", pod={"nodeSelector": {"ui.volcano.sh/simulated": "true"}, "tolerations": tolerations})
-    known = Known(stored(job(asking, task("b"))))
-    after(known, plan.reconcile(known, WORLD, NOW).writes)
-    made = created(plan.reconcile(known, WORLD, NOW).writes, PODS)
-    simulated, real = (next(p["spec"] for p in made if f"-{name}-" in p["metadata"]["name"]) for name in "ab")
-    assert simulated["tolerations"] == [
-        *tolerations,
-        {"key": "ui.volcano.sh/simulated", "operator": "Exists", "effect": "NoSchedule"},
-    ]
-    assert "tolerations" not in real
-    assert len(tolerations) == 1
-
-
-@pytest.mark.shows("2.2/1", "2.4/1", "6.1/while it is deleted")
-def test_job_that_is_being_deleted_is_left_alone():
-    obj = defaulted(job())
-    obj["metadata"] |= {"uid": UID, "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    assert plan.reconcile(Known(facts.read_job(msgspec.json.encode(obj))), WORLD, NOW).writes == []
-
-
-@pytest.mark.shows("1.5/state.lastTransitionTime", "10/Q-9")
-def test_only_the_phase_moves_the_time_of_the_last_transition():
-    known = Known(stored(job(task(replicas=2))))
-    after(known, plan.reconcile(known, WORLD, NOW).writes)
-    after(known, plan.reconcile(known, WORLD, NOW + 5000).writes)
-    assert known.job.status["pending"] == 2
-    assert known.job.status["state"]["lastTransitionTime"] == "2026-01-01T00:00:00.000000Z"
-
-
-RESOURCES = [("master", 2, "50m"), ("worker", 2, "100m")]
-
-
-@pytest.mark.shows("4.5/examples")
-@pytest.mark.parametrize(
-    ("least", "master", "worker", "cpu"),
-    [(2, 1, 2, 100), (2, 2, 1, 100), (3, 2, 2, 200), (3, 1, 1, 200), (3, 1, 2, 250), (2, 1, 1, 150)],
-)
-def test_min_resources_as_in_the_reference(least, master, worker, cpu):
-    """The worked examples of volcano-job §4.5."""
-    tasks = [
-        task(name, replicas, {"containers": [container(resources={"requests": {"cpu": each}})]}, minAvailable=minimum)
-        for (name, replicas, each), minimum in zip(RESOURCES, (master, worker), strict=True)
-    ]
-    assert pod_group.min_resources({"tasks": tasks}, least, PriorityClasses())["cpu"] == cpu
-
-
-@pytest.mark.shows("4.5/e2e")
-def test_min_resources_name_everything_that_a_quota_counts():
-    asked = {"cpu": "1", "memory": "1000Mi", "nvidia.com/gpu": "1"}
-    pods = {"containers": [container(resources={"requests": asked, "limits": asked})]}
-    group = pod_group.pod_group(
-        stored(job(task("a", 1, pods), task("b", 1, pods))),
-        defaulted(job(task("a", 1, pods), task("b", 1, pods))),
-        PriorityClasses(),
-    )
-    assert group["spec"]["minResources"] == {
-        "count/pods": "2", "pods": "2", "cpu": "2", "requests.cpu": "2", "limits.cpu": "2",
-        "memory": "2000Mi", "requests.memory": "2000Mi", "limits.memory": "2000Mi",
-        "nvidia.com/gpu": "2", "requests.nvidia.com/gpu": "2",
-    }  # fmt: skip
-
-
-@pytest.mark.shows("4.5/order", "9.1/24")
-def test_tasks_of_higher_priority_come_first_into_the_minimum():
-    low = task("executor", 5, {"containers": [container(resources={"requests": {"cpu": "1"}})]})
-    high = task(
-        "driver",
-        1,
-        {"priorityClassName": "master-pri", "containers": [container(resources={"requests": {"cpu": "4"}})]},
-    )
-    assert pod_group.min_resources({"tasks": [low, high]}, 3, WORLD.priorities)["cpu"] == 6000
 
 
 @cases("waits_for, circle", {
