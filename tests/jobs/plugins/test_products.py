@@ -10,18 +10,23 @@ from cryptography.hazmat.primitives import serialization
 
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import job_controller, products, ssh_keys
-from kube.resources import (
-    COMMANDS,
-    CONFIGMAPS,
-    CREATOR_ANNOTATION,
-    EVENTS,
-    JOBS,
-    NETWORK_POLICIES,
-    POD_GROUPS,
-    SECRETS,
-    SERVICES,
+from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, EVENTS, JOBS, NETWORK_POLICIES, POD_GROUPS, SECRETS, SERVICES
+from tests.builders import container, of
+from tests.jobs.control import (
+    Controller,
+    admit,
+    become,
+    command,
+    job,
+    messages,
+    phase,
+    pods,
+    resize,
+    start,
+    state,
+    submit,
+    task,
 )
-from tests.jobs.control import Controller, admit, become, job, messages, pods, state, submit, task
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -40,54 +45,44 @@ def demo(**spec):
     return job(plugins={"svc": [], "ssh": []}, **spec)
 
 
-def command(controller, action):
-    found = store.get(JOBS, "default", "demo")
-    target = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "demo", "uid": found.uid, "controller": True}
-    obj = {"metadata": {"namespace": "default", "generateName": "demo-"}, "action": action, "target": target}
-    store.write(Create(COMMANDS, obj))
-    controller.settle()
+def rays(name="demo"):
+    head = task("head", 1)
+    head["template"]["spec"]["containers"] = [container("head")]
+    return job(name, tasks=[head], plugins={"ray": []})
 
 
 def secret():
-    return {
-        name: base64.b64decode(text).decode()
-        for name, text in store.get(SECRETS, "default", "demo-ssh").object["data"].items()
-    }
+    data = store.get(SECRETS, "default", "demo-ssh").object["data"]
+    return {name: base64.b64decode(text).decode() for name, text in data.items()}
+
+
+def assert_settled():
+    """Nobody who runs the controller writes anything more."""
+    before = store.revision()
+    Controller().settle()
+    assert store.revision() == before
 
 
 @pytest.mark.shows("5.1/made", "1.1/plugins", "5.3/ConfigMap", "5.4/Secret")
 def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the_job(controller, runner_mode):
-    stored = submit(controller, demo())
+    stored = submit(controller, demo(annotations={CREATOR_ANNOTATION: "alice"}))
     assert set(there()) == MADE
-    group = store.find(POD_GROUPS)[0].object
-    for obj in there().values():
-        assert obj["metadata"]["ownerReferences"] == group["metadata"]["ownerReferences"]
-        assert obj["metadata"]["ownerReferences"][0]["uid"] == stored.uid
+    group = store.find(POD_GROUPS)[0].object["metadata"]
+    for metadata in (obj["metadata"] for obj in there().values()):
+        assert metadata["ownerReferences"] == group["ownerReferences"]
+        assert metadata["ownerReferences"][0]["uid"] == stored.uid
+        assert metadata["annotations"][CREATOR_ANNOTATION] == "alice"
         # In-place they are several requests, which may lie on both sides of a second.
         if runner_mode.name == "embedded":
-            assert obj["metadata"]["creationTimestamp"] == group["metadata"]["creationTimestamp"]
-
-
-def test_products_say_whose_the_job_is(controller):
-    obj = demo()
-    obj["metadata"]["annotations"] = {CREATOR_ANNOTATION: "alice"}
-    submit(controller, obj)
-    assert {each["metadata"]["annotations"][CREATOR_ANNOTATION] for each in there().values()} == {"alice"}
+            assert metadata["creationTimestamp"] == group["creationTimestamp"]
+    admit(controller)
+    assert_settled()
 
 
 @pytest.mark.shows("5.1/marker", "1.5/controlledResources")
 def test_status_lists_the_plugins_that_make_something_for_the_job(controller):
-    wanted = {"env": [], "svc": [], "hcclrank": []}
-    submit(controller, job(plugins=wanted))
+    submit(controller, job(plugins={"env": [], "svc": [], "hcclrank": []}))
     assert state()["controlledResources"] == {"plugin-env": "env", "plugin-svc": "svc"}
-
-
-def test_settled_controller_writes_nothing_more_whoever_runs_it(controller):
-    submit(controller, demo())
-    admit(controller)
-    before = store.revision()
-    Controller().settle()
-    assert store.revision() == before
 
 
 @pytest.mark.shows("5.3/update", "5.4/update", "5.4/config", "2.8/scale")
@@ -95,8 +90,7 @@ def test_config_map_and_ssh_configuration_follow_the_replicas_and_the_keys_stay(
     submit(controller, demo(minAvailable=1))
     admit(controller)
     keys = secret()
-    tasks = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
-    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": [{**tasks[0], "replicas": 3}]}}))
+    resize(3)
     controller.settle()
     data = store.get(CONFIGMAPS, "default", "demo-svc").object["data"]
     assert data["VC_MAIN_NUM"] == "3"
@@ -122,57 +116,38 @@ def test_config_map_that_somebody_changes_is_put_right_once(controller):
     store.write(Patch(CONFIGMAPS, "default", "demo-svc", {"data": {"main.host": "x", "own": "1"}}))
     controller.settle()
     assert store.get(CONFIGMAPS, "default", "demo-svc").object["data"] == right
-    before = store.revision()
-    controller.settle()
-    assert store.revision() == before
+    assert_settled()
 
 
-@pytest.mark.shows("5.1/deleted", "5.3/delete", "5.4/delete", "2.2/10")
-@cases("phase, action", {
-    "completed": ("Completed", None),
-    "aborted": ("Aborted", "AbortJob"),
-    "terminated": ("Terminated", "TerminateJob"),
+@cases("obj, action, expected", {
+    "completed | 5.1/deleted + 5.3/delete + 5.4/delete + 2.2/10": (demo(), None, "Completed"),
+    "aborted | 5.1/deleted": (demo(), "AbortJob", "Aborted"),
+    "terminated | 5.1/deleted": (demo(), "TerminateJob", "Terminated"),
+    "of ray | 5.8/delete": (rays(), None, "Completed"),
 })  # fmt: skip
-def test_end_of_a_run_deletes_the_products(controller, phase, action):
-    submit(controller, demo())
+def test_end_of_a_run_deletes_the_products(controller, obj, action, expected):
+    submit(controller, obj)
     admit(controller)
+    assert there()
     if action:
-        command(controller, action)
+        command(action)
+        controller.settle()
     else:
         become(controller, "Succeeded", code=0)
-    assert state()["state"]["phase"] == phase
-    assert there() == {}
+    assert (phase(), there()) == (expected, {})
     assert action or controller.state.entries == {}
 
 
-@pytest.mark.shows("5.8/delete")
-@pytest.mark.shows("5.4/delete")
-def test_service_of_rays_head_goes_with_the_pods(controller):
-    head = {"template": {"spec": {"containers": [{"name": "head", "image": "img"}]}}}
-    submit(controller, job(tasks=[{**task("head", 1), **head}], plugins={"ray": []}))
-    admit(controller)
-    assert ("services", "demo-head-svc") in there()
-    become(controller, "Succeeded", code=0)
-    assert there() == {}
-
-
-def test_next_run_has_products_and_keys_of_its_own(controller):
-    submit(controller, demo())
-    admit(controller)
-    before = secret()["id_rsa"]
-    command(controller, "RestartJob")
-    assert set(there()) == MADE
-    assert secret()["id_rsa"] != before
-
-
 @pytest.mark.shows("10/Q-5", "2.3/plugins")
-def test_restart_of_a_part_keeps_the_products(controller):
-    submit(controller, demo())
-    admit(controller)
-    become(controller, "Running")
-    before = {id_: each["metadata"]["uid"] for id_, each in there().items()}
-    command(controller, "RestartPod")
+def test_restart_of_a_part_keeps_the_products_and_the_next_run_has_its_own(controller):
+    start(controller, plugins={"svc": [], "ssh": []})
+    before, key = {id_: each["metadata"]["uid"] for id_, each in there().items()}, secret()["id_rsa"]
+    command("RestartPod")
+    controller.settle()
     assert {id_: each["metadata"]["uid"] for id_, each in there().items()} == before
+    command("RestartJob")
+    controller.settle()
+    assert (set(there()), secret()["id_rsa"] != key) == (MADE, True)
 
 
 def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_once(controller, monkeypatch):
@@ -183,8 +158,7 @@ def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_o
         before.step()
     assert there() == {}
     controller.step()
-    again = Controller()
-    again.settle()
+    Controller().settle()
     changes = store.changes(0, list(products.RESOURCES.values()))
     assert sorted(c.verb for c in changes if c.name.startswith("demo")) == ["ADDED"] * len(MADE)
     assert messages() == []
@@ -194,7 +168,7 @@ def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_o
 
 
 def theirs(kind, name, **content):
-    return store.write(Create(kind, {"metadata": {"namespace": "default", "name": name}, **content}))[0]
+    return store.write(Create(kind, of(kind, name, content)))[0]
 
 
 @pytest.mark.shows("5.3/somebody else's", "3.7/PluginError")
@@ -202,21 +176,17 @@ def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controll
     own = theirs(SERVICES, "demo", spec={"ports": [{"port": 80}]})
     submit(controller, demo())
     admit(controller)
-    assert store.get(SERVICES, "default", "demo").revision == own.revision
     assert len(pods()) == 2
     (told,) = [each.object for each in store.find(EVENTS) if each.object["reason"] == "PluginError"]
-    assert told["type"] == "Warning"
-    assert told["message"] == "Service demo was there before and is left as it is; delete it to have the plugin's."
+    words = "Service demo was there before and is left as it is; delete it to have the plugin's."
+    assert (told["type"], told["message"]) == ("Warning", words)
     become(controller, "Succeeded", code=0)
     assert set(there()) == {("services", "demo")}
     assert store.get(SERVICES, "default", "demo").revision == own.revision
 
 
 @pytest.mark.shows("3.7/PluginError")
-@cases("kind, name", {
-    "svc": (CONFIGMAPS, "demo-svc"),
-    "ssh": (SECRETS, "demo-ssh"),
-})  # fmt: skip
+@cases("kind, name", {"svc": (CONFIGMAPS, "demo-svc"), "ssh": (SECRETS, "demo-ssh")})
 def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, kind, name):
     own = theirs(kind, name, data={"a": "Yg=="})
     submit(controller, demo())
@@ -232,27 +202,22 @@ def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, 
     assert store.revision() == before, "it is tried again and again"
     store.write(Delete(kind, "default", name))
     controller.settle()
-    assert len(pods()) == 2
-    assert set(there()) == MADE
+    assert (len(pods()), set(there())) == (2, MADE)
 
 
 @pytest.mark.shows("2.1/leftover pods")
 def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
     submit(controller, demo())
-    store.write(Delete(JOBS, "default", "demo"))
-    for group in store.find(POD_GROUPS):
-        store.write(Delete(POD_GROUPS, "default", group.name))
+    store.write(Delete(JOBS, "default", "demo"), Delete(POD_GROUPS, "default", store.find(POD_GROUPS)[0].name))
     stored = submit(controller, demo())
     admit(controller)
     assert pods() == []
-    for kind in products.RESOURCES.values():
-        for each in store.find(kind, namespace="default"):
-            if (kind.id, each.name) in MADE:
-                store.write(Delete(kind, "default", each.name))
-                controller.settle()
+    kinds = {kind.id: kind for kind in products.RESOURCES.values()}
+    for id_, name in MADE:
+        store.write(Delete(kinds[id_], "default", name))
+        controller.settle()
     owners = {each["metadata"]["ownerReferences"][0]["uid"] for each in there().values()}
-    assert (set(there()), owners) == (MADE, {stored.uid})
-    assert len(pods()) == 2
+    assert (set(there()), owners, len(pods())) == (MADE, {stored.uid}, 2)
 
 
 def test_policy_of_somebody_else_is_nothing_to_a_job_that_wants_none(controller):
@@ -262,46 +227,41 @@ def test_policy_of_somebody_else_is_nothing_to_a_job_that_wants_none(controller)
 
 
 def test_running_job_says_why_it_makes_no_more_pods(controller):
-    submit(controller, demo(minAvailable=1, replicas=1))
-    admit(controller)
-    become(controller, "Running")
-    disowned = {"metadata": {"ownerReferences": None}}
-    store.write(Patch(CONFIGMAPS, "default", "demo-svc", disowned))
-    tasks = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
-    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": [{**tasks[0], "replicas": 2}]}}))
+    start(controller, plugins={"svc": [], "ssh": []}, minAvailable=1, replicas=1)
+    store.write(Patch(CONFIGMAPS, "default", "demo-svc", {"metadata": {"ownerReferences": None}}))
+    resize(2)
     controller.settle()
-    found = state()["state"]
-    assert (found["phase"], found["reason"]) == ("Running", "PluginBlocked")
-    assert pods() == ["demo-main-0"]
+    assert (phase(), state()["state"]["reason"], pods()) == ("Running", "PluginBlocked", ["demo-main-0"])
 
 
 def test_two_jobs_that_want_one_name_both_run(controller):
-    head = {"template": {"spec": {"containers": [{"name": "head", "image": "img"}]}}}
-    submit(controller, job("rays", tasks=[{**task("head", 1), **head}], plugins={"ray": []}))
+    submit(controller, rays("rays"))
     submit(controller, job("rays-head-svc", replicas=1, plugins={"svc": []}))
     admit(controller)
     assert pods() == ["rays-head-0", "rays-head-svc-main-0"]
     owner = store.get(SERVICES, "default", "rays-head-svc").object["metadata"]["ownerReferences"][0]
     assert owner["name"] == "rays"
-    before = store.revision()
-    Controller().settle()
-    assert store.revision() == before
+    assert_settled()
 
 
 # ---- keys
 
 
-def test_keys_of_many_jobs_are_made_over_several_transactions(controller):
-    store.write(*(Create(JOBS, job(f"demo-{n}", replicas=1, plugins={"ssh": []})) for n in range(25)))
+@pytest.fixture
+def pairs():
+    """The pairs of keys that were made; those that are made are texts."""
     made = []
-    before = ssh_keys.use(lambda: made.append(1) or ssh_keys.KeyPair("private", "public"))
-    try:
-        controller.step()
-        first = len(made)
-        controller.settle()
-    finally:
-        ssh_keys.use(before)
-    assert (first, len(made)) == (job_controller.ROOM // job_controller.KEY_COST, 25)
+    before = ssh_keys.use(lambda: made.append(ssh_keys.KeyPair("private", "public")) or made[-1])
+    yield made
+    ssh_keys.use(before)
+
+
+def test_keys_of_many_jobs_are_made_over_several_transactions(controller, pairs):
+    store.write(*(Create(JOBS, job(f"demo-{n}", replicas=1, plugins={"ssh": []})) for n in range(25)))
+    controller.step()
+    assert len(pairs) == job_controller.ROOM // job_controller.KEY_COST
+    controller.settle()
+    assert len(pairs) == 25
 
 
 @pytest.mark.shows("5.4/Secret")
@@ -316,37 +276,18 @@ def test_key_is_rsa_in_the_forms_that_ssh_reads():
 
 
 @pytest.mark.shows("5.4/--ssh-private-key, --ssh-public-key")
-def test_keys_that_are_given_are_used_and_none_are_made(controller):
-    def refuse():
-        raise AssertionError("no pair is needed")
-
-    before = ssh_keys.use(refuse)
-    try:
-        submit(controller, job(plugins={"ssh": ["--ssh-private-key=mine", "--ssh-public-key=ours"]}))
-        submit(controller, job("other", plugins={"svc": []}))
-    finally:
-        ssh_keys.use(before)
-    assert {name: text for name, text in secret().items() if name != "config"} == {
-        "id_rsa": "mine", "id_rsa.pub": "ours", "authorized_keys": "ours",
-    }  # fmt: skip
-
-
-def test_a_pair_is_made_once_for_each_run(controller):
-    made = []
-
-    def make():
-        made.append(ssh_keys.KeyPair(f"private {len(made)}", f"public {len(made)}"))
-        return made[-1]
-
-    before = ssh_keys.use(make)
-    try:
-        submit(controller, demo())
-        admit(controller)
-        become(controller, "Running")
-        become(controller, "Succeeded", code=0)
-    finally:
-        ssh_keys.use(before)
-    assert len(made) == 1
+def test_a_pair_is_made_once_for_each_run_that_needs_one(controller, pairs):
+    submit(controller, job("other", plugins={"svc": []}))
+    submit(controller, job(plugins={"ssh": ["--ssh-private-key=mine", "--ssh-public-key=ours"]}))
+    keys = secret()
+    keys.pop("config")
+    assert keys == {"id_rsa": "mine", "id_rsa.pub": "ours", "authorized_keys": "ours"}
+    assert pairs == []
+    submit(controller, job("another", plugins={"ssh": []}))
+    admit(controller)
+    become(controller, "Running")
+    become(controller, "Succeeded", code=0)
+    assert len(pairs) == 1
 
 
 def test_nothing_but_the_secret_holds_the_private_key(controller):
@@ -354,8 +295,6 @@ def test_nothing_but_the_secret_holds_the_private_key(controller):
     admit(controller)
     key = secret()["id_rsa"].splitlines()[1]
     encoded = store.get(SECRETS, "default", "demo-ssh").object["data"]["id_rsa"]
-    for change in store.changes(0):
-        if change.resource != SECRETS.id:
-            assert key.encode() not in change.body
-            assert encoded.encode() not in change.body
+    bodies = [change.body for change in store.changes(0) if change.resource != SECRETS.id]
+    assert not [body for body in bodies if key.encode() in body or encoded.encode() in body]
     assert key not in repr(msgspec.to_builtins(controller.state.entries["default/demo"].known.products))

@@ -1,19 +1,93 @@
-"""What is said of the plugins of a job before it is accepted."""
+"""What is read of the arguments of plugins, and what is said of the plugins of a job before it is accepted."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jobs.plugins.arguments import parse
 from jobs.plugins.contract import Draft, Place
 from jobs.plugins.table import PLUGINS, of_job
 from jobs.rules import admission
 from tests.jobs.builders import CLUSTER, container, defaulted, job, refusals, task
 from tests.tables import cases
 
+# ---- arguments, as Go's package flag reads them
+
+FLAGS = {"name": "none", "port": 22, "fast": False, "kind": "a"}
+
+
+@pytest.mark.shows("5.1/arguments")
+@cases("words, changed", {
+    "none": ([], {}),
+    "two dashes": (["--name=x"], {"name": "x"}),
+    "one dash": (["-name=x"], {"name": "x"}),
+    "a value of its own": (["--name", "x"], {"name": "x"}),
+    "a value like a flag": (["--name", "--port=1"], {"name": "--port=1"}),
+    "an empty value": (["--name="], {"name": ""}),
+    "the first sign separates": (["--name=a=b="], {"name": "a=b="}),
+    "the later one holds": (["--name=x", "--name=y"], {"name": "y"}),
+    "yes": (["--fast"], {"fast": True}),
+    "no": (["--fast=F"], {"fast": False}),
+    "yes takes no value": (["--fast", "--name=x"], {"fast": True, "name": "x"}),
+    "hexadecimal": (["--port=0x10"], {"port": 16}),
+    "octal": (["--port=010"], {"port": 8}),
+    "underscores": (["--port=1_000"], {"port": 1000}),
+    "negative": (["--port", "-5"], {"port": -5}),
+    "zero": (["--port=0"], {"port": 0}),
+})  # fmt: skip
+def test_flags_are_read(words, changed):
+    assert parse(words, FLAGS) == ({**FLAGS, **changed}, "")
+
+
+@pytest.mark.shows("5.1/wrong arguments")
+@cases("word, problem", {
+    "unknown": ("--no-root", "--no-root is not known (flags: --name, --port, --fast, --kind)"),
+    "no number": ("--port=many", '--port must be a whole number, and is "many"'),
+    "an empty number": ("--port=", '--port must be a whole number, and is ""'),
+    "a blank": ("--port= 1", '--port must be a whole number, and is " 1"'),
+    "no octal digit": ("--port=08", '--port must be a whole number, and is "08"'),
+    "too large": ("--port=9223372036854775808", "--port must be a whole number of 64 bits"),
+    "no truth": ("--fast=yes", '--fast must be true or false, and is "yes"'),
+    "a bare word": ("x", '"x" is no flag'),
+    "a dash": ("-", '"-" is no flag'),
+    "three dashes": ("---name=x", '"---name=x" is no flag'),
+    "no name": ("--=x", '"--=x" is no flag'),
+    "nothing": ("", '"" is no flag'),
+})  # fmt: skip
+def test_reading_stops_at_what_is_wrong_and_says_what_it_is(word, problem):
+    parsed = parse(["--name=before", word, "--kind=after"], FLAGS)
+    assert parsed.values == {**FLAGS, "name": "before"}
+    assert parsed.problem.startswith(problem)
+    assert parsed.problem.endswith("; it and what follows it are ignored.")
+
+
+def test_a_flag_at_the_end_needs_its_value_and_two_dashes_end_the_flags():
+    assert parse(["--fast", "--port"], FLAGS) == ({**FLAGS, "fast": True}, "--port needs a value; it is ignored.")
+    assert parse(["--"], FLAGS) == (FLAGS, "")
+    assert parse(["--", "--name=x"], FLAGS).problem == '"--" ends the flags; it and what follows it are ignored.'
+
+
+@given(st.lists(st.text(alphabet="-=abport0fn", max_size=8) | st.text(max_size=5), max_size=5))
+def test_whatever_is_written_every_flag_has_a_value_of_its_type(words):
+    values = parse(words, FLAGS).values
+    assert {name: type(value) for name, value in values.items()} == {name: type(value) for name, value in FLAGS.items()}
+
+
+@given(st.lists(st.sampled_from(["--name=x", "--fast", "--port=7", "--kind=b"]), max_size=4), st.text(max_size=3))
+def test_what_stands_before_a_wrong_word_holds(words, rest):
+    assert parse([*words, "--wrong", rest], FLAGS).values == parse(words, FLAGS).values
+
+
+# ---- plugins of jobs
+
 MPI = (task("master"), task("worker"))
+GENERATED = {**job(plugins={"svc": []}), "metadata": {"generateName": "1a-", "namespace": "default"}}
+KNOWN = "known plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank."
 
 
-def warnings(obj):
+def warned(obj):
     return [text for text in admission.warn(defaulted(obj), None, CLUSTER) if text.startswith("spec.plugins")]
 
 
@@ -26,21 +100,11 @@ def warnings(obj):
     "ray port": (job(task("head"), plugins={"ray": ["--clientPort=0"]}), "ray", "--clientPort must be"),
     "a name with a dot": (job(plugins={"svc": []}, name="a.b"), "svc", "a Service of the job's name, a.b"),
     "a name that begins with a digit": (job(plugins={"svc": []}, name="1a"), "svc", "a Service of the job's name, 1a"),
+    "a name that is generated, by its beginning": (GENERATED, "svc", "1a-xxxxx"),
+    "a plugin that nobody knows | 5.1/unknown": (job(plugins={"nope": []}), "nope", KNOWN),
 })  # fmt: skip
 def test_what_cannot_work_is_refused(obj, plugin, message):
     assert message in refusals(obj)[f"spec.plugins[{plugin}]"]
-
-
-def test_a_name_that_is_generated_is_judged_by_its_beginning():
-    obj = job(plugins={"svc": []})
-    obj["metadata"] = {"generateName": "1a-", "namespace": "default"}
-    assert "1a-xxxxx" in refusals(obj)["spec.plugins[svc]"]
-
-
-@pytest.mark.shows("5.1/unknown")
-def test_a_plugin_that_nobody_knows_is_refused_with_those_that_there_are():
-    found = refusals(job(plugins={"nope": []}))["spec.plugins[nope]"]
-    assert "known plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank." in found
 
 
 @cases("obj, message", {
@@ -62,7 +126,7 @@ def test_a_plugin_that_nobody_knows_is_refused_with_those_that_there_are():
 })  # fmt: skip
 def test_what_is_likely_not_meant_is_said(obj, message):
     assert refusals(obj) == {}
-    assert any(message in text for text in warnings(obj)), warnings(obj)
+    assert any(message in text for text in warned(obj)), warned(obj)
 
 
 @cases("obj", {
@@ -75,24 +139,21 @@ def test_what_is_likely_not_meant_is_said(obj, message):
     "the three of the seed": job(plugins={"env": [], "svc": [], "ssh": None}),
 })  # fmt: skip
 def test_of_what_works_nothing_is_said(obj):
-    assert (refusals(obj), warnings(obj)) == ({}, [])
+    assert (refusals(obj), warned(obj)) == ({}, [])
 
 
-def _with(name="main", kind="containers", **fields):
-    """A task whose container is written with fields of its own."""
-    own = container("c", **fields)
-    return task(name, pod={kind: [own], **({} if kind == "containers" else {"containers": [container()]})})
+def written(name="main", kind="containers", **fields):
+    """A task whose container is written with fields of its own, and a volume that is none of the plugin's."""
+    pod = {"containers": [container()], "volumes": [{"name": "v", "emptyDir": {}}]}
+    return task(name, pod=pod | {kind: [container("c", **fields)]})
 
 
-def _env(name):
-    return [{"name": "MINE", "value": "1"}, {"name": name, "value": "9"}]
+def setting(variable, name="main", **fields):
+    return written(name, env=[{"name": "MINE", "value": "1"}, {"name": variable, "value": "9"}], **fields)
 
 
-def _mount(path):
-    return {"volumeMounts": [{"name": "v", "mountPath": path}]}
-
-
-POD = "spec.tasks[0].template.spec"
+def mounting(path):
+    return written(volumeMounts=[{"name": "v", "mountPath": path}])
 
 
 def overwritten(obj):
@@ -101,36 +162,32 @@ def overwritten(obj):
     return {path: rest.split()[0] for path, mark, rest in found if mark}
 
 
-@cases("tasks, wanted, fields", {
-    "env": ([_with(env=_env("VC_TASK_INDEX"))], {"env": []}, {f"{POD}.containers[0].env[1]": "env"}),
-    "env, init": ([_with(env=_env("VK_TASK_INDEX"), kind="initContainers")], {"env": []},
-        {f"{POD}.initContainers[0].env[1]": "env"}),
-    "svc's variables": ([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": []}, {f"{POD}.containers[0].env[1]": "svc"}),
-    "svc without variables": ([_with(env=_env("VC_MAIN_HOSTS"))], {"svc": ["--inject-hosts-env=false"]}, {}),
-    "svc's files": ([_with(**_mount("/etc/volcano/"))], {"svc": []},
-        {f"{POD}.containers[0].volumeMounts[0].mountPath": "svc"}),
-    "ssh's files": ([_with(**_mount("/root/.ssh"))], {"ssh": []},
-        {f"{POD}.containers[0].volumeMounts[0].mountPath": "ssh"}),
-    "ssh's files elsewhere": ([_with(**_mount("/root/.ssh"))], {"ssh": ["--ssh-key-file-path=/k"]}, {}),
-    "pytorch": ([_with("master", env=_env("RANK"))], {"pytorch": [], "svc": []},
-        {f"{POD}.containers[0].env[1]": "pytorch"}),
-    "hcclrank takes what is written": ([_with("master", env=_env("RANK"))], {"hcclrank": []}, {}),
-    "tensorflow": ([_with("ps", env=_env("TF_CONFIG")), task("worker")], {"tensorflow": []},
-        {f"{POD}.containers[0].env[1]": "tensorflow"}),
-    "mpi": ([_with("master", env=_env("MPI_HOST")), task("worker")], {"mpi": []},
-        {f"{POD}.containers[0].env[1]": "mpi"}),
-    "mpi, second task": ([task("worker"), _with("master", env=_env("MPI_HOST"))], {"mpi": []},
-        {"spec.tasks[1].template.spec.containers[0].env[1]": "mpi"}),
-    "ray": ([task("head", pod={"containers": [container("head", args=["x"], env=_env("POD_IP"))]})], {"ray": []},
-        {f"{POD}.containers[0].{field}": "ray" for field in ("command", "args", "env[1]")}),
-    "a volume's name": ([task(pod={"volumes": [{"name": "demo-ssh", "emptyDir": {}}]})], {"ssh": []},
-        {f"{POD}.volumes[0].name": "ssh"}),
-    "nothing": ([_with(env=_env("OTHER"), **_mount("/root"))], {"env": [], "svc": [], "ssh": []}, {}),
+ENV, MOUNT = "containers[0].env[1]", "containers[0].volumeMounts[0].mountPath"
+RAYS_HEAD = task("head", pod={"containers": [container("head", args=["x"], env=[{"name": "POD_IP", "value": "9"}])]})
+VOLUME_OF_SSH = task(pod={"volumes": [{"name": "demo-ssh", "emptyDir": {}}]})
+
+
+@cases("first, wanted, paths", {
+    "env": (setting("VC_TASK_INDEX"), {"env": []}, {ENV: "env"}),
+    "env, init": (setting("VK_TASK_INDEX", kind="initContainers"), {"env": []}, {"initContainers[0].env[1]": "env"}),
+    "svc's variables": (setting("VC_MAIN_HOSTS"), {"svc": []}, {ENV: "svc"}),
+    "svc without variables": (setting("VC_MAIN_HOSTS"), {"svc": ["--inject-hosts-env=false"]}, {}),
+    "svc's files": (mounting("/etc/volcano/"), {"svc": []}, {MOUNT: "svc"}),
+    "ssh's files": (mounting("/root/.ssh"), {"ssh": []}, {MOUNT: "ssh"}),
+    "ssh's files elsewhere": (mounting("/root/.ssh"), {"ssh": ["--ssh-key-file-path=/k"]}, {}),
+    "pytorch": (setting("RANK", "master"), {"pytorch": [], "svc": []}, {ENV: "pytorch"}),
+    "hcclrank takes what is written": (setting("RANK", "master"), {"hcclrank": []}, {}),
+    "tensorflow": (setting("TF_CONFIG", "ps"), {"tensorflow": []}, {ENV: "tensorflow"}),
+    "mpi": (setting("MPI_HOST", "master"), {"mpi": []}, {ENV: "mpi"}),
+    "ray": (RAYS_HEAD, {"ray": []}, {f"containers[0].{field}": "ray" for field in ("command", "args", "env[0]")}),
+    "a volume's name": (VOLUME_OF_SSH, {"ssh": []}, {"volumes[0].name": "ssh"}),
+    "nothing": (setting("OTHER"), {"env": [], "svc": [], "ssh": []}, {}),
+    "nothing above a mount": (mounting("/root"), {"env": [], "svc": [], "ssh": []}, {}),
 })  # fmt: skip
-def test_what_a_plugin_overwrites_is_said_at_its_field(tasks, wanted, fields):
-    for each in tasks:  # the mounts' volume, which is none of the plugin's
-        each["template"]["spec"].setdefault("volumes", [{"name": "v", "emptyDir": {}}])
-    assert overwritten(job(*tasks, plugins=wanted)) == fields
+def test_what_a_plugin_overwrites_is_said_at_its_field(first, wanted, paths):
+    for number, tasks in enumerate(([first, task("worker")], [task("worker"), first])):
+        expected = {f"spec.tasks[{number}].template.spec.{path}": plugin for path, plugin in paths.items()}
+        assert overwritten(job(*tasks, plugins=wanted)) == expected
 
 
 def test_a_volume_of_the_job_that_a_plugin_hides_is_named():
@@ -140,11 +197,9 @@ def test_a_volume_of_the_job_that_a_plugin_hides_is_named():
 
 @pytest.mark.parametrize("name", PLUGINS)
 def test_whatever_a_plugin_gives_a_container_is_said_where_it_is_written(name):
-    """Write what the plugin made of a job into the job itself: each variable and each mount of it is then written twice."""
-    tasks = [
-        task(each, pod={"containers": [container("head"), container("worker")]})
-        for each in ("head", "master", "worker")
-    ]
+    """What the plugin made of a job is written into the job itself: each variable and mount is then there twice."""
+    pod = {"containers": [container("head"), container("worker")]}
+    tasks = [task(each, pod=pod) for each in ("head", "master", "worker")]
     made = defaulted(job(*tasks, plugins={name: []}))
     ((_, context),) = [each for each in of_job(made) if each[0].name == name]
     hook = PLUGINS[name].pods(context)
@@ -157,5 +212,4 @@ def test_whatever_a_plugin_gives_a_container_is_said_where_it_is_written(name):
             wanted |= {f"{path}.env[{n}]" for n, _ in enumerate(one.get("env", ()))}
             wanted |= {f"{path}.volumeMounts[{n}].mountPath" for n, _ in enumerate(one.get("volumeMounts", ()))}
             wanted |= {f"{path}.command"} if one["command"] != ["true"] else set()
-    own = {path for path, plugin in overwritten(made).items() if plugin == name}
-    assert own == wanted
+    assert {path for path, plugin in overwritten(made).items() if plugin == name} == wanted
