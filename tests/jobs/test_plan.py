@@ -15,11 +15,9 @@ from jobs.controller.facts import Dependency
 from jobs.controller.plan import Known, World
 from jobs.lifecycle.situation import Task
 from jobs.plugins.contract import KeyPair
-from kube.intake_times import JOB_MADE
-from kube.kept_room import RELEASED
 from kube.priorities import PriorityClass, PriorityClasses
 from kube.resources import CLAIMS, CREATOR_ANNOTATION, POD_GROUPS, PODS
-from tests.jobs.builders import NOW, OWNER, UID, container, defaulted, group_fact, job, job_fact, task
+from tests.jobs.builders import NOW, UID, container, defaulted, group_fact, job, job_fact, task
 from tests.tables import cases
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
@@ -66,7 +64,52 @@ def group_of(written):
     return found
 
 
-@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.in.yaml")), ids=lambda path: path.name.removesuffix(".in.yaml"))
+VOLCANO = "volcano.sh/"
+KEYS_OF_PODS = {
+    "annotation": "task-index task-spec job-name queue-name job-version template-uid job-retry-count preemptable "
+                  "numa-topology-policy cooldown-time revocable-zone jdb-min-available",
+    "label": "task-index job-name task-spec job-namespace queue-name preemptable cooldown-time partition-id",
+}  # fmt: skip
+# What of the reference each golden file shows.
+SHOWN = {
+    "everything": [
+        *(f"4.1/{kind} {VOLCANO}{key}" for kind, keys in KEYS_OF_PODS.items() for key in keys.split()),
+        "4.1/annotation scheduling.k8s.io/group-name", "4.1/name", "4.1/owner", "4.1/template",
+        "4.1/over the template's", "1.2/template", "1.1/volumes", "1.4/mountPath", "1.4/volumeClaimName", "4.1/volumes", "4.1/one claim twice",
+        "10/Q-23", "4.4/minMember", "1.1/minAvailable", "4.4/minTaskMember", "1.2/minAvailable", "4.4/minResources",
+        "4.4/queue", "1.1/queue", "4.4/priorityClassName", "1.1/priorityClassName", "4.4/networkTopology",
+        "1.1/networkTopology", "4.4/subGroupPolicy", "1.2/partitionPolicy.partitionSize",
+        "1.2/partitionPolicy.minPartitions", "1.2/partitionPolicy.networkTopology", "4.4/name",
+        "4.4/labels, annotations", "1.1/runningEstimate", "5.2/VK_TASK_INDEX, VC_TASK_INDEX", "9.1/19",
+    ],
+    "plugin-svc": [
+        "5.3/ConfigMap", "5.3/no replicas", "5.1/address", "5.1/one host", "5.3/Service", "5.3/NetworkPolicy",
+        "5.3/--publish-not-ready-addresses", "5.3/variables", "5.3//etc/volcano", "5.3/hostname, subdomain",
+        "4.1/hostname, subdomain",
+    ],
+    "plugin-ssh": ["5.4/Secret", "5.4/mount", "5.4/volume", "5.4/--ssh-key-file-path"],
+    "plugin-pytorch": [
+        "5.5/--master, --worker", "5.5/--port", "5.5/MASTER_ADDR, MASTER_PORT, WORLD_SIZE", "5.5/RANK", "5.5/port",
+        "5.5/init containers", "5.5/--wait-master-enabled", "5.5/--wait-master-timeout", "5.5/--wait-master-image",
+        "5.9/--master, --worker", "5.9/hccl/rankIndex",
+    ],
+    "plugin-tensorflow": [
+        "5.6/TF_CONFIG", "5.6/--ps, --worker, --chief, --evaluator", "5.6/--port", "5.6/one host", "5.6/other task",
+        "5.3/--inject-hosts-env", "5.3/--disable-network-policy",
+    ],
+    "plugin-mpi": ["5.7/MPI_HOST", "5.7/--master, --worker", "5.7/port", "5.7/--port"],
+    "plugin-ray": [
+        "5.8/head", "5.8/worker", "5.8/--head, --worker", "5.8/--headContainer, --workerContainer", "5.8/Service",
+        "5.8/--port, --dashboardPort, --clientPort",
+    ],
+}  # fmt: skip
+
+
+@cases("path", {
+    " | ".join(filter(None, [name, " + ".join(SHOWN.get(name, []))])): path
+    for path in sorted(GOLDEN.glob("*.in.yaml"))
+    for name in [path.name.removesuffix(".in.yaml")]
+})  # fmt: skip
 def test_golden(path, request):
     first, second = rounds(job_fact(yaml.safe_load(path.read_text())), keys=KEYS)
     found = [each for kind in (*products.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
@@ -80,77 +123,12 @@ def test_golden(path, request):
 
 # ---- pods
 
-VOLCANO = "volcano.sh/"
-SOFT = {"mode": "soft", "highestTierName": "rack"}
-PARTS = {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1, "networkTopology": SOFT}
-OF_TEMPLATE = {
-    "name": "ignored",
-    "labels": {"app": "demo", f"{VOLCANO}job-name": "other"},
-    "annotations": {"note": "kept", f"{VOLCANO}task-index": "9"},
-}
-LABELS = {"team": "a", f"{VOLCANO}preemptable": "true", f"{VOLCANO}cooldown-time": "60s"}
-ANNOTATIONS = {
-    f"{VOLCANO}preemptable": "false", f"{VOLCANO}cooldown-time": "90s", f"{VOLCANO}revocable-zone": "*",
-    f"{VOLCANO}jdb-max-unavailable": "1", f"{VOLCANO}jdb-min-available": "2",
-}  # fmt: skip
 
-
-def everything():
-    """A job that says all that its pods and its group may take from it."""
-    main = task("main", 4, topologyPolicy="best-effort", partitionPolicy=PARTS)
-    main["template"]["metadata"] = OF_TEMPLATE
-    fields = {"queue": "team", "priorityClassName": "master-pri", "networkTopology": {"highestTierAllowed": 2}}
-    return job(main, labels=LABELS, annotations=ANNOTATIONS, **fields)
-
-
-POD, GROUP = made(everything())["demo-main-3"], group_of(everything())
-METADATA = POD["metadata"]
-EXPECTED = {
-    "annotation": {
-        "scheduling.k8s.io/group-name": f"demo-{UID}", f"{VOLCANO}task-index": "3", f"{VOLCANO}task-spec": "main",
-        f"{VOLCANO}job-name": "demo", f"{VOLCANO}queue-name": "team", f"{VOLCANO}job-version": "2",
-        f"{VOLCANO}template-uid": "demo-main", f"{VOLCANO}job-retry-count": "1", f"{VOLCANO}preemptable": "false",
-        f"{VOLCANO}numa-topology-policy": "best-effort", f"{VOLCANO}cooldown-time": "90s",
-        f"{VOLCANO}revocable-zone": "*", f"{VOLCANO}jdb-min-available": "2",
-    },
-    "label": {
-        f"{VOLCANO}task-index": "3", f"{VOLCANO}job-name": "demo", f"{VOLCANO}task-spec": "main",
-        f"{VOLCANO}job-namespace": "default", f"{VOLCANO}queue-name": "team", f"{VOLCANO}preemptable": "true",
-        f"{VOLCANO}cooldown-time": "60s", f"{VOLCANO}partition-id": "1",
-    },
-}  # fmt: skip
-
-
-@cases("kind, key, value", {
-    f"{kind} {key} | 4.1/{kind} {key}": (kind, key, value)
-    for kind, keys in EXPECTED.items()
-    for key, value in keys.items()
-})  # fmt: skip
-def test_label_or_annotation_of_a_pod(kind, key, value):
-    assert METADATA[f"{kind}s"][key] == value
-
-
-@pytest.mark.shows("4.1/name", "4.1/owner", "1.2/template", "4.1/template", "4.1/over the template's",
-                   "4.1/annotation volcano.sh/jdb-min-available")  # fmt: skip
-def test_a_pod_has_its_place_in_its_name_its_jobs_owner_and_what_its_template_says_and_its_job_does_not():
-    assert (METADATA["name"], METADATA["namespace"], METADATA["ownerReferences"]) == ("demo-main-3", "default", [OWNER])
-    assert (METADATA["labels"]["app"], METADATA["annotations"]["note"]) == ("demo", "kept")
-    assert "team" not in METADATA["labels"]
-    of_job = METADATA["annotations"].keys() & ANNOTATIONS.keys()
-    assert of_job == ANNOTATIONS.keys() - {f"{VOLCANO}jdb-max-unavailable"}, "the first of two bounds alone"
-    alone = made(job(annotations={f"{VOLCANO}jdb-max-unavailable": "1"}))["demo-main-0"]
-    assert alone["metadata"]["annotations"][f"{VOLCANO}jdb-max-unavailable"] == "1"
-
-
-@pytest.mark.shows("4.1/label volcano.sh/partition-id", "4.1/annotation volcano.sh/numa-topology-policy",
-                   "4.1/annotation volcano.sh/preemptable", "4.1/label volcano.sh/preemptable",
-                   "4.1/hostname, subdomain")  # fmt: skip
-def test_a_plain_pod_has_nothing_of_this():
-    pod = made(job())["demo-main-0"]
-    names = ["job-name", "job-namespace", "job-retry-count", "job-version", "queue-name", "task-index", "task-spec"]
-    keys = {f"{VOLCANO}{name}" for name in [*names, "template-uid"]} | {"scheduling.k8s.io/group-name"}
-    assert {*pod["metadata"]["labels"], *pod["metadata"]["annotations"]} == keys
-    assert not {"hostname", "subdomain", "volumes"} & pod["spec"].keys()
+def test_of_two_bounds_of_disruption_pods_get_the_one_that_there_is():
+    annotations = made(job(annotations={f"{VOLCANO}jdb-max-unavailable": "1"}))["demo-main-0"]["metadata"][
+        "annotations"
+    ]
+    assert annotations[f"{VOLCANO}jdb-max-unavailable"] == "1"
 
 
 OF_JOB = {"schedulerName": "mine", "priorityClassName": "a"}
@@ -174,21 +152,6 @@ def test_ports_in_the_network_of_the_machine_are_those_of_the_machine_and_a_host
     spec = made(job(task(pod=pod)))["demo-main-0"]["spec"]
     assert [each["hostPort"] for each in spec["containers"][0]["ports"]] == [80, 81]
     assert (spec["hostname"], spec["subdomain"]) == ("h", "s")
-
-
-@pytest.mark.shows(
-    "1.1/volumes", "1.4/mountPath", "1.4/volumeClaimName", "4.1/volumes", "4.1/one claim twice", "10/Q-23"
-)
-def test_volumes_are_mounted_in_containers_and_not_in_init_containers():
-    pod = {"containers": [container("a"), container("b")], "initContainers": [container("first")]}
-    volumes = [{"mountPath": path, "volumeClaimName": "data"} for path in ("/a", "/b")]
-    spec = made(job(task(pod=pod), volumes=volumes))["demo-main-0"]["spec"]
-    names = [each["name"] for each in spec["volumes"]]
-    assert [each["persistentVolumeClaim"] for each in spec["volumes"]] == [{"claimName": "data"}] * 2
-    assert all(name.startswith("demo-") and len(name) == len("demo-") + 12 for name in names)
-    mounts = [{"name": name, "mountPath": path} for name, path in zip(names, ("/a", "/b"), strict=True)]
-    assert [each["volumeMounts"] for each in spec["containers"]] == [mounts, mounts]
-    assert "volumeMounts" not in spec["initContainers"][0]
 
 
 @pytest.mark.parametrize("noted", [{CREATOR_ANNOTATION: "alice"}, {}], ids=["alice", "the system"])
@@ -221,35 +184,6 @@ def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
 
 
 # ---- the pod group
-
-
-@cases("field, value", {
-    "minMember | 4.4/minMember + 1.1/minAvailable": ("minMember", 2),
-    "minTaskMember | 4.4/minTaskMember + 1.2/minAvailable": ("minTaskMember", {"main": 2}),
-    "minResources | 4.4/minResources": ("minResources", {"count/pods": "2", "pods": "2"}),
-    "queue | 4.4/queue + 1.1/queue": ("queue", "team"),
-    "priorityClassName | 4.4/priorityClassName + 1.1/priorityClassName": ("priorityClassName", "master-pri"),
-    "networkTopology | 4.4/networkTopology + 1.1/networkTopology": (
-        "networkTopology", {"mode": "hard", "highestTierAllowed": 2}),
-    "subGroupPolicy | 4.4/subGroupPolicy + 1.2/partitionPolicy.partitionSize + 1.2/partitionPolicy.minPartitions"
-    " + 1.2/partitionPolicy.networkTopology": ("subGroupPolicy", [{
-        "name": "main", "subGroupSize": 2, "minSubGroups": 1, "networkTopology": SOFT,
-        "labelSelector": {"matchLabels": {f"{VOLCANO}task-spec": "main"}}, "matchLabelKeys": [f"{VOLCANO}partition-id"],
-    }]),
-})  # fmt: skip
-def test_field_of_the_pod_group(field, value):
-    assert GROUP["spec"][field] == value
-
-
-@pytest.mark.shows("4.4/name", "4.4/labels, annotations", "1.1/runningEstimate")
-def test_the_pod_group_has_the_name_and_uid_of_its_job_its_labels_and_when_it_was_made_and_how_long_it_will_run():
-    metadata = GROUP["metadata"]
-    assert (metadata["name"], metadata["ownerReferences"]) == (f"demo-{UID}", [OWNER])
-    made_at = {JOB_MADE: "2026-01-01T00:00:00Z"}
-    assert (metadata["labels"], metadata["annotations"]) == (LABELS, made_at | ANNOTATIONS)
-    notes = {"a": "b", RELEASED: "said of a group, and not of the next one"}
-    estimated = group_of(job(runningEstimate="1h30m", annotations=notes))["metadata"]["annotations"]
-    assert estimated == {"a": "b", "ui.volcano.sh/running-estimate": "1h30m", **made_at}
 
 
 @pytest.mark.shows("4.4/networkTopology")

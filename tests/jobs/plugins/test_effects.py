@@ -1,4 +1,4 @@
-"""What each plugin gives, and what its arguments change (reference: volcano-job §5); tests/golden/jobs has whole pods."""
+"""What each plugin gives, and what its arguments change (reference: volcano-job §5); whole pods: tests/golden/jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from jobs.plugins.table import PLUGINS, of_job
 from tests.jobs.builders import container, job, task
 from tests.tables import cases
 
-LABELS = {"volcano.sh/job-name": "demo", "volcano.sh/job-namespace": "default"}
 KINDS = pytest.mark.parametrize("kind", ["containers", "initContainers"])
 
 
@@ -66,10 +65,6 @@ def products(wanted, *tasks, keys=None):
     return {each.resource.kind: each.content(context) for plugin, context in pairs for each in plugin.products}
 
 
-def variables(spec, kind="containers"):
-    return {each["name"]: each.get("value") for each in spec[kind][0].get("env", ())}
-
-
 def both(**fields):
     """A pod with a container and an init container."""
     return {"containers": [container(**fields)], "initContainers": [container("first", **fields)]}
@@ -94,13 +89,6 @@ def test_a_plugin_does_nothing_where_it_has_nothing_to_do(wanted, alone):
     assert made(wanted, *alone) == alone[0]["template"]["spec"]
 
 
-@pytest.mark.shows("5.2/VK_TASK_INDEX, VC_TASK_INDEX", "9.1/19")
-@KINDS
-def test_env_tells_the_index(kind):
-    spec = made({"env": []}, task("main", 3, pod=both(env=[{"name": "OWN", "value": "1"}])), index=2)
-    assert [*variables(spec, kind).items()] == [("OWN", "1"), ("VK_TASK_INDEX", "2"), ("VC_TASK_INDEX", "2")]
-
-
 # ---- svc
 
 
@@ -123,63 +111,15 @@ def test_a_pod_has_an_address_before_it_exists_and_what_is_no_task_has_none():
         assert addresses.of_task("demo", junk) == []
 
 
-@pytest.mark.shows("5.3/ConfigMap", "5.3/no replicas", "5.1/address", "5.1/one host")
-def test_svc_lists_the_hosts_of_each_task():
-    named = task("named", 3, pod={"hostname": "h", "subdomain": "s"})
-    assert products({"svc": []}, task("web-server", 2), named, task("none", 0))["ConfigMap"]["data"] == {
-        "web_server.host": "demo-web-server-0.demo\ndemo-web-server-1.demo",
-        "VC_WEB_SERVER_HOSTS": "demo-web-server-0.demo,demo-web-server-1.demo",
-        "VC_WEB_SERVER_NUM": "2",
-        "named.host": "h.s", "VC_NAMED_HOSTS": "h.s", "VC_NAMED_NUM": "1",
-        "none.host": "", "VC_NONE_HOSTS": "", "VC_NONE_NUM": "0",
-    }  # fmt: skip
-
-
-@cases("arguments, published", {
-    "ready ones | 5.3/Service": ([], None),
-    "all | 5.3/--publish-not-ready-addresses": (["--publish-not-ready-addresses"], True),
+@cases("arguments, published, has_policy", {
+    "ready ones | 5.3/Service": ([], None, True),
+    "all | 5.3/--publish-not-ready-addresses": (["--publish-not-ready-addresses"], True, True),
+    "without a policy | 5.3/--disable-network-policy": (["--disable-network-policy"], None, False),
 })  # fmt: skip
-def test_svc_has_a_service_for_the_pods_of_the_job(arguments, published):
-    spec = products({"svc": arguments}, task())["Service"]["spec"]
-    assert (spec["clusterIP"], spec["selector"], spec.get("ports")) == ("None", LABELS, None)
-    assert spec.get("publishNotReadyAddresses") is published
-
-
-@pytest.mark.shows("5.3/NetworkPolicy", "5.3/--disable-network-policy")
-def test_svc_lets_pods_of_the_job_in_to_each_other_unless_no_policy_is_wanted():
-    pods = {"matchLabels": LABELS}
-    assert products({"svc": []}, task())["NetworkPolicy"] == {
-        "spec": {"podSelector": pods, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": pods}]}]}
-    }
-    without = products({"svc": ["--disable-network-policy"]}, task())
-    assert (without["NetworkPolicy"], without["Service"] is None) == (None, False)
-
-
-@KINDS
-@cases("arguments, names", {
-    "told | 5.3/variables + 5.3//etc/volcano": ([], ["VC_MAIN_HOSTS", "VC_MAIN_NUM", "VC_B_C_HOSTS", "VC_B_C_NUM"]),
-    "not told | 5.3/--inject-hosts-env": (["--inject-hosts-env=false"], []),
-})  # fmt: skip
-def test_svc_tells_hosts_by_variables_and_files(kind, arguments, names):
-    spec = made({"svc": arguments}, task("main", pod=both()), task("b-c"))
-    told = spec[kind][0].get("env", [])
-    assert [each["name"] for each in told] == names
-    assert all(each["valueFrom"]["configMapKeyRef"] == {"name": "demo-svc", "key": each["name"]} for each in told)
-    assert spec["volumes"] == [{"name": "demo-svc", "configMap": {"name": "demo-svc"}}]
-    assert spec[kind][0]["volumeMounts"] == [{"name": "demo-svc", "mountPath": "/etc/volcano"}]
-
-
-@pytest.mark.shows("5.3/hostname, subdomain", "4.1/hostname, subdomain")
-@cases(
-    "pod, name",
-    {
-        "as its address says": ({}, ("demo-main-1", "demo")),
-        "as is written": ({"hostname": "h", "subdomain": "s"}, ("h", "s")),
-    },
-)
-def test_svc_names_a_pod(pod, name):
-    spec = made({"svc": []}, task("main", 2, pod=pod), index=1)
-    assert (spec["hostname"], spec["subdomain"]) == name
+def test_svc_has_a_service_for_the_pods_of_the_job(arguments, published, has_policy):
+    found = products({"svc": arguments}, task())
+    assert found["Service"]["spec"].get("publishNotReadyAddresses") is published
+    assert (found["NetworkPolicy"] is not None) is has_policy
 
 
 # ---- ssh
@@ -233,46 +173,7 @@ def test_ssh_mounts_its_files(kind, arguments, path, mode):
     assert {each["key"]: each["path"] for each in source["items"]} == {name: f".ssh/{name}" for name in names}
 
 
-# ---- pytorch
-
-BOSS = ["--master=boss", "--worker=hand", "--port=2000"]
-BOSSES = (task("boss", 2), task("other"))
-
-
-@pytest.mark.shows("5.5/RANK", "5.5/MASTER_ADDR, MASTER_PORT, WORLD_SIZE")
-@cases("arguments, tasks, index, expected", {
-    "a master": ([], [task("master", 2), task("worker", 3)], 1, ("0", "5", "demo-master-0.demo", "23456")),
-    "a worker": ([], [task("worker", 3), task("master")], 2, ("3", "4", "demo-master-0.demo", "23456")),
-    "another task": ([], [task("other", 3), task("master")], 2, (None, "1", "demo-master-0.demo", "23456")),
-    "names and port that are given | 5.5/--master, --worker + 5.5/--port": (
-        BOSS, [task("hand", 3), *BOSSES], 1, ("2", "5", "demo-boss-0.demo", "2000")),
-})  # fmt: skip
-def test_pytorch_ranks(arguments, tasks, index, expected):
-    found = variables(made({"pytorch": arguments}, *tasks, index=index))
-    assert tuple(found.get(name) for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")) == expected
-
-
-@pytest.mark.shows("5.5/port", "5.5/init containers")
-def test_pytorch_opens_its_port_in_containers_that_do_not():
-    own = [{"containerPort": 23456, "name": "own"}]
-    pod = {"containers": [container("a"), container("b", ports=own)], "initContainers": [container("first")]}
-    spec = made({"pytorch": []}, task("master", pod=pod))
-    assert [[each["name"] for each in c["ports"]] for c in spec["containers"]] == [["pytorchjob-port"], ["own"]]
-    assert spec["initContainers"] == [container("first")]
-
-
-@pytest.mark.shows("5.5/--wait-master-enabled", "5.5/--wait-master-timeout", "5.5/--wait-master-image")
-@cases("arguments, image, seconds", {
-    "left out": ([], "busybox:1.36.1", 300),
-    "given": (["--wait-master-timeout=7", "--wait-master-image=own"], "own", 7),
-})  # fmt: skip
-def test_pytorch_workers_wait(arguments, image, seconds):
-    tasks = task("worker"), task("master")
-    (waiter,) = made({"pytorch": ["--wait-master-enabled", *arguments]}, *tasks)["initContainers"]
-    assert (waiter["name"], waiter["image"], waiter["command"][:2]) == ("wait-for-master", image, ["sh", "-c"])
-    words = "nc -z demo-master-0.demo 23456", f"+ {seconds} ", "sleep 2"
-    assert all(each in waiter["command"][2] for each in words)
-    assert "initContainers" not in made({"pytorch": arguments}, *tasks)
+# ---- pytorch and hcclrank
 
 
 @pytest.mark.shows("5.5/--wait-master-enabled")
@@ -287,73 +188,6 @@ def test_pytorch_workers_wait_for_the_master(first, there, waits):
     pod = {"initContainers": there} if there else {}
     spec = made({"pytorch": ["--wait-master-enabled"]}, task(first, pod=pod), *others)
     assert [each["name"] for each in spec.get("initContainers", ())] == waits
-
-
-# ---- tensorflow, mpi, ray, hcclrank
-
-NAMES = ["--ps=a", "--worker=b", "--chief=c", "--evaluator=d", "--port=9"]
-A, PS_0 = task("a"), ["demo-ps-0.demo:2222"]
-HOSTS = {"ps": ["demo-a-0.demo:9"], "worker": ["h.demo:9", "h.demo:9"], "chief": ["demo-c-0.demo:9"]}
-WORKERS, CHIEFS = ([f"demo-{name}-{n}.demo:2222" for n in range(3)] for name in ("worker", "boss"))
-
-
-@cases("arguments, tasks, role, hosts", {
-    "a role's own name": ([], [task("worker", 3), task("ps")], "worker", {"ps": PS_0, "worker": WORKERS}),
-    "a name that is given": (["--chief=boss"], [task("boss", 3), task("ps")], "chief", {"ps": PS_0, "chief": CHIEFS}),
-    "a task of no role | 5.6/other task": ([], [task("viewer", 3), task("ps")], "viewer", {"ps": PS_0}),
-    "all names and one host | 5.6/TF_CONFIG + 5.6/--ps, --worker, --chief, --evaluator + 5.6/--port + 5.6/one host": (
-        NAMES, [task("b", 2, pod={"hostname": "h"}), A, task("c"), task("d", 0)], "worker", HOSTS),
-})  # fmt: skip
-def test_tensorflow_describes_the_cluster_and_who_a_pod_is(arguments, tasks, role, hosts):
-    spec = made({"tensorflow": arguments}, *tasks, index=1)
-    config = json.loads(variables(spec)["TF_CONFIG"])
-    assert config == {"cluster": hosts, "task": {"type": role, "index": 1}}
-    assert "ports" not in spec["containers"][0]
-
-
-@pytest.mark.shows("5.7/MPI_HOST", "5.7/--master, --worker", "5.7/port", "5.7/--port")
-@KINDS
-def test_mpi_tells_the_master_where_the_workers_are_and_opens_its_port(kind):
-    arguments = ["--master=boss", "--worker=hand", "--port=2022"]
-    boss, hand = task("boss", pod=both()), task("hand", 2, pod=both())
-    of_boss, of_hand = made({"mpi": arguments}, boss, hand), made({"mpi": arguments}, hand, boss)
-    assert variables(of_boss, kind) == {"MPI_HOST": "demo-hand-0.demo,demo-hand-1.demo"}
-    assert variables(of_hand, kind) == {}
-    for spec in (of_boss, of_hand):
-        assert [(each["name"], each["containerPort"]) for each in spec[kind][0]["ports"]] == [("mpijob-port", 2022)]
-    own = [{"containerPort": 22, "name": "own"}]
-    assert made({"mpi": []}, task("worker", pod=both(ports=own)), task("master"))[kind][0]["ports"] == own
-
-
-RAY = ["--head=boss", "--headContainer=lead", "--worker=hand", "--workerContainer=run", "--port=1", "--dashboardPort=2",
-       "--clientPort=3"]  # fmt: skip
-LEAD = container("lead", ports=[{"containerPort": 2, "name": "own"}])
-BOSS_TASK, HAND_TASK = (
-    task(name, replicas, pod={"containers": [first, container("beside")]})
-    for name, replicas, first in (("boss", 1, LEAD), ("hand", 2, container("run")))
-)
-START = "ray start --head --block --dashboard-host=0.0.0.0 --port=1 --dashboard-port=2 --ray-client-server-port=3"
-
-
-@pytest.mark.shows("5.8/--head, --worker", "5.8/--headContainer, --workerContainer")
-@cases("tasks, command, ports", {
-    "the head | 5.8/head + 5.8/--port, --dashboardPort, --clientPort": (
-        (BOSS_TASK, HAND_TASK), START, {"gcs": 1, "own": 2, "client-server": 3}),
-    "a worker | 5.8/worker": ((HAND_TASK, BOSS_TASK), "ray start --block --address=demo-boss-0.demo:1", {}),
-})  # fmt: skip
-def test_ray_is_started_in_the_container_of_its_name(tasks, command, ports):
-    first, beside = made({"ray": RAY}, *tasks)["containers"]
-    assert first["command"] == ["sh", "-c", f"{command} --node-ip-address=$(POD_IP)"]
-    assert {each["name"]: each["containerPort"] for each in first.get("ports", ())} == ports
-    assert beside == container("beside")
-
-
-@pytest.mark.shows("5.8/Service", "5.8/--port, --dashboardPort, --clientPort")
-def test_ray_has_a_service_for_its_head():
-    spec = products({"ray": RAY}, BOSS_TASK, HAND_TASK)["Service"]["spec"]
-    assert (spec["type"], spec["selector"]) == ("ClusterIP", LABELS | {"volcano.sh/task-spec": "boss"})
-    ports = ("gcs", 1), ("dashboard", 2), ("client-server", 3)
-    assert spec["ports"] == [{"name": name, "port": n, "protocol": "TCP", "targetPort": name} for name, n in ports]
 
 
 NAMED = ["--master=boss", "--worker=hand"]
