@@ -16,8 +16,8 @@ from cluster.runtime.backlog import Backlog
 from cluster.runtime.consumer import RETRY, Runner
 from cluster.store import Create, Patch, sql, store
 from jobs.controller.job_controller import JobConsumer
-from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
-from tests.jobs.control import job
+from kube.resources import EVENTS, JOBS, POD_GROUPS
+from tests.jobs.control import job, report
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -44,8 +44,7 @@ def start(monkeypatch):
     fired.clear()
 
     def start(shards, kind=Runner):
-        old = registry.get("jobs")
-        new = replace(old, shards=shards)
+        new = replace(registry.get("jobs"), shards=shards)
         monkeypatch.setitem(registry._registrations, "jobs", new)
         runners = [kind(new, shard, JobConsumer()) for shard in range(shards)]
         for runner in chain(runners, runners):
@@ -56,25 +55,13 @@ def start(monkeypatch):
     return start
 
 
-def finish():
-    """Let all jobs be admitted and their pods end."""
+def run_jobs(start, shards, **spec):
+    """Submit jobs and have their pods made."""
+    store.write(*(Create(JOBS, job(name, **spec)) for name in NAMES))
+    start(shards)
     for group in store.find(POD_GROUPS):
         store.write(Patch(POD_GROUPS, group.namespace, group.name, {"status": {"phase": "Inqueue"}}))
-
-
-def end_pods():
-    for pod in store.find(PODS):
-        store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Succeeded"}}, "status"))
-
-
-def fail_pods():
-    for pod in store.find(PODS):
-        store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Failed"}}, "status"))
-
-
-def submit(**spec):
-    for name in NAMES:
-        store.write(Create(JOBS, job(name, **spec)))
+    return start(shards)
 
 
 def timers():
@@ -82,10 +69,17 @@ def timers():
     return {(kind, key): cursor for cursor, kind, key in rows if key}
 
 
+def set_timer(cursor, kind, key, due, payload):
+    with connection.cursor() as db:
+        statement = "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)"
+        db.execute(statement, [cursor, kind, key, due, payload])
+
+
 def cursors():
     return sorted(row[0] for row in sql.rows(store.using, "SELECT name FROM cluster_cursor"))
 
 
+@pytest.mark.shows("2.1/one job, one worker")
 @cases("numbers", {
     "one more": (1, 2),
     "one less": (2, 1),
@@ -93,17 +87,14 @@ def cursors():
     "one less and back": (3, 2, 3),
 })  # fmt: skip
 def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start, numbers):
-    submit(ttlSecondsAfterFinished=1800)
-    start(numbers[0])
-    finish()
-    start(numbers[0])
-    end_pods()
+    runners = run_jobs(start, numbers[0], ttlSecondsAfterFinished=1800)
+    assert sum(len(runner.state.entries) for runner in runners) == len(store.find(POD_GROUPS)) == len(NAMES)
+    report("Succeeded")
     for number in numbers:
         start(number)
         assert len(timers()) == len(NAMES)
-        expected = [f"jobs/{shard}" for shard in range(number)]
-        assert set(timers().values()) <= set(expected)
-        assert cursors() == expected
+        assert {*timers().values()} <= {*cursors()}
+        assert cursors() == [f"jobs/{shard}" for shard in range(number)]
     start(numbers[-1], Late)
     uids = {name: store.get(JOBS, "default", name).uid for name in NAMES}
     assert Counter(fired) == Counter(("ttl", f"default/{name}/{uid}") for name, uid in uids.items())
@@ -112,17 +103,11 @@ def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start,
 
 
 @pytest.mark.parametrize("numbers", [(1, 2, 1), (2, 1, 2), (3, 2, 3)])
-@cases("by_one_of_them", {
-    "that nobody heard of": False,
-    "that one worker heard of": True,
-})  # fmt: skip
-def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(start, numbers, by_one_of_them):
-    submit(replicas=1)
-    start(numbers[0])
-    finish()
-    workers = start(numbers[0])
-    fail_pods()
-    while by_one_of_them and workers[-1].step():
+@pytest.mark.parametrize("heard", [False, True], ids=["that nobody heard of", "that one worker heard of"])
+def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(start, numbers, heard):
+    workers = run_jobs(start, numbers[0], replicas=1)
+    report("Failed")
+    while heard and workers[-1].step():
         pass
     for number in numbers[1:]:
         start(number)
@@ -132,24 +117,11 @@ def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(s
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
 def test_jobs_whose_writes_failed_are_tried_again_by_another_number_of_workers(start, before, after):
-    submit()
-    start(before)
-    finish()
-    start(before)
+    run_jobs(start, before)
     stuck = {f"default/{name}" for name in NAMES}
     for key in stuck:
-        cursor = f"jobs/{registry.shard_of(key, before)}"
-        with connection.cursor() as db:
-            db.execute(
-                "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)",
-                [
-                    cursor,
-                    RETRY,
-                    key,
-                    clock.milliseconds() + 60_000,
-                    '{"error": "it was written meanwhile", "tries": 9}',
-                ],
-            )
+        cursor, due = f"jobs/{registry.shard_of(key, before)}", clock.milliseconds() + 60_000
+        set_timer(cursor, RETRY, key, due, '{"error": "it was written meanwhile", "tries": 9}')
     start(after)
     assert {key for _, key in timers()} == stuck
     start(after, Late)
@@ -159,11 +131,7 @@ def test_jobs_whose_writes_failed_are_tried_again_by_another_number_of_workers(s
 def test_a_timer_of_a_worker_that_is_no_more_wakes_those_that_are(start):
     start(1)
     assert Backlog().of("jobs", clock.milliseconds()) == []
-    with connection.cursor() as db:
-        db.execute(
-            "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)",
-            ["jobs/1", "ttl", "default/gone", clock.milliseconds() - 1, '{"uid": "1"}'],
-        )
+    set_timer("jobs/1", "ttl", "default/gone", clock.milliseconds() - 1, '{"uid": "1"}')
     assert Backlog().of("jobs", clock.milliseconds()) == [(registry.get("jobs"), 0)]
     start(1)
     assert timers() == {}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.rules import additions, admission
+from jobs.rules import additions
 from jobs.rules.written import written
+from tests.jobs.builders import defaulted
 from tests.tables import cases
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
@@ -19,9 +18,7 @@ POD = {"containers": [{"name": "main", "image": "busybox"}]}
 
 def stored(spec, **metadata):
     """A job as it is stored after it was written so."""
-    job = {"metadata": {"name": "demo", "namespace": "default", **metadata}, "spec": copy.deepcopy(spec)}
-    admission.default(job, None, None)
-    return job
+    return defaulted({"metadata": {"name": "demo", "namespace": "default", **metadata}, "spec": spec}, None)
 
 
 def task(**fields):
@@ -41,20 +38,20 @@ def test_what_the_defaults_fill_in_was_not_written(spec):
     assert written(stored(spec)) == (spec, False)
 
 
-def test_what_was_written_as_the_default_is_taken_for_one():
-    assert written(stored({"tasks": [task()], "queue": "default"})).spec == {"tasks": [task()]}
+APPLIED = {"tasks": [task()], "queue": "default"}
 
 
-def test_what_kubectl_applied_is_known():
-    spec = {"tasks": [task()], "queue": "default"}
-    applied = {ANNOTATION: json.dumps({"spec": spec})}
-    assert written(stored(spec, annotations=applied)) == (spec, True)
-
-
-@pytest.mark.parametrize("noted", ["", "{", "[]", '{"spec": 3}', '{"spec": {"tasks": []}}'])
-def test_what_kubectl_noted_and_is_no_longer_so_counts_for_nothing(noted):
-    spec = {"tasks": [task()]}
-    assert written(stored(spec, annotations={ANNOTATION: noted})) == (spec, False)
+@cases("noted, found", {
+    "nothing: what was written as the default is taken for one": (None, ({"tasks": [task()]}, False)),
+    "what kubectl applied": (json.dumps({"spec": APPLIED}), (APPLIED, True)),
+    **{
+        f"no longer so: {noted}": (noted, ({"tasks": [task()]}, False))
+        for noted in ("", "{", "[]", '{"spec": 3}', '{"spec": {"tasks": []}}')
+    },
+})  # fmt: skip
+def test_what_kubectl_noted_is_what_was_written_if_it_is_still_so(noted, found):
+    annotations = {} if noted is None else {ANNOTATION: noted}
+    assert written(stored(APPLIED, annotations=annotations)) == found
 
 
 def test_claims_that_the_controller_made_were_not_written():
@@ -64,26 +61,18 @@ def test_claims_that_the_controller_made_were_not_written():
     assert written(job).spec["volumes"] == [{**volume, "volumeClaimName": "demo-pvc-1"}]
 
 
+few = st.integers(0, 4)
+partitions = st.fixed_dictionaries({"partitionSize": st.integers(1, 2)}, optional={"minPartitions": st.integers(0, 2)})
+names = st.sampled_from(["a", "default0", "default1", ""])
 tasks = st.fixed_dictionaries(
     {"template": st.just({"spec": POD})},
-    optional={
-        "name": st.sampled_from(["a", "default0", "default1", ""]),
-        "replicas": st.integers(0, 4),
-        "minAvailable": st.integers(0, 4),
-        "maxRetry": st.integers(0, 4),
-        "partitionPolicy": st.fixed_dictionaries(
-            {"partitionSize": st.integers(1, 2)}, optional={"minPartitions": st.integers(0, 2)}
-        ),
-    },
+    optional={"name": names, "replicas": few, "minAvailable": few, "maxRetry": few, "partitionPolicy": partitions},
 )
+plugins = st.dictionaries(st.sampled_from(["svc", "ssh", "mpi", "env"]), st.lists(st.just("--x"), max_size=1))
+queues = st.sampled_from(["default", "batch", ""])
 specs = st.fixed_dictionaries(
     {"tasks": st.lists(tasks, min_size=1, max_size=3)},
-    optional={
-        "queue": st.sampled_from(["default", "batch", ""]),
-        "minAvailable": st.integers(0, 5),
-        "maxRetry": st.integers(0, 5),
-        "plugins": st.dictionaries(st.sampled_from(["svc", "ssh", "mpi", "env"]), st.lists(st.just("--x"), max_size=1)),
-    },
+    optional={"queue": queues, "minAvailable": few, "maxRetry": few, "plugins": plugins},
 )
 
 
