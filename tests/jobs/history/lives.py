@@ -5,13 +5,12 @@ from __future__ import annotations
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, records, store
-from jobs.controller import commands
 from jobs.history import record
 from jobs.history.controller import HistoryConsumer
 from kube.events import event
 from kube.kinds.batch import Action
 from kube.meta import now_text
-from kube.resources import COMMANDS, EVENTS, JOBS, PODS
+from kube.resources import EVENTS, JOBS, PODS
 from tests.jobs import control
 
 
@@ -61,9 +60,7 @@ class Life:
     def status(self, pod, phase, *, state, last=None, restarts=0):
         """Let a node say how a pod's only container does."""
         container = {"name": "main", "restartCount": restarts, "state": state, "lastState": last or {}}
-        status = {"phase": phase, "containerStatuses": [container]}
-        store.write(Patch(PODS, "default", pod, {"status": status}, "status"))
-        self.jobs.settle()
+        control.become(self.jobs, phase, pod, containerStatuses=[container])
 
     def run(self):
         for pod in store.find(PODS):
@@ -76,7 +73,7 @@ class Life:
         return self
 
     def ask(self, action):
-        store.write(Create(COMMANDS, commands.to_job("default", self.name, self.job.uid, action)))
+        control.command(action, self.name)
         self.jobs.settle()
         return self
 

@@ -1,0 +1,321 @@
+"""What the log of a job is folded into, in how many pieces ever, and when it is recorded, whatever crashes."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from cluster import clock
+from cluster.bootstrap import bootstrap
+from cluster.store import Create, Delete, Patch, records, retention, store
+from jobs.history import gather, record
+from jobs.history.controller import MOST, sweep_ms
+from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after
+from jobs.history.gather import Ref
+from jobs.history.record import History
+from jobs.pages.reading import ContainerState, ContainerStatus, Pod, PodStatus, Running, Terminated
+from kube.kinds.batch import Action
+from kube.meta import now_text
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+from tests.jobs.control import job, task
+from tests.jobs.history.lives import Life, Recorder
+from tests.tables import cases
+
+KINDS = (JOBS, POD_GROUPS, PODS, EVENTS)
+DAY_MS = 24 * 3600 * 1000
+
+
+@pytest.fixture
+def life(db, moved_clock):
+    bootstrap()
+    return lambda **spec: Life(moved_clock, **spec)
+
+
+def whole(life):
+    """The fold of the job's whole log."""
+    return fold(History(), log(life))
+
+
+def log(life):
+    return [change for change in store.changes(0, KINDS, limit=10_000) if life.job.name in change.name]
+
+
+def runs(life):
+    return life().passes(2).admit().passes(3).place().passes(1).run()
+
+
+def completes(life):
+    one = runs(life)
+    began = one.now()
+    one.passes(10)
+    return one.end("demo-main-0", 0, began=began).end("demo-main-1", 0, began=began)
+
+
+def fails(life):
+    one = runs(life)
+    began = one.now()
+    one.passes(10)
+    return one.end("demo-main-1", 3, began=began).end("demo-main-0", 0, began=began)
+
+
+def is_suspended(life):
+    return runs(life).passes(60).suspend()
+
+
+def is_resumed(life):
+    return is_suspended(life).passes(600).resume().passes(2).admit().place().run()
+
+
+def restarts(life):
+    one = runs(life).passes(5).ask(Action.RESTART_JOB)
+    return one.passes(1).bury().passes(2).admit().place().run()
+
+
+def restarts_a_task(life):
+    one = life(tasks=[task("main", 1), task("side", 1)]).admit().place().run().passes(5)
+    policies = {"policies": [{"event": "PodFailed", "action": "RestartTask"}]}
+    store.write(Patch(JOBS, "default", "demo", {"spec": policies}))
+    one.jobs.settle()
+    return one.end("demo-side-0", 1, began=one.now()).bury().passes(1).admit().place().run()
+
+
+def is_deleted(life):
+    return completes(life).passes(5).delete()
+
+
+LIVES = pytest.mark.parametrize(
+    "lived", [completes, is_resumed, restarts, restarts_a_task, is_deleted], ids=lambda lived: lived.__name__
+)
+
+
+# ---- folding
+
+
+@cases("lived, expected, is_recorded", {
+    "runs": (runs, [("", 2)], False),
+    "completes": (completes, [("Completed", 2)], False),
+    "fails": (fails, [("Failed", 2)], False),
+    "is suspended": (is_suspended, [("Aborted", 2)], True),
+    "is suspended and resumed": (is_resumed, [("Aborted", 2), ("", 2)], True),
+    "restarts": (restarts, [("Restarting", 2), ("", 2)], True),
+    "restarts a task and goes on": (restarts_a_task, [("", 3)], True),
+    "is deleted": (is_deleted, [("Completed", 2)], True),
+})  # fmt: skip
+def test_a_life_is_told_in_runs_and_recorded_when_a_run_or_the_job_ends_for_good(life, lived, expected, is_recorded):
+    one = lived(life)
+    found = whole(one)
+    assert [(run.phase, len(run.pods)) for run in found.runs] == expected
+    assert all(before.ended is not None for before in found.runs[:-1])
+    assert (found.runs[-1].ended is None) == (not found.runs[-1].phase)
+    kept = one.record()
+    assert (kept is not None) is is_recorded
+    if is_recorded:
+        assert record.read(kept.history) == found
+        assert (kept.name, kept.queue, kept.deleted > 0) == ("demo", "default", lived is is_deleted)
+
+
+def test_a_run_has_its_own_times(life):
+    first, second = whole(is_resumed(life)).runs
+    times = (first.let_in - first.begun, first.running - first.let_in, first.ended - first.running)
+    assert times == (2000, 4000, 60_000)
+    assert (second.begun - first.ended, second.let_in - second.begun) == (600_000, 2000)
+    assert {span.removed - first.begun for span in first.pods.values()} == {66_000}
+    assert first.pods.keys().isdisjoint(second.pods)
+
+
+def test_what_ended_a_run_is_said(life):
+    found = whole(fails(life))
+    assert "main" in found.runs[0].message
+    spans = {span.pod.metadata.name: span for span in found.runs[0].pods.values()}
+    assert [(each.exit_code, each.finished - each.started) for each in spans["demo-main-1"].stretches] == [(3, 10_000)]
+    assert [entry.phase for entry in found.phases] == ["Pending", "Running", "Failed"]
+
+
+def is_tidied_away(one):
+    one.end("demo-main-0", 143, began=one.now()).ask(Action.RESTART_JOB).bury()
+
+
+@cases("happens, is_asked", {
+    "removed before it had ended": (lambda one: one.suspend(), True),
+    "ended by the signal": (lambda one: one.ask(Action.ABORT_JOB).bury(143), True),
+    "ended well when asked": (lambda one: one.ask(Action.ABORT_JOB).bury(0), True),
+    "failed by itself, then tidied away": (is_tidied_away, False),
+    "failed and stays": (lambda one: one.end("demo-main-0", 1, began=one.now()), False),
+})  # fmt: skip
+def test_who_was_asked_to_end_is_told_from_who_ended(life, happens, is_asked):
+    one = runs(life).passes(5)
+    happens(one)
+    (span,) = (each for each in whole(one).runs[0].pods.values() if each.pod.metadata.name == "demo-main-0")
+    assert (span.asked is not None) == is_asked
+
+
+@LIVES
+def test_a_log_in_pieces_and_pods_that_are_told_after_their_job_are_folded_into_the_same(life, lived):
+    changes = log(lived(life))
+    expected = fold(History(), changes)
+
+    @hypothesis_settings(max_examples=60, database=None)
+    @given(st.lists(st.integers(0, len(changes)), max_size=6))
+    def in_pieces(cuts):
+        found = History()
+        for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(changes)], strict=True):
+            found = record.read(record.write(fold(found, changes[start:end])))
+        assert found == expected
+
+    in_pieces()
+    own = fold(History(), [each for each in changes if each.resource != PODS.id])
+    assert fold(own, [each for each in changes if each.resource == PODS.id]) == expected
+
+
+def running(start):
+    return ContainerState(running=Running(started_at=now_text(start * 1000)))
+
+
+def ran(start, end):
+    times = {"started_at": now_text(start * 1000), "finished_at": now_text(end * 1000)}
+    return ContainerState(terminated=Terminated(exit_code=1, **times))
+
+
+def stretches(states):
+    """The stretches of a pod whose only container was in each of the states, with what it was in before."""
+    found = []
+    for state, last in states:
+        container = ContainerStatus(name="main", state=state, last_state=last or ContainerState())
+        found = stretches_after(found, Pod(status=PodStatus(container_statuses=[container])))
+    return [(each.started // 1000, each.finished and each.finished // 1000) for each in found]
+
+
+WAITS = ContainerState()
+STARTS_AGAIN = [(running(1), None), (WAITS, ran(1, 2)), (running(12), ran(1, 2)), (WAITS, ran(12, 13))]
+
+
+@cases("states, expected", {
+    "runs": ([(running(1), None)], [(1, None)]),
+    "ran": ([(running(1), None), (ran(1, 4), None)], [(1, 4)]),
+    "starts again: the first start stays": (STARTS_AGAIN, [(1, 2), (12, 13)]),
+    "seen late": ([(WAITS, ran(12, 13))], [(12, 13)]),
+})  # fmt: skip
+def test_stretches_are_what_containers_ran(states, expected):
+    assert stretches(states) == expected
+
+
+def test_of_many_starts_the_first_and_the_newest_are_kept():
+    found = stretches([(ran(number * 10, number * 10 + 1), None) for number in range(MOST_STRETCHES + 20)])
+    assert len(found) == MOST_STRETCHES
+    assert (found[0][0], found[-1][0]) == (0, (MOST_STRETCHES + 19) * 10)
+
+
+def test_of_many_events_the_newest_are_kept(life):
+    one = life()
+    for number in range(MOST_TOLD + 5):
+        one.passes(1).tell("Told", f"number {number}")
+    messages = {each.message for each in whole(one).told.values()}
+    assert len(messages) == MOST_TOLD
+    assert (f"number {MOST_TOLD + 4}" in messages, "number 0" in messages) == (True, False)
+
+
+# ---- recording
+
+
+def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_past(life, moved_clock):
+    one = runs(life)
+    before = whole(one).runs
+    for _ in range(12):
+        moved_clock.move(sweep_ms() / 1000 + 1)
+        one.recorder.settle()
+        one.jobs.settle()
+        retention.run(clock.monotonic() + 60)
+    assert store.compacted() > 0
+    found = one.history().runs
+    assert [run.let_in for run in found] == [run.let_in for run in before]
+    assert found[0].pods.keys() == before[0].pods.keys()
+
+
+def test_what_finished_is_recorded_once(life, moved_clock):
+    one = completes(life)
+    moved_clock.move(sweep_ms() / 1000 + 1)
+    kept = one.record()
+    assert kept is not None
+    for _ in range(3):
+        moved_clock.move(sweep_ms() / 1000 + 1)
+        assert one.record() == kept
+
+
+def test_pods_that_end_after_their_job_are_told_as_well(life, moved_clock):
+    one = runs(life)
+    began = one.now()
+    store.write(Delete(JOBS, "default", "demo"))
+    assert not one.history().is_settled
+    one.jobs.settle()
+    moved_clock.move(5)
+    one.end("demo-main-0", 143, began=began).end("demo-main-1", 143, began=began)
+    moved_clock.move(30)
+    assert [span.pod.exit_code for run in one.history().runs for span in run.pods.values()] == [143, 143]
+
+
+def test_a_recorder_that_dies_before_its_commit_leaves_all_to_the_next(life, monkeypatch):
+    one = is_deleted(life)
+    put = records.put
+
+    def dies(*args, **options):
+        put(*args, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(records, "put", dies)
+        with pytest.raises(KeyboardInterrupt):
+            one.recorder.settle()
+    assert records.by_uid(JOBS, [one.job.uid]) == {}
+    one.recorder = Recorder()
+    kept = one.record()
+    assert record.read(kept.history) == whole(one)
+    records.put([gather.replace(kept, revision=kept.revision - 1, history=b"")])
+    assert one.record() == kept, "a record that has read less changes nothing"
+
+
+def test_a_job_of_a_name_that_another_had_has_its_own_record(life):
+    first = is_deleted(life)
+    first.record()
+    second = Life(first.clock)
+    second.delete()
+    second.record()
+    assert {each.uid for each in records.find(JOBS, limit=10)} == {first.job.uid, second.job.uid}
+    assert records.newest(JOBS, "default", "demo").uid == second.job.uid
+    assert len(first.history().runs[0].pods) == 2
+
+
+def test_many_that_go_at_once_are_recorded_in_bounded_steps_with_few_queries(db, moved_clock):
+    bootstrap()
+    recorder = Recorder()
+    recorder.settle()
+    names = [f"job-{number}" for number in range(MOST + 50)]
+    store.write(*(Create(JOBS, job(name)) for name in names))
+    store.write(*(Delete(JOBS, "default", name) for name in names))
+    with CaptureQueriesContext(connection) as asked:
+        assert recorder.step()
+    assert records.count(JOBS) == MOST
+    assert len(asked) < 25
+    recorder.settle()
+    assert records.count(JOBS) == len(names)
+
+
+def test_records_of_deleted_jobs_go_after_their_time_and_those_of_living_ones_stay(life, moved_clock):
+    one = is_deleted(life)
+    one.record()
+    other = Life(moved_clock, "other").admit().place().run().suspend()
+    other.record()
+    end = clock.milliseconds() + settings.JOB_HISTORY_DAYS * DAY_MS
+    assert records.expire(clock.monotonic() + 60, now=end - 60_000) == 0
+    assert records.expire(clock.monotonic() + 60, now=end + 60_000) == 1
+    assert one.record() is None
+    assert other.record() is not None
+
+
+def test_a_job_that_nobody_knows_has_no_record(db):
+    with store.reading() as revision:
+        assert gather.up_to(revision, [Ref("default", "demo", "no-such-uid")]) == {}
