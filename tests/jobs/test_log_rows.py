@@ -13,6 +13,7 @@ from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.benches import shapes
 from proof.invariants.small_cluster import SmallCluster
 from proof.modes.mode import EmbeddedMode
+from tests.builders import config_map
 from tests.tables import cases
 
 HOLD = "release"
@@ -96,24 +97,21 @@ def scribe(transactional_db, redis_url, settings, monkeypatch, moved_clock):
     nudge.client.cache_clear()
 
 
-def _held_job(scribe, *, name="demo", replicas=1):
-    """Make a job whose pods hold until `_let_go`."""
-    job = shapes.job(name, replicas, HOLD)
+def _held_job(scribe, name="demo"):
+    """Make a job whose pod holds until `_let_go`."""
+    job = shapes.job(name, 1, HOLD)
     job["spec"]["tasks"][0]["template"]["metadata"]["annotations"]["ui.volcano.sh/duration-seconds"] = "0"
     scribe.cluster.make(JOBS, job)
     scribe.note("people")
 
 
 def _let_go(scribe):
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": HOLD, "namespace": "default"}}))
+    store.write(Create(CONFIGMAPS, config_map(HOLD)))
     scribe.note("people")
     scribe.work_off()
 
 
-@cases("seconds, later", {
-    "runs for half a second": (0.5, []),
-    "runs for longer": (5, LATER),
-})  # fmt: skip
+@cases("seconds, later", {"runs for half a second": (0.5, []), "runs for longer": (5, LATER)})
 def test_each_row_of_a_job_of_one_pod(scribe, moved_clock, seconds, later):
     _held_job(scribe)
     scribe.work_off()
@@ -127,7 +125,7 @@ def test_each_row_of_a_job_of_one_pod(scribe, moved_clock, seconds, later):
 
 def test_jobs_that_come_in_a_crowd_are_not_told_first_that_they_wait_for_their_queue(scribe):
     for number in range(COUNT):
-        _held_job(scribe, name=f"demo-{number}")
+        _held_job(scribe, f"demo-{number}")
     scribe.rows.clear()
     scribe.work_off()
     assert ("jobs", "Job", "Pending: WaitingForQueue") not in scribe.rows
@@ -137,21 +135,17 @@ def test_jobs_that_come_in_a_crowd_are_not_told_first_that_they_wait_for_their_q
     assert scribe.rows.count(("jobs", "Job", "Pending: Unschedulable")) >= COUNT - with_pods > 0
 
 
-@cases("seconds, told", {
-    "before": (1.9, 0),
-    "by then": (2, None),
-})  # fmt: skip
+@cases("seconds, told", {"before": (1.9, 0), "by then": (2, COUNT)})
 def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_after_two_seconds(scribe, moved_clock, seconds, told):
     for number in range(COUNT):
-        _held_job(scribe, name=f"demo-{number}")
+        _held_job(scribe, f"demo-{number}")
     jobs = next(each for each in scribe.cluster.runners if each.registration.name == "jobs")
     scribe.cluster.runners = [jobs]
     scribe.work_off()
     moved_clock.move(seconds)
     scribe.rows.clear()
     scribe.work_off()
-    expected = COUNT if told is None else told
-    assert scribe.rows == [("jobs", "Job", "Pending: WaitingForQueue")] * expected
+    assert scribe.rows == [("jobs", "Job", "Pending: WaitingForQueue")] * told
     moved_clock.move(10)
     scribe.work_off()
     assert len(scribe.rows) == COUNT

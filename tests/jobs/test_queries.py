@@ -24,27 +24,27 @@ BOUND = 25  # 19 for the smallest; large batches go in several statements
 })  # fmt: skip
 def test_a_sync_asks_a_bounded_number_of_times(controller, jobs, replicas):
     controller.settle()
-    _commit([Create(JOBS, job(f"job-{number}", replicas=replicas)) for number in range(jobs)])
-    begun = _queries_of_a_step(controller)
+    commit([Create(JOBS, job(f"job-{number}", replicas=replicas)) for number in range(jobs)])
+    begun = queries_of_a_step(controller)
     groups = store.find(POD_GROUPS)
     assert len(groups) == jobs
     status = {"status": {"phase": "Inqueue"}}
-    _commit([Patch(POD_GROUPS, group.namespace, group.name, status) for group in groups])
-    made = _queries_of_a_step(controller)
+    commit([Patch(POD_GROUPS, group.namespace, group.name, status) for group in groups])
+    made = queries_of_a_step(controller)
     assert store.count(PODS) == {"Pending": jobs * replicas}
     status = {"status": {"phase": "Running"}}
-    _commit([Patch(PODS, pod.namespace, pod.name, status, "status") for pod in store.find(PODS)])
-    ran = _queries_of_a_step(controller)
+    commit([Patch(PODS, pod.namespace, pod.name, status, "status") for pod in store.find(PODS)])
+    ran = queries_of_a_step(controller)
     assert store.count(JOBS) == {"Running": jobs}
     assert max(begun, made, ran) <= BOUND
 
 
-def _commit(writes):
+def commit(writes):
     outcomes = store.commit([Group([write]) for write in writes])
     assert all(isinstance(outcome, list) for outcome in outcomes), outcomes[0]
 
 
-def _queries_of_a_step(controller):
+def queries_of_a_step(controller):
     with CaptureQueriesContext(connection) as asked:
         controller.step()
     return len(asked)
