@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
-from jobs.controller.commands import to_job
 from jobs.controller.job_controller import JobConsumer
-from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
+from kube.resources import COMMANDS, CREATOR_ANNOTATION, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.modes.mode import Runner
 from tests import builders
 from tests.jobs.builders import defaulted
@@ -57,10 +56,14 @@ def resize(replicas, **fields):
     store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": tasks, **numbers}}))
 
 
-def command(action, name="demo"):
-    """Store a Command to the job that has the name now."""
-    uid = store.get(JOBS, "default", name).uid
-    return store.write(Create(COMMANDS, to_job("default", name, uid, action)))[0]
+def command(action, name="demo", *, uid=None, by="", **metadata):
+    """Store a Command; by default to the job that has the name now."""
+    if uid is None:
+        uid = store.get(JOBS, "default", name).uid
+    target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": name, "uid": uid}
+    notes = {CREATOR_ANNOTATION: by} if by else {}
+    about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
+    return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
 
 
 # ---- the scheduler and nodes

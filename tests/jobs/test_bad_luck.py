@@ -157,14 +157,6 @@ def test_task_that_is_scaled_to_zero_and_back(world, wanted):
     assert phase() == "Completed"
 
 
-def test_job_that_is_scaled_to_zero_says_what_to_do_about_it(world):
-    start(world, replicas=2)
-    world.scale("demo", 0, 0)
-    go_on(world)
-    assert (phase(), names(world)) == ("Running", [])
-    assert status()["state"]["message"] == "Every task has 0 replicas; raise a task's replicas or delete the job."
-
-
 # ---- pods and nodes that are lost, in every phase
 
 
@@ -279,15 +271,6 @@ def test_restart_is_whole_before_which_statement_ever_the_controller_dies(world,
         if not is_dead:
             break
     assert at > 20, "it died somewhere"
-
-
-def test_restart_is_whole_when_the_controller_dies_before_its_commit(world):
-    start(world, policies=[RESTART])
-    world.end(pods(world, "Running")[0], 1)
-    world.step_uncommitted()
-    assert (phase(), executed()) == ("Running", [])
-    go_on(world)
-    assert (phase(), status()["retryCount"], len(executed())) == ("Running", 1, 1)
 
 
 def end_a_pod(world):

@@ -14,11 +14,11 @@ from tests.jobs.control import (
     Controller,
     admit,
     become,
+    command,
     job,
     messages,
     phase,
     pods,
-    remove,
     run,
     start,
     state,
@@ -31,19 +31,9 @@ from tests.tables import cases
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
-def command(action, name="demo", *, uid=None, by="alice", **metadata):
-    """Store a Command; by default to the job that has the name now."""
-    if uid is None:
-        uid = store.get(JOBS, "default", name).uid
-    target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": name, "uid": uid}
-    notes = {"ui.volcano.sh/created-by": by} if by else {}
-    about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
-    return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
-
-
 def issue(controller, *actions, **fields):
     for action in actions:
-        command(action, **fields)
+        command(action, **{"by": "alice", **fields})
     controller.settle()
 
 
@@ -59,81 +49,6 @@ def phases(since=0):
 
 def told():
     return messages("CommandIssued")
-
-
-@pytest.mark.shows("2.2/3", "3.2/AbortJob", "2.8/suspend and resume", "3.7/CommandIssued", "4.4/made", "10/Q-7",
-                   "10/Q-22", "3.2/ResumeJob")  # fmt: skip
-def test_suspended_job_keeps_what_ended_and_runs_again_from_the_start_without_a_retry(controller):
-    start(controller, bound=True)
-    become(controller, "Succeeded", "demo-main-0", code=0)
-    issue(controller, "AbortJob")
-    assert (phase(), state()["state"]["message"]) == ("Aborting", "Suspended on request. Waiting for 1 pod to end.")
-    sweep(controller)
-    assert (phase(), state()["state"]["message"]) == (
-        "Aborted", "1 of 2 pods had succeeded when the job was suspended. Resume it to run it from the start.",
-    )  # fmt: skip
-    assert (pods(), store.find(POD_GROUPS), store.find(COMMANDS)) == (["demo-main-0"], [], [])
-    assert told() == ["alice asked for AbortJob."]
-    before = store.revision()
-    issue(controller, "ResumeJob")
-    sweep(controller)
-    assert phases(before) == ["Restarting", "Pending"]
-    assert (state()["state"]["reason"], pods()) == ("WaitingForQueue", [])
-    run(controller)
-    assert (phase(), "retryCount" in state()) == ("Running", False)
-    become(controller, "Succeeded", code=0)
-    assert (phase(), state()["succeeded"]) == ("Completed", 2)
-
-
-def test_job_can_be_suspended_and_resumed_more_often_than_it_may_be_retried(controller):
-    start(controller)
-    for _ in range(5):
-        issue(controller, "AbortJob", "ResumeJob")
-        run(controller)
-    assert (phase(), state()["version"]) == ("Running", 5)
-
-
-@pytest.mark.parametrize("has_pods", [True, False], ids=["running", "before it has pods"])
-@cases("action, way, end", {
-    "terminate | 3.2/TerminateJob": ("TerminateJob", ["Terminating", "Terminated"], "terminated."),
-    "complete | 3.2/CompleteJob": ("CompleteJob", ["Completing", "Completed"], "completed on request."),
-    "abort | 3.2/AbortJob": ("AbortJob", ["Aborting", "Aborted"], "suspended."),
-})  # fmt: skip
-def test_job_that_is_stopped(controller, action, way, end, has_pods):
-    submit(controller, job())
-    if has_pods:
-        run(controller)
-        become(controller, "Succeeded", "demo-main-0", code=0)
-    before = store.revision()
-    issue(controller, action)
-    assert phases(before) == way if has_pods else ["Pending", *way]
-    said = "1 of 2 pods had succeeded" if has_pods else "None of 2 pods had ended"
-    assert state()["state"]["message"].startswith(f"{said} when the job was {end}")
-    assert (state().get("succeeded", 0), state().get("running")) == (has_pods, None)
-    assert (pods(), store.find(POD_GROUPS)) == (["demo-main-0"] * has_pods, [])
-
-
-@pytest.mark.shows("1.1/maxRetry", "2.8/restart")
-def test_restarted_job_makes_all_its_pods_again_as_often_as_it_may(controller):
-    start(controller, replicas=3)
-    become(controller, "Failed", "demo-main-1", code=137)
-    become(controller, "Failed", "demo-main-2", code=3)
-    assert state()["exitCodes"] == [3, 137]
-    before = uids()
-    issue(controller, "RestartJob")
-    assert (phase(), state()["retryCount"], state()["version"]) == ("Pending", 1, 1)
-    assert ("exitCodes" in state(), store.find(JOBS, exit_code=137)) == (False, []), "those of an earlier run"
-    run(controller)
-    assert not {*before.values()} & {*uids().values()}
-    issue(controller, "RestartJob")
-    run(controller)
-    become(controller, "Failed", "demo-main-1", code=3)
-    assert phase() == "Running"
-    issue(controller, "RestartJob")
-    assert (phase(), state()["retryCount"], state()["failed"]) == ("Failed", 3, 1)
-    assert state()["state"]["reason"] == "RetriesUsedUp"
-    assert pods() == ["demo-main-1"], "its log says why"
-    assert controller.state.entries == {}
 
 
 def test_restart_of_a_job_larger_than_a_round_leaves_no_pod_of_the_run_before(controller, monkeypatch):
@@ -205,27 +120,6 @@ def test_burst_of_commands_is_carried_out_in_order(controller, actions, expected
     assert (store.find(COMMANDS), len(told())) == ([], len(actions))
 
 
-def test_commands_that_no_controller_has_seen_are_carried_out_by_the_next(controller):
-    store.write(Create(JOBS, job()))
-    issue(controller, "AbortJob")
-    assert phases() == ["Pending", "Aborting", "Aborted"]
-    command("ResumeJob")
-    Controller().settle()
-    assert phase() == "Pending"
-
-
-@pytest.mark.parametrize("action", ["AbortJob", "ResumeJob", "RestartJob"])
-def test_command_to_a_finished_job_is_consumed(controller, action):
-    start(controller, ttlSecondsAfterFinished=1000)
-    become(controller, "Succeeded", code=0)
-    remove("demo-main-0")
-    before = state()
-    issue(controller, action)
-    assert (store.find(COMMANDS), state()) == ([], before)
-    assert told() == [f"alice asked for {action}; a job that is Completed stays so."]
-    assert (controller.state.entries, controller.state.commands) == ({}, {})
-
-
 @pytest.mark.shows("6.3/vcctl's")
 def test_command_is_the_one_that_vcctl_makes():
     target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "demo", "uid": "u1",
@@ -263,7 +157,7 @@ def test_command_to_something_else_is_left_alone(controller):
 @pytest.mark.parametrize("planned", [False, True], ids=["before it is seen", "while it is planned"])
 def test_command_that_somebody_takes_back_has_no_effect(controller, monkeypatch, planned):
     start(controller)
-    taken = command("AbortJob")
+    taken = command("AbortJob", by="alice")
     reconcile = job_controller.plan.reconcile
 
     def interrupted(*args, **fields):
@@ -295,7 +189,7 @@ def test_commit_that_fails_leaves_command_and_job_as_they_were(controller, monke
         raise RuntimeError("killed within the transaction")
 
     start(controller)
-    command("AbortJob")
+    command("AbortJob", by="alice")
     with monkeypatch.context() as patched:
         patched.setattr(controller, "_drop_timers", killed)
         with pytest.raises(RuntimeError):
@@ -316,7 +210,7 @@ def test_command_to_a_job_that_is_being_deleted_is_consumed(controller):
 
 def test_job_deleted_with_its_command_leaves_nothing(controller):
     start(controller)
-    command("AbortJob")
+    command("AbortJob", by="alice")
     store.write(Delete(JOBS, "default", "demo"))
     controller.settle()
     assert (store.find(COMMANDS), controller.state.entries, controller.state.commands) == ([], {}, {})

@@ -33,30 +33,6 @@ from tests.tables import cases
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 
 
-@pytest.mark.shows("2.4/5", "2.4/4a", "2.4/4b-d", "4.4/made", "1.5/state.reason, state.message", "scheduler 10.1/21",
-                   "scheduler 10.2/8", "2.8/normal life", "1.5/state.phase", "2.4/7 absent", "2.2/12", "10/Q-1",
-                   "1.5/taskStatusCount after a kill", "2.2/7", "2.4/10")  # fmt: skip
-def test_job_lives_from_its_pod_group_to_its_completion(controller):
-    submit(controller, job())
-    assert (len(store.find(POD_GROUPS)), pods()) == (1, [])
-    assert (phase(), state()["state"]["reason"]) == ("Pending", "WaitingForQueue")
-    admit(controller)
-    assert (pods(), state()["pending"]) == (["demo-main-0", "demo-main-1"], 2)
-    become(controller, "Running", "demo-main-0")
-    assert state()["state"]["message"] == "1 of 2 pods is running, 1 pending; minAvailable is 2."
-    become(controller, "Running", "demo-main-1")
-    assert phase() == "Running"
-    before = store.revision()
-    Controller().settle()
-    assert store.revision() == before, "a settled job is left alone"
-    become(controller, "Succeeded", code=0)
-    ended = state()
-    assert (phase(), ended["succeeded"], ended["state"]["message"]) == ("Completed", 2, "All 2 pods succeeded.")
-    assert [c["status"] for c in ended["conditions"]] == ["Pending", "Running", "Completed"]
-    assert (store.find(POD_GROUPS), pods()) == ([], ["demo-main-0", "demo-main-1"])
-    assert controller.state.entries == {}
-
-
 OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."}
 NO_PROGRAM = {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'}
 
@@ -109,14 +85,6 @@ def test_replicas_that_are_lowered_delete_marked_pods_with_the_highest_index_and
     resize(3)
     controller.settle()
     assert pods() == ["demo-main-0", "demo-main-1", "demo-main-2"]
-
-
-@pytest.mark.shows("1.1/minSuccess", "2.2/3")
-def test_enough_successes_end_the_pods_that_still_run(controller):
-    start(controller, replicas=3, minSuccess=1)
-    become(controller, "Succeeded", "demo-main-1")
-    assert (phase(), state()["version"], state()["succeeded"], pods()) == ("Completed", 1, 1, ["demo-main-1"])
-    assert "terminating" not in state()
 
 
 @pytest.mark.shows("1.2/dependsOn.name", "2.4/8 dependsOn", "4.2/pod group", "4.2/ready")

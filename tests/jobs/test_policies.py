@@ -204,6 +204,8 @@ def test_all_that_is_asked_is_read_back_from_the_timer():
 def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
     found = answers.to_pending(read(policy("RestartJob", PENDING, timeout="1m")), pods, NOW + after_s * 1000)
     assert [each.action for each in found.asked] == actions
+    words = "PodPending: demo-main-0 was Pending for 1m0s. The policy for it is RestartJob."
+    assert all(each.why == words for each in found.asked)
     assert found.next == (None if look_s is None else NOW + look_s * 1000)
 
 

@@ -9,7 +9,6 @@ import pytest
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import dependencies
 from jobs.lifecycle import fired
-from kube import meta
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.builders import pod_group
 from tests.jobs.builders import pod_fact, terminated
@@ -20,12 +19,10 @@ from tests.jobs.control import (
     become,
     command,
     group_is,
-    is_being_deleted,
     job,
     messages,
     phase,
     pods,
-    remove,
     resize,
     run,
     start,
@@ -33,7 +30,6 @@ from tests.jobs.control import (
     submit,
     sweep,
     task,
-    uids,
 )
 from tests.tables import cases
 
@@ -43,61 +39,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 def issue(controller, action):
     command(action)
     controller.settle()
-
-
-@pytest.mark.shows("2.4/4 later", "3.3/group otherwise")
-def test_a_pod_group_that_somebody_deletes_is_made_again_and_the_pods_stay(controller):
-    start(controller)
-    before = uids()
-    (group,) = store.find(POD_GROUPS)
-    store.write(Delete(POD_GROUPS, "default", group.name))
-    controller.settle()
-    (again,) = store.find(POD_GROUPS)
-    assert (again.name, again.uid != group.uid) == (group.name, True)
-    assert (uids(), phase()) == (before, "Running")
-
-
-@pytest.mark.shows("2.4/6", "2.4/5", "10/Q-20")
-def test_while_the_pod_group_waits_pods_are_counted_and_none_is_made(controller):
-    start(controller, replicas=3, minAvailable=1)
-    group_is(controller, "Pending")
-    become(controller, "Succeeded", "demo-main-0", code=0)
-    remove("demo-main-1")
-    controller.settle()
-    assert pods() == ["demo-main-0", "demo-main-2"]
-    assert (state()["succeeded"], state()["running"]) == (1, 1)
-    group_is(controller, "Inqueue")
-    assert pods() == ["demo-main-0", "demo-main-1", "demo-main-2"]
-
-
-@pytest.mark.shows("2.4/5", "4.4/made")
-@pytest.mark.parametrize("of_group", ["Pending", "Inqueue", "Running", "Unknown", "Completed"])
-def test_pods_are_made_when_the_scheduler_let_the_group_in(controller, of_group):
-    submit(controller, job())
-    group_is(controller, of_group)
-    assert len(pods()) == (0 if of_group == "Pending" else 2)
-
-
-@pytest.mark.shows("2.4/7 terminating", "1.5/terminating", "2.4/7 absent")
-def test_a_pod_that_is_being_deleted_holds_its_name_until_it_is_gone(controller):
-    start(controller, bound=True, minAvailable=1)
-    before = uids()
-    store.write(Delete(PODS, "default", "demo-main-1"))
-    controller.settle()
-    assert (uids(), state()["terminating"]) == (before, 1)
-    remove("demo-main-1")
-    controller.settle()
-    assert {name for name, uid in uids().items() if before[name] != uid} == {"demo-main-1"}
-    assert "terminating" not in state()
-
-
-@pytest.mark.shows("2.4/7 ended")
-@pytest.mark.parametrize("ended", ["Failed", "Succeeded"])
-def test_a_pod_that_ended_is_not_made_again(controller, ended):
-    start(controller, replicas=3, minAvailable=1)
-    before = uids()
-    become(controller, ended, "demo-main-1", code=int(ended == "Failed"))
-    assert (uids(), phase(), state()[ended.lower()]) == (before, "Running", 1)
 
 
 @pytest.mark.shows("2.8/scale", "3.3/job", "4.4/minMember", "4.4/minTaskMember", "4.4/minResources", "1.5/minAvailable")
@@ -121,17 +62,6 @@ def test_of_the_other_fields_the_pod_group_follows_the_priority_class_alone(cont
     assert (group["spec"]["priorityClassName"], group["metadata"].get("labels")) == ("high", None)
     pod = store.get(PODS, "default", "demo-main-0").object
     assert ("team" in pod["metadata"]["labels"], pod["spec"].get("priorityClassName")) == (False, None)
-
-
-@pytest.mark.shows("2.8/scale to 0", "2.5/Running 1")
-def test_a_job_that_is_scaled_to_nothing_keeps_running(controller):
-    start(controller)
-    resize(0, minAvailable=0)
-    controller.settle()
-    assert (phase(), state()["state"]["reason"], pods()) == ("Running", "NoReplicas", [])
-    resize(1, minAvailable=1)
-    controller.settle()
-    assert pods() == ["demo-main-0"]
 
 
 @pytest.mark.shows("2.4/2", "10/Q-8")
@@ -217,34 +147,6 @@ def test_described_claim_is_made_once_mounted_and_listed_beside_the_one_that_is_
     assert (phase(), [each.uid for each in store.find(CLAIMS)]) == ("Running", [claim.uid])
 
 
-@pytest.mark.shows("6.2/which", "6.2/since")
-@cases("action, ended, goes", {
-    "completed": ("CompleteJob", "Completed", True),
-    "terminated": ("TerminateJob", "Terminated", True),
-    "aborted": ("AbortJob", "Aborted", False),
-    "failed": (None, "Failed", True),
-})  # fmt: skip
-def test_which_jobs_have_a_time_to_live(controller, moved_clock, action, ended, goes):
-    policies = [{"event": "PodFailed", "action": action}] if action else []
-    start(controller, replicas=1, ttlSecondsAfterFinished=100, policies=policies)
-    moved_clock.move(1000)
-    become(controller, "Failed", code=1)
-    assert phase() == ended
-    for seconds, is_over in ((99, False), (2, goes)):
-        moved_clock.move(seconds)
-        controller.settle()
-        assert is_being_deleted() is is_over
-
-
-@pytest.mark.shows("10/Q-4", "3.1/Unknown")
-def test_unknown_is_answered_in_every_run(controller):
-    start(controller, policies=[{"event": "Unknown", "action": "RestartJob"}])
-    for number in (1, 2):
-        group_is(controller, "Unknown")
-        assert (state()["version"], state()["retryCount"]) == (number, number)
-        run(controller)
-
-
 @pytest.mark.shows("10/Q-17", "3.3/pod failed")
 @cases("codes, init, listed, answered", {
     "the only container": ((3,), (), [3], [3]),
@@ -264,28 +166,6 @@ def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, i
     assert [each.exit_code for each in map(fired.read, messages()) if each] == answered
 
 
-@pytest.mark.shows("10/Q-17", "3.1/PodEvicted", "3.3/pod deleted")
-def test_a_pod_that_had_succeeded_may_be_evicted(controller):
-    start(controller, replicas=2, minAvailable=1, policies=[{"event": "PodEvicted", "action": "AbortJob"}])
-    become(controller, "Succeeded", "demo-main-0", code=0)
-    remove("demo-main-0")
-    controller.settle()
-    assert phase() == "Aborted"
-
-
-@pytest.mark.shows("10/Q-19", "2.5/Restarting, no retries")
-def test_the_third_restart_of_three_makes_no_pods(controller):
-    start(controller, policies=[{"event": "PodFailed", "action": "RestartJob"}])
-    for _ in range(2):
-        become(controller, "Failed", "demo-main-0", code=1)
-        run(controller)
-    before = store.revision()
-    become(controller, "Failed", "demo-main-0", code=1)
-    admit(controller)
-    assert (phase(), state()["retryCount"]) == ("Failed", 3)
-    assert [c.name for c in store.changes(before, [PODS]) if c.verb == "ADDED"] == []
-
-
 # ---- the status
 
 
@@ -299,62 +179,3 @@ def test_pods_are_counted_by_phase_in_all_and_of_each_task(controller):
     of_worker = {"Failed": 1, "Pending": 1, "Succeeded": 1, "Unknown": 1}
     assert state()["taskStatusCount"] == {"ps": {"phase": {"Running": 1}}, "worker": {"phase": of_worker}}
     assert [state()[name] for name in ("pending", "running", "succeeded", "failed", "unknown")] == [1] * 5
-
-
-@pytest.mark.shows("1.5/terminating", "2.2/5")
-def test_pods_that_end_are_counted_as_terminating_and_nowhere_else(controller):
-    start(controller, bound=True)
-    issue(controller, "AbortJob")
-    assert (state()["terminating"], state().get("running", 0), "taskStatusCount" in state()) == (2, 0, False)
-
-
-@pytest.mark.shows("1.5/version", "1.5/retryCount", "2.2/2", "2.3/version", "10/Q-6", "10/Q-10")
-def test_version_grows_when_all_pods_end_and_retries_with_each_restart(controller):
-    start(controller, bound=True)
-    seen = []
-    for action in ("RestartPod", "RestartJob", "AbortJob"):
-        issue(controller, action)
-        seen.append((state().get("version", 0), state().get("retryCount", 0)))
-        sweep(controller)
-        run(controller, bound=True)
-    assert seen == [(0, 1), (1, 2), (2, 2)]
-
-
-def duration():
-    """How long the job took from its creation to its phase in seconds, and as the status writes it."""
-    stored = store.get(JOBS, "default", "demo").object
-    times = stored["metadata"]["creationTimestamp"], stored["status"]["state"]["lastTransitionTime"]
-    since, until = map(meta.parse_time, times)
-    return (until - since) // 1000, stored["status"].get("runningDuration")
-
-
-@pytest.mark.shows("1.5/runningDuration", "2.2/9")
-@cases("action, ended", {
-    "aborted": ("AbortJob", "Aborted"),
-    "terminated": ("TerminateJob", "Terminated"),
-    "completed": ("CompleteJob", "Completed"),
-})  # fmt: skip
-def test_a_job_took_as_long_as_until_its_last_pod_ended(controller, moved_clock, action, ended):
-    start(controller, bound=True)
-    moved_clock.move(60)
-    issue(controller, action)
-    moved_clock.move(30)
-    sweep(controller)
-    assert (phase(), duration()) == (ended, (90, "1m30s"))
-
-
-@pytest.mark.shows("1.5/runningDuration", "1.5/conditions", "2.2/8")
-def test_a_job_that_runs_again_has_taken_no_time_yet_and_one_condition_for_each_phase(controller, moved_clock):
-    start(controller, bound=True)
-    moved_clock.move(60)
-    issue(controller, "RestartJob")
-    sweep(controller)
-    conditions = state()["conditions"]
-    assert [each["status"] for each in conditions] == ["Running", "Restarting", "Pending"]
-    assert conditions[-1]["lastTransitionTime"] == state()["state"]["lastTransitionTime"]
-    assert conditions[0]["lastTransitionTime"] < conditions[-1]["lastTransitionTime"]
-    run(controller)
-    assert duration()[1] is None
-    moved_clock.move(60)
-    become(controller, "Succeeded", code=0)
-    assert duration() == (120, "2m0s")

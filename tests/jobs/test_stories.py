@@ -1,0 +1,213 @@
+"""What comes of a job as things happen to it (reference: volcano-job §1.5, §2, §3): how to read it, says tests/jobs/story.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.jobs.control import task
+from tests.jobs.story import Story
+from tests.tables import cases
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+
+
+def on(event, action="RestartJob", **fields):
+    return {"event": event, "action": action, **fields}
+
+
+def policy(*fields, **spec):
+    return {"policies": [on(*fields)], **spec}
+
+
+FAILED, IN_A_MINUTE = policy("PodFailed"), {"policies": [on("PodFailed", timeout="1m")]}
+FIVE, THREE = {"replicas": 5, "minAvailable": 1}, {"replicas": 3, "minAvailable": 1}
+LATE, STUCK = ({"policies": [on("PodPending", action, timeout="10m")]} for action in ("AbortJob", "ResumeJob"))
+PARTS = {"totalPartitions": 2, "partitionSize": 2}
+MORTAL = {"replicas": 1, "ttlSecondsAfterFinished": 100}
+OF_PARTS = {"tasks": [task("main", 4, partitionPolicy=PARTS, policies=[on("PodFailed", "RestartPartition")])]}
+OF_TASK = {"tasks": [task("ps", 1), task("work", 2, policies=[on("PodFailed", "RestartTask")])]}
+MASTER = {"tasks": [task("master", 1, policies=[on("TaskCompleted", "CompleteJob")]), task("work", 2)]}
+TWO_STARTS = {"tasks": [task("main", 2, maxRetry=2, policies=[on("TaskFailed", "TerminateJob")])]}
+
+
+@cases("spec, story", {
+    # ---- pods and their group
+    "a life, from the group to the completion | 2.4/5 + 2.4/4a + 2.4/4b-d + 4.4/made + 1.5/state.reason, state.message"
+    " + 2.8/normal life + 1.5/state.phase + 2.4/7 absent + 2.2/12 + 10/Q-1 + 2.2/7 + 2.4/10"
+    " + 1.5/taskStatusCount after a kill + scheduler 10.1/21 + scheduler 10.2/8": ({}, """
+        → phase Pending; reason WaitingForQueue; groups 1; pods
+        admit → pods main-0 main-1; pending 2
+        starts main-0 → says 1 of 2 pods is running, 1 pending; minAvailable is 2.
+        starts main-1 → phase Running
+        next → passed
+        succeed → phase Completed; succeeded 2; groups 0; pods main-0 main-1; kept 0; says All 2 pods succeeded.
+        → conditions Pending Running Completed"""),
+    "the group that somebody deletes is made again and the pods stay | 2.4/4 later + 3.3/group otherwise": ({}, """
+        run
+        ungroup → groups 1; anew; phase Running"""),
+    "while the group waits pods are counted and none is made | 2.4/6 + 2.4/5 + 10/Q-20": (THREE, """
+        run, group Pending, succeed main-0, evict main-1 → pods main-0 main-2; succeeded 1; running 1
+        group Inqueue → pods main-0 main-1 main-2"""),
+    **{
+        f"pods are made when the group is {phase} | 2.4/5 + 4.4/made": ({}, f"group {phase} → pods {names}")
+        for phase, names in dict.fromkeys(("Inqueue", "Running", "Unknown", "Completed"), "main-0 main-1").items()
+    },
+    "and not when it is Pending | 2.4/5": ({}, "group Pending → pods"),
+    "a pod that is being deleted holds its name | 2.4/7 terminating + 1.5/terminating + 2.4/7 absent": (
+        {"minAvailable": 1}, """
+        run, bind
+        delete main-1 → anew; terminating 1
+        evict main-1 → anew main-1; terminating 0"""),
+    "a pod that failed or succeeded is not made again | 2.4/7 ended": (THREE, """
+        run
+        fail main-1 → anew; phase Running; failed 1
+        succeed main-2 → anew; phase Running; succeeded 1"""),
+    "scaled to nothing and back | 2.8/scale to 0 + 2.5/Running 1": ({}, """
+        run, scale 0 0 → phase Running; reason NoReplicas; pods
+        → says Every task has 0 replicas; raise a task's replicas or delete the job.
+        scale 1 1 → pods main-0"""),
+    "enough successes end the pods that still run | 1.1/minSuccess + 2.2/3": ({"replicas": 3, "minSuccess": 1}, """
+        run, succeed main-1 → phase Completed; version 1; succeeded 1; pods main-1; terminating 0"""),
+    # ---- the status
+    "pods that end are terminating and nothing else | 1.5/terminating + 2.2/5": ({}, """
+        run, bind, command AbortJob → terminating 2; running 0"""),
+    "the version grows when all pods end, and retries with each restart | 1.5/version + 1.5/retryCount + 2.2/2"
+    " + 2.3/version + 10/Q-6 + 10/Q-10": ({}, """
+        run, bind, command RestartPod → version 0; retries 1
+        sweep, run, bind, command RestartJob → version 1; retries 2
+        sweep, run, bind, command AbortJob → version 2; retries 2"""),
+    **{
+        f"a job took as long as until its last pod ended: {action} | 1.5/runningDuration + 2.2/9": ({}, f"""
+        run, bind, wait 60, command {action}, wait 30, sweep → phase {phase}; duration 1m30s""")
+        for action, phase in (("AbortJob", "Aborted"), ("TerminateJob", "Terminated"), ("CompleteJob", "Completed"))
+    },
+    "a job that runs again has taken no time yet | 1.5/runningDuration + 1.5/conditions + 2.2/8": ({}, """
+        run, bind, wait 60, command RestartJob, sweep → conditions Running Restarting Pending
+        run → duration
+        wait 60, succeed → duration 2m0s"""),
+    **{
+        f"the time to live of a job that is {phase} | 6.2/which + 6.2/since": (MORTAL | policies, f"""
+        run, wait 1000, fail → phase {phase}
+        wait 99 → going no
+        wait 2 → going {goes}""")
+        for phase, policies, goes in (
+            ("Completed", policy("PodFailed", "CompleteJob"), "yes"), ("Failed", {}, "yes"),
+            ("Terminated", policy("PodFailed", "TerminateJob"), "yes"), ("Aborted", policy("PodFailed", "AbortJob"), "no"),
+        )
+    },
+    # ---- Commands
+    "suspended and resumed, from the start and without a retry | 2.2/3 + 3.2/AbortJob + 2.8/suspend and resume"
+    " + 3.7/CommandIssued + 10/Q-7 + 10/Q-22 + 3.2/ResumeJob + 4.4/made": ({}, """
+        run, bind, succeed main-0, command AbortJob → says Suspended on request. Waiting for 1 pod to end.
+        → phase Aborting; asked alice asked for AbortJob.
+        sweep → phase Aborted; pods main-0; groups 0; commands 0
+        → says 1 of 2 pods had succeeded when the job was suspended. Resume it to run it from the start.
+        command ResumeJob, sweep → passed Restarting Pending; reason WaitingForQueue; pods
+        run → phase Running; retries 0
+        succeed → phase Completed; succeeded 2"""),
+    "suspended and resumed more often than it may be retried": ({}, """
+        run
+        command AbortJob ResumeJob, run, command AbortJob ResumeJob, run, command AbortJob ResumeJob, run → version 3
+        command AbortJob ResumeJob, run, command AbortJob ResumeJob, run → version 5; phase Running"""),
+    **{
+        f"stopped by {action} | 3.2/{action}": ({}, f"""
+        run, succeed main-0
+        command {action} → passed {way}; succeeded 1; running 0; pods main-0; groups 0
+        → says 1 of 2 pods had succeeded when the job was {end}.""")
+        for action, way, end in (
+            ("TerminateJob", "Terminating Terminated", "terminated"), ("AbortJob", "Aborting Aborted", "suspended"),
+            ("CompleteJob", "Completing Completed", "completed on request"),
+        )
+    },
+    "stopped before it has pods": ({}, """
+        command TerminateJob → passed Terminating Terminated; groups 0; says None of 2 pods had ended when"""),
+    "restarted as often as it may be, with new pods | 1.1/maxRetry + 2.8/restart": ({}, """
+        run, fail main-1 137 → exitCodes 137
+        command RestartJob → phase Pending; retries 1; version 1; exitCodes
+        run → anew main-0 main-1
+        command RestartJob, run, fail main-1 3 → phase Running
+        command RestartJob → phase Failed; reason RetriesUsedUp; retries 3; failed 1; pods main-1; kept 0"""),
+    "a Command to a finished job is consumed": ({"ttlSecondsAfterFinished": 1000}, """
+        run, succeed → kept 0
+        evict main-0, command AbortJob → commands 0; phase Completed; kept 0
+        command ResumeJob → commands 0; phase Completed
+        command RestartJob → commands 0; phase Completed"""),
+    "the next controller carries out what the last one left": ({}, """
+        run, command AbortJob → phase Aborted
+        next, command ResumeJob → phase Pending"""),
+    # ---- policies
+    "a failed pod restarts the job | 2.8/restart + 3.1/PodFailed + 3.2/RestartJob + 3.7/ExecuteAction + 1.3/action": (
+        FAILED, """
+        run, bind, fail main-1 3 → phase Restarting; retries 1; version 1; executed 1
+        sweep, run → phase Running; pods main-0 main-1"""),
+    "again and again, until its retries are used up | 1.1/maxRetry + 2.2/3 last retry": (policy("*", maxRetry=2), """
+        run, bind, fail main-0, sweep, run → phase Running
+        bind, fail main-0, sweep → phase Failed; retries 2; reason RetriesUsedUp; executed 2; pods main-0"""),
+    "the third restart of three makes no pods | 10/Q-19 + 2.5/Restarting, no retries": (FAILED, """
+        run, fail main-0, run, fail main-0, run
+        fail main-0, admit → phase Failed; retries 3; anew"""),
+    **{
+        f"a failed pod leads to {action}": (policy("PodFailed", action), f"run, bind\nfail main-0, sweep → passed {way}")
+        for action, way in (
+            ("AbortJob", "Aborting Aborted"), ("TerminateJob", "Terminating Terminated"),
+            ("CompleteJob", "Completing Completed"),
+        )
+    },
+    # All pods have ended, so that the job would be Failed.
+    "a policy goes before what would come of it by itself | 10/Q-14": (FAILED, """
+        run
+        fail → passed Restarting Pending"""),
+    "an exit code restarts the pods alone that failed with it | 1.3/exitCode + 3.2/RestartPod + 2.8/restart of a pod"
+    " + 10/Q-6": ({"replicas": 4, "policies": [{"action": "RestartPod", "exitCode": 3}]}, """
+        run, bind
+        fail main-1 main-3 3, sweep → anew main-1 main-3; running 2; pending 2; retries 1; executed 2"""),
+    "the task of the pod is restarted | 3.2/RestartTask + 3.4/target": (OF_TASK, """
+        run, bind
+        fail work-0, sweep → anew work-0 work-1"""),
+    "the partition of the pod is restarted | 3.2/RestartPartition + 3.4/target + 1.2/partitionPolicy.partitionSize": (
+        OF_PARTS, """
+        run, bind
+        fail main-2, sweep → anew main-2 main-3"""),
+    "a task that completed completes the job | 3.1/TaskCompleted + 3.2/CompleteJob": (MASTER, """
+        run, bind, succeed master-0 → phase Completing
+        sweep → phase Completed; succeeded 1"""),
+    "containers that are started too often fail the task | 3.1/TaskFailed + 1.2/maxRetry + 3.3/pod restarted": (
+        TWO_STARTS, """
+        run, bind, restarts main-0 1 → phase Running
+        restarts main-0 2 → phase Terminating"""),
+    "a pod that had succeeded may be evicted | 10/Q-17 + 3.1/PodEvicted + 3.3/pod deleted": (
+        policy("PodEvicted", "AbortJob", minAvailable=1), "run, succeed main-0, evict main-0 → phase Aborted"),
+    "a lost place is answered in every run | 10/Q-4 + 3.1/Unknown + 3.3/group Unknown": (policy("Unknown"), """
+        run, group Unknown → version 1; retries 1
+        run, group Unknown → version 2; retries 2"""),
+    "pods that the controller ends itself lead to nothing | 10/Q-3 + 3.3/pod marked": (policy("*", replicas=3), """
+        run, bind, scale 1 1, sweep → phase Running; pods main-0; executed 0"""),
+    # An event alone tells of it, and the controller does not follow events.
+    "the job goes on after an answer that changes nothing": (
+        policy("PodEvicted", "RestartPartition", minAvailable=1), """
+        run, bind, delete main-0 → terminating 1
+        evict main-0 → terminating 0; pods main-0 main-1"""),
+    # ---- later
+    "an action that is delayed is carried out once | 1.3/timeout + 3.5/told + 3.5/due": (IN_A_MINUTE, """
+        run, bind, fail main-1 3, wait 30 → phase Running; executed 1
+        wait 61 → phase Restarting; retries 1
+        sweep, run, wait 600 → phase Running; retries 1; executed 2"""),
+    "by the next controller, too | 3.5/due": (IN_A_MINUTE, """
+        run, bind, fail main-1
+        next, wait 61 → phase Restarting; retries 1"""),
+    "an evicted pod is made again meanwhile, and calls it off | 3.5/runs again + 3.5/meanwhile + 10/Q-12 + 3.1/PodEvicted": (
+        {"policies": [on("PodEvicted", "AbortJob", timeout="1m")]}, """
+        run, bind
+        evict main-1 → executed 1; anew main-1
+        starts main-1, wait 61 → phase Running"""),
+    "pods that are pending for too long | 3.1/PodPending": (LATE, """
+        wait 3600 → phase Pending; executed 0
+        admit, wait 599 → phase Pending
+        wait 2 → phase Aborted; executed 1"""),
+    "pods that began in time | 3.5/not pending + 10/Q-2": (LATE, "run, wait 3600, next → phase Running"),
+    "an answer that would leave a pod waiting is not given again and again": (STUCK, """
+        admit, wait 601, wait 601, wait 601 → phase Pending; executed 0"""),
+})  # fmt: skip
+def test_story(request, controller, spec, story):
+    clock = request.getfixturevalue("moved_clock") if "wait" in story else None
+    Story(controller, clock, **spec).goes(story)
