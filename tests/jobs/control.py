@@ -14,7 +14,7 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 
 
 class Controller(Runner):
-    """The job controller with its garbage collector, run by hand."""
+    """The job controller with its garbage collector, run by hand: it settles after what people, scheduler and nodes do."""
 
     def __init__(self):
         super().__init__(registry.get("jobs"), 0, JobConsumer())
@@ -22,6 +22,72 @@ class Controller(Runner):
     def settle(self):
         while self.step():
             pass
+
+    # ---- people
+
+    def submit(self, obj):
+        stored = store.write(Create(JOBS, obj))[0]
+        self.settle()
+        return stored
+
+    def start(self, *, bound=False, **spec):
+        """Submit a job and bring it to Running."""
+        stored = self.submit(job(**spec))
+        self.run(bound=bound)
+        return stored
+
+    def change(self, **spec):
+        """Change fields of the job."""
+        store.write(Patch(JOBS, "default", "demo", {"spec": spec}))
+        self.settle()
+
+    def resize(self, replicas, **fields):
+        resize(replicas, **fields)
+        self.settle()
+
+    def issue(self, *actions, **fields):
+        for action in actions:
+            command(action, **fields)
+        self.settle()
+
+    # ---- the scheduler and nodes
+
+    def run(self, *, bound=False):
+        """Bring the job to Running; pods that are bound end only when their node says so."""
+        self.admit()
+        if bound:
+            bind()
+        self.become("Running")
+
+    def admit(self):
+        for group in store.find(POD_GROUPS):
+            if not group.object.get("status", {}).get("phase"):
+                store.write(Patch(POD_GROUPS, group.namespace, group.name, {"status": {"phase": "Inqueue"}}))
+        self.settle()
+
+    def group_is(self, phase, *conditions):
+        (group,) = store.find(POD_GROUPS)
+        status = {"phase": phase, "conditions": [*conditions]}
+        store.write(Patch(POD_GROUPS, "default", group.name, {"status": status}, "status"))
+        self.settle()
+
+    def become(self, phase, *names, **status):
+        report(phase, *names, **status)
+        self.settle()
+
+    def sweep(self):
+        """Let the pods that are being deleted go, until nothing changes."""
+        while going := [each.name for each in store.find(PODS) if each.object["metadata"].get("deletionTimestamp")]:
+            remove(*going)
+            self.settle()
+
+
+def submit(controller, obj):
+    return controller.submit(obj)
+
+
+def admit(controller):
+    controller.admit()
 
 
 def task(name, replicas, **fields):
@@ -33,21 +99,6 @@ def job(name="demo", *, tasks=(), replicas=2, **spec):
     return defaulted(builders.job(name, *(tasks or [task("main", replicas)]), **spec), None)
 
 
-# ---- people
-
-
-def submit(controller, obj):
-    stored = store.write(Create(JOBS, obj))[0]
-    controller.settle()
-    return stored
-
-
-def change(controller, **spec):
-    """Change fields of the job."""
-    store.write(Patch(JOBS, "default", "demo", {"spec": spec}))
-    controller.settle()
-
-
 def resize(replicas, **fields):
     """Change the replicas and other fields of the job's first task."""
     first, *others = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
@@ -56,7 +107,7 @@ def resize(replicas, **fields):
     store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": tasks, **numbers}}))
 
 
-def command(action, name="demo", *, uid=None, by="", **metadata):
+def command(action, name="demo", *, uid=None, by="alice", **metadata):
     """Store a Command; by default to the job that has the name now."""
     if uid is None:
         uid = store.get(JOBS, "default", name).uid
@@ -64,23 +115,6 @@ def command(action, name="demo", *, uid=None, by="", **metadata):
     notes = {CREATOR_ANNOTATION: by} if by else {}
     about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
     return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
-
-
-# ---- the scheduler and nodes
-
-
-def admit(controller):
-    for group in store.find(POD_GROUPS):
-        if not group.object.get("status", {}).get("phase"):
-            store.write(Patch(POD_GROUPS, group.namespace, group.name, {"status": {"phase": "Inqueue"}}))
-    controller.settle()
-
-
-def group_is(controller, phase, *conditions):
-    (group,) = store.find(POD_GROUPS)
-    status = {"phase": phase, "conditions": list(conditions)}
-    store.write(Patch(POD_GROUPS, "default", group.name, {"status": status}, "status"))
-    controller.settle()
 
 
 def bind():
@@ -98,38 +132,9 @@ def report(phase, *names, code=None, **status):
         store.write(Patch(PODS, "default", name, {"status": {"phase": phase, **status}}, "status"))
 
 
-def become(controller, phase, *names, **status):
-    report(phase, *names, **status)
-    controller.settle()
-
-
-def run(controller, *, bound=False):
-    """Bring the job to Running; pods that are bound end only when their node says so."""
-    admit(controller)
-    if bound:
-        bind()
-    become(controller, "Running")
-
-
-def start(controller, *, bound=False, **spec):
-    stored = submit(controller, job(**spec))
-    run(controller, bound=bound)
-    return stored
-
-
 def remove(*names):
     """Have pods gone at once."""
     store.write(*(Delete(PODS, "default", name, grace=0) for name in names))
-
-
-def sweep(controller):
-    """Let the pods that are being deleted go, until nothing changes."""
-    while going := [each.name for each in store.find(PODS) if each.object["metadata"].get("deletionTimestamp")]:
-        remove(*going)
-        controller.settle()
-
-
-# ---- what became of it
 
 
 def state(name="demo"):
@@ -148,8 +153,8 @@ def uids():
     return {pod.name: pod.uid for pod in store.find(PODS)}
 
 
-def is_being_deleted(name="demo"):
-    return "deletionTimestamp" in store.get(JOBS, "default", name).object["metadata"]
+def is_being_deleted():
+    return "deletionTimestamp" in store.get(JOBS, "default", "demo").object["metadata"]
 
 
 def messages(*reasons):

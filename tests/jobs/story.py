@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster.store import Delete, store
 from kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS
 from tests.jobs import control
-from tests.jobs.control import Controller, job, messages, pods, remove, report, state, submit, uids
+from tests.jobs.control import Controller, job, messages, pods, remove, report, state, uids
 
 
 class Story:
@@ -22,7 +22,7 @@ class Story:
 
     def __init__(self, controller, clock=None, **spec):
         self.controller, self.clock = controller, clock
-        submit(controller, job(**spec))
+        controller.submit(job(**spec))
 
     def goes(self, text):
         for line in filter(None, map(str.strip, text.splitlines())):
@@ -74,13 +74,13 @@ class Story:
     # ---- what happens
 
     def admit(self):
-        control.admit(self.controller)
+        self.controller.admit()
 
     def run(self):
-        control.run(self.controller)
+        self.controller.run()
 
     def sweep(self):
-        control.sweep(self.controller)
+        self.controller.sweep()
 
     def bind(self):
         control.bind()
@@ -95,12 +95,10 @@ class Story:
         self.controller.settle()
 
     def command(self, *actions):
-        for action in actions:
-            control.command(action, by="alice")
-        self.controller.settle()
+        self.controller.issue(*actions)
 
     def group(self, phase):
-        control.group_is(self.controller, phase)
+        self.controller.group_is(phase)
 
     def ungroup(self):
         store.write(Delete(POD_GROUPS, "default", store.find(POD_GROUPS)[0].name))

@@ -15,7 +15,7 @@ from jobs.controller import job_controller
 from jobs.controller.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.builders import owner, pod
-from tests.jobs.control import admit, command, job, remove, resize, start, state, submit
+from tests.jobs.control import command, job, remove, resize, state
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -26,7 +26,7 @@ AGAIN = Timer(RETRY, KEY, 0)
 @pytest.fixture
 def late(controller):
     """A controller whose state is behind the store: what happens now is told later, by `tell`."""
-    start(controller, replicas=1)
+    controller.start(replicas=1)
     with store.reading() as revision:
         loaded = JobConsumer().load(0, revision)
     loaded.touched.clear()
@@ -174,8 +174,8 @@ def test_job_is_left_alone_until_the_log_shows_what_was_written_for_it(late):
 
 
 def test_status_that_somebody_else_writes_is_not_taken_for_the_controllers_own(controller):
-    submit(controller, job(replicas=1))
-    admit(controller)
+    controller.submit(job(replicas=1))
+    controller.admit()
     wanted = state()
     for text in ("nonsense", wanted["state"]["message"]):
         store.write(Patch(JOBS, "default", "demo", {"status": {"state": {"message": text}, "running": 7}}, "status"))

@@ -9,22 +9,7 @@ from cluster.runtime import consumer
 from cluster.store import Delete, sql, store
 from jobs.controller.expectations import Sent
 from kube.resources import COMMANDS, JOBS
-from tests.jobs.control import (
-    Controller,
-    become,
-    change,
-    command,
-    group_is,
-    messages,
-    phase,
-    pods,
-    remove,
-    report,
-    run,
-    start,
-    state,
-    sweep,
-)
+from tests.jobs.control import Controller, command, messages, phase, pods, remove, report, state
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,17 +22,17 @@ FAILED = on("PodFailed")
 
 
 def started(controller, *policies, **spec):
-    start(controller, bound=True, policies=[*policies], **spec)
+    controller.start(bound=True, policies=[*policies], **spec)
 
 
 def fail(controller, *names, code=1):
-    become(controller, "Failed", *names, code=code)
+    controller.become("Failed", *names, code=code)
 
 
 def again(controller):
     """Bring a job that restarts back to Running."""
-    sweep(controller)
-    run(controller, bound=True)
+    controller.sweep()
+    controller.run(bound=True)
 
 
 def passed():
@@ -62,7 +47,7 @@ def executed():
 def test_group_that_loses_its_place_while_its_job_is_deleted_leads_to_nothing(controller):
     started(controller, on("Unknown", timeout="1m"))
     store.write(Delete(JOBS, "default", "demo", propagation="Foreground"))
-    group_is(controller, "Unknown")
+    controller.group_is("Unknown")
     assert executed() == []
 
 
@@ -139,7 +124,7 @@ def test_command_and_policy_at_once_are_both_heeded(controller):
     started(controller, FAILED)
     command("AbortJob")
     fail(controller, "demo-main-1")
-    sweep(controller)
+    controller.sweep()
     assert (phase(), store.find(COMMANDS)) == ("Aborted", [])
 
 
@@ -171,6 +156,6 @@ def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_it
     moved_clock.move(599)
     controller.settle()
     monkeypatch.setattr(Sent, "is_seen", lambda self, position: False)
-    change(controller, minAvailable=1)
+    controller.change(minAvailable=1)
     moved_clock.move(2)
     assert steps(controller, moved_clock) < 20

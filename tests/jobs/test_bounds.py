@@ -9,7 +9,7 @@ from cluster.store import Create, Delete, Patch, store
 from kube.resources import JOBS, LIMIT_RANGES, PODS, RESOURCE_QUOTAS
 from proof.modes.mode import others
 from tests.builders import of, pod
-from tests.jobs.control import Controller, admit, become, job, messages, pods, remove, state, submit, task
+from tests.jobs.control import Controller, job, messages, pods, remove, state, task
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -27,8 +27,8 @@ def limit(**fields):
 
 def begin(controller, *jobs):
     for each in jobs:
-        submit(controller, each)
-    admit(controller)
+        controller.submit(each)
+    controller.admit()
 
 
 def message():
@@ -69,17 +69,17 @@ def test_next_job_goes_on_when_pods_end(controller):
     quota(pods=2)
     begin(controller, job("first"), job("second"))
     assert pods() == ["first-main-0", "first-main-1"]
-    become(controller, "Running")
-    become(controller, "Succeeded", code=0)
+    controller.become("Running")
+    controller.become("Succeeded", code=0)
     assert "second-main-0" in pods()
     assert controller.state.refused == {}
 
 
 def test_jobs_planned_together_do_not_take_the_same_room(controller):
-    submit(controller, job("first"))
-    submit(controller, job("second"))
+    controller.submit(job("first"))
+    controller.submit(job("second"))
     quota(pods=3)
-    admit(controller)
+    controller.admit()
     assert len(pods()) == 2
 
 
@@ -168,8 +168,8 @@ def test_quota_that_appears_in_between_binds(controller, between):
 @pytest.mark.embedded  # elsewhere each pod is a request, and those that were made stay
 def test_of_jobs_planned_together_only_those_wait_that_lost_their_room(controller, between):
     quota(pods=4)
-    submit(controller, job("first"))
-    submit(controller, job("second"))
+    controller.submit(job("first"))
+    controller.submit(job("second"))
     between(rival)
-    admit(controller)
+    controller.admit()
     assert pods() == ["first-main-0", "first-main-1", "rival"]

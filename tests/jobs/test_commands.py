@@ -10,31 +10,10 @@ from jobs.controller.commands import to_job
 from kube.kinds.batch import Action
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS
 from proof.modes.mode import others
-from tests.jobs.control import (
-    Controller,
-    admit,
-    become,
-    command,
-    job,
-    messages,
-    phase,
-    pods,
-    run,
-    start,
-    state,
-    submit,
-    sweep,
-    uids,
-)
+from tests.jobs.control import Controller, command, job, messages, phase, pods, state, uids
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
-
-
-def issue(controller, *actions, **fields):
-    for action in actions:
-        command(action, **{"by": "alice", **fields})
-    controller.settle()
 
 
 def phases(since=0):
@@ -54,15 +33,15 @@ def told():
 def test_restart_of_a_job_larger_than_a_round_leaves_no_pod_of_the_run_before(controller, monkeypatch):
     monkeypatch.setattr(plan, "ROOM", 3)
     monkeypatch.setattr(plan.reconcile, "__kwdefaults__", {"requests": (), "room": 3})
-    start(controller, replicas=10, minAvailable=1)
+    controller.start(replicas=10, minAvailable=1)
     before = uids()
-    issue(controller, "RestartJob")
+    controller.issue("RestartJob")
     assert pods() == []
-    run(controller)
+    controller.run()
     assert (len(pods()), state()["running"], state()["version"]) == (10, 10, 1)
     assert not {*before.values()} & {*uids().values()}
-    issue(controller, "AbortJob", "ResumeJob")
-    admit(controller)
+    controller.issue("AbortJob", "ResumeJob")
+    controller.admit()
     assert (len(pods()), phase()) == (10, "Pending")
 
 
@@ -80,9 +59,9 @@ THROUGH = ["Restarting", "Pending", "Running"]
     "an action of queues | 6.3/action": ("OpenQueue", [], NO_ACTION),
 })  # fmt: skip
 def test_command_that_ends_no_pod_is_told_and_consumed(controller, action, passed, words):
-    start(controller)
+    controller.start()
     before, found = store.revision(), uids()
-    issue(controller, action)
+    controller.issue(action)
     assert (phases(before), uids(), store.find(COMMANDS)) == (passed, found, [])
     assert state().get("retryCount", 0) == bool(passed)
     assert told() == [words.format(action)]
@@ -92,9 +71,9 @@ def test_command_that_ends_no_pod_is_told_and_consumed(controller, action, passe
 
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPartition"])
 def test_pod_group_follows_a_job_that_changes_when_a_part_of_it_is_restarted(controller, action):
-    start(controller)
+    controller.start()
     store.write(Patch(JOBS, "default", "demo", {"spec": {"minAvailable": 1}}))
-    issue(controller, action)
+    controller.issue(action)
     assert store.find(POD_GROUPS)[0].object["spec"]["minMember"] == 1
 
 
@@ -113,9 +92,9 @@ def test_pod_group_follows_a_job_that_changes_when_a_part_of_it_is_restarted(con
     "nothing to resume at first": (["ResumeJob", "AbortJob"], "Aborted", 0),
 })  # fmt: skip
 def test_burst_of_commands_is_carried_out_in_order(controller, actions, expected, retries):
-    start(controller, bound=True)
-    issue(controller, *actions)
-    sweep(controller)
+    controller.start(bound=True)
+    controller.issue(*actions)
+    controller.sweep()
     assert (phase(), state().get("retryCount", 0)) == (expected, retries)
     assert (store.find(COMMANDS), len(told())) == ([], len(actions))
 
@@ -140,8 +119,8 @@ def test_command_is_the_one_that_vcctl_makes():
     "no uid: whoever has the name": ("demo", {"uid": "", "by": ""}, "Aborted", ["AbortJob was asked for."]),
 })  # fmt: skip
 def test_command_is_for_the_job_of_its_uid(controller, name, fields, expected, words):
-    start(controller)
-    issue(controller, "AbortJob", name=name, **fields)
+    controller.start()
+    controller.issue("AbortJob", name=name, **fields)
     assert (store.find(COMMANDS), phase(), told()) == ([], expected, words)
 
 
@@ -150,14 +129,14 @@ def test_command_to_something_else_is_left_alone(controller):
     target = {"apiVersion": "v1", "kind": "Pod", "name": "demo", "uid": "x"}
     about = {"name": "c", "namespace": "default"}
     store.write(Create(COMMANDS, {"metadata": about, "action": "AbortJob", "target": target}))
-    start(controller)
+    controller.start()
     assert [stored.name for stored in store.find(COMMANDS)] == ["c"]
 
 
 @pytest.mark.parametrize("planned", [False, True], ids=["before it is seen", "while it is planned"])
 def test_command_that_somebody_takes_back_has_no_effect(controller, monkeypatch, planned):
-    start(controller)
-    taken = command("AbortJob", by="alice")
+    controller.start()
+    taken = command("AbortJob")
     reconcile = job_controller.plan.reconcile
 
     def interrupted(*args, **fields):
@@ -175,9 +154,9 @@ def test_command_that_somebody_takes_back_has_no_effect(controller, monkeypatch,
 
 
 def test_command_that_cannot_go_at_once_is_carried_out_once(controller):
-    start(controller)
-    issue(controller, "RestartJob", finalizers=["example.com/kept"])
-    run(controller)
+    controller.start()
+    controller.issue("RestartJob", finalizers=["example.com/kept"])
+    controller.run()
     for each in (controller, Controller()):
         each.settle()
         assert (phase(), state()["retryCount"], len(store.find(COMMANDS))) == ("Running", 1, 1)
@@ -188,8 +167,8 @@ def test_commit_that_fails_leaves_command_and_job_as_they_were(controller, monke
     def killed(keys):
         raise RuntimeError("killed within the transaction")
 
-    start(controller)
-    command("AbortJob", by="alice")
+    controller.start()
+    command("AbortJob")
     with monkeypatch.context() as patched:
         patched.setattr(controller, "_drop_timers", killed)
         with pytest.raises(RuntimeError):
@@ -200,17 +179,17 @@ def test_commit_that_fails_leaves_command_and_job_as_they_were(controller, monke
 
 
 def test_command_to_a_job_that_is_being_deleted_is_consumed(controller):
-    start(controller)
+    controller.start()
     store.write(Patch(JOBS, "default", "demo", {"metadata": {"finalizers": ["example.com/kept"]}}))
     store.write(Delete(JOBS, "default", "demo"))
-    issue(controller, "AbortJob")
+    controller.issue("AbortJob")
     assert (phase(), store.find(COMMANDS)) == ("Running", [])
     assert told() == ["alice asked for AbortJob; the job is being deleted, so nothing is done."]
 
 
 def test_job_deleted_with_its_command_leaves_nothing(controller):
-    start(controller)
-    command("AbortJob", by="alice")
+    controller.start()
+    command("AbortJob")
     store.write(Delete(JOBS, "default", "demo"))
     controller.settle()
     assert (store.find(COMMANDS), controller.state.entries, controller.state.commands) == ([], {}, {})
@@ -221,7 +200,7 @@ LACK = 'Cannot start: configmap "c" not found · main-0, main-1.'
 
 def lack_a_config_map(controller):
     waiting = {"reason": "CreateContainerConfigError", "message": 'configmap "c" not found'}
-    become(controller, "Pending", containerStatuses=[{"name": "main", "state": {"waiting": waiting}}])
+    controller.become("Pending", containerStatuses=[{"name": "main", "state": {"waiting": waiting}}])
 
 
 @cases("action, expected, rest", {
@@ -232,22 +211,22 @@ def lack_a_config_map(controller):
 })  # fmt: skip
 def test_a_job_that_is_ended_says_what_kept_its_pods_from_running(controller, action, expected, rest):
     """The pods are gone by then, so nobody else knows it."""
-    submit(controller, job(replicas=2, maxRetry=1))
-    admit(controller)
+    controller.submit(job(replicas=2, maxRetry=1))
+    controller.admit()
     lack_a_config_map(controller)
     assert state()["state"]["message"] == f"{LACK} 0 of 2 pods are running; minAvailable is 2."
-    issue(controller, action)
+    controller.issue(action)
     assert phase() == expected
     assert all(words in state()["state"]["message"] for words in (LACK, rest))
 
 
 def test_what_kept_pods_from_running_in_an_earlier_run_is_forgotten(controller):
-    submit(controller, job(replicas=2))
-    admit(controller)
+    controller.submit(job(replicas=2))
+    controller.admit()
     lack_a_config_map(controller)
-    issue(controller, "RestartJob")
+    controller.issue("RestartJob")
     assert state()["keptBefore"] == LACK
-    run(controller)
+    controller.run()
     assert "keptBefore" not in state()
-    issue(controller, "AbortJob")
+    controller.issue("AbortJob")
     assert "configmap" not in state()["state"]["message"]

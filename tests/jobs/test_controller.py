@@ -10,24 +10,7 @@ from cluster.runtime import consumer
 from cluster.store import Create, Delete, store
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.builders import pod
-from tests.jobs.control import (
-    Controller,
-    admit,
-    become,
-    group_is,
-    is_being_deleted,
-    job,
-    messages,
-    phase,
-    pods,
-    remove,
-    report,
-    resize,
-    start,
-    state,
-    submit,
-    task,
-)
+from tests.jobs.control import Controller, is_being_deleted, job, messages, phase, pods, remove, report, state, task
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
@@ -44,10 +27,10 @@ NO_PROGRAM = {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no
     "its own message": ({"exitCode": 1, "message": "one\n\ntwo" + "." * 500}, "Exit 1: one two · main-1."),
 })  # fmt: skip
 def test_failure_names_the_pod_and_why_its_container_ended(controller, terminated, words):
-    start(controller)
-    become(controller, "Succeeded", "demo-main-0", code=0)
+    controller.start()
+    controller.become("Succeeded", "demo-main-0", code=0)
     statuses = [{"name": "main", "state": {"terminated": terminated}}]
-    become(controller, "Failed", "demo-main-1", containerStatuses=statuses)
+    controller.become("Failed", "demo-main-1", containerStatuses=statuses)
     assert (phase(), state()["exitCodes"]) == ("Failed", [terminated["exitCode"]])
     assert state()["state"]["message"].startswith(f"{words} ")
     assert [each.name for each in store.find(JOBS, exit_code=terminated["exitCode"])] == ["demo"]
@@ -55,8 +38,8 @@ def test_failure_names_the_pod_and_why_its_container_ended(controller, terminate
 
 @pytest.mark.shows("3.7/SuccessfulCreate, SuccessfulDelete")
 def test_events_tell_the_story_once_for_all_pods(controller):
-    start(controller, replicas=30)
-    become(controller, "Succeeded")
+    controller.start(replicas=30)
+    controller.become("Succeeded")
     created, running, completed = messages()
     assert (created, completed) == ("Created 30 pods.", "Completed: All 30 pods succeeded.")
     assert running.startswith("Running: ")
@@ -64,8 +47,8 @@ def test_events_tell_the_story_once_for_all_pods(controller):
 
 @pytest.mark.embedded  # as many requests would take half a minute
 def test_many_pods_are_made_in_rounds(controller):
-    submit(controller, job(replicas=2500))
-    admit(controller)
+    controller.submit(job(replicas=2500))
+    controller.admit()
     assert (len(pods()), state()["pending"]) == (2500, 2500)
     assert messages() == [f"Created {number} of 2500 pods." for number in (1000, 1000, 500)]
 
@@ -73,29 +56,27 @@ def test_many_pods_are_made_in_rounds(controller):
 @pytest.mark.shows("2.4/7 surplus", "2.4/9", "2.8/scale", "10/Q-3", "2.2/4",
                    "4.1/annotation volcano.sh/controller-out-of-sync")  # fmt: skip
 def test_replicas_that_are_lowered_delete_marked_pods_with_the_highest_index_and_raised_ones_make_more(controller):
-    start(controller, replicas=4, minAvailable=1)
+    controller.start(replicas=4, minAvailable=1)
     before = store.revision()
-    resize(2, minAvailable=1)
-    controller.settle()
+    controller.resize(2, minAvailable=1)
     assert (pods(), state()["running"]) == (["demo-main-0", "demo-main-1"], 2)
     gone = [c for c in store.changes(before, [PODS]) if c.verb == "DELETED"]
     marks = [c.object["metadata"]["annotations"]["volcano.sh/controller-out-of-sync"] for c in gone]
     assert marks == ["true", "true"]
     assert store.find(POD_GROUPS)[0].object["spec"]["minTaskMember"] == {"main": 1}
-    resize(3)
-    controller.settle()
+    controller.resize(3)
     assert pods() == ["demo-main-0", "demo-main-1", "demo-main-2"]
 
 
 @pytest.mark.shows("1.2/dependsOn.name", "2.4/8 dependsOn", "4.2/pod group", "4.2/ready")
 def test_a_task_waits_for_the_minimum_of_another(controller):
     first = task("first", 3, minAvailable=2)
-    submit(controller, job(tasks=[first, task("then", 1, dependsOn={"name": ["first"]})], minAvailable=2))
+    controller.submit(job(tasks=[first, task("then", 1, dependsOn={"name": ["first"]})], minAvailable=2))
     assert store.find(POD_GROUPS)[0].object["spec"]["minTaskMember"] == {"first": 2, "then": 1}
-    admit(controller)
-    become(controller, "Succeeded", "demo-first-0", code=0)
+    controller.admit()
+    controller.become("Succeeded", "demo-first-0", code=0)
     assert pods() == ["demo-first-0", "demo-first-1", "demo-first-2"]
-    become(controller, "Succeeded", "demo-first-1", code=0)
+    controller.become("Succeeded", "demo-first-1", code=0)
     assert pods()[-1] == "demo-then-0"
 
 
@@ -104,10 +85,10 @@ def test_tasks_that_must_start_together_and_wait_for_each_other_are_named_whatev
     controller, counted
 ):
     tasks = [task("first", 1), task("second", 1, dependsOn={"name": ["first"]})]
-    submit(controller, job(tasks=tasks, minAvailable=2))
-    admit(controller)
+    controller.submit(job(tasks=tasks, minAvailable=2))
+    controller.admit()
     condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": counted}
-    group_is(controller, "Inqueue", *[condition] * bool(counted))
+    controller.group_is("Inqueue", *[condition] * bool(counted))
     assert pods() == ["demo-first-0"]
     assert state()["state"]["reason"] == "TaskDeadlock"
     assert state()["state"]["message"] == (
@@ -119,12 +100,12 @@ def test_tasks_that_must_start_together_and_wait_for_each_other_are_named_whatev
 def test_tasks_that_wait_for_others_are_named_and_what_to_do_when_their_turn_never_comes(controller):
     waiting = {"name": ["first", "other"], "iteration": "any"}
     tasks = [task("first", 1), task("other", 0), task("second", 1, dependsOn=waiting)]
-    submit(controller, job(tasks=[{**each, "minAvailable": 1} for each in tasks], minAvailable=1))
-    admit(controller)
+    controller.submit(job(tasks=[{**each, "minAvailable": 1} for each in tasks], minAvailable=1))
+    controller.admit()
     words = "Task second waits for first or other."
     assert state()["state"]["reason"] == "WaitingForTasks"
     assert state()["state"]["message"] == f"0 of 2 pods are running; minAvailable is 1. {words}"
-    become(controller, "Failed", "demo-first-0", code=1)
+    controller.become("Failed", "demo-first-0", code=1)
     assert state()["state"]["message"] == (
         f"0 of 2 pods are running, 1 failed; minAvailable is 1. {words} "
         "No pod is left that could become ready: restart the job, or terminate it."
@@ -136,7 +117,7 @@ def test_tasks_that_wait_for_others_are_named_and_what_to_do_when_their_turn_nev
     {"no replicas": (0, "NoReplicas"), "minimum 0 | 2.5/Pending, minAvailable 0": (2, "PodsRunning")},
 )
 def test_job_that_needs_no_pod_runs_before_its_group_is_let_in(controller, replicas, reason):
-    submit(controller, job(tasks=[task("main", replicas, minAvailable=0)], minAvailable=0))
+    controller.submit(job(tasks=[task("main", replicas, minAvailable=0)], minAvailable=0))
     assert [c["status"] for c in state()["conditions"]] == ["Pending", "Running"]
     assert (state()["state"]["reason"], pods()) == (reason, [])
 
@@ -144,8 +125,8 @@ def test_job_that_needs_no_pod_runs_before_its_group_is_let_in(controller, repli
 @pytest.mark.shows("2.1/leftover pods")
 def test_name_held_by_a_stranger_is_waited_for(controller):
     store.write(Create(PODS, pod("demo-main-0", nodeName="n")))
-    submit(controller, job())
-    admit(controller)
+    controller.submit(job())
+    controller.admit()
     assert pods() == ["demo-main-0", "demo-main-1"]
     assert (state()["pending"], state()["state"]["reason"]) == (1, "NamesTaken")
     remove("demo-main-0")
@@ -154,9 +135,9 @@ def test_name_held_by_a_stranger_is_waited_for(controller):
 
 
 def test_new_process_goes_on_where_the_last_one_stopped(controller):
-    submit(controller, job())
-    admit(controller)
-    become(controller, "Running", "demo-main-0")
+    controller.submit(job())
+    controller.admit()
+    controller.become("Running", "demo-main-0")
     report("Running", "demo-main-1")
     Controller().settle()
     assert phase() == "Running"
@@ -164,20 +145,20 @@ def test_new_process_goes_on_where_the_last_one_stopped(controller):
 
 @pytest.mark.shows("1.1/ttlSecondsAfterFinished", "6.2/0")
 def test_finished_job_is_deleted_after_its_time(controller):
-    start(controller, replicas=1, ttlSecondsAfterFinished=0)
-    become(controller, "Succeeded")
+    controller.start(replicas=1, ttlSecondsAfterFinished=0)
+    controller.become("Succeeded")
     assert store.get(JOBS, "default", "demo").object["metadata"]["finalizers"] == ["foregroundDeletion"]
 
 
 @pytest.mark.shows("6.2/since", "6.2/how")
 def test_later_job_of_a_name_has_its_own_time(controller, moved_clock):
-    start(controller, replicas=1, ttlSecondsAfterFinished=100)
-    become(controller, "Succeeded")
+    controller.start(replicas=1, ttlSecondsAfterFinished=100)
+    controller.become("Succeeded")
     store.write(Delete(PODS, "default", "demo-main-0", grace=0), Delete(JOBS, "default", "demo"))
     controller.settle()
     moved_clock.move(60)
-    start(controller, replicas=1, ttlSecondsAfterFinished=100)
-    become(controller, "Succeeded")
+    controller.start(replicas=1, ttlSecondsAfterFinished=100)
+    controller.become("Succeeded")
     for seconds, is_over in ((50, False), (51, True)):
         moved_clock.move(seconds)
         controller.settle()
@@ -185,8 +166,8 @@ def test_later_job_of_a_name_has_its_own_time(controller, moved_clock):
 
 
 def test_what_is_left_of_a_finished_job_outlives_the_controller(controller, moved_clock):
-    submit(controller, job(replicas=1, ttlSecondsAfterFinished=30))
-    admit(controller)
+    controller.submit(job(replicas=1, ttlSecondsAfterFinished=30))
+    controller.admit()
     report("Succeeded")
     while phase() != "Completed":
         controller.step()
@@ -205,7 +186,7 @@ def test_what_is_left_of_a_finished_job_outlives_the_controller(controller, move
 def test_job_that_cannot_be_planned_does_not_stop_the_others(controller, change):
     bad = job("bad")
     store.write(Create(JOBS, change(bad) or bad))
-    submit(controller, job())
+    controller.submit(job())
     assert phase() == "Pending"
     Controller().settle()
 

@@ -14,7 +14,7 @@ from jobs.controller.state import JobEntry, JobsState
 from kube.kinds.batch import JobEvent
 from kube.resources import POD_GROUPS
 from tests.jobs.builders import defaulted, job, task
-from tests.jobs.control import admit, pods, state, submit
+from tests.jobs.control import pods, state
 from tests.tables import cases
 
 
@@ -46,9 +46,9 @@ def test_job_that_was_admitted_is_taken_as_it_is():
 @pytest.mark.django_db(transaction=True)
 def test_unfilled_job_gets_its_pods(controller):
     """Nobody judges it here, as in a cluster that has no webhooks."""
-    submit(controller, sent())
+    controller.submit(sent())
     assert [group.object["spec"]["minMember"] for group in store.find(POD_GROUPS)] == [2]
-    admit(controller)
+    controller.admit()
     assert (pods(), state("tiny")["pending"]) == (["tiny-default0-0", "tiny-default0-1"], 2)
 
 

@@ -14,7 +14,7 @@ from kube.kinds.batch import JobEvent
 from kube.resources import JOBS, PODS
 from tests.builders import pod
 from tests.jobs.builders import pod_fact, terminated
-from tests.jobs.control import Controller, become, messages, phase, pods, remove, report, start
+from tests.jobs.control import Controller, messages, phase, pods, remove, report
 from tests.tables import cases
 
 
@@ -78,7 +78,7 @@ def test_changes_of_living_pods_are_decoded_only_where_a_policy_answers_them():
 
 @pytest.fixture
 def running(transactional_db, controller):
-    start(controller, replicas=5, minAvailable=1)
+    controller.start(replicas=5, minAvailable=1)
     return controller
 
 
@@ -145,7 +145,7 @@ def test_failure_is_told_while_the_job_waits_for_its_writes(running):
 
 def end_by_min_success(running):
     store.write(Patch(JOBS, "default", "demo", {"spec": {"minSuccess": 1}}))
-    become(running, "Succeeded", "demo-main-0", code=0)
+    running.become("Succeeded", "demo-main-0", code=0)
     assert phase() == "Completed"
 
 
@@ -156,7 +156,7 @@ def delete_the_job(running):
 
 
 def tidy_up_a_finished_job(running):
-    become(running, "Succeeded", code=0)
+    running.become("Succeeded", code=0)
     store.write(Delete(PODS, "default", "demo-main-0"))
 
 

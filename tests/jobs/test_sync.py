@@ -12,41 +12,17 @@ from jobs.lifecycle import fired
 from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
 from tests.builders import pod_group
 from tests.jobs.builders import pod_fact, terminated
-from tests.jobs.control import (
-    CLAIM,
-    Controller,
-    admit,
-    become,
-    command,
-    group_is,
-    job,
-    messages,
-    phase,
-    pods,
-    resize,
-    run,
-    start,
-    state,
-    submit,
-    sweep,
-    task,
-)
+from tests.jobs.control import CLAIM, Controller, job, messages, phase, pods, state, task
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 
 
-def issue(controller, action):
-    command(action)
-    controller.settle()
-
-
 @pytest.mark.shows("2.8/scale", "3.3/job", "4.4/minMember", "4.4/minTaskMember", "4.4/minResources", "1.5/minAvailable")
 def test_pod_group_and_status_follow_the_numbers_of_the_job(controller):
-    start(controller, replicas=2)
+    controller.start(replicas=2)
     assert state()["minAvailable"] == 2
-    resize(5, minAvailable=4)
-    controller.settle()
+    controller.resize(5, minAvailable=4)
     spec = store.find(POD_GROUPS)[0].object["spec"]
     assert (spec["minMember"], spec["minTaskMember"], spec["minResources"]["pods"]) == (4, {"main": 4}, "4")
     assert state()["minAvailable"] == 4
@@ -54,7 +30,7 @@ def test_pod_group_and_status_follow_the_numbers_of_the_job(controller):
 
 @pytest.mark.shows("4.4/priorityClassName", "1.6/spec.priorityClassName", "1.6/metadata")
 def test_of_the_other_fields_the_pod_group_follows_the_priority_class_alone(controller):
-    start(controller, replicas=1)
+    controller.start(replicas=1)
     changes = {"spec": {"priorityClassName": "high"}, "metadata": {"labels": {"team": "a"}}}
     store.write(Patch(JOBS, "default", "demo", changes))
     controller.settle()
@@ -67,7 +43,7 @@ def test_of_the_other_fields_the_pod_group_follows_the_priority_class_alone(cont
 @pytest.mark.shows("2.4/2", "10/Q-8")
 @pytest.mark.embedded  # an API server refuses the group
 def test_a_job_whose_queue_is_gone_waits_and_is_not_ended(controller, moved_clock):
-    submit(controller, job(queue="gone"))
+    controller.submit(job(queue="gone"))
     moved_clock.move(3600)
     controller.settle()
     assert (phase(), store.find(POD_GROUPS)[0].object["spec"]["queue"]) == ("Pending", "gone")
@@ -90,15 +66,15 @@ def test_what_cannot_be_written_is_tried_again_for_as_long_as_it_takes(controlle
     store.write(Delete(POD_GROUPS, "default", name))
     moved_clock.move(31)
     controller.settle()
-    admit(controller)
+    controller.admit()
     assert (phase(), len(pods())) == ("Pending", 2)
 
 
 @pytest.mark.shows("3.7/PodGroupPending")
 def test_why_the_pod_group_waits_is_told_once(controller):
-    submit(controller, job())
+    controller.submit(job())
     waits = {"type": "Unschedulable", "status": "True", "message": "0/1 nodes have 2 CPU free."}
-    group_is(controller, "Inqueue", {**waits, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    controller.group_is("Inqueue", {**waits, "lastTransitionTime": "2026-01-01T00:00:00Z"})
     Controller().settle()
     (event,) = (each.object for each in store.find(EVENTS) if each.object["reason"] == "PodGroupPending")
     assert (event["type"], waits["message"] in event["message"]) == ("Warning", True)
@@ -120,8 +96,8 @@ def test_a_pod_that_others_wait_for_is_ready(of_pod, containers, is_ready):
 
 @pytest.mark.shows("9.1/3", "1.4/a claim", "4.3/named", "3.7/PVCError", "7.3/15 no claim")
 def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(controller):
-    submit(controller, job(replicas=1, volumes=[{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]))
-    admit(controller)
+    controller.submit(job(replicas=1, volumes=[{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]))
+    controller.admit()
     found = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"]
     assert [volume["emptyDir"] for volume in found] == [{}, {}]
     assert any("There is no claim none" in message for message in messages())
@@ -132,7 +108,7 @@ def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(control
 )
 def test_described_claim_is_made_once_mounted_and_listed_beside_the_one_that_is_named(controller):
     described, named = {"mountPath": "/a", "volumeClaim": CLAIM}, {"mountPath": "/b", "volumeClaimName": "data"}
-    stored = start(controller, bound=True, volumes=[described, named, {"mountPath": "/c"}])
+    stored = controller.start(bound=True, volumes=[described, named, {"mountPath": "/c"}])
     (claim,) = store.find(CLAIMS)
     assert re.fullmatch("demo-pvc-[0-9a-z]{12}", claim.name)
     assert claim.object["metadata"]["ownerReferences"][0]["uid"] == stored.uid
@@ -141,9 +117,9 @@ def test_described_claim_is_made_once_mounted_and_listed_beside_the_one_that_is_
     volume = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"][0]
     assert volume["persistentVolumeClaim"] == {"claimName": claim.name}
     assert state()["controlledResources"] == {f"volume-pvc-{claim.name}": claim.name, "volume-pvc-data": "data"}
-    issue(controller, "RestartJob")
-    sweep(controller)
-    run(controller)
+    controller.issue("RestartJob")
+    controller.sweep()
+    controller.run()
     assert (phase(), [each.uid for each in store.find(CLAIMS)]) == ("Running", [claim.uid])
 
 
@@ -158,9 +134,9 @@ def test_described_claim_is_made_once_mounted_and_listed_beside_the_one_that_is_
     "none": ((0,), (), [], []),
 })  # fmt: skip
 def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, init, listed, answered):
-    start(controller, replicas=2, minAvailable=1, policies=[{"exitCode": 3, "action": "AbortJob"}])
+    controller.start(replicas=2, minAvailable=1, policies=[{"exitCode": 3, "action": "AbortJob"}])
     ended = {"containerStatuses": terminated(*codes), "initContainerStatuses": terminated(*init)}
-    become(controller, "Failed", "demo-main-0", **ended)
+    controller.become("Failed", "demo-main-0", **ended)
     assert (phase() == "Aborted") is bool(answered)
     assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == listed
     assert [each.exit_code for each in map(fired.read, messages()) if each] == answered
@@ -171,11 +147,11 @@ def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, i
 
 @pytest.mark.shows("1.5/taskStatusCount", "1.5/pending, running, succeeded, failed, unknown")
 def test_pods_are_counted_by_phase_in_all_and_of_each_task(controller):
-    submit(controller, job(tasks=[task("ps", 1), task("worker", 4)], minAvailable=1))
-    admit(controller)
+    controller.submit(job(tasks=[task("ps", 1), task("worker", 4)], minAvailable=1))
+    controller.admit()
     reached = {"ps-0": "Running", "worker-0": "Succeeded", "worker-1": "Failed", "worker-2": "Unknown"}
     for name, of_pod in reached.items():
-        become(controller, of_pod, f"demo-{name}")
+        controller.become(of_pod, f"demo-{name}")
     of_worker = {"Failed": 1, "Pending": 1, "Succeeded": 1, "Unknown": 1}
     assert state()["taskStatusCount"] == {"ps": {"phase": {"Running": 1}}, "worker": {"phase": of_worker}}
     assert [state()[name] for name in ("pending", "running", "succeeded", "failed", "unknown")] == [1] * 5

@@ -34,7 +34,7 @@ class Life:
         self.jobs.settle()
         self.recorder = Recorder()
         self.recorder.settle()
-        self.job = control.submit(self.jobs, control.job(name, **spec))
+        self.job = self.jobs.submit(control.job(name, **spec))
         self.name = name
 
     def passes(self, seconds):
@@ -42,7 +42,7 @@ class Life:
         return self
 
     def admit(self):
-        control.admit(self.jobs)
+        self.jobs.admit()
         return self
 
     def place(self, node="node-1"):
@@ -60,7 +60,7 @@ class Life:
     def status(self, pod, phase, *, state, last=None, restarts=0):
         """Let a node say how a pod's only container does."""
         container = {"name": "main", "restartCount": restarts, "state": state, "lastState": last or {}}
-        control.become(self.jobs, phase, pod, containerStatuses=[container])
+        self.jobs.become(phase, pod, containerStatuses=[container])
 
     def run(self):
         for pod in store.find(PODS):
@@ -73,8 +73,7 @@ class Life:
         return self
 
     def ask(self, action):
-        control.command(action, self.name)
-        self.jobs.settle()
+        self.jobs.issue(action, name=self.name)
         return self
 
     def suspend(self):

@@ -12,21 +12,7 @@ from cluster.store import Create, Delete, Patch, store
 from jobs.controller import job_controller, products, ssh_keys
 from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, EVENTS, JOBS, NETWORK_POLICIES, POD_GROUPS, SECRETS, SERVICES
 from tests.builders import container, of
-from tests.jobs.control import (
-    Controller,
-    admit,
-    become,
-    command,
-    job,
-    messages,
-    phase,
-    pods,
-    resize,
-    start,
-    state,
-    submit,
-    task,
-)
+from tests.jobs.control import Controller, job, messages, phase, pods, state, task
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -65,7 +51,7 @@ def assert_settled():
 
 @pytest.mark.shows("5.1/made", "1.1/plugins", "5.3/ConfigMap", "5.4/Secret")
 def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the_job(controller, runner_mode):
-    stored = submit(controller, demo(annotations={CREATOR_ANNOTATION: "alice"}))
+    stored = controller.submit(demo(annotations={CREATOR_ANNOTATION: "alice"}))
     assert set(there()) == MADE
     group = store.find(POD_GROUPS)[0].object["metadata"]
     for metadata in (obj["metadata"] for obj in there().values()):
@@ -75,23 +61,22 @@ def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the
         # In-place they are several requests, which may lie on both sides of a second.
         if runner_mode.name == "embedded":
             assert metadata["creationTimestamp"] == group["creationTimestamp"]
-    admit(controller)
+    controller.admit()
     assert_settled()
 
 
 @pytest.mark.shows("5.1/marker", "1.5/controlledResources")
 def test_status_lists_the_plugins_that_make_something_for_the_job(controller):
-    submit(controller, job(plugins={"env": [], "svc": [], "hcclrank": []}))
+    controller.submit(job(plugins={"env": [], "svc": [], "hcclrank": []}))
     assert state()["controlledResources"] == {"plugin-env": "env", "plugin-svc": "svc"}
 
 
 @pytest.mark.shows("5.3/update", "5.4/update", "5.4/config", "2.8/scale")
 def test_config_map_and_ssh_configuration_follow_the_replicas_and_the_keys_stay(controller):
-    submit(controller, demo(minAvailable=1))
-    admit(controller)
+    controller.submit(demo(minAvailable=1))
+    controller.admit()
     keys = secret()
-    resize(3)
-    controller.settle()
+    controller.resize(3)
     data = store.get(CONFIGMAPS, "default", "demo-svc").object["data"]
     assert data["VC_MAIN_NUM"] == "3"
     assert data["main.host"].splitlines() == [f"demo-main-{n}.demo" for n in range(3)]
@@ -103,7 +88,7 @@ def test_config_map_and_ssh_configuration_follow_the_replicas_and_the_keys_stay(
 
 @pytest.mark.parametrize("kind", [CONFIGMAPS, SERVICES, NETWORK_POLICIES, SECRETS], ids=str)
 def test_product_that_somebody_deletes_is_made_again(controller, kind):
-    submit(controller, demo())
+    controller.submit(demo())
     name = next(name for id_, name in MADE if id_ == kind.id)
     store.write(Delete(kind, "default", name))
     controller.settle()
@@ -111,7 +96,7 @@ def test_product_that_somebody_deletes_is_made_again(controller, kind):
 
 
 def test_config_map_that_somebody_changes_is_put_right_once(controller):
-    submit(controller, demo())
+    controller.submit(demo())
     right = store.get(CONFIGMAPS, "default", "demo-svc").object["data"]
     store.write(Patch(CONFIGMAPS, "default", "demo-svc", {"data": {"main.host": "x", "own": "1"}}))
     controller.settle()
@@ -126,27 +111,24 @@ def test_config_map_that_somebody_changes_is_put_right_once(controller):
     "of ray | 5.8/delete": (rays(), None, "Completed"),
 })  # fmt: skip
 def test_end_of_a_run_deletes_the_products(controller, obj, action, expected):
-    submit(controller, obj)
-    admit(controller)
+    controller.submit(obj)
+    controller.admit()
     assert there()
     if action:
-        command(action)
-        controller.settle()
+        controller.issue(action)
     else:
-        become(controller, "Succeeded", code=0)
+        controller.become("Succeeded", code=0)
     assert (phase(), there()) == (expected, {})
     assert action or controller.state.entries == {}
 
 
 @pytest.mark.shows("10/Q-5", "2.3/plugins")
 def test_restart_of_a_part_keeps_the_products_and_the_next_run_has_its_own(controller):
-    start(controller, plugins={"svc": [], "ssh": []})
+    controller.start(plugins={"svc": [], "ssh": []})
     before, key = {id_: each["metadata"]["uid"] for id_, each in there().items()}, secret()["id_rsa"]
-    command("RestartPod")
-    controller.settle()
+    controller.issue("RestartPod")
     assert {id_: each["metadata"]["uid"] for id_, each in there().items()} == before
-    command("RestartJob")
-    controller.settle()
+    controller.issue("RestartJob")
     assert (set(there()), secret()["id_rsa"] != key) == (MADE, True)
 
 
@@ -174,13 +156,13 @@ def theirs(kind, name, **content):
 @pytest.mark.shows("5.3/somebody else's", "3.7/PluginError")
 def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controller):
     own = theirs(SERVICES, "demo", spec={"ports": [{"port": 80}]})
-    submit(controller, demo())
-    admit(controller)
+    controller.submit(demo())
+    controller.admit()
     assert len(pods()) == 2
     (told,) = [each.object for each in store.find(EVENTS) if each.object["reason"] == "PluginError"]
     words = "Service demo was there before and is left as it is; delete it to have the plugin's."
     assert (told["type"], told["message"]) == ("Warning", words)
-    become(controller, "Succeeded", code=0)
+    controller.become("Succeeded", code=0)
     assert set(there()) == {("services", "demo")}
     assert store.get(SERVICES, "default", "demo").revision == own.revision
 
@@ -189,8 +171,8 @@ def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controll
 @cases("kind, name", {"svc": (CONFIGMAPS, "demo-svc"), "ssh": (SECRETS, "demo-ssh")})
 def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, kind, name):
     own = theirs(kind, name, data={"a": "Yg=="})
-    submit(controller, demo())
-    admit(controller)
+    controller.submit(demo())
+    controller.admit()
     assert pods() == []
     found = state()["state"]
     assert (found["phase"], found["reason"]) == ("Pending", "PluginBlocked")
@@ -207,10 +189,10 @@ def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, 
 
 @pytest.mark.shows("2.1/leftover pods")
 def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
-    submit(controller, demo())
+    controller.submit(demo())
     store.write(Delete(JOBS, "default", "demo"), Delete(POD_GROUPS, "default", store.find(POD_GROUPS)[0].name))
-    stored = submit(controller, demo())
-    admit(controller)
+    stored = controller.submit(demo())
+    controller.admit()
     assert pods() == []
     kinds = {kind.id: kind for kind in products.RESOURCES.values()}
     for id_, name in MADE:
@@ -222,22 +204,21 @@ def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
 
 def test_policy_of_somebody_else_is_nothing_to_a_job_that_wants_none(controller):
     theirs(NETWORK_POLICIES, "demo", spec={"podSelector": {}})
-    submit(controller, job(plugins={"svc": ["--disable-network-policy"]}))
+    controller.submit(job(plugins={"svc": ["--disable-network-policy"]}))
     assert messages() == []
 
 
 def test_running_job_says_why_it_makes_no_more_pods(controller):
-    start(controller, plugins={"svc": [], "ssh": []}, minAvailable=1, replicas=1)
+    controller.start(plugins={"svc": [], "ssh": []}, minAvailable=1, replicas=1)
     store.write(Patch(CONFIGMAPS, "default", "demo-svc", {"metadata": {"ownerReferences": None}}))
-    resize(2)
-    controller.settle()
+    controller.resize(2)
     assert (phase(), state()["state"]["reason"], pods()) == ("Running", "PluginBlocked", ["demo-main-0"])
 
 
 def test_two_jobs_that_want_one_name_both_run(controller):
-    submit(controller, rays("rays"))
-    submit(controller, job("rays-head-svc", replicas=1, plugins={"svc": []}))
-    admit(controller)
+    controller.submit(rays("rays"))
+    controller.submit(job("rays-head-svc", replicas=1, plugins={"svc": []}))
+    controller.admit()
     assert pods() == ["rays-head-0", "rays-head-svc-main-0"]
     owner = store.get(SERVICES, "default", "rays-head-svc").object["metadata"]["ownerReferences"][0]
     assert owner["name"] == "rays"
@@ -277,22 +258,22 @@ def test_key_is_rsa_in_the_forms_that_ssh_reads():
 
 @pytest.mark.shows("5.4/--ssh-private-key, --ssh-public-key")
 def test_a_pair_is_made_once_for_each_run_that_needs_one(controller, pairs):
-    submit(controller, job("other", plugins={"svc": []}))
-    submit(controller, job(plugins={"ssh": ["--ssh-private-key=mine", "--ssh-public-key=ours"]}))
+    controller.submit(job("other", plugins={"svc": []}))
+    controller.submit(job(plugins={"ssh": ["--ssh-private-key=mine", "--ssh-public-key=ours"]}))
     keys = secret()
     keys.pop("config")
     assert keys == {"id_rsa": "mine", "id_rsa.pub": "ours", "authorized_keys": "ours"}
     assert pairs == []
-    submit(controller, job("another", plugins={"ssh": []}))
-    admit(controller)
-    become(controller, "Running")
-    become(controller, "Succeeded", code=0)
+    controller.submit(job("another", plugins={"ssh": []}))
+    controller.admit()
+    controller.become("Running")
+    controller.become("Succeeded", code=0)
     assert len(pairs) == 1
 
 
 def test_nothing_but_the_secret_holds_the_private_key(controller):
-    submit(controller, demo())
-    admit(controller)
+    controller.submit(demo())
+    controller.admit()
     key = secret()["id_rsa"].splitlines()[1]
     encoded = store.get(SECRETS, "default", "demo-ssh").object["data"]["id_rsa"]
     bodies = [change.body for change in store.changes(0) if change.resource != SECRETS.id]
