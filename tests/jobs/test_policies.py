@@ -35,6 +35,7 @@ def pod(index=0, phase="Running", *, code=None, restarts=0, made="2026-01-01T00:
 
 
 ANY, ON_3 = policy("AbortJob", "*"), policy("RestartJob", code=3)
+LOST, RESTARTS_ANY = policy("AbortJob", UNKNOWN), policy("RestartPod", "*")
 ABORTS, RESTARTS = policy("AbortJob", FAILED), policy("RestartPod", FAILED)
 
 
@@ -58,8 +59,7 @@ ABORTS, RESTARTS = policy("AbortJob", FAILED), policy("RestartPod", FAILED)
     "exit code of a pod that goes | 3.4/5b": ([ON_3], [], EVICTED, 3, None),
     "first in the list | 3.4/5": ([ABORTS, ON_3], [], FAILED, 3, "AbortJob"),
     "exit code that is first in the list | 3.4/5": ([ON_3, ABORTS], [], FAILED, 3, "RestartJob"),
-    "no task | 3.1/Unknown + 3.3/group Unknown": (
-        [policy("AbortJob", UNKNOWN)], [policy("RestartPod", "*")], UNKNOWN, None, "AbortJob"),
+    "no task | 3.1/Unknown + 3.3/group Unknown": ([LOST], [RESTARTS_ANY], UNKNOWN, None, "AbortJob"),
     "unknown action": ([policy("Explode", FAILED)], [], FAILED, 1, None),
     "unknown event": ([policy("AbortJob", "Earthquake")], [], FAILED, 1, None),
     "unreadable timeout": ([policy("AbortJob", FAILED, timeout="soon")], [], FAILED, 1, None),
@@ -78,6 +78,7 @@ def failed(index=0, code=1, **fields):
     return Happening(FAILED, pod(index, "Failed", code=code, **fields))
 
 
+GONE = Happening(EVICTED, pod())
 ON_FAILED, BOTH = policy("RestartJob", FAILED), [policy("AbortJob", FAILED), policy("RestartJob", EVICTED)]
 
 
@@ -90,8 +91,7 @@ ON_FAILED, BOTH = policy("RestartJob", FAILED), [policy("AbortJob", FAILED), pol
     "job that ends": (read(ON_FAILED, phase="Aborting"), [failed()], []),
     "job that is over": (read(ON_FAILED, phase="Completed"), [failed()], []),
     "restarts already": (read(ON_FAILED, phase="Restarting"), [failed()], ["RestartJob"]),
-    "failed, then evicted: both, in their order | 10/Q-18": (
-        read(*BOTH), [failed(), Happening(EVICTED, pod())], ["AbortJob", "RestartJob"]),
+    "failed, then evicted: both | 10/Q-18": (read(*BOTH), [failed(), GONE], ["AbortJob", "RestartJob"]),
 })  # fmt: skip
 def test_what_is_asked_of_the_job(job_, happenings, actions):
     assert [each.action for each in answer(job_, *happenings)] == actions

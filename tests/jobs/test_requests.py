@@ -198,9 +198,8 @@ ABORT = asked("AbortJob")
         [asked("RestartPod", pod=f"demo-worker-{n}", why=f"{n} failed.") for n in (0, 3)], ["worker-0", "worker-3"],
         ["0 failed.", "3 failed."], "Restarting", []),
     "the same twice is told once": ([WORKER_0] * 2, ["worker-0"], ["A pod failed."], "Restarting", []),
-    "the whole job waits for the parts before it": (
-        [WORKER_0, ABORT], ["worker-0"], ["A pod failed."], "Restarting", [ABORT]),
-    "parts wait for the whole job before them": (
+    "the whole job after its parts": ([WORKER_0, ABORT], ["worker-0"], ["A pod failed."], "Restarting", [ABORT]),
+    "parts after the whole job": (
         [ABORT, WORKER_0, ABORT], [f"driver-{n}" for n in range(2)] + [f"worker-{n}" for n in range(4)],
         ["A pod failed."], "Aborting", [WORKER_0, ABORT]),
 })  # fmt: skip

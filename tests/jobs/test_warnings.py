@@ -57,6 +57,8 @@ def answering(*written, name="main", **fields):
     return task(name, policies=[*written], **fields)
 
 
+ON_COMPLETED = on("TaskCompleted", "CompleteJob")
+RESTARTS_PARTS = on("PodFailed", "RestartPartition")
 MIXED = [task("a"), task("b", 2, partitionPolicy=PARTITIONS), task("c")]
 ONE_ALWAYS = [task("a"), task("b", pod=ALWAYS)]
 OVERRULING = [answering(on("*", "CompleteJob"), name="a"), answering(on("PodFailed"), name="b")]
@@ -71,18 +73,18 @@ OVERRULING = [answering(on("*", "CompleteJob"), name="a"), answering(on("PodFail
     "exit code behind PodFailed": (policies(on("PodFailed"), code(3)), "[1].exitCode", "stands before it"),
     "exit code behind *": (policies(on("*", "CompleteJob"), code(3)), "[1].exitCode", "put this policy first"),
     "overruled by every task": (
-        policies(on("PodFailed"), tasks=OVERRULING), "[0].event", "every task answer PodFailed first"),
+        policies(on("PodFailed"), tasks=OVERRULING), "[0].event", "every task answer PodFailed"),
     "exit code overruled": (policies(code(3), tasks=[answering(code(3))]), "[0].exitCode", "every task answer"),
     "Unknown names no pod": (policies(on("Unknown", "RestartPod")), "[0].action", "use RestartJob"),
     "ResumeJob": (policies(on("PodFailed", "ResumeJob")), "[0].action", "changes nothing"),
-    "RestartPartition": (policies(on("PodFailed", "RestartPartition")), "[0].action", "main are in no partition"),
+    "RestartPartition": (policies(RESTARTS_PARTS), "[0].action", "main are in no partition"),
     "RestartPartition of some tasks": (
-        policies(on("PodFailed", "RestartPartition"), tasks=MIXED), "[0].action", "a and c are in no partition"),
+        policies(RESTARTS_PARTS, tasks=MIXED), "[0].action", "a and c are in no partition"),
     "TaskFailed and Never": (policies(on("TaskFailed")), "[0].event", "restartPolicy Never"),
     "exit code above 255": (policies(code(300)), "[0].exitCode", "no process ends with 300"),
     "exit code below 0": (policies(code(-1)), "[0].exitCode", "no process ends with -1"),
     "exit code and OnFailure": (
-        policies(code(3), tasks=[task(pod=ON_FAILURE)]), "[0].exitCode", "start again in their pods"),
+        policies(code(3), tasks=[task(pod=ON_FAILURE)]), "[0].exitCode", "start again in their"),
     "* restarts what completed": (policies(on("*", "RestartJob")), "[0].event", "also when the task has completed"),
     "* terminates what completed": (policies(code(5, "CompleteJob"), on("*", "TerminateJob"), tasks=ONE_ALWAYS),
         "[1].event", "also when a task has completed"),
@@ -95,8 +97,7 @@ def test_said_of_a_policy_of_the_job(obj, path, words):
 @cases("obj, path, words", {
     "exit code behind PodFailed": (answering(on("PodFailed"), code(3)), "[1].exitCode", "never acts"),
     "Unknown": (answering(on("Unknown")), "[0].event", "move the policy to spec.policies"),
-    "TaskCompleted and Always": (
-        answering(on("TaskCompleted", "CompleteJob"), pod=ALWAYS), "[0].event", "no pod succeeds"),
+    "TaskCompleted and Always": (answering(ON_COMPLETED, pod=ALWAYS), "[0].event", "no pod succeeds"),
 })  # fmt: skip
 def test_said_of_a_policy_of_a_task(obj, path, words):
     assert_said(job(obj), f"spec.tasks[0].policies{path}", words)
@@ -111,6 +112,10 @@ def after(name, *others, replicas=1, iteration=None, **fields):
     )
 
 
+def claimed(name):
+    return {"mountPath": "/data", "volumeClaimName": name}
+
+
 RACKS = {**PARTITIONS, "networkTopology": {"highestTierName": "rack"}}
 
 
@@ -120,10 +125,8 @@ RACKS = {**PARTITIONS, "networkTopology": {"highestTierName": "rack"}}
     "ttl 0": (job(ttlSecondsAfterFinished=0), "ttlSecondsAfterFinished", "as soon as it ends"),
     "nothing to wait for": (job(task("a", 0), after("b", "a")), "tasks[1].dependsOn.name", "a has 0 replicas"),
     "unknown iteration": (
-        job(task("a"), after("b", "a", iteration="first"), minAvailable=1), "tasks[1].dependsOn.iteration",
-        "any or all"),
-    "deadlock": (
-        job(task("prep"), after("train", "prep")), "tasks[1].dependsOn", "train waits for prep, and nothing starts"),
+        job(task("a"), after("b", "a", iteration="first", minAvailable=0)), "tasks[1].dependsOn.iteration", "any or"),
+    "deadlock": (job(task("prep"), after("train", "prep")), "tasks[1].dependsOn", "train waits for prep, and nothing"),
     "deadlock with any": (
         job(task("a"), after("b", "a", "c", iteration="any"), task("c", 2), minAvailable=4), "tasks[1].dependsOn",
         "waits for a or c"),
@@ -135,13 +138,9 @@ RACKS = {**PARTITIONS, "networkTopology": {"highestTierName": "rack"}}
         job(task("a", pod=ALWAYS), task("b"), minSuccess=2), "tasks[0].template.spec.restartPolicy",
         "choose OnFailure or Never"),
     "missing claim": (
-        job(volumes=[{"mountPath": "/data", "volumeClaimName": "lost"}]), "volumes[0].volumeClaimName",
-        "no claim lost in namespace default"),
-    "claim without a name": (
-        job(volumes=[{"mountPath": "/data", "volumeClaimName": ""}]), "volumes[0].volumeClaimName", "names no claim"),
-    "no HyperNode": (
-        job(networkTopology={"highestTierAllowed": 0}), "networkTopology.highestTierAllowed",
-        "tier 0 or a lower one, so the pods wait"),
+        job(volumes=[claimed("lost")]), "volumes[0].volumeClaimName", "no claim lost in namespace default"),
+    "claim without a name": (job(volumes=[claimed("")]), "volumes[0].volumeClaimName", "names no claim"),
+    "no HyperNode": (job(networkTopology={"highestTierAllowed": 0}), "networkTopology.highestTierAllowed", "tier 0"),
     "no HyperNode for partitions": (
         job(task(replicas=2, partitionPolicy=RACKS)), "tasks[0].partitionPolicy.networkTopology.highestTierName",
         "no HyperNode has the tier rack"),
@@ -169,9 +168,8 @@ OF_CONFIG_MAP = {"name": "A", "valueFrom": {"configMapKeyRef": {**LOST, "key": "
         containers(envFrom=[{"prefix": "A"}, {"secretRef": LOST}]), "containers[0].envFrom[1].secretRef.name",
         "no Secret lost in namespace default"),
     "ConfigMap": (
-        containers(env=[OF_CONFIG_MAP]), "containers[0].env[0].valueFrom.configMapKeyRef.name", "no ConfigMap lost"),
-    "Secret of a volume": (
-        volumes({"secret": {"secretName": "lost"}}), "volumes[0].secret.secretName", "Create it first"),
+        containers(env=[OF_CONFIG_MAP]), "containers[0].env[0].valueFrom.configMapKeyRef.name", "no ConfigMap"),
+    "Secret of a volume": (volumes({"secret": {"secretName": "lost"}}), "volumes[0].secret.secretName", "Create it"),
     "source of a volume": (
         volumes({"projected": {"sources": [{"configMap": LOST}]}}), "volumes[0].projected.sources[0].configMap.name",
         "no ConfigMap lost"),
@@ -223,7 +221,6 @@ def test_tiers_that_no_hyper_node_has_are_told_with_those_that_there_are(topolog
 
 
 SIDECAR = {"initContainers": [container("side", **ALWAYS)]}
-ON_COMPLETED = on("TaskCompleted", "CompleteJob")
 COMPLETED_BY_FAILURE = answering(on("PodFailed", "CompleteJob"), pod=ALWAYS)
 BY_PLUGINS = volumes({"configMap": {"name": "demo-svc"}}, {"secret": {"secretName": "demo-ssh"}})
 
@@ -335,15 +332,13 @@ def test_annotations_for_simulated_nodes_need_a_pod_that_asks_for_them(pod, word
     assert words in found.get(path, "")
 
 
-SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "Perhaps"}
+CONSTRAINT = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "Perhaps"}
+SPREAD = {"topologySpreadConstraints": [CONSTRAINT]}
 
 
 @cases("pod, path, words", {
-    "a demand that keeps pods waiting": (
-        {"topologySpreadConstraints": [SPREAD]}, "topologySpreadConstraints", "the pods will wait: "),
-    "its remedy": (
-        {"topologySpreadConstraints": [SPREAD]}, "topologySpreadConstraints",
-        "whenUnsatisfiable (DoNotSchedule or ScheduleAnyway)"),
+    "a demand that keeps pods waiting": (SPREAD, "topologySpreadConstraints", "the pods will wait: "),
+    "its remedy": (SPREAD, "topologySpreadConstraints", "whenUnsatisfiable (DoNotSchedule or ScheduleAnyway)"),
     "a restart policy that is left out": ({"restartPolicy": ""}, "restartPolicy", "containers start again"),
     "an unknown priority class": ({"priorityClassName": "none"}, "priorityClassName", "no priority class none"),
 })  # fmt: skip
@@ -414,13 +409,12 @@ HERE, A_AND_B, FOUR = "node here has", "nodes a and b have", "4 nodes, such as a
     "two nodes": (ray(), [node("b"), node("a")], A_AND_B, "ray"),
     "many nodes": (ray(), [node(name) for name in "dcba"], FOUR, "ray"),
     "the node that pods name": (ray({"nodeName": "here"}), [node(ready="False"), node("b")], HERE, "ray"),
-    "the node that pods select": (
-        ray({"nodeSelector": {"a": "b"}}), [node(labels={"a": "b"}), node("other")], HERE, "ray"),
+    "the node that pods select": (ray({"nodeSelector": {"a": "b"}}), [node(labels={"a": "b"}), node("c")], HERE, "ray"),
     "a cordoned node that pods bear": (ray({"tolerations": [CORDON]}), [node(unschedulable=True)], HERE, "ray"),
     "the path of the system's program": (
         mpi(containers(command=["sh", "-c", "exec /usr/sbin/sshd -D"])), [node(programs="ssh,mpirun")], HERE, "sshd"),
     "the path of another program": (
-        mpi(containers(command=["/opt/bin/mpirun-wrapper"])), [node(programs="ssh,sshd")], HERE, "mpirun"),
+        mpi(containers(command=["/opt/mpirun-x"])), [node(programs="ssh,sshd")], HERE, "mpirun"),
     "the node has them": (mpi(), [node(programs=EVERYTHING)], "", ""),
     "no node": (mpi(), [], "", ""),
     "a node with an engine": (mpi(), [node(engine="podman 4.3.1")], "", ""),
@@ -434,8 +428,7 @@ HERE, A_AND_B, FOUR = "node here has", "nodes a and b have", "4 nodes, such as a
     "no pods": (job(task("master", 0), task("worker", 0), plugins={"mpi": []}), [node()], "", ""),
     "a search path of their own": (mpi(containers(env=[{"name": "PATH", "value": "/opt"}])), [node()], "", ""),
     "a search path in the script": (mpi(containers(args=["export PATH=/opt:$PATH; x"])), [node()], "", ""),
-    "a path of their own": (
-        mpi(containers(command=["sh", "-c", "/opt/mpi/bin/mpirun x"])), [node(programs="ssh,sshd")], "", ""),
+    "a path of their own": (mpi(containers(args=["/opt/mpi/bin/mpirun x"])), [node(programs="ssh,sshd")], "", ""),
     "no container in which ray is started": (job(task("head"), task("worker"), plugins={"ray": []}), [node()], "", ""),
     "plugins that need no program": (job(plugins={"svc": [], "env": [], "pytorch": []}), [node()], "", ""),
 })  # fmt: skip
