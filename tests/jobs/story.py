@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.store import Delete, store
+from cluster.store import Delete, Patch, store
 from kube.resources import COMMANDS, JOBS, POD_GROUPS, PODS
 from tests.jobs import control
 from tests.jobs.control import Controller, job, messages, pods, remove, report, state, uids
@@ -58,6 +58,7 @@ class Story:
             "commands": str(len(store.find(COMMANDS))),
             "asked": asked[-1] if asked else "",
             "executed": str(len(messages("ExecuteAction"))),
+            "told": " ".join(messages("PodFailed", "PodEvicted")),
             "going": "yes" if "deletionTimestamp" in stored["metadata"] else "no",
             "kept": str(len(self.controller.state.entries)),
         }
@@ -103,6 +104,14 @@ class Story:
     def ungroup(self):
         store.write(Delete(POD_GROUPS, "default", store.find(POD_GROUPS)[0].name))
         self.controller.settle()
+
+    def remove(self):
+        """The job is deleted, and something holds it."""
+        store.write(Patch(JOBS, "default", "demo", {"metadata": {"finalizers": ["example.com/kept"]}}))
+        store.write(Delete(JOBS, "default", "demo"))
+
+    def need(self, successes):
+        self.controller.change(minSuccess=int(successes))
 
     def scale(self, replicas, minimum=None):
         control.resize(int(replicas), **({"minAvailable": int(minimum)} if minimum else {}))

@@ -11,7 +11,7 @@ import itertools
 import pytest
 
 from cluster.store import store
-from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
+from kube.resources import EVENTS, POD_GROUPS, PODS
 from tests.jobs.control import job, phase, task
 from tests.jobs.control import state as status
 from tests.jobs.lifecycle.witness import Witness
@@ -161,30 +161,23 @@ def test_task_that_is_scaled_to_zero_and_back(world, wanted):
 
 
 @pytest.mark.parametrize("wanted", GOES_ON)
-@cases("grace", {
-    "by force": 0,
-    "with grace": None,
+@cases("policies, grace", {
+    "by force": ([], 0),
+    "with grace": ([], None),
+    "where a policy answers it": ([{"event": "PodEvicted", "action": "AbortJob"}], 0),
 })  # fmt: skip
-def test_pods_that_somebody_deletes(world, wanted, grace):
-    reach(world, wanted)
+def test_pods_that_somebody_deletes_which_a_policy_heeds_only_while_the_job_is_on_its_way(
+    world, wanted, policies, grace
+):
+    reach(world, wanted, policies=policies)
     gone = {pod.uid for pod in world.pods()}
     for pod in world.pods():
         world.delete_pod(pod, grace)
     go_on(world)
-    assert (phase(), executed()) == (GOES_ON[wanted], [])
-    assert len(names(world)) == (3 if GOES_ON[wanted] == "Running" else 0)
+    is_heeded = bool(policies) and wanted in ("Pending", "Running")
+    assert (phase(), len(executed())) == ("Aborted" if is_heeded else GOES_ON[wanted], is_heeded)
+    assert len(names(world)) == (3 if phase() == "Running" else 0)
     assert not gone & {pod.uid for pod in world.pods()}
-
-
-@pytest.mark.parametrize("wanted", GOES_ON)
-def test_policy_heeds_a_pod_that_somebody_deletes_only_while_the_job_is_on_its_way(world, wanted):
-    reach(world, wanted, policies=[{"event": "PodEvicted", "action": "AbortJob"}])
-    for pod in world.pods():
-        world.delete_pod(pod, 0)
-    go_on(world)
-    is_heeded = wanted in ("Pending", "Running")
-    assert phase() == ("Aborted" if is_heeded else GOES_ON[wanted])
-    assert len(executed()) == is_heeded
 
 
 @pytest.mark.parametrize("wanted", GOES_ON)
@@ -211,35 +204,6 @@ def test_job_goes_on_when_the_clock_jumps(world, wanted, seconds):
         world.end(pod, 0)
     go_on(world)
     assert phase() == ("Completed" if wanted == "Running" else GOES_ON[wanted])
-
-
-@pytest.mark.parametrize("jumps", [(3600,), (-3600, 3661), (30, -45, 80)], ids=str)
-def test_answer_that_waits_is_given_once_whatever_the_clock_does(world, jumps):
-    start(world, policies=[{**RESTART, "timeout": "1m"}])
-    world.end(pods(world, "Running")[0], 1)
-    world.settle()
-    for seconds in jumps:
-        assert phase() == "Running"
-        world.move(seconds)
-        world.settle()
-    assert phase() == "Restarting"
-    go_on(world)
-    world.move(3600)
-    go_on(world)
-    assert (phase(), status()["retryCount"]) == ("Running", 1)
-
-
-def test_time_to_live_begins_though_the_clock_is_set_back(world):
-    start(world, ttlSecondsAfterFinished=60)
-    for pod in pods(world, "Running"):
-        world.end(pod, 0)
-    world.settle()
-    world.move(-3600)
-    go_on(world)
-    assert phase() == "Completed"
-    world.move(3661)
-    go_on(world)
-    assert store.find(JOBS) == []
 
 
 # ---- a controller that dies

@@ -1,7 +1,6 @@
 """Jobs of any kind, to which anything may happen at any moment, live as the reference says, and come to an end.
 
-`tests.jobs.lifecycle` has what may happen (`world`), what a job does
-(`reference`), and the judge of what it did (`witness`).
+`tests.jobs.lifecycle` has what may happen (`world`), what a job does (`reference`), and the judge of what it did (`witness`).
 """
 
 from __future__ import annotations
@@ -269,47 +268,26 @@ class LifecycleMachine(RuleBasedStateMachine):
         return state["reason"] == "WaitingForTasks" and "No pod is left" in state["message"]
 
 
-def play(machine, **fields):
-    run_state_machine_as_test(
-        machine,
-        settings=settings(stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck), **fields),
-    )
+def play(**fields):
+    fields = {"phases": [Phase.generate], "database": None, "deadline": None, **fields}
+    chosen = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck), **fields)
+    run_state_machine_as_test(LifecycleMachine, settings=chosen)
 
 
 @pytest.mark.campaign
 def test_jobs_live_as_the_reference_says():
     """The same lives in each run of the tests, and others in each campaign."""
-    play(
-        LifecycleMachine,
-        max_examples=scaled(EXAMPLES, 1500),
-        derandomize=scaled(True, False),
-        phases=[Phase.generate],
-        database=None,
-    )
+    play(max_examples=scaled(EXAMPLES, 1500), derandomize=scaled(True, False))
 
 
 # Of the defects that the simulation knows, those that this machine finds within a few dozen examples.
 FOUND = (
-    "wrong-task",
-    "any-uid",
-    "one-too-many",
-    "told-late",
-    "asked-again",
-    "counted-twice",
-    "products-left",
-    "no-retry",
-)
+    "wrong-task", "any-uid", "one-too-many", "told-late", "asked-again", "counted-twice", "products-left", "no-retry",
+)  # fmt: skip
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("defect", scaled(FOUND[:1], FOUND))
 def test_it_finds_what_is_wrong(defect):
     with planted(defect), pytest.raises(AssertionError):
-        play(
-            LifecycleMachine,
-            max_examples=300,
-            derandomize=not scaled(False, True),
-            phases=[Phase.generate],
-            database=None,
-            report_multiple_bugs=False,
-        )
+        play(max_examples=300, derandomize=not scaled(False, True), report_multiple_bugs=False)

@@ -7,7 +7,7 @@ import pytest
 
 from cluster import clock
 from cluster.runtime import consumer
-from cluster.store import Create, Delete, Patch, store
+from cluster.store import Create, store
 from jobs.controller import facts, pod_events
 from jobs.controller.expectations import Sent
 from kube.kinds.batch import JobEvent
@@ -90,18 +90,6 @@ def fail(*names, code=1):
     report("Failed", *names, code=code)
 
 
-def test_pods_that_fail_together_are_told_once_and_one_that_somebody_deletes(running):
-    fail("demo-main-1", "demo-main-3", code=2)
-    running.settle()
-    failed = "2 pods failed: demo-main-1 exited with code 2, demo-main-3 exited with code 2."
-    assert told() == [failed]
-    store.write(Patch(PODS, "default", "demo-main-1", {"metadata": {"labels": {"a": "b"}}}))
-    running.settle()
-    remove("demo-main-2")
-    running.settle()
-    assert told() == [failed, "1 pod was deleted, and not by the job controller: demo-main-2."]
-
-
 @pytest.mark.parametrize("number", [1, 2])
 def test_failure_while_no_controller_runs_is_told_once(running, number):
     fail("demo-main-1", code=9)
@@ -143,43 +131,10 @@ def test_failure_is_told_while_the_job_waits_for_its_writes(running):
     assert running.state.sent["default/demo"] is waiting
 
 
-def end_by_min_success(running):
-    store.write(Patch(JOBS, "default", "demo", {"spec": {"minSuccess": 1}}))
-    running.become("Succeeded", "demo-main-0", code=0)
-    assert phase() == "Completed"
-
-
-def delete_the_job(running):
-    store.write(Patch(JOBS, "default", "demo", {"metadata": {"finalizers": ["example.com/kept"]}}))
-    store.write(Delete(JOBS, "default", "demo"))
-    remove(*pods())
-
-
-def tidy_up_a_finished_job(running):
-    running.become("Succeeded", code=0)
-    store.write(Delete(PODS, "default", "demo-main-0"))
-
-
-def fail_a_pod_of_no_job(running):
-    store.write(Create(PODS, pod("lonely")))
-    fail("lonely")
-
-
-@cases("happens", {
-    "pods that the controller ends": end_by_min_success,
-    "pods of a job that is deleted": delete_the_job,
-    "pods of a finished job": tidy_up_a_finished_job,
-    "a pod of no job | 3.3/pods of others": fail_a_pod_of_no_job,
-})  # fmt: skip
-def test_nothing_is_told_of(running, happens):
-    happens(running)
-    running.settle()
-    assert told() == []
-
-
-def test_job_that_cannot_be_read_keeps_no_failure_of_another_from_being_told(running):
+@pytest.mark.shows("3.3/pods of others")
+def test_job_that_cannot_be_read_or_a_pod_of_no_job_keeps_no_failure_of_another_from_being_told(running):
     store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
-    store.write(Create(PODS, pod("bad-0", annotations={facts.JOB_NAME: "bad"})))
-    fail("bad-0", "demo-main-1")
+    store.write(Create(PODS, pod("bad-0", annotations={facts.JOB_NAME: "bad"})), Create(PODS, pod("lonely")))
+    fail("bad-0", "lonely", "demo-main-1")
     running.settle()
-    assert len(told()) == 1
+    assert told() == ["1 pod failed: demo-main-1 exited with code 1."]

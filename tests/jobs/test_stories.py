@@ -195,6 +195,16 @@ TWO_STARTS = {"tasks": [task("main", 2, maxRetry=2, policies=[on("TaskFailed", "
     "by the next controller, too | 3.5/due": (IN_A_MINUTE, """
         run, bind, fail main-1
         next, wait 61 → phase Restarting; retries 1"""),
+    **{
+        f"an action that waits is carried out once whatever the clock does: {waits}": (IN_A_MINUTE, f"""
+        run, bind, fail main-0, {waits} → phase Running
+        wait {last} → phase Restarting
+        sweep, run, wait 3600 → phase Running; retries 1""")
+        for waits, last in (("wait 0", 3600), ("wait -3600", 3661), ("wait 30, wait -45", 80))
+    },
+    "the time to live begins though the clock is set back": ({"replicas": 1, "ttlSecondsAfterFinished": 60}, """
+        run, succeed, wait -3600 → phase Completed; going no
+        wait 3661 → going yes"""),
     "an evicted pod is made again meanwhile, and calls it off | 3.5/runs again + 3.5/meanwhile + 10/Q-12 + 3.1/PodEvicted": (
         {"policies": [on("PodEvicted", "AbortJob", timeout="1m")]}, """
         run, bind
@@ -207,6 +217,16 @@ TWO_STARTS = {"tasks": [task("main", 2, maxRetry=2, policies=[on("TaskFailed", "
     "pods that began in time | 3.5/not pending + 10/Q-2": (LATE, "run, wait 3600, next → phase Running"),
     "an answer that would leave a pod waiting is not given again and again": (STUCK, """
         admit, wait 601, wait 601, wait 601 → phase Pending; executed 0"""),
+    # ---- what is told of pods
+    "pods that fail together are told once, and one that is deleted": (FIVE, """
+        run, fail main-1 main-3 2 → told 2 pods failed: demo-main-1 exited with code 2, demo-main-3 exited with code 2.
+        next → told 2 pods failed: demo-main-1 exited with code 2, demo-main-3 exited with code 2."""),
+    "a pod that somebody deletes is told": (FIVE, """
+        run, evict main-2 → told 1 pod was deleted, and not by the job controller: demo-main-2."""),
+    "nothing is told of pods that the controller ends": (FIVE, """
+        run, need 1, succeed main-0 → phase Completed; told"""),
+    "nor of those of a job that is deleted": (FIVE, "run, remove, evict main-0 main-1 → told; going yes"),
+    "nor of those of a finished job": (FIVE, "run, succeed, delete main-0 → phase Completed; told"),
 })  # fmt: skip
 def test_story(request, controller, spec, story):
     clock = request.getfixturevalue("moved_clock") if "wait" in story else None
