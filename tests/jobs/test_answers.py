@@ -1,4 +1,4 @@
-"""Policies act, once for each thing that happened, whoever dies when (reference: volcano-job §3)."""
+"""What happens to pods is told and answered by policies once, whoever dies when (reference: volcano-job §3)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import pytest
 
 from cluster import clock
 from cluster.runtime import consumer
-from cluster.store import Delete, sql, store
+from cluster.store import Create, Delete, sql, store
+from jobs.controller import facts
 from jobs.controller.expectations import Sent
-from kube.resources import COMMANDS, JOBS
+from kube.resources import COMMANDS, JOBS, PODS
+from tests.builders import pod
 from tests.jobs.control import Controller, command, messages, phase, pods, remove, report, state
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,26 +31,16 @@ def fail(controller, *names, code=1):
     controller.become("Failed", *names, code=code)
 
 
-def again(controller):
-    """Bring a job that restarts back to Running."""
-    controller.sweep()
-    controller.run(bound=True)
-
-
 def passed():
     """The phases that the job has passed through."""
     return [each["status"] for each in state()["conditions"]]
-
-
-def executed():
-    return messages("ExecuteAction")
 
 
 def test_group_that_loses_its_place_while_its_job_is_deleted_leads_to_nothing(controller):
     started(controller, on("Unknown", timeout="1m"))
     store.write(Delete(JOBS, "default", "demo", propagation="Foreground"))
     controller.group_is("Unknown")
-    assert executed() == []
+    assert messages("ExecuteAction") == []
 
 
 # ---- later
@@ -105,7 +97,8 @@ def test_answer_that_was_given_is_not_given_by_the_next_controller(controller, m
     controller.step()
     following = Controller()
     following.settle()
-    again(following)
+    following.sweep()
+    following.run(bound=True)
     moved_clock.move(120)
     Controller().settle()
     assert (phase(), state()["retryCount"]) == ("Running", 1)
@@ -159,3 +152,62 @@ def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_it
     controller.change(minAvailable=1)
     moved_clock.move(2)
     assert steps(controller, moved_clock) < 20
+
+
+# ---- events of pods
+
+
+@pytest.fixture
+def running(controller):
+    controller.start(replicas=5, minAvailable=1)
+    return controller
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_failure_while_no_controller_runs_is_told_once(running, number):
+    report("Failed", "demo-main-1", code=9)
+    remove("demo-main-1")
+    for _ in range(number):
+        Controller().settle()
+    assert [message.split(":")[0] for message in messages("PodFailed")] == ["1 pod failed"]
+    assert len(messages("PodEvicted")) == 1
+
+
+def test_failure_is_told_once_when_the_commit_of_its_plan_fails(running, monkeypatch):
+    def killed(keys):
+        raise RuntimeError("killed within the transaction")
+
+    report("Failed", "demo-main-1", code=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "_drop_timers", killed)
+        with pytest.raises(RuntimeError):
+            running.step()
+    assert messages("PodFailed", "PodEvicted") == []
+    Controller().settle()
+    running.settle()
+    assert len(messages("PodFailed", "PodEvicted")) == 1
+
+
+def test_failures_that_end_the_job_are_all_told_though_they_were_missed_in_several_batches(running, monkeypatch):
+    monkeypatch.setattr(consumer, "BATCH", 2)
+    report("Failed", *pods(), code=1)
+    Controller().settle()
+    assert phase() == "Failed"
+    assert sum(int(message.split(" ")[0]) for message in messages("PodFailed")) == 5
+
+
+def test_failure_is_told_while_the_job_waits_for_its_writes(running):
+    running.state.sent["default/demo"] = waiting = Sent(clock.milliseconds(), frozenset({store.revision() + 1000}))
+    report("Failed", "demo-main-1", code=1)
+    running.step()
+    assert len(messages("PodFailed", "PodEvicted")) == 1
+    assert running.state.sent["default/demo"] is waiting
+
+
+@pytest.mark.shows("3.3/pods of others")
+def test_job_that_cannot_be_read_or_a_pod_of_no_job_keeps_no_failure_of_another_from_being_told(running):
+    store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
+    store.write(Create(PODS, pod("bad-0", annotations={facts.JOB_NAME: "bad"})), Create(PODS, pod("lonely")))
+    report("Failed", "bad-0", "lonely", "demo-main-1", code=1)
+    running.settle()
+    assert messages("PodFailed", "PodEvicted") == ["1 pod failed: demo-main-1 exited with code 1."]

@@ -1,19 +1,22 @@
-"""Who writes what in the log for one job of one pod, from its creation to its completion."""
+"""Who writes what in the log for a job of one pod, and how often a sync asks the database, however much it is about."""
 
 from __future__ import annotations
 
 import random
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from cluster.runtime import nudge
-from cluster.store import Create, store
+from cluster.store import Create, Group, Patch, store
 from jobs.controller import crowd
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.benches import shapes
 from proof.invariants.small_cluster import SmallCluster
 from proof.modes.mode import EmbeddedMode
 from tests.builders import config_map
+from tests.jobs.control import job as job_of
 from tests.tables import cases
 
 HOLD = "release"
@@ -149,3 +152,42 @@ def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_after_two_seconds(scribe
     moved_clock.move(10)
     scribe.work_off()
     assert len(scribe.rows) == COUNT
+
+
+BOUND = 25  # 19 for the smallest; large batches go in several statements
+
+
+@pytest.mark.django_db(transaction=True)
+@cases("jobs, replicas", {
+    "one pod": (1, 1),
+    "100 jobs of one pod": (100, 1),
+    "1000 jobs of one pod": (1000, 1),
+    "one job of 1000 pods": (1, 1000),
+    "50 jobs of 20 pods": (50, 20),
+})  # fmt: skip
+def test_a_sync_asks_a_bounded_number_of_times(controller, jobs, replicas):
+    controller.settle()
+    commit([Create(JOBS, job_of(f"job-{number}", replicas=replicas)) for number in range(jobs)])
+    begun = queries_of_a_step(controller)
+    groups = store.find(POD_GROUPS)
+    assert len(groups) == jobs
+    status = {"status": {"phase": "Inqueue"}}
+    commit([Patch(POD_GROUPS, group.namespace, group.name, status) for group in groups])
+    made = queries_of_a_step(controller)
+    assert store.count(PODS) == {"Pending": jobs * replicas}
+    status = {"status": {"phase": "Running"}}
+    commit([Patch(PODS, pod.namespace, pod.name, status, "status") for pod in store.find(PODS)])
+    ran = queries_of_a_step(controller)
+    assert store.count(JOBS) == {"Running": jobs}
+    assert max(begun, made, ran) <= BOUND
+
+
+def commit(writes):
+    outcomes = store.commit([Group([write]) for write in writes])
+    assert all(isinstance(outcome, list) for outcome in outcomes), outcomes[0]
+
+
+def queries_of_a_step(controller):
+    with CaptureQueriesContext(connection) as asked:
+        controller.step()
+    return len(asked)

@@ -1,16 +1,16 @@
-"""Which policy answers what happened (reference: volcano-job §3.4), and what waits until it is due (§3.5)."""
+"""What happens to pods (volcano-job §3.3), which policy answers it (§3.4), and what waits for its time (§3.5)."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from jobs.controller import answers, asked
+from jobs.controller import answers, asked, facts, pod_events
 from jobs.controller.asked import Asked
 from jobs.controller.pod_events import Happening
 from jobs.controller.requests import Request, Target
 from kube.kinds.batch import Action, JobEvent
-from tests.jobs.builders import NOW, UID, job, job_fact, pod_fact, task
+from tests.jobs.builders import NOW, UID, job, job_fact, pod_fact, task, terminated
 from tests.tables import cases
 
 FAILED, EVICTED, PENDING = JobEvent.POD_FAILED, JobEvent.POD_EVICTED, JobEvent.POD_PENDING
@@ -213,11 +213,69 @@ def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
 @cases("happened, by, words", {
     "failed": (failed(code=3), ON_FAILED,
         "PodFailed: demo-main-0 exited with code 3. The policy for it is RestartJob."),
-    "evicted, later": (Happening(EVICTED, pod()), policy("AbortJob", EVICTED, timeout="90s"),
-        "PodEvicted: demo-main-0 was deleted, and not by the job controller. The policy for it is AbortJob after 1m30s.",
-    ),
+    "evicted, later": (GONE, policy("AbortJob", EVICTED, timeout="90s"),
+        "PodEvicted: demo-main-0 was deleted, and not by the job controller. "
+        "The policy for it is AbortJob after 1m30s."),
     "completed": (Happening(COMPLETED, pod(phase="Succeeded")), policy("CompleteJob", COMPLETED),
         "TaskCompleted: all pods of task main succeeded. The policy for it is CompleteJob."),
 })  # fmt: skip
 def test_people_are_told_why(happened, by, words):
     assert [each.why for each in answer(read(by, replicas=1), happened)] == [words]
+
+
+# ---- what happened
+
+
+def started_again(number, phase="Running", field="containerStatuses"):
+    return pod_fact(phase=phase, **{field: [{"name": "main", "restartCount": number}]})
+
+
+RUNS, PENDS, FAILS, ENDS = (pod_fact(phase=phase) for phase in ("Running", "Pending", "Failed", "Succeeded"))
+IN_INIT = started_again(2, "Pending", "initContainerStatuses")
+
+
+@pytest.mark.shows("3.1/PodFailed", "3.1/PodEvicted", "3.3/pod failed", "3.3/pod deleted", "3.3/pod marked")
+@cases("before, after, is_gone, expected", {
+    "failed": (RUNS, FAILS, False, JobEvent.POD_FAILED),
+    "failed before it ran": (PENDS, FAILS, False, JobEvent.POD_FAILED),
+    "had failed already": (FAILS, FAILS, False, None),
+    "made as failed": (None, FAILS, False, None),
+    "ended by the controller": (RUNS, pod_fact(phase="Failed", marked=True), False, None),
+    "succeeded": (RUNS, ENDS, False, JobEvent.TASK_COMPLETED),
+    "had succeeded already": (ENDS, ENDS, False, None),
+    "began to run": (PENDS, RUNS, False, JobEvent.POD_RUNNING),
+    "container started again": (RUNS, started_again(1), False, JobEvent.TASK_FAILED),
+    "container was started again before": (started_again(1), started_again(1), False, None),
+    "init container started again": (PENDS, IN_INIT, False, JobEvent.TASK_FAILED),
+    "failed at its last start": (RUNS, started_again(1, "Failed"), False, JobEvent.POD_FAILED),
+    "its node does not answer": (RUNS, pod_fact(phase="Unknown"), False, None),
+    "deleted": (None, RUNS, True, JobEvent.POD_EVICTED),
+    "deleted before it ran": (None, PENDS, True, JobEvent.POD_EVICTED),
+    "deleted after its end": (None, ENDS, True, JobEvent.POD_EVICTED),
+    "deleted by the controller": (None, pod_fact(marked=True), True, None),
+})  # fmt: skip
+def test_what_happened_between_two_versions(before, after, is_gone, expected):
+    assert pod_events.happened(before, after, is_gone=is_gone) is expected
+
+
+EXITED = "demo-main-0 exited with code 3"
+
+
+@cases("event, number, expected", {
+    "one failed": ("PodFailed", 1, f"1 pod failed: {EXITED}."),
+    "some failed": ("PodFailed", 5, f"5 pods failed: {EXITED}, {EXITED}, {EXITED} and 2 more."),
+    "one deleted": ("PodEvicted", 1, "1 pod was deleted, and not by the job controller: demo-main-0."),
+    "two deleted": ("PodEvicted", 2, "2 pods were deleted, and not by the job controller: demo-main-0, demo-main-0."),
+})  # fmt: skip
+def test_what_is_told(event, number, expected):
+    failed = pod_fact(phase="Failed", containerStatuses=terminated(3))
+    assert pod_events.told(JobEvent(event), [failed] * number) == expected
+
+
+def test_changes_of_living_pods_are_decoded_only_where_a_policy_answers_them():
+    body = msgspec.json.encode({"metadata": {}, "status": {"phase": "Running"}})
+    for sought, expected in ((pod_events.TOLD, False), ((JobEvent.TASK_FAILED,), True)):
+        marks = pod_events.marks(sought)
+        assert pod_events.is_worth_a_look(body, marks, is_gone=False) is expected
+    marked = msgspec.json.encode({"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}})
+    assert not pod_events.is_worth_a_look(marked, marks, is_gone=True)
