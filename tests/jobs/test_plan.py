@@ -212,6 +212,7 @@ A, B = asking("a", 3, "1", 3), asking("b", 3, "10", 3)
 A_BY_ONE, B_BY_ONE = asking("a", 3, "1", 1), asking("b", 3, "10", 1)
 HIGH, NO_CLASS = {"priorityClassName": "master-pri"}, {"priorityClassName": "none"}
 LOW = {"priorityClassName": "low"}
+PARTITIONED = {"partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}}
 
 
 @cases("tasks, of_job, least, cpu", {
@@ -221,6 +222,8 @@ LOW = {"priorityClassName": "low"}
     "the higher priority first | 4.5/order + 9.1/24": ([A, asking("b", 3, "10", 3, **HIGH)], {}, 4, 31_000),
     "an unknown class is none | 4.5/order": ([asking("a", 3, "1", 3, **NO_CLASS), B], {}, 4, 13_000),
     "a task without a class has the job's": ([asking("a", 1, "1", 0, **LOW), asking("b", 1, "10", 0)], HIGH, 1, 10_000),
+    "all pods of a task without a minimum": ([asking("a", 3, "1", None), B_BY_ONE], {}, 4, 13_000),
+    "its partitions' minimum": ([asking("a", 4, "1", None) | PARTITIONED, B_BY_ONE], {}, 3, 12_000),
     # The worked examples of volcano-job §4.5.
     "2 of 1 and 2 | 4.5/examples": ([masters(1), workers(2)], {}, 2, 100),
     "2 of 2 and 1 | 4.5/examples": ([masters(2), workers(1)], {}, 2, 100),
