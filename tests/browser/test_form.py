@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from kube.resources import QUEUES
 from proof.harness.waiting import until
 from proof.pictures.world import write, yaml_of
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
@@ -355,9 +356,10 @@ def test_what_may_be_chosen_is_told_anew_with_a_check(enter, person):
     expect(offered(page, "Queue").filter(has_text="newcomer")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("failures", "comes"), [pytest.param(2, True, id="for-a-moment"), pytest.param(9, False, id="for-good")]
-)
+@cases("failures, comes", {
+    "for-a-moment": (2, True),
+    "for-good": (9, False),
+})  # fmt: skip
 def test_form_that_cannot_be_loaded_is_loaded_again_or_says_so(enter, failures, comes):
     page, failed = enter(), []
 
@@ -407,15 +409,12 @@ def test_order_of_the_tasks_is_drawn_while_it_is_chosen(page, form):
     expect(graph).to_be_hidden()
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        pytest.param(lambda text: text.replace("replicas:", "replica:"), "replicas is the nearest", id="misspelled"),
-        pytest.param(lambda text: f"```yaml\n{text}```\n", "remove the lines that begin with it", id="fences"),
-        pytest.param(lambda text: text.replace("  queue:", "\tqueue:"), "YAML allows only spaces", id="tab"),
-        pytest.param(lambda text: f"{text}---\n{text}", "The editor takes one; remove the others", id="two jobs"),
-    ],
-)  # fmt: skip
+@cases("change, words", {
+    "misspelled": (lambda text: text.replace("replicas:", "replica:"), "replicas is the nearest"),
+    "fences": (lambda text: f"```yaml\n{text}```\n", "remove the lines that begin with it"),
+    "tab": (lambda text: text.replace("  queue:", "\tqueue:"), "YAML allows only spaces"),
+    "two jobs": (lambda text: f"{text}---\n{text}", "The editor takes one; remove the others"),
+})  # fmt: skip
 def test_a_slip_in_the_text_is_told_with_the_remedy_and_mended(page, form, change, words):
     before = yaml_of(page)
     write(page, change(before))

@@ -15,6 +15,7 @@ from proof.systems.parts import stopped
 from proof.systems.seed import TF_JOB
 from proof.systems.system import System
 from proof.systems.work import Person, held, job, shell
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
@@ -214,15 +215,12 @@ def test_job_of_the_design_is_pasted_and_submitted_as_it_is_printed(page, watche
     until(lambda: watcher.job("tf-job") is None)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "field", "words"),
-    [
-        pytest.param("replicas: 1", "replicas: -2", "Replicas", "greater than or equal to 0", id="negative replicas"),
-        pytest.param("name: my-job", 'name: "<script>x"', "Name", "lower", id="hostile name"),
-        pytest.param("cpu: 100m", "cpu: lots", "cpu request", "lots", id="impossible quantity"),
-        pytest.param("queue: default", "queue: nowhere", "Queue", "nowhere", id="queue that is not there"),
-    ],
-)
+@cases("old, new, field, words", {
+    "negative replicas": ("replicas: 1", "replicas: -2", "Replicas", "greater than or equal to 0"),
+    "hostile name": ("name: my-job", 'name: "<script>x"', "Name", "lower"),
+    "impossible quantity": ("cpu: 100m", "cpu: lots", "cpu request", "lots"),
+    "queue that is not there": ("queue: default", "queue: nowhere", "Queue", "nowhere"),
+})  # fmt: skip
 def test_problem_is_shown_at_its_field_while_typing(page, old, new, field, words):
     page.goto("/jobs/new/")
     write(page, yaml_of(page).replace(old, new))

@@ -7,6 +7,8 @@ import shutil
 import pytest
 from django.conf import settings
 
+from tests.tables import cases
+
 ETCD = "proof/kubernetes/programs/etcd"
 GO = """cd
 [ "$1" = version ] && exec cat version
@@ -33,15 +35,12 @@ def builds(project):
     return len((project.folder / "builds").read_text())
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        pytest.param({}, 1, id="nothing"),
-        pytest.param({f"two/{ETCD}/go.mod": "another"}, 2, id="modules"),
-        pytest.param({f"two/{ETCD}/go.sum": "others"}, 2, id="sums"),
-        pytest.param({"version": "go 2"}, 2, id="Go"),
-    ],
-)
+@cases("changes, expected", {
+    "nothing": ({}, 1),
+    "modules": ({f"two/{ETCD}/go.mod": "another"}, 2),
+    "sums": ({f"two/{ETCD}/go.sum": "others"}, 2),
+    "Go": ({"version": "go 2"}, 2),
+})  # fmt: skip
 def test_another_clone_builds_what_differs(project, build, changes, expected):
     assert build("one") == 0
     project.write(changes)

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.tables import cases
+
 EACH_OUTCOME = """
 import pytest
 
@@ -94,13 +96,10 @@ def test_fixtures_have_times_of_their_own(record):
     assert 0.1 <= second["fixtures"][0][3] <= second["teardown"]
 
 
-@pytest.mark.parametrize(
-    ("file", "expected", "happened"),
-    [
-        pytest.param("import os\ndef test_it(): os._exit(1)", {"test_it": "failed"}, ["setup"], id="a crash"),
-        pytest.param("import nothing_such", {"test_other.py": "error"}, [], id="a module that has an error"),
-    ],
-)
+@cases("file, expected, happened", {
+    "a crash": ("import os\ndef test_it(): os._exit(1)", {"test_it": "failed"}, ["setup"]),
+    "a module that has an error": ("import nothing_such", {"test_other.py": "error"}, []),
+})  # fmt: skip
 def test_what_pytest_could_not_finish_has_no_teardown(record, file, expected, happened):
     tests, last = record({"test_one.py": "def test_one(): pass", "test_other.py": file}, "-n", "1")
     assert outcomes(tests) == {"test_one": "passed", **expected}

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from node.shim import linux
 from proof.harness.waiting import HANG_S, until
+from tests.tables import cases
 
 TGKILL = 234 if os.uname().machine == "x86_64" else 131
 
@@ -82,17 +83,14 @@ def test_what_is_in_a_lane_follows_each_other_and_lanes_do_not(run):
     assert ran.status == 0
 
 
-@pytest.mark.parametrize(
-    ("stage", "result", "status"),
-    [
-        pytest.param('sh("it", "true")', "passed", 0, id="passes"),
-        pytest.param('sh("it", "exit 3")', "failed", 1, id="fails"),
-        pytest.param('sh("it", "exit 3", required=False)', "failed", 0, id="may fail"),
-        pytest.param('sh("it", "exit 3", obstacle=lambda: "no Go")', "not tried", 0, id="not tried"),
-        pytest.param('sh("it", "true", pytest=True)', "failed", 1, id="runs no pytest"),
-        pytest.param('Stage("it", ["no-such-program"], 10)', "failed", 1, id="no such command"),
-    ],
-)
+@cases("stage, result, status", {
+    "passes": ('sh("it", "true")', "passed", 0),
+    "fails": ('sh("it", "exit 3")', "failed", 1),
+    "may fail": ('sh("it", "exit 3", required=False)', "failed", 0),
+    "not tried": ('sh("it", "exit 3", obstacle=lambda: "no Go")', "not tried", 0),
+    "runs no pytest": ('sh("it", "true", pytest=True)', "failed", 1),
+    "no such command": ('Stage("it", ["no-such-program"], 10)', "failed", 1),
+})  # fmt: skip
 def test_a_run_fails_with_what_it_requires(run, stage, result, status):
     ran = run(f'[[[{stage}, sh("next", "true")]]]')
     assert results(ran) == {"it": result, "next": "passed"}
@@ -145,13 +143,10 @@ def test_a_stage_that_takes_too_long_is_ended(run):
     assert ran.status == 1
 
 
-@pytest.mark.parametrize(
-    ("number", "child", "grace_s", "said"),
-    [
-        pytest.param(signal.SIGTERM, "trap 'echo asked; exit' TERM", 30, "  asked", id="that end when asked to"),
-        pytest.param(signal.SIGINT, "trap '' TERM", 0.3, "  begun", id="that have to be killed"),
-    ],
-)  # fmt: skip
+@cases("number, child, grace_s, said", {
+    "that end when asked to": (signal.SIGTERM, "trap 'echo asked; exit' TERM", 30, "  asked"),
+    "that have to be killed": (signal.SIGINT, "trap '' TERM", 0.3, "  begun"),
+})  # fmt: skip
 def test_a_signal_ends_stages_with_their_children(start, project, number, child, grace_s, said):
     project.write({"child": f"{child}; echo begun; touch begun; while :; do sleep 0.1; done"})
     stages = '[[[sh("long", "sh child & echo $! > pid; wait", required=False), sh("next", "true")]]]'
@@ -206,15 +201,12 @@ def second_runs(ran):
     return sum(name.startswith("test-again") and name.endswith(".log") for name in ran.files)
 
 
-@pytest.mark.parametrize(
-    ("files", "flaky", "last"),
-    [
-        pytest.param({"test_a.py": ONE + OTHERS}, ["one"], "2 passed, 0 failed, 1 skipped", id="one"),
-        pytest.param({"test_a.py": ONE + TWO + THREE}, ["one", "two", "three"], "3 passed, 0 failed, 0 skipped", id="three"),
-        pytest.param({"test_a.py": SET_UP}, ["one"], "1 passed, 0 failed, 0 skipped", id="in a fixture"),
-        pytest.param({"test_a.py": RANDOM}, ["one"], "1 passed, 0 failed, 0 skipped", id="with the same random numbers"),
-    ],
-)  # fmt: skip
+@cases("files, flaky, last", {
+    "one": ({"test_a.py": ONE + OTHERS}, ["one"], "2 passed, 0 failed, 1 skipped"),
+    "three": ({"test_a.py": ONE + TWO + THREE}, ["one", "two", "three"], "3 passed, 0 failed, 0 skipped"),
+    "in a fixture": ({"test_a.py": SET_UP}, ["one"], "1 passed, 0 failed, 0 skipped"),
+    "with the same random numbers": ({"test_a.py": RANDOM}, ["one"], "1 passed, 0 failed, 0 skipped"),
+})  # fmt: skip
 def test_a_test_that_passes_by_itself_is_flaky(run, project, files, flaky, last):
     with_tests(project, files)
     ran = run(f"[[[{PYTEST}]]]")
@@ -251,9 +243,10 @@ def test_others_fail_the_run(run, project, files, second, last):
     assert not any(line.startswith("FLAKY") for line in ran.lines)
 
 
-@pytest.mark.parametrize(
-    "text", [pytest.param(CRASHES, id="crashes"), pytest.param("import nothing_such", id="is not collected")]
-)
+@cases("text", {
+    "crashes": CRASHES,
+    "is not collected": "import nothing_such",
+})  # fmt: skip
 def test_what_a_worker_could_not_finish_fails_the_run(run, project, text):
     with_tests(project, {"test_a.py": ONE, "test_b.py": text}, workers=1)
     ran = run(f"[[[{PYTEST}]]]")

@@ -8,6 +8,7 @@ from proof.conformance import document
 from proof.conformance.__main__ import keep
 from proof.conformance.document import Mark
 from proof.conformance.items import SEED, Page, decided, differs, not_done, section
+from tests.tables import cases
 
 TOPICS = {"Scale-down": "differences.md#jobs", "Nodes": "differences.md#cluster"}
 SECTIONS = (
@@ -44,22 +45,15 @@ def test_the_page_says_what_is_done_and_who_shows_it():
     ]
 
 
-@pytest.mark.parametrize(
-    ("marks", "topics", "problem"),
-    [
-        pytest.param(MARKS, TOPICS, None, id="nothing"),
-        pytest.param(MARKS[:2], TOPICS, "3/b (Evicts) has no test", id="an item without a test"),
-        pytest.param([*MARKS, Mark("3/x", "t")], TOPICS, "t shows 3/x, which is no item", id="a mark of no item"),
-        pytest.param([*MARKS, Mark("3/c", "t")], TOPICS, "3/c (Other) is listed as not done", id="done all the same"),
-        pytest.param([*MARKS, Mark("3/d", "t")], TOPICS, "3/d (Another) is listed as not done", id="done, and left out"),
-        pytest.param(
-            MARKS, {"Nodes": ""}, "3/b differs as 'Scale-down' says, which is no topic", id="a line that is not there"
-        ),
-        pytest.param(
-            MARKS, {"Scale-down": ""}, "3/d is left out as 'Nodes' says, which is no topic", id="a reason that is not there"
-        ),
-    ],
-)  # fmt: skip
+@cases("marks, topics, problem", {
+    "nothing": (MARKS, TOPICS, None),
+    "an item without a test": (MARKS[:2], TOPICS, "3/b (Evicts) has no test"),
+    "a mark of no item": ([*MARKS, Mark("3/x", "t")], TOPICS, "t shows 3/x, which is no item"),
+    "done all the same": ([*MARKS, Mark("3/c", "t")], TOPICS, "3/c (Other) is listed as not done"),
+    "done, and left out": ([*MARKS, Mark("3/d", "t")], TOPICS, "3/d (Another) is listed as not done"),
+    "a line that is not there": (MARKS, {"Nodes": ""}, "3/b differs as 'Scale-down' says, which is no topic"),
+    "a reason that is not there": (MARKS, {"Scale-down": ""}, "3/d is left out as 'Nodes' says, which is no topic"),
+})  # fmt: skip
 def test_what_does_not_agree_is_a_problem(marks, topics, problem):
     found = document.problems((PAGE,), marks, topics)
     assert len(found) == (problem is not None)

@@ -8,6 +8,7 @@ from cluster.store import store
 from dashboard import cluster_usage, queue_room
 from kube.resources import JOBS
 from tests.dashboard.pages.conftest import job, node, pod, put, queue
+from tests.tables import cases
 
 
 @pytest.fixture(autouse=True)
@@ -59,18 +60,15 @@ def keeping(cpu):
     return {"deserved": {"cpu": cpu}, "guarantee": {"resource": {"cpu": cpu}}}
 
 
-@pytest.mark.parametrize(
-    ("objects", "name", "words"),
-    [
-        pytest.param([], "free", "5 of 8 CPU free", id="what is kept for another queue"),
-        pytest.param([], "kept", "8 of 8 CPU free", id="it is free for the queue itself"),
-        pytest.param([pod("p", node="n", queue="kept", cpu="2")], "free", "5 of 8 CPU free", id="what is used of it was kept before"),
-        pytest.param([pod("p", node="n", queue="kept", cpu="4")], "free", "4 of 8 CPU free", id="all of it is used"),
-        pytest.param([pod("p", node="n", queue="free", cpu="7")], "free", "0 of 8 CPU free", id="others took it before it was kept"),
-        pytest.param([], "sub", "3 of 6 CPU free", id="below the same ceiling"),
-        pytest.param([pod("p", node="n", queue="sub", cpu="2")], "beside", "4 of 6 CPU free", id="the ceiling, for the queue itself"),
-    ],
-)  # fmt: skip
+@cases("objects, name, words", {
+    "what is kept for another queue": ([], "free", "5 of 8 CPU free"),
+    "it is free for the queue itself": ([], "kept", "8 of 8 CPU free"),
+    "what is used of it was kept before": ([pod("p", node="n", queue="kept", cpu="2")], "free", "5 of 8 CPU free"),
+    "all of it is used": ([pod("p", node="n", queue="kept", cpu="4")], "free", "4 of 8 CPU free"),
+    "others took it before it was kept": ([pod("p", node="n", queue="free", cpu="7")], "free", "0 of 8 CPU free"),
+    "below the same ceiling": ([], "sub", "3 of 6 CPU free"),
+    "the ceiling, for the queue itself": ([pod("p", node="n", queue="sub", cpu="2")], "beside", "4 of 6 CPU free"),
+})  # fmt: skip
 def test_what_guarantees_keep_is_free_for_nobody_else(objects, name, words):
     guaranteed = "beside" if name in ("sub", "beside") else "kept"
     others = [

@@ -12,6 +12,7 @@ from proof.harness.waiting import until
 from proof.systems.joined import Machine, _is_ready
 from proof.systems.system import System
 from proof.systems.work import Person, Watcher, held, job, shell
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 FIRST = "first"
@@ -158,17 +159,14 @@ def test_a_token_can_be_given_by_file_and_for_a_name(own, second, tmp_path):
         third.close()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        pytest.param(("--server", "http://192.0.2.1:8443", "--token", "x"), "not encrypted", id="in the clear"),
-        pytest.param(("--server", "https://127.0.0.1:9", "--token", "x"), "does not answer", id="nobody there"),
-        pytest.param(("--server", "https://127.0.0.1:9"), "with a token", id="no token"),
-        pytest.param(("--server", "https://127.0.0.1:9", "--token-file", "/absent"), "cannot be read", id="no file"),
-        pytest.param(("--server", "https://127.0.0.1:9", "--token", "x", "--ca", "/absent"), "cannot be read", id="no authority"),
-        pytest.param(("--server", "https://127.0.0.1:9", "--token", "x", "--ca", "/etc/passwd"), "no certificate", id="no certificate"),
-    ],
-)  # fmt: skip
+@cases("words, said", {
+    "in the clear": (("--server", "http://192.0.2.1:8443", "--token", "x"), "not encrypted"),
+    "nobody there": (("--server", "https://127.0.0.1:9", "--token", "x"), "does not answer"),
+    "no token": (("--server", "https://127.0.0.1:9"), "with a token"),
+    "no file": (("--server", "https://127.0.0.1:9", "--token-file", "/absent"), "cannot be read"),
+    "no authority": (("--server", "https://127.0.0.1:9", "--token", "x", "--ca", "/absent"), "cannot be read"),
+    "no certificate": (("--server", "https://127.0.0.1:9", "--token", "x", "--ca", "/etc/passwd"), "no certificate"),
+})  # fmt: skip
 def test_what_cannot_be_is_said_at_once(tmp_path, words, said):
     machine = Machine(None, tmp_path / "none", "none").start("agent", *words)
     assert machine.ended() == 1

@@ -13,6 +13,7 @@ from node.shim import tree
 from proof.harness.waiting import HANG_S, until
 from proof.systems.system import System
 from proof.systems.work import Person, Watcher, held, job, shell
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
@@ -61,15 +62,12 @@ def ran_on(own, watcher, name, uid, go):
     assert not done["status"].get("retryCount")
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        pytest.param(lambda own: own.stop(signal.SIGINT), id="Ctrl-C"),
-        pytest.param(lambda own: own.stop(signal.SIGTERM), id="SIGTERM"),
-        pytest.param(lambda own: own.stop(signal.SIGHUP), id="the terminal is closed"),
-        pytest.param(lambda own: own.kill(), id="up is killed"),
-    ],
-)
+@cases("end", {
+    "Ctrl-C": lambda own: own.stop(signal.SIGINT),
+    "SIGTERM": lambda own: own.stop(signal.SIGTERM),
+    "the terminal is closed": lambda own: own.stop(signal.SIGHUP),
+    "up is killed": lambda own: own.kill(),
+})  # fmt: skip
 def test_running_pod_goes_on_while_the_system_is_stopped_and_started(own, tmp_path, end):
     go = tmp_path / "out" / "go"
     with at_work(own, [job("held", held(go))]) as watcher:

@@ -10,6 +10,7 @@ from kube.resources import JOBS
 from proof.kubernetes import world
 from tests.kubernetes import manifests
 from tests.kubernetes.samples import sample
+from tests.tables import cases
 from volcano_ui.management.commands.crds import KINDS
 
 pytestmark = pytest.mark.system
@@ -58,14 +59,11 @@ def test_status_is_written_by_its_own_path_alone(kubernetes):
         kubernetes.kubectl("delete", JOBS.id, "plain")
 
 
-@pytest.mark.parametrize(
-    ("spec", "complaint"),
-    [
-        pytest.param({"minAvailible": 1}, 'unknown field "spec.minAvailible"', id="misspelled"),
-        pytest.param({"minAvailable": "1"}, "spec.minAvailable", id="text as a number"),
-        pytest.param({"maxRetry": -1}, "spec.maxRetry", id="below its least"),
-    ],
-)
+@cases("spec, complaint", {
+    "misspelled": ({"minAvailible": 1}, 'unknown field "spec.minAvailible"'),
+    "text as a number": ({"minAvailable": "1"}, "spec.minAvailable"),
+    "below its least": ({"maxRetry": -1}, "spec.maxRetry"),
+})  # fmt: skip
 def test_wrong_job_is_refused_with_its_field(kubernetes, spec, complaint):
     job = sample(JOBS, "wrong")
     text = json.dumps({**job, "spec": {**job["spec"], **spec}})

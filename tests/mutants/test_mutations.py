@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from proof.mutants import listing, report
 from proof.mutants.hunting import Stage
 from proof.mutants.mutations import applied, mutations
+from tests.tables import cases
 
 HEAD = "from __future__ import annotations\n"
 
@@ -18,33 +17,30 @@ def made(source):
     return [f"{each.before} -> {each.after}" for each in mutations(HEAD + source)]
 
 
-@pytest.mark.parametrize(
-    ("body", "wanted"),
-    [
-        pytest.param("x = a < b", ["a < b -> a <= b", "a < b -> a >= b"], id="a bound"),
-        pytest.param("x = a in b", ["a in b -> a not in b"], id="membership"),
-        pytest.param("x = a and b()", ["a and b() -> a", "a and b() -> a or b()", "a and b() -> b()"], id="and"),
-        pytest.param("x = not a", ["not a -> a"], id="not"),
-        pytest.param("x = a + b", ["a + b -> a - b"], id="arithmetic"),
-        pytest.param("x = a + 'text of people'", [], id="text is put together, not computed"),
-        pytest.param("x = a if b else c", ["a if b else c -> c if b else a"], id="a branch"),
-        pytest.param("x = [a for a in b if a]", ["a -> True", "a -> not a"], id="a filter"),
-        pytest.param("x = 5, True", ["5 -> 6", "True -> False"], id="numbers and truths"),
-        pytest.param("x = 'Running', 'in words'", ["'Running' -> 'not-Running'"], id="words, not sentences"),
-        pytest.param("x = {a: b, c: d}", ["{a: b, c: d} -> {a: b}"], id="the last entry"),
-        pytest.param("x = max(a, b)", ["max(a, b) -> min(a, b)"], id="a function"),
-        pytest.param("if a: pass", ["a -> not a"], id="a condition"),
-        pytest.param("return a", ["a -> None"], id="a result"),
-        pytest.param("write(a)", ["write(a) -> "], id="a call"),
-        pytest.param("log.info(a > b)", [], id="what is only logged"),
-        pytest.param("a.b = c", ["a.b = c -> "], id="an assignment that others see"),
-        pytest.param("a = c", [], id="a name"),
-        pytest.param("raise a", ["raise a -> "], id="a refusal"),
-        pytest.param("assert a > b", [], id="what is for the type checker"),
-        pytest.param("x = f'{a > b}'", [], id="text for people"),
-        pytest.param("match a:\n  case 'b' if c: pass", ["c -> not c"], id="a guard, not a pattern"),
-    ],
-)
+@cases("body, wanted", {
+    "a bound": ("x = a < b", ["a < b -> a <= b", "a < b -> a >= b"]),
+    "membership": ("x = a in b", ["a in b -> a not in b"]),
+    "and": ("x = a and b()", ["a and b() -> a", "a and b() -> a or b()", "a and b() -> b()"]),
+    "not": ("x = not a", ["not a -> a"]),
+    "arithmetic": ("x = a + b", ["a + b -> a - b"]),
+    "text is put together, not computed": ("x = a + 'text of people'", []),
+    "a branch": ("x = a if b else c", ["a if b else c -> c if b else a"]),
+    "a filter": ("x = [a for a in b if a]", ["a -> True", "a -> not a"]),
+    "numbers and truths": ("x = 5, True", ["5 -> 6", "True -> False"]),
+    "words, not sentences": ("x = 'Running', 'in words'", ["'Running' -> 'not-Running'"]),
+    "the last entry": ("x = {a: b, c: d}", ["{a: b, c: d} -> {a: b}"]),
+    "a function": ("x = max(a, b)", ["max(a, b) -> min(a, b)"]),
+    "a condition": ("if a: pass", ["a -> not a"]),
+    "a result": ("return a", ["a -> None"]),
+    "a call": ("write(a)", ["write(a) -> "]),
+    "what is only logged": ("log.info(a > b)", []),
+    "an assignment that others see": ("a.b = c", ["a.b = c -> "]),
+    "a name": ("a = c", []),
+    "a refusal": ("raise a", ["raise a -> "]),
+    "what is for the type checker": ("assert a > b", []),
+    "text for people": ("x = f'{a > b}'", []),
+    "a guard, not a pattern": ("match a:\n  case 'b' if c: pass", ["c -> not c"]),
+})  # fmt: skip
 def test_what_can_be_made_of_a_function(body, wanted):
     lines = "\n".join(f"  {line}" for line in body.splitlines())
     assert sorted(made(f"def function(a, b, c):\n{lines}")) == sorted(wanted)

@@ -20,6 +20,7 @@ from packaging.version import Version
 from proof.systems.system import PROJECT, System
 from proof.systems.work import Person, job, shell
 from tests.system.conftest import _database, watcher
+from tests.tables import cases
 from volcano_ui import assets
 
 __all__ = ["_database", "watcher"]
@@ -97,17 +98,14 @@ def requires(name, program):
     return json.loads(run(program.with_name("python"), "-c", script))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        pytest.param(["--version"], "volcano-ui 0.", id="version"),
-        pytest.param(["--help"], "volcano-ui up ", id="help"),
-        pytest.param([], "volcano-ui up ", id="nothing"),
-        pytest.param(["up", "--help"], "--port", id="of a command"),
-        pytest.param(["web", "--help"], "--fd", id="of a server"),
-        pytest.param(["check"], "no issues", id="check"),
-    ],
-)
+@cases("arguments, words", {
+    "version": (["--version"], "volcano-ui 0."),
+    "help": (["--help"], "volcano-ui up "),
+    "nothing": ([], "volcano-ui up "),
+    "of a command": (["up", "--help"], "--port"),
+    "of a server": (["web", "--help"], "--fd"),
+    "check": (["check"], "no issues"),
+})  # fmt: skip
 def test_the_command_tells_about_itself(program, tmp_path, arguments, words):
     assert words in run(program, *arguments, env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
 

@@ -17,6 +17,7 @@ from proof.harness.waiting import until
 from proof.systems import seed
 from proof.systems.system import running
 from proof.systems.work import Person, Watcher
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 IMAGES = ("ps-img", "worker-img", "driver-img", "executor-img", "mpi-image")
@@ -40,14 +41,11 @@ def system(podman, tmp_path_factory):
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize(
-    ("text", "pods"),
-    [
-        pytest.param(seed.TF_JOB, 6, id="tf-job"),
-        pytest.param(seed.SPARK_JOB, 6, id="spark-job"),
-        pytest.param(seed.PLUGINS, 3, id="mpi-job"),
-    ],
-)
+@cases("text, pods", {
+    "tf-job": (seed.TF_JOB, 6),
+    "spark-job": (seed.SPARK_JOB, 6),
+    "mpi-job": (seed.PLUGINS, 3),
+})  # fmt: skip
 def test_manifest_as_printed_runs_from_its_images(system, text, pods):
     with Person(system) as person, system.store() as store:
         watcher = Watcher(store)

@@ -10,6 +10,7 @@ import pytest
 from kube.resources import QUEUES
 from proof.harness.waiting import until
 from proof.systems.work import Person, held, job, problems, shell, task
+from tests.tables import cases
 
 pytestmark = [pytest.mark.system, pytest.mark.both_modes]
 
@@ -80,14 +81,11 @@ def test_gang_larger_than_the_machine_waits_with_numbers_and_starts_when_there_i
     assert watcher.reaches("gang", "Completed")["status"]["succeeded"] == 2
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "words"),
-    [
-        pytest.param(["no-such-program-anywhere"], None, "no-such-program-anywhere", id="unknown command"),
-        pytest.param(["sh", "-c", "exit 7"], 7, "7", id="own exit code"),
-        pytest.param(["sh", "-c", "kill -9 $$$$"], 137, "137", id="killed by a signal"),
-    ],
-)
+@cases("command, code, words", {
+    "unknown command": (["no-such-program-anywhere"], None, "no-such-program-anywhere"),
+    "own exit code": (["sh", "-c", "exit 7"], 7, "7"),
+    "killed by a signal": (["sh", "-c", "kill -9 $$$$"], 137, "137"),
+})  # fmt: skip
 def test_failing_command_fails_its_job_and_the_reason_is_said(person, watcher, request, command, code, words):
     name = "fails-" + request.node.callspec.id.replace(" ", "-")
     person.create(job(name, task(command), maxRetry=0))

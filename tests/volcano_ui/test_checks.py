@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from cluster.version import VERSION
+from tests.tables import cases
 from volcano_ui import checks, up, valkey
 
 
@@ -43,15 +44,12 @@ def test_disk_that_is_full_or_nearly_so(free, expected, monkeypatch):
     assert ids(checks.free_space()) == [f"volcano_ui.{code}" for code in expected]
 
 
-@pytest.mark.parametrize(
-    ("kept", "refused"),
-    [
-        pytest.param(None, False, id="a new one"),
-        pytest.param(VERSION, False, id="of this version"),
-        pytest.param("0.0.9", False, id="of an older one"),
-        pytest.param("99.0.0", True, id="of a newer one"),
-    ],
-)
+@cases("kept, refused", {
+    "a new one": (None, False),
+    "of this version": (VERSION, False),
+    "of an older one": ("0.0.9", False),
+    "of a newer one": ("99.0.0", True),
+})  # fmt: skip
 def test_state_directory_of_a_newer_version_is_refused(settings, tmp_path, kept, refused):
     settings.DATA = tmp_path
     if kept is not None:

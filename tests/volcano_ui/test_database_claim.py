@@ -17,6 +17,7 @@ from node.shim import linux
 from proof.harness import services
 from proof.harness.waiting import HANG_S, until
 from tests.cluster.api.test_rivals import default_database, execute, settings_of
+from tests.tables import cases
 from tests.volcano_ui.system import System
 from volcano_ui import database_claim, env
 from volcano_ui.database_claim import Claim, Place, Taken
@@ -130,16 +131,13 @@ def test_other_schemas_are_other_databases(claims):
 
 
 @pytest.mark.parametrize("vendor", ["sqlite", "postgresql"])
-@pytest.mark.parametrize(
-    ("before", "goes_on", "refused"),
-    [
-        pytest.param("{host}:{other}", True, True, id="pods go on elsewhere"),
-        pytest.param("{host}:{other}", False, False, id="none go on"),
-        pytest.param("{host}:{own}", True, False, id="pods of our own"),
-        pytest.param("far:{other}", True, False, id="another machine's directory of that name"),
-        pytest.param("", True, False, id="nobody was before"),
-    ],
-)
+@cases("before, goes_on, refused", {
+    "pods go on elsewhere": ("{host}:{other}", True, True),
+    "none go on": ("{host}:{other}", False, False),
+    "pods of our own": ("{host}:{own}", True, False),
+    "another machine's directory of that name": ("far:{other}", True, False),
+    "nobody was before": ("", True, False),
+})  # fmt: skip
 def test_whose_pods_go_on_elsewhere_is_not_followed(request, settings, tmp_path, vendor, before, goes_on, refused):
     request.getfixturevalue("claims" if vendor == "postgresql" else "transactional_db")
     settings.DATA = tmp_path / "own"

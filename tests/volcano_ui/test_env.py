@@ -11,6 +11,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from cluster.several.entries import Entry
+from tests.tables import cases
 from volcano_ui import env
 
 
@@ -169,14 +170,11 @@ def test_a_secret_is_read_from_its_file(monkeypatch, tmp_path):
     assert env.content("OIDC_CLIENT_SECRET_FILE") == ""
 
 
-@pytest.mark.parametrize(
-    ("issuer", "scopes", "group", "passwords", "words"),
-    [
-        pytest.param("", ["openid"], "", False, "nobody could log in", id="no way in"),
-        pytest.param("https://p", ["profile"], "", True, "begin it with openid", id="no ID token"),
-        pytest.param("https://p", ["openid"], "system:masters", True, "system's own", id="group of the system"),
-    ],
-)
+@cases("issuer, scopes, group, passwords, words", {
+    "no way in": ("", ["openid"], "", False, "nobody could log in"),
+    "no ID token": ("https://p", ["profile"], "", True, "begin it with openid"),
+    "group of the system": ("https://p", ["openid"], "system:masters", True, "system's own"),
+})  # fmt: skip
 def test_logins_that_cannot_work_are_refused_at_the_start(issuer, scopes, group, passwords, words):
     with pytest.raises(ImproperlyConfigured, match=words):
         env.check_logins(issuer, scopes, group, passwords=passwords)
@@ -189,14 +187,11 @@ def test_webhooks_are_where_the_api_server_finds_them(monkeypatch):
     assert env.webhooks("WEBHOOKS", "beside") is None
 
 
-@pytest.mark.parametrize(
-    ("value", "way", "told"),
-    [
-        pytest.param("192.0.2.7", "in-place", "Set it to where the API server reaches this process", id="no port"),
-        pytest.param("192.0.2.7:9443", "beside", "WAY is not in-place", id="Volcano judges"),
-        pytest.param("192.0.2.7:9443", "", "WAY is not in-place", id="no way is chosen"),
-    ],
-)
+@cases("value, way, told", {
+    "no port": ("192.0.2.7", "in-place", "Set it to where the API server reaches this process"),
+    "Volcano judges": ("192.0.2.7:9443", "beside", "WAY is not in-place"),
+    "no way is chosen": ("192.0.2.7:9443", "", "WAY is not in-place"),
+})  # fmt: skip
 def test_webhooks_of_no_use_are_refused(value, way, told, monkeypatch):
     monkeypatch.setenv("VOLCANO_UI_WEBHOOKS", value)
     with pytest.raises(ImproperlyConfigured, match=f"VOLCANO_UI_WEBHOOKS is '{value}'.*{told}"):
@@ -245,26 +240,20 @@ def test_clusters_that_cannot_be_read_are_named(monkeypatch):
 HOME, DEV = Entry("home"), Entry("dev", "/no/such/file")
 
 
-@pytest.mark.parametrize(
-    ("value", "clusters", "expected"),
-    [
-        pytest.param("", (), None, id="one cluster"),
-        pytest.param("", (HOME, DEV), HOME, id="the first unless told"),
-        pytest.param("dev", (HOME, DEV), DEV, id="the one that is named"),
-    ],
-)
+@cases("value, clusters, expected", {
+    "one cluster": ("", (), None),
+    "the first unless told": ("", (HOME, DEV), HOME),
+    "the one that is named": ("dev", (HOME, DEV), DEV),
+})  # fmt: skip
 def test_which_of_several_clusters(monkeypatch, value, clusters, expected):
     monkeypatch.setenv("VOLCANO_UI_CLUSTER", value)
     assert env.one_of_clusters("CLUSTER", clusters) == expected
 
 
-@pytest.mark.parametrize(
-    ("clusters", "words"),
-    [
-        pytest.param((HOME, DEV), "is 'prod'; set it to home or dev, or leave it empty.", id="another one"),
-        pytest.param((), "is 'prod', but VOLCANO_UI_CLUSTERS names none; leave it empty.", id="none"),
-    ],
-)
+@cases("clusters, words", {
+    "another one": ((HOME, DEV), "is 'prod'; set it to home or dev, or leave it empty."),
+    "none": ((), "is 'prod', but VOLCANO_UI_CLUSTERS names none; leave it empty."),
+})  # fmt: skip
 def test_cluster_that_is_none_of_several_is_refused(monkeypatch, clusters, words):
     monkeypatch.setenv("VOLCANO_UI_CLUSTER", "prod")
     with pytest.raises(ImproperlyConfigured, match=f"VOLCANO_UI_CLUSTER {words}"):
@@ -294,18 +283,13 @@ def prefix(monkeypatch, tmp_path, url="", key="a key", file="db.sqlite3"):
     return env.redis_prefix(key, env.database(tmp_path / file, instance="host-0123"))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        pytest.param({}, {"file": "clusters/dev/db.sqlite3"}, id="files"),
-        pytest.param({}, {"key": "another key"}, id="one file name on two machines"),
-        pytest.param({"url": "postgresql://db/a"}, {"url": "postgresql://db/b"}, id="databases"),
-        pytest.param({"url": "postgresql://db/a"}, {"url": "postgresql://other/a"}, id="hosts"),
-        pytest.param(
-            {"url": "postgresql://db/a"}, {"url": "postgresql://db/a?options=-csearch_path%3Dlab"}, id="schemas"
-        ),
-    ],
-)
+@cases("one, other", {
+    "files": ({}, {"file": "clusters/dev/db.sqlite3"}),
+    "one file name on two machines": ({}, {"key": "another key"}),
+    "databases": ({"url": "postgresql://db/a"}, {"url": "postgresql://db/b"}),
+    "hosts": ({"url": "postgresql://db/a"}, {"url": "postgresql://other/a"}),
+    "schemas": ({"url": "postgresql://db/a"}, {"url": "postgresql://db/a?options=-csearch_path%3Dlab"}),
+})  # fmt: skip
 def test_names_in_redis_tell_installations_apart(one, other, monkeypatch, tmp_path):
     assert prefix(monkeypatch, tmp_path, **one) != prefix(monkeypatch, tmp_path, **other)
 

@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 
 from proof.harness.waiting import HANG_S, until
+from tests.tables import cases
 from tests.volcano_ui.test_supervisor import alive
 
 # What a program has, told by itself.
@@ -125,16 +126,13 @@ def test_a_fork_has_what_an_executed_program_has(run, tmp_path):
     assert (tmp_path / "tell.log").read_text() == "hello\ntrouble\n" * 2
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        pytest.param("raise SystemExit(3)", "ended with exit code 3", id="an exit code"),
-        pytest.param("1 / 0", "ended with exit code 1 (ZeroDivisionError: division by zero)", id="an exception"),
-        pytest.param("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL", id="a signal"),
-        pytest.param("import sys; sys.exit('no port')", "ended with exit code 1 (no port)", id="a sentence"),
-        pytest.param("pass", "ended with exit code 0", id="nothing more to do"),
-    ],
-)
+@cases("text, told", {
+    "an exit code": ("raise SystemExit(3)", "ended with exit code 3"),
+    "an exception": ("1 / 0", "ended with exit code 1 (ZeroDivisionError: division by zero)"),
+    "a signal": ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+    "a sentence": ("import sys; sys.exit('no port')", "ended with exit code 1 (no port)"),
+    "nothing more to do": ("pass", "ended with exit code 0"),
+})  # fmt: skip
 def test_an_end_is_told_and_the_program_started_again(run, text, told):
     process = run(
         """
@@ -173,15 +171,10 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(ru
     assert not any(alive(int((tmp_path / f"{name}.log").read_text())) for name in ("stays", "later"))
 
 
-@pytest.mark.parametrize(
-    ("trouble", "told"),
-    [
-        pytest.param("server._channel.shutdown(2)", "[Errno 32] Broken pipe", id="ended, and nobody has seen it"),
-        pytest.param(
-            "os.kill(server.pid, signal.SIGSTOP)", "the fork server did not answer for 0.5 s", id="stands still"
-        ),
-    ],
-)
+@cases("trouble, told", {
+    "ended, and nobody has seen it": ("server._channel.shutdown(2)", "[Errno 32] Broken pipe"),
+    "stands still": ("os.kill(server.pid, signal.SIGSTOP)", "the fork server did not answer for 0.5 s"),
+})  # fmt: skip
 def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(run, trouble, told):
     process = run(
         f"""

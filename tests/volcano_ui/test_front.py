@@ -9,6 +9,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from proof.harness.serving import in_loop
 from proof.harness.waiting import HANG_S
+from tests.tables import cases
 from volcano_ui import sockets, web
 from volcano_ui.front import Front, close_code
 
@@ -73,16 +74,13 @@ async def client(port):
         yield client
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "content"),
-    [
-        pytest.param("GET", "/c/one/jobs/?a=1&b=%20", b"", id="a query"),
-        pytest.param("GET", "/c/one/jobs/%2F%3F/%C3%A4/", b"", id="an escaped path"),
-        pytest.param("POST", "/c/one/jobs/", b"name=x", id="a form"),
-        pytest.param("PUT", "/c/one/", bytes(300_000), id="a long body"),
-        pytest.param("DELETE", "/c/one/x", b"", id="a deletion"),
-    ],
-)
+@cases("method, path, content", {
+    "a query": ("GET", "/c/one/jobs/?a=1&b=%20", b""),
+    "an escaped path": ("GET", "/c/one/jobs/%2F%3F/%C3%A4/", b""),
+    "a form": ("POST", "/c/one/jobs/", b"name=x"),
+    "a long body": ("PUT", "/c/one/", bytes(300_000)),
+    "a deletion": ("DELETE", "/c/one/x", b""),
+})  # fmt: skip
 async def test_a_request_is_handed_on_as_it_was_sent(client, method, path, content):
     answer = await client.request(method, path, content=content)
     path, _, query = path.partition("?")
@@ -163,29 +161,23 @@ async def test_a_socket_closes_with_the_code_of_the_other_side(port):
     assert socket.close_code == 4401
 
 
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        pytest.param(4401, 4401, id="ours"),
-        pytest.param(1000, 1000, id="the usual one"),
-        pytest.param(1006, 1013, id="a web server that was killed"),
-        pytest.param(1005, 1013, id="a close without a code"),
-        pytest.param(None, 1013, id="no close at all"),
-    ],
-)
+@cases("code, expected", {
+    "ours": (4401, 4401),
+    "the usual one": (1000, 1000),
+    "a web server that was killed": (1006, 1013),
+    "a close without a code": (1005, 1013),
+    "no close at all": (None, 1013),
+})  # fmt: skip
 def test_a_socket_is_closed_with_a_code_that_can_be_sent(code, expected):
     assert close_code(code) == expected
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "words"),
-    [
-        pytest.param("/c/one/refused", 403, "The web server of one refuses this socket", id="by the web server"),
-        pytest.param("/c/gone/live/", 503, "gone is not running", id="of a cluster that does not run"),
-        pytest.param("/c/none/live/", 404, "There is no such cluster", id="of no cluster"),
-        pytest.param("/live/", 404, "There is no such cluster", id="before there were several"),
-    ],
-)
+@cases("path, status, words", {
+    "by the web server": ("/c/one/refused", 403, "The web server of one refuses this socket"),
+    "of a cluster that does not run": ("/c/gone/live/", 503, "gone is not running"),
+    "of no cluster": ("/c/none/live/", 404, "There is no such cluster"),
+    "before there were several": ("/live/", 404, "There is no such cluster"),
+})  # fmt: skip
 async def test_a_socket_that_nobody_takes_is_refused_with_the_reason(port, caplog, path, status, words):
     with pytest.raises(InvalidStatus) as refused:
         async with connect(f"ws://127.0.0.1:{port}{path}", open_timeout=HANG_S):

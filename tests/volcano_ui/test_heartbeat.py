@@ -5,27 +5,23 @@ from __future__ import annotations
 import os
 import signal
 
-import pytest
-
 from proof.harness.waiting import HANG_S
+from tests.tables import cases
 from tests.volcano_ui.test_supervisor import run  # noqa: F401  a fixture
 from volcano_ui.heartbeat import Pulse
 
 LOOK_S, SILENT_S = 1.0, 20.0
 
 
-@pytest.mark.parametrize(
-    ("looks", "silent"),
-    [
-        pytest.param([(0, True), *((at, False) for at in range(1, 21))], False, id="not yet"),
-        pytest.param([(0, True), *((at, False) for at in range(1, 22))], True, id="for too long"),
-        pytest.param([(at, at % 20 == 0) for at in range(100)], False, id="now and then"),
-        pytest.param([(at, False) for at in range(100)], False, id="never heard: it is starting"),
-        pytest.param([(0, True), (1, False), (3600, False), (3601, True)], False, id="the machine slept"),
-        pytest.param([(0, True), *((60 * at, False) for at in range(1, 9))], False, id="it sleeps again and again"),
-        pytest.param([(0, True), (3600, False), *((3600 + at, False) for at in range(1, 21))], True, id="and did not wake"),
-    ],
-)  # fmt: skip
+@cases("looks, silent", {
+    "not yet": ([(0, True), *((at, False) for at in range(1, 21))], False),
+    "for too long": ([(0, True), *((at, False) for at in range(1, 22))], True),
+    "now and then": ([(at, at % 20 == 0) for at in range(100)], False),
+    "never heard: it is starting": ([(at, False) for at in range(100)], False),
+    "the machine slept": ([(0, True), (1, False), (3600, False), (3601, True)], False),
+    "it sleeps again and again": ([(0, True), *((60 * at, False) for at in range(1, 9))], False),
+    "and did not wake": ([(0, True), (3600, False), *((3600 + at, False) for at in range(1, 21))], True),
+})  # fmt: skip
 def test_silence_counts_only_while_somebody_listens(looks, silent):
     pulse = Pulse(LOOK_S, SILENT_S)
     assert [pulse.look(now, heard=heard) for now, heard in looks][-1] is silent

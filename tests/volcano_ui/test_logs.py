@@ -7,20 +7,18 @@ import logging.config
 
 import pytest
 
+from tests.tables import cases
 from volcano_ui import logs
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
-        pytest.param("", "", id="empty"),
-        pytest.param("one\ntwo\n\n", "two", id="last line that is not blank"),
-        pytest.param('{"event": "broken\\nmore", "level": "error"}\n', "broken", id="first line of an event"),
-        pytest.param('{"level": "error"}\n', '{"level": "error"}', id="JSON without an event"),
-        pytest.param("x" * 5000, "x" * 200, id="cut"),
-        pytest.param("[1]\n", "[1]", id="JSON of another kind"),
-    ],
-)
+@cases("content, expected", {
+    "empty": ("", ""),
+    "last line that is not blank": ("one\ntwo\n\n", "two"),
+    "first line of an event": ('{"event": "broken\\nmore", "level": "error"}\n', "broken"),
+    "JSON without an event": ('{"level": "error"}\n', '{"level": "error"}'),
+    "cut": ("x" * 5000, "x" * 200),
+    "JSON of another kind": ("[1]\n", "[1]"),
+})  # fmt: skip
 def test_last_message(content, expected, tmp_path):
     file = tmp_path / "web.log"
     file.write_text(content)

@@ -12,6 +12,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from tests.cluster.api.test_rivals import default_database, execute, settings_of, together
+from tests.tables import cases
 from volcano_ui import checks, env, migration
 
 # The last ones before pods of two versions ran beside each other.
@@ -140,14 +141,11 @@ def test_keys_are_looked_after_again_when_a_migration_has_ended(bare):
             assert cursor.execute("PRAGMA foreign_keys").fetchone() == (1,)
 
 
-@pytest.mark.parametrize(
-    ("app", "name", "refused"),
-    [
-        pytest.param("cluster", "0999_newer", True, id="of ours"),
-        pytest.param("auth", "0099_newer", True, id="of Django"),
-        pytest.param("blog", "0001_initial", False, id="of somebody beside us"),
-    ],
-)
+@cases("app, name, refused", {
+    "of ours": ("cluster", "0999_newer", True),
+    "of Django": ("auth", "0099_newer", True),
+    "of somebody beside us": ("blog", "0001_initial", False),
+})  # fmt: skip
 def test_older_code_refuses_what_a_newer_version_has_written(bare, app, name, refused):
     migration.migrate()
     MigrationRecorder(connection).record_applied(app, name)

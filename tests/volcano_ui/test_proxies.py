@@ -22,6 +22,7 @@ from cluster.runtime import nudge
 from dashboard import cluster_usage
 from proof.harness.serving import in_thread
 from proof.harness.waiting import HANG_S
+from tests.tables import cases
 from volcano_ui import web
 
 GUESSES = logins.MOST_FOR_NAME + 3
@@ -63,14 +64,11 @@ async def guess(client, number):
     return (await client.post("/login/", data=form, headers=headers)).status_code
 
 
-@pytest.mark.parametrize(
-    ("proxies", "let_try"),
-    [
-        pytest.param([], logins.MOST_FOR_NAME, id="nobody is trusted"),
-        pytest.param(["192.0.2.0/24"], logins.MOST_FOR_NAME, id="somebody else is trusted"),
-        pytest.param(["127.0.0.0/8"], GUESSES, id="the proxy is trusted"),
-    ],
-)
+@cases("proxies, let_try", {
+    "nobody is trusted": ([], logins.MOST_FOR_NAME),
+    "somebody else is trusted": (["192.0.2.0/24"], logins.MOST_FOR_NAME),
+    "the proxy is trusted": (["127.0.0.0/8"], GUESSES),
+})  # fmt: skip
 async def test_a_forged_address_evades_no_limit(site, proxies, let_try):
     await User.objects.acreate(username="alice")
     client = await site(*proxies)
@@ -134,15 +132,12 @@ def socket_status(client, port, origin, headers):
         return refusal.response.status_code
 
 
-@pytest.mark.parametrize(
-    ("proxies", "scheme", "port", "is_ours"),
-    [
-        pytest.param(["127.0.0.1"], "https", 443, True, id="TLS at the proxy"),
-        pytest.param(["127.0.0.1"], "https", 8443, True, id="TLS at another port"),
-        pytest.param(["127.0.0.1"], "http", 8080, True, id="without TLS"),
-        pytest.param(["192.0.2.1"], "https", 8443, False, id="a scheme that somebody says who is not trusted"),
-    ],
-)
+@cases("proxies, scheme, port, is_ours", {
+    "TLS at the proxy": (["127.0.0.1"], "https", 443, True),
+    "TLS at another port": (["127.0.0.1"], "https", 8443, True),
+    "without TLS": (["127.0.0.1"], "http", 8080, True),
+    "a scheme that somebody says who is not trusted": (["192.0.2.1"], "https", 8443, False),
+})  # fmt: skip
 def test_pages_forms_and_the_socket_work_with_the_headers_of_the_documented_snippet(
     proxied, proxies, scheme, port, is_ours
 ):

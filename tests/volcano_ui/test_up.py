@@ -20,6 +20,7 @@ from node.agent import machine
 from proof.harness import services
 from proof.harness.waiting import until
 from tests.cluster.store.forgetting import forget
+from tests.tables import cases
 from tests.volcano_ui.system import System
 from volcano_ui import probes, up
 
@@ -157,19 +158,16 @@ def test_somebody_elses_database_is_refused_before_it_is_touched(start, tmp_path
         assert made <= {"db.sqlite3", "secret-key", "redis-password"}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        pytest.param("VOLCANO_UI_NODES", "-1", id="a number"),
-        pytest.param("VOLCANO_UI_REDIS_URL", "foo://x", id="an address"),
-        pytest.param("VOLCANO_UI_KUBECONFIG", "/no/such/file", id="a kubeconfig that is not there"),
-        pytest.param("VOLCANO_UI_WAY", "aside", id="a word"),
-        pytest.param("VOLCANO_UI_ONLY", "pages", id="a part that there is not"),
-        pytest.param("VOLCANO_UI_CLUSTERS", "home=embedded,dev", id="a cluster without a kubeconfig"),
-        pytest.param("VOLCANO_UI_LISTEN", "203.0.113.1", id="not of this machine"),
-        pytest.param("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x", id="a server that is away"),
-    ],
-)
+@cases("name, value", {
+    "a number": ("VOLCANO_UI_NODES", "-1"),
+    "an address": ("VOLCANO_UI_REDIS_URL", "foo://x"),
+    "a kubeconfig that is not there": ("VOLCANO_UI_KUBECONFIG", "/no/such/file"),
+    "a word": ("VOLCANO_UI_WAY", "aside"),
+    "a part that there is not": ("VOLCANO_UI_ONLY", "pages"),
+    "a cluster without a kubeconfig": ("VOLCANO_UI_CLUSTERS", "home=embedded,dev"),
+    "not of this machine": ("VOLCANO_UI_LISTEN", "203.0.113.1"),
+    "a server that is away": ("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x"),
+})  # fmt: skip
 def test_wrong_setting_is_refused_in_a_sentence(start, name, value):
     refused = start(**{name: value})
     refused.said(rf"^✗ .*{name}")
@@ -268,14 +266,11 @@ def test_sentences_about_nodes_name_them_where_there_are_several(transactional_d
     assert all(line.startswith(words) for line, words in zip(found, begins, strict=True)), found
 
 
-@pytest.mark.parametrize(
-    ("holds", "shows"),
-    [
-        pytest.param("", "https://one", id="an embedded cluster's"),
-        pytest.param("https://one", "https://two", id="another cluster's"),
-        pytest.param("https://one", "", id="another cluster's, for an embedded one"),
-    ],
-)
+@cases("holds, shows", {
+    "an embedded cluster's": ("", "https://one"),
+    "another cluster's": ("https://one", "https://two"),
+    "another cluster's, for an embedded one": ("https://one", ""),
+})  # fmt: skip
 def test_database_of_another_cluster_is_refused(transactional_db, settings, holds, shows):
     def show(server):
         settings.TARGET = Target("dev", server, "/config") if server else None

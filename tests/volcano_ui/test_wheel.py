@@ -3,19 +3,17 @@ from __future__ import annotations
 import pytest
 
 from deploy.wheel.hatch_build import dependencies
+from tests.tables import cases
 from volcano_ui import env
 
 
-@pytest.mark.parametrize(
-    ("asked", "locked", "expected"),
-    [
-        pytest.param("redis", "redis==8.1.0 \\", "redis<9,>=8.1.0", id="up to the next major version"),
-        pytest.param("uvicorn", "uvicorn==0.54.0 \\", "uvicorn<0.55,>=0.54.0", id="before 1.0 the next minor one"),
-        pytest.param("django~=5.2.0", "django==5.2.19 \\", "django<6,>=5.2.19,~=5.2.0", id="sooner if asked so"),
-        pytest.param("celery[redis]", "celery==5.7.0 \\", "celery[redis]<6,>=5.7.0", id="with an extra"),
-        pytest.param("PyYAML", "pyyaml==6.0.3 \\", "PyYAML<7,>=6.0.3", id="another spelling"),
-    ],
-)
+@cases("asked, locked, expected", {
+    "up to the next major version": ("redis", "redis==8.1.0 \\", "redis<9,>=8.1.0"),
+    "before 1.0 the next minor one": ("uvicorn", "uvicorn==0.54.0 \\", "uvicorn<0.55,>=0.54.0"),
+    "sooner if asked so": ("django~=5.2.0", "django==5.2.19 \\", "django<6,>=5.2.19,~=5.2.0"),
+    "with an extra": ("celery[redis]", "celery==5.7.0 \\", "celery[redis]<6,>=5.7.0"),
+    "another spelling": ("PyYAML", "pyyaml==6.0.3 \\", "PyYAML<7,>=6.0.3"),
+})  # fmt: skip
 def test_dependencies_begin_at_the_lock(asked, locked, expected):
     lock = f"# made by pip-compile\n{locked}\n    --hash=sha256:00\n    # via -r requirements.in\n"
     assert dependencies(f"# What it runs on.\n\n{asked}\n", lock) == [expected]
@@ -26,14 +24,11 @@ def test_what_is_asked_for_and_not_locked_is_refused():
         dependencies("redis", "celery==5.7.0 \\")
 
 
-@pytest.mark.parametrize(
-    ("is_clone", "data_home", "state", "command"),
-    [
-        pytest.param(True, "/xdg", env.PROJECT / "data", "make up PORT=9000 API_PORT=9443", id="clone"),
-        pytest.param(False, "/xdg", "/xdg/volcano-ui", "volcano-ui up --port=9000 --api-port=9443", id="XDG"),
-        pytest.param(False, "", "~/.local/share/volcano-ui", "volcano-ui up --port=9000 --api-port=9443", id="home"),
-    ],
-)
+@cases("is_clone, data_home, state, command", {
+    "clone": (True, "/xdg", env.PROJECT / "data", "make up PORT=9000 API_PORT=9443"),
+    "XDG": (False, "/xdg", "/xdg/volcano-ui", "volcano-ui up --port=9000 --api-port=9443"),
+    "home": (False, "", "~/.local/share/volcano-ui", "volcano-ui up --port=9000 --api-port=9443"),
+})  # fmt: skip
 def test_an_installation_has_a_state_directory_and_commands_of_its_own(
     monkeypatch, is_clone, data_home, state, command
 ):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import socket
 
-import pytest
 from playwright.sync_api import expect
 
 from proof.harness.proxy import CuttingProxy
 from tests.dashboard.pages.conftest import put, queue, reader
+from tests.tables import cases
 
 
 class Proxy(CuttingProxy):
@@ -30,10 +30,10 @@ class Proxy(CuttingProxy):
             each.close()
 
 
-@pytest.mark.parametrize(
-    ("keeps_port", "says"),
-    [pytest.param(True, "live", id="$http_host"), pytest.param(False, "refused: the proxy changes Host", id="$host")],
-)
+@cases("keeps_port, says", {
+    "$http_host": (True, "live"),
+    "$host": (False, "refused: the proxy changes Host"),
+})  # fmt: skip
 def test_a_proxy_that_changes_the_host_is_told(open_tab, site, keeps_port, says):
     admin = reader("admin", "superuser")
     put(queue("root", parent=""), queue("default"))

@@ -22,6 +22,7 @@ from kube.resources import PODS
 from proof.harness.waiting import HANG_S
 from tests.dashboard.live import world
 from tests.dashboard.live.world import Tab, in_db
+from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis")]
 TOPIC = "test:pods?namespace=team-a"
@@ -151,14 +152,11 @@ def _many_at_once():
             world.make(f"n{number}")
 
 
-@pytest.mark.parametrize(
-    ("topic", "words"),
-    [
-        pytest.param("test:pods?namespace=team-b", "cannot list", id="another namespace"),
-        pytest.param("test:nothing", "There is no topic test:nothing.", id="no such topic"),
-        pytest.param("test:pods?namespace=%00", "cannot list", id="strange namespace"),
-    ],
-)
+@cases("topic, words", {
+    "another namespace": ("test:pods?namespace=team-b", "cannot list"),
+    "no such topic": ("test:nothing", "There is no topic test:nothing."),
+    "strange namespace": ("test:pods?namespace=%00", "cannot list"),
+})  # fmt: skip
 async def test_a_topic_that_one_may_not_see_is_denied(alice, topic, words):
     async with Tab(alice) as tab:
         await tab.subscribe(topic)
@@ -241,16 +239,13 @@ def _end(user, session, how):
         user.save()
 
 
-@pytest.mark.parametrize(
-    ("message", "code"),
-    [
-        pytest.param("no json", consumer.UNREADABLE, id="not JSON"),
-        pytest.param('{"op": "dance", "id": "x"}', consumer.UNREADABLE, id="unknown op"),
-        pytest.param('{"op": "subscribe"}', consumer.UNREADABLE, id="no id"),
-        pytest.param('{"op": "subscribe", "id": "t", "topic": "t", "revision": -1}', consumer.UNREADABLE, id="negative"),
-        pytest.param('{"op": "ping", "x": "' + "x" * 20_000 + '"}', consumer.TOO_MUCH, id="too long"),
-    ],
-)  # fmt: skip
+@cases("message, code", {
+    "not JSON": ("no json", consumer.UNREADABLE),
+    "unknown op": ('{"op": "dance", "id": "x"}', consumer.UNREADABLE),
+    "no id": ('{"op": "subscribe"}', consumer.UNREADABLE),
+    "negative": ('{"op": "subscribe", "id": "t", "topic": "t", "revision": -1}', consumer.UNREADABLE),
+    "too long": ('{"op": "ping", "x": "' + "x" * 20_000 + '"}', consumer.TOO_MUCH),
+})  # fmt: skip
 async def test_strange_messages_close_the_socket(alice, message, code):
     async with Tab(alice) as tab:
         await tab.say(message)
@@ -274,13 +269,10 @@ async def test_a_socket_closes_once_whatever_was_sent_before_the_client_learnt_o
         assert await tab.socket.receive_nothing(0.2)
 
 
-@pytest.mark.parametrize(
-    ("extensions", "answer"),
-    [
-        pytest.param({"websocket.http.response": {}}, ("websocket.http.response.start", 404), id="with a reason"),
-        pytest.param({}, ("websocket.close", None), id="where the server has no place for one"),
-    ],
-)
+@cases("extensions, answer", {
+    "with a reason": ({"websocket.http.response": {}}, ("websocket.http.response.start", 404)),
+    "where the server has no place for one": ({}, ("websocket.close", None)),
+})  # fmt: skip
 async def test_a_socket_at_another_address_is_refused(extensions, answer):
     scope = {"type": "websocket", "path": "/nope/", "extensions": extensions}
     refused = ApplicationCommunicator(URLRouter(websocket_urlpatterns), scope)
@@ -345,15 +337,12 @@ async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, how):
         assert (await tab.hear(op="parts", id=TOPIC))["set"]
 
 
-@pytest.mark.parametrize(
-    ("where", "name"),
-    [
-        pytest.param(hub.Hub, "_read", id="reading the log"),
-        pytest.param(rendering.WatchIndex, "match", id="finding what is stale"),
-        pytest.param(hub.Hub, "_render_stale", id="rendering"),
-        pytest.param(hub.Hub, "_tell_heads", id="telling heads"),
-    ],
-)
+@cases("where, name", {
+    "reading the log": (hub.Hub, "_read"),
+    "finding what is stale": (rendering.WatchIndex, "match"),
+    "rendering": (hub.Hub, "_render_stale"),
+    "telling heads": (hub.Hub, "_tell_heads"),
+})  # fmt: skip
 async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, where, name):
     monkeypatch.setattr(hub.Hub, "pace", hub.Hub.pace._replace(poll_s=0.01))
     whole = getattr(where, name)

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import pytest
 from asgiref.testing import ApplicationCommunicator
 
 from dashboard.live.origins import OwnOrigin, is_own
 from proof.harness.waiting import HANG_S
+from tests.tables import cases
 
 HOST = "127.0.0.1:8000"
 
 
-@pytest.mark.parametrize(
-    ("origin", "scheme", "host", "expected"),
-    [
-        pytest.param("http://127.0.0.1:8000", "ws", HOST, True, id="own"),
-        pytest.param("https://batch.example", "wss", "batch.example", True, id="own over TLS"),
-        pytest.param("https://batch.example:8443", "wss", "batch.example:8443", True, id="own port over TLS"),
-        pytest.param("https://front.example", "ws", HOST, True, id="trusted"),
-        pytest.param("http://127.0.0.1:9", "ws", HOST, False, id="another port"),
-        pytest.param("http://127.0.0.1", "ws", HOST, False, id="no port"),
-        pytest.param("https://127.0.0.1:8000", "ws", HOST, False, id="another scheme"),
-        pytest.param("http://batch.example", "wss", "batch.example", False, id="plain to TLS"),
-        pytest.param("http://localhost:8000", "ws", HOST, False, id="another name of the machine"),
-        pytest.param("http://front.example", "ws", HOST, False, id="trusted in another scheme"),
-        pytest.param("http://a.127.0.0.1:8000", "ws", HOST, False, id="below"),
-        pytest.param("null", "ws", HOST, False, id="null"),
-        pytest.param("", "ws", HOST, False, id="none"),
-        pytest.param("http://", "ws", "", False, id="no host"),
-    ],
-)
+@cases("origin, scheme, host, expected", {
+    "own": ("http://127.0.0.1:8000", "ws", HOST, True),
+    "own over TLS": ("https://batch.example", "wss", "batch.example", True),
+    "own port over TLS": ("https://batch.example:8443", "wss", "batch.example:8443", True),
+    "trusted": ("https://front.example", "ws", HOST, True),
+    "another port": ("http://127.0.0.1:9", "ws", HOST, False),
+    "no port": ("http://127.0.0.1", "ws", HOST, False),
+    "another scheme": ("https://127.0.0.1:8000", "ws", HOST, False),
+    "plain to TLS": ("http://batch.example", "wss", "batch.example", False),
+    "another name of the machine": ("http://localhost:8000", "ws", HOST, False),
+    "trusted in another scheme": ("http://front.example", "ws", HOST, False),
+    "below": ("http://a.127.0.0.1:8000", "ws", HOST, False),
+    "null": ("null", "ws", HOST, False),
+    "none": ("", "ws", HOST, False),
+    "no host": ("http://", "ws", "", False),
+})  # fmt: skip
 async def test_an_origin_is_compared_whole(origin, scheme, host, expected, settings):
     settings.CSRF_TRUSTED_ORIGINS = ["https://front.example"]
     settings.ALLOWED_HOSTS = ["127.0.0.1", "batch.example"]

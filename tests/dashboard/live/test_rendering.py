@@ -8,6 +8,7 @@ from django.http import QueryDict
 from dashboard.live.rendering import Rendering, WatchIndex
 from dashboard.live.topics import Parts, Watch, address, parse
 from tests.dashboard.live.world import change_of
+from tests.tables import cases
 
 
 class Reader:
@@ -67,14 +68,11 @@ def test_readers_get_only_what_differs():
     assert reader.got == [{"op": "parts", "id": "t", "revision": 6, "set": {"b": "3"}}]
 
 
-@pytest.mark.parametrize(
-    ("after", "set_", "order"),
-    [
-        pytest.param({"b": "2"}, {}, ["b"], id="a member left"),
-        pytest.param({"b": "2", "a": "1"}, {}, ["b", "a"], id="members changed places"),
-        pytest.param({"a": "1", "c": "3", "b": "2"}, {"c": "3"}, ["a", "c", "b"], id="a member came"),
-    ],
-)
+@cases("after, set_, order", {
+    "a member left": ({"b": "2"}, {}, ["b"]),
+    "members changed places": ({"b": "2", "a": "1"}, {}, ["b", "a"]),
+    "a member came": ({"a": "1", "c": "3", "b": "2"}, {"c": "3"}, ["a", "c", "b"]),
+})  # fmt: skip
 def test_the_order_is_sent_when_the_members_changed(after, set_, order):
     made = rendering(a="1", b="2")
     reader = Reader()
@@ -106,21 +104,18 @@ def test_equal_text_is_encoded_once_for_all():
 POD = {"metadata": {"ownerReferences": [{"uid": "job-1", "controller": True}]}}
 
 
-@pytest.mark.parametrize(
-    ("watch", "matches"),
-    [
-        pytest.param(Watch("pods"), True, id="all of a kind"),
-        pytest.param(Watch("nodes"), False, id="another kind"),
-        pytest.param(Watch("pods", "default"), True, id="a namespace"),
-        pytest.param(Watch("pods", "other"), False, id="another namespace"),
-        pytest.param(Watch("pods", "default", "p"), True, id="one object"),
-        pytest.param(Watch("pods", "default", "q"), False, id="another object"),
-        pytest.param(Watch("pods", None, "p"), True, id="a name anywhere"),
-        pytest.param(Watch("pods", None, None, "job-1"), True, id="an owner's"),
-        pytest.param(Watch("pods", "default", None, "job-1"), True, id="an owner's in a namespace"),
-        pytest.param(Watch("pods", None, None, "job-2"), False, id="another owner's"),
-    ],
-)
+@cases("watch, matches", {
+    "all of a kind": (Watch("pods"), True),
+    "another kind": (Watch("nodes"), False),
+    "a namespace": (Watch("pods", "default"), True),
+    "another namespace": (Watch("pods", "other"), False),
+    "one object": (Watch("pods", "default", "p"), True),
+    "another object": (Watch("pods", "default", "q"), False),
+    "a name anywhere": (Watch("pods", None, "p"), True),
+    "an owner's": (Watch("pods", None, None, "job-1"), True),
+    "an owner's in a namespace": (Watch("pods", "default", None, "job-1"), True),
+    "another owner's": (Watch("pods", None, None, "job-2"), False),
+})  # fmt: skip
 def test_a_change_finds_who_watches_it(watch, matches):
     index, made = WatchIndex(), rendering()
     index.put(made, [watch])

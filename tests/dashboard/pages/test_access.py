@@ -11,6 +11,7 @@ from cluster.store import Create, Group, store
 from kube.resources import LEASES, NAMESPACES, NODES
 from tests.cluster.api.conftest import make_user
 from tests.dashboard.pages.conftest import Page, page, reader
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -45,16 +46,13 @@ def test_a_user_with_a_password_can_log_in(admin):
     assert Client().login(username="bob", password="correct horse 7")
 
 
-@pytest.mark.parametrize(
-    ("values", "field", "words"),
-    [
-        pytest.param({"name": "admin"}, None, "already exists", id="taken"),
-        pytest.param({"name": "a b<script>"}, "user_name", "valid username", id="strange name"),
-        pytest.param({"name": "bob", "password": "123"}, "user_password", "too short", id="weak password"),
-        pytest.param({"name": "bob", "role": "king"}, "user_role", "not one of", id="no such role"),
-        pytest.param({"name": ""}, "user_name", "required", id="no name"),
-    ],
-)
+@cases("values, field, words", {
+    "taken": ({"name": "admin"}, None, "already exists"),
+    "strange name": ({"name": "a b<script>"}, "user_name", "valid username"),
+    "weak password": ({"name": "bob", "password": "123"}, "user_password", "too short"),
+    "no such role": ({"name": "bob", "role": "king"}, "user_role", "not one of"),
+    "no name": ({"name": ""}, "user_name", "required"),
+})  # fmt: skip
 def test_what_is_wrong_stands_at_its_field(admin, values, field, words):
     shown = Page(admin.post("/access/users/", {"namespace": "*", **values}))
     assert shown.status == 422
@@ -142,14 +140,11 @@ def test_the_audit_of_a_namespace_is_for_its_operators(admin):
     assert "team-c" not in page(olga, "/audit/").text(tag="main")
 
 
-@pytest.mark.parametrize(
-    ("says", "allowed", "words"),
-    [
-        pytest.param("holds: Landlock (ABI 7)", False, "the machine here holds: Landlock (ABI 7).", id="there"),
-        pytest.param("none: pods reach all", False, "Only pods of administrators of all namespaces run there", id="lacking"),
-        pytest.param("none: pods reach all", True, "Pods of everybody run there all the same", id="done without"),
-    ],
-)  # fmt: skip
+@cases("says, allowed, words", {
+    "there": ("holds: Landlock (ABI 7)", False, "the machine here holds: Landlock (ABI 7)."),
+    "lacking": ("none: pods reach all", False, "Only pods of administrators of all namespaces run there"),
+    "done without": ("none: pods reach all", True, "Pods of everybody run there all the same"),
+})  # fmt: skip
 def test_it_says_what_keeps_pods_from_a_machine(admin, settings, says, allowed, words):
     settings.ALLOW_UNWALLED = allowed
     machine, simulated = (

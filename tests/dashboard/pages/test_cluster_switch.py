@@ -13,6 +13,7 @@ from cluster.several.entries import Entry
 from cluster.several.reports import Report
 from dashboard.live import TopicRequest
 from dashboard.live.topics import find
+from tests.tables import cases
 
 HOME, DEV = Entry("home"), Entry("dev", "/c")
 
@@ -33,16 +34,13 @@ def menu(answer):
     return re.findall(r'<a [^>]*href="([^"]*)"', text), re.findall(r'data-word="([^"]*)"', text)
 
 
-@pytest.mark.parametrize(
-    ("path", "there"),
-    [
-        pytest.param("/", "/c/dev/", id="the first page"),
-        pytest.param("/jobs/?namespace=default", "/c/dev/jobs/?namespace=default", id="a list and its filters"),
-        pytest.param("/jobs/default/none/?tab=logs", "/c/dev/jobs/", id="an object"),
-        pytest.param("/connect/", "/c/dev/", id="a page of the embedded cluster alone"),
-        pytest.param("/no/such/page/", "/c/dev/", id="no page"),
-    ],
-)
+@cases("path, there", {
+    "the first page": ("/", "/c/dev/"),
+    "a list and its filters": ("/jobs/?namespace=default", "/c/dev/jobs/?namespace=default"),
+    "an object": ("/jobs/default/none/?tab=logs", "/c/dev/jobs/"),
+    "a page of the embedded cluster alone": ("/connect/", "/c/dev/"),
+    "no page": ("/no/such/page/", "/c/dev/"),
+})  # fmt: skip
 @pytest.mark.usefixtures("_several")
 def test_it_leads_to_the_same_page(admin, path, there):
     addresses, _ = menu(admin.get(path))

@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.dashboard.pages.conftest import job, page, pod, put
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 PAGES = [
@@ -211,14 +212,11 @@ def test_the_way_back_stays_on_this_site(admin, next_):
     assert admin.post("/theme/", {"theme": "dark", "next": next_})["Location"] == "/"
 
 
-@pytest.mark.parametrize(
-    ("sent", "headers", "code", "said"),
-    [
-        pytest.param({"text": "a" * (8 * 1024 * 1024)}, {}, 413, "larger than 8 MB", id="too large"),
-        pytest.param({f"f{n}": "1" for n in range(1001)}, {}, 413, "more than 1,000 fields", id="too many fields"),
-        pytest.param({}, {"host": "elsewhere.example"}, 400, "VOLCANO_UI_HOSTS", id="another name"),
-    ],
-)  # fmt: skip
+@cases("sent, headers, code, said", {
+    "too large": ({"text": "a" * (8 * 1024 * 1024)}, {}, 413, "larger than 8 MB"),
+    "too many fields": ({f"f{n}": "1" for n in range(1001)}, {}, 413, "more than 1,000 fields"),
+    "another name": ({}, {"host": "elsewhere.example"}, 400, "VOLCANO_UI_HOSTS"),
+})  # fmt: skip
 def test_a_request_beyond_the_limits_is_told_which(admin, sent, headers, code, said):
     answer = admin.post("/theme/", sent, headers=headers)
     assert answer.status_code == code

@@ -17,6 +17,7 @@ from kube.kept_room import Reservation
 from kube.meta import now_text, parse_time
 from kube.resources import JOBS, POD_GROUPS
 from tests.dashboard.pages.conftest import page, put, reader
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -68,14 +69,11 @@ def test_the_overview_says_who_keeps_what_where_and_since_when(admin):
     assert "expected to start at" in shown
 
 
-@pytest.mark.parametrize(
-    ("expected", "until"),
-    [
-        pytest.param(None, 3_600_000, id="nobody knows when it starts"),
-        pytest.param(600_000, 3_600_000, id="it starts soon"),
-        pytest.param(7_200_000, 7_500_000, id="it starts late"),
-    ],
-)
+@cases("expected, until", {
+    "nobody knows when it starts": (None, 3_600_000),
+    "it starts soon": (600_000, 3_600_000),
+    "it starts late": (7_200_000, 7_500_000),
+})  # fmt: skip
 def test_the_overview_says_until_when_room_is_kept_at_most(admin, monkeypatch, expected, until):
     now = clock.milliseconds()
     monkeypatch.setattr(clock, "milliseconds", lambda: now)
@@ -84,15 +82,12 @@ def test_the_overview_says_until_when_room_is_kept_at_most(admin, monkeypatch, e
     assert f"; given back at {said} if it has not started by then" in panel(admin, "/")
 
 
-@pytest.mark.parametrize(
-    ("address", "is_said"),
-    [
-        pytest.param("/queues/vision/", True, id="its queue"),
-        pytest.param("/queues/research/", True, id="the queue above"),
-        pytest.param("/queues/root/", True, id="root"),
-        pytest.param("/queues/default/", False, id="another queue"),
-    ],
-)
+@cases("address, is_said", {
+    "its queue": ("/queues/vision/", True),
+    "the queue above": ("/queues/research/", True),
+    "root": ("/queues/root/", True),
+    "another queue": ("/queues/default/", False),
+})  # fmt: skip
 def test_a_queue_says_what_is_kept_for_it_and_for_those_below(admin, address, is_said):
     keep()
     assert ("3 CPU, 6 GiB memory on one" in panel(admin, address)) == is_said
@@ -143,16 +138,13 @@ def test_that_room_is_kept_is_not_told_as_why_a_job_waits_in_the_words_of_its_st
 # Releasing
 
 
-@pytest.mark.parametrize(
-    ("role", "name", "may"),
-    [
-        pytest.param("submitter", "sam", True, id="who created the job"),
-        pytest.param("submitter", "somebody", False, id="another submitter"),
-        pytest.param("operator", "olga", True, id="an operator"),
-        pytest.param("administrator", "ada", True, id="an administrator"),
-        pytest.param("viewer", "vera", False, id="a viewer"),
-    ],
-)
+@cases("role, name, may", {
+    "who created the job": ("submitter", "sam", True),
+    "another submitter": ("submitter", "somebody", False),
+    "an operator": ("operator", "olga", True),
+    "an administrator": ("administrator", "ada", True),
+    "a viewer": ("viewer", "vera", False),
+})  # fmt: skip
 def test_the_button_is_for_whoever_may_change_the_group(role, name, may):
     group, browser = keep(), reader(name, role, "team-a")
     for address in (*PAGES, "/jobs/team-a/big/"):
@@ -174,9 +166,10 @@ def test_released_room_is_nowhere_any_more_and_that_is_audited(operator):
     assert (entry.actor, entry.verb, entry.outcome) == ("olga", "patch", "done")
 
 
-@pytest.mark.parametrize(
-    "uid", [pytest.param("another", id="another group of the name"), pytest.param("", id="none said")]
-)
+@cases("uid", {
+    "another group of the name": "another",
+    "none said": "",
+})  # fmt: skip
 def test_only_the_group_that_was_seen_is_meant(operator, uid):
     group = keep()
     operator.post(release_of(group), {"uid": uid})
@@ -191,13 +184,10 @@ def test_what_has_ended_meanwhile_is_left_alone(operator):
     assert "no room is kept for it any more" in page(operator, "/").text(id="toasts")
 
 
-@pytest.mark.parametrize(
-    ("way", "is_offered"),
-    [
-        pytest.param(Remote(), False, id="a cluster whose own scheduler works"),
-        pytest.param(InPlace(), True, id="a cluster on which ours works"),
-    ],
-)
+@cases("way, is_offered", {
+    "a cluster whose own scheduler works": (Remote(), False),
+    "a cluster on which ours works": (InPlace(), True),
+})  # fmt: skip
 def test_the_button_stands_where_our_scheduler_works(admin, monkeypatch, way, is_offered):
     group = keep()
     monkeypatch.setattr(backend, "runs", way.runs)

@@ -14,6 +14,7 @@ from dashboard.accounts import provider as ours
 from dashboard.accounts.views import known_address
 from proof.harness.provider import CLIENT, SECRET, running
 from tests.dashboard.pages.conftest import Page, page, reader
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 
@@ -228,31 +229,22 @@ def setting(name, value):
     return change
 
 
-@pytest.mark.parametrize(
-    ("change", "code", "words"),
-    [
-        pytest.param(wrong_key, 502, "looks at its description and its signing keys", id="signed by another"),
-        pytest.param(unsigned, 502, "cannot be used", id="signed by nobody"),
-        pytest.param(setting("twist", {"aud": "other"}), 502, "not meant for this login", id="another client's"),
-        pytest.param(
-            setting("twist", {"aud": "other", "azp": CLIENT}), 502, "VOLCANO_UI_OIDC_CLIENT_ID", id="azp alone"
-        ),
-        pytest.param(setting("twist", {"iss": "http://x"}), 502, "not meant for this login (iss)", id="issuer"),
-        pytest.param(setting("twist", {"nonce": "old"}), 502, "not meant for this login (nonce)", id="replayed"),
-        pytest.param(setting("twist", {"sub": ""}), 502, "claim sub has 0 characters", id="no subject"),
-        pytest.param(setting("twist", {"preferred_username": None}), 502, "VOLCANO_UI_OIDC_NAME_CLAIM", id="no name"),
-        pytest.param(
-            setting("twist", {"preferred_username": "a b"}), 422, "Enter a valid username", id="no name of ours"
-        ),
-        pytest.param(
-            setting("twist", {"groups": "staff"}), 502, "VOLCANO_UI_OIDC_GROUPS_CLAIM", id="groups are no list"
-        ),
-        pytest.param(setting("broken", {"token": 500}), 503, "it answered 500", id="token endpoint broken"),
-        pytest.param(lambda p: setattr(p, "skew_s", 600), 502, "sets them by NTP", id="its clock is ahead"),
-        pytest.param(lambda p: setattr(p, "skew_s", -900), 502, "sets them by NTP", id="its clock is behind"),
-        pytest.param(lambda p: setattr(p, "gives_id_token", False), 502, "have the scope openid", id="no ID token"),
-    ],
-)
+@cases("change, code, words", {
+    "signed by another": (wrong_key, 502, "looks at its description and its signing keys"),
+    "signed by nobody": (unsigned, 502, "cannot be used"),
+    "another client's": (setting("twist", {"aud": "other"}), 502, "not meant for this login"),
+    "azp alone": (setting("twist", {"aud": "other", "azp": CLIENT}), 502, "VOLCANO_UI_OIDC_CLIENT_ID"),
+    "issuer": (setting("twist", {"iss": "http://x"}), 502, "not meant for this login (iss)"),
+    "replayed": (setting("twist", {"nonce": "old"}), 502, "not meant for this login (nonce)"),
+    "no subject": (setting("twist", {"sub": ""}), 502, "claim sub has 0 characters"),
+    "no name": (setting("twist", {"preferred_username": None}), 502, "VOLCANO_UI_OIDC_NAME_CLAIM"),
+    "no name of ours": (setting("twist", {"preferred_username": "a b"}), 422, "Enter a valid username"),
+    "groups are no list": (setting("twist", {"groups": "staff"}), 502, "VOLCANO_UI_OIDC_GROUPS_CLAIM"),
+    "token endpoint broken": (setting("broken", {"token": 500}), 503, "it answered 500"),
+    "its clock is ahead": (lambda p: setattr(p, "skew_s", 600), 502, "sets them by NTP"),
+    "its clock is behind": (lambda p: setattr(p, "skew_s", -900), 502, "sets them by NTP"),
+    "no ID token": (lambda p: setattr(p, "gives_id_token", False), 502, "have the scope openid"),
+})  # fmt: skip
 def test_what_cannot_be_believed_is_said_with_the_remedy(provider, change, code, words):
     change(provider)
     browser = Client()
