@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from django.http import QueryDict
 
 from dashboard.live.rendering import Rendering, WatchIndex
@@ -25,68 +24,34 @@ def rendering(**parts):
     made = Rendering("t", "all", lambda request: Parts({}), QueryDict(), None)
     if parts:
         made.take(5, Parts(parts, list(parts)))
+        made.take(7, Parts(parts, list(parts)))
     return made
 
 
-def reading(revision, made):
-    reader = Reader()
-    made.joining[reader] = revision
-    return reader
+AB = {"a": "1", "b": "2"}
+FOLLOWS = "it follows"
 
 
-def test_who_joins_with_an_older_page_gets_the_whole_state():
-    made = rendering()
-    reader = reading(3, made)
-    made.take(5, Parts({"a": "<i>1</i>", "b": "<i>2</i>"}, ["a", "b"]))
-    assert reader.got == [
-        {"op": "parts", "id": "t", "revision": 5, "set": {"a": "<i>1</i>", "b": "<i>2</i>"}, "order": ["a", "b"]}
-    ]
-
-
-@pytest.mark.parametrize("revision", [5, 6, 7])
-def test_who_joins_with_a_page_that_shows_the_same_gets_nothing_but_an_answer(revision):
-    made = rendering(a="1")
-    made.take(7, Parts({"a": "1"}, ["a"]))
-    reader = reading(revision, made)
-    made.take(8, Parts({"a": "1"}, ["a"]))
-    assert reader.got == [{"op": "parts", "id": "t", "revision": 8, "set": {}}]
-
-
-def test_who_joins_with_a_page_of_the_future_gets_the_whole_state():
-    """A state directory that was put back to an older copy has lower revisions."""
-    made = rendering(a="1")
-    reader = reading(900, made)
-    made.take(8, Parts({"a": "1"}, ["a"]))
-    assert reader.got[0]["set"] == {"a": "1"}
-
-
-def test_readers_get_only_what_differs():
-    made = rendering(a="1", b="2")
-    reader = Reader()
-    made.readers.add(reader)
-    made.take(6, Parts({"a": "1", "b": "3"}, ["a", "b"]))
-    assert reader.got == [{"op": "parts", "id": "t", "revision": 6, "set": {"b": "3"}}]
-
-
-@cases("after, set_, order", {
-    "a member left": ({"b": "2"}, {}, ["b"]),
-    "members changed places": ({"b": "2", "a": "1"}, {}, ["b", "a"]),
-    "a member came": ({"a": "1", "c": "3", "b": "2"}, {"c": "3"}, ["a", "c", "b"]),
+@cases("before, revision, after, message", {
+    "its page is older": ({}, 3, AB, {"set": AB, "order": ["a", "b"]}),
+    "its page shows what is first known": (AB, 5, AB, {"set": {}}),
+    "its page shows the same": (AB, 6, AB, {"set": {}}),
+    "its page is the newest": (AB, 7, AB, {"set": {}}),
+    "its page is of a log that was put back to an older copy": (AB, 900, AB, {"set": AB, "order": ["a", "b"]}),
+    "a part differs": (AB, FOLLOWS, {"a": "1", "b": "3"}, {"set": {"b": "3"}}),
+    "a member left": (AB, FOLLOWS, {"b": "2"}, {"set": {}, "order": ["b"]}),
+    "members changed places": (AB, FOLLOWS, {"b": "2", "a": "1"}, {"set": {}, "order": ["b", "a"]}),
+    "a member came": (AB, FOLLOWS, {"a": "1", "c": "3", "b": "2"}, {"set": {"c": "3"}, "order": ["a", "c", "b"]}),
+    "nothing differs": (AB, FOLLOWS, AB, None),
 })  # fmt: skip
-def test_the_order_is_sent_when_the_members_changed(after, set_, order):
-    made = rendering(a="1", b="2")
-    reader = Reader()
-    made.readers.add(reader)
-    made.take(6, Parts(after, list(after)))
-    assert reader.got == [{"op": "parts", "id": "t", "revision": 6, "set": set_, "order": order}]
-
-
-def test_nothing_is_sent_when_nothing_differs():
-    made = rendering(a="1")
-    reader = Reader()
-    made.readers.add(reader)
-    made.take(6, Parts({"a": "1"}, ["a"]))
-    assert reader.got == []
+def test_a_reader_gets_what_its_page_lacks(before, revision, after, message):
+    made, reader = rendering(**before), Reader()
+    if revision == FOLLOWS:
+        made.readers.add(reader)
+    else:
+        made.joining[reader] = revision
+    made.take(8, Parts(after, list(after)))
+    assert reader.got == ([{"op": "parts", "id": "t", "revision": 8, **message}] if message else [])
 
 
 def test_equal_text_is_encoded_once_for_all():
