@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import clock
+from cluster import access, clock
 from cluster.runtime import idle_room
 from cluster.runtime.idle_room import Check, Wait
 from cluster.store import Delete, store
-from dashboard import live
 from dashboard.live import TopicRequest
 from dashboard.live.topics import find, parse
 from dashboard.pages import offers, overview
 from kube.resources import JOBS, POD_GROUPS
 from scheduler.engine.cause import Reason
 from tests.dashboard.pages.conftest import HOUR_MS, job, node, page, pod, put, reader
+from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
@@ -21,39 +21,49 @@ def attention(browser):
     return page(browser, "/").text(id="overview-attention")
 
 
-def test_a_quiet_cluster_needs_nobody(admin):
-    assert "Nothing: no job failed in the last day, none waits for long, and every node is ready." in attention(admin)
+def of_status(made, **fields):
+    resource, obj = made
+    return resource, {**obj, "status": {**obj["status"], **fields}}
 
 
-def test_what_failed_says_why_and_leads_there(admin):
-    put(job("broken", "Failed", message="Task worker: exit code 3."))
-    shown = attention(admin)
-    assert "team-a / broken" in shown
-    assert "exit code 3" in shown
+def waiting(name, cause, **options):
+    return of_status(job(name, "Pending", message=f"Waits for room: {name}.", **options), waitingReason=cause)
 
 
-def test_jobs_that_failed_alike_are_told_once(admin):
-    alike = [job(name, "Failed", message="Exit 3 · w-0.") for name in ("a", "b", "c")]
-    put(*alike, job("d", "Failed", message="Exit 4 · d-w-0."))
-    shown = attention(admin)
-    assert shown.count("Exit 3 · w-0.") == 1
-    assert "and 2 more like it" in shown
-    assert shown.count("Exit 4 · w-0.") == 1
+def exited(name, *codes, **options):
+    return of_status(
+        job(name, "Failed", message=f"Exited with code {codes[0]} · {name}-w-0.", **options), exitCodes=list(codes)
+    )
 
 
-def exited(name, *codes, phase="Failed", **options):
-    resource, made = job(name, phase, message=f"Exited with code {codes[0]} · {name}-w-0.", **options)
-    return resource, {**made, "status": {**made["status"], "exitCodes": list(codes)}}
+EXIT_3 = [job(name, "Failed", message="Exit 3 · w-0.") for name in ("a", "b", "c")]
+NOTHING = "Nothing: no job failed in the last day, none waits for long, and every node is ready."
+
+
+@cases("objects, times", {
+    "a quiet cluster": ([], {NOTHING: 1}),
+    "a job that failed": ([job("broken", "Failed", message="Task worker: exit code 3.")], {"team-a / broken": 1, "exit code 3": 1}),
+    "jobs that failed alike": ([*EXIT_3, job("d", "Failed", message="Exit 4 · d-w-0.")], {"Exit 3 · w-0.": 1, "and 2 more like it": 1, "Exit 4 · w-0.": 1}),
+    "a job that waits for long": ([job("waits", "Pending", message="Needs 5 pods, room for 3.")], {"Needs 5 pods, room for 3.": 1}),
+})  # fmt: skip
+def test_what_needs_attention_is_told_once(admin, objects, times):
+    put(*objects, ago_ms=HOUR_MS)
+    assert {words: attention(admin).count(words) for words in times} == times
 
 
 def test_jobs_of_a_queue_with_one_exit_code_are_one_line_that_leads_to_all_of_them(admin):
     put(exited("a", 3), exited("b", 3, namespace="team-b"), exited("c", 3, 137), exited("d", 4))
-    shown = page(admin, "/")
-    assert "2 failed, exit 3, queue default the newest is" in shown.text(id="overview-attention")
-    (link,) = [a for a in shown.one(id="overview-attention").iter("a") if "2 failed" in "".join(a.itertext())]
-    listed = page(admin, link.get("href")).rows()
-    assert len(listed) == 3  # with the one whose other pods ended otherwise
-    assert page(admin, "/").text(id="overview-attention").count("Exited with code 4") == 1
+    said = attention(admin)
+    assert "2 failed, exit 3, queue default the newest is" in said
+    assert said.count("Exited with code 4") == 1
+    assert len(listed(admin, "/", "2 failed")) == 3  # with the one whose other pods ended otherwise
+
+
+def listed(browser, address, words):
+    """Return the jobs to which a line of the panel leads."""
+    lines = page(browser, address).one(id="overview-attention").iter("a")
+    (link,) = [a for a in lines if words in "".join(a.itertext())]
+    return page(browser, link.get("href")).rows()
 
 
 def test_who_sees_some_namespaces_or_none_is_not_told_of_all(alice, stranger):
@@ -65,41 +75,15 @@ def test_who_sees_some_namespaces_or_none_is_not_told_of_all(alice, stranger):
     assert page(stranger, "/").text(id="overview-jobs").startswith("Jobs –")
 
 
-def looping(name, **options):
-    resource, made = pod(name, **options)
-    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
-    return resource, {**made, "status": {**made["status"], "containerStatuses": [{"name": "c", "state": waiting}]}}
-
-
-def with_looping(number, **options):
-    (stored,) = put(job("loops", **options))
-    put(*(looping(f"p-{n}", job=stored.uid) for n in range(number)), pod("fine", job=stored.uid))
-
-
-def test_a_running_job_whose_pods_crash_loop_needs_attention(admin):
-    with_looping(2)
-    shown = attention(admin)
-    assert "team-a / loops" in shown
-    assert "2 pods are crash-looping" in shown
-
-
-def test_crash_loops_of_others_are_not_shown(alice):
-    put(job("loops", namespace="team-b"))
-    stored = store.get(JOBS, "team-b", "loops")
-    put(looping("p-0", job=stored.uid, namespace="team-b"))
-    assert "loops" not in attention(alice)
-
-
-def test_a_job_that_waits_for_long_says_what_is_missing(admin):
-    put(job("waits", "Pending", message="Needs 5 pods, room for 3."), ago_ms=HOUR_MS)
-    assert "Needs 5 pods, room for 3." in attention(admin)
-
-
-def test_a_job_that_just_came_is_no_trouble_yet_but_will_be(admin):
-    put(job("young", "Pending"))
-    assert "young" not in attention(admin)
-    _, parts = overview.overview(_actor(admin), "")
-    assert parts.again <= store.get(JOBS, "team-a", "young").created + overview.WAITS_LONG_MS
+@pytest.mark.parametrize("namespace", ["team-a", "team-b"])
+def test_a_running_job_whose_pods_crash_loop_needs_attention(admin, alice, namespace):
+    (stored,) = put(job("loops", namespace=namespace))
+    state = {"name": "c", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    pods = [pod(f"p-{n}", job=stored.uid, namespace=namespace) for n in range(3)]
+    put(pods[0], *(of_status(each, containerStatuses=[state]) for each in pods[1:]))
+    assert f"{namespace} / loops" in attention(admin)
+    assert "2 pods are crash-looping" in attention(admin)
+    assert ("loops" in attention(alice)) == (namespace == "team-a")
 
 
 def pod_group(stored, reason):
@@ -108,49 +92,35 @@ def pod_group(stored, reason):
     return POD_GROUPS, {"metadata": metadata, "status": {"phase": "Inqueue", "conditions": conditions}}
 
 
-@pytest.mark.parametrize("reason", sorted(overview.HOPELESS))
-def test_a_job_that_cannot_start_is_trouble_at_once(admin, reason):
-    (stored,) = put(job("stuck", "Pending", message="This can never start: no node is that large."))
-    put(pod_group(stored, reason))
-    assert "This can never start: no node is that large." in attention(admin)
+@pytest.mark.parametrize("ago_ms", [0, HOUR_MS])
+@pytest.mark.parametrize("reason", [*sorted(overview.HOPELESS), "NotEnoughResources", None])
+def test_only_a_job_that_cannot_start_is_trouble_at_once(admin, reason, ago_ms):
+    (stored,) = put(job("stuck", "Pending", message="Waits for nodes."), ago_ms=ago_ms)
+    if reason:
+        put(pod_group(stored, reason))
+    assert attention(admin).count("Waits for nodes.") == (reason in overview.HOPELESS or ago_ms > 0)
 
 
-def test_a_job_that_waits_for_room_is_no_trouble_at_once(admin):
-    (stored,) = put(job("young", "Pending", message="Waits for room."))
-    put(pod_group(stored, "NotEnoughResources"))
-    assert "young" not in attention(admin)
-
-
-def test_a_job_that_cannot_start_is_told_once_however_long_it_waits(admin):
-    (stored,) = put(job("stuck", "Pending", message="No node has the labels."), ago_ms=HOUR_MS)
-    put(pod_group(stored, "NoMatchingNode"))
-    assert attention(admin).count("No node has the labels.") == 1
-
-
-def waiting(name, cause, **options):
-    resource, made = job(name, "Pending", message=f"Waits for room: {name}.", **options)
-    return resource, {**made, "status": {**made["status"], "waitingReason": cause}}
+def test_the_page_looks_again_when_a_job_that_just_came_will_be_trouble(admin):
+    put(job("young", "Pending"))
+    _, parts = overview.overview(access.for_user(admin.user), "")
+    assert parts.again <= store.get(JOBS, "team-a", "young").created + overview.WAITS_LONG_MS
 
 
 def test_jobs_that_wait_for_one_cause_in_a_queue_and_namespace_are_one_line_that_leads_to_them(admin):
     put(
         *(waiting(f"many-{n:02}", "QueueLimit") for n in range(12)),
         *(waiting(f"elsewhere-{n}", "QueueLimit", namespace="team-b") for n in range(2)),
-        waiting("vision", "QueueLimit", queue="vision"),
-        waiting("short", "NotEnoughResources"),
-        ago_ms=HOUR_MS,
-    )
-    shown = page(admin, "/")
-    said = shown.text(id="overview-attention")
+        waiting("vision", "QueueLimit", queue="vision"), waiting("short", "NotEnoughResources"), ago_ms=HOUR_MS,
+    )  # fmt: skip
+    said = attention(admin)
     assert "12 wait for the same, queue default the first is team-a / many-00 Waits for room: many-00." in said
     assert "2 wait for the same, queue default the first is team-b / elsewhere-0" in said
     assert "many-01" not in said
     assert "team-a / vision Waits" in said
     assert "team-a / short Waits" in said
     for address in ("/", "/?namespace=team-a"):
-        panel = page(admin, address).one(id="overview-attention")
-        (link,) = [a for a in panel.iter("a") if "12 wait" in "".join(a.itertext())]
-        assert len(page(admin, link.get("href")).rows()) == 12
+        assert len(listed(admin, address, "12 wait")) == 12
 
 
 def test_of_more_than_are_looked_at_the_line_says_at_least_how_many(admin, monkeypatch):
@@ -188,12 +158,6 @@ def test_what_no_patience_mends_are_reasons_of_the_scheduler():
     assert {str(reason) for reason in Reason} >= overview.HOPELESS
 
 
-def _actor(browser):
-    from cluster import access
-
-    return access.for_user(browser.user)
-
-
 def test_a_node_that_is_away_comes_first(admin):
     put(node("away", ready=False), job("broken", "Failed"))
     shown = attention(admin)
@@ -207,27 +171,24 @@ def test_a_hostile_name_or_message_is_text(admin):
     assert shown.one(tag="img") is None
 
 
-def test_counts_are_of_the_namespaces_that_one_may_see(alice, admin):
-    assert page(admin, "/").text(id="overview-jobs").startswith("Jobs 2")
-    assert page(alice, "/").text(id="overview-jobs").startswith("Jobs 1")
-    assert page(admin, "/?namespace=team-b").text(id="overview-jobs").startswith("Jobs 1 in team-b")
-    assert page(alice, "/?namespace=team-b").text(id="overview-jobs").startswith("Jobs 0")
+@cases("who, address, words", {
+    "everywhere": ("admin", "/", "Jobs 2"),
+    "in a namespace": ("admin", "/?namespace=team-b", "Jobs 1 in team-b"),
+    "where one may see them": ("alice", "/", "Jobs 1"),
+    "where one may not": ("alice", "/?namespace=team-b", "Jobs 0"),
+})  # fmt: skip
+def test_counts_are_of_the_namespaces_that_one_may_see(request, who, address, words):
+    assert page(request.getfixturevalue(who), address).text(id="overview-jobs").startswith(words)
 
 
-@pytest.fixture
-def offered(monkeypatch):
-    monkeypatch.setattr(
-        offers, "_sources", {"test": lambda: [offers.Offer("Primes", "Counts.", "cpu", "/jobs/samples/primes/run/")]}
-    )
-
-
-@pytest.mark.usefixtures("offered")
-def test_samples_are_offered_while_there_are_no_jobs_to_those_who_may_run_them(admin, alice):
-    assert "/jobs/samples/primes/run/" not in page(admin, "/").actions()
+def test_samples_are_offered_while_there_are_no_jobs_to_those_who_may_run_them(admin, alice, monkeypatch):
+    primes = "/jobs/samples/primes/run/"
+    monkeypatch.setattr(offers, "_sources", {"test": lambda: [offers.Offer("Primes", "Counts.", "cpu", primes)]})
+    assert primes not in page(admin, "/").actions()
     for name, namespace in (("train", "team-a"), ("other", "team-b")):
         store.write(Delete(JOBS, namespace, name, grace=0))
-    assert "/jobs/samples/primes/run/" in page(admin, "/").actions()
-    assert "/jobs/samples/primes/run/" not in page(alice, "/").actions()
+    assert primes in page(admin, "/").actions()
+    assert primes not in page(alice, "/").actions()
 
 
 @pytest.mark.parametrize(("namespace", "is_offered"), [("", True), ("team-a", True), ("default", False)])
@@ -236,30 +197,23 @@ def test_a_new_job_is_offered_to_who_may_submit_somewhere(db, namespace, is_offe
     assert ("New job" in shown.text(tag="main")) == is_offered
 
 
-TOPICS = ["dashboard:overview", "dashboard:nodes", "dashboard:node?name=one", "dashboard:node-pods?name=one", "dashboard:events",
-          "queues:list", "queues:detail?name=vision", "queues:jobs?name=vision"]  # fmt: skip
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_a_topic_renders_what_its_page_shows(admin, topic):
+@cases("topic, address", {
+    "overview": ("dashboard:overview", "/"),
+    "nodes": ("dashboard:nodes", "/nodes/"),
+    "node": ("dashboard:node?name=one", "/nodes/one/"),
+    "pods of a node": ("dashboard:node-pods?name=one", "/nodes/one/"),
+    "events": ("dashboard:events", "/events/"),
+    "queues": ("queues:list", "/queues/"),
+    "queue": ("queues:detail?name=vision", "/queues/vision/"),
+    "jobs of a queue": ("queues:jobs?name=vision", "/queues/vision/"),
+})  # fmt: skip
+def test_a_topic_renders_what_its_page_shows_and_the_same_state_as_the_same_text(admin, topic, address):
     name, params = parse(topic)
-    parts = find(name)(TopicRequest(_actor(admin), params))
-    address = {"overview": "/", "nodes": "/nodes/", "node": "/nodes/one/", "node-pods": "/nodes/one/", "events": "/events/",
-               "list": "/queues/", "detail": "/queues/vision/", "jobs": "/queues/vision/"}[name.partition(":")[2]]  # fmt: skip
+    request = TopicRequest(access.for_user(admin.user), params)
+    parts = find(name)(request).parts
+    assert parts == find(name)(request).parts
     shown = page(admin, address)
     assert [*shown.all(data_live=topic)]
-    for name, html in parts.parts.items():
+    for name, html in parts.items():
         assert shown.one(id=name) is not None, name
         assert "csrfmiddlewaretoken" not in html
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_the_same_state_gives_the_same_text(admin, topic):
-    name, params = parse(topic)
-    request = TopicRequest(_actor(admin), params)
-    assert find(name)(request).parts == find(name)(request).parts
-
-
-def test_every_topic_of_the_pages_is_registered():
-    assert all(find(parse(topic)[0]) for topic in TOPICS)
-    assert live.topic
