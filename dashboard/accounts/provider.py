@@ -52,6 +52,10 @@ class Provider(DjangoOAuth2App):  # type: ignore[misc]  # Authlib has no types
                 "VOLCANO_UI_OIDC_ISSUER to the issuer in the provider's own description.",
                 502,
             )
+        for endpoint in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+            if not found.get(endpoint):
+                found.clear()  # or it would be kept, and the provider not asked again when it is mended
+                raise RuntimeError(f"its description names no {endpoint}")
         # Not a secret that others share, and not nobody: a key of the provider signs.
         said = found.get("id_token_signing_alg_values_supported") or ["RS256"]
         found["id_token_signing_alg_values_supported"] = [each for each in said if each in ALGORITHMS]
