@@ -36,15 +36,19 @@ def exited(name, *codes, **options):
     )
 
 
-EXIT_3 = [job(name, "Failed", message="Exit 3 · w-0.") for name in ("a", "b", "c")]
+ALIKE = [job(name, "Failed", message="Exit 3 · w-0.") for name in "abc"] + [
+    job("d", "Failed", message="Exit 4 · d-w-0.")
+]
 NOTHING = "Nothing: no job failed in the last day, none waits for long, and every node is ready."
 
 
 @cases("objects, times", {
     "a quiet cluster": ([], {NOTHING: 1}),
-    "a job that failed": ([job("broken", "Failed", message="Task worker: exit code 3.")], {"team-a / broken": 1, "exit code 3": 1}),
-    "jobs that failed alike": ([*EXIT_3, job("d", "Failed", message="Exit 4 · d-w-0.")], {"Exit 3 · w-0.": 1, "and 2 more like it": 1, "Exit 4 · w-0.": 1}),
-    "a job that waits for long": ([job("waits", "Pending", message="Needs 5 pods, room for 3.")], {"Needs 5 pods, room for 3.": 1}),
+    "a job that failed": (
+        [job("broken", "Failed", message="It has exit code 3.")], {"team-a / broken": 1, "exit code 3": 1},
+    ),
+    "jobs that failed alike": (ALIKE, {"Exit 3 · w-0.": 1, "and 2 more like it": 1, "Exit 4 · w-0.": 1}),
+    "a job that waits for long": ([job("waits", "Pending", message="Room for 3.")], {"Room for 3.": 1}),
 })  # fmt: skip
 def test_what_needs_attention_is_told_once(admin, objects, times):
     put(*objects, ago_ms=HOUR_MS)
