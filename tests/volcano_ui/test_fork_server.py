@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import textwrap
 
 import pytest
-from django.conf import settings
 
 from proof.harness.waiting import HANG_S, until
 from tests.tables import cases
@@ -35,55 +31,13 @@ Path(sys.argv[1]).write_text(json.dumps({
 print("hello", flush=True)
 print("trouble", file=sys.stderr, flush=True)
 """
-HARNESS = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from volcano_ui.supervisor import Program, Supervisor
-
-async def main(folder):
-    def ours(name, *words, may_fork=True, **options):
-        return Program(name, [sys.executable, str(folder / f"{{name}}.py"), *words], may_fork=may_fork, **options)
-
-    async def until(condition):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-    def says(name):
-        return (folder / f"{{name}}.log").read_text() if (folder / f"{{name}}.log").exists() else ""
-
-    supervisor = Supervisor(logs=folder, cwd=Path.cwd(), environment=dict(os.environ), say=lambda line: print(line, flush=True))
-    await supervisor.start_fork_server()
-{body}
-
-asyncio.run(main(Path(sys.argv[1])))
-"""
+FORKS = "await supervisor.start_fork_server()"
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Run a supervisor with a fork server over Python programs, each a file of the folder; return the process."""
-    processes = []
-
-    def begin(body, **programs):
-        for name, text in programs.items():
-            (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
-        code = HARNESS.format(body=textwrap.indent(textwrap.dedent(body), "    "))
-        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, "-c", code, str(tmp_path)],
-                cwd=settings.BASE_DIR,
-                env=environment,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        )
-        return processes[-1]
-
-    yield begin
-    for process in processes:
-        process.kill()
-        process.communicate()
+def forking(run):
+    """Run a supervisor with a fork server over Python programs."""
+    return lambda body, **programs: run(f"{FORKS}\n{textwrap.dedent(body)}", cwd="Path.cwd()", **programs)
 
 
 def ended(process):
@@ -93,8 +47,8 @@ def ended(process):
     return printed
 
 
-def test_a_fork_has_what_an_executed_program_has(run, tmp_path):
-    process = run(
+def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
+    process = forking(
         """
         import socket
         listener = socket.socket()
@@ -116,10 +70,7 @@ def test_a_fork_has_what_an_executed_program_has(run, tmp_path):
         told["arguments"].pop(1), told["line"].pop(2)  # where it is to tell
         # A pipe for signs of life and a socket, whose numbers are the program's; who they are is not the same twice.
         told["descriptors"] = {number: name.partition(":")[0] for number, name in told["descriptors"].items()}
-    signs = (forked["environment"].pop("VOLCANO_UI_HEARTBEAT"), executed["environment"].pop("VOLCANO_UI_HEARTBEAT"))
-    assert [told["descriptors"].pop(number) for told, number in zip((forked, executed), signs, strict=True)] == [
-        "pipe"
-    ] * 2
+        assert told["descriptors"].pop(told["environment"].pop("VOLCANO_UI_HEARTBEAT")) == "pipe"
     assert forked == executed
     assert forked["parent"] == process.pid
     assert forked["line"][1:] == [str(tmp_path / "tell.py"), "two", "words"]
@@ -133,8 +84,8 @@ def test_a_fork_has_what_an_executed_program_has(run, tmp_path):
     "a sentence": ("import sys; sys.exit('no port')", "ended with exit code 1 (no port)"),
     "nothing more to do": ("pass", "ended with exit code 0"),
 })  # fmt: skip
-def test_an_end_is_told_and_the_program_started_again(run, text, told):
-    process = run(
+def test_an_end_is_told_and_the_program_started_again(forking, text, told):
+    process = forking(
         """
         await supervisor.start(ours("short"))
         await until(lambda: says("short").count("again") >= 2)
@@ -150,8 +101,8 @@ def test_an_end_is_told_and_the_program_started_again(run, text, told):
 STAYS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 
 
-def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(run, tmp_path):
-    process = run(
+def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(forking, tmp_path):
+    process = forking(
         """
         await supervisor.start(ours("stays"))
         await until(lambda: says("stays"))
@@ -175,8 +126,8 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(ru
     "ended, and nobody has seen it": ("server._channel.shutdown(2)", "[Errno 32] Broken pipe"),
     "stands still": ("os.kill(server.pid, signal.SIGSTOP)", "the fork server did not answer for 0.5 s"),
 })  # fmt: skip
-def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(run, trouble, told):
-    process = run(
+def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(forking, trouble, told):
+    process = forking(
         f"""
         from volcano_ui import forks
         server = supervisor._fork_server
@@ -200,8 +151,8 @@ def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones
     assert ended(process) == f"✗ second could not be forked ({told}); starting it by itself\n"
 
 
-def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(run, tmp_path):
-    process = run(
+def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(forking, tmp_path):
+    process = forking(
         """
         from volcano_ui.supervisor import _own_children
         loop, server = asyncio.get_running_loop(), supervisor._fork_server
@@ -225,8 +176,8 @@ def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place
 
 
 @pytest.mark.parametrize("when", ["while it loads", "in the middle of a start"])
-def test_nothing_is_left_of_what_was_started_when_all_was_stopped(run, tmp_path, when):
-    process = run(
+def test_nothing_is_left_of_what_was_started_when_all_was_stopped(forking, tmp_path, when):
+    process = forking(
         f"""
         if {when == "in the middle of a start"}:
             await supervisor.start(ours("stays"))
@@ -242,7 +193,7 @@ def test_nothing_is_left_of_what_was_started_when_all_was_stopped(run, tmp_path,
     assert not any(alive(int(pid)) for pid in (tmp_path / "stays.log").read_text().split())
 
 
-def test_programs_get_their_signals_when_the_supervisor_is_killed(run, tmp_path):
+def test_programs_get_their_signals_when_the_supervisor_is_killed(forking, tmp_path):
     soft = """
     import os, signal, time
     from pathlib import Path
@@ -250,7 +201,7 @@ def test_programs_get_their_signals_when_the_supervisor_is_killed(run, tmp_path)
     print(os.getpid(), flush=True)
     time.sleep(600)
     """
-    process = run(
+    process = forking(
         """
         await supervisor.start(ours("soft", orphaned=signal.SIGTERM))
         await supervisor.start(ours("hard"))

@@ -7,10 +7,18 @@ import signal
 
 from proof.harness.waiting import HANG_S
 from tests.tables import cases
-from tests.volcano_ui.test_supervisor import run  # noqa: F401  a fixture
 from volcano_ui.heartbeat import Pulse
 
 LOOK_S, SILENT_S = 1.0, 20.0
+BEATS = """
+import os, sys, time
+sys.path.insert(0, os.getcwd())
+from volcano_ui import heartbeat
+heartbeat.EVERY_S = 0.05
+heartbeat.from_a_thread()
+print('up', flush=True)
+time.sleep(600)
+"""
 
 
 @cases("looks, silent", {
@@ -27,33 +35,22 @@ def test_silence_counts_only_while_somebody_listens(looks, silent):
     assert [pulse.look(now, heard=heard) for now, heard in looks][-1] is silent
 
 
-BEATING = """
-import sys
-from volcano_ui import supervisor as module
-module.LOOK_S, module.SILENT_S, module.ASK_EVERY_S = 0.05, 3.0, 0.05
-def beating(name, **options):
-    code = "import time; from volcano_ui import heartbeat; heartbeat.EVERY_S = 0.05; heartbeat.from_a_thread(); print('up', flush=True); time.sleep(600)"
-    return Program(name, [sys.executable, "-c", code], gives_signs=True, **options)
-async def lines(name, count):
-    while not (folder / f"{name}.log").exists() or (folder / f"{name}.log").read_text().count("up\\n") < count:
-        await asyncio.sleep(0.02)
-"""
-
-
-def test_a_program_that_stands_still_is_killed_and_started_again(run):  # noqa: F811
+def test_a_program_that_stands_still_is_killed_and_started_again(run):
     process = run(
-        BEATING
-        + """
-supervisor._environment["PYTHONPATH"] = os.getcwd()
-await supervisor.start(beating("still"))
-await supervisor.start(beating("well"))
-await lines("still", 1)
-await lines("well", 1)
-print(supervisor._children["still"].pid, flush=True)
-await lines("still", 2)
-await supervisor.stop()
-print((folder / "well.log").read_text().count("up"), flush=True)
-"""
+        """
+        from volcano_ui import supervisor as module
+        module.LOOK_S, module.SILENT_S, module.ASK_EVERY_S = 0.05, 3.0, 0.05
+        for name in ("still", "well"):
+            await supervisor.start(ours(name, may_fork=False, gives_signs=True))
+            await until(lambda: "up" in says(name))
+        print(supervisor._children["still"].pid, flush=True)
+        await until(lambda: says("still").count("up\\n") == 2)
+        await supervisor.stop()
+        print(says("well").count("up"), flush=True)
+        """,
+        cwd="Path.cwd()",
+        still=BEATS,
+        well=BEATS,
     )
     pid = int(process.stdout.readline())
     os.kill(pid, signal.SIGSTOP)
