@@ -65,24 +65,12 @@ def shown(db):
     cluster_usage.forget()
 
 
-def test_the_capacity_is_that_of_ready_nodes(shown):
-    assert shown.capacity()["cpu"] == 8000
-
-
-def test_a_queue_uses_what_the_queues_below_it_use(shown):
+def test_queues_use_what_those_below_them_use_and_nodes_what_is_on_them(shown):
+    assert shown.capacity()["cpu"] == 8000, "of ready nodes alone"
     assert [shown.subtree_use(name).get("cpu", 0) for name in "abc"] == [3500, 3500, 1500]
-
-
-def test_root_is_above_all_and_in_no_list(shown):
     assert [queue.name for queue in shown.children("")] == ["a"]
     assert {queue.name for queue in shown.below("root")} == {"a", "b", "c"}
-
-
-def test_a_circle_of_parents_ends_where_it_began(shown):
-    assert [queue.name for queue in shown.below("x")] == ["y"]
-
-
-def test_a_pod_that_is_nowhere_takes_nothing(shown):
+    assert [queue.name for queue in shown.below("x")] == ["y"], "a circle of parents ends where it began"
     assert "" not in shown.on_node
 
 

@@ -26,10 +26,12 @@ def cells(browser, address):
     return [[" ".join(" ".join(cell.itertext()).split()) for cell in row] for row in body if row.tag == "tr"]
 
 
-def test_a_cluster_without_hyper_nodes_says_what_they_are_for(admin):
+def test_a_cluster_without_hyper_nodes_says_what_they_are_for_and_the_page_of_nodes_leads_there(admin, stranger):
     shown = page(admin, "/network/").text(tag="main")
     assert "There are no HyperNodes" in shown
     assert "Jobs ask with networkTopology to be in one of them" in shown
+    assert "/network/" in [a.get("href") for a in page(admin, "/nodes/").all(tag="a")]
+    assert stranger.get("/network/").status_code == 403
 
 
 def test_hyper_nodes_are_shown_as_a_tree_with_what_is_taken_on_their_nodes(admin):
@@ -45,24 +47,11 @@ def test_hyper_nodes_are_shown_as_a_tree_with_what_is_taken_on_their_nodes(admin
     assert [row[2] for row in rows] == ["2 1 ready", "1", "1 0 ready"]
     assert rows[2][1] == "1 rack"
     assert rows[2][-1] == "There is no node gone."
-
-
-def test_the_page_is_among_those_of_nodes_and_counts_no_phases(admin):
-    put(hyper_node("rack", 1, "one"))
+    assert [row[0] for row in cells(admin, "/network/?q=ack")] == ["rack-a", "rack-b"]
     shown = page(admin, "/network/")
     (current,) = [a for a in shown.all(tag="a") if a.get("aria-current") == "page"]
     assert current.get("href") == "/nodes/"
     assert "All 0" not in " ".join(shown.text(tag="main").split())
-
-
-def test_one_is_found_by_a_part_of_its_name(admin):
-    put(hyper_node("rack-a", 1, "one"), hyper_node("row", 2, "rack-a", kind="HyperNode"))
-    assert [row[0] for row in cells(admin, "/network/?q=ack")] == ["rack-a"]
-
-
-def test_the_page_of_nodes_leads_there(admin, stranger):
-    assert "/network/" in [a.get("href") for a in page(admin, "/nodes/").all(tag="a")]
-    assert stranger.get("/network/").status_code == 403
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(0, 3), st.sets(st.sampled_from("abcdef")))))

@@ -16,6 +16,7 @@ from kube import kept_room
 from kube.kept_room import Reservation
 from kube.meta import now_text, parse_time
 from kube.resources import JOBS, POD_GROUPS
+from tests.builders import job, owner, pod_group
 from tests.dashboard.pages.conftest import page, put, reader
 from tests.tables import cases
 
@@ -26,20 +27,22 @@ REQUESTS = ((("cpu", 1000), ("memory", 2 << 30)),)
 PAGES = ("/", "/queues/vision/", "/nodes/one/")
 
 
-def keep(name="big", namespace="team-a", *, queue="vision", creator="sam", places=PLACES, requests=REQUESTS, expected=None, later=None):  # fmt: skip
+def keep(
+    name="big", namespace="team-a", *,
+    queue="vision", creator="sam", places=PLACES, requests=REQUESTS, expected=None, later=None,
+):  # fmt: skip
     """Have a job for which room is kept; return its pod group."""
-    notes = {"ui.volcano.sh/created-by": creator}
-    metadata = {"name": name, "namespace": namespace, "annotations": notes}
-    state = {"phase": "Pending", "message": "It waits."}
-    made = {"metadata": metadata, "spec": {"queue": queue, "minAvailable": 3}, "status": {"state": state}}
-    (job,) = put((JOBS, made))
-    since = clock.milliseconds()
+    notes, since = {"ui.volcano.sh/created-by": creator}, clock.milliseconds()
+    pending = {"phase": "Pending", "message": "It waits."}
+    made = job(name, namespace=namespace, annotations=notes, queue=queue, minAvailable=3, status={"state": pending})
+    (stored,) = put((JOBS, made))
     said = kept_room.message(Reservation(since, 3_600_000, expected, places, requests, later))
-    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": name, "uid": job.uid, "controller": True}  # fmt: skip
-    condition = {"type": "Reserved", "status": "True", "reason": "RoomKept", "message": said, "lastTransitionTime": now_text(since)}  # fmt: skip
-    metadata = {"name": f"{name}-{job.uid}", "namespace": namespace, "annotations": notes, "ownerReferences": [owner]}  # fmt: skip
-    status = {"phase": "Inqueue", "conditions": [condition]}
-    (group,) = put((POD_GROUPS, {"metadata": metadata, "spec": {"queue": queue, "minMember": 3}, "status": status}))  # fmt: skip
+    condition = {"type": "Reserved", "status": "True", "reason": "RoomKept", "message": said}
+    (group,) = put((POD_GROUPS, pod_group(
+        f"{name}-{stored.uid}", 3, namespace=namespace, annotations=notes, queue=queue,
+        ownerReferences=[{**owner(made), "uid": stored.uid}],
+        status={"phase": "Inqueue", "conditions": [{**condition, "lastTransitionTime": now_text(since)}]},
+    )))  # fmt: skip
     return group
 
 
@@ -62,24 +65,20 @@ def test_nothing_is_said_where_nothing_is_kept(admin, address):
     assert panel(admin, address) == ""
 
 
-def test_the_overview_says_who_keeps_what_where_and_since_when(admin):
-    keep(expected=clock.milliseconds() + 600_000)
-    shown = panel(admin, "/")
-    assert "team-a / big queue vision 3 CPU, 6 GiB memory on one , sim-1 since" in shown
-    assert "expected to start at" in shown
-
-
 @cases("expected, until", {
     "nobody knows when it starts": (None, 3_600_000),
     "it starts soon": (600_000, 3_600_000),
     "it starts late": (7_200_000, 7_500_000),
 })  # fmt: skip
-def test_the_overview_says_until_when_room_is_kept_at_most(admin, monkeypatch, expected, until):
+def test_the_overview_says_who_keeps_what_where_since_when_and_until_when(admin, monkeypatch, expected, until):
     now = clock.milliseconds()
     monkeypatch.setattr(clock, "milliseconds", lambda: now)
     keep(expected=expected and now + expected, later=now + until if until > 3_600_000 else None)
     said = datetime.fromtimestamp((now + until) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    assert f"; given back at {said} if it has not started by then" in panel(admin, "/")
+    shown = panel(admin, "/")
+    assert "team-a / big queue vision 3 CPU, 6 GiB memory on one , sim-1 since" in shown
+    assert ("expected to start at" in shown) == bool(expected)
+    assert f"; given back at {said} if it has not started by then" in shown
 
 
 @cases("address, is_said", {
@@ -106,14 +105,11 @@ def test_a_node_says_what_is_kept_on_it_and_tells_it_apart_from_what_is_idle(adm
 def test_a_place_in_line_and_what_an_earlier_version_wrote_are_said_as_far_as_they_are_known(admin):
     keep(places=(), requests=())
     keep("old", requests=())
+    keep("many", places=(tuple((f"n{number}", 1) for number in range(6)),))
     shown = panel(admin, "/")
     assert "team-a / big queue vision is first in line" in shown
     assert "team-a / old queue vision 3 pods on one" in shown
-
-
-def test_of_many_nodes_the_first_are_named(admin):
-    keep(places=(tuple((f"n{number}", 1) for number in range(6)),))
-    assert "6 CPU, 12 GiB memory on n0 , n1 , n2 , n3 and 2 more nodes" in panel(admin, "/")
+    assert "6 CPU, 12 GiB memory on n0 , n1 , n2 , n3 and 2 more nodes" in shown
 
 
 def test_who_may_not_see_a_namespace_is_told_how_much_is_kept_and_not_for_whom(alice):
@@ -176,12 +172,17 @@ def test_only_the_group_that_was_seen_is_meant(operator, uid):
     assert (released(group) is None) == bool(uid)
 
 
-def test_what_has_ended_meanwhile_is_left_alone(operator):
+def test_only_the_group_that_was_seen_is_meant_and_only_while_room_is_kept_for_it(operator):
     group = keep()
+    operator.post(release_of(group), {"uid": "another"})
+    assert released(group) is None
     store.write(Patch(POD_GROUPS, "team-a", group.name, {"status": {"conditions": []}}, "status"))
     operator.post(release_of(group), {"uid": group.uid})
     assert released(group) is None
     assert "no room is kept for it any more" in page(operator, "/").text(id="toasts")
+    other = keep("other")
+    operator.post(release_of(other), {"uid": ""})
+    assert released(other)
 
 
 @cases("way, is_offered", {

@@ -60,16 +60,14 @@ def devices(browser, name="gpu-1"):
     return {cells[0].split()[0]: cells[1:] for cells in texts}
 
 
-def test_devices_are_shown_with_who_has_them(equipped, admin):
+def test_devices_are_shown_with_who_has_them_as_far_as_the_reader_may_see(equipped, admin, alice):
     assert devices(admin) == {
         "blue": ["team-a / mine-0"], "red": ["team-b / theirs-0"], "green": ["free"], "gone": ["free"],
     }  # fmt: skip
     assert page(admin, "/nodes/gpu-1/").text(id="node-use").count("gone") == 2  # its id, and that it is so
-
-
-def test_pod_of_a_namespace_that_one_may_not_see_has_no_name(equipped, alice):
     assert (devices(alice)["blue"], devices(alice)["red"]) == (["team-a / mine-0"], ["a pod that you may not see"])
     assert "theirs" not in page(alice, "/nodes/gpu-1/").answer.content.decode()
+    assert devices(admin, "one") == {}
 
 
 def test_figures_are_shown_as_far_as_they_are_measured(equipped, admin):
@@ -80,7 +78,3 @@ def test_figures_are_shown_as_far_as_they_are_measured(equipped, admin):
     (shown,) = devices(admin)["blue"][1:]
     assert shown == "37% busy, 41 °C blue: 37% busy 3 GiB of 40 GiB blue: memory 3 GiB of 40 GiB"
     assert devices(admin)["red"][1:] == ["–"]
-
-
-def test_node_without_devices_shows_no_table_of_them(equipped, admin):
-    assert devices(admin, "one") == {}

@@ -15,6 +15,7 @@ from kube.errors import Forbidden, NotFound
 from kube.meta import controller_reference
 from kube.resources import CRON_JOBS, JOB_FLOWS, JOBS, POD_GROUPS, QUEUES
 from tests.dashboard.pages.conftest import page
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 
@@ -50,15 +51,12 @@ def shown(browser, address):
     return read.text(id="refusals")
 
 
-PLACES = [
-    pytest.param(JOBS, "jobs", "/jobs/team-a/demo/", id="job"),
-    pytest.param(QUEUES, "queues", "/queues/demo/", id="queue"),
-    pytest.param(JOB_FLOWS, "jobflows", "/flows/team-a/demo/", id="flow"),
-    pytest.param(CRON_JOBS, "cronjobs", "/cronjobs/team-a/demo/", id="cron job"),
-]
-
-
-@pytest.mark.parametrize(("kind", "consumer", "address"), PLACES)
+@cases("kind, consumer, address", {
+    "job": (JOBS, "jobs", "/jobs/team-a/demo/"),
+    "queue": (QUEUES, "queues", "/queues/demo/"),
+    "flow": (JOB_FLOWS, "jobflows", "/flows/team-a/demo/"),
+    "cron job": (CRON_JOBS, "cronjobs", "/cronjobs/team-a/demo/"),
+})  # fmt: skip
 def test_page_says_what_is_refused_in_whose_words_and_since_when(admin, kind, consumer, address):
     create(kind)
     assert shown(admin, address) == ""
@@ -87,20 +85,21 @@ def topic(browser, **params):
     return topics.find("refusals")(TopicRequest(Actor(browser.user.username, user_id=browser.user.id), query))
 
 
+PLACE = {"kind": JOBS.id, "namespace": "team-a", "name": "demo"}
+
+
 def test_page_looks_again_when_it_was_tried_again(admin):
     create(JOBS)
-    place = {"kind": JOBS.id, "namespace": "team-a", "name": "demo"}
-    assert topic(admin, **place).again is None
+    assert topic(admin, **PLACE).again is None
     refuse("jobs", "team-a/demo")
     (standing,) = retries.standing({"jobs": "team-a/demo"})
-    assert topic(admin, **place).again > standing.due
+    assert topic(admin, **PLACE).again > standing.due
 
 
 def test_who_may_not_see_the_object_is_told_nothing(alice, stranger):
     create(JOBS)
-    place = {"kind": JOBS.id, "namespace": "team-a", "name": "demo"}
-    assert topic(alice, **place).parts
+    assert topic(alice, **PLACE).parts
     with pytest.raises(Forbidden):
-        topic(stranger, **place)
+        topic(stranger, **PLACE)
     with pytest.raises(NotFound):
         topic(alice, kind="secrets", namespace="team-a", name="demo")
