@@ -64,12 +64,9 @@ def test_state_directory_of_a_newer_version_is_refused(settings, tmp_path, kept,
         assert (tmp_path / "version").read_text() == f"{VERSION}\n"
 
 
-def test_sqlite_that_is_too_old(monkeypatch):
-    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 34, 1))
-    assert ids(checks.sqlite_version()) == ["volcano_ui.E003"]
-
-
-def test_redis_that_does_not_answer_is_named_without_its_password(settings):
+def test_redis_that_does_not_answer_is_named_without_its_password(settings, redis_url):
+    settings.REDIS_URL = redis_url
+    assert checks.redis_answers() == []
     settings.REDIS_URL = "redis://:hunter2@127.0.0.1:1/0"
     (message,) = checks.redis_answers()
     assert message.id == "volcano_ui.E005"
@@ -77,30 +74,24 @@ def test_redis_that_does_not_answer_is_named_without_its_password(settings):
     assert "hunter2" not in message.msg
 
 
-def test_redis_that_answers(settings, redis_url):
-    settings.REDIS_URL = redis_url
-    assert checks.redis_answers() == []
-
-
-def test_no_redis_to_start(settings, monkeypatch, tmp_path):
+def test_old_sqlite_no_redis_to_start_and_a_key_that_others_can_read_are_told(settings, monkeypatch, tmp_path):
+    monkeypatch.setattr("sqlite3.sqlite_version_info", (3, 34, 1))
+    assert ids(checks.sqlite_version()) == ["volcano_ui.E003"]
     settings.REDIS_URL = valkey.url(settings.DATA)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("platform.system", lambda: "Plan9")
     assert ids(checks.redis_server()) == ["volcano_ui.E004"]
-
-
-def test_key_that_others_can_read(settings, tmp_path):
     settings.DATA = tmp_path
-    (tmp_path / "secret-key").touch(0o644)
+    (tmp_path / "secret-key").touch()
     (tmp_path / "secret-key").chmod(0o644)
     assert ids(checks.secret_key_file()) == ["volcano_ui.W006"]
 
 
-@pytest.mark.parametrize(
-    ("https", "proxies", "expected"),
-    [(False, [], []), (True, [], ["volcano_ui.W010"]), (True, ["127.0.0.1"], [])],
-    ids=["plain", "nobody named", "named"],
-)
+@cases("https, proxies, expected", {
+    "plain": (False, [], []),
+    "nobody named": (True, [], ["volcano_ui.W010"]),
+    "named": (True, ["127.0.0.1"], []),
+})  # fmt: skip
 def test_tls_in_front_by_nobody_who_is_named(settings, https, proxies, expected):
     settings.HTTPS, settings.TRUSTED_PROXIES = https, proxies
     assert ids(checks.trusted_proxies()) == expected

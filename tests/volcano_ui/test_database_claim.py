@@ -67,10 +67,16 @@ def sessions(pid):
         return cursor.fetchall()
 
 
-def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(claims, settings):
-    first, second, lives = claims(), claims(), threading.Event()
+@pytest.fixture
+def first(claims):
+    first = claims()
     first.take()
     first.write()
+    return first
+
+
+def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(first, claims, settings):
+    second, lives = claims(), threading.Event()
 
     def live():
         while not lives.wait(LOOK_S):
@@ -91,31 +97,24 @@ def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(claims, settings
     second.take()
 
 
-def test_session_that_ends_without_a_word_is_waited_for(claims):
-    first, second = claims(), claims()
-    first.take()
-    first.write()
+def test_session_that_ends_without_a_word_is_waited_for(first, claims):
+    second = claims()
     with pytest.raises(Taken, match="in use by another"):
         second.take(within_s=3 * LOOK_S)
     lose(first)
     second.take(within_s=3 * LOOK_S)
 
 
-def test_lost_session_is_begun_anew(claims):
-    first, second = claims(), claims()
-    first.take()
-    first.write()
+def test_lost_session_is_begun_anew(first, claims):
     lose(first)
     first.renew()  # which finds it lost
     first.renew()
     with pytest.raises(Taken):
-        second.take(within_s=0)
+        claims().take(within_s=0)
 
 
-def test_whoever_lost_it_to_another_is_told(claims):
-    first, second = claims(), claims()
-    first.take()
-    first.write()
+def test_whoever_lost_it_to_another_is_told(first, claims):
+    second = claims()
     lose(first)
     second.take()
     second.write()

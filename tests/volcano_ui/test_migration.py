@@ -35,26 +35,23 @@ def empty(postgres_url, transactional_db, monkeypatch):
             execute("DROP SCHEMA migrating CASCADE")
 
 
-def test_several_migrate_at_once(empty):
-    def deed(_):
-        with migration.alone():
-            migration.migrate()
-        return True
-
-    assert together(deed, rivals=3) == [True] * 3
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*), count(DISTINCT (app, name)) FROM django_migrations")
-        (made, different) = cursor.fetchone()
-    assert made == different > 15
-
-
-def test_lock_is_free_again_after_a_failure(empty):
+def test_several_migrate_at_once_and_the_lock_is_free_again_after_a_failure(empty):
     def fail(_):
         with pytest.raises(RuntimeError), migration.alone():
             raise RuntimeError
         return True
 
+    def deed(_):
+        with migration.alone():
+            migration.migrate()
+        return True
+
     assert together(fail, rivals=2) == [True] * 2
+    assert together(deed, rivals=3) == [True] * 3
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*), count(DISTINCT (app, name)) FROM django_migrations")
+        (made, different) = cursor.fetchone()
+    assert made == different > 15
 
 
 FOREIGN = "CREATE TABLE auth_user (id integer PRIMARY KEY, login text)"
@@ -107,6 +104,9 @@ def test_file_of_another_program_is_only_read(transactional_db, tmp_path):
 def test_an_empty_database_and_our_own_are_taken(bare):
     migration.check()
     migration.migrate()
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            assert cursor.execute("PRAGMA foreign_keys").fetchone() == (1,)
     migration.check()
     execute("CREATE TABLE of_others (id integer)")  # who put it beside ours knows why
     migration.check()
@@ -132,13 +132,6 @@ def test_step_that_fails_half_way_leaves_the_version_before(bare):
     execute("DROP TABLE cluster_decision")
     migration.migrate()
     assert last in MigrationRecorder(connection).applied_migrations()
-
-
-def test_keys_are_looked_after_again_when_a_migration_has_ended(bare):
-    migration.migrate()
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            assert cursor.execute("PRAGMA foreign_keys").fetchone() == (1,)
 
 
 @cases("app, name, refused", {
@@ -172,35 +165,19 @@ def goes_beside(operation):
     return isinstance(operation, harmless)
 
 
-@pytest.mark.parametrize(
-    ("operation", "goes"),
-    [
-        (migrations.CreateModel("thing", []), True),
-        (migrations.AddField("thing", "a", models.TextField(db_default="")), True),
-        (migrations.AddField("thing", "a", models.TextField(null=True)), True),
-        (migrations.AddField("thing", "a", models.TextField(default="")), False),
-        (migrations.RemoveField("thing", "a"), False),
-        (migrations.RenameField("thing", "a", "b"), False),
-        (migrations.AlterField("thing", "a", models.TextField()), False),
-        (migrations.DeleteModel("thing"), False),
-        (migrations.RemoveConstraint("thing", "narrow"), True),
-        (migrations.AddConstraint("thing", constraint("token_one_holder")), True),
-        (migrations.AddConstraint("thing", constraint("narrow")), False),
-    ],
-    ids=[
-        "table",
-        "default",
-        "null",
-        "default of Django alone",
-        "removal",
-        "name",
-        "change",
-        "table gone",
-        "constraint gone",
-        "looser constraint",
-        "new constraint",
-    ],
-)
+@cases("operation, goes", {
+    "table": (migrations.CreateModel("thing", []), True),
+    "default": (migrations.AddField("thing", "a", models.TextField(db_default="")), True),
+    "null": (migrations.AddField("thing", "a", models.TextField(null=True)), True),
+    "default of Django alone": (migrations.AddField("thing", "a", models.TextField(default="")), False),
+    "removal": (migrations.RemoveField("thing", "a"), False),
+    "name": (migrations.RenameField("thing", "a", "b"), False),
+    "change": (migrations.AlterField("thing", "a", models.TextField()), False),
+    "table gone": (migrations.DeleteModel("thing"), False),
+    "constraint gone": (migrations.RemoveConstraint("thing", "narrow"), True),
+    "looser constraint": (migrations.AddConstraint("thing", constraint("token_one_holder")), True),
+    "new constraint": (migrations.AddConstraint("thing", constraint("narrow")), False),
+})  # fmt: skip
 def test_what_goes_beside_the_version_before(operation, goes):
     assert goes_beside(operation) == goes
 

@@ -71,15 +71,22 @@ def system(tmp_path_factory):
         system.stop()
 
 
-def test_last_line_is_the_address(system):
+def refused(system, words):
+    """It ends, and says why in a sentence."""
+    system.said(words)
+    assert system.ended() == 1
+    assert not [line for line in system.lines if "Traceback" in line or "hunter2" in line]
+
+
+def test_it_says_its_address_at_last_and_what_keeps_pods_from_the_machine(system):
     (line,) = [line for line in system.lines if line.startswith("Open")]
     assert line.startswith(f"Open http://127.0.0.1:{system.port}/")
     assert system.healthy()
-
-
-def test_it_says_what_keeps_pods_from_the_machine(system):
     (line,) = [line for line in system.lines if "wall round pods" in line]
     assert line.startswith(("The wall round pods holds: ", "There is no wall round pods: pods reach "))
+    files = [*system.data.glob("db.sqlite3*"), *(system.data / "logs").iterdir(), system.data / "secret-key"]
+    assert {"db.sqlite3", "web.log", "agent.log"} <= {file.name for file in files}
+    assert not [file for file in files if file.stat().st_mode & 0o077], "they are for their owner"
 
 
 @pytest.mark.parametrize("part", [WEB, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT])
@@ -89,18 +96,14 @@ def test_killed_process_is_started_again(system, part):
     assert system.pid(part) != before
     until(system.healthy, what="health")
     system.said("was killed by SIGKILL; starting it again in 0")
+    name = PROGRAMS[part]
+    assert f"{name} was killed by SIGKILL" in (system.data / "logs" / f"{name}.log").read_text()
 
 
-def test_files_of_the_state_directory_are_for_their_owner(system):
-    files = [*system.data.glob("db.sqlite3*"), *(system.data / "logs").iterdir(), system.data / "secret-key"]
-    assert {"db.sqlite3", "web.log", "agent.log"} <= {file.name for file in files}
-    assert not [file for file in files if file.stat().st_mode & 0o077]
-
-
-def test_second_up_on_one_state_directory_names_the_first(system):
-    second = System(system.data)
-    assert second.ended() == 1
-    assert second.said(r"pid (\d+)").group(1) == str(system.process.pid)
+def test_second_up_on_one_state_directory_or_port_is_refused(system, start):
+    refused(System(system.data), rf"pid {system.process.pid}\b")
+    words = rf"Port {system.port} is taken by another program. Choose another: make up PORT=\d+"
+    refused(start(port=system.port), words)
 
 
 @pytest.mark.parametrize("recipe", ["loginlink", "kubeconfig"])
@@ -120,18 +123,12 @@ def test_commands_know_the_ports_of_what_runs(system, tmp_path, recipe):
     assert wanted in (done.stdout if recipe == "loginlink" else file.read_text())
 
 
-def test_taken_port_is_refused_with_another(system, start):
-    second = start(port=system.port)
-    second.said(rf"Port {system.port} is taken by another program. Choose another: make up PORT=\d+")
-    assert second.ended() == 1
-
-
-def test_file_that_is_no_database_is_refused(start, tmp_path):
+def test_file_that_is_no_database_and_state_directory_that_cannot_be_made_are_refused(start, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "db.sqlite3").write_bytes(b"not a database" * 1000)
-    refused = start()
-    refused.said("The database cannot be used: file is not a database. Move .*db.sqlite3 away")
-    assert refused.ended() == 1
+    refused(start(), "The database cannot be used: file is not a database. Move .*db.sqlite3 away")
+    (tmp_path / "file").touch()
+    refused(start(tmp_path / "file" / "data"), "cannot be written to: not a directory.*DATA=/some/dir")
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
@@ -147,9 +144,7 @@ def test_somebody_elses_database_is_refused_before_it_is_touched(start, tmp_path
             database = stack.enter_context(psycopg.connect(server, dbname="volcano_ui_shop", autocommit=True))
             variables = {"DATABASE_URL": url}
         database.execute("CREATE TABLE auth_user (id integer)")
-        refused = start(**variables)
-        refused.said(r"^✗ The database \S+ is somebody else's: it has tables \(auth_user\)")
-        assert refused.ended() == 1
+        refused(start(**variables), r"^✗ The database \S+ is somebody else's: it has tables \(auth_user\)")
         listed = "sqlite_master WHERE type = 'table'" if kind == "file" else "pg_tables WHERE schemaname = 'public'"
         assert database.execute(f"SELECT count(*) FROM {listed}").fetchone() == (1,)
     if kind == "file":
@@ -158,21 +153,23 @@ def test_somebody_elses_database_is_refused_before_it_is_touched(start, tmp_path
         assert made <= {"db.sqlite3", "secret-key", "redis-password"}
 
 
-@cases("name, value", {
-    "a number": ("VOLCANO_UI_NODES", "-1"),
-    "an address": ("VOLCANO_UI_REDIS_URL", "foo://x"),
-    "a kubeconfig that is not there": ("VOLCANO_UI_KUBECONFIG", "/no/such/file"),
-    "a word": ("VOLCANO_UI_WAY", "aside"),
-    "a part that there is not": ("VOLCANO_UI_ONLY", "pages"),
-    "a cluster without a kubeconfig": ("VOLCANO_UI_CLUSTERS", "home=embedded,dev"),
-    "not of this machine": ("VOLCANO_UI_LISTEN", "203.0.113.1"),
-    "a server that is away": ("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x"),
+EMBEDDED = "^✗ VOLCANO_UI_ONLY is 'works', and the embedded cluster is of one machine.*VOLCANO_UI_KUBECONFIG"
+
+
+@cases("name, value, words", {
+    "a number": ("VOLCANO_UI_NODES", "-1", "^✗ .*VOLCANO_UI_NODES"),
+    "an address": ("VOLCANO_UI_REDIS_URL", "foo://x", "^✗ .*VOLCANO_UI_REDIS_URL"),
+    "a kubeconfig that is not there": ("VOLCANO_UI_KUBECONFIG", "/no/such/file", "^✗ .*VOLCANO_UI_KUBECONFIG"),
+    "a word": ("VOLCANO_UI_WAY", "aside", "^✗ .*VOLCANO_UI_WAY"),
+    "a part that there is not": ("VOLCANO_UI_ONLY", "pages", "^✗ .*VOLCANO_UI_ONLY"),
+    "a part of an embedded cluster": ("VOLCANO_UI_ONLY", "works", EMBEDDED),
+    "a cluster without a kubeconfig": ("VOLCANO_UI_CLUSTERS", "home=embedded,dev", "^✗ .*VOLCANO_UI_CLUSTERS"),
+    "not of this machine": ("VOLCANO_UI_LISTEN", "203.0.113.1", "^✗ .*VOLCANO_UI_LISTEN"),
+    "a server that is away": ("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x", "^✗ .*DATABASE_URL"),
+    "a Redis that is away": ("VOLCANO_UI_REDIS_URL", "redis://127.0.0.1:1/0", "Redis at .* does not answer.*REDIS_URL"),
 })  # fmt: skip
-def test_wrong_setting_is_refused_in_a_sentence(start, name, value):
-    refused = start(**{name: value})
-    refused.said(rf"^✗ .*{name}")
-    assert refused.ended() == 1
-    assert not [line for line in refused.lines if "Traceback" in line or "hunter2" in line]
+def test_wrong_setting_is_refused_in_a_sentence(start, name, value, words):
+    refused(start(**{name: value}), words)
 
 
 SHARED = ("DATABASE_URL", "VOLCANO_UI_REDIS_URL", "VOLCANO_UI_SECRET_KEY")
@@ -183,31 +180,12 @@ def test_part_that_could_not_meet_the_others_is_refused_by_what_is_missing(start
     values = {"DATABASE_URL": "postgresql:///parts", "VOLCANO_UI_REDIS_URL": "redis://127.0.0.1:1/0"}
     config = tmp_path / "config"
     config.write_text(KUBECONFIG)
-    refused = start(VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(config), **{name: values[name] for name in given})
-    assert refused.ended() == 1
-    told = [line for line in refused.lines if line.startswith("✗")]
+    part = start(VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(config), **{name: values[name] for name in given})
+    assert part.ended() == 1
+    told = [line for line in part.lines if line.startswith("✗")]
     assert [any(f"and {name} is not set" in line for line in told) for name in SHARED] == [
         name not in given for name in SHARED
     ]
-
-
-def test_part_of_an_embedded_cluster_is_refused(start):
-    refused = start(VOLCANO_UI_ONLY="works")
-    refused.said("^✗ VOLCANO_UI_ONLY is 'works', and the embedded cluster is of one machine.*VOLCANO_UI_KUBECONFIG")
-    assert refused.ended() == 1
-
-
-def test_state_directory_that_cannot_be_made_is_refused(start, tmp_path):
-    (tmp_path / "file").touch()
-    refused = start(tmp_path / "file" / "data")
-    refused.said("cannot be written to: not a directory.*DATA=/some/dir")
-    assert refused.ended() == 1
-
-
-def test_redis_that_is_configured_and_away_is_refused(start):
-    refused = start(VOLCANO_UI_REDIS_URL="redis://127.0.0.1:1/0")
-    refused.said("Redis at .* does not answer.*VOLCANO_UI_REDIS_URL")
-    assert refused.ended() == 1
 
 
 @pytest.mark.parametrize("part", PROGRAMS)
@@ -230,11 +208,6 @@ def test_signal_while_starting_leaves_nothing(start):
     assert system.pids() == {}
 
 
-def test_crash_is_written_where_the_program_writes(system):
-    system.kill(BEAT)
-    until(lambda: "beat was killed by SIGKILL" in (system.data / "logs" / "beat.log").read_text(), what="the line")
-
-
 def test_nodes_have_reported_also_when_history_is_forgotten_at_once(transactional_db, settings):
     settings.NODES = 0
     before = store.revision()
@@ -247,14 +220,10 @@ def test_nodes_have_reported_also_when_history_is_forgotten_at_once(transactiona
         probes.ask_nodes(store.revision())
 
 
-@pytest.mark.parametrize(
-    ("nodes", "begins"),
-    [
-        (["first"], ["There is no wall", "Images do not run, commands do: off."]),
-        (["first", "second"], ["first: There", "second: There", "first: Images", "second: Images"]),
-    ],
-    ids=["one", "several"],
-)
+@cases("nodes, begins", {
+    "one": (["first"], ["There is no wall", "Images do not run, commands do: off."]),
+    "several": (["first", "second"], ["first: There", "second: There", "first: Images", "second: Images"]),
+})  # fmt: skip
 def test_sentences_about_nodes_name_them_where_there_are_several(transactional_db, settings, nodes, begins):
     settings.TARGET = None
     said = {node_walls.ANNOTATION: "none: pods reach all", node_engines.ANNOTATION: "none: off"}

@@ -14,13 +14,9 @@ from volcano_ui import sockets, valkey
 ONCE = Retry(NoBackoff(), 0)
 
 
-def test_socket_is_in_the_state_directory():
+def test_socket_is_in_the_state_directory_or_where_that_is_long_a_short_one_of_its_own():
     assert valkey.socket_path(Path("/srv/batch")) == Path("/srv/batch/run/redis.sock")
-
-
-def test_socket_of_a_long_state_directory_is_short_and_its_own():
-    long, other = Path("/srv" + "/directory" * 12), Path("/srv" + "/directory" * 13)
-    paths = {valkey.socket_path(long), valkey.socket_path(other)}
+    paths = {valkey.socket_path(Path("/srv" + "/directory" * number)) for number in (12, 13)}
     assert len(paths) == 2
     assert all(len(str(path)) <= sockets.LONGEST for path in paths)
 
@@ -38,26 +34,19 @@ def test_broker_url(url, expected):
     assert valkey.broker_url(url) == expected
 
 
-def test_server_answers_on_a_socket_for_its_owner_alone(redis_url):
+def test_server_answers_on_a_socket_of_its_owner_who_has_the_password(redis_url):
     with redis.Redis.from_url(redis_url) as client:
         assert client.ping()
         assert client.config_get("save", "appendonly", "port") == {"save": "", "appendonly": "no", "port": "0"}
         socket = Path(client.config_get("unixsocket")["unixsocket"])
     assert socket.parent.stat().st_mode & 0o077 == 0
-
-
-def test_server_answers_nobody_without_the_password(redis_url):
-    path = urlsplit(redis_url).path
-    for password in (None, "", "a guess"):
-        client = redis.Redis(unix_socket_path=path, password=password, retry=ONCE)
-        with client, pytest.raises(redis.AuthenticationError):
-            client.info()
-
-
-def test_workers_log_in_with_the_password(redis_url):
     with Celery(broker=valkey.broker_url(redis_url)).connection_for_read() as connection:
         connection.ensure_connection(max_retries=1)
         assert connection.default_channel.client.ping()
+    for password in (None, "", "a guess"):
+        guessing = redis.Redis(unix_socket_path=urlsplit(redis_url).path, password=password, retry=ONCE)
+        with guessing, pytest.raises(redis.AuthenticationError):
+            guessing.info()
 
 
 def test_password_is_its_owner_s_alone_and_on_no_command_line(tmp_path):
