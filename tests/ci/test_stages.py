@@ -98,17 +98,21 @@ def test_a_run_fails_with_what_it_requires(run, stage, result, status):
     assert ran.lines[-1] == "0 passed, 0 failed, 0 skipped"
 
 
-def test_of_what_failed_the_whole_log_is_printed_and_of_what_passed_its_end(run):
+def test_of_what_failed_the_whole_log_is_printed_and_of_what_passed_its_end_and_what_was_not_run(run):
     ran = run("""[[[
         sh("good", "seq 1 20 | sed s/^/good-/"),
         sh("bad", "seq 1 20 | sed s/^/bad-/; exit 1"),
         sh("without", "exit 1", obstacle=lambda: "there is no Go"),
+        sh("words", "echo NOT RUN: no Ray; seq 20"),
+        sh("long", "sleep 1000", minutes=0.001),
     ]]]""")
     shown = [line.strip() for line in ran.lines]
     assert [line for line in shown if line.startswith("good-")] == [f"good-{n}" for n in range(16, 21)]
     assert [line for line in shown if line.startswith("bad-")] == [f"bad-{n}" for n in range(1, 21)]
     assert ran.files["good.log"].split() == [f"good-{n}" for n in range(1, 21)]
     assert "• without not tried: there is no Go" in shown
+    assert results(ran)["long"] == "timed out"
+    assert ran.lines[-2:] == ["NOT RUN: no Ray", "0 passed, 0 failed, 0 skipped"]
 
 
 def test_processor_seconds_are_those_of_a_stages_children_as_well(run):
@@ -135,12 +139,6 @@ def test_an_idle_stage_gets_what_others_leave_of_the_processors(run):
         first, second = ran.files[f"{name}.log"].splitlines()
         assert first == own
         assert second.endswith(of_the_session)
-
-
-def test_a_stage_that_takes_too_long_is_ended(run):
-    ran = run('[[[sh("long", "sleep 1000", minutes=0.001), sh("next", "true")]]]')
-    assert results(ran) == {"long": "timed out", "next": "passed"}
-    assert ran.status == 1
 
 
 @cases("number, child, grace_s, said", {
@@ -189,16 +187,11 @@ def test_one():
 """
 ALWAYS = "def test_always(): assert False, 'the second' if again('always') else 'the first'\n"
 THEN_SKIPPED = "def test_one():\n    if again('one'): pytest.skip()\n    assert False\n"
-CRASHES = "def test_crashes(): again('crashes') or os._exit(1)\n"
 
 
 def with_tests(project, files, workers=0):
     project.write({name: AGAIN + text for name, text in files.items()})
     project.write({"Makefile": f"test:\n\t@.venv/bin/pytest -n {workers} --randomly-dont-reorganize $(ARGS)\n"})
-
-
-def second_runs(ran):
-    return sum(name.startswith("test-again") and name.endswith(".log") for name in ran.files)
 
 
 @cases("files, flaky, last", {
@@ -215,53 +208,35 @@ def test_a_test_that_passes_by_itself_is_flaky(run, project, files, flaky, last)
     assert ran.lines[-len(flaky) - 1 :] == [*(f"FLAKY test_a.py::test_{name}" for name in flaky), last]
 
 
-@pytest.mark.parametrize(
-    ("files", "second", "last"),
-    [
-        pytest.param({"test_a.py": ALWAYS}, 1, "0 passed, 1 failed, 0 skipped", id="fails again"),
-        pytest.param({"test_a.py": THEN_SKIPPED}, 1, "0 passed, 1 failed, 0 skipped", id="is skipped then"),
-        pytest.param({"test_a.py": ONE + TWO + THREE + FOUR}, 0, "0 passed, 4 failed, 0 skipped", id="four"),
-        *(
-            pytest.param({f"tests/{name}/test_a.py": ONE}, 0, "0 passed, 1 failed, 0 skipped", id=name)
-            for name in ("invariants", "simulation", "drills")
-        ),
-        pytest.param(
-            {"test_a.py": TWO, "tests/drills/test_b.py": ONE}, 0, "0 passed, 2 failed, 0 skipped", id="beside a drill"
-        ),
-        pytest.param(
-            {"test_a.py": ONE + "def test_ends(): os._exit(1)"}, 0, "0 passed, 1 failed, 0 skipped", id="pytest is gone"
-        ),
-    ],
-)  # fmt: skip
-def test_others_fail_the_run(run, project, files, second, last):
-    with_tests(project, files)
-    ran = run(f"[[[{PYTEST}]]]")
-    assert ran.status == 1
-    assert results(ran) == {"test": "failed"}
-    assert second_runs(ran) == second
-    assert ran.lines[-1] == last
-    assert not any(line.startswith("FLAKY") for line in ran.lines)
+CRASH = {"test_a.py": ONE, "test_b.py": "def test_crashes(): again('crashes') or os._exit(1)\n"}
+UNREADABLE = {"test_a.py": ONE, "test_b.py": "import nothing_such"}
 
 
-@cases("text", {
-    "crashes": CRASHES,
-    "is not collected": "import nothing_such",
+@cases("files, workers, second, flaky, last", {
+    "fails again": ({"test_a.py": ALWAYS}, 0, 1, [], "0 passed, 1 failed"),
+    "is skipped then": ({"test_a.py": THEN_SKIPPED}, 0, 1, [], "0 passed, 1 failed"),
+    "beside a flaky one": ({"test_a.py": ALWAYS + ONE}, 0, 2, ["one"], "1 passed, 1 failed"),
+    "four": ({"test_a.py": ONE + TWO + THREE + FOUR}, 0, 0, [], "0 passed, 4 failed"),
+    "an invariant": ({"tests/invariants/test_a.py": ONE}, 0, 0, [], "0 passed, 1 failed"),
+    "a simulation": ({"tests/simulation/test_a.py": ONE}, 0, 0, [], "0 passed, 1 failed"),
+    "a drill": ({"tests/drills/test_a.py": ONE}, 0, 0, [], "0 passed, 1 failed"),
+    "beside a drill": ({"test_a.py": TWO, "tests/drills/test_b.py": ONE}, 0, 0, [], "0 passed, 2 failed"),
+    "pytest is gone": ({"test_a.py": ONE + "def test_ends(): os._exit(1)"}, 0, 0, [], "0 passed, 1 failed"),
+    "a worker crashes": (CRASH, 1, 0, [], "0 passed, 2 failed"),
+    "not collected by a worker": (UNREADABLE, 1, 0, [], "0 passed, 2 failed"),
 })  # fmt: skip
-def test_what_a_worker_could_not_finish_fails_the_run(run, project, text):
-    with_tests(project, {"test_a.py": ONE, "test_b.py": text}, workers=1)
-    ran = run(f"[[[{PYTEST}]]]")
-    assert ran.status == 1
-    assert second_runs(ran) == 0
-    assert ran.lines[-1] == "0 passed, 2 failed, 0 skipped"
-
-
-def test_a_stage_with_a_flaky_test_fails_with_another_one(run, project):
-    with_tests(project, {"test_a.py": ALWAYS + ONE})
+def test_others_fail_the_run(run, project, files, workers, second, flaky, last):
+    with_tests(project, files, workers)
     ran = run(f"[[[{PYTEST}]]]")
     assert ran.status == 1
     assert results(ran) == {"test": "failed"}
-    assert ran.lines[-2:] == ["FLAKY test_a.py::test_one", "1 passed, 1 failed, 0 skipped"]
-    assert all(f"AssertionError: {which}" in ran.printed for which in ("the first", "the second"))
+    assert sum(name.startswith("test-again") and name.endswith(".log") for name in ran.files) == second
+    assert [line for line in ran.lines if line.startswith("FLAKY")] == [
+        f"FLAKY test_a.py::test_{each}" for each in flaky
+    ]
+    assert ran.lines[-1] == f"{last}, 0 skipped"
+    if ALWAYS in "".join(files.values()):
+        assert all(f"AssertionError: {which}" in ran.printed for which in ("the first", "the second"))
 
 
 def test_three_tests_may_be_flaky_in_all_stages_together(run, project):
@@ -295,11 +270,6 @@ def test_times_are_listed_slowest_first(run, project):
     ]
     assert {"setup", "call"} == {row[1] for row in listed if "test_waits[2]" in row[2] and float(row[0]) >= 0.2}
     assert listed[:10] == [row for row in table(ran.lines) if "test_a." in row[2]]
-
-
-def test_what_was_not_run_is_said_at_the_end(run):
-    ran = run('[[[sh("words", "echo NOT RUN: no Ray; seq 20")]]]')
-    assert ran.lines[-2:] == ["NOT RUN: no Ray", "0 passed, 0 failed, 0 skipped"]
 
 
 def test_the_stages_of_ci_are_targets_that_take_what_they_are_handed(monkeypatch):
