@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import html
 import os
-import re
 import signal
 import threading
 from collections import Counter
@@ -16,13 +14,13 @@ from django.db import connections
 from cluster.remote import outbox, paths, target
 from cluster.remote.connection import Connection
 from cluster.store import Create, Delete, Patch
-from kube.resources import COMMANDS, CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, LEASES, NODES, PODS, QUEUES
+from kube.resources import COMMANDS, CRON_JOBS, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, LEASES, PODS
 from proof import invariants
 from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import until
 from proof.systems.system import System, running
 from proof.systems.work import Person, held, job, shell
-from tests.system.pair import BARE, here, in_place, kubeconfig, person, there
+from tests.system.pair import BARE, here, in_place, kubeconfig, person, phases, strip, there
 
 __all__ = ["here", "kubeconfig", "person", "there"]  # fixtures
 pytestmark = pytest.mark.system
@@ -62,33 +60,6 @@ def test_only_controllers_of_kubernetes_run_there(first, second):
         )
 
 
-def test_job_from_the_form_runs_to_its_end(person, here, there):
-    person.create(job("seen", shell("echo done", replicas=2)))
-    there.reaches("seen", "Completed")
-    here.reaches("seen", "Completed")
-    assert person.get("/jobs/default/seen/").status_code == 200
-
-
-def phases(watcher, name):
-    """The phases that a job had in the log, in order."""
-    found = []
-    for change in watcher.everything():
-        if change.resource == JOBS.id and change.name == name:
-            phase = ((change.object.get("status") or {}).get("state") or {}).get("phase")
-            if phase and phase not in found[-1:]:
-                found.append(phase)
-    return found
-
-
-def test_gang_that_has_no_room_holds_nothing(person, there):
-    cores = sum(int(node.object["status"]["allocatable"]["cpu"]) for node in there.store.find(NODES))
-    person.create(job("large", shell("true", replicas=3, cpu=str(cores * 0.4))))
-    there.reaches("large", "Pending")
-    until(lambda: "WaitingFor" not in there.state("large").get("reason", ""), what="a word on why it waits")
-    assert all(not pod["spec"].get("nodeName") for pod in there.pods("large").values())
-    person.post("/jobs/default/large/delete/")
-
-
 def test_policy_restarts_a_job_whose_pod_fails(person, there, tmp_path):
     script = f"cd {tmp_path}; [ -e again ] || {{ touch again; exit 3; }}"
     restart = [{"event": "PodFailed", "action": "RestartJob"}]
@@ -120,28 +91,6 @@ def test_job_is_suspended_and_resumed_by_commands(person, here, there, tmp_path)
     person.post("/jobs/default/paused/resume/")
     here.reaches("paused", "Completed")
     assert not there.store.find(COMMANDS)
-
-
-def test_queue_is_closed_when_nothing_is_left_in_it(person, here, there, tmp_path):
-    made = person.post("/queues/-/new/", name="teams", weight="1")
-    assert made.status_code == 302, made.text[:2000]
-    until(lambda: state_of_queue(there, "teams") == "Open", what="its state")
-    person.create(job("last", held(tmp_path / "out" / "go"), queue="teams"))
-    here.reaches("last", "Running")
-    assert person.post("/queues/teams/close/").status_code == 302
-    until(lambda: state_of_queue(there, "teams") == "Closing", what="its state")
-    (tmp_path / "out" / "go").touch()
-    until(lambda: state_of_queue(there, "teams") == "Closed", what="its state")
-
-
-def state_of_queue(watcher, name):
-    return (watcher.store.get(QUEUES, "", name).object.get("status") or {}).get("state")
-
-
-def test_jobs_with_products_of_plugins_run(person, there):
-    plugins = {"svc": [], "ssh": [], "env": []}
-    person.create(job("linked", shell("cat /etc/volcano/main.host", replicas=2), plugins=plugins))
-    there.reaches("linked", "Completed")
 
 
 @pytest.fixture
@@ -243,11 +192,11 @@ def kill_while_sending(system, watcher, program):
 def test_who_works_gives_way_to_volcano_and_says_so(person, there, sign):
     name = f"hindered-by-{sign}"
     with renewed(there.store, "vc-scheduler") if sign == "lease" else present(there.store):
-        until(lambda: "Volcano's own controllers or scheduler work there" in told(person), what="the word")
+        until(lambda: "Volcano's own controllers or scheduler work there" in strip(person), what="the word")
         person.create(job(name, shell("true")))
-        assert "VOLCANO_UI_WAY" in told(person)
+        assert "VOLCANO_UI_WAY" in strip(person)
     there.reaches(name, "Completed")
-    until(lambda: "of these pages work there" in told(person), what="the word that it works again")
+    until(lambda: "of these pages work there" in strip(person), what="the word that it works again")
 
 
 @contextlib.contextmanager
@@ -283,25 +232,18 @@ def renewed(store, name):
         thread.join()
 
 
-def told(person):
-    """What the strip below the navigation says."""
-    found = re.search(r'<aside class="cluster-strip".*?</aside>', person.get("/").text, re.DOTALL)
-    assert found, "no strip"
-    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0])).strip())
-
-
 def test_another_installation_stands_by_and_goes_on_when_the_first_is_gone(second, person, there, kubeconfig, tmp_path):
     third = System(tmp_path / "data", **in_place(kubeconfig))
     try:
         third.start()
         with Person(third) as other:
-            until(lambda: "Another installation" in told(other), what="the word who works")
+            until(lambda: "Another installation" in strip(other), what="the word who works")
             person.create(job("handed", held(tmp_path / "out" / "go", terminationGracePeriodSeconds=0)))
             there.reaches("handed", "Running")
             second.stop()
             (tmp_path / "out" / "go").touch()
             there.reaches("handed", "Completed", "Failed")
-            until(lambda: "of these pages work there" in told(other), what="the word that it works")
+            until(lambda: "of these pages work there" in strip(other), what="the word that it works")
             other.create(job("afterwards", shell("true")))
             there.reaches("afterwards", "Completed")
         judged(there)

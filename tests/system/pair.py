@@ -6,10 +6,13 @@ behaviour of the whole is tried on, in either mode.
 
 from __future__ import annotations
 
+import html
+import re
 from contextlib import contextmanager
 
 import pytest
 
+from kube.resources import JOBS
 from proof.systems.system import running
 from proof.systems.work import Person, Watcher
 
@@ -63,3 +66,22 @@ def here(second):
     """Its mirror."""
     with second.store() as store:
         yield Watcher(store)
+
+
+def phases(watcher, name):
+    """Return the phases that a job had in the log, in order."""
+    found = []
+    for change in watcher.everything():
+        if change.resource == JOBS.id and change.name == name:
+            phase = ((change.object.get("status") or {}).get("state") or {}).get("phase")
+            if phase and phase not in found[-1:]:
+                found.append(phase)
+    return found
+
+
+def strip(person):
+    """Return what the strip below the navigation says; the cluster's name without what tells it from others."""
+    found = re.search(r'<aside class="cluster-strip".*?</aside>', person.get("/").text, re.DOTALL)
+    assert found, "no strip"
+    words = html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0])).strip())
+    return re.sub(r"^(volcano-ui)-\S+", r"\1", words)
