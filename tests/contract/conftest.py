@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from kubernetes import client, config
 from proof.harness.kubectl import Kubectl
 from proof.harness.ports import free_port
 from proof.harness.waiting import until
-from proof.systems.system import System
+from proof.systems.system import running
 
 
 @pytest.fixture(autouse=True)
@@ -18,17 +17,6 @@ def _database(django_db_blocker):
     """The tests talk to the system that they started, not to the database of the test run."""
     with django_db_blocker.unblock():
         yield
-
-
-@contextlib.contextmanager
-def running(data, **options):
-    """A system as `make up` starts it; at its end nothing of it may be left."""
-    started = System(data, **options)
-    try:
-        yield started.start()
-    finally:
-        started.stop()
-    started.assert_gone()
 
 
 @pytest.fixture(scope="package")

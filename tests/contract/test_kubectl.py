@@ -12,6 +12,8 @@ import pytest
 
 from proof.harness.kubectl import WAIT
 from proof.harness.ports import free_port
+from tests.builders import pod
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
@@ -57,24 +59,19 @@ def test_a_job_is_applied_waited_for_shown_and_deleted(kubectl):
     assert "NotFound" in kubectl.fails("get", "vcjob", "kc")
 
 
-def test_a_file_that_is_applied_again_changes_nothing(kubectl):
+def test_a_file_that_is_applied_again_changes_nothing_and_a_changed_one_is_told_and_applied(kubectl):
     config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same}\ndata: {a: '1'}\n"
     assert kubectl("apply", "-f", "-", stdin=config_map) == "configmap/same created\n"
     assert kubectl("apply", "-f", "-", stdin=config_map) == "configmap/same unchanged\n"
     # kubectl sends the lists of custom kinds whole, so it cannot tell; the stored object says it.
-    kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
-    kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
+    for _ in range(2):
+        kubectl("apply", "-f", "-", stdin=job("same", command="sleep 30"))
     assert kubectl("get", "vcjob", "same", "-o", "jsonpath={.metadata.generation}") == "1"
-    kubectl("delete", "vcjob/same", "cm/same", "--wait=false")
-
-
-def test_a_changed_file_is_told_and_applied(kubectl):
-    kubectl("apply", "-f", "-", stdin=job("grows", 1, "sleep 30"))
-    told = kubectl.run("diff", "-f", "-", stdin=job("grows", 2, "sleep 30"))
+    told = kubectl.run("diff", "-f", "-", stdin=job("same", 2, "sleep 30"))
     assert (told.returncode, "+    replicas: 2" in told.stdout) == (1, True)
-    kubectl("apply", "-f", "-", stdin=job("grows", 2, "sleep 30"))
-    kubectl("wait", "--for=jsonpath={.status.running}=2", "vcjob/grows", WAIT)
-    kubectl("delete", "vcjob", "grows", "--wait=false")
+    kubectl("apply", "-f", "-", stdin=job("same", 2, "sleep 30"))
+    kubectl("wait", "--for=jsonpath={.status.running}=2", "vcjob/same", WAIT)
+    kubectl("delete", "vcjob/same", "cm/same", "--wait=false")
 
 
 def test_logs_are_read_and_followed(kubectl):
@@ -100,14 +97,12 @@ def test_server_side_apply_finds_conflicts(kubectl):
     assert 'conflict with "one": .data.a' in kubectl.fails(*two, stdin=wanted(2))
     kubectl(*two, "--force-conflicts", stdin=wanted(2))
     assert kubectl("get", "cm", "ssa", "-o", "jsonpath={.data.a}") == "2"
-    managers = json.loads(kubectl("get", "cm", "ssa", "-o", "json", "--show-managed-fields"))["metadata"][
-        "managedFields"
-    ]
-    assert [(m["manager"], m["operation"]) for m in managers] == [("two", "Apply")]
+    managed = json.loads(kubectl("get", "cm", "ssa", "-o", "json", "--show-managed-fields"))["metadata"]
+    assert [(m["manager"], m["operation"]) for m in managed["managedFields"]] == [("two", "Apply")]
     kubectl("delete", "cm", "ssa")
 
 
-def test_small_changes(kubectl):
+def test_small_changes_and_what_the_editor_leaves_are_stored(kubectl):
     kubectl("create", "configmap", "small", "--from-literal=a=1")
     kubectl("label", "cm", "small", "colour=blue")
     kubectl("annotate", "cm", "small", "why=because")
@@ -115,28 +110,18 @@ def test_small_changes(kubectl):
     found = json.loads(kubectl("get", "cm", "-l", "colour=blue", "-o", "json"))["items"]
     assert [(o["metadata"]["name"], o["data"]) for o in found] == [("small", {"a": "1", "b": "2"})]
     kubectl("replace", "-f", "-", stdin=json.dumps({**found[0], "data": {"c": "3"}}))
-    assert kubectl("get", "cm", "small", "-o", "jsonpath={.data}") == '{"c":"3"}'
+    kubectl.environment["EDITOR"] = "sed -i 's/c: \"3\"/c: two/'"
+    assert kubectl("edit", "cm", "small") == "configmap/small edited\n"
+    assert kubectl("get", "cm", "small", "-o", "jsonpath={.data}") == '{"c":"two"}'
     kubectl("delete", "cm", "-l", "colour=blue")
 
 
-def test_edit_stores_what_the_editor_leaves(kubectl):
-    kubectl("create", "configmap", "edited", "--from-literal=a=one")
-    kubectl.environment["EDITOR"] = "sed -i 's/a: one/a: two/'"
-    assert kubectl("edit", "cm", "edited") == "configmap/edited edited\n"
-    assert kubectl("get", "cm", "edited", "-o", "jsonpath={.data}") == '{"a":"two"}'
-    kubectl("delete", "cm", "edited")
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatta: {}\n", 'unknown field "datta"'),
-        (job("Bad_Name"), 'metadata.name: Invalid value: "Bad_Name"'),
-        (job("bad", -1), "spec.tasks[0].replicas"),
-        (job("bad").replace("replicas", "replica"), 'unknown field "spec.tasks[0].replica"'),
-    ],
-    ids=["unknown field", "name", "number", "misspelled"],
-)
+@cases("typed, said", {
+    "unknown field": ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatta: {}\n", 'unknown field "datta"'),
+    "name": (job("Bad_Name"), 'metadata.name: Invalid value: "Bad_Name"'),
+    "number": (job("bad", -1), "spec.tasks[0].replicas"),
+    "misspelled": (job("bad").replace("replicas", "replica"), 'unknown field "spec.tasks[0].replica"'),
+})  # fmt: skip
 def test_mistakes_are_refused_at_their_field(kubectl, typed, said):
     assert said in kubectl.fails("apply", "-f", "-", stdin=typed)
 
@@ -152,27 +137,20 @@ def test_a_namespace_goes_with_all_that_is_in_it(kubectl):
 SIMULATED = "ui.volcano.sh/simulated"
 
 
-def simulated_pod(name, node, *, asks=True):
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "labels": {"app": name},
-                "annotations": {"ui.volcano.sh/duration-seconds": "600"},
-            },
-            "spec": {
-                "nodeSelector": {"kubernetes.io/hostname": node, **({SIMULATED: "true"} if asks else {})},
-                "containers": [{"name": "main", "image": "busybox"}],
-            },
-        }
-    )
+def simulated_pod(name, node, *, asks=True, **fields):
+    selector = {"kubernetes.io/hostname": node, **({SIMULATED: "true"} if asks else {})}
+    notes = {"ui.volcano.sh/duration-seconds": "600"}
+    return json.dumps(pod(name, labels={"app": name}, annotations=notes, **{"nodeSelector": selector, **fields}))
+
+
+def simulated_nodes(kubectl):
+    listed = kubectl("get", "nodes", "-l", f"{SIMULATED}=true", "-o", "name").split()
+    return [each.removeprefix("node/") for each in listed]
 
 
 def test_taints_keep_pods_away_that_do_not_tolerate_them(kubectl):
-    node = kubectl("get", "nodes", "-l", f"{SIMULATED}=true", "-o", "name").split()[0]
-    name = node.removeprefix("node/")
+    name, *_ = simulated_nodes(kubectl)
+    node = f"node/{name}"
     assert f"Taints:             {SIMULATED}=true:NoSchedule\n" in kubectl("describe", node)
     kubectl("apply", "-f", "-", stdin=simulated_pod("stray", name, asks=False))
     said = "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].status}=False"
@@ -195,11 +173,9 @@ def test_taints_keep_pods_away_that_do_not_tolerate_them(kubectl):
 
 
 def test_a_pod_waits_for_its_gates(kubectl):
-    gated = json.loads(simulated_pod("gated", "nowhere"))
-    gated["spec"]["nodeSelector"] = {}
-    gated["spec"]["tolerations"] = [{"key": SIMULATED, "operator": "Exists"}]
-    gated["spec"]["schedulingGates"] = [{"name": "example.com/quota"}]
-    kubectl("apply", "-f", "-", stdin=json.dumps(gated))
+    tolerations, gates = [{"key": SIMULATED, "operator": "Exists"}], [{"name": "example.com/quota"}]
+    gated = simulated_pod("gated", "", nodeSelector={}, tolerations=tolerations, schedulingGates=gates)
+    kubectl("apply", "-f", "-", stdin=gated)
     assert words(kubectl("get", "pod", "gated"))[1][:3] == ["gated", "0/1", "SchedulingGated"]
     add = '[{"op":"add","path":"/spec/schedulingGates/-","value":{"name":"example.com/late"}}]'
     refused = kubectl.fails("patch", "pod", "gated", "--type=json", "-p", add)
@@ -212,12 +188,11 @@ def test_a_pod_waits_for_its_gates(kubectl):
 
 
 def test_an_administrator_places_a_pod_past_the_scheduler(kubectl):
-    node = kubectl("get", "nodes", "-l", f"{SIMULATED}=true", "-o", "name").split()[0].removeprefix("node/")
-    placed = json.loads(simulated_pod("placed", node))
-    placed["spec"]["nodeName"] = node
-    kubectl("create", "-f", "-", stdin=json.dumps(placed))
+    node, *_ = simulated_nodes(kubectl)
+    placed = simulated_pod("placed", node, nodeName=node)
+    kubectl("create", "-f", "-", stdin=placed)
     kubectl("wait", "--for=condition=Ready", "pod/placed", WAIT)
-    again = kubectl.fails("create", "-f", "-", stdin=json.dumps(placed))
+    again = kubectl.fails("create", "-f", "-", stdin=placed)
     assert again == 'Error from server (AlreadyExists): error when creating "STDIN": pods "placed" already exists\n'
     kubectl("delete", "pod", "placed", "--grace-period=0", "--force")
 
@@ -234,8 +209,7 @@ def test_a_queue_may_be_written_with_a_namespace(kubectl):
 
 
 def test_nodes_are_cordoned_and_drained(kubectl):
-    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
-    node = names[0].removeprefix("node/")
+    node = simulated_nodes(kubectl)[0]
     kubectl("apply", "-f", "-", stdin=simulated_pod("evicted", node))
     kubectl("wait", "--for=condition=Ready", "pod/evicted", WAIT)
     drained = kubectl("drain", node, "--ignore-daemonsets", "--force", WAIT)
@@ -247,8 +221,7 @@ def test_nodes_are_cordoned_and_drained(kubectl):
 
 
 def test_a_drain_keeps_to_disruption_budgets(kubectl):
-    names = kubectl("get", "nodes", "-l", "ui.volcano.sh/simulated=true", "-o", "name").split()
-    node = names[1].removeprefix("node/")
+    node = simulated_nodes(kubectl)[1]
     kubectl("apply", "-f", "-", stdin=simulated_pod("kept", node))
     kubectl("create", "pdb", "kept", "--selector=app=kept", "--min-available=1")
     kubectl("wait", "--for=condition=Ready", "pod/kept", WAIT)
@@ -287,7 +260,7 @@ def test_commands_run_in_containers(kubectl):
     kubectl("delete", "pod", "shell", "--grace-period=0", "--force")
 
 
-def test_a_watch_shows_what_is_there_and_what_happens(kubectl):
+def test_a_watch_shows_what_is_there_and_what_happens_and_a_table_has_a_row_for_every_change(kubectl):
     kubectl("create", "secret", "generic", "before")
     with kubectl.lines("get", "secrets", "-w", "-o", "name") as lines:
         assert next(lines) == "secret/before\n"
@@ -295,9 +268,6 @@ def test_a_watch_shows_what_is_there_and_what_happens(kubectl):
         assert next(lines) == "secret/after\n"
         kubectl("delete", "secret", "before", "after")
         assert [next(lines), next(lines)] == ["secret/before\n", "secret/after\n"]
-
-
-def test_a_watched_table_has_a_row_for_every_change(kubectl):
     kubectl("create", "configmap", "rows")
     with kubectl.lines("get", "cm", "rows", "-w") as lines:
         assert [next(lines).split()[:2], next(lines).split()[:2]] == [["NAME", "DATA"], ["rows", "0"]]
@@ -306,38 +276,29 @@ def test_a_watched_table_has_a_row_for_every_change(kubectl):
     kubectl("delete", "cm", "rows")
 
 
+WIDGETS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, shortNames: [wd]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, required: [size], properties: {size: {type: integer, minimum: 1}}}
+    additionalPrinterColumns: [{name: Size, type: integer, jsonPath: .spec.size}]
+"""
+
+
 def test_a_kind_of_ones_own(kubectl):
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {
-                                "spec": {
-                                    "type": "object",
-                                    "required": ["size"],
-                                    "properties": {"size": {"type": "integer", "minimum": 1}},
-                                }
-                            },
-                        }
-                    },
-                    "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
-                }
-            ],
-        },
-    }
-    kubectl("apply", "-f", "-", stdin=json.dumps(definition))
+    kubectl("apply", "-f", "-", stdin=WIDGETS)
     kubectl("wait", "--for=condition=Established", "crd/widgets.example.com", WAIT)
     widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 3}}
     kubectl("apply", "-f", "-", stdin=json.dumps(widget))

@@ -9,8 +9,8 @@ import pytest
 from kube.resources import JOBS
 from proof.harness import services
 from proof.harness.waiting import until
+from proof.systems.system import running
 from proof.systems.work import Person, problems
-from tests.contract.conftest import running
 from tests.contract.test_python_client import (  # noqa: F401  tests and fixtures that pytest finds here again
     api,
     core,

@@ -11,6 +11,8 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.stream import portforward, stream
 
 from proof.harness.waiting import HANG_S
+from tests import builders
+from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
@@ -100,29 +102,21 @@ def test_a_watch_goes_on_from_where_another_ended(core):
         core.patch_namespaced_config_map("resumed", "default", {"data": {"n": str(number)}})
     core.delete_namespaced_config_map("resumed", "default")
     create()
-    with events(
-        core.list_namespaced_config_map,
-        "default",
-        field_selector="metadata.name=resumed",
-        resource_version=made.metadata.resource_version,
-    ) as found:
+    since = {"field_selector": "metadata.name=resumed", "resource_version": made.metadata.resource_version}
+    with events(core.list_namespaced_config_map, "default", **since) as found:
         seen = [(event["type"], event["object"].data["n"]) for event in islice(found, 4)]
     assert seen == [("MODIFIED", "1"), ("MODIFIED", "2"), ("DELETED", "2"), ("ADDED", "0")]
     core.delete_namespaced_config_map("resumed", "default")
 
 
-@pytest.mark.parametrize(
-    ("call", "status"),
-    [
-        (lambda core: core.read_namespaced_pod("nope", "default"), 404),
-        (lambda core: core.create_namespaced_pod("nope", pod("x", "true")), 404),
-        (lambda core: core.create_namespace({"metadata": {"name": "default"}}), 409),
-        (lambda core: core.create_namespaced_pod("default", pod("UPPER", "true")), 422),
-        (lambda core: core.list_namespaced_pod("default", label_selector="a in ("), 400),
-        (lambda core: core.list_namespaced_pod("default", resource_version="99999999"), 504),
-    ],
-    ids=["missing", "no namespace", "exists", "invalid", "selector", "future"],
-)
+@cases("call, status", {
+    "missing": (lambda core: core.read_namespaced_pod("nope", "default"), 404),
+    "no namespace": (lambda core: core.create_namespaced_pod("nope", pod("x", "true")), 404),
+    "exists": (lambda core: core.create_namespace({"metadata": {"name": "default"}}), 409),
+    "invalid": (lambda core: core.create_namespaced_pod("default", pod("UPPER", "true")), 422),
+    "selector": (lambda core: core.list_namespaced_pod("default", label_selector="a in ("), 400),
+    "future": (lambda core: core.list_namespaced_pod("default", resource_version="99999999"), 504),
+})  # fmt: skip
 def test_errors_have_the_codes_that_programs_branch_on(core, call, status):
     with pytest.raises(client.ApiException) as caught:
         call(core)
@@ -133,14 +127,8 @@ def test_errors_have_the_codes_that_programs_branch_on(core, call, status):
 def test_a_volcano_job_runs_as_a_custom_object(api):
     objects = client.CustomObjectsApi(api)
     where = ("batch.volcano.sh", "v1alpha1", "default", "jobs")
-    body = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": "by-program"},
-        "spec": {"minAvailable": 2, "tasks": [{"name": "work", "replicas": 2, "template": pod("", "true")}]},
-    }
-    del body["spec"]["tasks"][0]["template"]["metadata"]
-    objects.create_namespaced_custom_object(*where, body)
+    made = builders.job("by-program", builders.task("work", 2), minAvailable=2)
+    objects.create_namespaced_custom_object(*where, made)
     with events(objects.list_namespaced_custom_object, *where, field_selector="metadata.name=by-program") as found:
         phases = (event["object"].get("status", {}).get("state", {}).get("phase") for event in found)
         assert "Completed" in phases
@@ -153,17 +141,8 @@ def test_a_command_runs_in_a_container(core):
     core.create_namespaced_pod("default", pod("patient", "sleep 60"))
     watched(core, "patient", {"Running"})
     script = ["sh", "-c", "echo out; echo err >&2; exit 3"]
-    shell = stream(
-        core.connect_get_namespaced_pod_exec,
-        "patient",
-        "default",
-        command=script,
-        stdout=True,
-        stderr=True,
-        stdin=False,
-        tty=False,
-        _preload_content=False,
-    )
+    asked = {"stdout": True, "stderr": True, "stdin": False, "tty": False, "_preload_content": False}
+    shell = stream(core.connect_get_namespaced_pod_exec, "patient", "default", command=script, **asked)
     shell.run_forever(timeout=HANG_S)
     assert (shell.read_stdout(), shell.read_stderr()) == ("out\n", "err\n")
     assert shell.returncode == 3

@@ -11,6 +11,7 @@ from cluster.store import Create, Group, Patch, store
 from dashboard import cluster_usage
 from kube.resources import EVENTS, JOBS, NODES, PODS, QUEUES
 from scheduler import waiting_lines
+from tests.builders import node, of, pod, queue
 from tests.jobs.pages import world
 
 JOBS_COUNT = 5_000
@@ -35,6 +36,9 @@ PAGES = {
     "/events/": 7,
     "/audit/": 7,
     "/access/": 12,
+    "/network/": 5,
+    "/connect/": 4,
+    "/queues/-/new/": 4,
     "/password/": 3,
 }
 
@@ -61,44 +65,34 @@ def _forget():
 
 def furnish():
     world.base()
-    groups = [Group([Create(QUEUES, queue(number))]) for number in range(20)]
-    groups += [Group([Create(NODES, node(number))]) for number in range(50)]
-    for number in range(JOBS_COUNT):
-        groups.append(Group(job(number)))
-    outcomes = store.commit(groups)
-    assert all(isinstance(each, list) for each in outcomes)
-
-
-def queue(number):
-    return {"metadata": {"name": f"queue-{number}"}, "spec": {"weight": 1}, "status": {"state": "Open"}}
-
-
-def node(number):
     amounts = {"cpu": "32", "memory": "256Gi", "pods": "256"}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
-    status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready]}
-    return {"metadata": {"name": f"node-{number:02}"}, "spec": {}, "status": status}
+    queues = [Create(QUEUES, queue(f"queue-{number}", weight=1)) for number in range(20)]
+    nodes = [Create(NODES, node(f"node-{number:02}", allocatable=amounts)) for number in range(50)]
+    outcomes = store.commit(
+        [*(Group([each]) for each in (*queues, *nodes)), *(Group(job(n)) for n in range(JOBS_COUNT))]
+    )
+    assert all(isinstance(each, list) for each in outcomes)
 
 
 def job(number):
     name, phase = f"job-{number:05}", PHASES[number % len(PHASES)]
     obj = world.job_object(name, tasks=(("worker", 1),), minimum=1, queue=f"queue-{number % 20}")
-    pod = {
-        "metadata": {"name": f"{name}-worker-0", "namespace": "default", "annotations": {"volcano.sh/job-name": name}},
-        "spec": {**world.TEMPLATE["spec"], "nodeName": f"node-{number % 50:02}"},
-        "status": {"phase": "Running"},
-    }
-    event = {
-        "metadata": {"name": f"{name}.1", "namespace": "default"},
-        "involvedObject": {"kind": "Job", "name": name, "namespace": "default"},
-        "reason": "Created",
-        "message": "Created 1 pod.",
-        "type": "Normal",
-    }
+    notes = {"volcano.sh/job-name": name}
+    where = f"node-{number % 50:02}"
+    member = pod(f"{name}-worker-0", annotations=notes, nodeName=where, status={"phase": "Running"})
+    about = {"kind": "Job", "name": name, "namespace": "default"}
+    event = of(
+        EVENTS, f"{name}.1", {"involvedObject": about, "reason": "Created", "message": "Made.", "type": "Normal"}
+    )
     told = {"phase": phase, "reason": "Told", "message": "As told."}
     counts = {"Running": {"running": 1}, "Completed": {"succeeded": 1}, "Failed": {"failed": 1}}.get(phase, {})
     state = {"status": {"state": told, "minAvailable": 1, **counts}}
-    return [Create(JOBS, obj), Patch(JOBS, "default", name, state, "status"), Create(PODS, pod), Create(EVENTS, event)]
+    return [
+        Create(JOBS, obj),
+        Patch(JOBS, "default", name, state, "status"),
+        Create(PODS, member),
+        Create(EVENTS, event),
+    ]
 
 
 @pytest.mark.django_db

@@ -27,30 +27,32 @@ def rooms():
 TREE = [queue("root", parent=""), queue("team", capability={"cpu": "6"}), queue("sub", parent="team"), queue("free")]
 
 
-@pytest.mark.parametrize(
-    ("objects", "name", "words"),
-    [
-        pytest.param([], "free", "no node is ready", id="no node"),
-        pytest.param([node("n")], "free", "8 of 8 CPU free", id="all of the cluster"),
-        pytest.param([node("n"), node("lost", ready=False)], "free", "8 of 8 CPU free", id="a node that is not ready"),
-        pytest.param([node("s", simulated=True)], "free", "simulated nodes 8 of 8 CPU free", id="simulated nodes alone"),
-        pytest.param(
-            [node("n", cpu="2"), node("s", simulated=True), pod("p", node="s", cpu="3")],
-            "free", "2 of 2 CPU free · simulated nodes 5 of 8 CPU free", id="real and simulated nodes",
-        ),
-        pytest.param([node("n", cpu="2")], "sub", "2 of 2 CPU free", id="fewer nodes than it might take"),
-        pytest.param([node("n")], "sub", "6 of 6 CPU free", id="as much as the queue above may take"),
-        pytest.param([node("n"), pod("p", node="n", queue="team", cpu="4")], "sub", "2 of 6 CPU free", id="what the queue above takes"),
-        pytest.param([node("n"), pod("p", node="n", queue="sub", cpu="1.5")], "sub", "4.5 of 6 CPU free", id="what it takes itself"),
-        pytest.param([node("n"), pod("p", node="n", queue="free", cpu="7")], "sub", "1 of 6 CPU free", id="what others leave"),
-        pytest.param([node("n"), pod("p", node="n", queue="sub", cpu="7")], "sub", "0 of 6 CPU free", id="more than it may"),
-        pytest.param([node("n"), job("a", "Pending", queue="free")], "free", "8 of 8 CPU free · 1 job waits", id="a job waits"),
-        pytest.param(
-            [node("n"), job("a", "", queue="free"), job("b", "Restarting", queue="free"), job("c", queue="free"), job("d", "Pending", queue="sub")],
-            "free", "8 of 8 CPU free · 2 jobs wait", id="jobs wait",
-        ),
-    ],
-)  # fmt: skip
+NODE, SIMULATED = node("n"), node("s", simulated=True)
+SMALL = node("n", cpu="2")
+WAITING = [job("a", "", queue="free"), job("b", "Restarting", queue="free"), job("c", queue="free")]
+
+
+def uses(queue, cpu, node="n"):
+    return pod("p", node=node, queue=queue, cpu=cpu)
+
+
+@cases("objects, name, words", {
+    "no node": ([], "free", "no node is ready"),
+    "all of the cluster": ([NODE], "free", "8 of 8 CPU free"),
+    "a node that is not ready": ([NODE, node("lost", ready=False)], "free", "8 of 8 CPU free"),
+    "simulated nodes alone": ([SIMULATED], "free", "simulated nodes 8 of 8 CPU free"),
+    "real and simulated nodes": (
+        [SMALL, SIMULATED, uses("default", "3", "s")], "free", "2 of 2 CPU free · simulated nodes 5 of 8 CPU free",
+    ),
+    "fewer nodes than it might take": ([SMALL], "sub", "2 of 2 CPU free"),
+    "as much as the queue above may take": ([NODE], "sub", "6 of 6 CPU free"),
+    "what the queue above takes": ([NODE, uses("team", "4")], "sub", "2 of 6 CPU free"),
+    "what it takes itself": ([NODE, uses("sub", "1.5")], "sub", "4.5 of 6 CPU free"),
+    "what others leave": ([NODE, uses("free", "7")], "sub", "1 of 6 CPU free"),
+    "more than it may": ([NODE, uses("sub", "7")], "sub", "0 of 6 CPU free"),
+    "a job waits": ([NODE, job("a", "Pending", queue="free")], "free", "8 of 8 CPU free · 1 job waits"),
+    "jobs wait": ([NODE, *WAITING, job("d", "Pending", queue="sub")], "free", "8 of 8 CPU free · 2 jobs wait"),
+})  # fmt: skip
 def test_the_room_of_a_queue_in_words(objects, name, words):
     put(*TREE, *objects)
     assert str(rooms()[name]) == words
@@ -63,11 +65,11 @@ def keeping(cpu):
 @cases("objects, name, words", {
     "what is kept for another queue": ([], "free", "5 of 8 CPU free"),
     "it is free for the queue itself": ([], "kept", "8 of 8 CPU free"),
-    "what is used of it was kept before": ([pod("p", node="n", queue="kept", cpu="2")], "free", "5 of 8 CPU free"),
-    "all of it is used": ([pod("p", node="n", queue="kept", cpu="4")], "free", "4 of 8 CPU free"),
-    "others took it before it was kept": ([pod("p", node="n", queue="free", cpu="7")], "free", "0 of 8 CPU free"),
+    "what is used of it was kept before": ([uses("kept", "2")], "free", "5 of 8 CPU free"),
+    "all of it is used": ([uses("kept", "4")], "free", "4 of 8 CPU free"),
+    "others took it before it was kept": ([uses("free", "7")], "free", "0 of 8 CPU free"),
     "below the same ceiling": ([], "sub", "3 of 6 CPU free"),
-    "the ceiling, for the queue itself": ([pod("p", node="n", queue="sub", cpu="2")], "beside", "4 of 6 CPU free"),
+    "the ceiling, for the queue itself": ([uses("sub", "2")], "beside", "4 of 6 CPU free"),
 })  # fmt: skip
 def test_what_guarantees_keep_is_free_for_nobody_else(objects, name, words):
     guaranteed = "beside" if name in ("sub", "beside") else "kept"

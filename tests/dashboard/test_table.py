@@ -9,6 +9,7 @@ from dashboard.live.topics import parse
 from dashboard.parts import paging
 from dashboard.parts.filters import Filter
 from dashboard.parts.table import Column, Spec, Table
+from tests.tables import cases
 
 SPEC = Spec(
     name="things",
@@ -28,18 +29,15 @@ def table(query="", total=100, **more):
     return Table(view=shown, rows={}, page=paging.Page(shown.page, shown.per, total), **more)
 
 
-@pytest.mark.parametrize(
-    ("query", "note"),
-    [
-        ("page=x", "Page “x” is not a number; 1 is used."),
-        ("per=7", "Rows per page can be 25, 50, 100, 200; 50 are shown."),
-        ("sort=evil", "This list cannot be sorted by “evil”; it is sorted by created."),
-        ("sort=Plain", "This list cannot be sorted by “Plain”; it is sorted by created."),
-        ("phase=Nonsense", "There is no phase “Nonsense”; the filter was left out."),
-        ("q=%00", "The filter q was left out: it is too long or has unprintable characters."),
-        ("namespace=a%0ab", "The filter namespace was left out: it is too long or has unprintable characters."),
-    ],
-)
+@cases("query, note", {
+    "page": ("page=x", "Page “x” is not a number; 1 is used."),
+    "rows": ("per=7", "Rows per page can be 25, 50, 100, 200; 50 are shown."),
+    "order": ("sort=evil", "This list cannot be sorted by “evil”; it is sorted by created."),
+    "order of a plain column": ("sort=Plain", "This list cannot be sorted by “Plain”; it is sorted by created."),
+    "phase": ("phase=Nonsense", "There is no phase “Nonsense”; the filter was left out."),
+    "text": ("q=%00", "The filter q was left out: it is too long or has unprintable characters."),
+    "namespace": ("namespace=a%0ab", "The filter namespace was left out: it is too long or has unprintable characters."),
+})  # fmt: skip
 def test_an_invalid_value_is_left_out_with_a_note(query, note):
     shown = view(query)
     assert shown.notes == (note,)
@@ -69,14 +67,11 @@ def test_another_filter_or_order_begins_at_page_one(change, page):
     assert view("page=2").params(**change).get("page") == page
 
 
-@pytest.mark.parametrize(
-    ("query", "urls"),
-    [
-        ("", {"Name": "?sort=name", "Made": "?sort=created", "Plain": ""}),
-        ("sort=created", {"Name": "?sort=name", "Made": "?", "Plain": ""}),
-        ("sort=name&q=x", {"Name": "?q=x&sort=-name", "Made": "?q=x", "Plain": ""}),
-    ],
-)
+@cases("query, urls", {
+    "its own order": ("", {"Name": "?sort=name", "Made": "?sort=created", "Plain": ""}),
+    "turned round": ("sort=created", {"Name": "?sort=name", "Made": "?", "Plain": ""}),
+    "another": ("sort=name&q=x", {"Name": "?q=x&sort=-name", "Made": "?q=x", "Plain": ""}),
+})  # fmt: skip
 def test_a_heading_sorts_and_turns_the_order_round(query, urls):
     assert {heading.title: heading.url for heading in table(query).headings} == urls
 

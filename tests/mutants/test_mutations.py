@@ -46,11 +46,8 @@ def test_what_can_be_made_of_a_function(body, wanted):
     assert sorted(made(f"def function(a, b, c):\n{lines}")) == sorted(wanted)
 
 
-def test_types_are_left_alone():
+def test_types_are_left_alone_and_what_says_whether_is_turned_round():
     assert made("Either = int | str\ndef f(a: int | str = 1) -> None: ...") == ["1 -> 2"]
-
-
-def test_what_says_whether_is_turned_round():
     assert made("def f(a) -> bool:\n  return g(a)") == ["g(a) -> not (g(a))"]
 
 
@@ -96,6 +93,11 @@ def test_the_list_finds_a_defect_again_where_lines_have_moved():
     assert listing.located(mutants, {"a.py": "def f(a):\n    return bool(a)\n"}) == {}
 
 
+def test_a_mutation_is_known_by_how_it_looks_and_which_it_is():
+    first, second = (each for each in mutations("def f(a):\n    g(a)\n    g(a)\n") if each.operator == "call")
+    assert (first.key, second.key) == (("f", "call", "g(a)", "", 0), ("f", "call", "g(a)", "", 1))
+
+
 def test_what_is_gone_or_harmless_makes_way_for_another():
     modules = {"jobs/a.py": "def f(a, b):\n" + "".join(f"    g(a < {n}, b and {n})\n" for n in range(40))}
     whole = listing.filled([], modules, 20)
@@ -122,8 +124,3 @@ def test_a_defect_without_a_finder_has_survived_once_everybody_was_asked():
     page = report.text([mutant])
     assert "| jobs | 1 | 0 | 0 | 1 | 0 |" in page
     assert "(left out) | everybody |" in page
-
-
-def test_a_mutation_is_known_by_how_it_looks_and_which_it_is():
-    first, second = (each for each in mutations("def f(a):\n    g(a)\n    g(a)\n") if each.operator == "call")
-    assert (first.key, second.key) == (("f", "call", "g(a)", "", 0), ("f", "call", "g(a)", "", 1))

@@ -87,16 +87,9 @@ async def test_a_request_is_handed_on_as_it_was_sent(client, method, path, conte
     assert answer.content == f"{method} {path}?{query} ".encode() + content
 
 
-async def test_a_body_without_a_length_is_handed_on(client):
-    async def pieces():
-        yield b"one "
-        yield b"two"
-
-    assert (await client.post("/c/one/", content=pieces())).content.endswith(b" one two")
-
-
 async def test_headers_go_both_ways_and_each_cookie_for_itself(client, behind):
-    answer = await client.get("/c/one/moved", headers={"cookie": "s=1", "host": "batch.example", "x-own": "ä".encode()})
+    sent = {"cookie": "s=1", "host": "batch.example", "x-own": "ä".encode()}
+    answer = await client.get("/c/one/moved", headers=sent)
     asked = dict(behind.asked[-1]["headers"])
     assert (asked[b"host"], asked[b"cookie"], asked[b"x-own"]) == (b"batch.example", b"s=1", "ä".encode())
     assert answer.status_code == 302
@@ -104,26 +97,25 @@ async def test_headers_go_both_ways_and_each_cookie_for_itself(client, behind):
 
 
 @pytest.fixture
-def trusted(settings):
-    """Proxies on this machine are believed."""
-    settings.TRUSTED_PROXIES = ["127.0.0.1"]
+def trusted(request, settings):
+    """Proxies are believed before the front begins."""
+    settings.TRUSTED_PROXIES = request.node.callspec.params["proxies"]
 
 
-async def test_nobody_is_believed_who_was_not_named(client, behind):
-    forged = {"x-forwarded-for": "198.51.100.7", "x-forwarded-proto": "https"}
-    await client.get("/c/one/", headers=forged)
-    assert (behind.asked[-1]["client"][0], behind.asked[-1]["scheme"]) == ("127.0.0.1", "http")
-
-
-async def test_who_asks_is_whom_a_trusted_proxy_saw_and_not_whom_the_request_names(trusted, client, behind):
-    await client.get("/c/one/", headers={"x-forwarded-for": "198.51.100.7"})
-    assert behind.asked[-1]["client"][0] == "198.51.100.7"
-    await client.get("/c/one/", headers={"x-forwarded-for": "192.0.2.1, 198.51.100.7"})
-    assert behind.asked[-1]["client"][0] == "198.51.100.7"
-    await client.get("/c/one/", headers={"x-forwarded-proto": "https"})
-    assert (behind.asked[-1]["client"][0], behind.asked[-1]["scheme"]) == ("127.0.0.1", "https")
-    await client.get("/c/one/")
-    assert behind.asked[-1]["client"][0] == "127.0.0.1"
+@cases("proxies, headers, asks", {
+    "nobody is believed who was not named": (
+        [], {"x-forwarded-for": "198.51.100.7", "x-forwarded-proto": "https"}, ("127.0.0.1", "http"),
+    ),
+    "whom a trusted proxy saw": (["127.0.0.1"], {"x-forwarded-for": "198.51.100.7"}, ("198.51.100.7", "http")),
+    "not whom the request names": (
+        ["127.0.0.1"], {"x-forwarded-for": "192.0.2.1, 198.51.100.7"}, ("198.51.100.7", "http"),
+    ),
+    "the scheme of a trusted proxy": (["127.0.0.1"], {"x-forwarded-proto": "https"}, ("127.0.0.1", "https")),
+    "a trusted proxy itself": (["127.0.0.1"], {}, ("127.0.0.1", "http")),
+})  # fmt: skip
+async def test_who_asks_and_by_which_scheme(trusted, client, behind, proxies, headers, asks):
+    await client.get("/c/one/", headers=headers)
+    assert (behind.asked[-1]["client"][0], behind.asked[-1]["scheme"]) == asks
 
 
 async def test_an_answer_that_breaks_off_is_no_whole_answer(client):
@@ -146,15 +138,11 @@ async def test_what_belongs_to_no_cluster(client):
     assert (await client.get("/healthz")).text == "ok"
 
 
-async def test_a_socket_carries_messages_both_ways(port):
+async def test_a_socket_carries_messages_both_ways_and_closes_with_the_code_of_the_other_side(port):
     async with connect(f"ws://127.0.0.1:{port}/c/one/live/", open_timeout=HANG_S) as socket:
         for message in ("one", b"two", "x" * 60_000):
             await socket.send(message)
             assert await socket.recv() == message
-
-
-async def test_a_socket_closes_with_the_code_of_the_other_side(port):
-    async with connect(f"ws://127.0.0.1:{port}/c/one/live/", open_timeout=HANG_S) as socket:
         await socket.send("end")
         with pytest.raises(ConnectionClosed):
             await socket.recv()

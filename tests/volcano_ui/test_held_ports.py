@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import functools
 import os
 import signal
 import socket
@@ -24,16 +23,6 @@ from volcano_ui.held_ports import HeldPorts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="holders are Linux's")
 HERE = "127.0.0.1"
-
-
-def in_a_loop(test):
-    """Run a test in an event loop, as `up` uses what it is about."""
-
-    @functools.wraps(test)
-    def run(*args, **kwargs):
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 class Cluster:
@@ -131,7 +120,6 @@ def take(host, port, *options):
 
 
 @pytest.mark.parametrize("stop", [leave, die], ids=["in order", "killed"])
-@in_a_loop
 async def test_nobody_else_has_the_port_until_the_next_start_has_it(cluster, stop):
     cluster.pod()
     ports, before = cluster.up()
@@ -150,8 +138,7 @@ async def test_nobody_else_has_the_port_until_the_next_start_has_it(cluster, sto
     leave(again)
 
 
-@in_a_loop
-async def test_holder_ends_with_the_last_pod_and_frees_the_port(cluster):
+async def test_holder_ends_with_the_last_pod_or_without_any_with_the_up_and_frees_the_port(cluster):
     for _ in range(2):
         cluster.pod()
     ports, _ = cluster.up()
@@ -162,20 +149,18 @@ async def test_holder_ends_with_the_last_pod_and_frees_the_port(cluster):
     cluster.end_pods()
     gone(holder)
     assert take(HERE, cluster.port, socket.SO_REUSEADDR) == 0
-    assert not cluster.begin()[1], "no pod can have had the port"
-
-
-@in_a_loop
-async def test_without_pods_the_holder_ends_with_the_up(cluster):
-    ports, _ = cluster.up()
-    pid = ports.pid
-    assert ports.end(has_pods=False) == 0
+    again, lapsed = cluster.begin()
+    assert not lapsed, "no pod can have had the port"
+    pid = again.pid
+    assert again.end(has_pods=False) == 0
     gone(pid)
 
 
-@in_a_loop
 async def test_where_the_holder_was_killed_too_a_pod_can_have_been_there(cluster):
     cluster.pod()
+    ports, lapsed = cluster.begin()
+    assert lapsed, "a version without holders has started it"
+    leave(ports)
     ports, _ = cluster.up()
     os.kill(ports.pid, signal.SIGKILL)
     gone(ports.pid)
@@ -187,15 +172,6 @@ async def test_where_the_holder_was_killed_too_a_pod_can_have_been_there(cluster
         leave(again)
 
 
-@in_a_loop
-async def test_pods_of_a_version_without_holders_can_have_been_there(cluster):
-    cluster.pod()
-    ports, lapsed = cluster.begin()
-    assert lapsed
-    leave(ports)
-
-
-@in_a_loop
 async def test_holder_that_is_killed_is_replaced(cluster):
     cluster.pod()
     ports, _ = cluster.up()
@@ -211,7 +187,6 @@ async def test_holder_that_is_killed_is_replaced(cluster):
     assert not cluster.begin()[1]
 
 
-@in_a_loop
 async def test_port_of_before_is_held_beside_another(cluster):
     cluster.pod()
     leave(cluster.up()[0])
@@ -223,7 +198,6 @@ async def test_port_of_before_is_held_beside_another(cluster):
     leave(ports)
 
 
-@in_a_loop
 async def test_up_on_the_same_state_directory_cannot_take_what_another_uses(cluster):
     ports, _ = cluster.up()
     second, _ = cluster.begin("clusters/other")
@@ -234,7 +208,6 @@ async def test_up_on_the_same_state_directory_cannot_take_what_another_uses(clus
     assert ports.end(has_pods=False) == 0
 
 
-@in_a_loop
 async def test_port_of_another_state_directory_is_told_with_the_remedy(cluster):
     cluster.pod()
     ports, _ = cluster.up()
@@ -246,7 +219,6 @@ async def test_port_of_another_state_directory_is_told_with_the_remedy(cluster):
     )
 
 
-@in_a_loop
 async def test_who_asks_for_the_head_alone_gets_no_body_and_who_asks_by_tls_nothing(cluster):
     cluster.pod()
     leave(cluster.up()[0])
@@ -257,7 +229,6 @@ async def test_who_asks_for_the_head_alone_gets_no_body_and_who_asks_by_tls_noth
     assert len(ask(cluster.port, b"POST / HTTP/1.1\r\n\r\n" + b"x" * 200_000)) > len(head)
 
 
-@in_a_loop
 async def test_those_who_say_nothing_do_not_keep_others_out(cluster):
     cluster.pod()
     leave(cluster.up()[0])
@@ -280,7 +251,6 @@ def come(folder, key):
         return line.recv(4096)
 
 
-@in_a_loop
 async def test_who_has_not_read_the_key_gets_nothing(cluster):
     ports, _ = cluster.up()
     assert come(cluster.state / "run", (cluster.state / "run" / "node-key").read_text())
@@ -289,7 +259,6 @@ async def test_who_has_not_read_the_key_gets_nothing(cluster):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
-@in_a_loop
 async def test_another_user_gets_nothing_even_with_the_key(cluster):
     ports, _ = cluster.up()
     key = (cluster.state / "run" / "node-key").read_text()
@@ -312,15 +281,8 @@ async def test_another_user_gets_nothing_even_with_the_key(cluster):
 
 @pytest.mark.parametrize(
     ("listens", "closed"),
-    [
-        ("127.0.0.1", ("::1",)),
-        ("localhost", ("::1",)),
-        ("::1", ("127.0.0.1",)),
-        ("0.0.0.0", ("::",)),
-        ("192.0.2.1", ("::",)),
-        ("2001:db8::1", ("0.0.0.0",)),
-        ("::", ()),
-    ],
-)
+    [("127.0.0.1", ("::1",)), ("localhost", ("::1",)), ("::1", ("127.0.0.1",)), ("0.0.0.0", ("::",)),
+     ("192.0.2.1", ("::",)), ("2001:db8::1", ("0.0.0.0",)), ("::", ())],
+)  # fmt: skip
 def test_same_port_is_closed_where_browsers_may_look_for_it_too(listens, closed):
     assert held_ports.others(listens) == closed

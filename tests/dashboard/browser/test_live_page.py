@@ -18,15 +18,12 @@ from tests.dashboard.pages.test_kept_room import keep
 
 @pytest.fixture
 def admin(transactional_db):
-    return reader("admin", "superuser")
-
-
-@pytest.fixture
-def cluster(transactional_db):
+    """An administrator of a small cluster."""
     put(
         node("one"), node("two"), queue("root", parent=""), queue("default"), queue("below", parent="default"),
         job("train"), pod("train-0"),
     )  # fmt: skip
+    return reader("admin", "superuser")
 
 
 def live(tab):
@@ -39,7 +36,6 @@ def set_phase(name, phase):
     )
 
 
-@pytest.mark.usefixtures("cluster")
 def test_a_change_appears_without_reload(admin, open_tab):
     tab = open_tab(admin, "/queues/default/")
     live(tab)
@@ -55,7 +51,6 @@ def test_a_change_appears_without_reload(admin, open_tab):
     assert tab.errors == []
 
 
-@pytest.mark.usefixtures("cluster")
 def test_room_that_is_kept_appears_without_reload_and_goes_when_it_is_released(admin, open_tab):
     tab, other = open_tab(admin, "/"), open_tab(admin, "/nodes/one/")
     live(tab)
@@ -74,7 +69,6 @@ def test_room_that_is_kept_appears_without_reload_and_goes_when_it_is_released(a
     assert tab.errors == other.errors == []
 
 
-@pytest.mark.usefixtures("cluster")
 def test_on_a_phone_room_is_released_below_the_words_that_say_whose_it_is(admin, open_tab):
     keep(places=(tuple((f"a-node-with-a-long-name-{number}", 1) for number in range(6)),))
     tab = open_tab(admin, "/", viewport={"width": 390, "height": 800})
@@ -84,7 +78,6 @@ def test_on_a_phone_room_is_released_below_the_words_that_say_whose_it_is(admin,
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-@pytest.mark.usefixtures("cluster")
 def test_on_a_phone_a_queue_is_as_far_in_as_it_is_deep(admin, open_tab):
     put(queue("beside"), queue("deepest", parent="below"))
     tab = open_tab(admin, "/queues/", viewport={"width": 390, "height": 800})
@@ -93,7 +86,6 @@ def test_on_a_phone_a_queue_is_as_far_in_as_it_is_deep(admin, open_tab):
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-@pytest.mark.usefixtures("cluster")
 def test_what_the_reader_does_is_kept_while_the_page_changes(admin, open_tab):
     put(*(job(f"j{number:02}") for number in range(40)))
     tab = open_tab(admin, "/queues/default/?sort=name")
@@ -108,7 +100,6 @@ def test_what_the_reader_does_is_kept_while_the_page_changes(admin, open_tab):
     assert abs(tab.evaluate("scrollY") - top) < 60
 
 
-@pytest.mark.usefixtures("cluster")
 def test_the_page_says_stale_while_the_server_is_away_and_then_equals_a_fresh_load(admin, site, open_tab):
     tab = open_tab(admin, "/nodes/")
     live(tab)
@@ -125,7 +116,6 @@ def test_the_page_says_stale_while_the_server_is_away_and_then_equals_a_fresh_lo
     assert summary == tab.locator("#nodes-summary").inner_text()
 
 
-@pytest.mark.usefixtures("cluster")
 def test_the_page_does_not_say_live_before_it_has_what_it_missed(admin, site, open_tab, monkeypatch):
     tab = open_tab(admin, "/nodes/")
     live(tab)
@@ -148,7 +138,6 @@ def test_the_page_does_not_say_live_before_it_has_what_it_missed(admin, site, op
     live(tab)
 
 
-@pytest.mark.usefixtures("cluster")
 def test_a_tab_that_was_offline_catches_up(admin, open_tab):
     tab = open_tab(admin, "/nodes/")
     live(tab)
@@ -161,7 +150,6 @@ def test_a_tab_that_was_offline_catches_up(admin, open_tab):
     live(tab)
 
 
-@pytest.mark.usefixtures("cluster")
 def test_logging_out_elsewhere_is_said(admin, open_tab):
     tab = open_tab(admin, "/nodes/")
     live(tab)
@@ -169,12 +157,10 @@ def test_logging_out_elsewhere_is_said(admin, open_tab):
     expect(tab.locator("#live")).to_have_text("logged out")
 
 
-@pytest.mark.usefixtures("cluster")
 def test_a_page_without_live_parts_does_not_call_itself_live(admin, open_tab):
     expect(open_tab(admin, "/audit/").locator("#live")).to_contain_text("as of")
 
 
-@pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("address", ["/", "/nodes/", "/nodes/one/", "/queues/", "/queues/default/", "/events/"])
 def test_a_page_reads_right_without_script(admin, open_tab, address):
     tab = open_tab(admin, address, java_script_enabled=False)
@@ -184,7 +170,6 @@ def test_a_page_reads_right_without_script(admin, open_tab, address):
     expect(tab.locator("#live")).to_be_hidden()
 
 
-@pytest.mark.usefixtures("cluster")
 def test_the_filter_narrows_while_typing_and_the_url_holds_the_view(admin, open_tab):
     tab = open_tab(admin, "/nodes/")
     live(tab)
@@ -200,7 +185,6 @@ def test_the_filter_narrows_while_typing_and_the_url_holds_the_view(admin, open_
     assert tab.errors == []
 
 
-@pytest.mark.usefixtures("cluster")
 def test_the_time_of_what_appears_is_shown_like_the_others_at_once(admin, open_tab):
     tab = open_tab(admin, "/")
     live(tab)
@@ -210,21 +194,16 @@ def test_the_time_of_what_appears_is_shown_like_the_others_at_once(admin, open_t
     assert "UTC" not in since.text_content()
 
 
-@pytest.mark.usefixtures("cluster")
-def test_esc_leaves_the_filter_and_keeps_what_it_found(admin, open_tab):
+def test_a_table_can_be_walked_filtered_and_opened_by_keys(admin, open_tab):
     tab = open_tab(admin, "/nodes/")
+    for key in ("j", "j", "k", "j", "Enter"):
+        tab.keyboard.press(key)
+    expect(tab).to_have_url("/nodes/two/")
+    tab.go_back()
     tab.keyboard.press("/")
     tab.keyboard.type("two")
     expect(tab.locator("#table-rows tr")).to_have_count(1)
     for key in ("Escape", "j", "Enter"):
-        tab.keyboard.press(key)
-    expect(tab).to_have_url("/nodes/two/")
-
-
-@pytest.mark.usefixtures("cluster")
-def test_a_table_can_be_walked_and_opened_by_keys(admin, open_tab):
-    tab = open_tab(admin, "/nodes/")
-    for key in ("j", "j", "k", "j", "Enter"):
         tab.keyboard.press(key)
     expect(tab).to_have_url("/nodes/two/")
     for keys, address in (("go", "/"), ("gq", "/queues/"), ("gn", "/nodes/")):
@@ -238,7 +217,6 @@ def test_a_table_can_be_walked_and_opened_by_keys(admin, open_tab):
     expect(tab.locator("#help")).to_be_hidden()
 
 
-@pytest.mark.usefixtures("cluster")
 def test_the_theme_is_chosen_and_remembered_without_flash(admin, open_tab):
     tab = open_tab(admin, "/nodes/", color_scheme="light")
     tab.click("[popovertarget=reader]")
@@ -250,7 +228,6 @@ def test_the_theme_is_chosen_and_remembered_without_flash(admin, open_tab):
     assert ground == "rgb(14, 18, 23)"
 
 
-@pytest.mark.usefixtures("cluster")
 def test_a_queue_is_closed_after_the_dialog_said_what_it_stops(admin, open_tab):
     tab = open_tab(admin, "/queues/default/")
     live(tab)
@@ -264,7 +241,6 @@ def test_a_queue_is_closed_after_the_dialog_said_what_it_stops(admin, open_tab):
     expect(tab.get_by_role("button", name="Open")).to_be_visible()
 
 
-@pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("address", ["/", "/nodes/"])
 def test_a_node_that_is_away_keeps_nobody_out(admin, open_tab, axe, address):
     """Every page of a cluster whose nodes are well: tests/browser/test_pages.py."""
@@ -278,7 +254,6 @@ def test_a_node_that_is_away_keeps_nobody_out(admin, open_tab, axe, address):
         assert [(each["id"], [node["html"][:160] for node in each["nodes"]][:4]) for each in grave] == []
 
 
-@pytest.mark.usefixtures("cluster")
 def test_a_button_that_takes_the_place_of_another_does_what_it_says(admin, open_tab):
     store.write(Create(NAMESPACES, {"metadata": {"name": "team-a"}, "status": {"phase": "Active"}}))
     tab = open_tab(admin, "/jobs/team-a/train/")
