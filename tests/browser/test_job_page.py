@@ -8,6 +8,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.tables import cases
+
 pytestmark = pytest.mark.system
 
 LONG_WAIT = {
@@ -95,48 +97,43 @@ def test_nothing_below_the_head_moves_when_a_wait_is_over(page):
 def test_a_long_wait_is_folded_and_a_closer_look_leaves_it_out(page):
     open_job(page, "failed")
     draw(page, LONG_WAIT)
-    gap, ran = page.locator("#timeline .t-gap"), page.locator("#timeline .t-succeeded").first
+    gap, ran = page.locator("#timeline .t-gap"), page.locator("#timeline .t-succeeded")
     expect(page.locator("#timeline")).to_contain_text("6 min 40 s")
     whole = page.locator(".timeline-box").bounding_box()["width"]
     assert gap.bounding_box()["width"] < whole / 5
-    assert ran.bounding_box()["width"] > whole / 2
+    assert ran.first.bounding_box()["width"] > whole / 2
     page.get_by_role("button", name="Closer").click()
     expect(gap).to_have_count(0)
-    expect(ran).to_be_visible()
+    expect(ran.first).to_be_visible()
     page.get_by_role("button", name="All of the time").click()
     expect(gap).to_have_count(1)
+    # A wait that is not most of the time is drawn as long as it was.
+    draw(page, {**LONG_WAIT, "bars": [[*bar[:5], 4_000_000, *bar[6:]] for bar in LONG_WAIT["bars"]]})
+    expect(ran).to_have_count(2)
+    expect(gap).to_have_count(0)
 
 
-def test_a_line_across_a_bar_does_not_keep_the_bar_from_being_chosen(page):
-    open_job(page, "failed")
+def click_at_a_mark(page, bar):
     draw(page, {**LONG_WAIT, "marks": [[405_000, "Restarted by admin"]]})
-    bar = page.locator("#timeline .t-succeeded").first
     middle = float(bar.get_attribute("x")) + float(bar.get_attribute("width")) / 2
     assert float(page.locator("#timeline .t-mark").get_attribute("x1")) == pytest.approx(middle, abs=1)
     bar.click()
-    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
 
 
-def test_a_bar_is_chosen_by_a_click_without_a_pointer(page):
-    open_job(page, "failed")
-    draw(page, LONG_WAIT)
-    page.locator("#timeline .t-succeeded").first.dispatch_event("click")
-    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
-
-
-def test_a_bar_that_is_drawn_anew_while_it_is_clicked_is_chosen(page):
-    open_job(page, "failed")
-    draw(page, LONG_WAIT)
-    page.locator("#timeline .t-succeeded").first.hover()
+def click_while_it_is_drawn_anew(page, bar):
+    bar.hover()
     page.mouse.down()
     draw(page, {**LONG_WAIT, "met": 401_500})
     page.mouse.up()
-    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
 
 
-def test_a_wait_that_is_not_most_of_the_time_is_drawn_as_long_as_it_was(page):
+@cases("click", {
+    "where a line crosses it": click_at_a_mark,
+    "without a pointer": lambda page, bar: bar.dispatch_event("click"),
+    "while it is drawn anew": click_while_it_is_drawn_anew,
+})  # fmt: skip
+def test_a_bar_is_chosen_however_it_is_clicked(page, click):
     open_job(page, "failed")
-    late = {**LONG_WAIT, "bars": [[*bar[:5], 4_000_000, *bar[6:]] for bar in LONG_WAIT["bars"]]}
-    draw(page, late)
-    expect(page.locator("#timeline .t-succeeded")).to_have_count(2)
-    expect(page.locator("#timeline .t-gap")).to_have_count(0)
+    draw(page, LONG_WAIT)
+    click(page, page.locator("#timeline .t-succeeded").first)
+    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")

@@ -11,19 +11,13 @@ from proof.conformance.items import SEED, Page, decided, differs, not_done, sect
 from tests.tables import cases
 
 TOPICS = {"Scale-down": "differences.md#jobs", "Nodes": "differences.md#cluster"}
-SECTIONS = (
-    section(
-        "3",
-        "Events",
-        {
-            "a": "Something | else",
-            "b": differs("Evicts", "Scale-down"),
-            "c": not_done("Other", "Nobody asks"),
-            "d": decided("Another", "Nodes"),
-        },
-    ),
-)
-PAGE = Page("page.md", "# Page\n", SECTIONS)
+EVENTS = {
+    "a": "Something | else",
+    "b": differs("Evicts", "Scale-down"),
+    "c": not_done("Other", "Nobody asks"),
+    "d": decided("Another", "Nodes"),
+}
+PAGE = Page("page.md", "# Page\n", (section("3", "Events", EVENTS),))
 OTHER = Page("other.md", "# Other\n", (section("seed 3", "Asked", {"a": "It is asked"}, SEED),))
 MARKS = [
     Mark("3/a", "tests/test_x.py::test_a"),

@@ -33,12 +33,7 @@ def test_whoever_leaves_is_not_taken_apart():
         "import atexit; atexit.register(print, 'taken apart');"
         "from volcano_ui.process_exit import exit_at_once; print('said'); exit_at_once(3)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=settings.BASE_DIR,
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, stdout=subprocess.PIPE, text=True)
     assert (done.returncode, done.stdout) == (3, "said\n")

@@ -96,13 +96,9 @@ class Part:
 def test_of_two_installations_on_one_redis_neither_hears_of_the_other(redis_url, tmp_path):
     databases = {"web": "one", "works": "one", "other": "other"}
     with ExitStack() as stack:
+        shared = {"VOLCANO_UI_SECRET_KEY": "of all"}
         started = [
-            Part(
-                redis_url,
-                DATABASE_URL=f"postgresql://db/{database}",
-                VOLCANO_UI_SECRET_KEY="of all",
-                VOLCANO_UI_DATA=str(tmp_path / name),
-            )
+            Part(redis_url, DATABASE_URL=f"postgresql://db/{database}", VOLCANO_UI_DATA=str(tmp_path / name), **shared)
             for name, database in databases.items()
         ]
         web, works, other = [stack.enter_context(each) for each in started]
