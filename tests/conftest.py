@@ -145,22 +145,19 @@ def kubectl_path():
     return kubectl.find() or pytest.skip(NO_KUBECTL)
 
 
-@pytest.fixture(scope="session")
-def podman():
-    """A podman with images; without one the test is skipped and the run's last line says so."""
+def _engine(name, missing):
     from proof.harness import engine
 
-    with engine.working("podman") as found:
-        yield found or pytest.skip(NO_PODMAN)
+    @pytest.fixture(scope="session", name=name)
+    def made():
+        """An engine with images; without one the test is skipped and the run's last line says so."""
+        with engine.working(name) as found:
+            yield found or pytest.skip(missing)
+
+    return made
 
 
-@pytest.fixture(scope="session")
-def docker():
-    """A docker with images; without one the test is skipped and the run's last line says so."""
-    from proof.harness import engine
-
-    with engine.working("docker") as found:
-        yield found or pytest.skip(NO_DOCKER)
+podman, docker = _engine("podman", NO_PODMAN), _engine("docker", NO_DOCKER)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from dashboard import live
 from dashboard.live.consumer import LiveConsumer
 from kube.resources import PODS
 from proof.harness.waiting import HANG_S
+from tests.builders import pod
 
 
 def change_of(resource, namespace, name, obj):
@@ -40,8 +41,7 @@ def pods(request):
 
 
 def make(name, namespace="team-a"):
-    pod = {"metadata": {"name": name, "namespace": namespace}, "spec": {}, "status": {"phase": "Pending"}}
-    return store.write(Create(PODS, pod))[0]
+    return store.write(Create(PODS, pod(name, namespace=namespace, status={"phase": "Pending"})))[0]
 
 
 def phase(name, word, namespace="team-a"):

@@ -11,6 +11,8 @@ from cluster.store import Create, Group, store
 from dashboard import cluster_usage
 from kube.meta import now_text, timestamp
 from kube.resources import EVENTS, JOBS, NAMESPACES, NODES, PODS, QUEUES
+from tests import builders
+from tests.builders import of
 
 HOUR_MS = 3_600_000
 
@@ -62,53 +64,34 @@ TAINT = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedul
 def node(name, *, ready=True, simulated=False, cpu="8"):
     annotations = {"ui.volcano.sh/simulated": "true"} if simulated else {}
     condition = {"type": "Ready", "status": "True" if ready else "False", "message": "Nothing was heard for 42 s."}
-    return NODES, {
-        "metadata": {"name": name, "annotations": annotations},
-        "spec": {"taints": [TAINT] if simulated else []},
-        "status": {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "110"}, "conditions": [condition]},
-    }
+    status = {"allocatable": {"cpu": cpu, "memory": "16Gi", "pods": "110"}, "conditions": [condition]}
+    return NODES, of(NODES, name, annotations=annotations, taints=[TAINT] if simulated else [], status=status)
 
 
 def queue(name, *, parent="root", state="Open", **spec):
     wish = {"state": "Closed"} if state != "Open" else {}
-    return QUEUES, {"metadata": {"name": name}, "spec": {"parent": parent, **wish, **spec}, "status": {"state": state}}
+    return QUEUES, of(QUEUES, name, parent=parent, **wish, **spec, status={"state": state})
 
 
 def job(name, phase="Running", namespace="team-a", *, queue="default", message=""):
     state = {"phase": phase, "message": message, "lastTransitionTime": now_text(clock.milliseconds())}
-    return JOBS, {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"queue": queue, "minAvailable": 1},
-        "status": {"state": state},
-    }
+    return JOBS, of(JOBS, name, namespace=namespace, queue=queue, minAvailable=1, status={"state": state})
 
 
 def pod(name, *, node="one", namespace="team-a", queue="default", phase="Running", cpu="2", job="train"):
-    return PODS, {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "annotations": {"volcano.sh/queue-name": queue},
-            "ownerReferences": [{"kind": "Job", "name": job, "uid": job, "controller": True}],
-        },
-        "spec": {
-            "nodeName": node,
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}],
-        },
-        "status": {"phase": phase, "startTime": timestamp(clock.milliseconds())},
-    }
+    return PODS, builders.pod(
+        name, builders.container("c", requests={"cpu": cpu, "memory": "1Gi"}), nodeName=node,
+        namespace=namespace, annotations={"volcano.sh/queue-name": queue},
+        ownerReferences=[{"kind": "Job", "name": job, "uid": job, "controller": True}],
+        status={"phase": phase, "startTime": timestamp(clock.milliseconds())},
+    )  # fmt: skip
 
 
-def event(name, *, about="train", namespace="team-a", kind="Warning", message="It did not work."):
+def event(name, *, about="train", namespace="team-a"):
     involved = {"kind": "Job", "name": about, "namespace": namespace, "uid": about}
-    return EVENTS, {
-        "metadata": {"name": name, "namespace": namespace},
-        "involvedObject": involved,
-        "type": kind,
-        "reason": "Failed",
-        "message": message,
-        "lastTimestamp": timestamp(clock.milliseconds()),
-    }
+    told = {"type": "Warning", "reason": "Failed", "message": "It did not work."}
+    seen = {"lastTimestamp": timestamp(clock.milliseconds())}
+    return EVENTS, of(EVENTS, name, {"involvedObject": involved, **told, **seen}, namespace=namespace)
 
 
 def put(*objects, ago_ms=0):
