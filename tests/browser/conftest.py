@@ -9,7 +9,7 @@ import pytest
 
 from proof.harness import chromium
 from proof.pictures import world
-from proof.systems.system import System
+from proof.systems.system import running
 from proof.systems.work import Person, Watcher
 
 log = logging.getLogger(__name__)
@@ -30,14 +30,10 @@ def browser(chromium_path):
 @pytest.fixture(scope="package")
 def system(tmp_path_factory, django_db_blocker):
     """One furnished system for all journeys."""
-    running = System(tmp_path_factory.mktemp("browser") / "data", nodes=5)
-    try:
-        with django_db_blocker.unblock():
-            world.furnish(running.start())
-            yield running
-    finally:
-        running.stop()
-    running.assert_gone()
+    folder = tmp_path_factory.mktemp("browser")
+    with django_db_blocker.unblock(), running(folder / "data", nodes=5) as started:
+        world.furnish(started)
+        yield started
 
 
 @pytest.fixture(autouse=True)

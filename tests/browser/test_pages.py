@@ -43,6 +43,16 @@ def in_dark(page, axe):
     return findings(page, axe, COLOURS)
 
 
+def keeps_nobody_out_and_fits(page, axe):
+    """Look at a page in both themes and in windows of all widths."""
+    assert findings(page, axe) == []
+    assert in_dark(page, axe) == [], "in the dark theme"
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        needed = page.evaluate("document.documentElement.scrollWidth")
+        assert needed <= width, f"{needed} pixels in a window of {width}: {page.evaluate(BEYOND)}"
+
+
 def still(page, system, cookies=None):
     """Have a page be in the light theme, and that of a reader who wants no motion, by default the administrator."""
     page.emulate_media(reduced_motion="reduce")
@@ -60,12 +70,7 @@ def test_page_keeps_nobody_out_and_fits_the_window(page, system, axe, name):
     if PAGES[name].startswith(PAGES["new job"]):
         # What it says moves the page, and axe takes what is elsewhere by then for the background.
         page.wait_for_selector(JUDGED)
-    assert findings(page, axe) == []
-    assert in_dark(page, axe) == [], "in the dark theme"
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        needed = page.evaluate("document.documentElement.scrollWidth")
-        assert needed <= width, f"{needed} pixels in a window of {width}: {page.evaluate(BEYOND)}"
+    keeps_nobody_out_and_fits(page, axe)
 
 
 @pytest.mark.parametrize("text", [world.GUARDED, world.EQUIPPED], ids=["guarded", "equipped"])
@@ -77,12 +82,7 @@ def test_form_with_every_part_open_keeps_nobody_out_and_fits_the_window(page, sy
     expect(page.locator(".editor-says")).to_have_attribute("data-warned", "")
     page.evaluate("for (const each of document.querySelectorAll('.editor details')) each.open = true")
     page.get_by_role("combobox", name="Queue").click()
-    assert findings(page, axe) == []
-    assert in_dark(page, axe) == [], "in the dark theme"
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        needed = page.evaluate("document.documentElement.scrollWidth")
-        assert needed <= width, f"{needed} pixels in a window of {width}: {page.evaluate(BEYOND)}"
+    keeps_nobody_out_and_fits(page, axe)
 
 
 def test_a_verdict_can_be_read_while_another_is_awaited(page, system, axe):

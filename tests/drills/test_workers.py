@@ -10,7 +10,7 @@ import pytest
 from cluster.runtime.registry import shard_of
 from proof.harness.waiting import until
 from proof.systems.parts import stopped
-from proof.systems.system import System
+from proof.systems.system import System, running
 from proof.systems.work import Person, Watcher, job, shell
 
 pytestmark = pytest.mark.system
@@ -20,10 +20,8 @@ NAMES = [f"shared-{number}" for number in range(6)]
 @pytest.fixture
 def two(tmp_path):
     """A system with two workers for jobs."""
-    system = System(tmp_path / "data", VOLCANO_UI_JOB_WORKERS="2")
-    with system:
+    with running(tmp_path / "data", VOLCANO_UI_JOB_WORKERS="2") as system:
         yield system
-    system.assert_gone()
 
 
 def test_jobs_of_both_workers_complete_also_after_one_was_killed(two):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proof.systems.system import PROJECT, System
+from proof.systems.system import PROJECT, running
 from tests.system.conftest import _database, person, watcher
 
 __all__ = ["_database", "person", "watcher"]
@@ -67,9 +67,5 @@ def pytest_terminal_summary(terminalreporter, config):
 def system(tmp_path_factory):
     """One running system for a module; at its end nothing of it may be left."""
     path = f"{INSTALLED / 'bin'}:{os.environ['PATH']}"
-    running = System(tmp_path_factory.mktemp("system") / "data", PATH=path)
-    try:
-        yield running.start()
-    finally:
-        running.stop()
-    running.assert_gone()
+    with running(tmp_path_factory.mktemp("system") / "data", PATH=path) as started:
+        yield started

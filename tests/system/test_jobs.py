@@ -96,13 +96,16 @@ def test_failing_command_fails_its_job_and_the_reason_is_said(person, watcher, r
     assert words in str(state), state
 
 
-def test_command_that_ignores_sigterm_is_gone_after_its_grace(person, watcher, cluster, mark):
-    stubborn = f"trap '' TERM; echo ready; while :; do {mark}; done"
-    person.create(job("stubborn", shell(stubborn, terminationGracePeriodSeconds=2)))
-    watcher.reaches("stubborn", "Running")
-    until(lambda: marked(cluster, mark))
-    person.post("/jobs/default/stubborn/delete/")
-    until(lambda: watcher.job("stubborn") is None, what="the end of the job")
+@cases("name, script", {
+    "a command that ignores SIGTERM": ("stubborn", "trap '' TERM; while :; do {}; done"),
+    "a command that never stops": ("endless", "while :; do {}; done"),
+})  # fmt: skip
+def test_of_a_job_that_is_deleted_no_process_is_left_after_its_grace(person, watcher, cluster, mark, name, script):
+    person.create(job(name, shell(script.format(mark), terminationGracePeriodSeconds=2)))
+    watcher.reaches(name, "Running")
+    until(lambda: marked(cluster, mark), what="its process")
+    assert person.post(f"/jobs/default/{name}/delete/").status_code == 302
+    until(lambda: watcher.job(name) is None, what="the end of the job")
     until(lambda: not marked(cluster, mark), what="the end of its processes")
 
 
@@ -136,16 +139,6 @@ def test_binary_output_does_not_harm_the_log(person, watcher):
     page = person.get("/jobs/default/binary/", tab="logs", pod="binary-main-0")
     assert page.status_code == 200
     assert "<script>alert(1)</script>" not in page.text
-
-
-def test_job_that_never_stops_ends_when_it_is_deleted(person, watcher, cluster, mark):
-    person.create(job("endless", shell(f"while :; do {mark}; done", terminationGracePeriodSeconds=1)))
-    watcher.reaches("endless", "Running")
-    until(lambda: marked(cluster, mark), what="its process")
-    answer = person.post("/jobs/default/endless/delete/")
-    assert answer.status_code == 302
-    until(lambda: watcher.job("endless") is None, what="the end of the job")
-    until(lambda: not marked(cluster, mark), what="the end of its processes")
 
 
 def test_closing_a_queue_lets_running_work_end_and_refuses_new_work(person, watcher, shown, tmp_path):
