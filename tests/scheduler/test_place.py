@@ -17,6 +17,7 @@ from scheduler.engine.gang import Bin, Gang, GangStep
 from scheduler.engine.place import Placer, place
 from scheduler.engine.scoring import Weights
 from tests.campaign import examples
+from tests.tables import cases
 
 from . import oracle
 
@@ -57,41 +58,23 @@ def gang(*counts, minimum=None, **other):
     return Gang(tuple(Bin(*count) for count in counts), tuple(steps), **other)
 
 
-@pytest.mark.shows(
-    "scheduler 1.5/overfull",
-    "scheduler 1.10/jobs",
-    "scheduler 1.11/equal scores",
-    "scheduler 2.2/minimum first",
-    "scheduler 2.2/who does not fit",
-    "scheduler 3.1/order",
-)
-@pytest.mark.parametrize(
-    ("free", "gangs", "expected"),
-    [
-        pytest.param([[4, 9]], [gang((0, 4))], [[[0, 0, 0, 0]]], id="a gang that just fits"),
-        pytest.param([[3, 9]], [gang((0, 4))], [None], id="nobody starts when one is short"),
-        pytest.param([[3, 9]], [gang((0, 4), minimum=2)], [[[0, 0, 0]]], id="the rest as far as it fits"),
-        pytest.param([[3, 9]], [gang((0, 4)), gang((0, 3))], [None, [[0, 0, 0]]], id="skips one that waits"),
-        pytest.param([[0, 9], [1, 9]], [gang((0, 1))], [[[1]]], id="skips a full node"),
-        pytest.param([[2, 9], [2, 9]], [gang((0, 1))], [[[0]]], id="lowest index among equals"),
-        pytest.param([[9, 1], [9, 1]], [gang((0, 2))], [[[0, 1]]], id="pods are a resource"),
-        pytest.param([[-2, 9], [1, 9]], [gang((0, 1))], [[[1]]], id="an overfull node counts as full"),
-        pytest.param([], [gang((0, 1))], [None], id="no nodes"),
-        pytest.param([[1, 1]], [Gang(())], [[]], id="nothing to place"),
-        pytest.param(
-            [[4, 9]],
-            [gang((0, 3), minimum=1), gang((0, 2))],
-            [[[0, 0]], [[0, 0]]],
-            id="minima of equals go before the rest",
-        ),
-        pytest.param(
-            [[4, 9]],
-            [gang((0, 3), minimum=1, level=1), gang((0, 2), level=0)],
-            [[[0, 0, 0]], None],
-            id="the rest of a higher priority goes before lower minima",
-        ),
-    ],
-)
+@pytest.mark.shows("scheduler 1.5/overfull", "scheduler 1.10/jobs", "scheduler 1.11/equal scores")
+@pytest.mark.shows("scheduler 2.2/minimum first", "scheduler 2.2/who does not fit", "scheduler 3.1/order")
+@cases("free, gangs, expected", {
+    "a gang that just fits": ([[4, 9]], [gang((0, 4))], [[[0, 0, 0, 0]]]),
+    "nobody starts when one is short": ([[3, 9]], [gang((0, 4))], [None]),
+    "the rest as far as it fits": ([[3, 9]], [gang((0, 4), minimum=2)], [[[0, 0, 0]]]),
+    "skips one that waits": ([[3, 9]], [gang((0, 4)), gang((0, 3))], [None, [[0, 0, 0]]]),
+    "skips a full node": ([[0, 9], [1, 9]], [gang((0, 1))], [[[1]]]),
+    "lowest index among equals": ([[2, 9], [2, 9]], [gang((0, 1))], [[[0]]]),
+    "pods are a resource": ([[9, 1], [9, 1]], [gang((0, 2))], [[[0, 1]]]),
+    "an overfull node counts as full": ([[-2, 9], [1, 9]], [gang((0, 1))], [[[1]]]),
+    "no nodes": ([], [gang((0, 1))], [None]),
+    "nothing to place": ([[1, 1]], [Gang(())], [[]]),
+    "minima of equals go before the rest": ([[4, 9]], [gang((0, 3), minimum=1), gang((0, 2))], [[[0, 0]], [[0, 0]]]),
+    "the rest of a higher priority goes before lower minima":
+        ([[4, 9]], [gang((0, 3), minimum=1, level=1), gang((0, 2), level=0)], [[[0, 0, 0]], None]),
+})  # fmt: skip
 def test_place(free, gangs, expected):
     nodes = np.array(free, dtype=np.int64).reshape(-1, 2)
     assert answer(place(cluster(nodes, [[1, 1]]), gangs, pods=PODS), gangs) == expected
@@ -105,13 +88,10 @@ def test_the_fullest_node_is_filled_first():
 
 
 @pytest.mark.shows("scheduler 1.4/which pods", "scheduler 10.2/5")
-@pytest.mark.parametrize(
-    ("driver_fits", "expected"),
-    [
-        pytest.param(True, [[0], [1, 1]], id="the driver and two executors"),
-        pytest.param(False, None, id="no executor without the driver"),
-    ],
-)
+@cases("driver_fits, expected", {
+    "the driver and two executors": (True, [[0], [1, 1]]),
+    "no executor without the driver": (False, None),
+})  # fmt: skip
 def test_the_minimum_is_made_in_priority_order(driver_fits, expected):
     world = cluster([[4, 9], [2, 9]], [[4, 1], [1, 1]], verdicts=[[0 if driver_fits else 1, 1], [1, 0]])
     spark = gang((0, 1), (1, 5), minimum=3)
@@ -135,23 +115,15 @@ def line(*ceilings):
     return above
 
 
-@pytest.mark.shows(
-    "scheduler 1.1/left out",
-    "scheduler 3.5/capability holds",
-    "scheduler 3.5/what is not named",
-    "scheduler 3.6/ancestors",
-    "queues 1.2/capability",
-)
-@pytest.mark.parametrize(
-    ("queue", "expected"),
-    [
-        pytest.param(line(FREE), [[[0, 0, 0, 0]]], id="no ceiling"),
-        pytest.param(line([3, UNLIMITED]), [[[0, 0, 0]]], id="one resource limited"),
-        pytest.param(line([1, UNLIMITED]), [None], id="the minimum is above the ceiling"),
-        pytest.param(line([UNLIMITED, 2], [9, 9]), [[[0, 0]]], id="an ancestor's ceiling"),
-        pytest.param(line([-5, 9]), [None], id="a queue already above its ceiling"),
-    ],
-)
+@pytest.mark.shows("scheduler 1.1/left out", "scheduler 3.5/capability holds", "scheduler 3.5/what is not named")
+@pytest.mark.shows("scheduler 3.6/ancestors", "queues 1.2/capability")
+@cases("queue, expected", {
+    "no ceiling": (line(FREE), [[[0, 0, 0, 0]]]),
+    "one resource limited": (line([3, UNLIMITED]), [[[0, 0, 0]]]),
+    "the minimum is above the ceiling": (line([1, UNLIMITED]), [None]),
+    "an ancestor's ceiling": (line([UNLIMITED, 2], [9, 9]), [[[0, 0]]]),
+    "a queue already above its ceiling": (line([-5, 9]), [None]),
+})  # fmt: skip
 def test_queue_ceilings_hold(queue, expected):
     some = gang((0, 4), minimum=2, account=queue)
     assert answer(place(cluster([[9, 9]], [[1, 1]]), [some], pods=PODS), [some]) == expected
@@ -184,21 +156,13 @@ def test_a_queue_comes_to_its_guarantee_whatever_others_use_already():
     assert found.placed() == 4
 
 
-@pytest.mark.shows(
-    "scheduler 1.10/queues",
-    "scheduler 2.2/beyond",
-    "scheduler 3.5/order",
-    "scheduler 3.6/borrowing",
-    "scheduler 3.6/nothing deserved",
-)
-@pytest.mark.parametrize(
-    ("deserved", "expected"),
-    [
-        pytest.param([[6, 0], [6, 0]], [6, 6], id="equal parts"),
-        pytest.param([[9, 0], [3, 0]], [9, 3], id="parts by what they deserve"),
-        pytest.param([[8, 0], [0, 0]], [10, 2], id="who deserves nothing comes after what others deserve"),
-    ],
-)
+@pytest.mark.shows("scheduler 1.10/queues", "scheduler 2.2/beyond", "scheduler 3.5/order", "scheduler 3.6/borrowing")
+@pytest.mark.shows("scheduler 3.6/nothing deserved")
+@cases("deserved, expected", {
+    "equal parts": ([[6, 0], [6, 0]], [6, 6]),
+    "parts by what they deserve": ([[9, 0], [3, 0]], [9, 3]),
+    "who deserves nothing comes after what others deserve": ([[8, 0], [0, 0]], [10, 2]),
+})  # fmt: skip
 def test_queues_are_served_by_their_shares(deserved, expected):
     root = account("root", FREE, deserved=[12, 99])
     queues = [account(name, FREE, root, deserved=due) for name, due in zip("ab", deserved, strict=True)]
@@ -207,9 +171,8 @@ def test_queues_are_served_by_their_shares(deserved, expected):
     assert [attempt.placed() for attempt in found] == expected
 
 
-@pytest.mark.shows(
-    "scheduler 1.10/jobs", "scheduler 2.2/beyond", "scheduler 3.4/share", "scheduler 3.4/order", "scheduler 10.2/7"
-)
+@pytest.mark.shows("scheduler 1.10/jobs", "scheduler 2.2/beyond", "scheduler 3.4/share", "scheduler 3.4/order")
+@pytest.mark.shows("scheduler 10.2/7")
 def test_gangs_of_one_queue_share_what_is_beyond_their_minima():
     queue = account("a", FREE, deserved=[12, 0])
     gangs = [gang((0, 12), minimum=2, account=queue), gang((0, 12), minimum=1, account=queue, held=(3, 3))]
@@ -381,13 +344,8 @@ def test_every_gang_reaches_its_minimum_or_holds_nothing(world):
             assert not attempt.has_minimum() or sum(attempt.taken[b] for b in step.bins) >= step.need
 
 
-@pytest.mark.shows(
-    "scheduler 2.2/overused",
-    "scheduler 3.5/borrowing",
-    "coscheduling 3/does not fit",
-    "scheduler 11/6",
-    "scheduler 11/13",
-)
+@pytest.mark.shows("scheduler 2.2/overused", "scheduler 3.5/borrowing", "coscheduling 3/does not fit", "scheduler 11/6")
+@pytest.mark.shows("scheduler 11/13")
 @examples(200)
 @given(worlds())
 def test_nothing_stays_idle_that_somebody_may_use(world):

@@ -6,6 +6,7 @@ import pytest
 
 from kube import resources
 from scheduler.engine.message import people
+from tests.tables import cases
 
 from .world import World, configuration, group, node, pod, queue
 
@@ -30,49 +31,37 @@ def inside(world, *names):
 
 
 @pytest.mark.shows("scheduler 3.11 others/resourcequota", "coscheduling 4/quota")
-@pytest.mark.parametrize(
-    ("quotas", "least", "enters"),
-    [
-        pytest.param([quota(hard={"cpu": "4"})], {"cpu": "4"}, True, id="just enough"),
-        pytest.param([quota(hard={"cpu": "3"})], {"cpu": "4"}, False, id="less than it needs"),
-        pytest.param([quota(hard={"cpu": "5"}, used={"cpu": "2"})], {"cpu": "4"}, False, id="others use the rest"),
-        pytest.param([quota(hard={"requests.cpu": "3"})], {"cpu": "4"}, False, id="by the name of requests"),
-        pytest.param(
-            [quota(hard={"limits.cpu": "3"})], {"cpu": "4", "limits.cpu": "3500m"}, False, id="limits as the job states them"
-        ),
-        pytest.param([quota(hard={"limits.cpu": "3"})], {"cpu": "4"}, True, id="limits that nobody states"),
-        pytest.param([quota(hard={"pods": "1"})], {"cpu": "4"}, False, id="as many pods as its minimum"),
-        pytest.param([quota(hard={"count/pods": "1"})], {"cpu": "4"}, False, id="pods as objects"),
-        pytest.param([quota(hard={"memory": "1Gi"})], {"cpu": "4"}, True, id="of what it does not ask for"),
-        pytest.param([quota(hard={"cpu": "1"}, namespace="other")], {"cpu": "4"}, True, id="of another namespace"),
-        pytest.param([quota(hard={"cpu": "1"}, scopes=["BestEffort"])], {"cpu": "4"}, True, id="with scopes"),
-        pytest.param(
-            [quota("a", hard={"cpu": "9"}), quota("b", hard={"cpu": "1"})], {"cpu": "4"}, False, id="one of two"
-        ),
-    ],
-)  # fmt: skip
+@cases("quotas, least, enters", {
+    "just enough": ([quota(hard={"cpu": "4"})], {"cpu": "4"}, True),
+    "less than it needs": ([quota(hard={"cpu": "3"})], {"cpu": "4"}, False),
+    "others use the rest": ([quota(hard={"cpu": "5"}, used={"cpu": "2"})], {"cpu": "4"}, False),
+    "by the name of requests": ([quota(hard={"requests.cpu": "3"})], {"cpu": "4"}, False),
+    "limits as the job states them": ([quota(hard={"limits.cpu": "3"})], {"cpu": "4", "limits.cpu": "3500m"}, False),
+    "limits that nobody states": ([quota(hard={"limits.cpu": "3"})], {"cpu": "4"}, True),
+    "as many pods as its minimum": ([quota(hard={"pods": "1"})], {"cpu": "4"}, False),
+    "pods as objects": ([quota(hard={"count/pods": "1"})], {"cpu": "4"}, False),
+    "of what it does not ask for": ([quota(hard={"memory": "1Gi"})], {"cpu": "4"}, True),
+    "of another namespace": ([quota(hard={"cpu": "1"}, namespace="other")], {"cpu": "4"}, True),
+    "with scopes": ([quota(hard={"cpu": "1"}, scopes=["BestEffort"])], {"cpu": "4"}, True),
+    "one of two": ([quota("a", hard={"cpu": "9"}), quota("b", hard={"cpu": "1"})], {"cpu": "4"}, False),
+})  # fmt: skip
 def test_who_enters(quotas, least, enters):
     world = World(NODE, queue(), *quotas, asking(**least))
     world.cycle()
     assert inside(world, "g") == (["g"] if enters else [])
 
 
-@pytest.mark.parametrize(
-    ("some", "told"),
-    [
-        pytest.param(
-            quota(hard={"requests.cpu": "5"}, used={"requests.cpu": "2"}),
-            "Waits for quota q of its namespace: its minimum needs 4 CPU (requests.cpu), 3 CPU of 5 CPU left.",
-            id="for a while",
-        ),
-        pytest.param(
-            quota(hard={"cpu": "3"}),
-            "This can never start: its minimum needs 4 CPU, and quota q of its namespace allows 3 CPU. "
-            "Ask for less, or have the quota raised.",
-            id="for ever",
-        ),
-    ],
-)
+@cases("some, told", {
+    "for a while": (
+        quota(hard={"requests.cpu": "5"}, used={"requests.cpu": "2"}),
+        "Waits for quota q of its namespace: its minimum needs 4 CPU (requests.cpu), 3 CPU of 5 CPU left.",
+    ),
+    "for ever": (
+        quota(hard={"cpu": "3"}),
+        "This can never start: its minimum needs 4 CPU, and quota q of its namespace allows 3 CPU. "
+        "Ask for less, or have the quota raised.",
+    ),
+})  # fmt: skip
 def test_it_says_why(some, told):
     world = World(NODE, queue(), some, asking())
     world.cycle()

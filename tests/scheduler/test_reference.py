@@ -8,6 +8,7 @@ import pytest
 
 from kube import resources
 from scheduler.cycle.cycle import schedule
+from tests.tables import cases
 
 from .world import World, group, node, pod, priority_class, queue
 
@@ -40,84 +41,57 @@ NOTHING = {"cpu": ""}  # of a pod that asks for nothing
 FULL = [node("n1", cpu="1"), pod("full", "", node="n1", phase="Running")]
 
 
-@pytest.mark.parametrize(
-    ("objects", "start"),
-    [
-        pytest.param(
-            [without_pods(node("n1")), group(), pod("g-0")], set(),
-            id="a node that states no pods", marks=pytest.mark.shows("scheduler 1.1/pods"),
-        ),
-        pytest.param(
-            [*FULL, group(), pod("g-0", **NOTHING)], {"g-0"},
-            id="a pod that asks for nothing on a full node", marks=pytest.mark.shows("scheduler 2.3/full nodes"),
-        ),
-        pytest.param(
-            [node("n1", pods=1), pod("one", "", node="n1", **NOTHING), group(), pod("g-0", **NOTHING)], set(),
-            id="but as many pods as a node may have", marks=pytest.mark.shows("scheduler 2.3/full nodes", "scheduler 3.7/pods of a node"),
-        ),
-        pytest.param(
-            [node("n1"), queue("small", {"pods": "1"}), group(queue="small", minimum=1), pod("g-0", **NOTHING), pod("g-1", **NOTHING)], {"g-0"},
-            id="nor more pods than a queue may have", marks=pytest.mark.shows("scheduler 11/20"),
-        ),
-        pytest.param(
-            [*FULL, group(minimum=2), pod("g-0"), pod("g-1", **NOTHING)], set(),
-            id="a gang some of which asks for nothing",
-            marks=pytest.mark.shows("scheduler 1.4/best effort", "scheduler 2.3/when", "scheduler 10.1/13"),
-        ),
-        pytest.param(
-            [node("n1", cpu="1"), group(), annotated(pod("g-0"), task_priority="1"), annotated(pod("g-1"), task_priority="2")], {"g-1"},
-            id="the priority that a task states", marks=pytest.mark.shows("scheduler 1.3/priority", "scheduler 3.2/pods"),
-        ),
-        pytest.param(
-            [
-                node("n1", cpu="1"), priority_class("usual", 5, globalDefault=True), priority_class("low", 1),
-                group("low", priorityClassName="low"), pod("low-0", "low"),
-                group("plain", created="2026-02-01T00:00:00Z"), pod("plain-0", "plain"),
-            ], {"plain-0"},
-            id="the priority of the default class", marks=pytest.mark.shows("scheduler 1.4/priority"),
-        ),
-        pytest.param(
-            [
-                node("n1", cpu="1"), priority_class("low", 1),
-                group("plain"), pod("plain-0", "plain", priority=9),
-                group("low", priorityClassName="low", created="2026-02-01T00:00:00Z"), pod("low-0", "low"),
-            ], {"low-0"},
-            id="the priority of pods is none of their job", marks=pytest.mark.shows("scheduler 3.2/jobs", "scheduler 10.2/4"),
-        ),
-        pytest.param(
-            [node("n1"), group(phase="Pending", minResources={"cpu": "9"}), pod("g-0")], set(),
-            id="pods of a group that is not let in", marks=pytest.mark.shows("scheduler 2.2/who"),
-        ),
-        pytest.param(
-            [node("n1", cpu="2"), group(minimum=0), *(pod(f"g-{n}") for n in range(3))], {"g-0", "g-1"},
-            id="no minimum", marks=pytest.mark.shows("scheduler 3.1/minMember 0", "scheduler 2.2/beyond in short supply"),
-        ),
-        pytest.param(
-            [node("n1"), written({"minMembers": 2}), pod("g-0")], set(),
-            id="minMembers", marks=pytest.mark.shows("coscheduling 1/MinMembers"),
-        ),
-        pytest.param(
-            [node("n1"), written({"numMember": 2}), pod("g-0")], set(),
-            id="numMember", marks=pytest.mark.shows("coscheduling 1/MinMembers"),
-        ),
-        pytest.param(
-            [node("n1"), group(minimum=2), pod("g-0"), elsewhere(pod("g-1"))], set(),
-            id="a pod of another namespace", marks=pytest.mark.shows("groups 3.5/namespace", "coscheduling 1/group-name"),
-        ),
-        pytest.param(
-            [
-                node("n1", cpu="1"), queue("late", priority=1),
-                group("early"), pod("early-0", "early"),
-                group("late", queue="late", created="2026-02-01T00:00:00Z"), pod("late-0", "late"),
-            ], {"late-0"},
-            id="a queue of higher priority", marks=pytest.mark.shows("queues 1.2/priority", "scheduler 1.10/queues"),
-        ),
-        pytest.param(
-            [node("n1", cpu="1"), group("b"), pod("b-0", "b"), group("a"), pod("a-0", "a")], {"a-0"},
-            id="equals of one age by name", marks=pytest.mark.shows("scheduler 1.10/equals"),
-        ),
-    ],
-)  # fmt: skip
+@cases("objects, start", {
+    "a node that states no pods | scheduler 1.1/pods": ([without_pods(node("n1")), group(), pod("g-0")], set()),
+    "a pod that asks for nothing on a full node | scheduler 2.3/full nodes":
+        ([*FULL, group(), pod("g-0", **NOTHING)], {"g-0"}),
+    "but as many pods as a node may have | scheduler 2.3/full nodes + scheduler 3.7/pods of a node":
+        ([node("n1", pods=1), pod("one", "", node="n1", **NOTHING), group(), pod("g-0", **NOTHING)], set()),
+    "nor more pods than a queue may have | scheduler 11/20": (
+        [node("n1"), queue("small", {"pods": "1"}), group(queue="small", minimum=1), pod("g-0", **NOTHING), pod("g-1", **NOTHING)],
+        {"g-0"},
+    ),
+    "a gang some of which asks for nothing | scheduler 1.4/best effort + scheduler 2.3/when + scheduler 10.1/13":
+        ([*FULL, group(minimum=2), pod("g-0"), pod("g-1", **NOTHING)], set()),
+    "the priority that a task states | scheduler 1.3/priority + scheduler 3.2/pods": (
+        [node("n1", cpu="1"), group(), annotated(pod("g-0"), task_priority="1"), annotated(pod("g-1"), task_priority="2")],
+        {"g-1"},
+    ),
+    "the priority of the default class | scheduler 1.4/priority": (
+        [
+            node("n1", cpu="1"), priority_class("usual", 5, globalDefault=True), priority_class("low", 1),
+            group("low", priorityClassName="low"), pod("low-0", "low"),
+            group("plain", created="2026-02-01T00:00:00Z"), pod("plain-0", "plain"),
+        ],
+        {"plain-0"},
+    ),
+    "the priority of pods is none of their job | scheduler 3.2/jobs + scheduler 10.2/4": (
+        [
+            node("n1", cpu="1"), priority_class("low", 1),
+            group("plain"), pod("plain-0", "plain", priority=9),
+            group("low", priorityClassName="low", created="2026-02-01T00:00:00Z"), pod("low-0", "low"),
+        ],
+        {"low-0"},
+    ),
+    "pods of a group that is not let in | scheduler 2.2/who":
+        ([node("n1"), group(phase="Pending", minResources={"cpu": "9"}), pod("g-0")], set()),
+    "no minimum | scheduler 3.1/minMember 0 + scheduler 2.2/beyond in short supply":
+        ([node("n1", cpu="2"), group(minimum=0), *(pod(f"g-{n}") for n in range(3))], {"g-0", "g-1"}),
+    "minMembers | coscheduling 1/MinMembers": ([node("n1"), written({"minMembers": 2}), pod("g-0")], set()),
+    "numMember | coscheduling 1/MinMembers": ([node("n1"), written({"numMember": 2}), pod("g-0")], set()),
+    "a pod of another namespace | groups 3.5/namespace + coscheduling 1/group-name":
+        ([node("n1"), group(minimum=2), pod("g-0"), elsewhere(pod("g-1"))], set()),
+    "a queue of higher priority | queues 1.2/priority + scheduler 1.10/queues": (
+        [
+            node("n1", cpu="1"), queue("late", priority=1),
+            group("early"), pod("early-0", "early"),
+            group("late", queue="late", created="2026-02-01T00:00:00Z"), pod("late-0", "late"),
+        ],
+        {"late-0"},
+    ),
+    "equals of one age by name | scheduler 1.10/equals":
+        ([node("n1", cpu="1"), group("b"), pod("b-0", "b"), group("a"), pod("a-0", "a")], {"a-0"}),
+})  # fmt: skip
 def test_which_pods_start(objects, start):
     world = World(queue(), *copy.deepcopy(objects))
     before = world.where()
@@ -134,9 +108,8 @@ def test_the_total_of_the_kep_has_to_be_there_for_a_group_to_be_let_in(cpu, phas
     assert world.status()["phase"] == phase
 
 
-@pytest.mark.shows(
-    "groups 3.5/several owners", "coscheduling 1/several collections", "coscheduling 1/existing workloads"
-)
+@pytest.mark.shows("groups 3.5/several owners", "coscheduling 1/several collections")
+@pytest.mark.shows("coscheduling 1/existing workloads")
 def test_pods_of_several_owners_are_one_gang():
     world = World(node("n1"), queue(), group(minimum=2))
     for name in ("a", "b"):

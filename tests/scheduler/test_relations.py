@@ -6,7 +6,6 @@ import copy
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from scheduler.engine.gang import Bin
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Apart, Domains, Relations, Spread, Ties, Together
 from tests.campaign import examples
+from tests.tables import cases
 
 from . import oracle
 from .test_place import PODS, answer, cluster, gang, gangs_of, trees
@@ -70,118 +70,66 @@ ROOM = [9, 9]
 EVERY = [True] * 4
 
 
-@pytest.mark.parametrize(
-    ("world", "gangs", "expected"),
-    [
-        pytest.param(tied([ROOM] * 3, [(("a",), (apart("a"),))]), [gang((0, 3))], [[[0, 1, 2]]], id="one on each node"),
-        pytest.param(
-            tied([ROOM] * 2, [(("a",), (apart("a"),))]),
-            [gang((0, 3)), gang((0, 2))],
-            [None, [[0, 1]]],
-            id="more than nodes: nobody, and the next finds no trace of it",
+@cases("world, gangs, expected", {
+    "one on each node": (tied([ROOM] * 3, [(("a",), (apart("a"),))]), [gang((0, 3))], [[[0, 1, 2]]]),
+    "more than nodes: nobody, and the next finds no trace of it":
+        (tied([ROOM] * 2, [(("a",), (apart("a"),))]), [gang((0, 3)), gang((0, 2))], [None, [[0, 1]]]),
+    "beside one that runs":
+        (tied([ROOM] * 3, [(("a",), (apart("a"),))], standing={"a": {1: 1}}), [gang((0, 2))], [[[0, 2]]]),
+    "nodes in no domain are apart from all": (
+        tied([ROOM] * 3, [((), (apart("a", ZONE),))], zones=[0, 0, -1], standing={"a": {1: 1}}), [gang((0, 1))],
+        [[[2]]],
+    ),
+    "from a gang of the same cycle":
+        (tied([ROOM] * 3, [(("a",), ()), ((), (apart("a"),))]), [gang((0, 1)), gang((1, 1))], [[[0]], [[1]]]),
+    "near one that runs": (
+        tied([ROOM] * 3, [(("a",), (together("a"),))], zones=[0, 1, 1], standing={"a": {2: 1}}), [gang((0, 2))],
+        [[[1, 1]]],
+    ),
+    "near somebody who is not there":
+        (tied([ROOM] * 2, [((), (together("a", starts=False),))]), [gang((0, 1))], [None]),
+    "the first goes where there is room for all": (
+        tied([[2, 9], [3, 9], [1, 9]], [(("a",), (together("a"),))], zones=[0, 1, 1]), [gang((0, 4))], [[[2, 1, 1, 1]]],
+    ),
+    "the first goes to no node without the label":
+        (tied([ROOM] * 2, [(("a",), (together("a"),))], zones=[-1, 0]), [gang((0, 1))], [[[1]]]),
+    "another domain when the gang is short in the first": (
+        tied(
+            [[1, 9], [1, 9], [1, 9], [2, 9]],
+            [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
+            zones=[0, 0, 1, 1],
+            standing={"b": {1: 1}},
         ),
-        pytest.param(
-            tied([ROOM] * 3, [(("a",), (apart("a"),))], standing={"a": {1: 1}}),
-            [gang((0, 2))],
-            [[[0, 2]]],
-            id="beside one that runs",
+        [gang((0, 1), (1, 1))], [[[2], [3]]],
+    ),
+    "and another one when it is short there too": (
+        tied(
+            [[1, 9], [1, 9], [1, 9], [1, 9], [2, 9]],
+            [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
+            zones=[0, 0, 1, 1, 2],
+            standing={"b": {1: 1, 3: 1}},
         ),
-        pytest.param(
-            tied([ROOM] * 3, [((), (apart("a", ZONE),))], zones=[0, 0, -1], standing={"a": {1: 1}}),
-            [gang((0, 1))],
-            [[[2]]],
-            id="nodes in no domain are apart from all",
-        ),
-        pytest.param(
-            tied([ROOM] * 3, [(("a",), ()), ((), (apart("a"),))]),
-            [gang((0, 1)), gang((1, 1))],
-            [[[0]], [[1]]],
-            id="from a gang of the same cycle",
-        ),
-        pytest.param(
-            tied([ROOM] * 3, [(("a",), (together("a"),))], zones=[0, 1, 1], standing={"a": {2: 1}}),
-            [gang((0, 2))],
-            [[[1, 1]]],
-            id="near one that runs",
-        ),
-        pytest.param(
-            tied([ROOM] * 2, [((), (together("a", starts=False),))]),
-            [gang((0, 1))],
-            [None],
-            id="near somebody who is not there",
-        ),
-        pytest.param(
-            tied([[2, 9], [3, 9], [1, 9]], [(("a",), (together("a"),))], zones=[0, 1, 1]),
-            [gang((0, 4))],
-            [[[2, 1, 1, 1]]],
-            id="the first goes where there is room for all",
-        ),
-        pytest.param(
-            tied([ROOM] * 2, [(("a",), (together("a"),))], zones=[-1, 0]),
-            [gang((0, 1))],
-            [[[1]]],
-            id="the first goes to no node without the label",
-        ),
-        pytest.param(
-            tied(
-                [[1, 9], [1, 9], [1, 9], [2, 9]],
-                [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
-                zones=[0, 0, 1, 1],
-                standing={"b": {1: 1}},
-            ),
-            [gang((0, 1), (1, 1))],
-            [[[2], [3]]],
-            id="another domain when the gang is short in the first",
-        ),
-        pytest.param(
-            tied(
-                [[1, 9], [1, 9], [1, 9], [1, 9], [2, 9]],
-                [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
-                zones=[0, 0, 1, 1, 2],
-                standing={"b": {1: 1, 3: 1}},
-            ),
-            [gang((0, 1), (1, 1))],
-            [[[4], [4]]],
-            id="and another one when it is short there too",
-        ),
-        pytest.param(
-            tied([[1, 9]] * 9 + [[3, 9]], [(("a",), (together("a"),))], zones=range(10)),
-            [gang((0, 3))],
-            [[[9, 9, 9]]],
-            id="domains without room for all are not tried",
-        ),
-        pytest.param(
-            tied([ROOM] * 2, [((), (together("a", starts=False),)), (("a",), ())], zones=[0, 1]),
-            [gang((0, 1), (1, 1))],
-            [[[0], [0]]],
-            id="pods of lower priority first when the others need them",
-        ),
-        pytest.param(
-            tied([ROOM] * 4, [(("a",), (spread("a", EVERY),))], zones=[0, 0, 0, 1]),
-            [gang((0, 5))],
-            [[[0, 3, 0, 3, 0]]],
-            id="evenly over domains",
-        ),
-        pytest.param(
-            tied([ROOM] * 4, [(("a",), (spread("a", EVERY, skew=3),))], zones=[0, 0, 0, 1]),
-            [gang((0, 4))],
-            [[[0, 0, 0, 3]]],
-            id="up to the skew",
-        ),
-        pytest.param(
-            tied([ROOM] * 4, [(("a",), (spread("a", EVERY, least=3),))], zones=[0, 0, 1, 1]),
-            [gang((0, 3), minimum=0)],
-            [[[0, 2]]],
-            id="fewer domains than wanted",
-        ),
-        pytest.param(
-            tied([ROOM] * 4, [(("a",), (spread("a", [1, 1, 0, 0]),))], zones=[0, 0, 1, 1]),
-            [gang((0, 3))],
-            [[[0, 0, 0]]],
-            id="nodes that cannot be used make no domain",
-        ),
-    ],
-)
+        [gang((0, 1), (1, 1))], [[[4], [4]]],
+    ),
+    "domains without room for all are not tried":
+        (tied([[1, 9]] * 9 + [[3, 9]], [(("a",), (together("a"),))], zones=range(10)), [gang((0, 3))], [[[9, 9, 9]]]),
+    "pods of lower priority first when the others need them": (
+        tied([ROOM] * 2, [((), (together("a", starts=False),)), (("a",), ())], zones=[0, 1]), [gang((0, 1), (1, 1))],
+        [[[0], [0]]],
+    ),
+    "evenly over domains":
+        (tied([ROOM] * 4, [(("a",), (spread("a", EVERY),))], zones=[0, 0, 0, 1]), [gang((0, 5))], [[[0, 3, 0, 3, 0]]]),
+    "up to the skew": (
+        tied([ROOM] * 4, [(("a",), (spread("a", EVERY, skew=3),))], zones=[0, 0, 0, 1]), [gang((0, 4))],
+        [[[0, 0, 0, 3]]],
+    ),
+    "fewer domains than wanted": (
+        tied([ROOM] * 4, [(("a",), (spread("a", EVERY, least=3),))], zones=[0, 0, 1, 1]), [gang((0, 3), minimum=0)],
+        [[[0, 2]]],
+    ),
+    "nodes that cannot be used make no domain":
+        (tied([ROOM] * 4, [(("a",), (spread("a", [1, 1, 0, 0]),))], zones=[0, 0, 1, 1]), [gang((0, 3))], [[[0, 0, 0]]]),
+})  # fmt: skip
 def test_place(world, gangs, expected):
     assert answer(place(world, gangs, pods=PODS), gangs) == expected
 

@@ -13,6 +13,7 @@ from scheduler.cycle.rescheduling import MOST
 from scheduler.policy.rescheduling import INTERVAL_MS
 from scheduler.writes import groups_of
 from tests.campaign import examples
+from tests.tables import cases
 
 from .test_quotas import quota
 from .world import World, configuration, group, made, node, pod, priority_class, queue
@@ -70,9 +71,8 @@ def start(here):
             here.put((resources.PODS, body | {"status": {**body["status"], "phase": "Running"}}))
 
 
-@pytest.mark.shows(
-    "scheduler 2.7/shuffle", "scheduler 3.11 rescheduling/lowNodeUtilization", "scheduler 3.11 rescheduling/use"
-)
+@pytest.mark.shows("scheduler 2.7/shuffle", "scheduler 3.11 rescheduling/lowNodeUtilization")
+@pytest.mark.shows("scheduler 3.11 rescheduling/use")
 def test_pods_go_from_full_nodes_until_those_are_within_their_target():
     here = world(*usual())
     here.cycle()
@@ -120,96 +120,54 @@ def in_kube_system():
     ]
 
 
-@pytest.mark.parametrize(
-    ("objects", "options", "gone"),
-    [
-        pytest.param(usual(), {}, ["g-3"], id="one pod beyond a minimum"),
-        pytest.param(usual(), {"config": conf(actions="")}, [], id="without the action"),
-        pytest.param(usual(), {"config": conf(SPREAD, PACK)}, [], id="packing outweighs spreading"),
-        pytest.param(usual(), {"config": conf(PACK)}, [], id="it would come back by packing"),
-        pytest.param(usual(), {"config": conf("  - name: gang")}, [], id="it would come back to the fullest node"),
-        pytest.param(
-            [group(minimum=4, phase="Running"), *running(4)], {}, [], id="a gang that is at its minimum"
-        ),
-        pytest.param(
-            [group(minimum=1, phase="Running", minTaskMember={"w": 4}), *running(4, role="w")], {}, ["g-3"],
-            id="minima of roles that do not count"
-        ),
-        pytest.param(
-            [group(minimum=1, phase="Running"), *(pod(f"g-{n}", node="full", phase="Running") for n in range(4))],
-            {}, [], id="pods that nobody makes again",
-        ),
-        pytest.param([group(minimum=0, phase="Running"), *running(3)], {}, [], id="a node at its target"),
-        pytest.param(
-            [*usual(), group("h", phase="Running"), *running(3, on="empty", of="h")], {}, [],
-            id="no node is little used",
-        ),
-        pytest.param(
-            [group(minimum=1, phase="Running"), *running(2, cpu="2")], {}, ["g-1"],
-            id="the other node stays within its target",
-        ),
-        pytest.param(
-            [*usual(), group("h", phase="Running"), *running(1, on="empty", of="h", cpu="2500m")], {}, [],
-            id="the other node would be above its target",
-        ),
-        pytest.param(
-            [group(minimum=0, phase="Running"), *running(1, cpu="3500m")], {}, [],
-            id="it would only carry the matter elsewhere",
-        ),
-        pytest.param(
-            annotated(usual(), "g", **{"volcano.sh/preemptable": "false"}), {}, [], id="a group that stays"
-        ),
-        pytest.param(
-            annotated(usual(), "g-3", **{"volcano.sh/preemptable": "false"}), {}, ["g-2"], id="a pod that stays"
-        ),
-        pytest.param(in_kube_system(), {}, [], id="pods of the system"),
-        pytest.param(
-            [group(minimum=1, phase="Running"), *running(4, priorityClassName="system-node-critical")], {}, [],
-            id="critical pods",
-        ),
-        pytest.param(budgeted(3), {}, ["g-3"], id="a budget allows it"),
-        pytest.param(budgeted(4), {}, [], id="a budget does not"),
-        pytest.param(
-            annotated(usual(), "g", **{"volcano.sh/jdb-min-available": "4"}), {}, [], id="the budget of a group"
-        ),
-        pytest.param(
-            [*usual(), group("h", minimum=1), made("h-0", "h", cpu="5")], {}, [], id="somebody waits for room"
-        ),
-        pytest.param([*usual(), made("g-4", "g", cpu="5")], {}, [], id="its own group waits"),
-        pytest.param(
-            [*usual(), group("h", queue="nowhere"), made("h-0", "h")], {}, ["g-3"], id="nobody's room helps who waits"
-        ),
-        pytest.param(
-            [*usual(), quota(hard={"cpu": "1"}), group("h", phase="", minResources={"cpu": "2"})], {}, ["g-3"],
-            id="room does not help who waits for a quota",
-        ),
-        pytest.param(usual(), {"nodes": ["full"]}, [], id="there is no other node"),
-        pytest.param(usual(), {"config": configuration((CONF % (", shuffle", SPREAD)).replace("allocate, ", ""))}, [], id="nobody places it again"),
-        pytest.param(
-            [group(minimum=1, phase="Running", queue="nowhere"), *running(4)], {}, [], id="a queue that does not exist"
-        ),
-        pytest.param(
-            [group(minimum=1, phase="Running", networkTopology={"mode": "soft"}), *running(4)], {}, [],
-            id="pods that are kept close together",
-        ),
-        pytest.param(
-            [group(minimum=1, phase="Running"), *running(3), made("g-3", "g", node="full", phase="Running", deleted="2026-01-01T01:00:00Z")],
-            {}, ["g-3"], id="another of its group is going already",
-        ),
-        pytest.param(
-            [group(minimum=1, phase="Running"), *(made(f"g-{n}", "g", node="full") for n in range(4))], {}, [],
-            id="pods that have not started",
-        ),
-        pytest.param(
-            annotated(usual(), "g-0", **{"volcano.sh/revocable-zone": "*"}), {"config": conf(SPREAD, "  - name: tdm")}, [],
-            id="some of its pods may be on nodes that are lent",
-        ),
-        pytest.param(
-            [group(minimum=1, phase="Running"), *running(4, nodeSelector={"kubernetes.io/hostname": "full"})],
-            {}, [], id="it must be there",
-        ),
-    ],
-)  # fmt: skip
+@cases("objects, options, gone", {
+    "one pod beyond a minimum": (usual(), {}, ["g-3"]),
+    "without the action": (usual(), {"config": conf(actions="")}, []),
+    "packing outweighs spreading": (usual(), {"config": conf(SPREAD, PACK)}, []),
+    "it would come back by packing": (usual(), {"config": conf(PACK)}, []),
+    "it would come back to the fullest node": (usual(), {"config": conf("  - name: gang")}, []),
+    "a gang that is at its minimum": ([group(minimum=4, phase="Running"), *running(4)], {}, []),
+    "minima of roles that do not count":
+        ([group(minimum=1, phase="Running", minTaskMember={"w": 4}), *running(4, role="w")], {}, ["g-3"]),
+    "pods that nobody makes again":
+        ([group(minimum=1, phase="Running"), *(pod(f"g-{n}", node="full", phase="Running") for n in range(4))], {}, []),
+    "a node at its target": ([group(minimum=0, phase="Running"), *running(3)], {}, []),
+    "no node is little used": ([*usual(), group("h", phase="Running"), *running(3, on="empty", of="h")], {}, []),
+    "the other node stays within its target": ([group(minimum=1, phase="Running"), *running(2, cpu="2")], {}, ["g-1"]),
+    "the other node would be above its target":
+        ([*usual(), group("h", phase="Running"), *running(1, on="empty", of="h", cpu="2500m")], {}, []),
+    "it would only carry the matter elsewhere": ([group(minimum=0, phase="Running"), *running(1, cpu="3500m")], {}, []),
+    "a group that stays": (annotated(usual(), "g", **{"volcano.sh/preemptable": "false"}), {}, []),
+    "a pod that stays": (annotated(usual(), "g-3", **{"volcano.sh/preemptable": "false"}), {}, ["g-2"]),
+    "pods of the system": (in_kube_system(), {}, []),
+    "critical pods":
+        ([group(minimum=1, phase="Running"), *running(4, priorityClassName="system-node-critical")], {}, []),
+    "a budget allows it": (budgeted(3), {}, ["g-3"]),
+    "a budget does not": (budgeted(4), {}, []),
+    "the budget of a group": (annotated(usual(), "g", **{"volcano.sh/jdb-min-available": "4"}), {}, []),
+    "somebody waits for room": ([*usual(), group("h", minimum=1), made("h-0", "h", cpu="5")], {}, []),
+    "its own group waits": ([*usual(), made("g-4", "g", cpu="5")], {}, []),
+    "nobody's room helps who waits": ([*usual(), group("h", queue="nowhere"), made("h-0", "h")], {}, ["g-3"]),
+    "room does not help who waits for a quota":
+        ([*usual(), quota(hard={"cpu": "1"}), group("h", phase="", minResources={"cpu": "2"})], {}, ["g-3"]),
+    "there is no other node": (usual(), {"nodes": ["full"]}, []),
+    "nobody places it again":
+        (usual(), {"config": configuration((CONF % (", shuffle", SPREAD)).replace("allocate, ", ""))}, []),
+    "a queue that does not exist": ([group(minimum=1, phase="Running", queue="nowhere"), *running(4)], {}, []),
+    "pods that are kept close together":
+        ([group(minimum=1, phase="Running", networkTopology={"mode": "soft"}), *running(4)], {}, []),
+    "another of its group is going already": (
+        [group(minimum=1, phase="Running"), *running(3), made("g-3", "g", node="full", phase="Running", deleted="2026-01-01T01:00:00Z")],
+        {}, ["g-3"],
+    ),
+    "pods that have not started":
+        ([group(minimum=1, phase="Running"), *(made(f"g-{n}", "g", node="full") for n in range(4))], {}, []),
+    "some of its pods may be on nodes that are lent": (
+        annotated(usual(), "g-0", **{"volcano.sh/revocable-zone": "*"}), {"config": conf(SPREAD, "  - name: tdm")}, [],
+    ),
+    "it must be there":
+        ([group(minimum=1, phase="Running"), *running(4, nodeSelector={"kubernetes.io/hostname": "full"})], {}, []),
+})  # fmt: skip
 def test_who_is_moved(objects, options, gone):
     here = world(**options)
     here.put(*objects)

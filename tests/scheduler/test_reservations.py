@@ -18,6 +18,7 @@ from scheduler.cycle import reserved
 from scheduler.cycle.reserved import GivenBack
 from scheduler.engine.message import people
 from scheduler.policy.arguments import LONGEST_MS
+from tests.tables import cases
 
 from .world import START, World, configuration, group, keeping, node, pod, priority_class, queue
 
@@ -72,9 +73,10 @@ def told(world, name):
 FULL = (*running("a", "n0", pods=4), *running("b", "n1", pods=4))
 
 
-@pytest.mark.parametrize(
-    ("ago", "is_reserved"), [pytest.param(WAIT, True, id="long"), pytest.param(WAIT - 1, False, id="not long enough")]
-)  # fmt: skip
+@cases("ago, is_reserved", {
+    "long": (WAIT, True),
+    "not long enough": (WAIT - 1, False),
+})  # fmt: skip
 def test_who_has_waited_long_gets_a_reservation(ago, is_reserved):
     some = world(FULL, job("big", pods=6, ago=ago))
     some.cycle()
@@ -88,31 +90,23 @@ def test_one_is_woken_when_somebody_has_waited_long():
     assert kept(some).made == START + 2000
 
 
-@pytest.mark.parametrize(
-    ("objects", "more"),
-    [
-        pytest.param(job("big", pods=9, ago=WAIT), (OWN,), id="more than the cluster"),
-        pytest.param(job("big", "5", ago=WAIT), (OWN,), id="a pod larger than any node"),
-        pytest.param(job("big", pods=6, ago=WAIT), (queue(capability={"cpu": "5"}),), id="more than its queue may have"),
-        pytest.param(
-            job("big", pods=6, ago=WAIT), (OWN, queue("vip", **keeping(3))), id="others' guarantees leave too little"
-        ),
-        pytest.param(job("big", pods=6, ago=WAIT, queue="gone"), (OWN,), id="no such queue"),
-    ],
-)  # fmt: skip
+@cases("objects, more", {
+    "more than the cluster": (job("big", pods=9, ago=WAIT), (OWN,)),
+    "a pod larger than any node": (job("big", "5", ago=WAIT), (OWN,)),
+    "more than its queue may have": (job("big", pods=6, ago=WAIT), (queue(capability={"cpu": "5"}),)),
+    "others' guarantees leave too little": (job("big", pods=6, ago=WAIT), (OWN, queue("vip", **keeping(3)))),
+    "no such queue": (job("big", pods=6, ago=WAIT, queue="gone"), (OWN,)),
+})  # fmt: skip
 def test_who_would_never_fit_gets_none(objects, more):
     some = world(FULL, objects, more=more)
     some.cycle()
     assert not some.snapshot.reserved
 
 
-@pytest.mark.parametrize(
-    ("more", "of_big"),
-    [
-        pytest.param(queue("vip", **keeping(7)), "default", id="a guarantee of another queue"),
-        pytest.param(queue("own", {"cpu": "9"}), "own", id="a lower limit of its own queue"),
-    ],
-)  # fmt: skip
+@cases("more, of_big", {
+    "a guarantee of another queue": (queue("vip", **keeping(7)), "default"),
+    "a lower limit of its own queue": (queue("own", {"cpu": "9"}), "own"),
+})  # fmt: skip
 def test_room_is_given_back_that_a_change_of_queues_makes_useless(more, of_big):
     some = world(FULL, job("big", pods=10, ago=WAIT, queue=of_big), cpus=(4, 4, 8), more=(OWN, queue("own")))
     some.cycle()
@@ -213,17 +207,14 @@ ENDS = (*running("a", "n0", pods=3, estimate="1h"), *running("b", "n1", pods=4, 
 
 
 @pytest.mark.shows("1.1/runningEstimate", "scheduler 2.3/others")
-@pytest.mark.parametrize(
-    ("backfiller", "starts"),
-    [
-        pytest.param(job("short", estimate="59m"), True, id="ends before"),
-        pytest.param(job("short", estimate="1h"), True, id="ends just then"),
-        pytest.param(job("short", estimate="61m"), False, id="ends later"),
-        pytest.param(job("short"), False, id="says nothing"),
-        pytest.param(job("short", estimate="soon"), False, id="says nothing that can be read"),
-        pytest.param(job("short", estimate="5m", queue="other"), True, id="of another queue"),
-    ],
-)
+@cases("backfiller, starts", {
+    "ends before": (job("short", estimate="59m"), True),
+    "ends just then": (job("short", estimate="1h"), True),
+    "ends later": (job("short", estimate="61m"), False),
+    "says nothing": (job("short"), False),
+    "says nothing that can be read": (job("short", estimate="soon"), False),
+    "of another queue": (job("short", estimate="5m", queue="other"), True),
+})  # fmt: skip
 def test_who_ends_in_time_may_use_the_room_meanwhile(backfiller, starts):
     some = world(ENDS, job("big", "4", ago=WAIT), backfiller, more=(OWN, queue("other")))
     some.cycle()
@@ -280,15 +271,12 @@ LOW = {"priorityClassName": "low"}
 PRIORITIES = [priority_class("low", 1), priority_class("mid", 5)]
 
 
-@pytest.mark.parametrize(
-    ("actions", "spec", "starts"),
-    [
-        pytest.param("allocate, backfill, preempt", LOW, True, id="lower"),
-        pytest.param("allocate, backfill, preempt", {"priorityClassName": "mid"}, False, id="equal"),
-        pytest.param("allocate, backfill", LOW, False, id="nobody is preempted"),
-        pytest.param("allocate, backfill, preempt", {**LOW, "queue": "other"}, False, id="of another queue"),
-    ],
-)
+@cases("actions, spec, starts", {
+    "lower": ("allocate, backfill, preempt", LOW, True),
+    "equal": ("allocate, backfill, preempt", {"priorityClassName": "mid"}, False),
+    "nobody is preempted": ("allocate, backfill", LOW, False),
+    "of another queue": ("allocate, backfill, preempt", {**LOW, "queue": "other"}, False),
+})  # fmt: skip
 def test_who_may_be_evicted_may_use_the_room_meanwhile(actions, spec, starts):
     mid = {"priorityClassName": "mid"}
     some = world(
@@ -330,16 +318,13 @@ def labelled(objects):
     return [*objects, (DISRUPTION_BUDGETS, {"metadata": {"name": "web", "namespace": "ns"}, "spec": spec})]
 
 
-@pytest.mark.parametrize(
-    ("loose", "plugins", "starts"),
-    [
-        pytest.param(noted(job("loose", **LOW), PODS, cooldown_time="1h"), "pdb, cdp", False, id="time to cool down"),
-        pytest.param(noted(job("loose", **LOW), PODS, cooldown_time="1h"), "pdb", True, id="time that does not count"),
-        pytest.param(noted(job("loose", **LOW), POD_GROUPS, jdb_min_available="1"), "pdb", False, id="its own budget"),
-        pytest.param(labelled(job("loose", **LOW)), "pdb", False, id="a budget"),
-        pytest.param(labelled(job("loose", **LOW)), "cdp", True, id="a budget that does not count"),
-    ],
-)  # fmt: skip
+@cases("loose, plugins, starts", {
+    "time to cool down": (noted(job("loose", **LOW), PODS, cooldown_time="1h"), "pdb, cdp", False),
+    "time that does not count": (noted(job("loose", **LOW), PODS, cooldown_time="1h"), "pdb", True),
+    "its own budget": (noted(job("loose", **LOW), POD_GROUPS, jdb_min_available="1"), "pdb", False),
+    "a budget": (labelled(job("loose", **LOW)), "pdb", False),
+    "a budget that does not count": (labelled(job("loose", **LOW)), "cdp", True),
+})  # fmt: skip
 def test_who_might_be_protected_later_does_not_use_the_room_meanwhile(loose, plugins, starts):
     """Else the room would be used up by one of them after the other, and the one that it is kept for would have none of it."""
     listed = ", ".join(f"{{name: {each}}}" for each in plugins.split(", "))
@@ -554,16 +539,13 @@ def test_room_that_is_given_back_may_be_kept_for_the_next_one_of_the_queue():
     assert (kept(some), kept(some, "next").made) == (None, some.now)
 
 
-@pytest.mark.parametrize(
-    ("at", "is_kept"),
-    [
-        pytest.param(timestamp(START - 1000), True, id="before it was kept"),
-        pytest.param(timestamp(START), False, id="in the second in which it was kept"),
-        pytest.param("9999-01-01T00:00:00Z", False, id="some day"),
-        pytest.param("now", True, id="no time"),
-        pytest.param("", True, id="nothing"),
-    ],
-)
+@cases("at, is_kept", {
+    "before it was kept": (timestamp(START - 1000), True),
+    "in the second in which it was kept": (timestamp(START), False),
+    "some day": ("9999-01-01T00:00:00Z", False),
+    "no time": ("now", True),
+    "nothing": ("", True),
+})  # fmt: skip
 def test_what_is_kept_later_is_not_given_back(at, is_kept):
     some = world(FULL, job("big", "4", ago=2 * WAIT))
     some.cycle()
@@ -695,14 +677,11 @@ def test_what_somebody_else_wrote_there_raises_nothing(text):
     reserved.given_back_of([replace(condition, message=text, status="False", reason=reserved.GIVEN_BACK)])
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        pytest.param(f"Kept for 1h0m0s at most; on n0: {10**30}", id="more pods than there are numbers for"),
-        pytest.param("Kept for 1h0m0s at most; on n0: -4", id="less than no pods"),
-        pytest.param(f"Kept for {10**30}h at most; on n0: 1", id="without end"),
-    ],
-)
+@cases("message", {
+    "more pods than there are numbers for": f"Kept for 1h0m0s at most; on n0: {10**30}",
+    "less than no pods": "Kept for 1h0m0s at most; on n0: -4",
+    "without end": f"Kept for {10**30}h at most; on n0: 1",
+})  # fmt: skip
 def test_a_reservation_that_somebody_made_up_stops_no_cycle(message):
     """Whoever may write the status of a group in one namespace writes something there."""
     kind, made = job("big", "4", ago=WAIT)[0]
@@ -736,21 +715,16 @@ def test_places_that_were_sought_in_vain_are_sought_again_only_when_something_ch
     assert world.where()["big-0"] == "n1"
 
 
-@pytest.mark.parametrize(
-    ("more", "of_runs", "of_big", "of_small"),
-    [
-        pytest.param((queue("vip", **keeping(1)),), "default", "default", "default", id="the cluster, where something is guaranteed"),
-        pytest.param((queue("own", {"cpu": "10"}),), "own", "own", "own", id="its own queue"),
-        pytest.param(
-            (queue("team", {"cpu": "10"}), queue("a", parent="team"), queue("b", parent="team")), "a", "b", "a",
-            id="the queue above",
-        ),
-        pytest.param(
-            (queue("team", {"cpu": "11"}), queue("a", parent="team", **keeping(2)), queue("b", parent="team")), "b", "a", "b",
-            id="the queue above, with a guarantee below",
-        ),
-    ],
-)  # fmt: skip
+@cases("more, of_runs, of_big, of_small", {
+    "the cluster, where something is guaranteed": ((queue("vip", **keeping(1)),), "default", "default", "default"),
+    "its own queue": ((queue("own", {"cpu": "10"}),), "own", "own", "own"),
+    "the queue above":
+        ((queue("team", {"cpu": "10"}), queue("a", parent="team"), queue("b", parent="team")), "a", "b", "a"),
+    "the queue above, with a guarantee below": (
+        (queue("team", {"cpu": "11"}), queue("a", parent="team", **keeping(2)), queue("b", parent="team")), "b", "a",
+        "b",
+    ),
+})  # fmt: skip
 def test_kept_room_and_pods_that_still_run_there_count_once(more, of_runs, of_big, of_small):
     some = world(
         running("r", "n0", pods=4, queue=of_runs), running("s", "n1", pods=4, queue=of_runs),

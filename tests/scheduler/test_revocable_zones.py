@@ -12,6 +12,7 @@ from kube import resources
 from scheduler.engine.message import people
 from scheduler.policy.zones import DAY_MS, MINUTE_MS, Window
 from tests.campaign import examples
+from tests.tables import cases
 
 from .world import START, World, configuration, group, made, node, pod, queue
 
@@ -45,33 +46,23 @@ def preemptable(name, value):
     return kind, obj
 
 
-@pytest.mark.shows(
-    "scheduler 1.3/revocable-zone",
-    "scheduler 3.11 tdm/tdm.revocable-zone.ZONE",
-    "scheduler 3.11 tdm/over midnight",
-    "scheduler 3.11 tdm/who",
-    "scheduler 3.11 tdm/preferred",
-)
-@pytest.mark.parametrize(
-    ("one", "options", "expected"),
-    [
-        pytest.param(revocable("g-0"), {}, "lent", id="one that may be revoked, while it is open"),
-        pytest.param(revocable("g-0"), {"now": at(9, 59)}, "own", id="before it opens"),
-        pytest.param(revocable("g-0"), {"now": at(10)}, "lent", id="when it opens"),
-        pytest.param(revocable("g-0"), {"now": at(14)}, "own", id="when it closes"),
-        pytest.param(made("g-0", "g"), {}, "own", id="one that says nothing"),
-        pytest.param(revocable("g-0", said="z"), {}, "own", id="the name of a zone is no star"),
-        pytest.param(preemptable("g-0", "true"), {}, "lent", id="preemptable by its own word"),
-        pytest.param(preemptable("g-0", "false"), {}, "own", id="not preemptable"),
-        pytest.param(
-            revocable("g-0"), {"zones": "tdm.revocable-zone.z: '22:00-06:00'", "now": at(3)}, "lent", id="over midnight"
-        ),
-        pytest.param(revocable("g-0"), {"zones": "tdm.revocable-zone.other: '00:00-23:59'"}, "own", id="without a time"),
-        pytest.param(revocable("g-0"), {"zones": "tdm.revocable-zone.z: noon"}, "own", id="of a time that is none"),
-        pytest.param(revocable("g-0"), {"zones": "tdm.revocable-zone.z: '8:00-8:00'"}, "lent", id="all day"),
-        pytest.param(made("g-0", "g"), {"flags": ", enablePredicate: false"}, "lent", id="switched off"),
-    ],
-)  # fmt: skip
+@pytest.mark.shows("scheduler 1.3/revocable-zone", "scheduler 3.11 tdm/tdm.revocable-zone.ZONE")
+@pytest.mark.shows("scheduler 3.11 tdm/over midnight", "scheduler 3.11 tdm/who", "scheduler 3.11 tdm/preferred")
+@cases("one, options, expected", {
+    "one that may be revoked, while it is open": (revocable("g-0"), {}, "lent"),
+    "before it opens": (revocable("g-0"), {"now": at(9, 59)}, "own"),
+    "when it opens": (revocable("g-0"), {"now": at(10)}, "lent"),
+    "when it closes": (revocable("g-0"), {"now": at(14)}, "own"),
+    "one that says nothing": (made("g-0", "g"), {}, "own"),
+    "the name of a zone is no star": (revocable("g-0", said="z"), {}, "own"),
+    "preemptable by its own word": (preemptable("g-0", "true"), {}, "lent"),
+    "not preemptable": (preemptable("g-0", "false"), {}, "own"),
+    "over midnight": (revocable("g-0"), {"zones": "tdm.revocable-zone.z: '22:00-06:00'", "now": at(3)}, "lent"),
+    "without a time": (revocable("g-0"), {"zones": "tdm.revocable-zone.other: '00:00-23:59'"}, "own"),
+    "of a time that is none": (revocable("g-0"), {"zones": "tdm.revocable-zone.z: noon"}, "own"),
+    "all day": (revocable("g-0"), {"zones": "tdm.revocable-zone.z: '8:00-8:00'"}, "lent"),
+    "switched off": (made("g-0", "g"), {"flags": ", enablePredicate: false"}, "lent"),
+})  # fmt: skip
 def test_where_a_pod_goes(one, options, expected):
     full = pod("r", "", "1", node="own" if expected == "own" else "", phase="Running")
     here = world(group(), one, *([full] if expected == "own" else []), **options)
@@ -86,20 +77,16 @@ def test_pods_of_one_group_that_differ_stay_on_own_nodes():
     assert set(here.where().values()) == {"own"}
 
 
-@pytest.mark.parametrize(
-    ("one", "now", "words", "wake"),
-    [
-        pytest.param(
-            revocable("g-0"), at(9), "No node takes these pods now: 1 is in the revocable zone z, which is closed now.",
-            at(10), id="closed",
-        ),
-        pytest.param(
-            made("g-0", "g"), at(12),
-            "No node takes these pods now: 1 is in the revocable zone z, which is for pods that may be revoked.",
-            at(14), id="for others",
-        ),
-    ],
-)  # fmt: skip
+@cases("one, now, words, wake", {
+    "closed": (
+        revocable("g-0"), at(9), "No node takes these pods now: 1 is in the revocable zone z, which is closed now.",
+        at(10),
+    ),
+    "for others": (
+        made("g-0", "g"), at(12),
+        "No node takes these pods now: 1 is in the revocable zone z, which is for pods that may be revoked.", at(14),
+    ),
+})  # fmt: skip
 def test_why_pods_wait_and_until_when(one, now, words, wake):
     here = world(group(), one, now=now)
     here.remove(resources.NODES, "own")
@@ -126,16 +113,13 @@ def lent(*annotations, count=3, **options):
 
 
 @pytest.mark.shows("scheduler 3.11 tdm/tdm.evict.period", "scheduler 3.11 tdm/jdb")
-@pytest.mark.parametrize(
-    ("annotations", "rounds"),
-    [
-        pytest.param([], [1, 1, 1], id="one at a time"),
-        pytest.param([("volcano.sh/jdb-max-unavailable", "2")], [2, 1], id="so many may be absent"),
-        pytest.param([("volcano.sh/jdb-max-unavailable", "50%")], [2, 1], id="a share may be absent"),
-        pytest.param([("volcano.sh/jdb-min-available", "2")], [2], id="so many must be there"),
-        pytest.param([("volcano.sh/jdb-min-available", "4")], [], id="all must be there"),
-    ],
-)  # fmt: skip
+@cases("annotations, rounds", {
+    "one at a time": ([], [1, 1, 1]),
+    "so many may be absent": ([("volcano.sh/jdb-max-unavailable", "2")], [2, 1]),
+    "a share may be absent": ([("volcano.sh/jdb-max-unavailable", "50%")], [2, 1]),
+    "so many must be there": ([("volcano.sh/jdb-min-available", "2")], [2]),
+    "all must be there": ([("volcano.sh/jdb-min-available", "4")], []),
+})  # fmt: skip
 def test_when_a_zone_closes_its_pods_end_some_at_a_time(annotations, rounds):
     here = lent(*annotations, now=at(14))
     found = []
@@ -177,13 +161,10 @@ def test_pods_are_told_why_they_end():
     assert (condition["type"], condition["reason"]) == ("DisruptionTarget", "RevocableZoneClosed")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        pytest.param({"now": at(13, 59)}, id="while it is open"),
-        pytest.param({"flags": ", enabledVictim: false"}, id="switched off"),
-    ],
-)
+@cases("options", {
+    "while it is open": {"now": at(13, 59)},
+    "switched off": {"flags": ", enabledVictim: false"},
+})  # fmt: skip
 def test_nobody_ends(options):
     here = lent(**{"now": at(14)} | options)
     assert here.cycle().evictions == []

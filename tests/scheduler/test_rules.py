@@ -7,6 +7,7 @@ import pytest
 from kube.kinds.core import Taint
 from scheduler.engine.cause import ExclusionKind
 from scheduler.snapshot.node_selection import NodeFacts, NodeRule
+from tests.tables import cases
 
 from .world import World, group, node, pod, queue
 
@@ -29,66 +30,55 @@ LABELS = {"zone": "a", "gen": "7"}
 
 
 @pytest.mark.shows("scheduler 3.7/node affinity", "coscheduling 3/node affinity")
-@pytest.mark.parametrize(
-    ("needs", "matches"),
-    [
-        pytest.param(None, True, id="nothing needed"),
-        pytest.param(affinity(term("zone", "In", "a", "b")), True, id="in"),
-        pytest.param(affinity(term("zone", "In", "b")), False, id="not among"),
-        pytest.param(affinity(term("zone", "NotIn", "b")), True, id="not in"),
-        pytest.param(affinity(term("other", "NotIn", "b")), True, id="not in, label absent"),
-        pytest.param(affinity(term("zone", "NotIn", "a")), False, id="not in, but is"),
-        pytest.param(affinity(term("zone", "Exists")), True, id="exists"),
-        pytest.param(affinity(term("other", "Exists")), False, id="exists, but absent"),
-        pytest.param(affinity(term("other", "DoesNotExist")), True, id="does not exist"),
-        pytest.param(affinity(term("zone", "DoesNotExist")), False, id="does not exist, but does"),
-        pytest.param(affinity(term("gen", "Gt", "6")), True, id="greater"),
-        pytest.param(affinity(term("gen", "Lt", "7")), False, id="less, but equal"),
-        pytest.param(affinity(term("zone", "Gt", "6")), False, id="greater than what is no number"),
-        pytest.param(affinity(term("gen", "Gt")), False, id="greater than nothing"),
-        pytest.param(affinity(term("gen", "Near", "7")), False, id="unknown operator"),
-        pytest.param(affinity(term("zone", "In", "b"), term("gen", "In", "7")), True, id="either term"),
-        pytest.param(affinity({}), False, id="an empty term matches nothing"),
-        pytest.param(affinity(), False, id="no terms match nothing"),
-        pytest.param(
-            affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}), True, id="name"
-        ),
-        pytest.param({"podAffinity": {"x": 1}}, True, id="affinity to pods is another matter"),
-        pytest.param({"nodeAffinity": 7}, False, id="unreadable"),
-    ],
-)
+@cases("needs, matches", {
+    "nothing needed": (None, True),
+    "in": (affinity(term("zone", "In", "a", "b")), True),
+    "not among": (affinity(term("zone", "In", "b")), False),
+    "not in": (affinity(term("zone", "NotIn", "b")), True),
+    "not in, label absent": (affinity(term("other", "NotIn", "b")), True),
+    "not in, but is": (affinity(term("zone", "NotIn", "a")), False),
+    "exists": (affinity(term("zone", "Exists")), True),
+    "exists, but absent": (affinity(term("other", "Exists")), False),
+    "does not exist": (affinity(term("other", "DoesNotExist")), True),
+    "does not exist, but does": (affinity(term("zone", "DoesNotExist")), False),
+    "greater": (affinity(term("gen", "Gt", "6")), True),
+    "less, but equal": (affinity(term("gen", "Lt", "7")), False),
+    "greater than what is no number": (affinity(term("zone", "Gt", "6")), False),
+    "greater than nothing": (affinity(term("gen", "Gt")), False),
+    "unknown operator": (affinity(term("gen", "Near", "7")), False),
+    "either term": (affinity(term("zone", "In", "b"), term("gen", "In", "7")), True),
+    "an empty term matches nothing": (affinity({}), False),
+    "no terms match nothing": (affinity(), False),
+    "name": (affinity({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}), True),
+    "affinity to pods is another matter": ({"podAffinity": {"x": 1}}, True),
+    "unreadable": ({"nodeAffinity": 7}, False),
+})  # fmt: skip
 def test_required_node_affinity(needs, matches):
     assert closed(needs=needs, labels=LABELS) == (ExclusionKind.NONE if matches else ExclusionKind.SELECTOR)
 
 
 @pytest.mark.shows("scheduler 3.7/node affinity")
-@pytest.mark.parametrize(
-    ("selector", "matches"),
-    [
-        pytest.param({"zone": "a"}, True, id="matches"),
-        pytest.param({"zone": "a", "gen": "8"}, False, id="all must"),
-        pytest.param({"rack": ""}, False, id="absent is not empty"),
-    ],
-)
+@cases("selector, matches", {
+    "matches": ({"zone": "a"}, True),
+    "all must": ({"zone": "a", "gen": "8"}, False),
+    "absent is not empty": ({"rack": ""}, False),
+})  # fmt: skip
 def test_node_selector(selector, matches):
     assert closed(selector=selector, labels=LABELS) == (ExclusionKind.NONE if matches else ExclusionKind.SELECTOR)
 
 
 @pytest.mark.shows("scheduler 3.7/taints", "scheduler 10.1/12")
-@pytest.mark.parametrize(
-    ("toleration", "tolerated"),
-    [
-        pytest.param({"key": "k", "value": "v", "effect": "NoSchedule"}, True, id="equal by default"),
-        pytest.param({"key": "k", "operator": "Equal", "value": "v"}, True, id="any effect"),
-        pytest.param({"key": "k", "operator": "Equal", "value": "w"}, False, id="another value"),
-        pytest.param({"key": "k", "operator": "Exists"}, True, id="any value"),
-        pytest.param({"operator": "Exists"}, True, id="everything"),
-        pytest.param({"operator": "Exists", "effect": "NoExecute"}, False, id="another effect"),
-        pytest.param({"key": "j", "operator": "Exists"}, False, id="another key"),
-        pytest.param({"value": "v"}, False, id="no key needs Exists"),
-        pytest.param({"key": "k", "operator": "Gt", "value": "1"}, False, id="no number"),
-    ],
-)
+@cases("toleration, tolerated", {
+    "equal by default": ({"key": "k", "value": "v", "effect": "NoSchedule"}, True),
+    "any effect": ({"key": "k", "operator": "Equal", "value": "v"}, True),
+    "another value": ({"key": "k", "operator": "Equal", "value": "w"}, False),
+    "any value": ({"key": "k", "operator": "Exists"}, True),
+    "everything": ({"operator": "Exists"}, True),
+    "another effect": ({"operator": "Exists", "effect": "NoExecute"}, False),
+    "another key": ({"key": "j", "operator": "Exists"}, False),
+    "no key needs Exists": ({"value": "v"}, False),
+    "no number": ({"key": "k", "operator": "Gt", "value": "1"}, False),
+})  # fmt: skip
 def test_taints(toleration, tolerated):
     taints = [("k", "v", "NoSchedule")]
     assert closed(tolerations=[toleration], taints=taints) == (ExclusionKind.NONE if tolerated else ExclusionKind.TAINT)
@@ -105,41 +95,25 @@ def test_taints_are_compared_as_numbers(operator, value, tolerated):
 
 
 @pytest.mark.shows("scheduler 3.7/unschedulable")
-@pytest.mark.parametrize(
-    ("facts", "kind"),
-    [
-        pytest.param({"taints": [("k", "", "PreferNoSchedule")]}, ExclusionKind.NONE, id="a wish closes nothing"),
-        pytest.param({"taints": [("k", "", "NoExecute")]}, ExclusionKind.TAINT, id="NoExecute closes"),
-        pytest.param({"unschedulable": True}, ExclusionKind.UNSCHEDULABLE, id="unschedulable"),
-        pytest.param(
-            {"unschedulable": True, "tolerations": [{"operator": "Exists"}]},
-            ExclusionKind.NONE,
-            id="unschedulable tolerated",
-        ),
-        pytest.param({"ready": False, "unschedulable": True}, ExclusionKind.NOT_READY, id="not ready comes first"),
-        pytest.param(
-            {"ready": False, "selector": {"a": "b"}}, ExclusionKind.SELECTOR, id="the selector comes before all"
-        ),
-    ],
-)
+@cases("facts, kind", {
+    "a wish closes nothing": ({"taints": [("k", "", "PreferNoSchedule")]}, ExclusionKind.NONE),
+    "NoExecute closes": ({"taints": [("k", "", "NoExecute")]}, ExclusionKind.TAINT),
+    "unschedulable": ({"unschedulable": True}, ExclusionKind.UNSCHEDULABLE),
+    "unschedulable tolerated": ({"unschedulable": True, "tolerations": [{"operator": "Exists"}]}, ExclusionKind.NONE),
+    "not ready comes first": ({"ready": False, "unschedulable": True}, ExclusionKind.NOT_READY),
+    "the selector comes before all": ({"ready": False, "selector": {"a": "b"}}, ExclusionKind.SELECTOR),
+})  # fmt: skip
 def test_the_firmest_reason_is_given(facts, kind):
     assert closed(**facts) == kind
 
 
-@pytest.mark.parametrize(
-    ("taints", "tolerations", "count"),
-    [
-        pytest.param([], [], 0, id="none"),
-        pytest.param([("k", "", "NoSchedule"), ("l", "", "NoExecute")], [], 0, id="taints that close"),
-        pytest.param([("k", "", "PreferNoSchedule"), ("l", "", "PreferNoSchedule")], [], 2, id="two"),
-        pytest.param(
-            [("k", "", "PreferNoSchedule"), ("l", "", "PreferNoSchedule")],
-            [{"key": "k", "operator": "Exists"}],
-            1,
-            id="one of them tolerated",
-        ),
-    ],
-)
+@cases("taints, tolerations, count", {
+    "none": ([], [], 0),
+    "taints that close": ([("k", "", "NoSchedule"), ("l", "", "NoExecute")], [], 0),
+    "two": ([("k", "", "PreferNoSchedule"), ("l", "", "PreferNoSchedule")], [], 2),
+    "one of them tolerated":
+        ([("k", "", "PreferNoSchedule"), ("l", "", "PreferNoSchedule")], [{"key": "k", "operator": "Exists"}], 1),
+})  # fmt: skip
 def test_nodes_are_avoided_for_taints_that_are_wishes(taints, tolerations, count):
     rule = NodeRule(None, None, tolerations)
     facts = NodeFacts("n", {}, [Taint(key=k, value=v, effect=e) for k, v, e in taints], False, True)

@@ -12,6 +12,7 @@ from scheduler.engine.cluster import PodClass
 from scheduler.engine.scoring import Scorer, Weights
 from scheduler.policy.policy import Fit, Scoring, Strategy
 from tests.campaign import examples
+from tests.tables import cases
 
 from .world import World, configuration, group, node, pod, queue
 
@@ -34,90 +35,58 @@ def scored(scoring, request, whole, used):
     return Scorer(weights_of(scoring, COLUMNS), some).one(free, whole)
 
 
-@pytest.mark.shows(
-    "scheduler 3.8/leastrequested.weight",
-    "scheduler 3.8/mostrequested.weight",
-    "scheduler 3.8/no requests",
-    "scheduler 3.8/balancedresource.weight",
-    "scheduler 3.9/binpack.weight",
-    "scheduler 3.9/binpack.cpu, binpack.memory",
-    "scheduler 3.9/binpack.resources",
-    "scheduler 3.9/score",
-    "scheduler 3.11 resource-strategy-fit/resources",
-    "scheduler 3.11 resource-strategy-fit/prefix*",
-    "scheduler 3.11 resource-strategy-fit/overflow",
-    "scheduler 3.11 resource-strategy-fit/sra",
-    "scheduler 3.11 resource-strategy-fit/annotations",
-)
-@pytest.mark.parametrize(
-    ("scoring", "request_", "whole", "used", "expected"),
-    [
-        pytest.param(
-            Scoring(binpack=10, resources=(("cpu", 2), ("memory", 3))),
-            (1000, GI, 0, 1), (2000, 4 * GI, 0, 9), (1000, GI, 0, 1), 700,
-            id="binpack: Volcano's own test vector (§3.9)",
-        ),
-        pytest.param(
-            Scoring(binpack=1, resources=(("cpu", 1), ("nvidia.com/gpu", 3))),
-            (1000, 0, 1, 1), (4000, GI, 4, 9), (1000, 0, 3, 1), 87.5,
-            id="binpack: a resource of its own",
-        ),
-        pytest.param(
-            Scoring(binpack=1, resources=(("cpu", 0), ("memory", 0))),
-            (1000, GI, 0, 1), (2000, 4 * GI, 0, 9), (0, 0, 0, 0), 0,
-            id="binpack: no weights, no score",
-        ),
-        pytest.param(
-            Scoring(least=1), (1000, 0, 0, 1), (4000, 3 * GI, 0, 9), (0, GI, 0, 0), (75 + 66) // 2,
-            id="least: what stays free, each rounded down",
-        ),
-        pytest.param(
-            Scoring(least=1), (1000, 0, 0, 1), (4000, 0, 0, 9), (0, 0, 0, 0), 75,
-            id="least: what a node has none of is left out",
-        ),
-        pytest.param(
-            Scoring(most=2), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (1000, 0, 0, 0), 2 * ((50 + 25) // 2),
-            id="most: what is used, times the weight",
-        ),
-        pytest.param(
-            Scoring(balanced=1), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (2000, 0, 0, 0), 75,
-            id="balanced: half the difference of two",
-        ),
-        pytest.param(
-            Scoring(balanced=1), (1000, GI, 1, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 76,
-            id="balanced: the deviation of three where GPUs are asked for",
-        ),
-        pytest.param(
-            Scoring(balanced=1), (0, 0, 0, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 0,
-            id="balanced: nothing for pods that ask for nothing",
-        ),
-        pytest.param(
-            Scoring(fit=Fit(10, (little("cpu", 1), much("nvidia.com/gpu", 2)))),
-            (1000, GI, 1, 1), (4000, 4 * GI, 4, 9), (1000, 0, 1, 0), 1000 * (0.5 + 2 * 0.5) / 3,
-            id="fit: little CPU and many GPUs used",
-        ),
-        pytest.param(
-            Scoring(fit=Fit(1, (much("nvidia.com/*", 1), little("nvidia.com/g*", 3), much("cpu", 1)))),
-            (1000, 0, 1, 1), (4000, GI, 4, 9), (3000, 0, 0, 0), 100 * (1.0 + 3 * 0.75) / 4,
-            id="fit: the longest beginning of a name",
-        ),
-        pytest.param(
-            Scoring(fit=Fit(1, (much("cpu", 1), much("memory", 1)))),
-            (1000, 2 * GI, 0, 1), (4000, GI, 0, 9), (0, 0, 0, 0), 0,
-            id="fit: nothing where something is short",
-        ),
-        pytest.param(
-            Scoring(fit=Fit(1, (much("cpu", 1),), spare=2, scarce=(("nvidia.com/gpu", 1), ("example.com/foo", 3)))),
-            (0, GI, 0, 1), (4000, GI, 2, 9), (0, 0, 0, 0), 200 * (1 - 1 / 4),
-            id="fit: a node with one of two scarce resources",
-        ),
-        pytest.param(
-            Scoring(fit=Fit(0, (), spare=2, scarce=(("nvidia.com/gpu", 1),))),
-            (0, GI, 0, 1), (4000, GI, 0, 9), (0, 0, 0, 0), 200,
-            id="fit: a node without what is scarce",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.shows("scheduler 3.8/leastrequested.weight", "scheduler 3.8/mostrequested.weight")
+@pytest.mark.shows("scheduler 3.8/no requests", "scheduler 3.8/balancedresource.weight", "scheduler 3.9/binpack.weight")
+@pytest.mark.shows("scheduler 3.9/binpack.cpu, binpack.memory", "scheduler 3.9/binpack.resources")
+@pytest.mark.shows("scheduler 3.9/score", "scheduler 3.11 resource-strategy-fit/resources")
+@pytest.mark.shows("scheduler 3.11 resource-strategy-fit/prefix*", "scheduler 3.11 resource-strategy-fit/overflow")
+@pytest.mark.shows("scheduler 3.11 resource-strategy-fit/sra", "scheduler 3.11 resource-strategy-fit/annotations")
+@cases("scoring, request_, whole, used, expected", {
+    "binpack: Volcano's own test vector (§3.9)": (
+        Scoring(binpack=10, resources=(("cpu", 2), ("memory", 3))), (1000, GI, 0, 1), (2000, 4 * GI, 0, 9),
+        (1000, GI, 0, 1), 700,
+    ),
+    "binpack: a resource of its own": (
+        Scoring(binpack=1, resources=(("cpu", 1), ("nvidia.com/gpu", 3))), (1000, 0, 1, 1), (4000, GI, 4, 9),
+        (1000, 0, 3, 1), 87.5,
+    ),
+    "binpack: no weights, no score": (
+        Scoring(binpack=1, resources=(("cpu", 0), ("memory", 0))), (1000, GI, 0, 1), (2000, 4 * GI, 0, 9), (0, 0, 0, 0),
+        0,
+    ),
+    "least: what stays free, each rounded down":
+        (Scoring(least=1), (1000, 0, 0, 1), (4000, 3 * GI, 0, 9), (0, GI, 0, 0), (75 + 66) // 2),
+    "least: what a node has none of is left out":
+        (Scoring(least=1), (1000, 0, 0, 1), (4000, 0, 0, 9), (0, 0, 0, 0), 75),
+    "most: what is used, times the weight":
+        (Scoring(most=2), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (1000, 0, 0, 0), 2 * ((50 + 25) // 2)),
+    "balanced: half the difference of two":
+        (Scoring(balanced=1), (1000, GI, 0, 1), (4000, 4 * GI, 0, 9), (2000, 0, 0, 0), 75),
+    "balanced: the deviation of three where GPUs are asked for":
+        (Scoring(balanced=1), (1000, GI, 1, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 76),
+    "balanced: nothing for pods that ask for nothing":
+        (Scoring(balanced=1), (0, 0, 0, 1), (4000, 4 * GI, 4, 9), (0, 0, 2, 0), 0),
+    "fit: little CPU and many GPUs used": (
+        Scoring(fit=Fit(10, (little("cpu", 1), much("nvidia.com/gpu", 2)))), (1000, GI, 1, 1), (4000, 4 * GI, 4, 9),
+        (1000, 0, 1, 0), 1000 * (0.5 + 2 * 0.5) / 3,
+    ),
+    "fit: the longest beginning of a name": (
+        Scoring(fit=Fit(1, (much("nvidia.com/*", 1), little("nvidia.com/g*", 3), much("cpu", 1)))), (1000, 0, 1, 1),
+        (4000, GI, 4, 9), (3000, 0, 0, 0), 100 * (1.0 + 3 * 0.75) / 4,
+    ),
+    "fit: nothing where something is short": (
+        Scoring(fit=Fit(1, (much("cpu", 1), much("memory", 1)))), (1000, 2 * GI, 0, 1), (4000, GI, 0, 9), (0, 0, 0, 0),
+        0,
+    ),
+    "fit: a node with one of two scarce resources": (
+        Scoring(fit=Fit(1, (much("cpu", 1),), spare=2, scarce=(("nvidia.com/gpu", 1), ("example.com/foo", 3)))),
+        (0, GI, 0, 1), (4000, GI, 2, 9), (0, 0, 0, 0), 200 * (1 - 1 / 4),
+    ),
+    "fit: a node without what is scarce": (
+        Scoring(fit=Fit(0, (), spare=2, scarce=(("nvidia.com/gpu", 1),))), (0, GI, 0, 1), (4000, GI, 0, 9),
+        (0, 0, 0, 0), 200,
+    ),
+})  # fmt: skip
 def test_scores(scoring, request_, whole, used, expected):
     assert scored(scoring, request_, whole, used) == expected
 
@@ -162,20 +131,14 @@ CONF = "actions: enqueue, allocate, backfill\ntiers: [{plugins: [{name: %s}]}]"
 
 
 @pytest.mark.shows("scheduler 3.8/not listed", "scheduler 3.9/score")
-@pytest.mark.parametrize(
-    ("plugin", "expected"),
-    [
-        pytest.param("nodeorder", {"g-0": "n2", "g-1": "n2"}, id="nodeorder spreads"),
-        pytest.param("binpack", {"g-0": "n1", "g-1": "n1"}, id="binpack packs"),
-        pytest.param("resource-strategy-fit", {"g-0": "n2", "g-1": "n2"}, id="resource-strategy-fit spreads"),
-        pytest.param(
-            "resource-strategy-fit, arguments: {resources: {cpu: {type: MostAllocated}}}",
-            {"g-0": "n1", "g-1": "n1"},
-            id="or packs",
-        ),
-        pytest.param("gang", {"g-0": "n1", "g-1": "n1"}, id="neither: the fullest first"),
-    ],
-)
+@cases("plugin, expected", {
+    "nodeorder spreads": ("nodeorder", {"g-0": "n2", "g-1": "n2"}),
+    "binpack packs": ("binpack", {"g-0": "n1", "g-1": "n1"}),
+    "resource-strategy-fit spreads": ("resource-strategy-fit", {"g-0": "n2", "g-1": "n2"}),
+    "or packs":
+        ("resource-strategy-fit, arguments: {resources: {cpu: {type: MostAllocated}}}", {"g-0": "n1", "g-1": "n1"}),
+    "neither: the fullest first": ("gang", {"g-0": "n1", "g-1": "n1"}),
+})  # fmt: skip
 def test_the_configuration_says_where_pods_go(plugin, expected):
     world = World(
         node("n1"), node("n2"), queue(),

@@ -13,27 +13,25 @@ from scheduler.shares.filling import fill
 from scheduler.shares.tree import QueueTree
 from scheduler.snapshot.records import Queue
 from tests.campaign import examples
+from tests.tables import cases
 
 
 def amounts(*numbers):
     return np.array(numbers, dtype=np.int64)
 
 
-@pytest.mark.parametrize(
-    ("amount", "weights", "least", "most", "expected"),
-    [
-        pytest.param(9, (1, 1, 1), (0, 0, 0), (9, 9, 9), (3, 3, 3), id="equal weights"),
-        pytest.param(12, (1, 3), (0, 0), (99, 99), (3, 9), id="by weight"),
-        pytest.param(12, (1, 3), (0, 0), (99, 5), (7, 5), id="what one does not ask for goes to the others"),
-        pytest.param(12, (1, 3), (6, 0), (99, 99), (6, 6), id="what is guaranteed comes first"),
-        pytest.param(8, (1, 1, 1), (0, 0, 0), (9, 9, 9), (3, 3, 2), id="what does not divide goes to the first"),
-        pytest.param(12, (1, 1), (0, 0), (2, 3), (2, 3), id="nobody asks for the rest"),
-        pytest.param(5, (1, 1), (4, 4), (4, 4), (4, 4), id="more is guaranteed than there is"),
-        pytest.param(5, (1, 1), (4, 0), (2, 9), (4, 1), id="a guarantee beyond what is asked for"),
-        pytest.param(0, (1, 1), (0, 0), (9, 9), (0, 0), id="nothing to share"),
-        pytest.param(1 << 53, (1, 2), (0, 0), (UNLIMITED, UNLIMITED), (3002399751580331, 6004799503160661), id="a lot"),
-    ],
-)  # fmt: skip
+@cases("amount, weights, least, most, expected", {
+    "equal weights": (9, (1, 1, 1), (0, 0, 0), (9, 9, 9), (3, 3, 3)),
+    "by weight": (12, (1, 3), (0, 0), (99, 99), (3, 9)),
+    "what one does not ask for goes to the others": (12, (1, 3), (0, 0), (99, 5), (7, 5)),
+    "what is guaranteed comes first": (12, (1, 3), (6, 0), (99, 99), (6, 6)),
+    "what does not divide goes to the first": (8, (1, 1, 1), (0, 0, 0), (9, 9, 9), (3, 3, 2)),
+    "nobody asks for the rest": (12, (1, 1), (0, 0), (2, 3), (2, 3)),
+    "more is guaranteed than there is": (5, (1, 1), (4, 4), (4, 4), (4, 4)),
+    "a guarantee beyond what is asked for": (5, (1, 1), (4, 0), (2, 9), (4, 1)),
+    "nothing to share": (0, (1, 1), (0, 0), (9, 9), (0, 0)),
+    "a lot": (1 << 53, (1, 2), (0, 0), (UNLIMITED, UNLIMITED), (3002399751580331, 6004799503160661)),
+})  # fmt: skip
 def test_fill(amount, weights, least, most, expected):
     assert tuple(fill(amount, amounts(*weights), amounts(*least), amounts(*most)).tolist()) == expected
 
@@ -77,53 +75,32 @@ def deserved(accounts):
     return {name: account.deserved[0] for name, account in accounts.items() if name != "root"}
 
 
-@pytest.mark.shows(
-    "scheduler 3.5/weights",
-    "scheduler 3.5/demand",
-    "scheduler 3.5/guarantee",
-    "scheduler 3.5/capability",
-    "scheduler 3.5/levels",
-    "scheduler 3.6/deserved",
-    "scheduler 3.6/deserved, not below",
-    "scheduler 3.6/wrong tree",
-    "queues 1.2/deserved",
-)
-@pytest.mark.parametrize(
-    ("queues", "more", "expected"),
-    [
-        pytest.param([queue("a", weight=1), queue("b", weight=3)], {}, {"a": 3, "b": 9}, id="weights"),
-        pytest.param([queue("a"), queue("b")], {"demand": {"a": 2, "b": 99}}, {"a": 2, "b": 10}, id="demand"),
-        pytest.param([queue("a"), queue("b", capability=4)], {}, {"a": 8, "b": 4}, id="a ceiling"),
-        pytest.param([queue("a"), queue("b", guarantee=8)], {}, {"a": 4, "b": 8}, id="a guarantee"),
-        pytest.param(
-            [queue("a"), queue("b"), queue("c", "b"), queue("d", "b", weight=2)], {"demand": {"a": 99, "c": 99, "d": 99}},
-            {"a": 6, "b": 6, "c": 2, "d": 4}, id="levels",
-        ),
-        pytest.param(
-            [queue("a"), queue("b"), queue("c", "b", guarantee=8)], {"demand": {"a": 99, "c": 99}},
-            {"a": 4, "b": 8, "c": 8}, id="a guarantee further down",
-        ),
-        pytest.param(
-            [queue("a", deserved=5), queue("b", deserved=2, guarantee=3)], {}, {"a": 5, "b": 3}, id="as stated",
-        ),
-        pytest.param(
-            [queue("a", deserved=6), queue("b"), queue("c", weight=2)], {}, {"a": 6, "b": 2, "c": 4},
-            id="the rest of what is stated goes by weight",
-        ),
-        pytest.param(
-            [queue("a", deserved=6), queue("b")], {"demand": {"a": 2, "b": 99}}, {"a": 6, "b": 10},
-            id="what is stated and not asked for goes to the others",
-        ),
-        pytest.param(
-            [queue("a", deserved=20), queue("b", guarantee=1)], {}, {"a": 20, "b": 1}, id="more is stated than there is",
-        ),
-        pytest.param([queue("a", "gone"), queue("b")], {}, {"a": 6, "b": 6}, id="a parent that is missing"),
-        pytest.param(
-            [queue("a", "b"), queue("b", "a"), queue("c")], {}, {"a": 6, "b": 6, "c": 6}, id="a circle of parents",
-        ),
-        pytest.param([queue("a", "a"), queue("b")], {}, {"a": 6, "b": 6}, id="its own parent"),
-    ],
-)  # fmt: skip
+@pytest.mark.shows("scheduler 3.5/weights", "scheduler 3.5/demand", "scheduler 3.5/guarantee")
+@pytest.mark.shows("scheduler 3.5/capability", "scheduler 3.5/levels", "scheduler 3.6/deserved")
+@pytest.mark.shows("scheduler 3.6/deserved, not below", "scheduler 3.6/wrong tree", "queues 1.2/deserved")
+@cases("queues, more, expected", {
+    "weights": ([queue("a", weight=1), queue("b", weight=3)], {}, {"a": 3, "b": 9}),
+    "demand": ([queue("a"), queue("b")], {"demand": {"a": 2, "b": 99}}, {"a": 2, "b": 10}),
+    "a ceiling": ([queue("a"), queue("b", capability=4)], {}, {"a": 8, "b": 4}),
+    "a guarantee": ([queue("a"), queue("b", guarantee=8)], {}, {"a": 4, "b": 8}),
+    "levels": (
+        [queue("a"), queue("b"), queue("c", "b"), queue("d", "b", weight=2)], {"demand": {"a": 99, "c": 99, "d": 99}},
+        {"a": 6, "b": 6, "c": 2, "d": 4},
+    ),
+    "a guarantee further down": (
+        [queue("a"), queue("b"), queue("c", "b", guarantee=8)], {"demand": {"a": 99, "c": 99}},
+        {"a": 4, "b": 8, "c": 8},
+    ),
+    "as stated": ([queue("a", deserved=5), queue("b", deserved=2, guarantee=3)], {}, {"a": 5, "b": 3}),
+    "the rest of what is stated goes by weight":
+        ([queue("a", deserved=6), queue("b"), queue("c", weight=2)], {}, {"a": 6, "b": 2, "c": 4}),
+    "what is stated and not asked for goes to the others":
+        ([queue("a", deserved=6), queue("b")], {"demand": {"a": 2, "b": 99}}, {"a": 6, "b": 10}),
+    "more is stated than there is": ([queue("a", deserved=20), queue("b", guarantee=1)], {}, {"a": 20, "b": 1}),
+    "a parent that is missing": ([queue("a", "gone"), queue("b")], {}, {"a": 6, "b": 6}),
+    "a circle of parents": ([queue("a", "b"), queue("b", "a"), queue("c")], {}, {"a": 6, "b": 6, "c": 6}),
+    "its own parent": ([queue("a", "a"), queue("b")], {}, {"a": 6, "b": 6}),
+})  # fmt: skip
 def test_what_queues_deserve(queues, more, expected):
     assert deserved(opened(*queues, **more)) == expected
 

@@ -15,6 +15,7 @@ from scheduler.engine.wishes import DEFAULT
 from scheduler.snapshot.records import TaskStatus
 from scheduler.writes import groups_of
 from tests.campaign import examples
+from tests.tables import cases
 
 from . import demanding
 from .definitions import REQUIRED
@@ -230,14 +231,11 @@ def test_rows_are_found_again_after_nodes_came_and_went(count):
 
 
 @pytest.mark.shows("scheduler 1.3/task-spec", "scheduler 1.3/preemptable")
-@pytest.mark.parametrize(
-    ("labels", "role", "preemptable"),
-    [
-        pytest.param(None, "", None, id="null is none"),
-        pytest.param({"volcano.sh/task-spec": None}, "", None, id="a value that is null is none"),
-        pytest.param({"volcano.sh/task-spec": "w", "volcano.sh/preemptable": "false"}, "w", False, id="both"),
-    ],
-)
+@cases("labels, role, preemptable", {
+    "null is none": (None, "", None),
+    "a value that is null is none": ({"volcano.sh/task-spec": None}, "", None),
+    "both": ({"volcano.sh/task-spec": "w", "volcano.sh/preemptable": "false"}, "w", False),
+})  # fmt: skip
 def test_labels_that_stand_for_annotations_are_read(labels, role, preemptable):
     kind, obj = pod("one")
     obj["metadata"]["labels"] = labels

@@ -18,9 +18,9 @@ from scheduler.engine.scoring import Weights
 from scheduler.engine.spared import Spared
 from scheduler.engine.units import Unit
 from tests.campaign import examples
+from tests.tables import cases
 
-from .test_preempt import CLASSES, HIGH, OWN, low
-from .world import World, configuration, group, node, pod, queue
+from .world import World, configuration
 
 GPU = "nvidia.com/gpu"
 EACH = 2  # CPUs beside each idle device
@@ -124,45 +124,38 @@ tiers:
 
 def world(*objects, text=CONF):
     """The example of Volcano's page: 74 CPUs and 8 devices, so 10 CPUs are left."""
-    return World(configuration(text), queue(), node("n1", "74", memory="128Gi", **{GPU: "8"}), *objects)
+    here = World(configuration(text), f"node n1 74 memory:128Gi {GPU}:8", *objects)
+    here.cycle()
+    return here
 
 
 @pytest.mark.shows("scheduler 3.11 resource-strategy-fit/proportional")
 def test_the_second_pod_waits_and_is_told_why():
-    here = world(group("a"), pod("a-0", "a", "8"), group("b"), pod("b-0", "b", "8"))
-    here.cycle()
+    here = world("group a 1x8; group b 1x8")
     assert list(here.where()) == ["a-0"]
     told = here.condition("b")["message"]
     assert told.startswith(
         f"The pod does not fit yet: it needs 8 CPU, the most free on one node is 2 CPU (n1), beside what is kept for idle {GPU}."
     )
     assert f"1 proportional of resource {GPU} check failed" in told
-    here.put(group("c"), pod("c-0", "c", "8", requests={GPU: "1"}))
+    here.put(f"group c 1x8 {GPU}:1")
     here.cycle(seconds=1)
     assert "c-0" in here.where()
 
 
-@pytest.mark.parametrize(
-    ("memory", "starts"), [("107Gi", True), ("117Gi", False)], ids=["enough is left", "too little is left"]
-)
-def test_memory_counts_in_gigabytes(memory, starts):
-    """8 devices keep 12 GB, that is 11.2 GiB, of 128."""
-    here = world(group("a"), pod("a-0", "a", "1", requests={"memory": memory}))
-    here.cycle()
-    assert ("a-0" in here.where()) == starts
+SWITCHED_OFF = ("  - name: resource", "  - enablePredicate: false\n    name: resource")
 
 
-@pytest.mark.parametrize(
-    "change", [("enable: true", "enable: false"), ("  - name: resource", "  - enablePredicate: false\n    name: resource")],
-    ids=["not enabled", "switched off"],
-)  # fmt: skip
-def test_nothing_is_kept_where_that_is_not_asked(change):
-    here = world(group("a"), pod("a-0", "a", "70"), text=CONF.replace(*change))
-    here.cycle()
-    assert "a-0" in here.where()
+@cases("group, change, starts", {
+    "enough memory: 8 devices keep 12 GB, that is 11.2 GiB, of 128": ("1x1 memory:107Gi", ("", ""), True),
+    "too little memory": ("1x1 memory:117Gi", ("", ""), False),
+    "nothing is kept where that is not enabled": ("1x70", ("enable: true", "enable: false"), True),
+    "nothing is kept where the predicate is switched off": ("1x70", SWITCHED_OFF, True),
+})  # fmt: skip
+def test_who_starts_beside_idle_devices(group, change, starts):
+    assert ("a-0" in world(f"group a {group}", text=CONF.replace(*change)).where()) == starts
 
 
 def test_others_go_until_enough_is_left_beside_what_is_kept():
-    here = world(OWN, *CLASSES, *low(12, cpu="1"), group("g", 1, **HIGH), pod("g-0", "g", "8"))
-    here.cycle()
+    here = world("queue default reclaimable=false; group low 1/12x1 low @n1; group g 1x8 high")
     assert len(here.going()) == 10

@@ -7,6 +7,7 @@ import pytest
 from kube import resources
 from tests.scheduler.test_topology import close, cluster, placed, racks, reason
 from tests.scheduler.world import World, group, node, pod, priority_class, queue
+from tests.tables import cases
 
 TASK, PARTITION = "volcano.sh/task-spec", "volcano.sh/partition-id"
 
@@ -155,24 +156,15 @@ def test_pods_without_a_sub_group_are_placed_as_ever():
     assert "g-master-0" in placed(world)
 
 
-@pytest.mark.shows(
-    "scheduler 1.4/subgroups",
-    "scheduler 1.4/subgroups without keys",
-    "scheduler 3.1/subgroups",
-    "groups 3.1/subGroupPolicy",
-)
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        pytest.param({}, {0: 2, 1: 2}, id="as a job has it"),
-        pytest.param({"labelSelector": None}, {0: 2, 1: 2}, id="without a selector all pods"),
-        pytest.param(
-            {"labelSelector": {"matchLabels": {TASK: "other"}}}, {0: 2, 1: 2, 2: 1}, id="a selector of others"
-        ),
-        pytest.param({"matchLabelKeys": ["none"]}, {0: 2, 1: 2, 2: 1}, id="a label that no pod has"),
-        pytest.param({"matchLabelKeys": None, "subGroupSize": 6}, {}, id="without keys one sub-group"),
-    ],
-)
+@pytest.mark.shows("scheduler 1.4/subgroups", "scheduler 1.4/subgroups without keys", "scheduler 3.1/subgroups")
+@pytest.mark.shows("groups 3.1/subGroupPolicy")
+@cases("changes, expected", {
+    "as a job has it": ({}, {0: 2, 1: 2}),
+    "without a selector all pods": ({"labelSelector": None}, {0: 2, 1: 2}),
+    "a selector of others": ({"labelSelector": {"matchLabels": {TASK: "other"}}}, {0: 2, 1: 2, 2: 1}),
+    "a label that no pod has": ({"matchLabelKeys": ["none"]}, {0: 2, 1: 2, 2: 1}),
+    "without keys one sub-group": ({"matchLabelKeys": None, "subGroupSize": 6}, {}),
+})  # fmt: skip
 def test_who_is_in_which_sub_group(changes, expected):
     asked = {key: value for key, value in (policy(2) | changes).items() if value is not None}
     world = World(*nodes(5), grouped(1, asked), *(p for n in range(3) for p in partition(n, 2)))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kube import task_topology
 from scheduler.cycle.cycle import schedule
+from tests.tables import cases
 
 from .world import World, configuration, group, node, pod, queue
 
@@ -51,102 +52,81 @@ BUSY = running("r-0", "n1", cpu="3", group="")
 TWO_EACH = {"n1": "ps-0 worker-0 worker-2", "n2": "ps-1 worker-1 worker-3"}
 
 
-@pytest.mark.shows(
-    "scheduler 3.11 task-topology/affinity",
-    "scheduler 3.11 task-topology/anti-affinity",
-    "scheduler 3.11 task-topology/buckets",
-    "scheduler 3.11 task-topology/task-topology.weight",
-    "scheduler 3.11 task-topology/not listed",
-)
-@pytest.mark.parametrize(
-    ("objects", "plugins", "expected"),
-    [
-        pytest.param(
-            [*THREE, BUSY, said("ps,worker"), *tasks(ps=1, worker=3)], LISTED,
-            {"n2": "ps-0 worker-0 worker-1 worker-2"}, id="together, where there is room for all",
-        ),
-        pytest.param(
-            [*THREE, BUSY, said("ps,worker"), *tasks(ps=1, worker=3)], "",
-            {"n1": "ps-0", "n2": "worker-0 worker-1 worker-2"}, id="not listed",
-        ),
-        pytest.param(
-            [*THREE, BUSY, said("ps,worker"), *tasks(ps=1, worker=3)], "{name: task-topology, enableNodeOrder: false}",
-            {"n1": "ps-0", "n2": "worker-0 worker-1 worker-2"}, id="switched off",
-        ),
-        pytest.param(
-            [*THREE, said("ps,worker"), *tasks(ps=1, worker=3)], f"{LISTED}, {{name: nodeorder}}",
-            {"n1": "ps-0 worker-0 worker-1 worker-2"}, id="together against nodeorder",
-        ),
-        pytest.param(
-            [*THREE, said("ps,worker"), *tasks(ps=1, worker=2)],
-            "{name: task-topology, arguments: {task-topology.weight: 0}}, {name: nodeorder}",
-            {"n1": "ps-0", "n2": "worker-0", "n3": "worker-1"}, id="of no weight",
-        ),
-        pytest.param(
-            [*THREE, said("ps,worker", "ps"), *tasks(ps=2, worker=4)], LISTED, TWO_EACH, id="workers shared among servers",
-        ),
-        pytest.param(
-            [*THREE, said("ps,worker", "ps", minimum=6, minTaskMember={"worker": 4, "ps": 2}), *tasks(ps=2, worker=4)],
-            LISTED, TWO_EACH, id="whichever task is placed first",
-        ),
-        pytest.param(
-            [*THREE, said(anti_affinity="worker"), *tasks(worker=3)], LISTED,
-            {"n1": "worker-0", "n2": "worker-1", "n3": "worker-2"}, id="apart from each other",
-        ),
-        pytest.param(
-            [*THREE, said(anti_affinity="worker"), *tasks(worker=4)], LISTED,
-            {"n1": "worker-0 worker-3", "n2": "worker-1", "n3": "worker-2"}, id="apart as far as there are nodes",
-        ),
-        pytest.param(
-            [*THREE, said(anti_affinity="a,b"), *tasks(a=2, b=2)], LISTED, {"n1": "a-0 a-1", "n2": "b-0 b-1"}, id="two tasks apart",
-        ),
-        pytest.param(
-            [*THREE, said("worker"), *tasks("2", worker=3), BUSY], LISTED,
-            {"n2": "worker-0 worker-1", "n3": "worker-2"}, id="as far as there is room",
-        ),
-        pytest.param(
-            [*THREE, said("worker"), *tasks(worker=6)], f"{LISTED}, {{name: nodeorder}}",
-            {"n1": "worker-0 worker-1 worker-2 worker-3", "n2": "worker-4 worker-5"}, id="one node after the other",
-        ),
-        pytest.param(
-            [node("n1", cpu="3"), said("ps,worker", "ps"), *tasks(ps=2, worker=4)], LISTED,
-            {"n1": "ps-0 worker-0 worker-2"}, id="bucket by bucket where not all fit",
-        ),
-        pytest.param(
-            [*THREE, said("ps,worker"), running("ps-0", "n2", "ps"), *tasks(worker=2)], LISTED,
-            {"n2": "worker-0 worker-1"}, id="beside who runs",
-        ),
-        pytest.param(
-            [*THREE, said(anti_affinity="ps,worker"), running("ps-0", "n1", "ps"), *tasks(worker=2)], LISTED,
-            {"n2": "worker-0 worker-1"}, id="away from who runs",
-        ),
-        pytest.param(
-            [*THREE, said("a,b", "b,a"), *tasks(a=1, b=1), BUSY], LISTED, {"n1": "a-0", "n2": "b-0"}, id="both ways counts for nothing",
-        ),
-        pytest.param(
-            [*THREE, said("a,nobody"), *tasks(a=1, c=1)], LISTED, {"n1": "a-0 c-0"}, id="a task that there is not",
-        ),
-        pytest.param(
-            [node("n0", taints=[{"key": "k", "effect": "PreferNoSchedule"}], cpu="8"), *THREE, said("a"), *tasks(a=5)],
-            LISTED, {"n1": "a-0 a-1 a-2 a-3", "n2": "a-4"}, id="a taint weighs more",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.shows("scheduler 3.11 task-topology/affinity", "scheduler 3.11 task-topology/anti-affinity")
+@pytest.mark.shows("scheduler 3.11 task-topology/buckets", "scheduler 3.11 task-topology/task-topology.weight")
+@pytest.mark.shows("scheduler 3.11 task-topology/not listed")
+@cases("objects, plugins, expected", {
+    "together, where there is room for all":
+        ([*THREE, BUSY, said("ps,worker"), *tasks(ps=1, worker=3)], LISTED, {"n2": "ps-0 worker-0 worker-1 worker-2"}),
+    "not listed": (
+        [*THREE, BUSY, said("ps,worker"), *tasks(ps=1, worker=3)], "",
+        {"n1": "ps-0", "n2": "worker-0 worker-1 worker-2"},
+    ),
+    "switched off": (
+        [*THREE, BUSY, said("ps,worker"), *tasks(ps=1, worker=3)], "{name: task-topology, enableNodeOrder: false}",
+        {"n1": "ps-0", "n2": "worker-0 worker-1 worker-2"},
+    ),
+    "together against nodeorder": (
+        [*THREE, said("ps,worker"), *tasks(ps=1, worker=3)], f"{LISTED}, {{name: nodeorder}}",
+        {"n1": "ps-0 worker-0 worker-1 worker-2"},
+    ),
+    "of no weight": (
+        [*THREE, said("ps,worker"), *tasks(ps=1, worker=2)],
+        "{name: task-topology, arguments: {task-topology.weight: 0}}, {name: nodeorder}",
+        {"n1": "ps-0", "n2": "worker-0", "n3": "worker-1"},
+    ),
+    "workers shared among servers": ([*THREE, said("ps,worker", "ps"), *tasks(ps=2, worker=4)], LISTED, TWO_EACH),
+    "whichever task is placed first": (
+        [*THREE, said("ps,worker", "ps", minimum=6, minTaskMember={"worker": 4, "ps": 2}), *tasks(ps=2, worker=4)],
+        LISTED, TWO_EACH,
+    ),
+    "apart from each other": (
+        [*THREE, said(anti_affinity="worker"), *tasks(worker=3)], LISTED,
+        {"n1": "worker-0", "n2": "worker-1", "n3": "worker-2"},
+    ),
+    "apart as far as there are nodes": (
+        [*THREE, said(anti_affinity="worker"), *tasks(worker=4)], LISTED,
+        {"n1": "worker-0 worker-3", "n2": "worker-1", "n3": "worker-2"},
+    ),
+    "two tasks apart":
+        ([*THREE, said(anti_affinity="a,b"), *tasks(a=2, b=2)], LISTED, {"n1": "a-0 a-1", "n2": "b-0 b-1"}),
+    "as far as there is room":
+        ([*THREE, said("worker"), *tasks("2", worker=3), BUSY], LISTED, {"n2": "worker-0 worker-1", "n3": "worker-2"}),
+    "one node after the other": (
+        [*THREE, said("worker"), *tasks(worker=6)], f"{LISTED}, {{name: nodeorder}}",
+        {"n1": "worker-0 worker-1 worker-2 worker-3", "n2": "worker-4 worker-5"},
+    ),
+    "bucket by bucket where not all fit": (
+        [node("n1", cpu="3"), said("ps,worker", "ps"), *tasks(ps=2, worker=4)], LISTED,
+        {"n1": "ps-0 worker-0 worker-2"},
+    ),
+    "beside who runs": (
+        [*THREE, said("ps,worker"), running("ps-0", "n2", "ps"), *tasks(worker=2)], LISTED, {"n2": "worker-0 worker-1"},
+    ),
+    "away from who runs": (
+        [*THREE, said(anti_affinity="ps,worker"), running("ps-0", "n1", "ps"), *tasks(worker=2)], LISTED,
+        {"n2": "worker-0 worker-1"},
+    ),
+    "both ways counts for nothing":
+        ([*THREE, said("a,b", "b,a"), *tasks(a=1, b=1), BUSY], LISTED, {"n1": "a-0", "n2": "b-0"}),
+    "a task that there is not": ([*THREE, said("a,nobody"), *tasks(a=1, c=1)], LISTED, {"n1": "a-0 c-0"}),
+    "a taint weighs more": (
+        [node("n0", taints=[{"key": "k", "effect": "PreferNoSchedule"}], cpu="8"), *THREE, said("a"), *tasks(a=5)],
+        LISTED, {"n1": "a-0 a-1 a-2 a-3", "n2": "a-4"},
+    ),
+})  # fmt: skip
 def test_who_is_on_one_node(objects, plugins, expected):
     assert placed(*objects, plugins=plugins) == expected
 
 
 @pytest.mark.shows("scheduler 3.11 task-topology/task order")
-@pytest.mark.parametrize(
-    ("order", "plugins", "expected"),
-    [
-        pytest.param("worker,a", LISTED, "worker-0 worker-1", id="as it is written"),
-        pytest.param("worker", LISTED, "worker-0 worker-1", id="tasks that are not named come last"),
-        pytest.param("", LISTED, "a-0 a-1", id="nothing said"),
-        pytest.param("worker", "{name: task-topology, enableTaskOrder: false}", "a-0 a-1", id="switched off"),
-        pytest.param("worker", "", "a-0 a-1", id="not listed"),
-    ],
-)
+@cases("order, plugins, expected", {
+    "as it is written": ("worker,a", LISTED, "worker-0 worker-1"),
+    "tasks that are not named come last": ("worker", LISTED, "worker-0 worker-1"),
+    "nothing said": ("", LISTED, "a-0 a-1"),
+    "switched off": ("worker", "{name: task-topology, enableTaskOrder: false}", "a-0 a-1"),
+    "not listed": ("worker", "", "a-0 a-1"),
+})  # fmt: skip
 def test_which_task_comes_first(order, plugins, expected):
     objects = [node("n1", cpu="2"), said(order=order), *tasks(a=2, worker=2)]
     assert placed(*objects, plugins=plugins) == {"n1": expected}
@@ -221,13 +201,10 @@ def test_what_is_drawn_to_several_is_shared_among_them(hubs, others, prefixes):
     assert max(shares) - min(shares) <= 1
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("", [], id="nothing"),
-        pytest.param("a,b;c", [["a", "b"], ["c"]], id="lists"),
-        pytest.param(" a , b ;; ,c", [["a", "b"], ["c"]], id="blanks and what is empty"),
-    ],
-)
+@cases("text, expected", {
+    "nothing": ("", []),
+    "lists": ("a,b;c", [["a", "b"], ["c"]]),
+    "blanks and what is empty": (" a , b ;; ,c", [["a", "b"], ["c"]]),
+})  # fmt: skip
 def test_annotations_are_lists_of_tasks(text, expected):
     assert task_topology.clauses(text) == expected

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kube import resources
 from kube.topology import ALLOCATED
 from tests.scheduler.world import World, configuration, group, node, pod, priority_class, queue
+from tests.tables import cases
 
 
 def hyper_node(name, tier, *members, tier_name=""):
@@ -81,34 +82,30 @@ def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther()
     assert annotation(world) == "row"
 
 
-@pytest.mark.shows(
-    "scheduler 2.2/hard topology", "scheduler 3.12/hard", "scheduler 3.12/always", "groups 3.1/networkTopology"
-)
-@pytest.mark.parametrize(
-    ("topology", "size", "words"),
-    [
-        pytest.param(
-            close(highestTierAllowed=1), 10, "This can never start: all its pods must be in one HyperNode of tier 1 or lower, and none has room for 10 of them even with empty nodes; allow a higher tier",
-            id="larger than any HyperNode",
-        ),
-        pytest.param(
-            close(highestTierAllowed=1), 7, "6 of 7 pods fit at best into one HyperNode of tier 1 or lower (rack-b), and all must be in one",
-            id="others are in the way",
-        ),
-        pytest.param(
-            close(highestTierName="rack"), 7, "6 of 7 pods fit at best into one HyperNode of tier rack or lower (rack-b), and all must be in one",
-            id="a tier by its name",
-        ),
-        pytest.param(
-            close(highestTierName="hall"), 2, "No HyperNode has the tier hall, in one of which the pods must be; choose a tier that there is",
-            id="a tier that there is not",
-        ),
-        pytest.param(
-            close(highestTierAllowed=0), 2, "The pods must be in one HyperNode of tier 0, and there is none; allow a higher tier, or have one made",
-            id="no HyperNode so low",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.shows("scheduler 2.2/hard topology", "scheduler 3.12/hard", "scheduler 3.12/always")
+@pytest.mark.shows("groups 3.1/networkTopology")
+@cases("topology, size, words", {
+    "larger than any HyperNode": (
+        close(highestTierAllowed=1), 10,
+        "This can never start: all its pods must be in one HyperNode of tier 1 or lower, and none has room for 10 of them even with empty nodes; allow a higher tier",
+    ),
+    "others are in the way": (
+        close(highestTierAllowed=1), 7,
+        "6 of 7 pods fit at best into one HyperNode of tier 1 or lower (rack-b), and all must be in one",
+    ),
+    "a tier by its name": (
+        close(highestTierName="rack"), 7,
+        "6 of 7 pods fit at best into one HyperNode of tier rack or lower (rack-b), and all must be in one",
+    ),
+    "a tier that there is not": (
+        close(highestTierName="hall"), 2,
+        "No HyperNode has the tier hall, in one of which the pods must be; choose a tier that there is",
+    ),
+    "no HyperNode so low": (
+        close(highestTierAllowed=0), 2,
+        "The pods must be in one HyperNode of tier 0, and there is none; allow a higher tier, or have one made",
+    ),
+})  # fmt: skip
 def test_a_gang_waits_rather_than_be_farther_apart_and_says_so(topology, size, words):
     others = [pod(f"o-{n}", "o", node=name, phase="Running") for n, name in enumerate(("a0", "a0", "a1", "b0", "b1"))]
     world = World(*cluster(), group("o", 1, phase="Running"), *others, group(minimum=size, **topology), *pods(size))
@@ -166,18 +163,15 @@ def without_hyper_nodes():
 
 
 @pytest.mark.shows("scheduler 3.12/hard", "scheduler 2.2/hard topology")
-@pytest.mark.parametrize(
-    ("objects", "highest", "size", "found"),
-    [
-        pytest.param(without_the_row(), 2, 18, {"a", "b", "z"}, id="one tier above the highest"),
-        pytest.param(without_the_row(), 7, 18, {"a", "b", "z"}, id="far above it"),
-        pytest.param(without_the_row(), 2, 8, {"a"}, id="one HyperNode will do"),
-        pytest.param(cluster(), 3, 18, {"a", "b", "z"}, id="with a row"),
-        pytest.param(cluster(), 2, 18, set(), id="no higher than the row"),
-        pytest.param(without_hyper_nodes(), 1, 18, {"a", "b", "z"}, id="no HyperNode at all"),
-        pytest.param(without_hyper_nodes(), 0, 1, set(), id="below the whole cluster"),
-    ],
-)
+@cases("objects, highest, size, found", {
+    "one tier above the highest": (without_the_row(), 2, 18, {"a", "b", "z"}),
+    "far above it": (without_the_row(), 7, 18, {"a", "b", "z"}),
+    "one HyperNode will do": (without_the_row(), 2, 8, {"a"}),
+    "with a row": (cluster(), 3, 18, {"a", "b", "z"}),
+    "no higher than the row": (cluster(), 2, 18, set()),
+    "no HyperNode at all": (without_hyper_nodes(), 1, 18, {"a", "b", "z"}),
+    "below the whole cluster": (without_hyper_nodes(), 0, 1, set()),
+})  # fmt: skip
 def test_a_tier_above_all_hyper_nodes_is_the_whole_cluster(objects, highest, size, found):
     world = World(*objects, group(minimum=size, **close(highestTierAllowed=highest)), *pods(size))
     world.cycle()

@@ -6,6 +6,7 @@ import pytest
 
 from kube import resources
 from scheduler.engine.message import people
+from tests.tables import cases
 
 from .world import World, group, node, pod, queue
 
@@ -90,23 +91,27 @@ def test_a_gated_gang_keeps_no_room_from_others():
 
 
 @pytest.mark.shows("scheduler 1.3/resourceClaims", "scheduler 3.7/DRA")
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        pytest.param({"affinity": {"podAffinity": 7}}, "cannot read the required podAffinity", id="affinity that cannot be read"),
-        pytest.param({"affinity": {"podAffinity": of({"topologyKey": ""})}}, "each term has a topologyKey", id="affinity without topology"),
-        pytest.param({"affinity": {"podAntiAffinity": of({**TERM, "labelSelector": {"matchLabels": 7}})}}, "required podAntiAffinity", id="anti-affinity that cannot be read"),
-        pytest.param(
-            {"affinity": {"podAntiAffinity": of({**TERM, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}})}},
-            "a label selector", id="an operator that there is not",
-        ),
-        pytest.param({"topologySpreadConstraints": 7}, "topologySpreadConstraints", id="spread that cannot be read"),
-        pytest.param({"topologySpreadConstraints": [{**SPREAD, "maxSkew": 0}]}, "a maxSkew of at least 1", id="spread without skew"),
-        pytest.param({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "Perhaps"}]}, "DoNotSchedule or ScheduleAnyway", id="spread of a kind that there is not"),
-        pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 2, "hostPort": "x"}]}]}, "hostPort is a number", id="port that cannot be read"),
-        pytest.param({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims yet", id="devices of a claim"),
-    ],
-)  # fmt: skip
+@cases("spec, words", {
+    "affinity that cannot be read": ({"affinity": {"podAffinity": 7}}, "cannot read the required podAffinity"),
+    "affinity without topology":
+        ({"affinity": {"podAffinity": of({"topologyKey": ""})}}, "each term has a topologyKey"),
+    "anti-affinity that cannot be read": (
+        {"affinity": {"podAntiAffinity": of({**TERM, "labelSelector": {"matchLabels": 7}})}},
+        "required podAntiAffinity",
+    ),
+    "an operator that there is not": (
+        {"affinity": {"podAntiAffinity": of({**TERM, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}})}},
+        "a label selector",
+    ),
+    "spread that cannot be read": ({"topologySpreadConstraints": 7}, "topologySpreadConstraints"),
+    "spread without skew": ({"topologySpreadConstraints": [{**SPREAD, "maxSkew": 0}]}, "a maxSkew of at least 1"),
+    "spread of a kind that there is not": (
+        {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "Perhaps"}]}, "DoNotSchedule or ScheduleAnyway",
+    ),
+    "port that cannot be read":
+        ({"containers": [{"name": "c", "ports": [{"containerPort": 2, "hostPort": "x"}]}]}, "hostPort is a number"),
+    "devices of a claim": ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims yet"),
+})  # fmt: skip
 def test_a_demand_that_the_scheduler_does_not_know_keeps_the_gang_waiting(spec, words):
     world = World(node("n1"), queue(), group(minimum=2), pod("g-0"), pod("g-1", **spec))
     world.cycle()
@@ -121,18 +126,15 @@ def test_a_demand_that_the_scheduler_does_not_know_keeps_the_gang_waiting(spec, 
     assert len(world.where()) == 2
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"affinity": {"podAffinity": PREFERRED, "podAntiAffinity": PREFERRED}}, id="preferred affinity"),
-        pytest.param({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}}, id="no terms"),
-        pytest.param({"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]}, id="spread, if possible"),
-        pytest.param({"initContainers": [{"name": "i", "ports": 7}]}, id="ports of an init container are those of nobody"),
-        pytest.param({"topologySpreadConstraints": []}, id="no spread"),
-        pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}, id="port of the container"),
-        pytest.param({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 0}]}]}, id="host port 0 is none"),
-    ],
-)  # fmt: skip
+@cases("spec", {
+    "preferred affinity": {"affinity": {"podAffinity": PREFERRED, "podAntiAffinity": PREFERRED}},
+    "no terms": {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}},
+    "spread, if possible": {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}]},
+    "ports of an init container are those of nobody": {"initContainers": [{"name": "i", "ports": 7}]},
+    "no spread": {"topologySpreadConstraints": []},
+    "port of the container": {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]},
+    "host port 0 is none": {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 0}]}]},
+})  # fmt: skip
 def test_a_mere_wish_keeps_nobody_waiting(spec):
     world = World(node("n1"), queue(), group(), pod("g-0", **spec))
     world.cycle()

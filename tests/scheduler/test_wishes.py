@@ -16,6 +16,7 @@ from scheduler.engine.kin import Following, Kin
 from scheduler.engine.place import place
 from scheduler.engine.wishes import Even, Near, Wishes, WishWeights
 from tests.campaign import examples
+from tests.tables import cases
 
 from . import demanding, oracle
 from .definitions import PREFERRED, REQUIRED, Judge, wishes
@@ -56,63 +57,44 @@ def evenly(key=ZONE, **more):
 RATHER_NOT = [{"key": "k", "effect": "PreferNoSchedule"}]
 
 
-@pytest.mark.shows(
-    "scheduler 3.8/nodeaffinity.weight",
-    "scheduler 3.8/podaffinity.weight",
-    "scheduler 3.8/podtopologyspread.weight",
-    "scheduler 3.8/not listed, preferences",
-)
-@pytest.mark.parametrize(
-    ("objects", "expected"),
-    [
-        pytest.param(gang(1, **likes("b")), "b1", id="a label"),
-        pytest.param(gang(5, **likes("b")), "a1 b1 b1 b1 b1", id="as far as there is room"),
-        pytest.param(gang(2, **likes("nowhere")), "a1 a1", id="a label that no node has"),
-        pytest.param(
-            gang(1, affinity={"nodeAffinity": {PREFERRED: [
-                *likes("a", weight=1)["affinity"]["nodeAffinity"][PREFERRED],
-                *likes("b", weight=2)["affinity"]["nodeAffinity"][PREFERRED],
-            ]}}),
-            "b1", id="the heavier of two wishes",
-        ),
-        pytest.param([*gang(2, **near(term(ZONE, app="x"))), running("r", "b1", **X)], "b1 b1", id="near who runs"),
-        pytest.param(gang(2, **near(term(ZONE, app="x"))), "a1 a1", id="near nobody"),
-        pytest.param(
-            [*gang(6, **X, **near(term(ZONE, app="x"))), running("r", "b1", requests={"cpu": "2"})],
-            "a1 a1 a1 a1 b1 b1", id="near each other, then wherever there is room",
-        ),
-        pytest.param(gang(3, **X, **apart(term(HOST, app="x"))), "a1 a2 b1", id="apart from each other"),
-        pytest.param(gang(4, **X, **apart(term(HOST, app="x"))), "a1 a1 a2 b1", id="apart as far as there are nodes"),
-        pytest.param(
-            [*gang(1, **X), running("r", "b1", **near(term(ZONE, app="x")))], "b1", id="wanted by who runs"
-        ),
-        pytest.param(
-            [*gang(1, **X), running("r", "a1", **apart(term(ZONE, app="x")))], "b1", id="not wanted by who runs"
-        ),
-        pytest.param(
-            [*gang(1, "g", **near(term(ZONE, app="x"))), *gang(1, "h", **likes("b"), **X)],
-            "a1 a1", id="wanted by who came in the same cycle",
-        ),
-        pytest.param(gang(3, **X, **evenly()), "a1 a1 b1", id="spread over zones"),
-        pytest.param(gang(9, **X, **evenly()), "a1 a1 a1 a1 a2 b1 b1 b1 b1", id="spread as far as there is room"),
-        pytest.param([*gang(1, **X, **evenly()), running("r", "a1", **X)], "b1", id="where fewer run"),
-        pytest.param(gang(3, **X, **evenly(HOST)), "a1 a2 b1", id="spread over nodes"),
-        pytest.param(
-            [*gang(1), at("a0", "a", taints=RATHER_NOT), running("r", "a0", requests={"cpu": "3"})],
-            "a1", id="nodes with a taint come last",
-        ),
-        pytest.param(
-            [*gang(1, **likes("c")), at("c1", "c", taints=RATHER_NOT)], "a1", id="a taint weighs more than a label"
-        ),
-        pytest.param(
-            [*gang(1, **likes("c", weight=100)), at("c1", "c", taints=RATHER_NOT),
-             *[running(f"r{n}", on, requests={"cpu": "4"}) for n, on in enumerate(["a1", "a2", "b1"])]],
-            "c1", id="a taint closes no node",
-        ),
-        pytest.param(gang(1, affinity={"nodeAffinity": {PREFERRED: 7}}), "a1", id="a wish that cannot be read"),
-        pytest.param(gang(1, affinity={"podAffinity": {PREFERRED: [{"weight": 1}]}}), "a1", id="a wish about nobody"),
-    ],
-)  # fmt: skip
+@pytest.mark.shows("scheduler 3.8/nodeaffinity.weight", "scheduler 3.8/podaffinity.weight")
+@pytest.mark.shows("scheduler 3.8/podtopologyspread.weight", "scheduler 3.8/not listed, preferences")
+@cases("objects, expected", {
+    "a label": (gang(1, **likes("b")), "b1"),
+    "as far as there is room": (gang(5, **likes("b")), "a1 b1 b1 b1 b1"),
+    "a label that no node has": (gang(2, **likes("nowhere")), "a1 a1"),
+    "the heavier of two wishes": (
+        gang(1, affinity={"nodeAffinity": {PREFERRED: [
+            *likes("a", weight=1)["affinity"]["nodeAffinity"][PREFERRED],
+            *likes("b", weight=2)["affinity"]["nodeAffinity"][PREFERRED],
+        ]}}),
+        "b1",
+    ),
+    "near who runs": ([*gang(2, **near(term(ZONE, app="x"))), running("r", "b1", **X)], "b1 b1"),
+    "near nobody": (gang(2, **near(term(ZONE, app="x"))), "a1 a1"),
+    "near each other, then wherever there is room":
+        ([*gang(6, **X, **near(term(ZONE, app="x"))), running("r", "b1", requests={"cpu": "2"})], "a1 a1 a1 a1 b1 b1"),
+    "apart from each other": (gang(3, **X, **apart(term(HOST, app="x"))), "a1 a2 b1"),
+    "apart as far as there are nodes": (gang(4, **X, **apart(term(HOST, app="x"))), "a1 a1 a2 b1"),
+    "wanted by who runs": ([*gang(1, **X), running("r", "b1", **near(term(ZONE, app="x")))], "b1"),
+    "not wanted by who runs": ([*gang(1, **X), running("r", "a1", **apart(term(ZONE, app="x")))], "b1"),
+    "wanted by who came in the same cycle":
+        ([*gang(1, "g", **near(term(ZONE, app="x"))), *gang(1, "h", **likes("b"), **X)], "a1 a1"),
+    "spread over zones": (gang(3, **X, **evenly()), "a1 a1 b1"),
+    "spread as far as there is room": (gang(9, **X, **evenly()), "a1 a1 a1 a1 a2 b1 b1 b1 b1"),
+    "where fewer run": ([*gang(1, **X, **evenly()), running("r", "a1", **X)], "b1"),
+    "spread over nodes": (gang(3, **X, **evenly(HOST)), "a1 a2 b1"),
+    "nodes with a taint come last":
+        ([*gang(1), at("a0", "a", taints=RATHER_NOT), running("r", "a0", requests={"cpu": "3"})], "a1"),
+    "a taint weighs more than a label": ([*gang(1, **likes("c")), at("c1", "c", taints=RATHER_NOT)], "a1"),
+    "a taint closes no node": (
+        [*gang(1, **likes("c", weight=100)), at("c1", "c", taints=RATHER_NOT),
+        *[running(f"r{n}", on, requests={"cpu": "4"}) for n, on in enumerate(["a1", "a2", "b1"])]],
+        "c1",
+    ),
+    "a wish that cannot be read": (gang(1, affinity={"nodeAffinity": {PREFERRED: 7}}), "a1"),
+    "a wish about nobody": (gang(1, affinity={"podAffinity": {PREFERRED: [{"weight": 1}]}}), "a1"),
+})  # fmt: skip
 def test_where_pods_would_rather_be(objects, expected):
     world = World(queue(), *NODES, *objects)
     before = world.where()
@@ -121,14 +103,11 @@ def test_where_pods_would_rather_be(objects, expected):
 
 
 @pytest.mark.shows("scheduler 3.8/nodeaffinity.weight")
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        pytest.param("", "b1", id="nodeorder's defaults: free room weighs less"),
-        pytest.param("nodeaffinity.weight: 0", "a1", id="no weight, no effect"),
-        pytest.param("leastrequested.weight: 9", "a1", id="outweighed"),
-    ],
-)
+@cases("arguments, expected", {
+    "nodeorder's defaults: free room weighs less": ("", "b1"),
+    "no weight, no effect": ("nodeaffinity.weight: 0", "a1"),
+    "outweighed": ("leastrequested.weight: 9", "a1"),
+})  # fmt: skip
 def test_with_nodeorder_wishes_are_weighed_against_the_rest(arguments, expected):
     full = running("r", "b1", requests={"cpu": "2"})
     world = World(queue(), *NODES, full, configuration(CONF % arguments), *gang(1, **likes("b")))
@@ -137,10 +116,10 @@ def test_with_nodeorder_wishes_are_weighed_against_the_rest(arguments, expected)
 
 
 @pytest.mark.shows("scheduler 3.8/tainttoleration.weight")
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [pytest.param("", "b1", id="by default"), pytest.param("tainttoleration.weight: 0", "a1", id="of no weight")],
-)
+@cases("arguments, expected", {
+    "by default": ("", "b1"),
+    "of no weight": ("tainttoleration.weight: 0", "a1"),
+})  # fmt: skip
 def test_with_nodeorder_a_taint_weighs_what_is_configured(arguments, expected):
     world = World(queue(), at("a1", "a", taints=RATHER_NOT), NODES[2], running("r", "b1"), *gang(1))
     world.put(configuration(CONF % arguments))
@@ -175,12 +154,8 @@ def one_waits(draw):
     return [*nodes, *draw(st.lists(demanding.namespaces, max_size=2)), *standing(draw, nodes), waiting]
 
 
-@pytest.mark.shows(
-    "scheduler 3.8/nodeaffinity.weight",
-    "scheduler 3.8/podaffinity.weight",
-    "scheduler 3.8/podtopologyspread.weight",
-    "scheduler 3.8/among which nodes",
-)
+@pytest.mark.shows("scheduler 3.8/nodeaffinity.weight", "scheduler 3.8/podaffinity.weight")
+@pytest.mark.shows("scheduler 3.8/podtopologyspread.weight", "scheduler 3.8/among which nodes")
 @examples(200)
 @given(one_waits(), st.booleans())
 def test_a_pod_gets_a_node_that_is_worth_most_as_kubernetes_defines_it(objects, is_added):
