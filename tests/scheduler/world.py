@@ -9,10 +9,11 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 2x1 @n1,n2             they run there (`@n1`: both on n1)
     group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
     group g 2x1 @n1 +app=x ready   with a label; also cooldown=60s started=30 (seconds ago), jdb-min-available=1
+    group g 2x1 @n1 estimate=1h    it says how long it runs; also since=300 (seconds ago)
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
     budget b minAvailable=4 +app=x for pods with a label
 
-`n1..3` are three objects, `conf actions: allocate` is a configuration. `-pod x` removes an object, `gone` those that
+`n1..3` are three objects, `conf actions: allocate` is a configuration. `-pod x` removes objects, `gone` those that
 were asked to end. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`. Stories
 go on line by line and are told in tests/golden/scheduler/stories.txt (`Story`).
 """
@@ -26,6 +27,7 @@ from typing import Any
 from cluster.store import Delete, strategy
 from kube import resources, usage
 from kube.meta import timestamp
+from kube.usage import ESTIMATE_ANNOTATION
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.message import people
@@ -113,6 +115,7 @@ def configuration(text, *, key="volcano-scheduler.conf"):
     return resources.CONFIGMAPS, {"metadata": metadata, "data": {key: text}}
 
 
+NAMED = {"pod": resources.PODS, "group": resources.POD_GROUPS, "node": resources.NODES, "queue": resources.QUEUES}
 CLASSES = {"low": -5, "high": 10}
 
 
@@ -195,6 +198,8 @@ def _group(name, of):
     made = timestamp(START - 1000 * spec.pop("ago", 0))
     spec = {"created": f"{spec.pop('created')}T00:00:00Z" if "created" in spec else made, **spec}
     own = {f"volcano.sh/{key}": str(spec.pop(key)) for key in [*spec] if key.startswith("jdb-")}
+    own |= {ESTIMATE_ANNOTATION: spec.pop("estimate")} if "estimate" in spec else {}
+    since = timestamp(START - 1000 * spec.pop("since", 0))
     of.cooling = {key: spec.pop(key) for key in ("cooldown", "started") if key in spec}
     size = re.fullmatch(r"(?:(\d+)/)?(\d+)x(\w+)", of.size)
     if not size:
@@ -204,6 +209,9 @@ def _group(name, of):
     minimum, count, cpu = size.groups()
     kind, one = group(name, int(minimum or count), **{"phase": "Running" if of.places else "Inqueue", **spec})
     one["metadata"] |= {"annotations": own} if own else {}
+    if of.places and ESTIMATE_ANNOTATION in own:
+        runs = {"type": "Scheduled", "status": "True", "reason": "r", "message": "", "lastTransitionTime": since}
+        one["status"]["conditions"] = [runs]
     yield kind, one
     for number in range(int(count)):
         place = of.places[number % len(of.places)] if of.places else ""
@@ -278,8 +286,9 @@ class World:
             self.gone()
             return
         if isinstance(part, str) and part.strip().startswith("-"):
-            kind, name = part.strip(" -").split()
-            self.remove({"pod": resources.PODS, "group": resources.POD_GROUPS, "node": resources.NODES}[kind], name)
+            kind, names = part.strip(" -").split()
+            for name in _names(names):
+                self.remove(NAMED[kind], name)
             return
         for resource, obj in situation(part) if isinstance(part, str) else [part]:
             metadata = obj["metadata"]
