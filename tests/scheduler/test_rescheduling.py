@@ -16,7 +16,7 @@ from tests.campaign import examples
 from tests.tables import cases
 
 from .test_quotas import quota
-from .world import World, configuration, group, made, node, pod, priority_class, queue
+from .world import World, configuration, group, made, node, queue, situation
 
 CONF = """
 actions: enqueue, allocate%s
@@ -33,23 +33,18 @@ tiers:
 """
 SPREAD = "  - name: nodeorder"
 PACK = "  - name: binpack"
+TWO_NODES = "node empty; node full; queue default"
+USUAL = "group g 1/4x1 @full owned"
 
 
 def conf(*plugins, actions=", shuffle"):
     return configuration(CONF % (actions, "\n".join(plugins or [SPREAD])))
 
 
-def running(count, *, on="full", of="g", **more):
-    return [made(f"{of}-{n}", of, node=on, phase="Running", **more) for n in range(count)]
-
-
-def world(*objects, nodes=("empty", "full"), config=None):
-    """Two nodes of four CPUs; `full` has what a group of four single pods with a minimum of one asks for."""
-    return World(*(node(name) for name in nodes), queue(), config or conf(), *objects)
-
-
-def usual():
-    return [group(minimum=1, phase="Running"), *running(4)]
+def after_a_cycle(*objects):
+    here = World(TWO_NODES, conf(), *objects)
+    here.cycle()
+    return here
 
 
 def came_back(here, *names):
@@ -74,8 +69,7 @@ def start(here):
 @pytest.mark.shows("scheduler 2.7/shuffle", "scheduler 3.11 rescheduling/lowNodeUtilization")
 @pytest.mark.shows("scheduler 3.11 rescheduling/use")
 def test_pods_go_from_full_nodes_until_those_are_within_their_target():
-    here = world(*usual())
-    here.cycle()
+    here = after_a_cycle(USUAL)
     assert here.going() == ["g-3"]
     came_back(here)
     here.cycle()
@@ -84,128 +78,75 @@ def test_pods_go_from_full_nodes_until_those_are_within_their_target():
     assert here.cycle(600).evictions == []
 
 
-def changed(objects, name, change):
-    found = json.loads(json.dumps([body for _, body in objects]))
-    for body in found:
-        if body["metadata"]["name"] == name:
-            change(body)
-    return [(kind, body) for (kind, _), body in zip(objects, found, strict=True)]
+def on_full(**more):
+    """Pods of a group that run on `full`, of which a text cannot say everything."""
+    return [made(f"g-{n}", "g", node="full", phase="Running", **more) for n in range(4)]
 
 
-def annotated(objects, name, **notes):
-    return changed(objects, name, lambda body: body["metadata"].setdefault("annotations", {}).update(notes))
+ONE_OF_FOUR = "group g 1/0x1 phase=Running"
+BUDGET = "group g 1/4x1 @full owned +app=a ready; budget b minAvailable=%d +app=a"
+SYSTEM = [
+    (kind, json.loads(json.dumps(body).replace('"namespace": "ns"', '"namespace": "kube-system"')))
+    for kind, body in situation(USUAL)
+]
+NO_ALLOCATE = configuration((CONF % (", shuffle", SPREAD)).replace("allocate, ", ""))
 
 
-def budget(least):
-    return resources.DISRUPTION_BUDGETS, {
-        "metadata": {"name": "b", "namespace": "ns"},
-        "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": "a"}}},
-    }
-
-
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-
-
-def budgeted(least):
-    objects = [group(minimum=1, phase="Running"), *running(4, labels={"app": "a"})]
-    for n in range(4):
-        objects = changed(objects, f"g-{n}", lambda body: body.update(status=READY))
-    return [*objects, budget(least)]
-
-
-def in_kube_system():
-    return changed(usual(), "g", lambda body: body["metadata"].update(namespace="kube-system")) and [
-        (kind, json.loads(json.dumps(body).replace('"namespace": "ns"', '"namespace": "kube-system"')))
-        for kind, body in usual()
-    ]
-
-
-@cases("objects, options, gone", {
-    "one pod beyond a minimum": (usual(), {}, ["g-3"]),
-    "without the action": (usual(), {"config": conf(actions="")}, []),
-    "packing outweighs spreading": (usual(), {"config": conf(SPREAD, PACK)}, []),
-    "it would come back by packing": (usual(), {"config": conf(PACK)}, []),
-    "it would come back to the fullest node": (usual(), {"config": conf("  - name: gang")}, []),
-    "a gang that is at its minimum": ([group(minimum=4, phase="Running"), *running(4)], {}, []),
+@cases("objects, gone", {
+    "one pod beyond a minimum": ([USUAL], "g-3"),
+    "without the action": ([USUAL, conf(actions="")], ""),
+    "packing outweighs spreading": ([USUAL, conf(SPREAD, PACK)], ""),
+    "it would come back by packing": ([USUAL, conf(PACK)], ""),
+    "it would come back to the fullest node": ([USUAL, conf("  - name: gang")], ""),
+    "nobody places it again": ([USUAL, NO_ALLOCATE], ""),
+    "a gang that is at its minimum": (["group g 4x1 @full owned"], ""),
     "minima of roles that do not count":
-        ([group(minimum=1, phase="Running", minTaskMember={"w": 4}), *running(4, role="w")], {}, ["g-3"]),
-    "pods that nobody makes again":
-        ([group(minimum=1, phase="Running"), *(pod(f"g-{n}", node="full", phase="Running") for n in range(4))], {}, []),
-    "a node at its target": ([group(minimum=0, phase="Running"), *running(3)], {}, []),
-    "no node is little used": ([*usual(), group("h", phase="Running"), *running(3, on="empty", of="h")], {}, []),
-    "the other node stays within its target": ([group(minimum=1, phase="Running"), *running(2, cpu="2")], {}, ["g-1"]),
-    "the other node would be above its target":
-        ([*usual(), group("h", phase="Running"), *running(1, on="empty", of="h", cpu="2500m")], {}, []),
-    "it would only carry the matter elsewhere": ([group(minimum=0, phase="Running"), *running(1, cpu="3500m")], {}, []),
-    "a group that stays": (annotated(usual(), "g", **{"volcano.sh/preemptable": "false"}), {}, []),
-    "a pod that stays": (annotated(usual(), "g-3", **{"volcano.sh/preemptable": "false"}), {}, ["g-2"]),
-    "pods of the system": (in_kube_system(), {}, []),
-    "critical pods":
-        ([group(minimum=1, phase="Running"), *running(4, priorityClassName="system-node-critical")], {}, []),
-    "a budget allows it": (budgeted(3), {}, ["g-3"]),
-    "a budget does not": (budgeted(4), {}, []),
-    "the budget of a group": (annotated(usual(), "g", **{"volcano.sh/jdb-min-available": "4"}), {}, []),
-    "somebody waits for room": ([*usual(), group("h", minimum=1), made("h-0", "h", cpu="5")], {}, []),
-    "its own group waits": ([*usual(), made("g-4", "g", cpu="5")], {}, []),
-    "nobody's room helps who waits": ([*usual(), group("h", queue="nowhere"), made("h-0", "h")], {}, ["g-3"]),
-    "room does not help who waits for a quota":
-        ([*usual(), quota(hard={"cpu": "1"}), group("h", phase="", minResources={"cpu": "2"})], {}, ["g-3"]),
-    "there is no other node": (usual(), {"nodes": ["full"]}, []),
-    "nobody places it again":
-        (usual(), {"config": configuration((CONF % (", shuffle", SPREAD)).replace("allocate, ", ""))}, []),
-    "a queue that does not exist": ([group(minimum=1, phase="Running", queue="nowhere"), *running(4)], {}, []),
+        ([group(minimum=1, phase="Running", minTaskMember={"w": 4}), *on_full(role="w")], "g-3"),
+    "pods that nobody makes again": (["group g 1/4x1 @full"], ""),
+    "a node at its target": (["group g 0/3x1 @full owned"], ""),
+    "no node is little used": ([USUAL, "group h 1/3x1 @empty owned"], ""),
+    "the other node stays within its target": (["group g 1/2x2 @full owned"], "g-1"),
+    "the other node would be above its target": ([USUAL, "group h 1x2500m @empty owned"], ""),
+    "it would only carry the matter elsewhere": (["group g 0/1x3500m @full owned"], ""),
+    "a group that stays": ([f"{USUAL} ~preemptable=false"], ""),
+    "a pod that stays": ([USUAL, "pod g-3 group=g @full owned ~preemptable=false"], "g-2"),
+    "pods of the system": (SYSTEM, ""),
+    "critical pods": ([ONE_OF_FOUR, *on_full(priorityClassName="system-node-critical")], ""),
+    "a budget allows it": ([BUDGET % 3], "g-3"),
+    "a budget does not": ([BUDGET % 4], ""),
+    "the budget of a group": ([f"{USUAL} jdb-min-available=4"], ""),
+    "somebody waits for room": ([USUAL, "group h 1x5 owned"], ""),
+    "its own group waits": ([USUAL, "pod g-4 5 group=g owned"], ""),
+    "nobody's room helps who waits": ([USUAL, "group h 1x1 queue=nowhere owned"], "g-3"),
+    "room does not help who waits for a quota": ([USUAL, quota(hard={"cpu": "1"}), "group h 2 phase="], "g-3"),
+    "there is no other node": ([f"-node empty; {USUAL}"], ""),
+    "a queue that does not exist": ([f"{USUAL} queue=nowhere"], ""),
     "pods that are kept close together":
-        ([group(minimum=1, phase="Running", networkTopology={"mode": "soft"}), *running(4)], {}, []),
-    "another of its group is going already": (
-        [group(minimum=1, phase="Running"), *running(3), made("g-3", "g", node="full", phase="Running", deleted="2026-01-01T01:00:00Z")],
-        {}, ["g-3"],
-    ),
-    "pods that have not started":
-        ([group(minimum=1, phase="Running"), *(made(f"g-{n}", "g", node="full") for n in range(4))], {}, []),
+        ([group(minimum=1, phase="Running", networkTopology={"mode": "soft"}), *on_full()], ""),
+    "another of its group is going already": ([USUAL, made(
+        "g-3", "g", node="full", phase="Running", deleted="2026-01-01T01:00:00Z",
+    )], "g-3"),
+    "pods that have not started": ([ONE_OF_FOUR, "pod g-0..3 group=g @full owned Pending"], ""),
     "some of its pods may be on nodes that are lent": (
-        annotated(usual(), "g-0", **{"volcano.sh/revocable-zone": "*"}), {"config": conf(SPREAD, "  - name: tdm")}, [],
+        [USUAL, "pod g-3 group=g @full owned ~revocable-zone=*", conf(SPREAD, "  - name: tdm")], "",
     ),
-    "it must be there":
-        ([group(minimum=1, phase="Running"), *running(4, nodeSelector={"kubernetes.io/hostname": "full"})], {}, []),
+    "it must be there": ([ONE_OF_FOUR, *on_full(nodeSelector={"kubernetes.io/hostname": "full"})], ""),
+    "the lowest priority first | scheduler 3.11 rescheduling/order": (["group a 1/2x1 low @full owned; group b 1/2x1 high @full owned"], "a-1"),
+    "who is above what his queue may have would not be taken again | scheduler 3.11 rescheduling/order":
+        (["queue small 1; group a 1/2x1 low @full owned queue=small; group b 1/2x1 high @full owned"], "b-1"),
+    "who is within it would": (
+        ["queue small 2; group a 1/2x1 low @full owned queue=small; group b 1/2x1 high @full owned"], "a-1",
+    ),
+    "pods that have just started stay":
+        ([USUAL, "pod g-3 group=g @full owned cooldown=10m", conf(SPREAD, "  - name: cdp")], "g-2"),
 })  # fmt: skip
-def test_who_is_moved(objects, options, gone):
-    here = world(**options)
-    here.put(*objects)
-    here.cycle()
-    assert here.going() == gone
-
-
-@pytest.mark.shows("scheduler 3.11 rescheduling/order")
-def test_the_lowest_priority_goes_first_and_a_queue_that_would_not_take_it_again_keeps_it():
-    classes = [priority_class("low", 1), priority_class("high", 9)]
-    objects = [
-        *classes,
-        queue("small", {"cpu": "1"}),
-        group("a", phase="Running", priorityClassName="low", queue="small"),
-        *running(2, of="a"),  # more than its queue may have by now
-        group("b", phase="Running", priorityClassName="high"),
-        *running(2, of="b"),
-    ]
-    here = world(*objects)
-    here.cycle()
-    assert here.going() == ["b-1"]
-    here = world(*objects, queue("small", {"cpu": "2"}))
-    here.cycle()
-    assert here.going() == ["a-1"]
-
-
-def test_pods_that_have_just_started_stay():
-    objects = annotated(usual(), "g-3", **{"volcano.sh/cooldown-time": "10m"})
-    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    objects = changed(objects, "g-3", lambda body: body.update(status={"phase": "Running", "conditions": [scheduled]}))
-    here = world(*objects, config=conf(SPREAD, "  - name: cdp"))
-    here.cycle()
-    assert here.going() == ["g-2"]
+def test_who_is_moved(objects, gone):
+    assert after_a_cycle(*objects).going() == gone.split()
 
 
 @pytest.mark.shows("scheduler 3.11 rescheduling/interval")
 def test_it_is_asked_once_in_an_interval_and_not_while_pods_are_going():
-    here = World(node("empty", "8"), node("full", "8"), queue(), conf(), group(phase="Running"), *running(8))
+    here = World("node empty 8; node full 8; group g 1/8x1 @full owned", conf())
     assert len(here.cycle().evictions) == 2
     assert here.cycle(2).wake == here.now - 2000 + INTERVAL_MS
     came_back(here, "g-7")
@@ -221,42 +162,34 @@ def test_it_is_asked_once_in_an_interval_and_not_while_pods_are_going():
 
 
 def test_a_round_is_bounded():
-    here = World(node("empty", "80", pods=99), node("full", "80", pods=99), queue(), conf())
-    here.put(group(phase="Running"), *running(80))
+    here = World("node empty 80 pods:99; node full 80 pods:99; group g 1/80x1 @full owned", conf())
     assert len(here.cycle().evictions) == MOST
 
 
-def test_a_pod_with_a_volume_claim_stays_where_claims_are_heeded():
+@cases("heeds, gone", {"claims are heeded": (True, []), "they are not": (False, ["g-3"])})
+def test_a_pod_with_a_volume_claim_stays_where_claims_are_heeded(heeds, gone):
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
-    objects = [group(minimum=1, phase="Running"), *running(4, volumes=[volume])]
-    gone = []
-    for heeds in (True, False):
-        here = World(node("empty"), node("full"), queue(), conf(), *objects, heeds_claims=heeds)
-        here.cycle()
-        gone.append(here.going())
-    assert gone == [[], ["g-3"]]
+    here = World(TWO_NODES, conf(), ONE_OF_FOUR, *on_full(volumes=[volume]), heeds_claims=heeds)
+    here.cycle()
+    assert here.going() == gone
 
 
-def test_pods_that_are_kept_apart_from_others_go_only_where_those_are_not():
+@cases("other, gone", {"there": ("pod h 100m app=a @empty", []), "not there": ("", ["g-3"])})
+def test_pods_that_are_kept_apart_from_others_go_only_where_those_are_not(other, gone):
     apart = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
-    other = [group("h", phase="Running"), *running(1, on="empty", of="h", cpu="100m", labels={"app": "a"})]
-    nodes = [node(name, labels={"kubernetes.io/hostname": name}) for name in ("empty", "full")]
-    for more, gone in ((other, []), ([], ["g-3"])):
-        here = World(*nodes, queue(), conf(), group(minimum=1, phase="Running"), *running(4, affinity=affinity), *more)
-        here.cycle()
-        assert here.going() == gone
+    named = "node empty kubernetes.io/hostname=empty; node full kubernetes.io/hostname=full"
+    assert after_a_cycle(named, ONE_OF_FOUR, *on_full(affinity=affinity), other).going() == gone
 
 
 def test_pods_are_told_why_they_are_moved():
-    here = world(*usual())
+    here = World(TWO_NODES, conf(), USUAL)
     decisions = here.cycle()
     words = "It is moved: 100 % of the CPU of its node full is asked for, above the target of 75 %."
     assert [each["message"] for each in here.events if each["reason"] == "Evict"] == [words]
     (condition,) = here.get(resources.PODS, "g-3")["status"]["conditions"]
-    assert (condition["type"], condition["reason"], condition["message"]) == (
-        "DisruptionTarget", "NodeAboveTarget", words,
-    )  # fmt: skip
+    told = (condition["type"], condition["reason"], condition["message"])
+    assert told == ("DisruptionTarget", "NodeAboveTarget", words)
     (kept,) = [each for some in groups_of(decisions, here.now) for each in some.decisions]
     assert (kept.kind, kept.reason, kept.name) == ("evict", "shuffle", "g")
     assert kept.message == "g-3 was asked to end, because of shuffle: more of node full is asked for than its target."

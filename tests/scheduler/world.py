@@ -10,6 +10,7 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
     group g 2x1 @n1 +app=x ready   with a label; also cooldown=60s started=30 (seconds ago), jdb-min-available=1
     group g 2x1 @n1 estimate=1h    it says how long it runs; also since=300 (seconds ago)
+    group g 2x1 ~preemptable=false owned   an annotation volcano.sh/preemptable (also of a pod); its pods have a controller
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
     budget b minAvailable=4 +app=x for pods with a label
 
@@ -149,6 +150,7 @@ class Parts:
     def __init__(self, words):
         self.size, self.places, self.states, self.cooling = "", [], [], {}
         self.fields, self.amounts, self.selector, self.labels, self.taints = {}, {}, {}, {}, []
+        self.annotations = {}
         for word in words:
             key, _, value = word[1:].partition("=")
             match word[0]:
@@ -158,6 +160,8 @@ class Parts:
                     self.selector[key] = value
                 case "+":
                     self.labels[key] = value
+                case "~":
+                    self.annotations[f"volcano.sh/{key}"] = value
                 case "!":
                     self.taints.append({"key": key, "value": value, "effect": "NoSchedule"})
                 case _:
@@ -197,7 +201,7 @@ def _group(name, of):
     spec = of.spec() | ({"priorityClassName": classes[0]} if classes else {})
     made = timestamp(START - 1000 * spec.pop("ago", 0))
     spec = {"created": f"{spec.pop('created')}T00:00:00Z" if "created" in spec else made, **spec}
-    own = {f"volcano.sh/{key}": str(spec.pop(key)) for key in [*spec] if key.startswith("jdb-")}
+    own = {f"volcano.sh/{key}": str(spec.pop(key)) for key in [*spec] if key.startswith("jdb-")} | of.annotations
     own |= {ESTIMATE_ANNOTATION: spec.pop("estimate")} if "estimate" in spec else {}
     since = timestamp(START - 1000 * spec.pop("since", 0))
     of.cooling = {key: spec.pop(key) for key in ("cooldown", "started") if key in spec}
@@ -224,13 +228,18 @@ def _pod(name, of):
     place = of.places[0] if of.places else ""
     phase = next((each for each in of.states if each.istitle()), "Running" if place else "Pending")
     owner, scheduler = labels.pop("group", ""), labels.pop("scheduler", "volcano")
+    of.cooling = {"cooldown": labels.pop("cooldown")} if "cooldown" in labels else {}
     gates = {"schedulingGates": [{"name": "hold"}]} if "gated" in of.states else {}
-    yield _made_pod(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **gates)
+    kind, one = _made_pod(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **gates)
+    one["metadata"]["annotations"] |= of.annotations
+    yield kind, one
 
 
 def _made_pod(name, owner, cpu, of, phase, place, **more):
     selector = {"nodeSelector": of.selector} if of.selector else {}
     kind, one = pod(name, owner, cpu, requests=of.amounts, phase=phase, node=place, **selector, **more)
+    if "owned" in of.states:
+        one["metadata"]["ownerReferences"] = [OWNER]
     if "ready" in of.states:
         one["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
     if "cooldown" in of.cooling:
@@ -248,8 +257,8 @@ def _budget(name, of):
 READERS = {
     "node": (_node, {"notready", "cordoned"}),
     "queue": (_queue, {"Closed", "Closing"}),
-    "group": (_group, {*CLASSES, "ready"}),
-    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed", "gated", "ready"}),
+    "group": (_group, {*CLASSES, "ready", "owned"}),
+    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed", "gated", "ready", "owned"}),
     "budget": (_budget, ()),
 }
 
