@@ -42,7 +42,7 @@ def kept(world, name="big"):
 
 
 @blocks("reservations")
-def test_what_is_kept_step_by_step(block, golden):
+def test_what_comes_of_kept_room_step_by_step(block, golden):
     golden(block, Story().tell, by_line=True)
 
 
