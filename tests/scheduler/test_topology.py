@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kube import resources
 from kube.topology import ALLOCATED
-from tests.scheduler.world import World, configuration, group, node, pod, priority_class, queue
+from tests.scheduler.world import World, configuration, group, node, pod, queue
 from tests.tables import cases
 
 
@@ -41,10 +41,6 @@ def close(mode="hard", **highest):
     return {"networkTopology": {"mode": mode, **highest}}
 
 
-def pods(count, name="g", first=0, **more):
-    return [pod(f"{name}-{number}", name, **more) for number in range(first, first + count)]
-
-
 def placed(world, name="g"):
     """Return the nodes of a group's pods, by pod."""
     return {pod: node for pod, node in world.where().items() if pod.startswith(f"{name}-") and node}
@@ -64,172 +60,121 @@ def racks(world, name="g"):
     return {found[0] for found in placed(world, name).values()}
 
 
+WITHOUT_ROW = [each for each in cluster() if each[1]["metadata"]["name"] != "row"]
+BARE = [each for each in cluster() if each[0] is not resources.HYPER_NODES]
+
+
+def after_a_cycle(*objects):
+    world = World(*objects)
+    world.cycle()
+    return world
+
+
 @pytest.mark.shows("scheduler 3.12/hard", "groups 3.5/job-allocated-hypernode")
-def test_a_gang_stays_in_one_hyper_node_of_the_lowest_tier_with_room():
-    world = World(*cluster(), group(minimum=6, **close(highestTierAllowed=2)), *pods(6))
-    world.cycle()
-    assert len(placed(world)) == 6
-    assert racks(world) == {"a"}
-    assert annotation(world) == "rack-a"
-
-
-@pytest.mark.shows("scheduler 3.12/hard")
-def test_a_gang_that_is_larger_than_the_lowest_tier_goes_one_up_and_no_farther():
-    world = World(*cluster(), group(minimum=10, **close(highestTierAllowed=2)), *pods(10))
-    world.cycle()
-    assert len(placed(world)) == 10
-    assert racks(world) == {"a", "b"}
-    assert annotation(world) == "row"
+@pytest.mark.shows("scheduler 3.12/hypernode.binpack", "scheduler 3.12/equals")
+@cases("group, found, hyper_node", {
+    "one of the lowest tier with room, of equals the first": ("group g 6x1 topology=hard/2", {"a"}, "rack-a"),
+    "one up where it is larger than the lowest tier": ("group g 10x1 topology=hard/2", {"a", "b"}, "row"),
+    "the fuller one first": ("pod o @b0; group g 4x1 topology=hard/1", {"b"}, "rack-b"),
+    "where pods of it run": ("group g 3/2x1 topology=hard/1 @b1; pod g-2..3 group=g", {"b"}, "rack-b"),
+})  # fmt: skip
+def test_a_gang_stays_in_one_hyper_node(group, found, hyper_node):
+    world = after_a_cycle(*cluster(), group)
+    assert racks(world) == found
+    assert placed(world).keys() == {key[2] for key in world.objects if key[0] == "pods" and key[2] != "o"}
+    assert annotation(world) == hyper_node
 
 
 @pytest.mark.shows("scheduler 2.2/hard topology", "scheduler 3.12/hard", "scheduler 3.12/always")
 @pytest.mark.shows("groups 3.1/networkTopology")
-@cases("topology, size, words", {
+@cases("group, words", {
     "larger than any HyperNode": (
-        close(highestTierAllowed=1), 10,
-        "This can never start: all its pods must be in one HyperNode of tier 1 or lower, and none has room for 10 of them even with empty nodes; allow a higher tier",
+        "10x1 topology=hard/1", "This can never start: all its pods must be in one HyperNode of tier 1 or lower, and none has "
+        "room for 10 of them even with empty nodes; allow a higher tier",
     ),
     "others are in the way": (
-        close(highestTierAllowed=1), 7,
-        "6 of 7 pods fit at best into one HyperNode of tier 1 or lower (rack-b), and all must be in one",
+        "7x1 topology=hard/1", "6 of 7 pods fit at best into one HyperNode of tier 1 or lower (rack-b), and all must be in one",
     ),
     "a tier by its name": (
-        close(highestTierName="rack"), 7,
+        "7x1 topology=hard/rack",
         "6 of 7 pods fit at best into one HyperNode of tier rack or lower (rack-b), and all must be in one",
     ),
     "a tier that there is not": (
-        close(highestTierName="hall"), 2,
+        "2x1 topology=hard/hall",
         "No HyperNode has the tier hall, in one of which the pods must be; choose a tier that there is",
     ),
     "no HyperNode so low": (
-        close(highestTierAllowed=0), 2,
+        "2x1 topology=hard/0",
         "The pods must be in one HyperNode of tier 0, and there is none; allow a higher tier, or have one made",
     ),
 })  # fmt: skip
-def test_a_gang_waits_rather_than_be_farther_apart_and_says_so(topology, size, words):
-    others = [pod(f"o-{n}", "o", node=name, phase="Running") for n, name in enumerate(("a0", "a0", "a1", "b0", "b1"))]
-    world = World(*cluster(), group("o", 1, phase="Running"), *others, group(minimum=size, **topology), *pods(size))
-    world.cycle()
+def test_a_gang_waits_rather_than_be_farther_apart_and_says_so(group, words):
+    world = after_a_cycle(*cluster(), "group o 1/5x1 @a0,a0,a1,b0,b1", f"group g {group}")
     assert placed(world) == {}
     assert reason(world) == ("NetworkTopology", words)
 
 
 @pytest.mark.shows("scheduler 2.2/soft topology", "scheduler 3.12/soft")
-def test_a_wish_is_followed_where_it_can_be_and_holds_nobody_up():
-    world = World(*cluster(), group(minimum=6, **close("soft", highestTierAllowed=1)), *pods(6))
-    world.put(group("h", 11, **close("soft", highestTierAllowed=1)), *pods(11, "h"))
-    world.cycle()
+@cases("topology", {
+    "a wish is followed where it can be, and holds nobody up": "soft/1",
+    "a wish without a tier": "soft",
+    "without a tier the lowest is taken, and all nodes will do": "hard",
+})  # fmt: skip
+def test_one_hyper_node_where_it_can_be_else_all_nodes(topology):
+    world = after_a_cycle(*cluster(), f"group g 6x1 topology={topology}; group h 11x1 topology={topology}")
     assert racks(world) == {"a"}
     assert len(placed(world, "h")) == 11
-
-
-@pytest.mark.shows("scheduler 2.2/soft topology", "scheduler 3.12/soft")
-@pytest.mark.parametrize("mode", ["hard", "soft"])
-def test_where_no_tier_is_named_the_lowest_is_taken_and_all_nodes_will_do(mode):
-    world = World(*cluster(), group(minimum=6, **close(mode)), *pods(6), group("h", 11, **close(mode)), *pods(11, "h"))
-    world.cycle()
-    assert racks(world) == {"a"}
-    assert len(placed(world, "h")) == 11
-
-
-@pytest.mark.shows("scheduler 3.12/hypernode.binpack", "scheduler 3.12/equals")
-def test_the_fuller_hyper_node_comes_first_and_of_equals_the_first():
-    others = [pod("o-0", "o", node="b0", phase="Running")]
-    world = World(
-        *cluster(), group("o", 1, phase="Running"), *others, group(minimum=4, **close(highestTierAllowed=1)), *pods(4)
-    )
-    world.cycle()
-    assert racks(world) == {"b"}
-
-
-def test_pods_that_run_say_where_the_others_go():
-    world = World(
-        *cluster(),
-        group(minimum=3, phase="Running", **close(highestTierAllowed=1)),
-        *(pod(f"g-{n}", node="b1", phase="Running") for n in range(2)),
-        *pods(2, first=2),
-    )
-    world.cycle()
-    assert racks(world) == {"b"}
-    assert len(placed(world)) == 4
-
-
-def without_the_row():
-    return [each for each in cluster() if each[1]["metadata"]["name"] != "row"]
-
-
-def without_hyper_nodes():
-    return [each for each in cluster() if each[0] is not resources.HYPER_NODES]
 
 
 @pytest.mark.shows("scheduler 3.12/hard", "scheduler 2.2/hard topology")
 @cases("objects, highest, size, found", {
-    "one tier above the highest": (without_the_row(), 2, 18, {"a", "b", "z"}),
-    "far above it": (without_the_row(), 7, 18, {"a", "b", "z"}),
-    "one HyperNode will do": (without_the_row(), 2, 8, {"a"}),
-    "with a row": (cluster(), 3, 18, {"a", "b", "z"}),
-    "no higher than the row": (cluster(), 2, 18, set()),
-    "no HyperNode at all": (without_hyper_nodes(), 1, 18, {"a", "b", "z"}),
-    "below the whole cluster": (without_hyper_nodes(), 0, 1, set()),
+    "one tier above the highest": (WITHOUT_ROW, 2, 18, {"a", "b", "z"}),
+    "far above it": (WITHOUT_ROW, 7, 18, {"a", "b", "z"}),
+    "one HyperNode will do": (WITHOUT_ROW, 2, 8, {"a"}),
+    "with a row": ([*cluster()], 3, 18, {"a", "b", "z"}),
+    "no higher than the row": ([*cluster()], 2, 18, set()),
+    "no HyperNode at all": (BARE, 1, 18, {"a", "b", "z"}),
+    "below the whole cluster": (BARE, 0, 1, set()),
 })  # fmt: skip
 def test_a_tier_above_all_hyper_nodes_is_the_whole_cluster(objects, highest, size, found):
-    world = World(*objects, group(minimum=size, **close(highestTierAllowed=highest)), *pods(size))
-    world.cycle()
-    assert racks(world) == found
+    assert racks(after_a_cycle(*objects, f"group g {size}x1 topology=hard/{highest}")) == found
 
 
-@pytest.mark.parametrize("policy", ["group", "sub-group"])
-def test_a_missing_pod_comes_to_the_others_wherever_they_are_where_the_whole_cluster_will_do(policy):
-    topology = close(highestTierAllowed=2)
-    parts = [{"name": "all", "subGroupSize": 3, "labelSelector": {"matchLabels": {"part": "x"}}, **topology}]
-    asked = topology if policy == "group" else {"subGroupPolicy": parts}
-    world = World(
-        *without_the_row(),
-        group(minimum=3, phase="Running", **asked),
-        pod("g-0", node="a0", phase="Running", labels={"part": "x"}),
-        pod("g-1", node="b0", phase="Running", labels={"part": "x"}),
-        *pods(1, first=2, labels={"part": "x"}),
-    )
+PART = {
+    "name": "all",
+    "subGroupSize": 3,
+    "labelSelector": {"matchLabels": {"part": "x"}},
+    **close(highestTierAllowed=2),
+}
+
+
+@cases("spec", {"of the group": close(highestTierAllowed=2), "of a sub-group": {"subGroupPolicy": [PART]}})
+def test_a_missing_pod_comes_to_the_others_wherever_they_are_where_the_whole_cluster_will_do(spec):
+    world = World(*WITHOUT_ROW, group(minimum=3, phase="Running", **spec))
+    world.put("pod g-0 group=g part=x @a0; pod g-1 group=g part=x @b0; pod g-2 group=g part=x")
     world.cycle()
     assert len(placed(world)) == 3
-    assert world.status()["phase"] == "Running"
+    assert world.phase() == "Running"
 
 
 def test_others_are_evicted_wherever_they_are_where_the_whole_cluster_will_do():
-    low = [pod(f"low-{name}", "low", "4", node=name, phase="Running") for name in ("a0", "a1", "b0", "b1", "z0")]
-    world = World(
-        *without_the_row(),
-        priority_class("high", 9),
-        group("low", 1, phase="Running"),
-        *low,
-        group(minimum=3, priorityClassName="high", **close(highestTierAllowed=2)),
-        *pods(3, cpu="4"),
-    )
-    world.cycle()
+    world = after_a_cycle(*WITHOUT_ROW, "group low 1/5x4 low @a0,a1,b0,b1,z0; group g 3x4 high topology=hard/2")
     assert len(world.going()) == 3
 
 
 def test_pods_that_are_too_far_apart_already_keep_the_others_waiting():
-    world = World(
-        *cluster(),
-        group(minimum=3, phase="Running", **close(highestTierAllowed=1)),
-        pod("g-0", node="a0", phase="Running"),
-        pod("g-1", node="b0", phase="Running"),
-        *pods(1, first=2),
-    )
-    world.cycle()
+    world = after_a_cycle(*cluster(), "group g 3/2x1 topology=hard/1 @a0,b0; pod g-2 group=g")
     assert len(placed(world)) == 2
     assert reason(world)[1].startswith("2 of the pods have nodes that are not together in one HyperNode of tier 1")
 
 
 @pytest.mark.shows("scheduler 3.12/beyond")
 def test_pods_beyond_the_minimum_go_up_a_tier_when_theirs_is_full_and_stay_within_the_highest():
-    world = World(*cluster(), group(minimum=8, **close(highestTierAllowed=2)), *pods(20))
-    world.cycle()
+    world = after_a_cycle(*cluster(), "group g 8/20x1 topology=hard/2")
     assert len(placed(world)) == 16
-    assert "z0" not in placed(world).values()
-    waiting = [name for name in (f"g-{n}" for n in range(20)) if name not in placed(world)]
-    statuses = (world.get(resources.PODS, name)["status"] for name in waiting)
+    assert racks(world) == {"a", "b"}
+    waiting = {f"g-{number}" for number in range(20)} - placed(world).keys()
+    statuses = [world.get(resources.PODS, name)["status"] for name in waiting]
     (told,) = {each["message"] for status in statuses for each in status.get("conditions", ())}
     assert told == (
         "16 of 20 pods have a node; the others must be with them in one HyperNode of tier 2 or lower, "
@@ -239,9 +184,7 @@ def test_pods_beyond_the_minimum_go_up_a_tier_when_theirs_is_full_and_stay_withi
 
 def test_hyper_nodes_that_come_let_in_who_waits_for_them():
     """Also one without nodes says that there are racks, so that the whole cluster is none."""
-    bare = [each for each in cluster() if each[0] is not resources.HYPER_NODES]
-    world = World(*bare, hyper_node("rack-c", 1, rack("c")), group(minimum=2, **close(highestTierAllowed=1)), *pods(2))
-    world.cycle()
+    world = after_a_cycle(*BARE, hyper_node("rack-c", 1, rack("c")), "group g 2x1 topology=hard/1")
     assert placed(world) == {}
     world.put(hyper_node("rack-b", 1, rack("b")))
     world.cycle(10)
@@ -249,8 +192,8 @@ def test_hyper_nodes_that_come_let_in_who_waits_for_them():
 
 
 def test_labels_of_nodes_that_change_move_them_between_hyper_nodes():
-    world = World(*cluster(), group(minimum=8, **close(highestTierAllowed=1)))
-    world.put(node("z0", "4", labels={"rack": "b"}), group("h", 12, **close(highestTierAllowed=1)), *pods(12, "h"))
+    world = World(*cluster(), "group g 8/0x1 topology=hard/1")
+    world.put("node z0 rack=b; group h 12x1 topology=hard/1")
     world.cycle()
     assert len(placed(world, "h")) == 12
     assert set(placed(world, "h").values()) == {"b0", "b1", "z0"}
@@ -300,24 +243,16 @@ def test_ordinary_pods_fill_one_hyper_node_after_the_other(there, fading, weight
 
 
 @pytest.mark.shows("scheduler 3.12/hypernode.binpack.normal-pod")
-@pytest.mark.parametrize("spec", [{}, close(highestTierAllowed=1)], ids=["ordinary", "asks for a HyperNode"])
-def test_whole_hyper_nodes_are_left_for_those_who_ask_for_one(spec):
+@cases("topology", {"ordinary": "", "asks for a HyperNode": "topology=hard/1"})
+def test_whole_hyper_nodes_are_left_for_those_who_ask_for_one(topology):
     """By the fullest node alone an ordinary pod would go to b0."""
-    busy = [("a0", 2), ("a1", 2), ("b0", 3)]
-    others = [
-        pod(f"o-{name}-{number}", "o", node=name, phase="Running") for name, count in busy for number in range(count)
-    ]
-    nodes = [node("b0", "4", labels={"rack": "b"}), node("z0", "4", unschedulable=True)]
-    world = World(*cluster(), *nodes, packing(), group("o", 1, phase="Running"), *others, group(**spec), *pods(1))
-    world.cycle()
+    busy = "group o 1/7x1 @a0,a0,a1,a1,b0,b0,b0"
+    world = after_a_cycle(*cluster(), "node b0 rack=b; node z0 cordoned", packing(), busy, f"group g 1x1 {topology}")
     assert racks(world) == {"a"}
 
 
 @pytest.mark.shows("scheduler 3.12/hypernode.binpack.normal-pod")
 def test_a_gang_without_a_topology_is_placed_as_ever_beside_one_that_has_one():
-    with_one = World(
-        *cluster(), group(minimum=2, **close(highestTierAllowed=1)), *pods(2), group("h", 3), *pods(3, "h")
-    )
-    with_one.cycle()
-    assert len(placed(with_one, "h")) == 3
-    assert annotation(with_one, "h") is None
+    world = after_a_cycle(*cluster(), "group g 2x1 topology=hard/1; group h 3x1")
+    assert len(placed(world, "h")) == 3
+    assert annotation(world, "h") is None

@@ -11,6 +11,7 @@ A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a ki
     group g 2x1 @n1 +app=x ready   with a label; also cooldown=60s started=30 (seconds ago), jdb-min-available=1
     group g 2x1 @n1 estimate=1h    it says how long it runs; also since=300 (seconds ago)
     group g 2x1 ~preemptable=false owned   an annotation volcano.sh/preemptable (also of a pod); its pods have a controller
+    group g 2x1 topology=hard/2    in one HyperNode of a tier, by number or by name, if there is one
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
     budget b minAvailable=4 +app=x for pods with a label
 
@@ -201,6 +202,7 @@ def _group(name, of):
     spec = of.spec() | ({"priorityClassName": classes[0]} if classes else {})
     made = timestamp(START - 1000 * spec.pop("ago", 0))
     spec = {"created": f"{spec.pop('created')}T00:00:00Z" if "created" in spec else made, **spec}
+    spec |= {"networkTopology": _topology(spec.pop("topology"))} if "topology" in spec else {}
     own = {f"volcano.sh/{key}": str(spec.pop(key)) for key in [*spec] if key.startswith("jdb-")} | of.annotations
     own |= {ESTIMATE_ANNOTATION: spec.pop("estimate")} if "estimate" in spec else {}
     since = timestamp(START - 1000 * spec.pop("since", 0))
@@ -221,6 +223,12 @@ def _group(name, of):
         place = of.places[number % len(of.places)] if of.places else ""
         phase, labels = "Running" if place else "Pending", dict(of.labels)
         yield _made_pod(f"{name}-{number}", name, cpu, of, phase, place, created=made, labels=labels)
+
+
+def _topology(text):
+    mode, _, highest = text.partition("/")
+    tier = {"highestTierAllowed": int(highest)} if highest.isdigit() else {"highestTierName": highest}
+    return {"mode": mode, **(tier if highest else {})}
 
 
 def _pod(name, of):
