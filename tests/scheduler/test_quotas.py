@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kube import resources
-from scheduler.engine.message import people
 from tests.tables import cases
 
-from .world import World, configuration, group, node, pod, queue
-
-NODE = node("n1", cpu="99", pods=99)
+from .world import World
 
 
 def quota(name="q", used=None, *, namespace="ns", hard=None, **spec):
@@ -22,33 +19,32 @@ def quota(name="q", used=None, *, namespace="ns", hard=None, **spec):
     }
 
 
-def asking(name="g", minimum=2, *, queue="default", **least):
-    return group(name, minimum, phase="", queue=queue, minResources=least or {"cpu": "4"})
+def after_a_cycle(*objects):
+    world = World("node n1 99 pods:99", *objects)
+    world.cycle()
+    return world
 
 
-def inside(world, *names):
-    return [name for name in names if world.status(name).get("phase") == "Inqueue"]
+G = "group g 4 minMember=2 phase="
 
 
 @pytest.mark.shows("scheduler 3.11 others/resourcequota", "coscheduling 4/quota")
-@cases("quotas, least, enters", {
-    "just enough": ([quota(hard={"cpu": "4"})], {"cpu": "4"}, True),
-    "less than it needs": ([quota(hard={"cpu": "3"})], {"cpu": "4"}, False),
-    "others use the rest": ([quota(hard={"cpu": "5"}, used={"cpu": "2"})], {"cpu": "4"}, False),
-    "by the name of requests": ([quota(hard={"requests.cpu": "3"})], {"cpu": "4"}, False),
-    "limits as the job states them": ([quota(hard={"limits.cpu": "3"})], {"cpu": "4", "limits.cpu": "3500m"}, False),
-    "limits that nobody states": ([quota(hard={"limits.cpu": "3"})], {"cpu": "4"}, True),
-    "as many pods as its minimum": ([quota(hard={"pods": "1"})], {"cpu": "4"}, False),
-    "pods as objects": ([quota(hard={"count/pods": "1"})], {"cpu": "4"}, False),
-    "of what it does not ask for": ([quota(hard={"memory": "1Gi"})], {"cpu": "4"}, True),
-    "of another namespace": ([quota(hard={"cpu": "1"}, namespace="other")], {"cpu": "4"}, True),
-    "with scopes": ([quota(hard={"cpu": "1"}, scopes=["BestEffort"])], {"cpu": "4"}, True),
-    "one of two": ([quota("a", hard={"cpu": "9"}), quota("b", hard={"cpu": "1"})], {"cpu": "4"}, False),
+@cases("quotas, more, enters", {
+    "just enough": ([quota(hard={"cpu": "4"})], "", True),
+    "less than it needs": ([quota(hard={"cpu": "3"})], "", False),
+    "others use the rest": ([quota(hard={"cpu": "5"}, used={"cpu": "2"})], "", False),
+    "by the name of requests": ([quota(hard={"requests.cpu": "3"})], "", False),
+    "limits as the job states them": ([quota(hard={"limits.cpu": "3"})], "limits.cpu:3500m", False),
+    "limits that nobody states": ([quota(hard={"limits.cpu": "3"})], "", True),
+    "as many pods as its minimum": ([quota(hard={"pods": "1"})], "", False),
+    "pods as objects": ([quota(hard={"count/pods": "1"})], "", False),
+    "of what it does not ask for": ([quota(hard={"memory": "1Gi"})], "", True),
+    "of another namespace": ([quota(hard={"cpu": "1"}, namespace="other")], "", True),
+    "with scopes": ([quota(hard={"cpu": "1"}, scopes=["BestEffort"])], "", True),
+    "one of two": ([quota("a", hard={"cpu": "9"}), quota("b", hard={"cpu": "1"})], "", False),
 })  # fmt: skip
-def test_who_enters(quotas, least, enters):
-    world = World(NODE, queue(), *quotas, asking(**least))
-    world.cycle()
-    assert inside(world, "g") == (["g"] if enters else [])
+def test_who_enters(quotas, more, enters):
+    assert after_a_cycle(*quotas, f"{G} {more}").phase() == ("Inqueue" if enters else "Pending")
 
 
 @cases("some, told", {
@@ -63,70 +59,64 @@ def test_who_enters(quotas, least, enters):
     ),
 })  # fmt: skip
 def test_it_says_why(some, told):
-    world = World(NODE, queue(), some, asking())
-    world.cycle()
-    assert world.condition("g")["reason"] == "QuotaExceeded"
-    assert people(world.condition("g")["message"]) == told
+    world = after_a_cycle(some, G)
+    assert (world.reason(), world.told()) == ("QuotaExceeded", told)
+
+
+TWO = "group a 4 minMember=2 phase=; group b 4 minMember=2 phase="
 
 
 @pytest.mark.shows("coscheduling 4/quota")
 def test_groups_do_not_take_the_same_room():
     """What has entered counts until its pods are there, which the quota's own status counts."""
-    world = World(NODE, queue(), quota(hard={"cpu": "6"}), asking("a"), asking("b"))
-    world.cycle()
-    assert inside(world, "a", "b") == ["a"]
+    world = after_a_cycle(quota(hard={"cpu": "6"}), TWO)
+    assert world.inside() == {"a"}
     world.cycle(seconds=6)
-    assert inside(world, "a", "b") == ["a"]
-    world.put(pod("a-0", "a", "2"), pod("a-1", "a", "2"), quota(hard={"cpu": "8"}, used={"cpu": "4"}))
+    assert world.inside() == {"a"}
+    world.put("pod a-0..1 2 group=a", quota(hard={"cpu": "8"}, used={"cpu": "4"}))
     world.cycle(seconds=1)
-    assert inside(world, "b") == ["b"]
+    assert world.inside() == {"b"}
 
 
 @pytest.mark.shows("coscheduling 4/quota")
-@pytest.mark.parametrize("on", ["", "n1"])
-@pytest.mark.parametrize("name", ["cpu", "requests.cpu", "pods"])
+@cases("on", {"": "", "and run": "@n1"})
+@cases("name", {each: each for each in ("cpu", "requests.cpu", "pods")})
 def test_pods_count_also_before_the_status_of_the_quota_does(name, on):
     """Whoever counts them writes it down a moment after they were made; a group let in by then would keep its place in vain."""
-    more = {"node": on, "phase": "Running"} if on else {}
     hard = {name: "3" if name == "pods" else "6"}
-    here = World(NODE, queue(), quota(hard=hard), group("a", 2, phase="Inqueue"), asking("b"))
-    here.put(pod("a-0", "a", "2", **more), pod("a-1", "a", "2", **more))
+    here = World("node n1 99 pods:99; group a minMember=2 phase=Inqueue; group b 4 minMember=2 phase=")
+    here.put(quota(hard=hard), f"pod a-0..1 2 group=a {on}")
     here.cycle(seconds=1)
-    assert not inside(here, "b")
-    assert here.condition("b")["reason"] == "QuotaExceeded"
+    assert here.phase("b") == "Pending"
+    assert here.reason("b") == "QuotaExceeded"
     here.put(quota(hard={name: "8"}, used={name: "4"}))
     here.cycle(seconds=1)
-    assert inside(here, "b") == ["b"]
+    assert here.phase("b") == "Inqueue"
 
 
-@pytest.mark.parametrize("strategy", ["traverse", "fifo"])
+@cases("strategy", {"traverse": "traverse", "fifo": "fifo"})
 def test_nobody_else_waits_for_it(strategy):
-    world = World(NODE, queue(dequeueStrategy=strategy), quota(hard={"cpu": "5"}), asking("a", cpu="6"), asking("b"))
-    world.cycle()
-    assert inside(world, "a", "b") == ["b"]
+    groups = "group a 6 minMember=2 phase=; group b 4 minMember=2 phase="
+    assert after_a_cycle(f"queue default dequeueStrategy={strategy}", quota(hard={"cpu": "5"}), groups).inside() == {
+        "b"
+    }
 
 
 def test_it_enters_when_there_is_room_or_no_quota_any_more():
-    world = World(NODE, queue(), quota(hard={"cpu": "5"}, used={"cpu": "2"}), asking())
-    world.cycle()
-    assert not inside(world, "g")
+    world = after_a_cycle(quota(hard={"cpu": "5"}, used={"cpu": "2"}), G)
+    assert world.inside() == set()
     world.put(quota(hard={"cpu": "5"}, used={"cpu": "1"}))
     world.cycle(seconds=1)
-    assert inside(world, "g") == ["g"]
+    assert world.inside() == {"g"}
     assert world.snapshot.quotas.keys() == world.rebuilt().quotas.keys()
     world.remove(resources.RESOURCE_QUOTAS, "q")
     assert not world.snapshot.quotas
 
 
 def test_who_has_his_pods_already_is_not_asked():
-    world = World(
-        NODE, queue(), quota(hard={"cpu": "4"}, used={"cpu": "4"}), asking(), pod("g-0", cpu="2"), pod("g-1", cpu="2")
-    )
-    world.cycle()
-    assert len(world.where()) == 2
+    world = after_a_cycle(quota(hard={"cpu": "4"}, used={"cpu": "4"}), G, "pod g-0..1 2 group=g")
+    assert world.placed() == "g n1 n1"
 
 
 def test_without_the_action_enqueue_nobody_is_asked():
-    world = World(NODE, queue(), quota(hard={"cpu": "1"}), asking(), configuration("actions: allocate"))
-    world.cycle()
-    assert inside(world, "g") == ["g"]
+    assert after_a_cycle(quota(hard={"cpu": "1"}), G, "conf actions: allocate").inside() == {"g"}
