@@ -60,23 +60,19 @@ ROLES = [running(f"{role}-{number}", role=role) for role in "ab" for number in r
     "what is beyond a minimum goes alone": (["group low 3/4x1 low @n1; group g 1x1 high"], "low-3"),
     "loose pods before whole gangs":
         (["group low 2x1 low @n1; group loose 1/2x1 low @n1; group g 1x1 high"], "loose-1"),
-    "the lowest priority first": (
-        ["group mid 1/2x1 priorityClassName=mid @n1; group low 1/2x1 low @n1; group g 3x1 high"], "low-0 low-1 mid-1",
-    ),
+    "the lowest priority first":
+        (["group mid 1/2x1 priorityClassName=mid @n1; group low 1/2x1 low @n1; group g 3x1 high"], "low-0 low-1 mid-1"),
     "the youngest first":
         (["group a 1/2x1 low @n1 created=2026-01-02; group b 1/2x1 low @n1; group g 1x1 high"], "a-1"),
     "its class preempts never": ([FOUR, "group g 1x1 priorityClassName=calm"], ""),
-    "its pod preempts never":
-        ([FOUR, "group g 1/0x1 high", pod("g-0", preemptionPolicy="Never")], ""),
+    "its pod preempts never": ([FOUR, "group g 1/0x1 high", pod("g-0", preemptionPolicy="Never")], ""),
     "a pod says no": ([THREE, saying("false")], "low-2"),
     "a pod's label says no": ([THREE, saying("false", where="labels")], "low-2"),
     "no truth value is a no": ([THREE, saying("perhaps")], "low-2"),
-    "a pod says yes where its group says no": (
-        [THREE, saying("false", "low", of=group, phase="Running", priorityClassName="low"), saying("true")], "low-3",
-    ),
+    "a pod says yes where its group says no":
+        ([THREE, saying("false", "low", of=group, phase="Running", priorityClassName="low"), saying("true")], "low-3"),
     "critical pods stay": ([THREE, running("low-3", priorityClassName="system-node-critical")], "low-2"),
-    "a gang stays of which one pod has to stay":
-        (["group low 4/3x1 low @n1; group g 1x1 high", saying("false")], ""),
+    "a gang stays of which one pod has to stay": (["group low 4/3x1 low @n1; group g 1x1 high", saying("false")], ""),
     "pods without a group that exists stay": (["group low 1/3x1 low @n1; pod free @n1; group g 4x1 high"], ""),
     "the minimum of a role stays": (
         [group("low", 2, phase="Running", priorityClassName="low", minTaskMember={"a": 2}), *ROLES,

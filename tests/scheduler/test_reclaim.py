@@ -27,8 +27,7 @@ def queues_of(names):
     "nothing beyond what it deserves": (HALVES, "group a 1/8x1 queue=a @n1; group b 5x1 queue=b", 0),
     "what is free counts": (HALVES, "group a 1/6x1 queue=a @n1; group b 4x1 queue=b", 2),
     "it has its part": (HALVES, "group a 1/4x1 queue=a @n1; group b 1/4x1 queue=b @n1; group b2 1x1 queue=b", 0),
-    "not reclaimable":
-        ("queue a reclaimable=false; queue b", "group a 1/8x1 queue=a @n1; group b 4x1 queue=b", 0),
+    "not reclaimable": ("queue a reclaimable=false; queue b", "group a 1/8x1 queue=a @n1; group b 4x1 queue=b", 0),
     "a gang that is all it has": (HALVES, "group a 8x1 queue=a @n1; group b 4x1 queue=b", 8),
     "its last one": (HALVES, "group a 1/2x3 queue=a @n1; group b 4x1 queue=b", 1),
     "its last one, though it is shorter than the other one then":
@@ -36,16 +35,13 @@ def queues_of(names):
     "a pod that is all it has": (HALVES, "group a 1x8 queue=a @n1; group b 4x1 queue=b", 1),
     "nothing of what it deserves":
         (HALVES, "group a 1x4 queue=a @n1; group b 1x1 queue=b @n1; group b2 4x1 queue=b", 0),
-    "what goes for one is enough for two": (
-        HALVES, "group a 1/3x2 queue=a @n1; group a2 1x2 queue=a @n1 created=2026-01-02; group b1..2 1x1 queue=b", 1,
-    ),
+    "what goes for one is enough for two":
+        (HALVES, "group a 1/3x2 queue=a @n1; group a2 1x2 queue=a @n1 created=2026-01-02; group b1..2 1x1 queue=b", 1),
     "a gang goes whole where enough is left":
         (HALVES, "group a 4x1 queue=a @n1; group a2 4x1 queue=a @n1 created=2026-01-02; group b 4x1 queue=b", 4),
     "parts by weight": ("queue a weight=3; queue b", "group a 1/8x1 queue=a @n1; group b 2x1 queue=b", 2),
-    "a guarantee stays":
-        ("queue a keeps=6; queue b deserved=4", "group a 1/8x1 queue=a @n1; group b 4x1 queue=b", 0),
-    "parts as stated":
-        ("queue a deserved=2; queue b deserved=6", "group a 1/8x1 queue=a @n1; group b 6x1 queue=b", 6),
+    "a guarantee stays": ("queue a keeps=6; queue b deserved=4", "group a 1/8x1 queue=a @n1; group b 4x1 queue=b", 0),
+    "parts as stated": ("queue a deserved=2; queue b deserved=6", "group a 1/8x1 queue=a @n1; group b 6x1 queue=b", 6),
     "whatever the priority": (HALVES, "group a 1/8x1 queue=a @n1 high; group b 1x1 queue=b", 1),
     "its class has nobody evicted":
         (HALVES, "group a 1/8x1 queue=a @n1; group b 1x1 queue=b priorityClassName=calm", 0),
@@ -70,9 +66,8 @@ TREE = "queue left; queue right; queue a parent=left; queue b parent=left; queue
         (8, "group a 1/4x1 queue=a @n1; group c 1/4x1 queue=c @n1; group b 3x1 queue=b", set()),
     "a parent that has too much gives inside":
         (8, "group a 1/5x1 queue=a @n1; group c 1/3x1 queue=c @n1; group b 2x1 queue=b", {"a"}),
-    "the nearer one first, though the farther one has more of what it deserves: 11 of 8, not 5 of 4": (
-        16, "group a 1/5x1 queue=a @n1; group c 1/11x1 queue=c @n1; group b 1x1 queue=b; group b2 9x1 queue=b", {"a"},
-    ),
+    "the nearer one first, though the farther one has more of what it deserves: 11 of 8, not 5 of 4":
+        (16, "group a 1/5x1 queue=a @n1; group c 1/11x1 queue=c @n1; group b 1x1 queue=b; group b2 9x1 queue=b", {"a"}),
 })  # fmt: skip
 def test_from_whom_in_a_tree(cpu, groups, queues):
     here = World(f"node n1 {cpu} pods:99", TREE, groups)
@@ -199,8 +194,7 @@ FULL = "group a 1/8x1 queue=a @n1"
         "group g 3 queue=b minMember=3", False,
     ),
     "nobody would give it back": (f"{FIXED}; {FULL}; group g 4 queue=b minMember=4", False),
-    "more than its queue may use":
-        (f"queue a; queue b 3 deserved=6; {FULL}; group g 4 queue=b minMember=4", False),
+    "more than its queue may use": (f"queue a; queue b 3 deserved=6; {FULL}; group g 4 queue=b minMember=4", False),
 })  # fmt: skip
 def test_who_may_reclaim_is_let_in_though_the_cluster_is_full(situation, enters):
     here = World(NODE, situation)

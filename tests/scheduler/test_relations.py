@@ -68,51 +68,38 @@ def tied(free, ties, *, zones=None, racks=None, standing=None, requests=None):
 
 ROOM = [9, 9]
 EVERY = [True] * 4
+LONE = [(("a",), (apart("a"),))]
+NEAR = [(("a",), (together("a"),))]
+BESIDE = [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))]
 
 
 @cases("world, gangs, expected", {
-    "one on each node": (tied([ROOM] * 3, [(("a",), (apart("a"),))]), [gang((0, 3))], [[[0, 1, 2]]]),
+    "one on each node": (tied([ROOM] * 3, LONE), [gang((0, 3))], [[[0, 1, 2]]]),
     "more than nodes: nobody, and the next finds no trace of it":
-        (tied([ROOM] * 2, [(("a",), (apart("a"),))]), [gang((0, 3)), gang((0, 2))], [None, [[0, 1]]]),
-    "beside one that runs":
-        (tied([ROOM] * 3, [(("a",), (apart("a"),))], standing={"a": {1: 1}}), [gang((0, 2))], [[[0, 2]]]),
+        (tied([ROOM] * 2, LONE), [gang((0, 3)), gang((0, 2))], [None, [[0, 1]]]),
+    "beside one that runs": (tied([ROOM] * 3, LONE, standing={"a": {1: 1}}), [gang((0, 2))], [[[0, 2]]]),
     "nodes in no domain are apart from all": (
         tied([ROOM] * 3, [((), (apart("a", ZONE),))], zones=[0, 0, -1], standing={"a": {1: 1}}), [gang((0, 1))],
         [[[2]]],
     ),
     "from a gang of the same cycle":
         (tied([ROOM] * 3, [(("a",), ()), ((), (apart("a"),))]), [gang((0, 1)), gang((1, 1))], [[[0]], [[1]]]),
-    "near one that runs": (
-        tied([ROOM] * 3, [(("a",), (together("a"),))], zones=[0, 1, 1], standing={"a": {2: 1}}), [gang((0, 2))],
-        [[[1, 1]]],
-    ),
+    "near one that runs": (tied([ROOM] * 3, NEAR, zones=[0, 1, 1], standing={"a": {2: 1}}), [gang((0, 2))], [[[1, 1]]]),
     "near somebody who is not there":
         (tied([ROOM] * 2, [((), (together("a", starts=False),))]), [gang((0, 1))], [None]),
-    "the first goes where there is room for all": (
-        tied([[2, 9], [3, 9], [1, 9]], [(("a",), (together("a"),))], zones=[0, 1, 1]), [gang((0, 4))], [[[2, 1, 1, 1]]],
-    ),
-    "the first goes to no node without the label":
-        (tied([ROOM] * 2, [(("a",), (together("a"),))], zones=[-1, 0]), [gang((0, 1))], [[[1]]]),
+    "the first goes where there is room for all":
+        (tied([[2, 9], [3, 9], [1, 9]], NEAR, zones=[0, 1, 1]), [gang((0, 4))], [[[2, 1, 1, 1]]]),
+    "the first goes to no node without the label": (tied([ROOM] * 2, NEAR, zones=[-1, 0]), [gang((0, 1))], [[[1]]]),
     "another domain when the gang is short in the first": (
-        tied(
-            [[1, 9], [1, 9], [1, 9], [2, 9]],
-            [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
-            zones=[0, 0, 1, 1],
-            standing={"b": {1: 1}},
-        ),
+        tied([*[[1, 9]] * 3, [2, 9]], BESIDE, zones=[0, 0, 1, 1], standing={"b": {1: 1}}),
         [gang((0, 1), (1, 1))], [[[2], [3]]],
     ),
     "and another one when it is short there too": (
-        tied(
-            [[1, 9], [1, 9], [1, 9], [1, 9], [2, 9]],
-            [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))],
-            zones=[0, 0, 1, 1, 2],
-            standing={"b": {1: 1, 3: 1}},
-        ),
+        tied([*[[1, 9]] * 4, [2, 9]], BESIDE, zones=[0, 0, 1, 1, 2], standing={"b": {1: 1, 3: 1}}),
         [gang((0, 1), (1, 1))], [[[4], [4]]],
     ),
     "domains without room for all are not tried":
-        (tied([[1, 9]] * 9 + [[3, 9]], [(("a",), (together("a"),))], zones=range(10)), [gang((0, 3))], [[[9, 9, 9]]]),
+        (tied([[1, 9]] * 9 + [[3, 9]], NEAR, zones=range(10)), [gang((0, 3))], [[[9, 9, 9]]]),
     "pods of lower priority first when the others need them": (
         tied([ROOM] * 2, [((), (together("a", starts=False),)), (("a",), ())], zones=[0, 1]), [gang((0, 1), (1, 1))],
         [[[0], [0]]],
@@ -193,6 +180,10 @@ def needing(draw, nodes):
     return tuple(sorted({"a", *marks})), (rule, *(each for each in others if isinstance(each, Apart)))
 
 
+def some_standing(nodes):
+    return st.dictionaries(st.integers(0, nodes - 1), st.integers(1, 2), max_size=2)
+
+
 @st.composite
 def worlds(draw):
     nodes = draw(st.integers(0, 7))
@@ -208,11 +199,7 @@ def worlds(draw):
         [draw(some_ties) for _ in range(count)],
         zones=zones,
         racks=racks,
-        standing={
-            mark: draw(st.dictionaries(st.integers(0, nodes - 1), st.integers(1, 2), max_size=2))
-            for mark in MARKS
-            if nodes
-        },
+        standing={mark: draw(some_standing(nodes)) for mark in MARKS if nodes},
         requests=[[draw(st.integers(0, 2)), 1, draw(st.integers(0, 2))] for _ in range(count)],
     )
     accounts, leaves = draw(trees())

@@ -127,16 +127,14 @@ NO_ALLOCATE = configuration((CONF % (", shuffle", SPREAD)).replace("allocate, ",
         "g-3", "g", node="full", phase="Running", deleted="2026-01-01T01:00:00Z",
     )], "g-3"),
     "pods that have not started": ([ONE_OF_FOUR, "pod g-0..3 group=g @full owned Pending"], ""),
-    "some of its pods may be on nodes that are lent": (
-        [USUAL, "pod g-3 group=g @full owned ~revocable-zone=*", conf(SPREAD, "  - name: tdm")], "",
-    ),
+    "some of its pods may be on nodes that are lent":
+        ([USUAL, "pod g-3 group=g @full owned ~revocable-zone=*", conf(SPREAD, "  - name: tdm")], ""),
     "it must be there": ([ONE_OF_FOUR, *on_full(nodeSelector={"kubernetes.io/hostname": "full"})], ""),
     "the lowest priority first | scheduler 3.11 rescheduling/order": (["group a 1/2x1 low @full owned; group b 1/2x1 high @full owned"], "a-1"),
     "who is above what his queue may have would not be taken again | scheduler 3.11 rescheduling/order":
         (["queue small 1; group a 1/2x1 low @full owned queue=small; group b 1/2x1 high @full owned"], "b-1"),
-    "who is within it would": (
-        ["queue small 2; group a 1/2x1 low @full owned queue=small; group b 1/2x1 high @full owned"], "a-1",
-    ),
+    "who is within it would":
+        (["queue small 2; group a 1/2x1 low @full owned queue=small; group b 1/2x1 high @full owned"], "a-1"),
     "pods that have just started stay":
         ([USUAL, "pod g-3 group=g @full owned cooldown=10m", conf(SPREAD, "  - name: cdp")], "g-2"),
 })  # fmt: skip

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import resources
-from scheduler.engine.message import people
+from kube.resources import PODS
 from scheduler.policy.zones import DAY_MS, MINUTE_MS, Window
 from tests.campaign import examples
 from tests.tables import cases
 
-from .world import START, World, configuration, group, made, node, pod, queue
+from .world import START, World, configuration
 
 ZONE = "volcano.sh/revocable-zone"
 CONF = "actions: enqueue, allocate\ntiers: [{plugins: [{name: tdm, arguments: {%s}%s}]}]"
@@ -28,100 +27,73 @@ NOON = at(12)
 
 
 def world(*objects, now=NOON, zones="tdm.revocable-zone.z: '10:00-14:00'", flags=""):
-    lent = node("lent", labels={ZONE: "z"})
-    one = World(node("own"), lent, queue(), configuration(CONF % (zones, flags)), *objects)
+    one = World(f"node own; node lent {ZONE}=z", configuration(CONF % (zones, flags)), *objects)
     one.now = now
     return one
 
 
-def revocable(name, of="g", *, said="*", **more):
-    kind, obj = made(name, of, **more)
-    obj["metadata"]["annotations"][ZONE] = said
-    return kind, obj
-
-
-def preemptable(name, value):
-    kind, obj = made(name, "g")
-    obj["metadata"]["annotations"]["volcano.sh/preemptable"] = value
-    return kind, obj
+REVOCABLE = "pod g-0 group=g owned ~revocable-zone=*"
+PLAIN = "pod g-0 group=g owned"
 
 
 @pytest.mark.shows("scheduler 1.3/revocable-zone", "scheduler 3.11 tdm/tdm.revocable-zone.ZONE")
 @pytest.mark.shows("scheduler 3.11 tdm/over midnight", "scheduler 3.11 tdm/who", "scheduler 3.11 tdm/preferred")
 @cases("one, options, expected", {
-    "one that may be revoked, while it is open": (revocable("g-0"), {}, "lent"),
-    "before it opens": (revocable("g-0"), {"now": at(9, 59)}, "own"),
-    "when it opens": (revocable("g-0"), {"now": at(10)}, "lent"),
-    "when it closes": (revocable("g-0"), {"now": at(14)}, "own"),
-    "one that says nothing": (made("g-0", "g"), {}, "own"),
-    "the name of a zone is no star": (revocable("g-0", said="z"), {}, "own"),
-    "preemptable by its own word": (preemptable("g-0", "true"), {}, "lent"),
-    "not preemptable": (preemptable("g-0", "false"), {}, "own"),
-    "over midnight": (revocable("g-0"), {"zones": "tdm.revocable-zone.z: '22:00-06:00'", "now": at(3)}, "lent"),
-    "without a time": (revocable("g-0"), {"zones": "tdm.revocable-zone.other: '00:00-23:59'"}, "own"),
-    "of a time that is none": (revocable("g-0"), {"zones": "tdm.revocable-zone.z: noon"}, "own"),
-    "all day": (revocable("g-0"), {"zones": "tdm.revocable-zone.z: '8:00-8:00'"}, "lent"),
-    "switched off": (made("g-0", "g"), {"flags": ", enablePredicate: false"}, "lent"),
+    "one that may be revoked, while it is open": (REVOCABLE, {}, "lent"),
+    "before it opens": (REVOCABLE, {"now": at(9, 59)}, "own"),
+    "when it opens": (REVOCABLE, {"now": at(10)}, "lent"),
+    "when it closes": (REVOCABLE, {"now": at(14)}, "own"),
+    "one that says nothing": (PLAIN, {}, "own"),
+    "the name of a zone is no star": (f"{PLAIN} ~revocable-zone=z", {}, "own"),
+    "preemptable by its own word": (f"{PLAIN} ~preemptable=true", {}, "lent"),
+    "not preemptable": (f"{PLAIN} ~preemptable=false", {}, "own"),
+    "over midnight": (REVOCABLE, {"zones": "tdm.revocable-zone.z: '22:00-06:00'", "now": at(3)}, "lent"),
+    "without a time": (REVOCABLE, {"zones": "tdm.revocable-zone.other: '00:00-23:59'"}, "own"),
+    "of a time that is none": (REVOCABLE, {"zones": "tdm.revocable-zone.z: noon"}, "own"),
+    "all day": (REVOCABLE, {"zones": "tdm.revocable-zone.z: '8:00-8:00'"}, "lent"),
+    "switched off": (PLAIN, {"flags": ", enablePredicate: false"}, "lent"),
+    "pods of one group that differ": (f"{REVOCABLE}; pod g-1 group=g owned", {}, "own"),
 })  # fmt: skip
 def test_where_a_pod_goes(one, options, expected):
-    full = pod("r", "", "1", node="own" if expected == "own" else "", phase="Running")
-    here = world(group(), one, *([full] if expected == "own" else []), **options)
+    here = world("group g 1/0x1", one, "pod r @own" if expected == "own" else "", **options)
     here.cycle()
-    assert here.where()["g-0"] == expected
-
-
-@pytest.mark.shows("scheduler 3.11 tdm/who")
-def test_pods_of_one_group_that_differ_stay_on_own_nodes():
-    here = world(group(minimum=2), revocable("g-0"), made("g-1", "g"))
-    here.cycle()
-    assert set(here.where().values()) == {"own"}
+    assert set(here.bound.values()) == {expected}
 
 
 @cases("one, now, words, wake", {
-    "closed": (
-        revocable("g-0"), at(9), "No node takes these pods now: 1 is in the revocable zone z, which is closed now.",
-        at(10),
-    ),
-    "for others": (
-        made("g-0", "g"), at(12),
-        "No node takes these pods now: 1 is in the revocable zone z, which is for pods that may be revoked.", at(14),
-    ),
+    "closed": (REVOCABLE, at(9), "1 is in the revocable zone z, which is closed now.", at(10)),
+    "for others": (PLAIN, at(12), "1 is in the revocable zone z, which is for pods that may be revoked.", at(14)),
 })  # fmt: skip
 def test_why_pods_wait_and_until_when(one, now, words, wake):
-    here = world(group(), one, now=now)
-    here.remove(resources.NODES, "own")
+    here = world("-node own; group g 1/0x1", one, now=now)
     decisions = here.cycle()
-    assert people(here.condition()["message"]) == words
-    assert here.condition()["reason"] == "RevocableZone"
+    assert (here.reason(), here.told()) == ("RevocableZone", f"No node takes these pods now: {words}")
     assert decisions.wake == wake
 
 
 def test_a_zone_that_opens_takes_those_who_waited():
-    here = world(group(), revocable("g-0"), now=at(9))
-    here.remove(resources.NODES, "own")
+    here = world("-node own; group g 1/0x1", REVOCABLE, now=at(9))
     here.now = here.cycle().wake
     here.cycle()
     assert here.where() == {"g-0": "lent"}
 
 
-def lent(*annotations, count=3, **options):
+def lent(says="", count=3, **options):
     """A group of pods on the lent node, and one on the other."""
-    kind, of = group(minimum=1, phase="Running")
-    of["metadata"]["annotations"] = dict(annotations)
-    pods = [revocable(f"g-{n}", node="lent", phase="Running") for n in range(count)]
-    return world((kind, of), *pods, revocable("g-own", node="own", phase="Running"), **options)
+    pods = f"pod g-0..{count - 1} group=g owned ~revocable-zone=* @lent; pod g-own group=g owned ~revocable-zone=* @own"
+    return world(f"group g 1/0x1 phase=Running {says}", pods, **options)
 
 
 @pytest.mark.shows("scheduler 3.11 tdm/tdm.evict.period", "scheduler 3.11 tdm/jdb")
-@cases("annotations, rounds", {
-    "one at a time": ([], [1, 1, 1]),
-    "so many may be absent": ([("volcano.sh/jdb-max-unavailable", "2")], [2, 1]),
-    "a share may be absent": ([("volcano.sh/jdb-max-unavailable", "50%")], [2, 1]),
-    "so many must be there": ([("volcano.sh/jdb-min-available", "2")], [2]),
-    "all must be there": ([("volcano.sh/jdb-min-available", "4")], []),
+@cases("says, rounds", {
+    "one at a time": ("", [1, 1, 1]),
+    "so many may be absent": ("jdb-max-unavailable=2", [2, 1]),
+    "a share may be absent": ("jdb-max-unavailable=50%", [2, 1]),
+    "so many must be there": ("jdb-min-available=2", [2]),
+    "all must be there": ("jdb-min-available=4", []),
 })  # fmt: skip
-def test_when_a_zone_closes_its_pods_end_some_at_a_time(annotations, rounds):
-    here = lent(*annotations, now=at(14))
+def test_when_a_zone_closes_its_pods_end_some_at_a_time(says, rounds):
+    here = lent(says, now=at(14))
     found = []
     for _ in range(5):
         before = here.now
@@ -135,18 +107,11 @@ def test_when_a_zone_closes_its_pods_end_some_at_a_time(annotations, rounds):
     assert found == rounds
 
 
-@pytest.mark.parametrize(("plugins", "ended"), [(", {name: pdb}", ["g-0", "g-1"]), ("", ["g-1", "g-2"])])
+@cases("plugins, ended", {"pdb is listed": (", {name: pdb}", ["g-0", "g-1"]), "it is not": ("", ["g-1", "g-2"])})
 def test_where_pdb_is_listed_no_pod_ends_that_a_budget_protects(plugins, ended):
-    here = lent(("volcano.sh/jdb-max-unavailable", "2"), now=at(14))
+    here = lent("jdb-max-unavailable=2", now=at(14))
     here.put(configuration(CONF % ("tdm.revocable-zone.z: '10:00-14:00'", "}" + plugins.rstrip("}"))))
-    kept = here.get(resources.PODS, "g-2")
-    kept["metadata"]["labels"] = {"app": "kept"}
-    kept["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    budget = {
-        "metadata": {"name": "b", "namespace": "ns"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}},
-    }
-    here.put((resources.PODS, kept), (resources.DISRUPTION_BUDGETS, budget))
+    here.put("pod g-2 group=g owned ~revocable-zone=* @lent app=kept ready; budget b minAvailable=1 +app=kept")
     here.cycle()
     assert here.going() == ended
 
@@ -154,20 +119,18 @@ def test_where_pdb_is_listed_no_pod_ends_that_a_budget_protects(plugins, ended):
 def test_pods_are_told_why_they_end():
     here = lent(count=1, now=at(14))
     here.cycle()
-    assert [each["message"] for each in here.events if each["reason"] == "Evict"] == [
-        "Its node lent is in the revocable zone z, which is closed now."
-    ]
-    (condition,) = here.get(resources.PODS, "g-0")["status"]["conditions"]
+    (told,) = [each["message"] for each in here.events if each["reason"] == "Evict"]
+    assert told == "Its node lent is in the revocable zone z, which is closed now."
+    (condition,) = here.get(PODS, "g-0")["status"]["conditions"]
     assert (condition["type"], condition["reason"]) == ("DisruptionTarget", "RevocableZoneClosed")
 
 
 @cases("options", {
     "while it is open": {"now": at(13, 59)},
-    "switched off": {"flags": ", enabledVictim: false"},
+    "switched off": {"now": at(14), "flags": ", enabledVictim: false"},
 })  # fmt: skip
 def test_nobody_ends(options):
-    here = lent(**{"now": at(14)} | options)
-    assert here.cycle().evictions == []
+    assert lent(**options).cycle().evictions == []
 
 
 @pytest.mark.shows("scheduler 3.11 tdm/tdm.evict.period")
@@ -182,10 +145,8 @@ def test_it_is_looked_again_when_the_zone_closes_and_then_each_period():
 
 
 def test_who_must_stay_does_and_is_asked_after_no_more_often():
-    kind, staying = revocable("g-0", node="lent", phase="Running")
-    staying["metadata"]["annotations"]["volcano.sh/preemptable"] = "false"
-    here = world(group(phase="Running"), (kind, staying), now=at(14))
-    decisions = here.cycle()
+    staying = f"{REVOCABLE} ~preemptable=false @lent"
+    decisions = world("group g 1/0x1 phase=Running", staying, now=at(14)).cycle()
     assert decisions.evictions == []
     assert decisions.wake == at(14, 1)
 
