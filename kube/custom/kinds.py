@@ -35,10 +35,9 @@ def resource_of(crd: Object) -> list[Resource]:
     """
     if not definition.is_established(crd):
         return []
-    versions = (version for version in sequence(crd, "spec", "versions") if isinstance(version, dict))
     return [
         _resource(crd, version)
-        for version in versions
+        for version in sequence(crd, "spec", "versions")
         if version.get("served") is True or version.get("storage") is True
     ]
 

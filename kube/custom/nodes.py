@@ -55,9 +55,9 @@ class Node:
     one_of: tuple[Node, ...] = ()
     negated: Node | None = None
     # whether something in the tree asks for a second look
-    has_lists: bool = False
-    has_embedded: bool = False
-    has_defaults: bool = False
+    has_lists: bool = field(init=False)
+    has_embedded: bool = field(init=False)
+    has_defaults: bool = field(init=False)
 
     @property
     def children(self) -> list[Node]:

@@ -177,6 +177,7 @@ def op(name, path, **fields):
         [{"op": "move", "from": "/m", "path": "/m/x"}], [{"op": "copy", "from": 1, "path": "/m"}], [op("remove", "")],
         [op("replace", "", value=[])], [op("add", "/m/x/y", value=1)], [op("remove", "/m/x/y")],
         [op("replace", "/m/x/y", value=1)], [{"op": "move", "from": "/m/x/y", "path": "/z"}],
+        [op("replace", "/l", value=[{}, {}]), op("move", "/l/0/x", **{"from": "/l/0"})],
     ],
     ids=str,
 )  # fmt: skip

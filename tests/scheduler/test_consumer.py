@@ -15,7 +15,6 @@ from cluster.writes import Timer
 from jobs.controller.job_controller import JobConsumer
 from jobs.rules import admission
 from kube.errors import Forbidden
-from kube.evictions import FIRST_EVICTED
 from kube.resources import (
     CONFIGMAPS,
     DISRUPTION_BUDGETS,
@@ -421,8 +420,9 @@ def test_whole_gang_goes_and_its_job_begins_anew(settle):
     job, groups = store.get(JOBS, "ns", "low").object, store.find(POD_GROUPS)
     assert job["status"]["state"]["phase"] in ("Restarting", "Pending")
     assert job["status"]["retryCount"] == 1
-    noted = {each.object["metadata"].get("annotations", {}).get(FIRST_EVICTED) for each in groups}
-    assert noted == {None, job["metadata"]["annotations"][FIRST_EVICTED]}, "its next pod group was evicted as well"
+    annotation = "ui.volcano.sh/first-evicted"
+    noted = {each.object["metadata"].get("annotations", {}).get(annotation) for each in groups}
+    assert noted == {None, job["metadata"]["annotations"][annotation]}, "its next pod group was evicted as well"
 
 
 def test_victim_that_ended_meanwhile_costs_nobody_else_his_place(settle):

@@ -72,6 +72,12 @@ AT = "spec.versions[0].schema.openAPIV3Schema"
     "array": (with_schema(a={"type": "array"}), AT + ".properties[a].items: Required value: must be specified"),
     "type in anyOf": (with_schema(a={"type": "string", "anyOf": [{"type": "string"}]}),
         AT + ".properties[a].anyOf[0].type: Forbidden: must be empty to be structural"),
+    "type in anyOf of allOf": (with_schema(a={"type": "string", "allOf": [{"anyOf": [{"type": "string"}]}]}),
+        AT + ".properties[a].allOf[0].anyOf[0].type: Forbidden: must be empty to be structural"),
+    "a list type of what is no list": (with_schema(a={"type": "string", "x-kubernetes-list-type": "set"}),
+        AT + '.properties[a].type: Invalid value: "string": must be array if x-kubernetes-list-type is specified'),
+    "a schema for each item of a map": (with_schema(a={**samples.keyed("k", items=objects()), "items": [objects(k=TEXT)]}),
+        AT + ".properties[a].items: Invalid value: "),
     "incomplete": (
         made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", "oneOf": [{"properties": {"b": {}}}]}}),
         AT + f".properties[b]: Required value: because it is defined in {AT}.oneOf[0].properties[b]"),

@@ -54,6 +54,7 @@ def of_type(found, wanted, at="a"):
     "too short": ({**TEXT, "minLength": 2}, "a", 'a: Invalid value: "a": a in body should be at least 2 chars long'),
     "format": ({**TEXT, "format": "date-time"}, "today", of_type("today", "date-time")),
     "unknown formats say nothing": ({**TEXT, "format": "mystery"}, "x", None),
+    "no URI": ({**TEXT, "format": "uri"}, "http://a b", of_type("http://a b", "uri")),
     "minimum": ({**INTEGER, "minimum": 1}, 0, "a: Invalid value: 0: a in body should be greater than or equal to 1"),
     "maximum": ({**INTEGER, "maximum": 1}, 2, "a: Invalid value: 2: a in body should be less than or equal to 1"),
     "exclusive": ({**NUMBER, "minimum": 0, "exclusiveMinimum": True}, 0,
@@ -77,6 +78,8 @@ def of_type(found, wanted, at="a"):
     "one of two, and none": (ONE_OF, {}, [ONE_ONLY + "none valid", "a.b: Required value"]),
     "an embedded resource": (EMBEDDED, {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}, None),
     "an embedded resource of no version": (EMBEDDED, {"kind": "Pod"}, "a.apiVersion: Required value"),
+    "an embedded resource in a list": ({"type": "array", "items": EMBEDDED}, [{"kind": "Pod"}],
+        "a[0].apiVersion: Required value"),
     "not": ({**TEXT, "not": {"enum": ["x"]}}, "x", 'Invalid value: "": "a" must not validate the schema (not)'),
 })  # fmt: skip
 def test_value_is_refused_in_kubernetes_words(schema, value, expected):

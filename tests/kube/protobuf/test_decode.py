@@ -89,6 +89,7 @@ def test_every_built_in_kind_can_be_read_also_when_it_is_empty():
     "endless number": (body("v1", "Pod", b"\x80" * 12), "longer than 64 bits"),
     "field nought": (body("v1", "Pod", b"\x02\x00"), "no field 0"),
     "number for a message": (body("v1", "Pod", field(1, 7)), "wire type 0 instead of 2"),
+    "bytes for a number": (body("v1", "Pod", field(1, field(7, b"\x01"))), "wire type 2 instead of 0"),
     "group": (body("v1", "Pod", varint(99 << 3 | 3)), "no wire type 3"),
     "no double": (body("v1", "Pod", varint(99 << 3 | 1)), "end within a field"),
     "map with a number for a key": (body("v1", "ConfigMap", field(2, field(1, 3))), "wire type"),
@@ -186,8 +187,8 @@ def test_int_or_string_and_quantities():
         return found["spec"]["ports"][0]["targetPort"]
 
     assert [port((1, 0), (2, 80), (3, "")), port((1, 1), (2, 0), (3, "http")), port()] == [80, "http", 0]
-    for value, text in ((message((1, "500m")), "500m"), (b"", "0")):
-        found = read("ResourceQuota", spec((1, message((1, "cpu"), (2, value)))))
+    for value, text in (([(2, message((1, "500m")))], "500m"), ([(2, b"")], "0"), ([], "0")):
+        found = read("ResourceQuota", spec((1, message((1, "cpu"), *value))))
         assert found["spec"]["hard"] == {"cpu": text}
 
 
