@@ -40,6 +40,8 @@ class AnswerLine:
                 continue
             except ConnectionResetError:
                 data, more = b"", []
+            for fd in more:
+                os.set_inheritable(fd, False)
             fds += more
             if not data or len(self._said) > LONGEST_ANSWER:
                 return {}, fds

@@ -267,7 +267,7 @@ def _feeder(fd: int, *, tty: bool) -> pipes.Feeder | None:
 
 @contextlib.asynccontextmanager
 async def _tasks(feeder: pipes.Feeder | None) -> AsyncIterator[Callable[[Coroutine[Any, Any, Any]], Task]]:
-    """Yield a function that begins a task; at the end of the block all of them are ended, and so is the input."""
+    """Yield a function that begins a task; at the end of the block all of them are ended, and with its own the input."""
     begun: list[Task] = []
 
     def begin(work: Coroutine[Any, Any, Any]) -> Task:
@@ -282,8 +282,6 @@ async def _tasks(feeder: pipes.Feeder | None) -> AsyncIterator[Callable[[Corouti
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
-        if feeder is not None:
-            feeder.release()
 
 
 def _status(code: int | None, lost: str = "") -> Object:

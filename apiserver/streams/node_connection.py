@@ -207,7 +207,6 @@ class Attached(NodeConnection):
         answer, fds = await self.first()
         if fds:
             self.input = fds[0]
-            os.set_inheritable(self.input, False)
             os.set_blocking(self.input, False)
         if "refused" in answer:
             raise InternalError(f"Internal error occurred: {answer['refused']}")
@@ -237,7 +236,6 @@ class Connected(NodeConnection):
         answer, fds = await self.first()
         if not fds:
             raise ConnectionRefusedError(answer.get("refused"))
-        os.set_inheritable(fds[0], False)
         self.connected = socket.socket(fileno=fds[0])
         self.connected.setblocking(False)
         return self.connected

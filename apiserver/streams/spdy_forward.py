@@ -124,9 +124,12 @@ class SpdyForward(Messages):
     async def _feed(self, received: spdy.Data) -> None:
         if granted := self._session.done(len(received.data)):
             await self.send_message(spdy.window_update(0, granted))
-        part, pair = self._streams.get(received.stream, ("", None))
-        if pair is None or part != DATA:  # it was closed here while this was on its way, or means nothing
+        found = self._streams.get(received.stream)
+        if (
+            found is None or found[0] != DATA
+        ):  # it was closed here while this was on its way, or means nothing
             return
+        pair = found[1]
         if received.data and pair.work is None:  # it would have to be kept for a connection that may never be
             await self.send_message(spdy.reset(received.stream, spdy.PROTOCOL_ERROR))
             self._forget(pair)

@@ -20,6 +20,7 @@ from apiserver.streams.spdy import Kind
 from cluster import access
 from cluster.access import SYSTEM
 from cluster.models import AuditEntry
+from node.port_client import AnswerLine
 from node.shim import tree
 from proof.escapes.attempts import deaf
 from proof.harness.waiting import HANG_S, until
@@ -368,6 +369,15 @@ def test_a_client_that_leaves_leaves_nothing_behind(door, node, program):
         until(lambda: port_forward._open.total() + forward._open.total() == 0)
     until(lambda: program.ended == 3)
     until(lambda: left() <= before)
+
+
+async def test_no_process_that_the_server_starts_has_what_a_node_hands_over():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        socket.send_fds(theirs, [b"{}\n"], [theirs.fileno()])
+        _, (fd,) = await AnswerLine(ours).hear()
+        assert not os.get_inheritable(fd)
+        os.close(fd)
 
 
 async def test_who_leaves_while_the_node_is_asked_leaves_nothing_open():
