@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
@@ -14,9 +15,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from apiserver.streams import exec_attach
+from apiserver.streams.channels import PROTOCOLS, STDOUT, Channels
 from cluster import access
 from cluster.access import SYSTEM
 from cluster.models import AuditEntry
+from node import port_client
 from node.shim import linux, tree
 from proof.harness.waiting import HANG_S, until
 from tests.apiserver.client import Api
@@ -251,6 +254,22 @@ def sleepers(node):
             if b"sleep\x001000" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found
+
+
+async def test_a_stream_whose_client_is_slow_is_not_taken_for_a_quiet_one():
+    waits = []
+
+    async def send(message):
+        waits.append(copier.waits)
+
+    ours, theirs = port_client.open_pipes(["stdout"])
+    os.write(theirs["stdout"], b"x")
+    port_client.close_all(theirs)
+    talk = Channels(SimpleNamespace(receive=None, send=send), PROTOCOLS["v5.channel.k8s.io"])
+    copier = exec_attach.Copier(talk, ours["stdout"], STDOUT)
+    await copier.run()
+    port_client.close_all(ours)
+    assert waits == [False]
 
 
 def test_a_command_ends_with_its_client(running, node):

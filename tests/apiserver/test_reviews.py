@@ -11,6 +11,7 @@ from cluster.access.roles import Role
 from cluster.models import AuditEntry, RoleBinding, Token
 from cluster.store import Create, store
 from kube.kinds.reviews import ResourceAttributes
+from kube.meta import timestamp
 from kube.resources import JOBS, SERVICE_ACCOUNTS, served
 from tests.campaign import examples
 from tests.cluster.api.conftest import job, make_user
@@ -217,7 +218,11 @@ def test_a_token_of_a_service_account_is_asked_for(api, root, alice, robot):
     assert answer.status_code == 201
     found = answer.json()
     assert (found["kind"], found["metadata"]["name"]) == ("TokenRequest", "robot")
-    assert tokens.actor_of(tokens.find(found["status"]["token"])).name == robot.name
+    stored = tokens.find(found["status"]["token"])
+    assert (tokens.actor_of(stored).name, found["status"]["expirationTimestamp"]) == (
+        robot.name,
+        timestamp(stored.expires),
+    )
     row = AuditEntry.objects.get(verb="issue-token", actor="root")
     assert (row.namespace, row.name) == ("default", "robot")
     assert found["status"]["token"] not in str(AuditEntry.objects.values())

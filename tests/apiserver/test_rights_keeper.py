@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
-from apiserver.http import authentication, rights_keeper
-from apiserver.streams import exec_attach
+from apiserver.http import authentication, path, rights_keeper
+from apiserver.http.request import Request
+from apiserver.streams import admission, exec_attach
+from apiserver.streams.channels import PROTOCOLS, Channels
 from cluster import access
 from cluster.access import tokens
 from cluster.models import RoleBinding, Token
@@ -71,6 +73,22 @@ def test_who_reads_nothing_is_closed_with_his_right_and_what_ended_is_forgotten(
     RoleBinding.objects.update(namespace="elsewhere")
     node.during(lambda: until(lambda: exec_attach._open.total() == 0))
     node.during(lambda: until(lambda: not rights_keeper.keeper._held))
+
+
+async def test_who_has_been_told_the_end_is_told_no_other():
+    sent = []
+
+    async def send(message):
+        sent.append(message["type"])
+
+    place = path.parse("GET", "/api/v1/namespaces/d/pods/p/exec")
+    request = Request({"headers": [], "query_string": b""}, None, send, place, 0)
+    request.actor = access.SYSTEM
+    talk = Channels(request, PROTOCOLS["v5.channel.k8s.io"])
+    async with admission.permitted(request, talk) as lost:
+        await talk.finish({"status": "Success"})
+        lost.set()
+    assert sent == ["websocket.send", "websocket.close"]
 
 
 @cases("lose", LOSSES)

@@ -114,9 +114,13 @@ async def test_a_client_that_goes_is_forgotten_and_a_head_request_is_no_watch(po
         assert (await client.head(f"http://127.0.0.1:{port}{DEFAULT}?watch=true")).status_code == 405
 
 
-async def test_beyond_the_cap_a_watch_is_429_with_retry_after(port, keeper, monkeypatch):
+@cases("setting, value", {
+    "of watches": ("MOST_STREAMS", 2),
+    "of open files": ("SPARE_FILES", resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 2),
+})  # fmt: skip
+async def test_beyond_the_cap_a_watch_is_429_with_retry_after(port, keeper, monkeypatch, setting, value):
     alice, bob = await person("alice", "default"), await person("bob", "default")
-    monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_STREAMS", 2)
+    monkeypatch.setattr(f"apiserver.watch.stream_keeper.{setting}", value)
     monkeypatch.setattr("apiserver.watch.stream_keeper.MOST_OF_ONE", 1)
     async with Client(port, DEFAULT, headers=alice):
         await until(lambda: keeper.streams, "the first")
