@@ -178,7 +178,7 @@ def time_offset(directory: Path, since_us: int) -> int:
         data, start, _ = _bytes(directory, middle, LEAST)
         at = data.find(b"\n") + 1
         if start > middle or not at:  # rotated away meanwhile
-            low = max(low, start)
+            low = start
             break
         low, high = (start + at, high) if data[at : at + len(since)] < since else (low, middle)
     data, low, _ = _bytes(directory, low, high - low + LEAST)

@@ -361,8 +361,7 @@ class Agent:
         writes: list[Write] = []
         if local.status != local.written:
             # Merging keeps what others write into a status; what this node no longer says must go.
-            cleared = {"reason": None, "message": None, "initContainerStatuses": None}
-            patch = {"status": {**cleared, **local.status}}
+            patch = {"status": {"reason": None, "message": None, **local.status}}
             seen = meta.resource_version
             writes.append(Patch(PODS, meta.namespace, meta.name, patch, "status", uid=meta.uid, version=seen))
             writes += events.writes(self.cluster, local.pod, local.status, clock.milliseconds())

@@ -29,7 +29,6 @@ class UserRanges:
         if namespace not in self._of:
             taken = set(self._of.values())
             free = next((number for number in range(RANGES) if number not in taken), len(self._of) % RANGES)
-            self._file.parent.mkdir(parents=True, exist_ok=True)
             write_json(str(self._file), self._of | {namespace: free}, sync=True)
             self._of[namespace] = free
         return self._of[namespace]

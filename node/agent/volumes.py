@@ -47,7 +47,7 @@ def refusal(pod: Pod, layout: Layout) -> Refusal | None:
     for volume in pod.spec.volumes:
         if volume.host_path is not None:
             problem = _host_path_problem(volume, layout)
-        elif _kind(volume) is None:
+        elif not _can_be_had(volume):
             problem = f"This cluster has no volumes of its kind, only {SUPPORTED}."
         else:
             continue
@@ -101,8 +101,8 @@ def answers(path: Path) -> bool:
     return not thread.is_alive()
 
 
-def _kind(volume: Volume) -> str | None:
-    for kind in (
+def _can_be_had(volume: Volume) -> bool:
+    kinds = (
         "empty_dir",
         "config_map",
         "secret",
@@ -110,12 +110,8 @@ def _kind(volume: Volume) -> str | None:
         "projected",
         "persistent_volume_claim",
         "host_path",
-    ):
-        if getattr(volume, kind) is not None:
-            return kind
-    # A volume without a source is an emptyDir, in Kubernetes too.
-    given = msgspec.structs.asdict(volume)
-    return None if any(value is not None for name, value in given.items() if name != "name") else "empty_dir"
+    )
+    return any(getattr(volume, kind) is not None for kind in kinds)
 
 
 class Prepared(NamedTuple):
