@@ -340,7 +340,8 @@ class TestVolumes:
         seen = begun.out / "seen"
         script = f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
         mounts = {"volumeMounts": [mount("conf", "/etc/volcano-test")]}
-        begun.shell(script, main=mounts, volumes=[{"name": "conf", "configMap": {"name": "c"}}])
+        absent = {"name": "absent", "projected": {"sources": [{"secret": {"name": "s", "optional": True}}]}}
+        begun.shell(script, main=mounts, volumes=[{"name": "conf", "configMap": {"name": "c"}}, absent])
         begun.until(lambda: seen.exists() and seen.read_text() == "one")
         change(CONFIGMAPS, "c", data={"key": "two"})
         begun.until_phase("Succeeded")
@@ -496,6 +497,18 @@ class TestSurvival:
         after = node.until_end()
         assert (after["exitCode"], after["startedAt"]) == (6, before["state"]["running"]["startedAt"])
         assert [one.name for one in node.directory(uid).parent.iterdir()] == ["0"]
+
+    def test_an_agent_is_certain_once_each_attempt_that_it_ordered_has_begun(self, node):
+        node.shell(UNTIL_ASKED, "before")
+        node.until_phase("Running", "before")
+        assert node.agent.is_certain
+        node.shell(UNTIL_ASKED)
+        node.agent.listener.hurry()
+        node.agent._read_changes()
+        node.agent._step()
+        assert not node.agent.is_certain
+        node.until_phase("Running")
+        assert node.agent.is_certain
 
     @pytest.mark.each_runtime
     def test_nothing_runs_twice_however_often_the_agent_is_killed(self, node):

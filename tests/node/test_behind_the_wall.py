@@ -51,8 +51,8 @@ class TestReach:
     def test_programs_in_a_home_are_shown_with_their_libraries_alone(self, home, monkeypatch):
         for each in ("conda/lib", "conda/share", "conda/pkgs", "documents"):
             (home / each).mkdir(parents=True)
-        _, read = reached(home, "conda/bin", monkeypatch=monkeypatch)
-        assert read == {"conda/bin", "conda/lib"}
+        _, read = reached(home, "conda/bin", "mine/programs", monkeypatch=monkeypatch)
+        assert read == {"conda/bin", "conda/lib", "mine/programs"}
 
     @pytest.mark.parametrize("folder", [".", "..", "data/tools", "data"])
     def test_search_path_shows_neither_the_home_nor_the_state_directory(self, home, monkeypatch, folder):

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from cluster import clock
-from node import file_trees, left
+from node import file_trees, left, usage
 from node.agent import storage_watch, trash
 from node.agent.engine_sweep import EngineSweep
 from node.agent.storage_watch import StorageWatch
@@ -424,6 +424,13 @@ class TestTrees:
         with pytest.raises(Beyond, match="more than 1 levels"):
             file_trees.give(fd, 55, Bounds(levels=1))
         os.close(fd)
+
+    def test_processor_time_of_children_that_have_ended_is_their_parents(self):
+        subprocess.run(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=300000"], check=True, capture_output=True)
+        took = os.times()
+        assert took.children_system
+        ticks = round((took.children_user + took.children_system) * usage.TICKS)
+        assert usage.all_processes()[os.getpid()].collected == ticks
 
     @cases("make, name", {
         "disk": (lambda tmp_path: StorageWatch(Layout(tmp_path)), "look"),

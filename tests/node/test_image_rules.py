@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from kube.kinds.core import Container, Pod
+from kube.kinds.pod import PullPolicy
 from node import image_names
-from node.agent import image_containers
+from node.agent import image_containers, images
 from node.agent.engine_sweep import EngineSweep
 from node.agent.engines import Engine
 from node.agent.environment import ConfigError
@@ -76,6 +77,8 @@ class TestNames:
 
     def test_pulls_that_fail_are_tried_later_each_time(self):
         assert [image_names.back_off_s(count) for count in (1, 2, 3, 5, 6, 7, 1000)] == [10, 20, 40, 160, 300, 300, 300]
+        due = {policy: images._Pull("a", policy, {}, failures=3).due() for policy in PullPolicy}
+        assert due == {"Always": 40, "IfNotPresent": 40, "Never": 10}
 
 
 ENGINE = Engine("podman", "4.3.1", ("podman",))

@@ -265,7 +265,7 @@ class TestStages:
     @pytest.mark.parametrize("text", ["", "abc", "-1", "nan", "inf", "1e99"])
     def test_duration_that_makes_no_sense_is_as_if_absent(self, text):
         delay = stages.Delay(seconds=2, annotation="a")
-        assert stages.delay_us(delay, {"a": text}) == 2_000_000
+        assert [stages.delay_us(delay, {"a": each}) for each in (text, "86400")] == [2_000_000, 86_400_000_000]
 
     @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.input.yaml")), ids=lambda path: path.name.split(".")[0])
     def test_golden(self, path, request):

@@ -260,11 +260,16 @@ class TestLinkedNode:
 
     def test_whoever_has_not_the_key_or_asks_for_nothing_is_not_answered(self, data, monkeypatch):
         asked = {"do": "attempts", "uid": UID, "container": "main"}
-        keys = {"guessed": b"", server.key_of(data): b'{"attempts": [], "size": 0}'}
+        key = server.key_of(data)
+        unknown = b'{"refused": "the node could not do it: a node of this version cannot sing"}'
         with linked(data):
-            for key, answer in keys.items():
+            for request, answer in (
+                ({"key": "guessed"}, b""),
+                ({"key": key}, b'{"attempts": [], "size": 0}'),
+                ({"key": key, "do": "sing"}, unknown),
+            ):
                 with presence.connect(data, "there", HANG_S) as line:
-                    line.sendall(json.dumps({**asked, "key": key}).encode() + b"\n")
+                    line.sendall(json.dumps({**asked, **request}).encode() + b"\n")
                     assert line.recv(1000).strip() == answer
             monkeypatch.setattr(holder, "REQUEST_S", 0.05)
             with presence.connect(data, "there", HANG_S) as line:
