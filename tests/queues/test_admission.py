@@ -105,6 +105,8 @@ def test_all_that_is_wrong_is_said_at_once():
     "deserved equals guarantee": (queue(deserved={"memory": "1Gi"}, guarantee=guarantee(memory="1Gi"), capability={"cpu": "1"}), []),
     "deepest | queues 1.9/depth": (queue(parent="level-4"), chain(4)),
     "deepest with what is below it | queues 1.9/depth": (queue(parent="level-2"), [*FAMILY, *chain(2)]),
+    "as much as a descendant may have | queues 1.9/descendants' capability": (queue(parent="root", capability={"cpu": "12"}), [OLD, queue("child", parent="team", capability={"cpu": "12"})]),
+    "what it deserved before counts no more | queues 1.9/siblings": (queue(parent="up", deserved={"cpu": "4"}), [TOP, queue(parent="up", deserved={"cpu": "3"})]),
     "whole segments | queues 1.9/hierarchy path": (queue(annotations=path("root/sci", "1/2")), [queue("o", parent="root", annotations=path("root/scidev", "1/2"))]),
     "root has no sums | queues 1.9/root's children": (queue(deserved={"cpu": "99"}), [queue("o", parent="root", deserved={"cpu": "99"})]),
     "while it is closing | queues 1.9/Closing": (queue(parent="root", state="Closed", weight=9), [queue(status={"state": "Closing"}, parent="root", state="Closed")]),

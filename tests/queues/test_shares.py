@@ -9,7 +9,7 @@ from queues.shares import FairShare, fair_shares
 from scheduler.snapshot.records import Queue
 from tests.tables import cases
 
-NODES = {"cpu": 12, "gpu": 4}
+NODES = {"gpu": 4, "cpu": 12}
 
 
 def shares(*queues, used=None, foreign=None):
@@ -38,7 +38,7 @@ NOTHING = queue("a", deserved={"cpu": 0, "gpu": 0})
 @pytest.mark.shows("scheduler 3.6/share")
 @cases("queues, used, part, resource, borrowed", {
     "nothing": ([queue("a"), queue("b")], {"a": {}}, 0.0, "cpu", 0),
-    "half of it": ([queue("a"), queue("b")], {"a": {"cpu": 3, "gpu": 1}}, 0.5, "cpu", 0),
+    "of resources with equal parts the first by name decides": ([queue("a"), queue("b")], {"a": {"cpu": 3, "gpu": 1}}, 0.5, "cpu", 0),
     "the resource of which it uses most decides": ([queue("a"), queue("b")], {"a": {"cpu": 3, "gpu": 3}}, 1.5, "gpu", 1),
     "what pods below it use": ([queue("a"), queue("b", "a")], {"b": {"cpu": 6}}, 0.5, "cpu", 0),
     "who deserves nothing has no part": ([NOTHING], {"a": {"cpu": 2}}, None, "", 0),
