@@ -74,9 +74,8 @@ def topic(name: str) -> Callable[[Render], Render]:
     """
 
     def remember(render: Render) -> Render:
-        known = _topics.get(name)
-        if known is not None and known.__module__ != render.__module__:
-            raise ValueError(f"{known.__module__} and {render.__module__} both render the topic {name}.")
+        if (first := _topics.get(name)) is not None:
+            raise ValueError(f"{first.__module__} and {render.__module__} both render the topic {name}.")
         _topics[name] = render
         return render
 
