@@ -51,7 +51,6 @@ def _made(job: Object, priorities: PriorityClasses, ranges: Sequence[Object]) ->
     fact = facts.read_job(_encode(whole))
     pods = list(islice(_pods(fact, whole, priorities, ranges), MOST_PODS))
     group = pod_group(fact, whole, priorities)
-    group["metadata"] |= {"uid": NAME}
     group["status"] = {"phase": "Pending"}
     if fact.min_available > len(pods):
         group["spec"]["minMember"] = len(pods)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 from kube import lenient
 
@@ -89,19 +89,14 @@ class Product(NamedTuple):
     keeps: Callable[[str], bool] = lambda _: False
 
 
-def nothing(_: Context) -> Iterator[str]:
-    """Find nothing to say."""
+def nothing(_: Context) -> Iterator[Never]:
+    """Have nothing to say, and give no container a command."""
     yield from ()
 
 
 def no_programs(_: Context) -> Mapping[Program, Sequence[str]]:
     """Need no program."""
     return {}
-
-
-def no_commands(_: Context) -> Iterator[tuple[str, str]]:
-    """Give no container a command."""
-    yield from ()
 
 
 class Plugin(NamedTuple):
@@ -121,7 +116,7 @@ class Plugin(NamedTuple):
     products: tuple[Product, ...] = ()
     refusals: Callable[[Context], Iterator[str]] = nothing
     warnings: Callable[[Context], Iterator[str]] = nothing
-    commands: Callable[[Context], Iterator[tuple[str, str]]] = no_commands
+    commands: Callable[[Context], Iterator[tuple[str, str]]] = nothing
     programs: Callable[[Context], Mapping[Program, Sequence[str]]] = no_programs
     is_registered: bool = True  # the job's status.controlledResources lists it
 

@@ -97,6 +97,17 @@ def test_a_job_says_whose_it_is_and_for_which_time(controller, later):
     assert [(one["kind"], one["uid"]) for one in job["ownerReferences"]] == [("CronJob", stored.uid)]
 
 
+def test_a_job_that_somebody_else_owns_as_well_is_still_the_cron_jobs_own(controller, later):
+    submit(cron())
+    later(10)
+    (name,) = job_names()
+    ours = store.get(JOBS, PLACE, name).object["metadata"]["ownerReferences"]
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "of-another"}
+    store.write(Patch(JOBS, PLACE, name, {"metadata": {"ownerReferences": [other, *ours]}}))
+    later()
+    assert [each["name"] for each in store.find(CRON_JOBS)[0].object["status"]["active"]] == [name]
+
+
 def test_many_missed_times_are_told(controller, later):
     submit(cron("* * * * *"))
     later()

@@ -53,6 +53,7 @@ def test_the_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_ne
 
 def test_the_page_shows_facts_calendar_and_jobs(sam):
     make(concurrencyPolicy="Forbid", startingDeadlineSeconds=60)
+    assert "It has made no job yet" in page(sam, DETAIL).text(id="table-empty")
     sam.post(f"{DETAIL}run/")
     (name,) = names()
     end(name, "Failed")
@@ -108,11 +109,12 @@ def test_who_did_not_make_it_sees_no_button(sam):
 
 def test_the_topics_are_other_ones_from_the_next_run_on(sam):
     make()
+    make("rare", "0 0 29 2 *")
     following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
     assert rendered("cronjobs:list").again == following
     assert rendered(TOPIC).again <= following
     assert {watch.resource for watch in rendered(TOPIC).watches} == {CRON_JOBS.id, JOBS.id}
     assert rendered("cronjobs:jobs?name=c&namespace=default").parts
     make("old", suspend=True)
-    store.write(Delete(CRON_JOBS, PLACE, "c"))
+    store.write(*(Delete(CRON_JOBS, PLACE, name) for name in ("c", "rare")))
     assert rendered("cronjobs:list").again is None

@@ -45,7 +45,7 @@ def pair():
 def test_lists_and_pages_say_how_far_a_flow_is_and_what_a_template_makes(sam, pair):
     row = page(sam, LIST).text(id=f"row-{pair.uid}")
     assert all(word in row for word in ("Running", "1 of 2", "1 of 2 jobs have completed.", "sam"))
-    assert page(sam, f"{LIST}?phase=Failed").rows() == []
+    assert [page(sam, LIST + query).rows() for query in ("?phase=Failed", "?q=other")] == [[], []]
     shown = page(sam, DETAIL)
     drawn = [node for node in shown.tree.iter("svg") if node.get("class") == "graph-node"]
     nodes = {" ".join(text.text for text in node.iter("text")): node.get("data-hue") for node in drawn}

@@ -208,3 +208,5 @@ def test_limits_of_the_tail_say_that_there_is_more(gang, api, monkeypatch):
     api.write("train-worker-0", (1, "a"), (2, "b"), (3, "c"))
     message = gang.read().look()
     assert (texts(message), message["before"]) == (["b", "c"], None)
+    chunk = backend.nodes.tail_log(gang.uid["worker-0"], "main", lines=2)
+    assert (chunk.text, chunk.skipped) == ("b\nc\n", 0), "what was not asked for is not lost"

@@ -186,13 +186,16 @@ def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginn
     page = Page()
     log.feed("stdout", b"one")
     log.flush()
+    log.feed("stderr", b"between\n")
     page.take(follow().look())
     (offset,) = page.open.values()
     log.feed("stdout", b" two")
     log.flush()
     since = now_text(clock.milliseconds() + 60_000)  # long after the line began
-    page.take(follow(since=since, open=f"{pod.uid}.main.0.{offset}").look())
-    assert page.lines == ["one two"]
+    message = follow(since=since, open=f"{pod.uid}.main.0.{offset}").look()
+    page.take(message)
+    assert page.lines == ["one two", "between"]
+    assert {line[2] for line in message["lines"]} == {"stdout"}
 
 
 @pytest.mark.parametrize("key", ["{}.main.0.0", "{}.other.7.0", "00000000-0000-4000-8000-000000000000.main.0.0"])

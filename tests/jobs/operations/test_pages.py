@@ -14,6 +14,7 @@ from cluster.store import Create, store
 from dashboard import live
 from dashboard.live.topics import TopicRequest
 from jobs.models import Operation
+from jobs.operations import selection
 from kube.errors import NotFound
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.operations.conftest import carry_on
@@ -59,6 +60,14 @@ def test_the_ticked_jobs_are_chosen(client, jobs):
 })  # fmt: skip
 def test_all_that_match_the_filters_are_chosen(client, jobs, filters, names):
     assert chosen(client.post(ALL, {"action": "delete", "which": "all", **filters})) == names
+
+
+@pytest.mark.parametrize("form", [{"which": "all"}, {"which": "ticked"}])
+def test_more_jobs_than_one_operation_takes_are_refused(client, jobs, monkeypatch, parse, form):
+    monkeypatch.setattr(selection, "MOST", 1)
+    answer = client.post(ALL, {"action": "delete", "uid": [uid("one"), uid("two")], **form}, follow=True)
+    assert "one operation takes 1 at most" in world.words(answer, parse, "toasts")
+    assert not Operation.objects.exists()
 
 
 @cases("form, said", {

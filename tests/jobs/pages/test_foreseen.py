@@ -106,3 +106,9 @@ def test_the_world_is_as_before_and_follows_what_changes(alice):
     assert foreseen.warnings(large) == []
     store.write(*(Delete(NODES, "", name) for name in ("larger", "large", "small")))
     assert foreseen.warnings(large) == []  # that there is no node yet is no matter of the job
+
+
+def test_the_status_of_a_job_that_is_copied_counts_for_nothing(alice):
+    done = {"state": {"phase": "Completed"}, "version": 3, "retryCount": 2}
+    assert report(alice, {**asking(9), "status": done}).verdict == editor.COULD_NOT_START
+    assert foreseen.warnings({**defaulted(asking(9)), "status": {"state": 3}}) != []

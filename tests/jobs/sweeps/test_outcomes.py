@@ -110,6 +110,7 @@ def test_the_jobs_of_a_sweep_are_found_in_the_list_of_jobs(sam):
 
 def test_a_sweep_is_deleted_with_its_jobs_unless_it_was_made_anew_since(sam):
     stored = made(sam)
+    assert f"{DETAIL}delete/" in page(sam, DETAIL).actions()
     assert sam.post(f"{DETAIL}delete/", {"uid": "another"})["Location"] == DETAIL
     assert kept()[0] == ["train.sweep"]
     links = {link.get("href") for link in page(sam, "/jobs/default/train-1/").one(id="job-head").iter("a")}
