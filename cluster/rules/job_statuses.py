@@ -92,10 +92,10 @@ def _check_conditions(new: set[str], before: set[str]) -> Iterator[Cause]:
 def _check_times(new: Object, before: Object, spec: Object) -> Iterator[Cause]:
     start, end = new.get("startTime"), new.get("completionTime")
     if before.get("startTime") and start != before["startTime"] and not spec.get("suspend"):
-        detail = "startTime cannot be removed for unsuspended job" if not start else IMMUTABLE
-        yield (
-            required("status.startTime", detail) if not start else invalid("status.startTime", start, detail)
-        )
+        if start:
+            yield invalid("status.startTime", start, IMMUTABLE)
+        else:
+            yield required("status.startTime", "startTime cannot be removed for unsuspended job")
     if before.get("completionTime") and end != before["completionTime"]:
         yield invalid("status.completionTime", end, IMMUTABLE)
     complete = Type.COMPLETE in _true(new)

@@ -188,7 +188,7 @@ def exceeded(quota: Quota, used: Amounts, more: Amounts) -> str:
     """Say what of `more` a quota has no room for; "" when it has room for all."""
     over = [
         name
-        for name in sorted(quota.hard)
+        for name in quota.hard
         if more.get(name, 0) > 0 and used.get(name, 0) + more[name] > quota.hard[name]
     ]
     if not over:

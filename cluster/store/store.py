@@ -157,8 +157,6 @@ class Store:
             for key, (index, name) in tried.items():
                 if key not in there:
                     found[index] = name
-            if all(found):
-                break
         return found
 
     def _taken(self, keys: Sequence[str]) -> set[str]:

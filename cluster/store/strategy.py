@@ -70,7 +70,7 @@ def mirrored(write: Mirror) -> Object:
 def updated(write: Update, old: Object, now: int) -> Object:
     """Return the object after an Update; the same as `old` when nothing changes."""
     resource, sent = write.resource, write.object
-    metadata = sent.get("metadata") or {}
+    metadata = sent["metadata"]
     check_preconditions(resource, old, metadata.get("uid") or "", str(metadata.get("resourceVersion") or ""))
     if write.subresource == "finalize":
         return _finalized(old, sent)
@@ -120,7 +120,7 @@ def _finalized(namespace: Object, sent: Object) -> Object:
 
 def _replaced(resource: Resource, old: Object, sent: Object) -> Object:
     kept = old["metadata"]
-    metadata = {k: v for k, v in (sent.get("metadata") or {}).items() if k not in SERVER_METADATA}
+    metadata = {k: v for k, v in sent["metadata"].items() if k not in SERVER_METADATA}
     metadata.update({field: kept[field] for field in SERVER_METADATA if field in kept})
     metadata["name"] = kept["name"]
     if kept.get("namespace"):

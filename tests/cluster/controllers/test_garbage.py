@@ -185,9 +185,10 @@ def test_what_comes_to_name_an_owner_that_is_gone_goes_though_another_has_its_na
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_foreground_owner_stays_until_blocking_dependents_are_gone(collector, restarts):
+@pytest.mark.parametrize("text", ["owner*!", "owner* owner!"], ids=["blocks", "blocks by one reference of two"])
+def test_foreground_owner_stays_until_blocking_dependents_are_gone(collector, text, restarts):
     owners = family()
-    dependent("pod", owners, "owner*!", PODS, nodeName="n")
+    dependent("pod", owners, text, PODS, nodeName="n")
     dependent("map", owners, "owner*!")
     delete("owner", "Foreground")
     settle(collector)
@@ -237,12 +238,15 @@ def test_events_about_an_object_outlive_it_and_nodes_are_no_business_of_the_coll
     assert names(EVENTS) == ["e"]
 
 
-def test_objects_of_the_cluster_are_not_deleted_for_an_owner_in_a_namespace_and_told_of_once(collector, monkeypatch):
+@cases("propagation, count", {"at once": ("Background", 10), "in the foreground": ("Foreground", 3)})
+def test_objects_of_the_cluster_are_not_deleted_for_an_owner_in_a_namespace_and_told_of_once(
+    collector, monkeypatch, propagation, count
+):
     monkeypatch.setattr(garbage, "ROOM", 4)
     owners = family()
-    for number in range(10):
-        dependent(f"q{number}", owners, "owner", QUEUES, weight=1)
-    delete()
+    for number in range(count):
+        dependent(f"q{number}", owners, "owner!", QUEUES, weight=1)
+    delete("owner", propagation)
     settle(collector)
-    assert len(names(QUEUES)) == 10
-    assert [e.object["reason"] for e in store.find(EVENTS)] == ["OwnerRefInvalidNamespace"] * 10
+    assert (len(names(QUEUES)), names(JOBS)) == (count, ["other"])
+    assert [e.object["reason"] for e in store.find(EVENTS)] == ["OwnerRefInvalidNamespace"] * count

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import yaml
 
 from cluster.remote import server, target
+from kube import patch
 
 
 class Server(ThreadingHTTPServer):
@@ -103,6 +104,9 @@ class ObjectHandler(Handler):
     def do_PUT(self):
         self.answer(self.replace, 409, "Conflict")
 
+    def do_PATCH(self):
+        self.answer(self.merge, 409, "Conflict")
+
     def create(self, path, body):
         if path.endswith("/selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "pages"}}}
@@ -114,6 +118,13 @@ class ObjectHandler(Handler):
         if body["metadata"].get("resourceVersion") != newest:
             return None
         return body if "dryRun" in self.path else self.server.put(path, body)
+
+    def merge(self, path, body):
+        """Apply a merge patch, unless it names another object's uid."""
+        stored = self.server.objects[path]
+        if body["metadata"].get("uid") != stored["metadata"]["uid"]:
+            return None
+        return self.server.put(path, patch.merge(stored, body))
 
     def answer(self, function, code, reason):
         """Answer with what a function makes of path and body, or with what it means that this is nothing."""

@@ -6,6 +6,7 @@ import pytest
 
 from cluster import access
 from cluster.access import authorizer
+from cluster.models import AuditEntry
 from cluster.remote import calls, changing, creation, preview, recorder, server, ways
 from cluster.remote.reflection import News, Phase, Standing, Step
 from cluster.store import store
@@ -52,13 +53,27 @@ def test_refusal_for_an_old_version_brings_the_newest_one_for_the_next_try(api):
     assert mirrored() == "of another"
     update(store.get(CONFIGMAPS, "d", "a").version)
     assert (mirrored(), api.objects[PATH]["data"]["text"]) == ("mine", "mine")
+    assert list(AuditEntry.objects.order_by("pk").values_list("verb", "outcome")) == [
+        ("update", "refused"),
+        ("update", "done"),
+    ]
 
 
-def test_another_object_of_the_name_is_left_to_the_watch(api):
+def patch():
+    changing.patch(access.SYSTEM, CONFIGMAPS, "d", "a", {"data": {"text": "mine"}})
+
+
+@cases("change", {"replaced": lambda: update("8"), "patched": patch})
+def test_another_object_of_the_name_is_left_to_the_watch(api, change):
     api.put(PATH, config("", "of another", uid="uid-b"))
     with pytest.raises(Conflict):
-        update("8")
-    assert mirrored() == "mirrored"
+        change()
+    assert (mirrored(), api.objects[PATH]["data"]["text"]) == ("mirrored", "of another")
+
+
+def test_patch_changes_what_it_names_whatever_the_version(api):
+    patch()
+    assert (mirrored(), api.objects[PATH]["data"]["text"]) == ("mine", "mine")
 
 
 @cases(

@@ -11,7 +11,9 @@ from psycopg import OperationalError
 
 from cluster.models import ProgramsLease
 from cluster.remote import recorder, standby
+from cluster.remote.mirror import ClusterMirror
 from cluster.remote.standby import DURATION_S, Candidate, Superseded
+from cluster.remote.target import Target
 from tests.cluster.api.test_rivals import database, together
 from tests.tables import cases
 
@@ -102,6 +104,24 @@ def test_term_that_is_over_writes_nothing_and_who_starts_again_leads_on_in_one_o
     third.leave()
     with pytest.raises(Superseded), standby.in_term(3):
         pass  # the lease was given back
+
+
+def test_defect_of_the_mirror_ends_its_process(settings):
+    """Threads that outlive the main one would keep it, and who starts it again would wait for ever."""
+    Candidate("first").turn()
+    settings.TARGET, settings.WAY = Target("one", "https://one", ""), "beside"
+    made = []
+
+    def thread(**options):
+        made.append(threading.Thread(**{**options, "target": threading.Event().wait}))
+        return made[-1]
+
+    def connect():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ClusterMirror(1, connect, thread=thread).run()
+    assert [each.name for each in made if each.daemon] == ["writer"]
 
 
 def test_term_does_not_end_while_something_is_written_in_it():
