@@ -185,7 +185,7 @@ async def test_an_ended_session_closes_the_socket(alice, monkeypatch, end):
     session = await in_db(world.session_of)(alice)
     async with shown(alice, session) as tab:
         await in_db(end)(alice, session)
-        assert await tab.closing() == 4401  # which frontend/modules/socket.js takes for good
+        assert await tab.closing() == consumer.LOGGED_OUT
 
 
 async def test_without_login_the_socket_is_closed_and_says_nothing(nobody):
