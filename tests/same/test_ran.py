@@ -8,9 +8,9 @@ from datetime import datetime
 import pytest
 
 from cluster import clock
-from cluster.store import Create, Delete, store
+from cluster.store import Delete, store
 from jobs.templatetags.job_times import short_duration
-from kube.resources import COMMANDS, JOBS, PODS
+from kube.resources import JOBS
 from tests.dashboard.pages.conftest import admin, page  # noqa: F401  a fixture
 from tests.jobs import control
 from tests.jobs.conftest import controller  # noqa: F401  a fixture
@@ -47,42 +47,24 @@ PLACES = {"list of jobs": in_list, "page of the job": on_page}
 @pytest.fixture
 def tell(controller, moved_clock):  # noqa: F811
     """Have a job of one pod live by steps: what happens to it, or so many seconds that pass."""
-
-    def phase(name):
-        control.become(controller, name)
-
-    def command(action):
-        about = {"metadata": {"generateName": "demo-", "namespace": "default"}, "action": action}
-        target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": "demo"}
-        uid = store.get(JOBS, "default", "demo").uid
-        store.write(Create(COMMANDS, {**about, "target": {**target, "uid": uid}}))
-        controller.settle()
-
-    def evict():
-        store.write(Delete(PODS, "default", "demo-main-0", grace=0))
-        controller.settle()
-
-    def delete():
-        store.write(Delete(JOBS, "default", "demo"))
-
     steps = {
-        "runs": lambda: phase("Running"),
-        "succeeds": lambda: phase("Succeeded"),
-        "fails": lambda: phase("Failed"),
-        "suspend": lambda: command("AbortJob"),
-        "resume": lambda: command("ResumeJob"),
-        "evict": evict,
-        "delete": delete,
+        "runs": controller.run,
+        "succeeds": lambda: controller.become("Succeeded"),
+        "fails": lambda: controller.become("Failed"),
+        "suspend": lambda: controller.issue("AbortJob"),
+        "resume": lambda: controller.issue("ResumeJob"),
+        "evict": lambda: control.remove("demo-main-0"),
+        "delete": lambda: store.write(Delete(JOBS, "default", "demo")),
     }
 
-    def live(text, **spec):
-        control.submit(controller, control.job(replicas=1, minAvailable=1, **spec))
+    def live(text):
+        controller.submit(control.job(replicas=1, minAvailable=1))
         for step in text.split():
             if step.isdigit():
                 moved_clock.move(int(step))
             else:
-                control.admit(controller)
                 steps[step]()
+                controller.settle()
 
     return live
 
