@@ -53,11 +53,13 @@ class Outgoing(models.Model):
 
     `term` tells under which leadership it was planned (`cluster.remote.lease`), `body` is what
     `cluster.remote.encoding` makes of a group. Those of a cursor are one plan, in the order of their ids.
+    `commands_seen` says that the Commands which the group deletes were in the cluster after it was planned; before that nothing is sent.
     """
 
     cursor = models.CharField(max_length=64, db_index=True)
     term = models.CharField(max_length=100)
     body = models.BinaryField()
+    commands_seen = models.BooleanField(default=True, db_default=True)
 
     def __str__(self) -> str:
         return f"{self.cursor} {self.pk}"

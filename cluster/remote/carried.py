@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.remote import gangs, order, outbox, recorder
+from cluster.remote import encoding, gangs, order, outbox, recorder
 from cluster.remote.verdicts import Done
 from cluster.store import Delete, Patch
 from kube.errors import ServiceUnavailable
@@ -53,15 +53,17 @@ class Answered:
 class Dropped:
     """A plan that is not sent any more; each of its groups is planned anew."""
 
-    def __init__(self, groups: Sequence[Group], rows: Sequence[Row], using: Store) -> None:
-        self.groups = groups
+    def __init__(self, rows: Sequence[Row], using: Store, error: ApiError | None = None) -> None:
+        self.groups: Sequence[Group] = [encoding.decode(row.body) for row in rows]
         self._rows, self._using = rows, using
+        self._error = error or ServiceUnavailable(
+            "Others may have worked on the cluster since this was planned."
+        )
 
     def settle(self) -> list[list[Stored] | ApiError]:
         """Empty the outbox."""
         outbox.remove(self._rows, self._using.using)
-        error = ServiceUnavailable("Others may have worked on the cluster since this was planned.")
-        return [error for _ in self.groups]
+        return [self._error for _ in self.groups]
 
 
 def _told(progress: Sequence[Progress]) -> Iterator[tuple[int, int, Write, Object]]:

@@ -26,13 +26,16 @@ from cluster.remote import (
     requests,
     sending,
     server,
+    verdicts,
 )
 from cluster.remote.backend import Remote
 from cluster.remote.carried import Answered, Dropped
 from cluster.remote.sending import Pace, Sending
+from cluster.remote.verdicts import Again, Refused
 from cluster.remote.ways import READERS, WRITERS
 from cluster.store import Patch
 from cluster.writes import Minimum
+from kube.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cluster.backend import Backend, Carried
+    from cluster.remote.election import Leadership
     from cluster.remote.outbox import Row
     from cluster.remote.request import RestClient
     from cluster.runtime.registry import Registration
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
 
 PASS_S = 1.0  # how long one look at what is under way lasts at most
 SEEN_LOOK_S = 0.03
+COMMAND_LOOK_S = 1.0  # while the server does not answer, or the mirror is behind
 FOLLOWER_LOOK_S = 2.0
 
 
@@ -92,8 +97,10 @@ class InPlace(Remote):
         """Write a plan down, with every name that it gives and every status as a whole."""
         if not groups:
             return []
-        bodies = [encoding.encode(_settled(group, using)) for group in using.named(groups)]
-        outbox.put(cursor, election.current().term, bodies, using.using)
+        settled = [_settled(group, using) for group in using.named(groups)]
+        bodies = [encoding.encode(group) for group in settled]
+        seen = [not any(verdicts.is_claim(write) for write in group.writes) for group in settled]
+        outbox.put(cursor, election.current().term, bodies, using.using, commands_seen=seen)
         transaction.on_commit(lambda: self._fresh.update({cursor: bodies}), using=using.using)
         return None
 
@@ -110,7 +117,10 @@ class InPlace(Remote):
         cursor = registration.cursor_of(shard)
         if any(row.term != leadership.term for row in rows) and leadership.is_held(clock.milliseconds()):
             self._known.pop(cursor, None)
-            return Dropped([encoding.decode(row.body) for row in rows], rows, using)
+            return Dropped(rows, using)
+        unseen = [row for row in rows if not row.commands_seen]
+        if unseen:
+            return self._look_for_commands(unseen, leadership, using)
         known = self._sending_of(cursor, rows)
         try:
             is_answered = known.go_on(
@@ -124,6 +134,38 @@ class InPlace(Remote):
         if carried.unseen(known.progress, using):
             return SEEN_LOOK_S
         return Answered(known.progress, rows, using)
+
+    def _look_for_commands(
+        self, rows: Sequence[Row], leadership: Leadership, using: Store
+    ) -> Dropped | float:
+        """Look for the Commands that groups delete before any of these is sent; note it when all are there.
+
+        A Command is carried out by who deletes it, and a mirror that is behind shows one that an earlier leadership has
+        carried out. Of a second deletion a lost answer would hide that it came too late.
+        """
+        now = clock.monotonic()
+        if not leadership.is_held(clock.milliseconds()):
+            return FOLLOWER_LOOK_S
+        if now < self._pace.paused_until:
+            return self._pace.paused_until - now
+        writes = [write for row in rows for write in encoding.decode(row.body).writes]
+        claims = [write for write in writes if verdicts.is_claim(write)]
+        found = list(self._threads().map(partial(sending.look, self._connect), claims))
+        for verdict in found:
+            self._pace.heard(verdict, now)
+        if any(isinstance(verdict, Again) for verdict in found):
+            return COMMAND_LOOK_S
+        errors = {
+            claim.uid: each.error
+            for claim, each in zip(claims, found, strict=True)
+            if isinstance(each, Refused)
+        }
+        if using.living([uid for uid, error in errors.items() if isinstance(error, NotFound)]):
+            return COMMAND_LOOK_S  # the next plan would delete them as well
+        if errors:
+            return Dropped(rows, using, next(iter(errors.values())))
+        outbox.note_commands_seen(rows, using.using)
+        return 0.0  # nothing is sent before the note is stored
 
     def _sending_of(self, cursor: str, rows: Sequence[Row]) -> Sending:
         """Return what this process knows of rows on their way; what it has not written itself may have been sent."""

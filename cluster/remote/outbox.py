@@ -11,18 +11,30 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A group as it was written down; the term is that of the leadership under which it was planned."""
+    """A group as it was written down; the term is that of the leadership under which it was planned.
+
+    Before `commands_seen` the Commands that it deletes are still to be looked for, and nothing of it was sent.
+    """
 
     id: int
     term: str
     body: bytes
+    commands_seen: bool
 
 
-def put(cursor: str, term: str, bodies: Sequence[bytes], using: str) -> None:
+def put(
+    cursor: str, term: str, bodies: Sequence[bytes], using: str, *, commands_seen: Sequence[bool]
+) -> None:
     """Write down a plan in the transaction that moves its cursor."""
     Outgoing.objects.using(using).bulk_create(
-        Outgoing(cursor=cursor, term=term, body=body) for body in bodies
+        Outgoing(cursor=cursor, term=term, body=body, commands_seen=seen)
+        for body, seen in zip(bodies, commands_seen, strict=True)
     )
+
+
+def note_commands_seen(found: Sequence[Row], using: str) -> None:
+    """Note that the Commands of groups are there, and that the groups may be sent from now on."""
+    Outgoing.objects.using(using).filter(id__in=[row.id for row in found]).update(commands_seen=True)
 
 
 def cursors(using: str) -> list[str]:
@@ -33,7 +45,8 @@ def cursors(using: str) -> list[str]:
 def rows(cursors: Sequence[str], using: str) -> list[Row]:
     """Return the groups of cursors, in the order in which they were planned."""
     found = Outgoing.objects.using(using).filter(cursor__in=cursors).order_by("id")
-    return [Row(id_, term, bytes(body)) for id_, term, body in found.values_list("id", "term", "body")]
+    fields = found.values_list("id", "term", "body", "commands_seen")
+    return [Row(id_, term, bytes(body), seen) for id_, term, body, seen in fields]
 
 
 def remove(found: Sequence[Row], using: str) -> None:

@@ -197,6 +197,17 @@ def attempt(connect: Callable[[], RestClient], write: Write, *, is_repeat: bool,
     return verdicts.by_sight(write, verdict.error, found, is_repeat=is_repeat, is_doomed=is_doomed)
 
 
+def look(connect: Callable[[], RestClient], write: Write) -> Verdict:
+    """Look whether the object that a write is about is there; a refusal says why it is not."""
+    try:
+        found = _ask(connect(), requests.look_at(write))
+    except Unreachable as error:
+        return _unheard(error, may_be_done=False)
+    except ApiError as error:
+        return verdicts.not_shown(error, error)
+    return verdicts.of_look(write, found)
+
+
 def _ask(connection: RestClient, asked: Asked) -> Object:
     return _decode(
         connection.request(

@@ -6,7 +6,7 @@ or one that was killed. Then a refusal can be the echo of one's own success, and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from cluster.writes import Create, Delete, Patch, Update
 from kube import errors, patch
@@ -100,6 +100,14 @@ def by_sight(
     return Done(found) if is_as_wanted(write, found) else Refused(error, found)
 
 
+def of_look(write: Write, found: Object) -> Verdict:
+    """Return whether the object that a write is about is there, given what has its name."""
+    uid = _uid(write)
+    if uid and found["metadata"].get("uid") != uid:
+        return Refused(NotFound("Another object has this name now."), found)
+    return Done(found)
+
+
 def not_shown(error: ApiError, why: ApiError) -> Verdict:
     """Return what an error means when the server does not let us see what it has now, and says why."""
     return _passing(why) or Refused(error)
@@ -121,10 +129,14 @@ def _of_absence(write: Write, error: ApiError, *, is_repeat: bool, is_doomed: bo
 
     A Command is carried out by who deletes it: one that somebody else has deleted counts for nothing.
     """
-    is_claim = isinstance(write, Delete) and write.resource == COMMANDS
-    if is_doomed or (isinstance(write, Delete) and (is_repeat or not is_claim)):
+    if is_doomed or (isinstance(write, Delete) and (is_repeat or not is_claim(write))):
         return Done()
     return Refused(error)
+
+
+def is_claim(write: Write) -> TypeGuard[Delete]:
+    """Whether a write deletes a Command, which is carried out by who does."""
+    return isinstance(write, Delete) and write.resource == COMMANDS
 
 
 def is_what_was_sent(sent: Object, found: Object) -> bool:

@@ -302,6 +302,8 @@ class Runner(Generic[State]):
         with transaction.atomic(using=self.store.using):
             self._hold(cursor, cursor.generation, now)
         carried = backend.carry_out(self.registration, self.shard, self.store)
+        if carried == 0.0:
+            return True
         if isinstance(carried, float):
             self._look_again(carried)
             return False

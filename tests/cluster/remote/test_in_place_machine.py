@@ -27,6 +27,7 @@ from proof.modes.inline import Inline
 from tests import campaign
 from tests.builders import of
 from tests.cluster.remote.model_server import MIRRORED, OWN, Mirror, ModelServer, forget, held
+from tests.tables import cases
 
 KINDS = (COMMANDS, QUEUES, PODS)
 REGISTRATION = Registration("counter", "tests.cluster.remote.test_in_place_machine.Counter", KINDS)
@@ -209,3 +210,61 @@ class InPlaceMachine(RuleBasedStateMachine):
 def test_each_plan_comes_true_once(settings):
     settings.WAY = "in-place"
     campaign.play(InPlaceMachine, 20, 3000, steps=25)
+
+
+FAILED, REFUSED = Answer.FAILED, Answer.REFUSED
+
+
+@cases(
+    "lost, is_killed, is_replaced, answers",
+    {
+        "the same process leads": ((), False, False, [FAILED]),
+        "one that starts again leads": ((), True, False, [FAILED]),
+        "another installation has carried it out": (OWN, True, False, [FAILED]),
+        "another one has its name": ((), False, True, [FAILED]),
+        "looking is refused first": ((), False, False, [REFUSED, FAILED]),
+    },
+)
+@pytest.mark.django_db(transaction=True)
+def test_command_that_an_earlier_term_has_carried_out_counts_once_for_a_mirror_that_is_behind(
+    lost, is_killed, is_replaced, answers, settings
+):
+    settings.WAY = "in-place"
+    machine = InPlaceMachine()
+    machine.start(world="contested")
+    command = {"metadata": {"name": "c", "namespace": "d"}}
+    machine.server.put("commands", command)
+    machine.mirror.hear("commands")
+    machine.controller_runs()
+    assert not machine.server.all("commands")
+    machine.commands = 1
+    if is_replaced:
+        machine.server.put("commands", command)
+        machine.commands = 2
+    machine.mirror.hear("queues", "pods")
+    machine.another_installation_led_meanwhile()
+    forget(*lost)
+    for _ in range(5):
+        machine.server.next_answers, answers = answers, []
+        machine.controller_runs()
+        if is_killed:
+            machine.process_is_killed()
+        machine.clock.move(20)
+        machine.lead()
+    machine.teardown()
+    assert machine.server.objects["queues", "q"]["status"]["count"] == machine.commands
+
+
+@pytest.mark.django_db(transaction=True)
+def test_command_counts_though_the_process_is_killed_after_its_deletion(settings):
+    settings.WAY = "in-place"
+    machine = InPlaceMachine()
+    machine.start(world="faithful")
+    machine.commands = 1
+    machine.server.put("commands", {"metadata": {"name": "c", "namespace": "d"}})
+    machine.mirror.hear("commands")
+    looked, deleted = Answer.DONE, Answer.KILLED_AFTER
+    machine.server.next_answers = [looked, deleted]
+    machine.controller_runs()
+    assert not machine.server.all("commands")
+    machine.teardown()
