@@ -215,7 +215,7 @@ class Detail:
         """What the job came to, and when (ms), where its status keeps the last of each alone."""
         if self.deleted:
             return [(each.phase, each.at) for each in self.told.phases]
-        if not progress.came_back(self.job, self.stored.created):
+        if len(self.chapters) < 2 and not progress.came_back(self.job, self.stored.created):
             return []
         return past.phases([self.stored]).get(self.stored.uid, [])
 

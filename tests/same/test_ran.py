@@ -35,9 +35,9 @@ def in_list(browser):
     return words(list(rows[0])[RAN]) if rows else None
 
 
-def on_page(browser):
+def on_page(browser, query=""):
     """The page says also what it ran before it was evicted."""
-    head = page(browser, "/jobs/default/demo/").one(id="job-head")
+    head = page(browser, f"/jobs/default/demo/{query}").one(id="job-head")
     return words(next(each.getnext() for each in head.iter("dt") if each.text == "Ran")).partition(", ")[0]
 
 
@@ -57,8 +57,8 @@ def tell(controller, moved_clock):  # noqa: F811
         "delete": lambda: store.write(Delete(JOBS, "default", "demo")),
     }
 
-    def live(text):
-        controller.submit(control.job(replicas=1, minAvailable=1))
+    def live(text, **spec):
+        controller.submit(control.job(replicas=1, minAvailable=1, **spec))
         for step in text.split():
             if step.isdigit():
                 moved_clock.move(int(step))
@@ -91,3 +91,9 @@ def tell(controller, moved_clock):  # noqa: F811
 def test_everybody_says_the_same_of_how_long_a_job_has_run(tell, admin, steps, ran):  # noqa: F811
     tell(steps)
     assert differing(PLACES, ran, admin) == {}
+
+
+@pytest.mark.django_db
+def test_a_run_that_failed_at_once_keeps_how_long_it_ran(tell, admin):  # noqa: F811
+    tell("runs 1 fails runs 40", policies=[{"event": "PodFailed", "action": "RestartJob"}])
+    assert (on_page(admin, "?run=1"), on_page(admin), in_list(admin)) == ("1.0 s", "40 s so far", "40 s so far")
