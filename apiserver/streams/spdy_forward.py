@@ -125,9 +125,8 @@ class SpdyForward(Messages):
         if granted := self._session.done(len(received.data)):
             await self.send_message(spdy.window_update(0, granted))
         found = self._streams.get(received.stream)
-        if (
-            found is None or found[0] != DATA
-        ):  # it was closed here while this was on its way, or means nothing
+        # It was closed here while this was on its way, or means nothing.
+        if found is None or found[0] != DATA:
             return
         pair = found[1]
         if received.data and pair.work is None:  # it would have to be kept for a connection that may never be
