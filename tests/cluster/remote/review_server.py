@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 
+from cluster import access
 from cluster.remote.access_rules import Question, read
-from tests.cluster.remote.servers import Handler, Server
+from cluster.remote.authorizer import ClusterAuthorizer
+from tests.cluster.remote.servers import Handler, Server, connected
 
 EVERYBODY = "system:authenticated"
 PATH = "/apis/authorization.k8s.io/v1/"
@@ -80,3 +83,14 @@ class ReviewHandler(Handler):
         part = f"/{about['subresource']}" if about["subresource"] else ""
         question = Question(about["verb"], f"{kind}{part}", about["namespace"], about["name"])
         return {"allowed": self.server.grants.allows(people, question)}
+
+
+@contextmanager
+def deciding(tmp_path, settings, clock):
+    """Have a server decide who may do what, by the time of a clock."""
+    settings.IMPERSONATE = True
+    with connected(ReviewServer(), tmp_path, settings) as running:
+        access.delegate(ClusterAuthorizer())
+        running.clock = clock
+        yield running
+        access.delegate(None)

@@ -14,7 +14,7 @@ from cluster.api.rights import QUEUE_STATE
 from cluster.models import RoleBinding
 from cluster.remote import access_rules, recorder, server, viewer
 from cluster.remote.access_rules import Question
-from cluster.remote.authorizer import AWAY_S, ClusterAuthorizer
+from cluster.remote.authorizer import AWAY_S
 from cluster.remote.request import Impersonation
 from cluster.remote.reviews import Unanswered
 from cluster.remote.viewer import Asking, Viewer
@@ -25,8 +25,7 @@ from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.harness.clocks import ManualClock
 from tests import builders, campaign
 from tests.cluster.remote import review_server
-from tests.cluster.remote.review_server import Grants, ReviewServer
-from tests.cluster.remote.servers import connected
+from tests.cluster.remote.review_server import Grants, deciding
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -293,15 +292,11 @@ def test_nothing_lasts_that_was_taken_away():
 @pytest.fixture
 def reviews(tmp_path, settings, moved_clock):
     """A cluster with two namespaces that decides; its clock stands."""
-    settings.IMPERSONATE = True
     recorder.claim("https://one")
     for name in ("team-a", "team-b"):
         store.write(Mirror(NAMESPACES, builders.namespace(name, uid=f"uid-{name}", resourceVersion="8")))
-    with connected(ReviewServer(), tmp_path, settings) as running:
-        access.delegate(ClusterAuthorizer())
-        running.clock = moved_clock
+    with deciding(tmp_path, settings, moved_clock) as running:
         yield running
-        access.delegate(None)
 
 
 @pytest.fixture

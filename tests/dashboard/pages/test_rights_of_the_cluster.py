@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import access
 from cluster.models import RoleBinding
 from cluster.remote import viewer
-from cluster.remote.authorizer import ClusterAuthorizer
 from cluster.store import store
 from kube.resources import COMMANDS, CONFIGMAPS, EVENTS, JOBS, NODES, POD_GROUPS, PODS, QUEUES
-from tests.cluster.remote.log_server import connected
-from tests.cluster.remote.review_server import ReviewServer, rule
+from tests.cluster.remote.review_server import deciding, rule
 from tests.dashboard.pages.conftest import page, pod, put
 
 pytestmark = pytest.mark.django_db
@@ -21,12 +18,8 @@ JOB = "/jobs/team-a/train/"
 @pytest.fixture
 def remote(cluster, tmp_path, settings, moved_clock):
     """The small cluster, of which another API server says who may do what."""
-    settings.IMPERSONATE = True
-    with connected(ReviewServer(), tmp_path, settings) as running:
-        access.delegate(ClusterAuthorizer())
-        running.clock = moved_clock
+    with deciding(tmp_path, settings, moved_clock) as running:
         yield running
-        access.delegate(None)
 
 
 @pytest.fixture
