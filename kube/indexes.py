@@ -154,8 +154,10 @@ def cron_job(obj: Object) -> Index:
 
 
 def queue(obj: Object) -> Index:
+    """A queue is found by the one above it, as if it were in that; directly below root it may name none."""
     owner, creator = _common(obj)
-    return Index(_part(obj, "status").get("state") or "", "", "", owner, creator)
+    parent = _part(obj, "spec").get("parent") or ""
+    return Index(_part(obj, "status").get("state") or "", parent, "", owner, creator)
 
 
 def pod_group(obj: Object) -> Index:

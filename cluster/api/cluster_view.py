@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -31,7 +30,7 @@ class ClusterView:
     def __init__(self, source: Store = store) -> None:
         self._store = source
         self._known: dict[tuple[str, str, str], Object | None] = {}
-        self._children: dict[str, list[Object]] | None = None
+        self._children: dict[str, list[Object]] = {}
         self._classes: list[Object] | None = None
         self._listed: dict[tuple[str, str], list[Object]] = {}
         self._given: set[str] = set()  # keys of generated names
@@ -60,12 +59,9 @@ class ClusterView:
 
     def queue_children(self, name: str) -> list[Object]:
         """Return the queues whose parent is `name`."""
-        if self._children is None:
-            self._children = defaultdict(list)
-            for queue in self._store.find(resources.QUEUES):
-                parent = (queue.object.get("spec") or {}).get("parent") or ""
-                self._children[parent].append(queue.object)
-        return self._children.get(name, [])
+        if name not in self._children:
+            self._children[name] = [found.object for found in self._store.find(resources.QUEUES, queue=name)]
+        return self._children[name]
 
     def groups_in(self, queue: str) -> Mapping[str, int]:
         """Return how many pod groups a queue has in each phase, as they count."""

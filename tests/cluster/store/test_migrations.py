@@ -10,14 +10,15 @@ from django.db import connection, connections
 
 from cluster.store import Create, records, sql, store
 from cluster.writes import Record
-from kube.resources import JOBS, PODS
+from kube.resources import JOBS, PODS, QUEUES
 from kube.selector import parse_labels
-from tests.builders import job, pod
+from tests.builders import job, pod, queue
 from tests.cluster.store.conftest import database_opened
 from volcano_ui import env
 
 terms = import_module("cluster.migrations.0011_terms")
 causes = import_module("cluster.migrations.0021_pod_causes")
+parents = import_module("cluster.migrations.0024_queue_parents")
 
 
 @pytest.mark.django_db
@@ -33,6 +34,14 @@ def test_jobs_and_records_from_before_are_found_by_label_and_cause():
     assert [each.name for each in store.find(JOBS, **filters)] == ["old"]
     (found,) = records.find(JOBS, limit=9, **filters)
     assert (found.name, found.terms) == ("gone", JOBS.index(old.object).terms)
+
+
+@pytest.mark.django_db
+def test_queues_from_before_are_found_by_the_one_above_them():
+    store.write(Create(QUEUES, queue("team")), Create(QUEUES, queue("below", parent="team")))
+    connection.cursor().execute("UPDATE cluster_object SET queue = ''")
+    parents.index(apps, connection.schema_editor())
+    assert [each.name for each in store.find(QUEUES, queue="team")] == ["below"]
 
 
 def waits(phase, reason):
