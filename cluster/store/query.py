@@ -31,6 +31,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "-name": ("-namespace", "-name"),
 }
 PARTIAL = ("node", "owner", "trouble")  # columns whose index leaves out what is empty
+RARE = ("uid", "owner", "node")  # columns of which each value has few objects
 GROUPS = ("phase", "queue", "namespace", "node", "creator", "owner", "trouble")
 # Columns of which an index has the values in order: of every kind, but for the creators, of jobs alone.
 VALUES = ("namespace", "queue", "creator")
@@ -53,23 +54,29 @@ def ordered(order: str, *, backwards: bool = False, is_sorted: bool = False) -> 
     return ", ".join(columns)
 
 
-def is_sooner_sorted(order: str, filters: Mapping[str, Any]) -> bool:
-    """Say whether what filters find is sooner sorted than met with in an order, whose index lacks what they look at."""
-    return order.removeprefix("-") in ("name", "queue", "creator") and any(
-        name != "namespace" and value for name, value in filters.items()
-    )
-
-
 FEW = 2_000  # rows that are sooner sorted than met with on a walk through all
 
 
+def is_sooner_sorted(order: str, filters: Mapping[str, Any], total: int | None) -> bool:
+    """Say whether what filters find is sooner sorted than met with on a walk through all in an order.
+
+    It is where they find few, and where the index of the order lacks what they look at. `total` is how many they find;
+    where nobody counted, it is told by the columns.
+    """
+    if total is None:
+        return any(filters.get(each) for each in (*RARE, "queue"))
+    return total <= FEW or (
+        order.removeprefix("-") in ("name", "queue", "creator")
+        and any(name != "namespace" and value for name, value in filters.items())
+    )
+
+
 class Span(NamedTuple):
-    """Which rows of a search to read, perhaps from its other end; `is_few` says that they are sooner sorted than met with."""
+    """Which rows of a search to read, perhaps from its other end."""
 
     limit: int
     offset: int
     backwards: bool = False
-    is_few: bool = False
 
     @classmethod
     def of(cls, limit: int, offset: int, total: int | None) -> Span:
@@ -80,8 +87,8 @@ class Span(NamedTuple):
         if not limit:
             return cls(0, 0)
         if offset > total // 2:
-            return cls(limit, total - offset - limit, True, total <= FEW)
-        return cls(limit, offset, False, total <= FEW)
+            return cls(limit, total - offset - limit, True)
+        return cls(limit, offset)
 
 
 @dataclass(frozen=True, kw_only=True)

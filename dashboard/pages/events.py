@@ -85,7 +85,13 @@ def event_table(actor: Actor, view: TableView) -> Table:
         kind = view.get("phase")
         page = paging.Page(view.page, view.per, counts.get(kind, 0) if kind else sum(counts.values()))
         found = store.find(
-            EVENTS, phase=kind or None, order=view.sort, limit=page.size, offset=page.offset, **filters
+            EVENTS,
+            phase=kind or None,
+            order=view.sort,
+            total=page.total,
+            limit=page.size,
+            offset=page.offset,
+            **filters,
         )
         choices = sorted(store.count(EVENTS, by="namespace", namespace=namespaces_of("", visible)))
     return Table(

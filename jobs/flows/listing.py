@@ -114,7 +114,13 @@ def _table(
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
         found = store.find(
-            resource, phase=phase, order=view.sort, limit=page.size, offset=page.offset, **filters
+            resource,
+            phase=phase,
+            order=view.sort,
+            total=page.total,
+            limit=page.size,
+            offset=page.offset,
+            **filters,
         )
         choices = sorted(store.count(resource, by="namespace", namespace=events.namespaces_of("", visible)))
     return Table(

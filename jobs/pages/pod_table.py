@@ -178,7 +178,8 @@ def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[S
             phases = store.phases(PODS, **filters)
             found.sort(key=lambda stored: phases[stored.name], reverse=view.sort == "-phase")
         return found[page.offset : page.offset + page.size]
-    return store.find(PODS, order=view.sort, limit=page.size, offset=page.offset, **filters)
+    span = {"total": page.total, "limit": page.size, "offset": page.offset}
+    return store.find(PODS, order=view.sort, **span, **filters)
 
 
 def _natural(name: str) -> tuple[str, int]:

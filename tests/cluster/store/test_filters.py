@@ -87,12 +87,12 @@ def test_pages_from_either_end_are_those_of_the_whole_list(store, monkeypatch, o
 @cases(
     "offset, total, span",
     {
-        "nobody has counted": (0, None, (50, 0, False, False)),
-        "begin of many": (0, 100_000, (50, 0, False, False)),
-        "end of many": (99_950, 100_000, (50, 0, True, False)),
-        "rest of many": (99_950, 99_960, (10, 0, True, False)),
-        "few": (0, 3, (3, 0, False, True)),
-        "behind the end": (50, 30, (0, 0, False, False)),
+        "nobody has counted": (0, None, (50, 0, False)),
+        "begin of many": (0, 100_000, (50, 0, False)),
+        "end of many": (99_950, 100_000, (50, 0, True)),
+        "rest of many": (99_950, 99_960, (10, 0, True)),
+        "few": (0, 3, (3, 0, False)),
+        "behind the end": (50, 30, (0, 0, False)),
     },
 )
 def test_the_span_of_a_page(offset, total, span):
