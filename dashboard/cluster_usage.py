@@ -71,6 +71,7 @@ class Picture:
     _usage: Usage = field(default_factory=Usage)
     _rooms: dict[str, KeptRoom] = field(default_factory=dict)
     _children: dict[str, dict[str, None]] = field(default_factory=dict)
+    _capacity: Amounts | None = None  # None until somebody asks
 
     @property
     def on_node(self) -> dict[str, Amounts]:
@@ -88,11 +89,12 @@ class Picture:
 
     def capacity(self) -> Amounts:
         """What all nodes that are ready have."""
-        total: Amounts = {}
-        for node in self.nodes.values():
-            if node.state == "Ready":
-                total = amounts.add(total, node.allocatable)
-        return total
+        if self._capacity is None:
+            self._capacity = {}
+            for node in self.nodes.values():
+                if node.state == "Ready":
+                    self._capacity = amounts.add(self._capacity, node.allocatable)
+        return {**self._capacity}
 
     def used(self) -> Amounts:
         """What all pods on nodes take."""
@@ -125,6 +127,22 @@ class Picture:
             total = amounts.add(total, self.in_queue.get(each, {}))
         return total
 
+    def subtree_uses(self) -> dict[str, Amounts]:
+        """What the pods of each queue in use and of the queues below it take."""
+        taken: dict[str, Amounts] = {}
+        for name, used in self.in_queue.items():
+            for above in self.line(name):
+                taken[above] = amounts.add(taken.get(above, {}), used)
+        return taken
+
+    def line(self, name: str) -> list[str]:
+        """A queue and those above it but root, nearest first; a circle of parents ends where it began."""
+        line: list[str] = []
+        while name in self.queues and name not in line:
+            line.append(name)
+            name = self.queues[name].parent
+        return line
+
     def groups_in(self, name: str) -> Counter[str]:
         """How many pod groups a queue and the queues below it have, by the phase as which they count."""
         total: Counter[str] = Counter()
@@ -147,13 +165,9 @@ class Picture:
     def limits(self, name: str, capacity: Mapping[str, int]) -> Amounts:
         """The most that a queue may take: the lowest capability of it and of those above it, else the capacity."""
         lowest: Amounts = {}
-        seen: set[str] = set()
-        queue = self.queues.get(name)
-        while queue is not None and queue.name not in seen:
-            seen.add(queue.name)
-            for resource, amount in amounts_of(queue.queue.spec.capability).items():
+        for above in self.line(name):
+            for resource, amount in amounts_of(self.queues[above].queue.spec.capability).items():
                 lowest[resource] = min(amount, lowest.get(resource, amount))
-            queue = self.queues.get(queue.parent)
         return {**capacity, **lowest}
 
     def take(self, change: Change) -> None:
@@ -186,6 +200,7 @@ class Picture:
         self._usage.put_namespace(stored.name, "" if gone else namespace_queue(stored.body))
 
     def _take_node(self, stored: Stored | Change, gone: bool) -> None:
+        self._capacity = None
         if gone:
             self.nodes.pop(stored.name, None)
             return

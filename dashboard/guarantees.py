@@ -16,8 +16,10 @@ class Guarantees:
     """What each queue keeps, with those below it: its guarantee, or what they keep and use where that is more."""
 
     def __init__(self, picture: Picture) -> None:
+        self.taken = picture.subtree_uses()
         self._picture = picture
         self._held: dict[str, Amounts] = {}
+        self._unused_below: dict[str, Amounts] = {}
 
     def beside(self, name: str, top: str = "") -> Amounts:
         """Return what is kept and not used beside a queue and those above it, up to one of these or, without, to the cluster."""
@@ -26,12 +28,25 @@ class Guarantees:
         while name in self._picture.queues and name not in seen and name != (top or ROOT):
             seen.add(name)
             parent = self._picture.queues[name].parent
-            for queue in self._picture.children(parent):
-                if queue.name != name:
-                    unused = amounts.subtract(self._kept(queue.name), self._picture.subtree_use(queue.name))
-                    kept = amounts.add(kept, {each: amount for each, amount in unused.items() if amount > 0})
+            beside = self._all_below(parent)
+            kept = amounts.add(
+                kept, beside if parent == name else amounts.subtract(beside, self._unused(name))
+            )
             name = parent
-        return kept
+        return {each: amount for each, amount in kept.items() if amount}
+
+    def _all_below(self, name: str) -> Amounts:
+        """Return what the queues right below a queue keep and do not use."""
+        if name not in self._unused_below:
+            total: Amounts = {}
+            for queue in self._picture.children(name):
+                total = amounts.add(total, self._unused(queue.name))
+            self._unused_below[name] = total
+        return self._unused_below[name]
+
+    def _unused(self, name: str) -> Amounts:
+        unused = amounts.subtract(self._kept(name), self.taken.get(name, {}))
+        return {each: amount for each, amount in unused.items() if amount > 0}
 
     def _kept(self, name: str) -> Amounts:
         """Return what a queue keeps and uses, with those below it; of a circle of parents each queue counts once."""

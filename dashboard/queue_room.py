@@ -13,7 +13,7 @@ from kube import amounts
 from kube.resources import JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from cluster import access
     from dashboard.cluster_usage import Picture
@@ -73,13 +73,12 @@ def rooms(picture: Picture, waiting: dict[str, int]) -> Iterator[Room]:
     nodes that are ready, less what guarantees keep there for others: what of it others deserve is not looked at.
     """
     real, simulated = (_whole(picture, simulated=which) for which in (False, True))
-    taken = _taken(picture)
     guarantees = Guarantees(picture)
     parents = {queue.parent for queue in picture.queues.values()}
     for name, facts in sorted(picture.queues.items()):
         if name == ROOT:
             continue
-        limits, left = _limits(picture, name, taken, guarantees)
+        limits, left = _limits(picture, name, guarantees)
         kept = guarantees.beside(name)
         idle = amounts.subtract(amounts.add(real.free, simulated.free), kept)
         left |= {each: max(min(idle.get(each, 0), left.get(each, idle.get(each, 0))), 0) for each in kept}
@@ -104,15 +103,15 @@ def _whole(picture: Picture, *, simulated: bool) -> Space:
     return Space(most, free)
 
 
-def _limits(
-    picture: Picture, name: str, taken: Mapping[str, Amounts], guarantees: Guarantees
-) -> tuple[Amounts, Amounts]:
+def _limits(picture: Picture, name: str, guarantees: Guarantees) -> tuple[Amounts, Amounts]:
     """Return the lowest capability of a queue and of those above it, and the least that is left of one for it."""
     lowest: Amounts = {}
     left: Amounts = {}
-    for above in _line(picture, name):
+    for above in picture.line(name):
         most = amounts_of(picture.queues[above].queue.spec.capability)
-        rest = amounts.subtract(amounts.subtract(most, taken.get(above, {})), guarantees.beside(name, above))
+        rest = amounts.subtract(
+            amounts.subtract(most, guarantees.taken.get(above, {})), guarantees.beside(name, above)
+        )
         lowest |= {each: min(lowest.get(each, most[each]), most[each]) for each in most}
         left |= {each: max(min(left.get(each, rest[each]), rest[each]), 0) for each in most}
     return lowest, left
@@ -123,24 +122,6 @@ def _within(space: Space, limits: Amounts, left: Amounts) -> Space:
     most = {each: min(amount, limits.get(each, amount)) for each, amount in space.most.items()}
     free = {each: min(amount, left.get(each, amount)) for each, amount in space.free.items()}
     return Space(most, free)
-
-
-def _taken(picture: Picture) -> dict[str, Amounts]:
-    """Return what the pods of each queue and of those below it take."""
-    taken: dict[str, Amounts] = {}
-    for name, used in picture.in_queue.items():
-        for above in _line(picture, name):
-            taken[above] = amounts.add(taken.get(above, {}), used)
-    return taken
-
-
-def _line(picture: Picture, name: str) -> list[str]:
-    """Return a queue and those above it; a circle of parents ends where it began."""
-    line: list[str] = []
-    while name in picture.queues and name not in line:
-        line.append(name)
-        name = picture.queues[name].parent
-    return line
 
 
 def jobs_by_queue(
