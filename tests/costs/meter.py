@@ -7,6 +7,7 @@ messages, a query that looks at every row to find one. What C does in one go, as
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -22,12 +23,16 @@ def counted():
     """Yield a counter, by function and by SQL statement, of what this thread does in the block."""
     cost: Counter[str] = Counter()
     outer = sys.gettrace()
+    gc.disable()  # garbage of earlier blocks is none of this one's
     with connection.execute_wrapper(_Statements(cost)):
         sys.settrace(_tracer(cost))
         try:
             yield cost
         finally:
             sys.settrace(outer)
+            gc.enable()
+            if connection.connection is not None:
+                connection.connection.set_progress_handler(None, 1)
 
 
 def _tracer(cost):
