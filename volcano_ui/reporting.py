@@ -24,18 +24,23 @@ async def go_on() -> None:
     outage = Outage("telling how this cluster is", log)
     while True:
         try:
-            await asyncio.to_thread(_report)
+            await asyncio.to_thread(_report_from_thread)
             outage.over()
         except (*AWAY, OSError) as error:
             outage.lasts(error)
         await asyncio.sleep(reports.EVERY_S)
 
 
-def _report() -> None:
+def report() -> None:
+    """Leave word of how this cluster is now."""
+    shown = freshness.current() or Freshness(settings.CLUSTER_NAME, Word.LIVE)
+    found = Report(shown.word, _way(), shown.since, shown.why, clock.milliseconds())
+    reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, found)
+
+
+def _report_from_thread() -> None:
     try:
-        shown = freshness.current() or Freshness(settings.CLUSTER_NAME, Word.LIVE)
-        report = Report(shown.word, _way(), shown.since, shown.why, clock.milliseconds())
-        reports.write(reports.folder(settings.STATE), settings.CLUSTER_NAME, report)
+        report()
     finally:
         connection.close()
 
