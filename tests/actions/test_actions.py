@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import lxml.html
 import pytest
 
+from cluster.models import Token
 from cluster.store import store
 from jobs.tasks import advance
 from kube.resources import (
@@ -20,6 +21,7 @@ from kube.resources import (
     COMMANDS,
     CONFIGMAPS,
     CRON_JOBS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     HYPER_NODES,
     JOB_FLOWS,
     JOB_TEMPLATES,
@@ -34,7 +36,7 @@ from kube.resources import (
     RESOURCE_QUOTAS,
 )
 from proof.simulation import request as requests
-from tests.actions.world import PLACE, container, cron, job, named, task
+from tests.actions.world import APART, PLACE, container, cron, job, named, task
 from tests.verify import verify_action
 
 HERE = f"/jobs/{PLACE}"
@@ -86,7 +88,7 @@ def words(answer):
     return answer.status_code, " ".join(" ".join(page.itertext()).split())[:2000]
 
 
-def bulk(action, *names, then="confirm"):
+def bulk(action, *names, then=("confirm",)):
     """A bulk operation of jobs, prepared and confirmed, and carried on as beat has it done."""
 
     def do(cluster):
@@ -95,11 +97,15 @@ def bulk(action, *names, then="confirm"):
             "/jobs/-/operations/", {"action": action, "which": "ticked", "uid": uids}
         )
         assert answer.status_code == 302, words(answer)
-        if then:
-            post(f"{urlsplit(answer['Location']).path}{then}/")(cluster)
+        for each in then:
+            post(f"{urlsplit(answer['Location']).path}{each}/")(cluster)
             advance.run()
 
     return do
+
+
+def revoke(cluster):
+    post(f"/connect/tokens/{Token.objects.latest('pk').pk}/revoke/")(cluster)
 
 
 def create(resource, obj, **query):
@@ -175,6 +181,14 @@ CONFIGURATION = 'actions: "enqueue, allocate, backfill"\ntiers:\n- plugins:\n  -
 BATCH = named("vault-made", spec={"template": {"spec": {"containers": [container()], "restartPolicy": "Never"}}})
 BARE = named("vault-made", spec={**task()["template"]["spec"], "schedulerName": "volcano"})
 ACCOUNT = post("/access/users/", name="ann", password="correct horse 7", role="viewer", namespace=PLACE)
+TOKEN = post("/connect/", 200, name="laptop", days="30")
+VERSION = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+NAMES = {"plural": "models", "singular": "model", "kind": "Model", "listKind": "ModelList"}
+KIND = named(
+    "models.example.com",
+    "",
+    spec={"group": "example.com", "scope": "Namespaced", "names": NAMES, "versions": [VERSION]},
+)
 ACTIONS = {
     # jobs
     "job: by YAML": Row(post("/jobs/new/", text=TEXT), "jobs"),
@@ -198,14 +212,16 @@ ACTIONS = {
     "job: delete by the API": Row(delete(JOBS, "vault-long", propagationPolicy="Foreground"), "jobs"),
     "job: orphan its pods": Row(delete(JOBS, "vault-long", propagationPolicy="Orphan"), "jobs"),
     "job: delete all": Row(asked(requests.Request(actor="", method="DELETE", path=requests.path(JOBS, PLACE))), "jobs"),
+    "job: where another one looks": Row(delete(JOBS, "apart-long", namespace=APART), "jobs"),
     "job: a Command": Row(command("RestartJob"), "commands"),
     "job: of batch/v1": Row(create(BATCH_JOBS, BATCH), "jobs.batch"),
     "job: of batch/v1 deleted": Row(delete(BATCH_JOBS, "vault-kubernetes"), "jobs.batch"),
     # many jobs
-    "bulk: draft": Row(bulk("delete", "vault-ended", "vault-long", then=""), ""),
+    "bulk: draft": Row(bulk("delete", "vault-ended", "vault-long", then=()), ""),
     "bulk: suspend": Row(bulk("suspend", "vault-long", "vault-waiting"), "commands", 58),
     "bulk: restart": Row(bulk("restart", "vault-long"), "commands", 57),
     "bulk: delete": Row(bulk("delete", "vault-ended", "vault-long"), "jobs", 58),
+    "bulk: stop": Row(bulk("suspend", "vault-long", "vault-waiting", then=("confirm", "stop")), "commands", 80),
     "sweep: make": Row(post("/sweeps/-/new/", text=json.dumps(job("vault-young", task(replicas=1, seconds="{{number}}"))), do="submit", **{"grid-number": "1, 2"}), "configmaps jobs", 34),
     "sweep: delete": Row(post(f"/sweeps/{PLACE}/vault-old/delete/"), "configmaps"),
     # pods
@@ -260,7 +276,13 @@ ACTIONS = {
     "people: a link": Row(post("/access/users/olive/link/"), ""),
     "people: out": Row(after(ACCOUNT, post("/access/users/ann/active/", active="0")), "", 39),
     "people: a role": Row(post("/access/roles/", kind="user", subject="root", role="operator", namespace=PLACE), ""),
-    "people: a token": Row(post("/connect/", 200, name="laptop", days="30"), ""),
+    "people: a token": Row(TOKEN, ""),
+    "people: a token revoked": Row(after(TOKEN, revoke), "", 40),
+    "people: a password": Row(after(ACCOUNT, post("/access/users/ann/password/", password="another horse 8")), "", 39),
+    "people: a role taken away": Row(after(ACCOUNT, post("/access/roles/remove/", user="ann", namespace=PLACE)), "", 39),
+    # kinds of one's own
+    "kind: define": Row(create(CUSTOM_RESOURCE_DEFINITIONS, KIND), "customresourcedefinitions"),
+    "kind: and delete": Row(after(create(CUSTOM_RESOURCE_DEFINITIONS, KIND), delete(CUSTOM_RESOURCE_DEFINITIONS, "models.example.com")), "customresourcedefinitions", 44),
     # what time brings
     "time: a minute": Row(later(60), ANY, None),
     "time: an hour": Row(later(3605), ANY, None),
