@@ -37,6 +37,8 @@ from node.shim import connections, tree
 from node.shim.launch import LaunchError, Streams
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from node.shim.order import Order
     from node.shim.runtime import ContainerRuntime
 
@@ -154,14 +156,16 @@ class ControlSocket:
         if self._door is not None:
             poll.register(self._door, select.POLLIN)
 
-    def on_ready(self, fd: int) -> None:
-        """Take a request, or notice that a client has gone."""
-        if self._door is not None and fd == self._door.fileno():
+    def on_ready(self, fds: Collection[int]) -> None:
+        """Notice which clients have gone, and take a request; fds are all that the poll told of."""
+        for fd in fds:
+            if fd in self._lines:
+                self._hang_up(fd)
+        # Last: a new line may have the number of one that was just closed, whose end the poll told of as well.
+        if self._door is not None and self._door.fileno() in fds:
             found = receive(self._door)
             if found is not None:
                 self._answer(*found)
-        elif fd in self._lines:
-            self._hang_up(fd)
 
     def due(self) -> float | None:
         """Return the monotonic time at which on_time() has something to do."""

@@ -222,13 +222,13 @@ class Shim:
             poll.register(fd, select.POLLIN)
         self.control.watch(poll)
         while self.status is None:
-            for fd, _ in poll.poll(self._wait_ms()):
+            ready = [fd for fd, _ in poll.poll(self._wait_ms())]
+            for fd in ready:
                 if fd == signals:
                     self._on_signals(os.read(signals, 512))
                 elif fd in self.streams:
                     self._copy(fd, poll)
-                else:
-                    self.control.on_ready(fd)
+            self.control.on_ready(ready)
             self._on_time(time.monotonic())
 
     def _wait_ms(self) -> float | None:

@@ -7,7 +7,9 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -162,6 +164,24 @@ def answer(line):
 def beside(attempts, directory):
     """Return what a shim has forked beside the container's command."""
     return set(tree.children(attempts.shim(directory))) - {attempts.started(directory)["pid"]}
+
+
+def test_a_command_is_not_ended_for_one_that_ended_in_the_same_moment(attempts):
+    """Its line gets the number of the other's, whose end the shim is told of together with the request."""
+    container = attempts.start("sleep", "600", key="key")
+    shim = attempts.shim(container)
+
+    def execute(script):
+        return asked(container, do="exec", argv=["sh", "-c", script], streams=[], tty=False)
+
+    with execute("exec sleep 60") as line:
+        pid = json.loads(line.recv(4096))["started"]
+        os.kill(shim, signal.SIGSTOP)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: "State:\tZ" in Path(f"/proc/{pid}/status").read_text())
+    with execute("sleep 0.1; exit 7") as line:
+        os.kill(shim, signal.SIGCONT)
+        assert b"".join(iter(lambda: line.recv(4096), b"")).endswith(b'{"exitCode": 7}\n')
 
 
 class TestConnections:
