@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import contextlib
+from decimal import Decimal
+from fractions import Fraction
+
 import msgspec
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import amounts
+from kube import amounts, quantity
 from kube.kinds.core import PodSpec
-from tests.builders import container
-from tests.tables import cases
+from tests.tables import parts
 
 resource_amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 2**40))
 
@@ -19,43 +23,26 @@ def test_cpu_counts_thousandths_and_the_rest_whole_units():
     assert amounts.of(None) == {}
 
 
-def needs(limits=None, restart=None, **requests):
-    return container("c", requests=requests, limits=limits, **({"restartPolicy": restart} if restart else {}))
-
-
-def pod(*containers, init=(), **spec):
-    return {"containers": list(containers), "initContainers": list(init), **spec}
-
-
-ONE = needs(cpu=1)
-
-
 @pytest.mark.shows(
     "scheduler 1.2/containers", "scheduler 1.2/init containers", "scheduler 1.2/overhead", "scheduler 1.2/pod level"
 )
-@cases("spec, expected", {
-    "asks for nothing": ({}, {}),
-    "containers add up": (pod(ONE, needs(cpu="500m", memory="1Ki")), {"cpu": 1500, "memory": 1024}),
-    "a limit stands in for a missing request": (pod(needs({"cpu": 2, "memory": "1Ki"}, cpu=1)), {"cpu": 1000, "memory": 1024}),
-    "the largest init container counts where it is more": (pod(needs(cpu=1, memory="1Ki"), init=[needs(cpu=3), needs(cpu=2)]), {"cpu": 3000, "memory": 1024}),
-    "a sidecar runs beside what starts after it": (pod(ONE, init=[needs(restart="Always", cpu=2), needs(cpu="1500m")]), {"cpu": 3500}),
-    "overhead comes on top": (pod(ONE, overhead={"cpu": "100m", "memory": 5}), {"cpu": 1100, "memory": 5}),
-    "a request of the pod replaces the sum": (pod(needs(cpu=1, memory=7), resources={"requests": {"cpu": 4}}), {"cpu": 4000, "memory": 7}),
-})  # fmt: skip
-def test_pod_request(spec, expected):
-    assert amounts.pod_request(spec) == {**expected, "pods": 1}
-    assert amounts.pod_request(msgspec.convert(spec, PodSpec)) == {**expected, "pods": 1}
+@parts("kube/amounts", "requests of pods")
+def test_pod_request(part):
+    def requested(text):
+        found = amounts.pod_request(yaml.safe_load(text))
+        spec = yaml.safe_load(text)
+        for each in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+            each["name"] = "c"
+        assert amounts.pod_request(msgspec.convert(spec, PodSpec)) == found
+        assert found.pop("pods") == 1
+        return found
+
+    part.check(requested)
 
 
-@cases("spec, expected", {
-    "the sum": (pod(needs({"cpu": 1}), needs({"cpu": 2, "memory": 3})), {"cpu": 3000, "memory": 3}),
-    "or an init container": (pod(needs({"cpu": 1}), init=[needs({"cpu": 4})]), {"cpu": 4000}),
-    "overhead on top of what is limited": (pod(needs({"cpu": 1}), overhead={"cpu": 1, "memory": 5}), {"cpu": 2000}),
-    "a limit of the pod replaces the sum": (pod(needs({"cpu": 1}), resources={"limits": {"cpu": 4}}), {"cpu": 4000}),
-    "requests are no limits": (pod(ONE), {}),
-})  # fmt: skip
-def test_pod_limits(spec, expected):
-    assert amounts.pod_limits(spec) == expected
+@parts("kube/amounts", "limits of pods")
+def test_pod_limits(part):
+    part.check(lambda text: amounts.pod_limits(yaml.safe_load(text)))
 
 
 @given(resource_amounts, resource_amounts)
@@ -75,30 +62,75 @@ def test_a_request_fits_exactly_when_nothing_free_becomes_negative(request_, fre
     assert amounts.fits(request_, free) == all(amount >= 0 for amount in rest.values())
 
 
-GPU, MI = "nvidia.com/gpu", 2**20
+@parts("kube/amounts", "shown", "about")
+def test_amounts_are_shown_as_people_write_them_and_what_was_reckoned_as_exactly_as_it_matters(part):
+    def shown(text):
+        name, amount = text.split()
+        return {"shown": amounts.show, "about": amounts.about}[part.title](name, int(amount))
+
+    part.check(shown)
+
+
+SUFFIXES = ["", *[s for s in quantity.DECIMAL if s], *quantity.BINARY]
+values = st.fractions(min_value=-(2**40), max_value=2**40, max_denominator=1).map(lambda f: f / 1000)
+texts = st.builds(
+    lambda sign, whole, decimals, suffix: f"{sign}{whole}{decimals}{suffix}",
+    st.sampled_from(["", "+", "-"]),
+    st.integers(0, 7),
+    st.sampled_from(["", ".", ".5", ".125", ".000001"]),
+    st.sampled_from(SUFFIXES),
+)
+
+
+@parts("kube/amounts", "quantities")
+def test_every_spelling_is_read_exactly(part):
+    part.check(lambda text: str(quantity.parse(text)))
+    assert (quantity.parse(2), quantity.parse(0.1)) == (2, Fraction(1, 10)), "a number means its decimals"
 
 
 @pytest.mark.parametrize(
-    ("name", "amount", "expected"),
+    "text",
     [
-        ("cpu", 1500, "1.5 CPU"), ("cpu", 2000, "2 CPU"), ("cpu", 1, "0.001 CPU"), ("cpu", 10_000, "10 CPU"),
-        ("cpu", 1250, "1.25 CPU"), ("memory", 2048 * MI, "2 GiB memory"), ("memory", 1536 * MI, "1.5 GiB memory"),
-        ("memory", 1280 * MI, "1.25 GiB memory"), ("memory", 256 * MI, "256 MiB memory"), ("memory", 0, "0 bytes memory"),
-        ("memory", 12_800 * MI, "12.5 GiB memory"), ("memory", 232_244 * MI, "226.8 GiB memory"),
-        ("memory", 100, "100 bytes memory"), ("pods", 1, "1 pod"), ("pods", 3, "3 pods"), (GPU, 1, f"1 {GPU}"),
-        ("ephemeral-storage", 10 * 2**30, "10 GiB ephemeral-storage"),
+        "", " ", "1 ", " 1", "1\n", ".", "-", "1.2.3", "1ki", "1KI", "1mi", "1Kib", "1e", "1e1.5", "0x10", "1_000",
+        "\u0661", "1e999999", "1e-999999", "1e37", "9" * 10_000_000, "1e" + "9" * 1000, "8Ei", "1e19", 2**63,
+        float("nan"), float("inf"), 1e300, True, None, [], {}, b"1",
     ],
+    ids=lambda text: repr(text)[:20],
 )  # fmt: skip
-def test_amounts_are_shown_as_people_write_them(name, amount, expected):
-    assert amounts.show(name, amount) == expected
+def test_what_is_no_quantity_is_refused_with_a_sentence(text):
+    with pytest.raises(quantity.QuantityError) as refused:
+        quantity.parse(text)
+    assert str(refused.value).endswith(".")
+    assert len(str(refused.value)) < 250
 
 
-@pytest.mark.parametrize(
-    ("name", "amount", "expected"),
-    [
-        ("cpu", 469_866, "469.9 CPU"), ("cpu", 10_000, "10 CPU"), ("cpu", 9_999, "9.999 CPU"), ("cpu", 167, "0.167 CPU"),
-        ("memory", 2048 * MI, "2 GiB memory"), (GPU, 12_345, f"12345 {GPU}"),
-    ],
-)  # fmt: skip
-def test_what_was_reckoned_is_shown_as_exactly_as_it_matters(name, amount, expected):
-    assert amounts.about(name, amount) == expected
+@parts("kube/amounts", "canonical quantities")
+def test_canonical_form_is_that_of_kubernetes(part):
+    part.check(quantity.canonical)
+    assert quantity.canonical(Fraction(3 * 2**30), binary=True) == "3Gi"
+    assert [quantity.canonical(each) for each in (Fraction(1, 3), 2048)] == ["333333334n", "2048"]
+
+
+@given(values, st.booleans())
+def test_canonical_form_keeps_the_value(value, binary):
+    assert quantity.parse(quantity.canonical(value, binary=binary)) == value
+    assert 0 <= quantity.units(value) - value < 1
+    assert 0 <= quantity.milli(value) - value * 1000 < 1
+
+
+@given(texts, texts)
+def test_canonical_form_keeps_the_order_of_what_is_not_rounded(a, b):
+    low, high = sorted((a, b), key=quantity.parse)
+    assert quantity.parse(quantity.canonical(low)) <= quantity.parse(quantity.canonical(high))
+    assert quantity.canonical(quantity.canonical(a)) == quantity.canonical(a)
+
+
+@given(st.decimals(min_value=-(10**9), max_value=10**9, places=3))
+def test_reading_agrees_with_decimal_arithmetic(number):
+    assert quantity.parse(f"{number}") == Fraction(Decimal(number))
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused(text):
+    with contextlib.suppress(quantity.QuantityError):
+        quantity.parse(text)

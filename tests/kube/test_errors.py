@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from kube import errors
 from tests.tables import cases
@@ -33,67 +32,48 @@ def test_texts_are_those_of_kubernetes(error, message, details):
     status = error.status()
     assert (status["message"], status.get("details")) == (message, details)
     assert (str(error), status["code"]) == (message, error.code)
-    assert (status["kind"], status["apiVersion"], status["metadata"], status["status"]) == (
-        "Status",
-        "v1",
-        {},
-        "Failure",
-    )
+    always = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    assert always.items() <= status.items()
 
 
-@pytest.mark.parametrize(
-    ("cause", "text"),
-    [
-        (errors.required("a"), "a: Required value"),
-        (errors.required("a", "give one"), "a: Required value: give one"),
-        (errors.invalid("a", -1, "must be more"), "a: Invalid value: -1: must be more"),
-        (errors.invalid("a", {"b": None}, "no"), 'a: Invalid value: {"b": null}: no'),
-        (errors.invalid("a", "Zoë", "no"), 'a: Invalid value: "Zoë": no'),
-        (errors.not_supported("a", "x", ["y", "z"]), 'a: Unsupported value: "x": supported values: "y", "z"'),
-        (errors.duplicate("a", "x"), 'a: Duplicate value: "x"'),
-        (errors.not_found("a", "x"), 'a: Not found: "x"'),
-        (errors.too_long("a", 63), "a: Too long: may not be more than 63 bytes"),
-        (errors.too_many("a", 3, 2), "a: Too many: 3: must have at most 2 items"),
-        (errors.invalid("", 1, "no"), "Invalid value: 1: no"),
-    ],
-    ids=str,
-)
+@cases("cause, text", {
+    "required": (errors.required("a"), "a: Required value"),
+    "required, with a reason": (errors.required("a", "give one"), "a: Required value: give one"),
+    "invalid": (errors.invalid("a", -1, "must be more"), "a: Invalid value: -1: must be more"),
+    "an object": (errors.invalid("a", {"b": None}, "no"), 'a: Invalid value: {"b": null}: no'),
+    "a text": (errors.invalid("a", "Zoë", "no"), 'a: Invalid value: "Zoë": no'),
+    "of no field": (errors.invalid("", 1, "no"), "Invalid value: 1: no"),
+    "not supported": (errors.not_supported("a", "x", ["y", "z"]), 'a: Unsupported value: "x": supported values: "y", "z"'),
+    "duplicate": (errors.duplicate("a", "x"), 'a: Duplicate value: "x"'),
+    "not found": (errors.not_found("a", "x"), 'a: Not found: "x"'),
+    "too long": (errors.too_long("a", 63), "a: Too long: may not be more than 63 bytes"),
+    "too many": (errors.too_many("a", 3, 2), "a: Too many: 3: must have at most 2 items"),
+})  # fmt: skip
 def test_causes_print_as_those_of_kubernetes(cause, text):
     assert str(cause) == text
 
 
-@pytest.mark.parametrize(
-    "value", ["x" * 10**6, "\ud800", b"x", {1: {2}}, float("nan")], ids=lambda value: repr(value)[:20]
-)
-def test_any_value_can_be_shown_in_a_short_message(value):
-    text = errors.shown(value)
-    assert len(text) <= errors.LONGEST_SHOWN + 1
-    msgspec.json.encode(text)
+def test_any_value_can_be_shown_in_a_short_message():
+    for value in ("x" * 10**6, "\ud800", b"x", {1: {2}}, float("nan")):
+        text = errors.shown(value)
+        assert len(text) <= errors.LONGEST_SHOWN + 1
+        msgspec.json.encode(text)
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        errors.Invalid.of("Job.batch.volcano.sh", "x", [errors.required("spec.a"), errors.forbidden("", "no")]),
-        errors.NotFound.of("pods", "x"), errors.AlreadyExists.generated("jobs.batch.volcano.sh", "x"),
-        errors.Timeout.too_large_resource_version(9, 7), errors.InternalError("boom"),
-    ],
-)  # fmt: skip
-def test_status_is_read_back_as_the_error_that_it_says(error):
-    read = errors.of_status(error.status(), error.code)
-    assert type(read) is type(error)
-    assert read.status() == error.status()
+def test_a_status_is_read_back_as_the_error_that_it_says():
+    for error in (
+        errors.Invalid.of("Job.batch.volcano.sh", "x", TWO), errors.NotFound.of("pods", "x"), errors.InternalError("boom"),
+        errors.AlreadyExists.generated("jobs.batch.volcano.sh", "x"), errors.Timeout.too_large_resource_version(9, 7),
+    ):  # fmt: skip
+        read = errors.of_status(error.status(), error.code)
+        assert (type(read), read.status()) == (type(error), error.status())
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "kind", "reason"),
-    [
+def test_an_answer_that_says_little_is_told_by_its_code():
+    for status, code, kind, reason in (
         ({}, 403, errors.Forbidden, "Forbidden"), ({"reason": "Gone"}, 410, errors.Expired, "Expired"),
         ({"message": "teapot"}, 418, errors.ApiError, "InternalError"),
         ({"reason": "StorageReadError"}, 500, errors.InternalError, "InternalError"),
-    ],
-)  # fmt: skip
-def test_answer_that_says_little_is_told_by_its_code(status, code, kind, reason):
-    read = errors.of_status(status, code)
-    assert (type(read), read.code, read.reason) == (kind, code, reason)
-    assert read.message
+    ):  # fmt: skip
+        read = errors.of_status(status, code)
+        assert (type(read), read.code, read.reason, bool(read.message)) == (kind, code, reason, True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import meta, names
-from tests.tables import cases
+from tests.tables import cases, parts
 
 moments = st.integers(0, 253_402_300_799_999)
 
@@ -21,16 +21,10 @@ def test_a_time_survives_writing_and_reading_and_sorts_as_its_text(now, other):
     assert meta.parse_duration(meta.duration_text(now - other)) == now - other
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1970-01-01T00:00:00Z", 0), ("2026-01-01T01:00:00+01:00", 1_767_225_600_000),
-        ("2026-01-01t00:00:00.1z", 1_767_225_600_100), ("2026-01-01T00:00:00.123456789Z", 1_767_225_600_123),
-        ("1969-12-31T23:59:59Z", -1000),
-    ],
-)  # fmt: skip
-def test_times_are_read(text, expected):
-    assert meta.parse_time(text) == expected
+@parts("kube/times", "times", "durations", "durations as Go writes them")
+def test_times_and_durations_are_read_and_written(part):
+    read = {"times": meta.parse_time, "durations": meta.parse_duration}.get(part.title)
+    part.check(lambda text: read(text) if read else meta.duration_text(int(text)))
     assert meta.now_text(1_767_225_600_123) == "2026-01-01T00:00:00.123000Z"
     assert meta.timestamp(1_767_225_600_123) == "2026-01-01T00:00:00Z"
 
@@ -41,45 +35,21 @@ def test_reading_agrees_with_the_standard_library(moment):
     assert meta.parse_time(whole.isoformat()) == (whole - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "2026-01-01T00:00:60Z", "0000-01-01T00:00:00Z",
-     "2026-01-01T00:00:00Z\n", "2026-01-01 00:00:00Z", "2026-01-01T00:00:00+99:99", "20260101T000000Z", "2" * 10_000],
-    ids=lambda text: repr(text)[:30],
-)  # fmt: skip
-def test_what_is_no_time_is_refused(text):
-    with pytest.raises(ValueError, match="is not a time"):
-        meta.parse_time(text)
+def test_what_is_no_time_or_duration_is_refused():
+    for text in (
+        "", "now", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "2026-01-01T00:00:60Z", "0000-01-01T00:00:00Z",
+        "2026-01-01T00:00:00Z\n", "2026-01-01 00:00:00Z", "2026-01-01T00:00:00+99:99", "20260101T000000Z", "2" * 10_000,
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="is not a time"):
+            meta.parse_time(text)
+    for text in ("", "5", "s", "1d", "1h 30m", "1h30", "--1s", "1s\n", "1e3s", "٣s", "9" * 10_000 + "s"):
+        with pytest.raises(ValueError, match="is not a duration"):
+            meta.parse_duration(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("0", 0), ("0s", 0), ("30s", 30_000), ("1h30m", 5_400_000), ("1.5s", 1500), ("300ms", 300), ("1us", 0), ("-5m", -300_000), ("+1s", 1000), (".5h", 1_800_000), ("2m3s4ms", 123_004), ("1500µs", 2)],
-)  # fmt: skip
-def test_durations_are_read_as_go_writes_them(text, expected):
-    assert meta.parse_duration(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "5", "s", "1d", "1h 30m", "1h30", "--1s", "1s\n", "1e3s", "٣s", "9" * 10_000 + "s"], ids=lambda text: repr(text)[:20])  # fmt: skip
-def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(ValueError, match="is not a duration"):
-        meta.parse_duration(text)
-
-
-@pytest.mark.parametrize(
-    ("duration", "expected"),
-    [(0, "0s"), (300, "300ms"), (1500, "1.5s"), (60_000, "1m0s"), (3_723_000, "1h2m3s"), (3_600_000, "1h0m0s")],
-)
-def test_durations_are_written_as_go_does(duration, expected):
-    assert meta.duration_text(duration) == expected
-
-
-@pytest.mark.parametrize(
-    ("duration", "expected"),
-    [(-1, "0 s"), (999, "0 s"), (6_400.5, "6 s"), (300_000, "5 min"), (245_000, "4 min 5 s"), (3_605_000, "1 h"), (183_600_000, "2 d 3 h")],
-)  # fmt: skip
-def test_durations_are_said_to_people_in_their_two_largest_units(duration, expected):
-    assert meta.duration_words(duration) == expected
+@parts("kube/times", "durations for people")
+def test_durations_are_said_to_people_in_their_two_largest_units(part):
+    part.check(lambda text: meta.duration_words(float(text)))
 
 
 def test_the_controller_is_the_owner_that_controls():

@@ -5,11 +5,12 @@ import time
 
 import jsonpatch
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import definitions, patch, resources
-from tests.tables import cases
+from kube import patch
+from tests.tables import cases, parts
 
 POD = "io.k8s.api.core.v1.Pod"
 names = st.sampled_from(["a", "b", "c", "", "a/b", "~", "0", "-"])
@@ -22,17 +23,56 @@ with_nulls = st.recursive(scalars | st.none(), lambda inner: st.dictionaries(nam
 merge_patches = st.dictionaries(names, with_nulls, max_size=4)
 
 
-@pytest.mark.parametrize(
-    ("target", "change", "expected"),
-    [
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}), ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}), ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}), ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}), ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}), ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}), ({"a": "foo"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
-    ],
-)  # fmt: skip
-def test_merge_does_as_rfc_7386_shows(target, change, expected):
-    assert patch.merge(target, change) == expected
+LISTED = {"l": [1, 2], "m": {"x": 1}}
+TWO = {**LISTED, "metadata": {"finalizers": ["a"]}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+
+
+def merged(apply):
+    """Of a line `target + change`."""
+    return lambda text: apply(*map(yaml.safe_load, text.split(" + ")))
+
+
+def refused(apply, target):
+    """Of a change that does not apply, and leaves the object alone."""
+
+    def answer(text):
+        before = copy.deepcopy(target)
+        with pytest.raises(patch.PatchError):
+            apply(before, yaml.safe_load(text))
+        return "refused" if before == target else f"refused, and changed to {before}"
+
+    return answer
+
+
+def strategic(target, change, kind=POD):
+    before = copy.deepcopy((target, change))
+    found = patch.strategic(target, change, kind)
+    assert (target, change) == before
+    return found
+
+
+def of_another_spec(text):
+    """Patch the spec of a kind, and finalizers with it."""
+    kind, text = text.split(" ", 1)
+    target, change = ({"spec": yaml.safe_load(each)} for each in text.split(" + "))
+    return patch.strategic(target, change, kind)["spec"]
+
+
+@parts("kube/patch")
+def test_a_patch_leads_to_what_stands_there(part):
+    part.check(
+        {
+            "merge, as RFC 7386 shows": merged(patch.merge),
+            "differences": merged(
+                lambda source, goal: [[op["op"], op["path"]] for op in patch.difference(source, goal)]
+            ),
+            "JSON patches": lambda text: patch.json_patch(LISTED, yaml.safe_load(text)),
+            "no JSON patches": refused(patch.json_patch, LISTED),
+            "strategic": merged(strategic),
+            "strategic, of other specs": of_another_spec,
+            "no strategic patches": refused(lambda target, change: patch.strategic(target, change, POD), TWO),
+        }[part.title]
+    )
 
 
 @given(objects, merge_patches)
@@ -78,17 +118,6 @@ def test_a_computed_json_patch_leads_to_the_goal(source, goal):
     assert (source, ops) == before
 
 
-@cases("source, goal, ops", {
-    "the same": ({"a": 1}, {"a": 1}, []),
-    "one is not true": ({"a": 1}, {"a": True}, [("replace", "/a")]),
-    "keys that are escaped": ({"a/b": 1}, {"~": 1}, [("remove", "/a~1b"), ("add", "/~0")]),
-    "in a list": ({"a": [{"b": 1}, 2]}, {"a": [{"b": 3}, 2]}, [("replace", "/a/0/b")]),
-    "a longer list": ({"a": [1]}, {"a": [1, 2]}, [("replace", "/a")]),
-})  # fmt: skip
-def test_a_difference_names_the_smallest_part_that_differs(source, goal, ops):
-    assert [(op["op"], op["path"]) for op in patch.difference(source, goal)] == ops
-
-
 @given(objects, objects)
 def test_a_difference_leads_to_the_goal_here_and_in_the_reference_library(source, goal):
     before = copy.deepcopy((source, goal))
@@ -132,24 +161,6 @@ def test_json_patch_agrees_with_the_reference_library_where_both_apply(target, o
     assert not isinstance(expected, dict) or result == expected
 
 
-LISTED = {"l": [1, 2], "m": {"x": 1}}
-
-
-@cases("ops, expected", {
-    "append": ([{"op": "add", "path": "/l/-", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}),
-    "insert": ([{"op": "add", "path": "/l/0", "value": 0}], {"l": [0, 1, 2], "m": {"x": 1}}),
-    "insert at the end": ([{"op": "add", "path": "/l/2", "value": 3}], {"l": [1, 2, 3], "m": {"x": 1}}),
-    "escapes": ([{"op": "add", "path": "/a~1b~0", "value": 1}], {"l": [1, 2], "m": {"x": 1}, "a/b~": 1}),
-    "remove": ([{"op": "remove", "path": "/m"}], {"l": [1, 2]}),
-    "replace all": ([{"op": "replace", "path": "", "value": {"n": 1}}], {"n": 1}),
-    "move": ([{"op": "move", "from": "/m/x", "path": "/y"}], {"l": [1, 2], "m": {}, "y": 1}),
-    "copy into itself": ([{"op": "copy", "from": "/m", "path": "/m/y"}], {"l": [1, 2], "m": {"x": 1, "y": {"x": 1}}}),
-    "test": ([{"op": "test", "path": "/m", "value": {"x": 1.0}}], {"l": [1, 2], "m": {"x": 1}}),
-})  # fmt: skip
-def test_json_patch(ops, expected):
-    assert patch.json_patch(LISTED, ops) == expected
-
-
 @cases("path, value, told", {
     "numbers": ("/m/x", 2, "the value at '/m/x' is 1, and the test expects 2."),
     "types": ("/m/x", True, "the value at '/m/x' is 1, and the test expects true."),
@@ -163,31 +174,6 @@ def test_a_test_that_fails_tells_both_sides_to_who_may_read_them(path, value, to
     assert str(error.value).endswith(f"{path!r} is another one than the test expects.")
 
 
-def op(name, path, **fields):
-    return {"op": name, "path": path, **fields}
-
-
-@pytest.mark.parametrize(
-    "ops",
-    [
-        {}, "x", [1], [{}], [{"op": "add"}], [op("add", "/a")], [op("jump", "/a")], [op([], "/a")], [op("remove", "/no")],
-        [op("remove", "m")], [op("replace", "/no", value=1)], [op("add", "/no/x", value=1)], [op("add", "/l/3", value=1)],
-        [op("add", "/l/01", value=1)], [op("add", "/l/x", value=1)], [op("replace", "/l/-", value=1)], [op("remove", "/l/-1")],
-        [op("remove", "/l/" + "9" * 5000)], [op("test", "/m/x", value=True)], [op("test", "/m/x", value=2)], [op("move", "/m")],
-        [{"op": "move", "from": "/m", "path": "/m/x"}], [{"op": "copy", "from": 1, "path": "/m"}], [op("remove", "")],
-        [op("replace", "", value=[])], [op("add", "/m/x/y", value=1)], [op("remove", "/m/x/y")],
-        [op("replace", "/m/x/y", value=1)], [{"op": "move", "from": "/m/x/y", "path": "/z"}],
-        [op("replace", "/l", value=[{}, {}]), op("move", "/l/0/x", **{"from": "/l/0"})],
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_does_not_apply_is_refused_and_leaves_the_object_alone(ops):
-    target = copy.deepcopy(LISTED)
-    with pytest.raises(patch.PatchError):
-        patch.json_patch(target, ops)
-    assert target == LISTED
-
-
 def deep(depth):
     value = {}
     for _ in range(depth):
@@ -196,6 +182,7 @@ def deep(depth):
 
 
 @cases("hostile", {
+    "an index of thousands of digits": lambda: patch.json_patch({"l": [1]}, [{"op": "remove", "path": "/l/" + "9" * 5000}]),
     "too many operations": lambda: patch.json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001),
     "doubling copies": lambda: patch.json_patch({"a": 1, "b": 2}, [{"op": "copy", "from": "", "path": path} for path in ("/a", "/b") * 30]),
     "deep merge patch": lambda: patch.merge({}, deep(100_000)),
@@ -211,9 +198,6 @@ def test_hostile_patches_are_refused_quickly(hostile):
     assert time.thread_time() - counted < 40 * (counted - began)
 
 
-A, B, C = ({"name": name, "image": name} for name in "abc")
-
-
 def test_long_keyed_lists_merge_in_linear_time():
     items = [{"name": f"v{number}"} for number in range(50_000)]
     began = time.thread_time()
@@ -224,89 +208,6 @@ def test_long_keyed_lists_merge_in_linear_time():
 
 def pod(*containers, **spec):
     return {"spec": {"containers": list(containers), **spec}}
-
-
-@cases("target, change, expected", {
-    "an item is changed by its key": (pod(A, B), pod({"name": "b", "image": "x"}), pod(A, {"name": "b", "image": "x"})),
-    "a new item comes first": (pod(A, B), pod(C), pod(C, A, B)),
-    "an item is deleted": (pod(A, B), pod({"name": "a", "$patch": "delete"}), pod(B)),
-    "deleting what is not there": (pod(A, B), pod({"name": "z", "$patch": "delete"}), pod(A, B)),
-    "a list is replaced": (pod(A, B), pod({"$patch": "replace"}, C), pod(C)),
-    "null deletes a field of an item": (pod(A, B), pod({"name": "a", "image": None}), pod({"name": "a"}, B)),
-    "an item that replaces is itself left out": (pod(A, B), pod({"name": "a", "$patch": "replace", "x": 1}, C), pod(C)),
-    "null deletes a list": (pod(A), {"spec": {"containers": None}}, {"spec": {}}),
-    "order with one unnamed": (pod(A, B, C), {"spec": {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]}},
-        pod(B, C, A)),
-    "order places a new item": (pod(A, B),
-        {"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "containers": [C]}},
-        pod(A, B, C)),
-    "lists inside items merge too": (pod({**A, "env": [{"name": "X", "value": "1"}]}),
-        pod({"name": "a", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]}),
-        pod({**A, "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "3"}]})),
-    "a list without key is replaced": (pod({**A, "args": ["1", "2"]}), pod({"name": "a", "args": ["3"]}),
-        pod({**A, "args": ["3"]})),
-    "tolerations are replaced": (pod(A, tolerations=[{"key": "x"}]), {"spec": {"tolerations": [{"key": "y"}]}},
-        pod(A, tolerations=[{"key": "y"}])),
-    "retain keys": (pod(A, volumes=[{"name": "v", "emptyDir": {}}]),
-        {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]}},
-        pod(A, volumes=[{"name": "v", "hostPath": {"path": "/x"}}])),
-    "a map is replaced": ({"metadata": {"labels": {"a": "1", "b": "2"}}},
-        {"metadata": {"labels": {"$patch": "replace", "c": "3"}}}, {"metadata": {"labels": {"c": "3"}}}),
-    "a map is emptied": ({"metadata": {"labels": {"a": "1"}}}, {"metadata": {"labels": {"$patch": "delete"}}},
-        {"metadata": {"labels": {}}}),
-    "finalizers are a set": ({"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"finalizers": ["c", "a"]}},
-        {"metadata": {"finalizers": ["c", "a", "b"]}}),
-    "an element is taken out of a set": ({"metadata": {"finalizers": ["a", "b"]}},
-        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}}, {"metadata": {"finalizers": ["b"]}}),
-    "owners by uid": ({"metadata": {"ownerReferences": [{"uid": "1"}]}},
-        {"metadata": {"ownerReferences": [{"uid": "2"}]}},
-        {"metadata": {"ownerReferences": [{"uid": "2"}, {"uid": "1"}]}}),
-    "conditions by type": ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
-        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
-        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
-    "into nothing, directives and nulls vanish": ({},
-        pod({"name": "a", "image": None, "env": [{"name": "X", "$patch": "delete"}]}), pod({"name": "a", "env": []})),
-})  # fmt: skip
-def test_strategic(target, change, expected):
-    before = copy.deepcopy((target, change))
-    assert patch.strategic(target, change, POD) == expected
-    assert (target, change) == before
-
-
-BUDGET, NODE, SERVICE = (
-    f"io.k8s.api.{kind}" for kind in ("policy.v1.PodDisruptionBudget", "core.v1.Node", "core.v1.Service")
-)
-BY_LABEL = {"selector": {"matchLabels": {"a": "b"}}, "maxUnavailable": 1}
-DNS = [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]
-
-
-@cases("kind, target, change, expected", {
-    "items with the same key are all kept": (SERVICE, {"ports": DNS}, {"ports": [{"port": 80}]}, {"ports": [{"port": 80}, *DNS]}),
-    "taints of a node are replaced": (NODE, {"taints": [{"key": "a"}], "podCIDRs": ["x"]}, {"taints": [], "podCIDRs": ["y"]}, {"taints": [], "podCIDRs": ["y", "x"]}),
-    "a selector is replaced": (BUDGET, BY_LABEL, {"selector": {"matchExpressions": []}}, {"selector": {"matchExpressions": []}, "maxUnavailable": 1}),
-    "lists of Volcano's kinds are replaced": (definitions.of(resources.JOBS), {"tasks": [{"name": "a"}]}, {"tasks": [{"name": "b"}]}, {"tasks": [{"name": "b"}]}),
-})  # fmt: skip
-def test_specs_of_other_kinds(kind, target, change, expected):
-    finalizers = {"metadata": {"finalizers": ["x"]}}
-    found = patch.strategic({"spec": target, **finalizers}, {"spec": change, "metadata": {"finalizers": ["y"]}}, kind)
-    assert found == {"spec": expected, "metadata": {"finalizers": ["y", "x"]}}
-
-
-@cases("change", {
-    "item without its key": pod({"image": "x"}),
-    "item that is no object": pod("x"),
-    "key that is no plain value": pod({"name": ["a"]}),
-    "unknown value of the directive": {"$patch": "explode"},
-    "unknown directive": {"$jump": 1},
-    "retain keys that are no list": {"$retainKeys": "a"},
-    "retain keys that leave out a field of the patch": {"$retainKeys": [], "spec": {}},
-    "elements to delete that are no list": {"metadata": {"$deleteFromPrimitiveList/finalizers": "a"}},
-    "set of objects": {"metadata": {"finalizers": [{}]}},
-    "no object": [],
-})  # fmt: skip
-def test_what_is_no_strategic_patch_is_refused(change):
-    with pytest.raises(patch.PatchError):
-        patch.strategic({**pod(A), "metadata": {"finalizers": ["a"]}}, change, POD)
 
 
 containers = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xy"), max_size=4).map(

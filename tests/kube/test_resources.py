@@ -1,18 +1,12 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import definitions, indexes, resources, schema
-from kube.resource import Index
-from tests.tables import cases
-
-OWNED = {
-    "ownerReferences": [{"uid": "other"}, {"uid": "u1", "controller": True}],
-    "annotations": {"ui.volcano.sh/created-by": "alice", "volcano.sh/queue-name": "q1"},
-}
-
+from tests.tables import cases, parts
 
 BATCH, FLOW, SCHEDULING = "batch.volcano.sh/v1alpha1", "flow.volcano.sh/v1alpha1", "scheduling.volcano.sh/v1beta1"
 
@@ -76,77 +70,25 @@ def test_no_name_is_taken_twice_in_a_group_nor_a_short_name_anywhere():
     assert not set(short) & {name for r in resources.ALL for name in (r.plural, r.singular)}
 
 
-@cases("resource, field, obj, expected", {
-    "no pod of a job has succeeded": (resources.BATCH_JOBS, "status.successful", {}, "0"),
-    "three pods of a job have": (resources.BATCH_JOBS, "status.successful", {"status": {"succeeded": 3}}, "3"),
-    "an absent flag is false": (resources.NODES, "spec.unschedulable", {}, "false"),
-    "a flag that is set": (resources.NODES, "spec.unschedulable", {"spec": {"unschedulable": True}}, "true"),
-    "a field read at its path": (resources.PODS, "spec.nodeName", {"spec": {"nodeName": "n"}}, "n"),
-    "an event's source": (resources.EVENTS, "source", {"source": {"component": "a"}, "reportingComponent": "b"}, "a"),
-    "an event's reporter stands in for its source": (resources.EVENTS, "source", {"reportingComponent": "b"}, "b"),
-})  # fmt: skip
-def test_a_field_selector_compares_texts(resource, field, obj, expected):
-    assert field in resource.fields
-    assert resource.field_text(obj, field) == expected
+@parts("kube/indexes")
+def test_a_stored_object_is_found_by(part):
+    """Columns of its own, the texts of fields in a selector, and of a pod its trouble."""
 
+    def found(text):
+        if part.title == "trouble of pods":
+            return indexes.pod({"metadata": {}, "status": yaml.safe_load(text)}).trouble
+        name, text = text.split(" ", 1)
+        resource = resources.by_id(name)
+        if part.title == "indexes":
+            return list(resource.index(yaml.safe_load(text)))
+        field, text = text.split(" ", 1)
+        assert field in resource.fields
+        return resource.field_text(yaml.safe_load(text), field)
 
-@cases("resource, obj, expected", {
-    "pod, whose queue is its group's": (resources.PODS,
-        {"metadata": OWNED, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}},
-        ("Running", "", "n1", "u1", "alice")),
-    "job": (resources.JOBS, {"metadata": OWNED, "spec": {"queue": "q2"}, "status": {"state": {"phase": "Failed"}}},
-        ("Failed", "q2", "", "u1", "alice")),
-    "cron job": (resources.CRON_JOBS, {"metadata": OWNED}, ("Scheduled", "", "", "u1", "alice")),
-    "suspended cron job": (resources.CRON_JOBS, {"spec": {"suspend": True}}, ("Suspended", "", "", "", "")),
-    "job flow": (resources.JOB_FLOWS, {"metadata": OWNED, "status": {"state": {"phase": "Succeed"}}},
-        ("Succeed", "", "", "u1", "alice")),
-    "queue": (resources.QUEUES, {"status": {"state": "Open"}}, ("Open", "", "", "", "")),
-    "pod group": (resources.POD_GROUPS, {"spec": {"queue": "q"}, "status": {"phase": "Inqueue"}},
-        ("Inqueue", "q", "", "", "")),
-    "pod group that names no queue": (resources.POD_GROUPS, {"spec": {}}, ("", "default", "", "", "")),
-    "ready node": (resources.NODES, {"status": {"conditions": [{"type": "X"}, {"type": "Ready", "status": "True"}]}},
-        ("Ready", "", "", "", "")),
-    "node that is not ready": (resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
-        ("NotReady", "", "", "", "")),
-    "node that is silent": (resources.NODES, {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}},
-        ("Unknown", "", "", "", "")),
-    "node that never spoke": (resources.NODES, {}, ("Unknown", "", "", "", "")),
-    "finished job of batch/v1": (resources.BATCH_JOBS,
-        {"status": {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}, {"type": "Complete", "status": "True"}]}},
-        ("Complete", "", "", "", "")),
-    "resumed job of batch/v1": (resources.BATCH_JOBS,
-        {"status": {"conditions": [{"type": "Suspended", "status": "False"}]}}, ("", "", "", "", "")),
-    "event": (resources.EVENTS, {"type": "Warning"}, ("Warning", "", "", "", "")),
-    "config map": (resources.CONFIGMAPS, {"metadata": OWNED}, ("", "", "", "u1", "alice")),
-    "nulls": (resources.PODS, {"metadata": None, "spec": None, "status": None}, ("", "", "", "", "")),
-    "nulls inside": (resources.PODS,
-        {"metadata": {"annotations": None, "ownerReferences": None}, "status": {"phase": None}}, ("", "", "", "", "")),
-})  # fmt: skip
-def test_index(resource, obj, expected):
-    assert resource.index(obj) == Index(*expected)
+    part.check(found)
 
 
 @given(st.sampled_from(resources.ALL), st.none() | st.integers() | st.text() | st.lists(st.none()))
 def test_an_index_is_made_of_texts_whatever_the_parts_are(resource, part):
     index = resource.index({"metadata": part if isinstance(part, dict) else {}, "spec": part, "status": part})
     assert all(isinstance(value, str) for value in index)
-
-
-def waits(reason, kind="containerStatuses"):
-    return {kind: [{"name": "a", "state": {"waiting": {"reason": reason}}}]}
-
-
-@cases("status, trouble", {
-    "new": ({}, ""),
-    "runs": ({"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}, ""),
-    "starts": (waits("ContainerCreating"), ""),
-    "is initialized": (waits("PodInitializing"), ""),
-    "starts again and again": (waits("CrashLoopBackOff"), "CrashLoop"),
-    "does not get initialized": (waits("CrashLoopBackOff", "initContainerStatuses"), "CrashLoop"),
-    "a reason that is no word": (waits("X" * 100), "ContainerWaits"),
-    "null runs": ({"phase": "Running", "containerStatuses": [{"state": {"running": None}}]}, "ContainersEnded"),
-    "has ended": ({**waits("CrashLoopBackOff"), "phase": "Failed"}, ""),
-    "null": ({"containerStatuses": [{"state": {"waiting": None}}]}, ""),
-})  # fmt: skip
-def test_trouble_of_a_pod_is_why_a_container_waits(status, trouble):
-    assert indexes.pod({"metadata": {}, "status": status}).trouble == trouble

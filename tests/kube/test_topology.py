@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kube import topology
 from kube.resources import HYPER_NODES
 from tests.builders import of
-from tests.tables import cases
+from tests.tables import parts
 
 PLACES = {"a0": ("a", "1"), "a1": ("a", "1"), "b0": ("b", "1"), "b1": ("b", "2")}
 NODES = {name: {"rack": rack, "zone": zone} for name, (rack, zone) in PLACES.items()}
@@ -25,10 +26,6 @@ def below(*names):
     return named(*names, kind="HyperNode")
 
 
-def pattern(text, kind="Node"):
-    return {"type": kind, "selector": {"regexMatch": {"pattern": text}}}
-
-
 def labelled(**labels):
     return {"type": "Node", "selector": {"labelMatch": {"matchLabels": labels}}}
 
@@ -39,19 +36,9 @@ def come_to(*objects, nodes=NODES):
 
 
 @pytest.mark.shows("scheduler 3.12/HyperNodes")
-@cases("members, expected", {
-    "by name": (named("a0", "b1"), ("a0", "b1")),
-    "a node that is not there": (named("a0", "gone"), ("a0",)),
-    "by a pattern": ([pattern("^a")], ("a0", "a1")),
-    "a pattern found anywhere in the name": ([pattern("1")], ("a1", "b1")),
-    "no pattern at all": ([pattern("(")], ()),
-    "by labels": ([labelled(rack="a", zone="1")], ("a0", "a1")),
-    "several members together": ([labelled(rack="b"), *named("b0", "a0")], ("a0", "b0", "b1")),
-    "a selector that cannot be read": ([{"type": "Node", "selector": {"labelMatch": {"matchExpressions": 1}}}], ()),
-    "HyperNodes by a pattern": ([pattern("a", "HyperNode")], ()),
-})  # fmt: skip
-def test_a_hyper_node_has_the_nodes_that_its_members_name(members, expected):
-    assert come_to(hyper_node("h", 1, *members))["h"].nodes == expected
+@parts("kube/topology", "members")
+def test_a_hyper_node_has_the_nodes_that_its_members_name(part):
+    part.check(lambda text: list(come_to(hyper_node("h", 1, *yaml.safe_load(text)))["h"].nodes))
 
 
 def test_a_hyper_node_has_the_nodes_of_those_below_it():
@@ -70,23 +57,14 @@ def test_a_hyper_node_has_the_nodes_of_those_below_it():
 
 
 @pytest.mark.shows("scheduler 3.12/HyperNodes")
-@cases("objects, about, reason, words", {
-    "node missing": ([hyper_node("h", 1, *named("gone"), *named("a0"))], "h", "MemberNotFound", "no node gone"),
-    "HyperNode missing": ([hyper_node("h", 1, *below("gone"), *named("a0"))], "h", "MemberNotFound",
-        "no HyperNode gone"),
-    "itself": ([hyper_node("h", 1, *below("h"))], "h", "Circle", "HyperNode h has it"),
-    "a circle of three": (
-        [hyper_node("h", 3, *below("i")), hyper_node("i", 2, *below("j")), hyper_node("j", 1, *below("h"))], "j",
-        "Circle", "HyperNode h has it"),
-    "the same tier": ([hyper_node("h", 1, *below("i")), hyper_node("i", 1, *named("a0"))], "h", "TierNotLower",
-        "tier 1, which is not below 1"),
-    "a node in two": ([hyper_node("h", 1, *named("a0", "a1")), hyper_node("i", 1, *named("a1"))], "i", "Overlap",
-        "Node a1 is in HyperNode h of the same tier"),
-    "no nodes": ([hyper_node("h", 1, pattern("^z"))], "h", "NoNodes", "a node of the cluster"),
-})  # fmt: skip
-def test_what_is_odd_about_a_hyper_node_is_told(objects, about, reason, words):
-    problems = come_to(*objects)[about].problems
-    assert [each.message for each in problems if each.reason == reason and words in each.message]
+@parts("kube/topology", "odd")
+def test_what_is_odd_about_a_hyper_node_is_told(part):
+    def odd(text):
+        objects = (hyper_node(each["name"], each["tier"], *each["members"]) for each in yaml.safe_load(text))
+        found = come_to(*objects)
+        return [f"{name} {each.reason}: {each.message}" for name in found for each in found[name].problems]
+
+    part.check(odd)
 
 
 @given(

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube.apply import fieldset
+from kube import resources
+from kube.apply import fieldset, shape
 from kube.apply.fieldset import FieldsError
-from tests.tables import cases
+from tests.tables import cases, parts
+
+from .things import THINGS
 
 steps = st.sampled_from(
     ["f:a", "f:b", "f:.", "f:", 'k:{"name":"x"}', 'k:{"name":"x","port":1}', 'v:"x"', "v:1", "v:true", "i:0", "i:10"]
@@ -37,29 +41,20 @@ def test_sets_are_sets(one, two):
     assert not fieldset.holds(a, ())
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        (("f:spec", "f:containers", 'k:{"name":"x"}', "f:image"), '.spec.containers[name="x"].image'),
-        (("f:ports", 'k:{"containerPort":80,"protocol":"TCP"}'), '.ports[containerPort=80,protocol="TCP"]'),
-        (("f:metadata", "f:finalizers", 'v:"a/b"'), '.metadata.finalizers[="a/b"]'), (("f:a", "i:3"), ".a[3]"),
-        (("f:annotations", "f:a.b/c"), ".annotations.a.b/c"),
-    ],
-)  # fmt: skip
-def test_paths_are_written_as_people_know_them(path, text):
-    assert fieldset.text(path) == text
+@parts("kube/apply", "paths of fields")
+def test_paths_are_written_as_people_know_them(part):
+    part.check(lambda text: fieldset.text(text.split()))
 
 
-@cases("sent, read", {
-    "nothing": ({}, {}),
-    "the root is in no set": ({".": {}, "f:a": {}}, {"f:a": {}}),
-    "a dot alone": ({"f:a": {".": {}}}, {"f:a": {}}),
-    "keys in order": ({'k:{"b":1, "a":2}': {}}, {'k:{"a":2,"b":1}': {}}),
-    "one number is one step": ({"v:1.0": {}, "v:1": {}}, {"v:1": {}}),
-    "escapes": ({'v:"\\u003c"': {}}, {'v:"<"': {}}),
-})  # fmt: skip
-def test_steps_are_read_in_whatever_way_they_are_written(sent, read):
-    assert fieldset.parse(sent) == read
+@parts("kube/apply", "sets of fields")
+def test_sets_are_read_in_whatever_way_they_are_written_or_refused(part):
+    def read(text):
+        try:
+            return fieldset.parse(yaml.safe_load(text))
+        except FieldsError:
+            return "refused"
+
+    part.check(read)
 
 
 def deep(levels):
@@ -69,15 +64,45 @@ def deep(levels):
     return tree
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        None, [], {"a": {}}, {"f": {}}, {"x:a": {}}, {"f:a": None}, {"f:a": {"b": {}}}, {"k:": {}}, {"k:{}": {}},
-        {"k:[1]": {}}, {"k:{": {}}, {"v:": {}}, {"v:null": {}}, {"v:{}": {}}, {"v:1 2": {}}, {"i:-1": {}}, {"i:x": {}},
-        {"i:1.5": {}}, {"v:" + "[" * 100_000: {}}, {1: {}}, deep(200), deep(50_000),
-    ],
-    ids=lambda sent: repr(sent)[:30] if not isinstance(sent, dict) or "f:a" not in sent else "deep or wrong",
-)  # fmt: skip
-def test_what_is_no_set_is_refused(sent):
+@pytest.mark.parametrize("sent", [{"v:" + "[" * 100_000: {}}, deep(200), deep(50_000)], ids=["value", "deep", "deeper"])
+def test_what_is_too_deep_is_refused(sent):
     with pytest.raises(FieldsError):
         fieldset.parse(sent)
+
+
+def at(resource, *keys):
+    found = shape.of(resource)
+    for key in keys:
+        found = found.item if key == "[]" else found.of(key)
+    return found
+
+
+@parts("kube/apply", "how kinds are divided")
+def test_kinds_of_kubernetes_are_divided_as_in_kubernetes(part):
+    def divided(text):
+        kind, path = text.split()
+        found = at(getattr(resources, kind), *path.split("."))
+        return " ".join([found.type or "whole", *found.keys])
+
+    part.check(divided)
+
+
+def test_the_schema_of_a_custom_resource_says_how_it_is_divided():
+    assert (at(THINGS, "ports").keys, at(THINGS, "ports").defaults) == (("port", "protocol"), {"protocol": "TCP"})
+    assert at(THINGS, "metadata", "ownerReferences").keys == ("uid",)
+    paths = ("set", "atomicMap", "template.metadata.finalizers", "mapOfSets.x")
+    assert [at(THINGS, *path.split(".")).type for path in paths] == ["set", "atomic", "set", "set"]
+    assert not shape.of(THINGS).names("strange")
+    schema = at(resources.CUSTOM_RESOURCE_DEFINITIONS, "spec", "versions", "schema", "openAPIV3Schema")
+    assert schema.of("not").of("x-kubernetes-validations").keys == ("rule",), "a definition that refers to itself"
+
+
+@cases("schema", {
+    "empty": {},
+    "no object": {"properties": {"a": True}},
+    "no keys": {"properties": {"a": {"x-kubernetes-list-type": "map"}}},
+    "no items": {"properties": {"a": {"x-kubernetes-list-type": "set", "items": None}}},
+    "anything": {"additionalProperties": True},
+})  # fmt: skip
+def test_a_poor_schema_is_no_error(schema):
+    assert shape._from_schema(schema, 0).of("a")

@@ -10,7 +10,7 @@ from kube.errors import Conflict
 from tests.kube.custom.samples import objects
 from tests.tables import cases
 
-from .things import LATER, NOW, THINGS, applies, content, forces, owned, run, take, thing, updates
+from .things import LATER, NOW, THINGS, content, owned, run, take, thing
 
 
 def put(live, obj, manager="u", now=NOW):
@@ -35,7 +35,7 @@ def test_a_new_object_is_tracked_from_the_start_and_an_old_one_without_managers_
 
 @cases("reset", {"empty list": [], "empty entry": [{}]})
 def test_managers_can_be_forgotten(reset):
-    live = run(applies(text="x"), updates(text="y"))
+    live = run("a {text: x}; u= {text: y}")
     obj = put(live, managed(live, *reset))
     assert "managedFields" not in obj["metadata"]
     assert content(obj) == {"text": "y"}
@@ -55,17 +55,17 @@ WHOLE = {**APPLIED, "fieldsType": "FieldsV1", "fieldsV1": {"f:text": {}}}
     "with a wrong time": {**WHOLE, "time": "yesterday"},
 })  # fmt: skip
 def test_managed_fields_that_cannot_be_read_leave_the_old_ones(sent):
-    live = run(applies(text="x"))
+    live = run("a {text: x}")
     obj = managed(live, sent) if sent is not None else thing(text="x")
     assert owned(put(live, obj)) == {"a": [".text"]}
 
 
 def test_managed_fields_can_be_changed_and_are_written_in_one_way():
-    live = run(updates("kubectl-client-side-apply", text="x", number=1))
+    live = run("kubectl-client-side-apply= {text: x, number: 1}")
     entry = {**live["metadata"]["managedFields"][0], "manager": "kubectl", "operation": "Apply"}
     obj = put(live, managed(live, entry), now=LATER)
     assert obj["metadata"]["managedFields"] == [entry]
-    assert content(take(obj, applies("kubectl", text="x"))) == {"text": "x"}
+    assert content(take(obj, "kubectl {text: x}")) == {"text": "x"}
     step = 'k: { "protocol" : "\\u0054CP", "port": 80 }'
     obj = put(live, managed(live, {**entry, "fieldsV1": {"f:ports": {step: {".": {}, "f:name": {}}}}}))
     written = {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:name": {}}}}
@@ -73,9 +73,9 @@ def test_managed_fields_can_be_changed_and_are_written_in_one_way():
 
 
 def test_a_manager_has_an_entry_for_each_operation_and_subresource():
-    live = run(updates("a", text="x"), applies("a", text="x", number=1))
+    live = run("a= {text: x}; a {text: x, number: 1}")
     assert owned(live) == {"a": [".number", ".text"], "a Update": [".text"]}
-    live = run(applies(text="x"))
+    live = run("a {text: x}")
     obj = {**managed(live, {}), "status": {"phase": "A"}}
     obj = apply.track(live, obj, THINGS, manager="c", subresource="status", now=NOW)
     assert owned(obj) == {"a": [".text"], "c/status": [".status", ".status.phase"]}
@@ -90,14 +90,14 @@ def test_the_oldest_of_many_updates_are_thrown_together_but_not_appliers():
     assert [entry["manager"] for entry in entries] == ["ancient-changes", *(f"m{n:02}" for n in range(5, 14))]
     assert entries[0]["time"] == "2025-10-09T08:53:24Z"
     assert owned(live)["ancient-changes"] == [".map", *(f".map.k{n:02}" for n in range(5))]
-    live = run(*(applies(f"m{number:02}", map={f"k{number}": "x"}) for number in range(14)))
+    live = run(f"m{number:02} {{map: {{k{number}: x}}}}" for number in range(14))
     assert len(live["metadata"]["managedFields"]) == 14
 
 
 def test_what_was_said_about_a_version_that_is_gone_is_forgotten():
-    live = run(applies(text="x", number=1))
+    live = run("a {text: x, number: 1}")
     entry = {**live["metadata"]["managedFields"][0], "apiVersion": "example.org/v1alpha1"}
-    obj = take(managed(live, entry), forces("b", text="y"))
+    obj = take(managed(live, entry), "b! {text: y}")
     assert owned(obj) == {"b": [".text"], "before-first-apply": [".number"]}
     assert content(obj) == {"text": "y", "number": 1}
 
@@ -108,13 +108,13 @@ def schema_with(**changes):
 
 def test_what_changes_its_shape_has_its_managers_still():
     granular = {**THINGS.schema["properties"]["atomicMap"], "x-kubernetes-map-type": "granular"}
-    live = take(None, applies(atomicMap={"a": "1"}), resource=schema_with(atomicMap=granular))
+    live = take(None, "a {atomicMap: {a: '1'}}", resource=schema_with(atomicMap=granular))
     assert owned(live) == {"a": [".atomicMap.a"]}
-    assert owned(take(live, applies(atomicMap={"a": "2"}))) == {"a": [".atomicMap"]}
+    assert owned(take(live, "a {atomicMap: {a: '2'}}")) == {"a": [".atomicMap"]}
     with pytest.raises(Conflict):
-        take(live, applies("b", atomicMap={"a": "2"}))
-    live = take(None, applies(list=[{"name": "a"}]))
-    obj = take(live, applies(list=[{"name": "b"}]), resource=schema_with(list={"type": "array"}))
+        take(live, "b {atomicMap: {a: '2'}}")
+    live = take(None, "a {list: [{name: a}]}")
+    obj = take(live, "a {list: [{name: b}]}", resource=schema_with(list={"type": "array"}))
     assert owned(obj) == {"a": [".list"]}
 
 
@@ -127,19 +127,19 @@ def by_kubectl(last, **parts):
 
 def test_what_client_side_apply_applied_may_be_changed_by_kubectl_and_the_annotation_follows():
     live = by_kubectl('{"apiVersion":"example.org/v1","text":"x","number":1}', text="x", number=1)
-    obj = take(live, applies("kubectl", text="y"))
+    obj = take(live, "kubectl {text: y}")
     assert content(obj) == {"text": "y", "number": 1}
     assert ".text" in owned(obj)["kubectl"]
     last = '{"apiVersion":"example.org/v1","kind":"Thing","metadata":{"name":"x","namespace":"default"},"text":"y"}\n'
     assert obj["metadata"]["annotations"][kubectl.LAST_APPLIED] == last
     with pytest.raises(Conflict):
-        take(live, applies("flux", text="y"))
+        take(live, "flux {text: y}")
 
 
 def test_what_was_changed_since_is_a_conflict():
     live = by_kubectl('{"apiVersion":"example.org/v1","text":"x","number":1}', text="changed", number=1)
     with pytest.raises(Conflict) as caught:
-        take(live, applies("kubectl", text="y", number=2))
+        take(live, "kubectl {text: y, number: 2}")
     assert [cause.field for cause in caught.value.causes] == [".text"]
 
 
@@ -149,22 +149,22 @@ def test_what_was_changed_since_is_a_conflict():
 })  # fmt: skip
 def test_an_annotation_that_says_nothing_allows_nothing(last):
     with pytest.raises(Conflict):
-        take(by_kubectl(last, text="x"), applies("kubectl", text="y"))
+        take(by_kubectl(last, text="x"), "kubectl {text: y}")
 
 
 def test_objects_that_differ_in_times_only_are_the_same():
-    a, b = (take(None, applies(text="x"), now) for now in (NOW, LATER))
+    a, b = (take(None, "a {text: x}", now) for now in (NOW, LATER))
     assert a != b
     assert apply.same_but_times(a, b)
-    assert not apply.same_but_times(a, take(b, forces("b", text="y")))
-    assert not apply.same_but_times(a, take(b, applies("b", text="x")))
+    assert not apply.same_but_times(a, take(b, "b! {text: y}"))
+    assert not apply.same_but_times(a, take(b, "b {text: x}"))
     assert not apply.same_but_times(a, {**a, "text": "y"})
     assert apply.same_but_times(thing(), thing())
 
 
 def test_arguments_stay_as_they_are():
-    live = run(applies(text="x", list=[{"name": "a"}]), updates(text="x", list=[{"name": "a", "value": 1}]))
+    live = run("a {text: x, list: [{name: a}]}; u= {text: x, list: [{name: a, value: 1}]}")
     before = repr(live)
-    take(live, forces("b", list=[{"name": "a", "value": 2}], text="y"))
-    take(live, updates("b"))
+    take(live, "b! {list: [{name: a, value: 2}], text: y}")
+    take(live, "b= {}")
     assert repr(live) == before

@@ -41,7 +41,7 @@ steps = st.lists(st.builds(Step, manager=managers, parts=bodies, how=st.sampled_
 
 
 def history(taken):
-    return run(*taken) if taken else None
+    return run(taken) if taken else None
 
 
 def sets_of(obj):

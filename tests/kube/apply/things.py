@@ -5,37 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import yaml
+
 from kube import apply, resources
 from kube.apply import fieldset
-from tests.kube.custom.samples import ANYTHING, INTEGER, TEXT, TEXTS, keyed, objects
+from tests.tables import GOLDEN
 
 NOW = 1_760_000_000_000
 LATER = NOW + 60_000
-SET = {**TEXTS, "x-kubernetes-list-type": "set"}
-
-
-def maps(item):
-    return {"type": "object", "additionalProperties": item}
-
-
-SCHEMA = objects(
-    text=TEXT,
-    number=INTEGER,
-    struct=objects(name=TEXT, value=INTEGER),
-    map=maps(TEXT),
-    mapOfMaps=maps(maps(TEXT)),
-    mapOfSets=maps(SET),
-    set=SET,
-    list=keyed("name", items=objects(name=TEXT, value=INTEGER, more=SET, labels=maps(TEXT))),
-    ports=keyed("port", "protocol", items=objects(port=INTEGER, protocol={**TEXT, "default": "TCP"}, name=TEXT)),
-    plainList=TEXTS,
-    atomicMap={**maps(TEXT), "x-kubernetes-map-type": "atomic"},
-    free=ANYTHING,
-    template={**objects(), "x-kubernetes-embedded-resource": True},
-    status=objects(phase=TEXT, conditions=keyed("type", items=objects(type=TEXT, status=TEXT))),
-)
 NAMES = {"group": "example.org", "kind": "Thing", "plural": "things", "singular": "thing", "short_names": ()}
+SCHEMA = yaml.safe_load((GOLDEN / "kube/things.yaml").read_text())
 THINGS = replace(resources.CONFIGMAPS, **NAMES, status_subresource=True, schema=SCHEMA)
+HOW = {"!": "force", "=": "update"}
 
 
 def thing(metadata: dict[str, Any] | None = None, **parts):
@@ -45,43 +26,35 @@ def thing(metadata: dict[str, Any] | None = None, **parts):
 
 @dataclass
 class Step:
+    """What a manager does: as text `a {text: x}` is an apply of a, `a!` one by force, `a=` a PUT, and `a/status=` one of the status."""
+
     manager: str
     parts: dict[str, Any]
     how: str = "apply"
     subresource: str = ""
 
 
-def applies(who="a", /, **parts):
-    return Step(who, parts)
+def step(text):
+    who, fields = text.strip().split(" ", 1)
+    manager, _, subresource = who.rstrip("!=").partition("/")
+    return Step(manager, yaml.safe_load(fields), HOW.get(who[-1], "apply"), subresource)
 
 
-def forces(who="a", /, **parts):
-    return Step(who, parts, "force")
-
-
-def updates(who="u", /, **parts):
-    """A PUT of the whole object."""
-    return Step(who, parts, "update")
-
-
-def reports(who="c", /, **status):
-    """A PUT of the status."""
-    return Step(who, {"status": status}, "update", "status")
-
-
-def take(live, step, now=NOW, resource=THINGS):
+def take(live, done, now=NOW, resource=THINGS):
     """Return the object after a step."""
-    options = {"manager": step.manager, "subresource": step.subresource, "now": now}
-    if step.how == "update":
-        obj = {**live, **step.parts} if step.subresource else thing(**step.parts)
+    done = step(done) if isinstance(done, str) else done
+    options = {"manager": done.manager, "subresource": done.subresource, "now": now}
+    if done.how == "update":
+        obj = {**live, **done.parts} if done.subresource else thing(**done.parts)
         return apply.track(live, obj, resource, **options)
-    return apply.apply(live, thing(**step.parts), resource, force=step.how == "force", **options)
+    return apply.apply(live, thing(**done.parts), resource, force=done.how == "force", **options)
 
 
-def run(*steps):
+def run(steps):
+    """Return the object after several, as `a {text: x}; u= {text: y}`."""
     live = None
-    for step in steps:
-        live = take(live, step)
+    for each in steps.split("; ") if isinstance(steps, str) else steps:
+        live = take(live, each)
     return live
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.custom import definition, kinds, naming, nodes, patterns, schemas
 from kube.errors import MOST_CAUSES, Invalid, required
+from kube.patch import merge
 from tests.campaign import examples
 from tests.kube.custom import samples
 from tests.kube.custom.samples import TEXT, objects
-from tests.tables import cases
+from tests.tables import cases, parts
 
 NOW = 1_700_000_000_000
 
@@ -35,75 +37,37 @@ def made(**changes):
     return defaulted(samples.definition(), **changes)
 
 
-def with_schema(**properties):
-    return made(spec__versions=[samples.version(schema=samples.objects(**properties))])
-
-
 def texts(crd, old=None):
     return [str(cause) for cause in definition.check(crd, old)]
 
 
-LABEL = "a DNS-1035 label must consist of"
 AT = "spec.versions[0].schema.openAPIV3Schema"
 
 
-@cases("crd, expected", {
-    "name": (made(metadata__name="x.y"), 'metadata.name: Invalid value: "x.y": must be'),
-    "scope": (made(spec__scope="Galaxy"), 'spec.scope: Unsupported value: "Galaxy": supported values: "Cluster",'),
-    "kind": (made(spec__names__kind="cron tab", spec__names__listKind="L"), 'spec.names.kind: Invalid value: "cron'),
-    "short name": (made(spec__names__shortNames=["C T"]), 'spec.names.shortNames[0]: Invalid value: "C T": ' + LABEL),
-    "version name": (made(spec__versions=[samples.version("V1")]), 'spec.versions[0].name: Invalid value: "V1": '),
-    "no storage version": (made(spec__versions=[samples.version(storage=False)]), 'spec.versions: Invalid value:'),
-    "twice one version": (made(spec__versions=[samples.version(), samples.version(storage=False)]),
-        'spec.versions: Invalid value: ["v1", "v1"]: must contain unique version names'),
-    "no schema": (made(spec__versions__0__schema={}), AT + ": Required value"),
-    "webhook": (made(spec__conversion={"strategy": "Webhook"}), 'spec.conversion.strategy: Invalid value: "Webhook":'),
-    "preserve": (made(spec__preserveUnknownFields=True), "spec.preserveUnknownFields: Invalid value: true: cannot"),
-    "scale": (made(spec__versions__0__subresources={"scale": {"specReplicasPath": ".status.x", "statusReplicasPath": ".status.y"}}),
-        'spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.x": should be a json path under .spec'),
-    "column": (made(spec__versions__0__additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".a"}]),
-        'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string'),
-    "selectable": (made(spec__versions__0__selectableFields=[{"jsonPath": ".spec"}]),
-        'spec.versions[0].selectableFields[0].jsonPath: Invalid value: ".spec": must point to a field of type string, boolean or integer.'),
-    "deprecation": (made(spec__versions__0__deprecationWarning="old"),
-        'spec.versions[0].deprecationWarning: Invalid value: "old": can only be set for deprecated versions'),
-    "untyped field": (with_schema(a={}), AT + ".properties[a].type: Required value: must not be empty for specified"),
-    "type": (with_schema(a={"type": "list"}), AT + '.properties[a].type: Unsupported value: "list": supported'),
-    "array": (with_schema(a={"type": "array"}), AT + ".properties[a].items: Required value: must be specified"),
-    "type in anyOf": (with_schema(a={"type": "string", "anyOf": [{"type": "string"}]}),
-        AT + ".properties[a].anyOf[0].type: Forbidden: must be empty to be structural"),
-    "type in anyOf of allOf": (with_schema(a={"type": "string", "allOf": [{"anyOf": [{"type": "string"}]}]}),
-        AT + ".properties[a].allOf[0].anyOf[0].type: Forbidden: must be empty to be structural"),
-    "a list type of what is no list": (with_schema(a={"type": "string", "x-kubernetes-list-type": "set"}),
-        AT + '.properties[a].type: Invalid value: "string": must be array if x-kubernetes-list-type is specified'),
-    "a schema for each item of a map": (with_schema(a={**samples.keyed("k", items=objects()), "items": [objects(k=TEXT)]}),
-        AT + ".properties[a].items: Invalid value: "),
-    "incomplete": (
-        made(spec__versions__0__schema={"openAPIV3Schema": {"type": "object", "oneOf": [{"properties": {"b": {}}}]}}),
-        AT + f".properties[b]: Required value: because it is defined in {AT}.oneOf[0].properties[b]"),
-    "pattern": (with_schema(a={"type": "string", "pattern": "("}), AT + '.properties[a].pattern: Invalid value: "(":'),
-    "default": (with_schema(a={"type": "integer", "default": "x"}), AT + '.properties[a].default: Invalid value:'),
-    "default with unknown fields": (with_schema(a={"type": "object", "default": {"b": 1}}),
-        AT + '.properties[a].default: Invalid value: {"b": 1}: must not have unknown fields'),
-    "keyword of a wrong type": (with_schema(a={"type": "integer", "minimum": "1"}),
-        AT + '.properties[a].minimum: Invalid value: "1": must be of type number'),
-    "ref": (with_schema(a={"$ref": "#/x", "type": "string"}), AT + ".properties[a].$ref: Forbidden: $ref is not"),
-    "unique": (with_schema(a={"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
-        AT + ".properties[a].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic"),
-    "metadata": (with_schema(metadata={"type": "object", "properties": {"labels": {"type": "object"}}}),
-        AT + ".properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified"),
+@parts("kube/definitions")
+def test_what_is_wrong_is_told_in_kubernetes_words(part):
+    """Of a definition with other metadata, another spec, another version, or properties of its schema."""
 
-})  # fmt: skip
-def test_what_is_wrong_is_told_in_kubernetes_words(crd, expected):
-    found = texts(crd)
-    assert any(text.startswith(expected) for text in found), found
+    def wrong(text):
+        where, change = text.split(" ", 1)
+        crd, change = samples.definition(), yaml.safe_load(change)
+        version = crd["spec"]["versions"][0]
+        places = {"metadata": crd["metadata"], "spec": crd["spec"], "version": version}
+        if where == "schema":
+            version["schema"]["openAPIV3Schema"]["properties"] = change
+        else:
+            places[where].update(merge(places[where], change))
+        found = [each.replace(AT, "schema").replace("spec.versions[0]", "version") for each in texts(defaulted(crd))]
+        return found[0] if len(found) == 1 else found
+
+    part.check(wrong)
 
 
 @pytest.mark.parametrize("name", samples.ALL)
 def test_definitions_of_well_known_projects_are_right_and_warn_of_rules_in_cel(name):
     crd = defaulted(samples.ALL[name])
     assert texts(crd) == []
-    assert ["not evaluated" in each for each in definition.warnings(crd)] == [True] * (name == "workload")
+    assert ["not evaluated" in each for each in definition.warnings(crd)] == [True] * (name == "Workload")
 
 
 def test_a_group_of_kubernetes_needs_an_approval_and_one_that_is_built_in_is_taken():

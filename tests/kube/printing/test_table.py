@@ -1,18 +1,79 @@
+"""The tables of kubectl: `tests/golden/kube/rows.txt` has rows of objects, `cells.txt` single cells, as kubectl prints them."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import printing, resources
+from kube import meta, printing, resources
 from kube.printing import ages
+from kube.printing.cells import CELLS, PrintedRow
 from kube.resources import COMMANDS, JOBS, NAMESPACES, POD_GROUPS, PODS, QUEUES, Column
-from tests.kube.printing.cases import BORN, DAY, HOUR, MINUTE, NOW, SECOND, ago, cells
-from tests.tables import cases
+from tests.tables import cases, parts
 
+NOW = meta.parse_time("2026-03-01T12:00:00Z")
+BORN = "2026-03-01T11:57:00Z"  # three minutes before NOW
 PRINTED = [resource for resource in resources.served() if resource.stored]
+
+
+@parts("kube/rows")
+def test_a_row_is_that_of_kubectl(part):
+    """The title of a part has a kind and columns of it; a pod has one container, if it does not say so."""
+    plural, _, columns = part.title.partition(": ")
+    resource = next(
+        each for each in resources.BUILT_IN if each.plural == plural and not each.group.endswith("volcano.sh")
+    )
+    titles = [column["name"] for column in printing.columns(resource)]
+
+    def row(text):
+        obj = {"metadata": {}, "spec": {}, **yaml.safe_load(text)}
+        if resource is PODS:
+            obj["spec"] = {"containers": [{}], **obj["spec"]}
+        found = dict(zip(titles, printing.row(resource, obj, NOW), strict=True))
+        return [found[title] for title in columns.split(", ")]
+
+    part.check(row)
+
+
+def cell(name, obj):
+    return CELLS[name](PrintedRow(obj, NOW))
+
+
+def custom(**column):
+    names = {"plural": "widgets", "group": "example.org", "kind": "Widget"}
+    return replace(QUEUES, **names, schema={}, columns=(Column("X", **column),))
+
+
+def custom_cell(text):
+    """Return the cell of a column of a type for a value."""
+    kind, value = text.split(" ", 1)
+    return printing.row(custom(path=".x", type=kind), {"x": yaml.safe_load(value)}, NOW)
+
+
+@parts("kube/cells")
+def test_a_cell_is_that_of_kubectl(part):
+    def named_cell(text):
+        name, obj = text.split(" ", 1)
+        return cell(name, yaml.safe_load(obj))
+
+    def selector(text):
+        found = {cell("job_selector", {"spec": {"selector": yaml.safe_load(text)}})}
+        (found,) = found | {cell("network_policy_pod_selector", {"spec": {"podSelector": yaml.safe_load(text)}})}
+        return found
+
+    part.check(
+        {
+            "cells": named_cell,
+            "label selectors": selector,
+            "values of custom columns": custom_cell,
+            "durations in milliseconds": lambda text: printing.human_duration(int(text)),
+            "ages": lambda text: ages.age(yaml.safe_load(text), NOW),
+        }[part.title]
+    )
 
 
 @pytest.mark.parametrize("resource", PRINTED, ids=lambda resource: resource.id)
@@ -38,149 +99,64 @@ odd = st.recursive(
 )
 
 
-@given(odd, st.sampled_from(PRINTED))
-def test_any_object_has_a_row(obj, resource):
+@given(odd | st.sampled_from([{}, []]), st.sampled_from(PRINTED), st.integers())
+def test_any_object_has_a_row_and_every_duration_is_short(obj, resource, ms):
     assert len(printing.row(resource, obj, NOW)) == len(resource.columns)
     printing.completed(resource, obj)
+    for name in CELLS:
+        cell(name, obj)
+    assert 0 < len(printing.human_duration(min(ms, 10**13))) <= len("<invalid>")
 
 
-def named(name, born=None, **parts):
-    return {"metadata": {"name": name, "creationTimestamp": born}, **parts}
+def named(name, born=None, **fields):
+    return {"metadata": {"name": name, "creationTimestamp": born}, **fields}
 
 
-JOB = named(
-    "tf", BORN, spec={"queue": "research"}, status={"state": {"phase": "Running"}, "minAvailable": 3, "running": 2}
-)
+TRAINING = {"state": {"phase": "Running"}, "minAvailable": 3, "running": 2}
 GROUP = named("g", spec={"minMember": 2, "queue": "q"}, status={"phase": "Inqueue"})
 
 
 @pytest.mark.shows("queues 1.1/columns", "groups 3.1/columns", "coscheduling 4/kubectl")
 @cases("resource, obj, row", {
-    "job | 0/columns": (JOBS, JOB, ["tf", "Running", 3, 2, "3m", "research"]),
+    "job | 0/columns": (JOBS, named("tf", BORN, spec={"queue": "research"}, status=TRAINING), ["tf", "Running", 3, 2, "3m", "research"]),
     "job without status": (JOBS, named("new"), ["new", None, None, None, None, None]),
     "pod group": (POD_GROUPS, GROUP, ["g", "Inqueue", 2, None, None, "q"]),
     "queue": (QUEUES, named("q", spec={"parent": "root"}), ["q", "root"]),
     "command": (COMMANDS, named("c", BORN), ["c", "3m"]),
+    "namespace": (NAMESPACES, named("a", BORN), ["a", "", "3m"]),
+    "the age of nobody knows": (NAMESPACES, named("a"), ["a", "", "<unknown>"]),
+    "a kind without columns": (replace(QUEUES, group="example.org", columns=()), named("a", BORN), ["a", BORN]),
 })  # fmt: skip
 def test_volcano_kinds(resource, obj, row):
     assert printing.row(resource, obj, NOW) == row
 
 
-def test_ages_are_texts_of_built_in_kinds_and_dates_of_volcanos():
+def test_columns_say_what_they_are_and_one_that_nobody_can_print_is_refused():
     types = {kind: {each["name"].lower(): each["type"] for each in printing.columns(kind)} for kind in (PODS, JOBS)}
-    assert (types[PODS]["age"], types[JOBS]["age"]) == ("string", "date")
-    assert cells(NAMESPACES, named("a", BORN))["Age"] == "3m"
-    assert cells(NAMESPACES, named("a"))["Age"] == "<unknown>"
-
-
-def custom(**column):
-    names = {"plural": "widgets", "group": "example.org", "kind": "Widget"}
-    return replace(QUEUES, **names, schema={}, columns=(Column("X", **column),))
-
-
-CONDITIONS = {"conditions": [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]}
-
-
-@cases("path, cell", {
-    "condition": ('.x.conditions[?(@.type=="Ready")].status', "True"),
-    "the first of many": (".x.conditions[*].type", "Old"),
-    "out of the list": (".x.conditions[7].type", None),
-    "absent": (".x.none", None),
-})  # fmt: skip
-def test_custom_paths(path, cell):
-    assert printing.row(custom(path=path), {"x": CONDITIONS}, NOW) == [cell]
-
-
-@cases("kind, value, cell", {
-    "text": ("string", "a", "a"),
-    "number as text": ("string", 3, "3"),
-    "whole float as text": ("string", 2.0, "2"),
-    "float as text": ("string", 2.5, "2.5"),
-    "truth as text": ("string", True, "true"),
-    "list as JSON": ("string", ["b", "a"], '["b","a"]'),
-    "map as JSON": ("string", {"b": 1, "a": "<"}, '{"a":"\\u003c","b":1}'),
-    "null": ("string", None, None),
-    "integer": ("integer", 3, 3),
-    "integer of a float": ("integer", 3.9, 3),
-    "integer of a text": ("integer", "3", None),
-    "integer of a truth": ("integer", True, None),
-    "integer of infinity": ("integer", float("inf"), None),
-    "number": ("number", 3, 3.0),
-    "number of a text": ("number", "3", None),
-    "boolean": ("boolean", False, False),
-    "boolean of a text": ("boolean", "true", None),
-    "date": ("date", BORN, "3m"),
-    "empty date": ("date", "", "<unknown>"),
-    "no date": ("date", "soon", "<invalid>"),
-    "date of a number": ("date", 3, None),
-    "another type": ("object", {}, None),
-})  # fmt: skip
-def test_custom_values(kind, value, cell):
-    assert printing.row(custom(path=".spec.x", type=kind), {"spec": {"x": value}}, NOW) == [cell]
-
-
-def test_custom_columns_say_what_they_are():
+    assert (types[PODS]["age"], types[JOBS]["age"]) == ("string", "date"), "texts of built-in kinds, dates of Volcano's"
     (described,) = printing.columns(custom(path=".spec.x", description="The x.", format="int32", priority=1))
     assert described == {"name": "X", "type": "string", "format": "int32", "description": "The x.", "priority": 1}
     (plain,) = printing.columns(custom(path=".spec.x"))
     assert plain["description"] == "Custom resource definition column (in JSONPath format): .spec.x"
-
-
-def test_a_kind_without_columns_shows_when_it_was_created():
-    resource = replace(QUEUES, group="example.org", columns=())
-    columns = [(column["name"], column["type"]) for column in printing.columns(resource)]
-    assert columns == [("Name", "string"), ("Created At", "date")]
-    assert printing.row(resource, named("a", BORN), NOW) == ["a", BORN]
-
-
-def test_a_column_that_nobody_can_print_is_refused():
+    columns = printing.columns(replace(QUEUES, group="example.org", columns=()))
+    assert [(column["name"], column["type"]) for column in columns] == [("Name", "string"), ("Created At", "date")]
+    conditions = {"x": [{"type": "Old", "status": "False"}, {"type": "Ready", "status": "True"}]}
+    for path, found in {
+        '[?(@.type=="Ready")].status': "True",
+        "[*].type": "Old",
+        "[7].type": None,
+        ".none": None,
+    }.items():
+        assert printing.row(custom(path=f".x{path}"), conditions, NOW) == [found], path
     with pytest.raises(LookupError):
         printing.check(custom(cell="no_such_cell"))
     with pytest.raises(printing.PathError):
         printing.check(custom(path=".spec["))
 
 
-@pytest.mark.parametrize(
-    ("phase", "reason"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", None), ("", None)]
-)
-def test_pods_that_have_ended_are_completed(phase, reason):
-    conditions = printing.completed(PODS, {"status": {"phase": phase}})
-    found = [(each["type"], each["status"], each["reason"]) for each in conditions]
-    assert found == ([("Completed", "True", reason)] if reason else [])
-    assert printing.completed(QUEUES, {"status": {"phase": phase}}) == []
-
-
-YEAR = 365 * DAY
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [
-        (-3 * SECOND, "<invalid>"), (-2 * SECOND, "<invalid>"), (-1999, "0s"), (-1, "0s"), (0, "0s"), (999, "0s"),
-        (SECOND, "1s"), (2 * MINUTE - 1, "119s"), (2 * MINUTE, "2m"), (2 * MINUTE + SECOND, "2m1s"),
-        (10 * MINUTE - 1, "9m59s"), (10 * MINUTE, "10m"), (10 * MINUTE + 5 * SECOND, "10m"), (3 * HOUR - 1, "179m"),
-        (3 * HOUR, "3h"), (3 * HOUR + MINUTE, "3h1m"), (8 * HOUR - 1, "7h59m"), (8 * HOUR, "8h"), (2 * DAY - 1, "47h"),
-        (2 * DAY, "2d"), (2 * DAY + HOUR, "2d1h"), (8 * DAY - 1, "7d23h"), (8 * DAY, "8d"), (2 * YEAR - 1, "729d"),
-        (2 * YEAR, "2y"), (2 * YEAR + DAY, "2y1d"), (8 * YEAR - 1, "7y364d"), (8 * YEAR, "8y"), (20 * YEAR, "20y"),
-    ],
-)  # fmt: skip
-def test_human_duration(ms, text):
-    assert printing.human_duration(ms) == text
-
-
-@given(st.integers())
-def test_every_duration_is_short(ms):
-    assert 0 < len(printing.human_duration(min(ms, 200 * YEAR))) <= len("<invalid>")
-
-
-@cases("value, text", {
-    "a time": (ago(3 * MINUTE), "3m"),
-    "a fraction of a second": ("2026-03-01T11:59:00.500000Z", "59s"),
-    "another zone": ("2026-03-01T12:59:00+01:00", "60s"),
-    "none": (None, "<unknown>"),
-    "empty": ("", "<unknown>"),
-    "no time": ("yesterday", "<unknown>"),
-    "a number": (7, "<unknown>"),
-})  # fmt: skip
-def test_age(value, text):
-    assert ages.age(value, NOW) == text
+def test_pods_that_have_ended_are_completed():
+    for phase, reason in {"Succeeded": "Succeeded", "Failed": "Failed", "Running": None, "": None}.items():
+        conditions = printing.completed(PODS, {"status": {"phase": phase}})
+        found = [(each["type"], each["status"], each["reason"]) for each in conditions]
+        assert found == ([("Completed", "True", reason)] if reason else [])
+        assert printing.completed(QUEUES, {"status": {"phase": phase}}) == []
