@@ -8,6 +8,9 @@ import textwrap
 import pytest
 from django.conf import settings
 
+from proof.harness.waiting import HANG_S, until
+from tests.volcano_ui.system import System
+
 HARNESS = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -47,13 +50,41 @@ def run(tmp_path):
             (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
         code = HARNESS.format(logs=logs, cwd=cwd, body=textwrap.indent(textwrap.dedent(body), "    "))
         command = [sys.executable, "-c", code, str(tmp_path)]
-        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
-        processes.append(
-            subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stdout=subprocess.PIPE, text=True)
-        )
+        environment = {**os.environ, "SHARED": "shared", "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
+        options = {"cwd": settings.BASE_DIR, "env": environment, "stdout": subprocess.PIPE, "text": True}
+        processes.append(subprocess.Popen(command, **options))
         return processes[-1]
 
     yield begin
     for process in processes:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def printed(run):
+    """Run such a body, and stop the supervisor at its end; return the lines that it printed."""
+
+    def to_the_end(body, **options):
+        process = run(f"{textwrap.dedent(body)}\nawait supervisor.stop()\n", **options)
+        lines = process.communicate(timeout=HANG_S)[0].splitlines()
+        assert process.returncode == 0, lines
+        return lines
+
+    return to_the_end
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start systems by their state directories; at the end they are stopped, and seen to leave nothing."""
+    started = []
+
+    def begin(data="data", **options):
+        started.append(System(tmp_path / data, **options))
+        return started[-1]
+
+    yield begin
+    for system in started:
+        system.stop()
+    for system in started:
+        until(lambda system=system: not system.pids(), what="an end without processes")

@@ -4,10 +4,13 @@ import os
 import shutil
 
 import pytest
+import yaml
 
+from cluster.several.entries import Entry
 from cluster.version import VERSION
 from tests.tables import cases
-from volcano_ui import checks, up, valkey
+from volcano_ui import checks, clusters, up, valkey
+from volcano_ui.up import StartError
 
 
 def ids(messages):
@@ -37,11 +40,11 @@ def test_a_disk_that_is_read_only_is_called_so(settings, monkeypatch, tmp_path):
     assert message.hint.startswith("Mount it for writing, or choose another")
 
 
-@pytest.mark.parametrize(("free", "expected"), [(10, ["E002"]), (500 * 2**20, ["W002"]), (2**40, [])])
-def test_disk_that_is_full_or_nearly_so(free, expected, monkeypatch):
-    # The only way to a full disk without filling one.
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": free}))
-    assert ids(checks.free_space()) == [f"volcano_ui.{code}" for code in expected]
+def test_disk_that_is_full_or_nearly_so(monkeypatch):
+    for free, expected in ((10, ["volcano_ui.E002"]), (500 * 2**20, ["volcano_ui.W002"]), (2**40, [])):
+        # The only way to a full disk without filling one.
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: type("Usage", (), {"free": free}))
+        assert ids(checks.free_space()) == expected
 
 
 @cases("kept, refused", {
@@ -87,11 +90,28 @@ def test_old_sqlite_no_redis_to_start_and_a_key_that_others_can_read_are_told(se
     assert ids(checks.secret_key_file()) == ["volcano_ui.W006"]
 
 
-@cases("https, proxies, expected", {
-    "plain": (False, [], []),
-    "nobody named": (True, [], ["volcano_ui.W010"]),
-    "named": (True, ["127.0.0.1"], []),
-})  # fmt: skip
-def test_tls_in_front_by_nobody_who_is_named(settings, https, proxies, expected):
-    settings.HTTPS, settings.TRUSTED_PROXIES = https, proxies
-    assert ids(checks.trusted_proxies()) == expected
+def test_tls_in_front_by_nobody_who_is_named(settings):
+    for https, proxies, expected in ((False, [], []), (True, [], ["volcano_ui.W010"]), (True, ["127.0.0.1"], [])):
+        settings.HTTPS, settings.TRUSTED_PROXIES = https, proxies
+        assert ids(checks.trusted_proxies()) == expected
+
+
+@pytest.fixture
+def kubeconfig(tmp_path):
+    config = {
+        "contexts": [{"name": name, "context": {"cluster": name}} for name in ("dev", "prod")],
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}"}} for name in ("dev", "prod")],
+        "current-context": "dev",
+    }
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    return str(tmp_path / "config")
+
+
+def test_named_clusters_are_pinned_or_refused_before_anything_is_started(kubeconfig):
+    named = [Entry("home"), Entry("a", kubeconfig), Entry("b", kubeconfig, "prod", "read-only")]
+    pinned = [Entry("home"), Entry("a", kubeconfig, "dev"), Entry("b", kubeconfig, "prod", "read-only")]
+    assert clusters._pinned(named) == pinned, "the current context stays the same while it runs"
+    with pytest.raises(StartError, match="a and b of VOLCANO_UI_CLUSTERS are the same cluster; leave one out"):
+        clusters._pinned([Entry("a", kubeconfig), Entry("b", kubeconfig, "dev")])
+    with pytest.raises(StartError, match=r"has 'a=.*#none': .* no context 'none'\. It has dev, prod\."):
+        clusters._pinned([Entry("a", kubeconfig, "none")])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from django.core.management import call_command
@@ -18,7 +21,6 @@ from proof.harness import services
 from proof.harness.waiting import HANG_S, until
 from tests.cluster.api.test_rivals import default_database, execute, settings_of
 from tests.tables import cases
-from tests.volcano_ui.system import System
 from volcano_ui import database_claim, env
 from volcano_ui.database_claim import Claim, Place, Taken
 
@@ -76,20 +78,17 @@ def first(claims):
 
 
 def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(first, claims, settings):
-    second, lives = claims(), threading.Event()
+    second, ends = claims(), threading.Event()
 
     def live():
-        while not lives.wait(LOOK_S):
+        while not ends.wait(LOOK_S):
             first.renew()
 
-    thread = threading.Thread(target=live)
-    thread.start()
-    try:
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(live)
         with pytest.raises(Taken) as refused:
             second.take(within_s=HANG_S)
-    finally:
-        lives.set()
-        thread.join()
+        ends.set()
     said = str(refused.value)
     assert f"in use by another `up` on {socket.gethostname()} with the state directory {settings.DATA}." in said
     assert "another DATABASE_URL" in said
@@ -97,36 +96,21 @@ def test_second_is_refused_as_soon_as_the_first_is_seen_to_live(first, claims, s
     second.take()
 
 
-def test_session_that_ends_without_a_word_is_waited_for(first, claims):
+def test_lost_session_is_begun_anew_or_taken_by_who_waits_for_it(first, claims):
+    lose(first)
+    first.renew()  # which finds it lost
+    first.renew()
     second = claims()
     with pytest.raises(Taken, match="in use by another"):
         second.take(within_s=3 * LOOK_S)
     lose(first)
     second.take(within_s=3 * LOOK_S)
-
-
-def test_lost_session_is_begun_anew(first, claims):
-    lose(first)
-    first.renew()  # which finds it lost
-    first.renew()
-    with pytest.raises(Taken):
-        claims().take(within_s=0)
-
-
-def test_whoever_lost_it_to_another_is_told(first, claims):
-    second = claims()
-    lose(first)
-    second.take()
     second.write()
     first.renew()
     with pytest.raises(Taken, match="in use by another"):
         first.renew()
-
-
-def test_other_schemas_are_other_databases(claims):
-    claims().take()
     with default_database(settings_of(search_path="public")):
-        claims().take(within_s=0)
+        claims().take(within_s=0)  # another schema is another database
 
 
 @pytest.mark.parametrize("vendor", ["sqlite", "postgresql"])
@@ -147,42 +131,26 @@ def test_whose_pods_go_on_elsewhere_is_not_followed(request, settings, tmp_path,
             folder = Layout(data).container("uid", "main") / "0"
             folder.mkdir(parents=True)
             (folder / "claim").write_text(f"{os.getpid()} {linux.start_ticks(os.getpid())}")
-    if not refused:
+    told = rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end"
+    with pytest.raises(Taken, match=told) if refused else contextlib.nullcontext():
         Claim().write()
-        return
-    with pytest.raises(
-        Taken, match=rf"would run a second time: .* in the state directory {tmp_path / 'other'}, .*RUNNING=end"
-    ):
-        Claim().write()
-    assert ProgramsLease.objects.get().holder == before.format(**names)
+    assert not refused or ProgramsLease.objects.get().holder == before.format(**names)
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [("host:/a:b", Place("host", "/a:b")), ("host-ab12", Place("host-ab12", "")), ("", Place("", ""))],
-)
-def test_places_are_read(text, place):
-    assert Place.read(text) == place
+def test_places_are_read():
+    for text, place in (("host:/a:b", ("host", "/a:b")), ("host-ab12", ("host-ab12", "")), ("", ("", ""))):
+        assert Place.read(text) == Place(*place)
 
 
 @pytest.fixture
-def both(postgres_url, tmp_path):
-    """Start systems on one database of their own."""
-    started = []
-    with services.postgres_database(postgres_url, "volcano_ui_both") as url:
-
-        def start(name, **variables):
-            started.append(System(tmp_path / name, DATABASE_URL=url, VOLCANO_UI_ENGINE="none", **variables))
-            return started[-1]
-
-        yield start
-        for system in started:
-            system.stop()
-        for system in started:
-            until(lambda system=system: not system.pids(), what="an end without processes")
+def url(postgres_url):
+    """That of a database of its own, which ends behind the systems on it."""
+    with services.postgres_database(postgres_url, "volcano_ui_both") as found:
+        yield found
 
 
-def test_second_system_on_one_database_names_the_first_and_may_follow_it(both, tmp_path):
+def test_second_system_on_one_database_names_the_first_and_may_follow_it(url, start, tmp_path):
+    both = partial(start, DATABASE_URL=url, VOLCANO_UI_ENGINE="none")
     first = both("first")
     first.said("^Open ")
     shown = env.shown_database(env.database(tmp_path)) if "DATABASE_URL" in os.environ else r"postgresql:///\S+"

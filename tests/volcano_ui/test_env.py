@@ -9,114 +9,70 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 from django.core.exceptions import ImproperlyConfigured
 
 from cluster.several.entries import Entry
-from tests.tables import cases
+from tests.tables import cases, parts
 from volcano_ui import env
 
 HOME, DEV = Entry("home"), Entry("dev", "/no/such/file")
-flag = partial(env.flag, default=False)
-port = partial(env.number, default=8000, least=1, most=65535)
-in_place = partial(env.webhooks, way="in-place")
-beside = partial(env.webhooks, way="beside")
-of_dev = partial(env.redis_url, cluster="dev")
-one_of = partial(env.one_of_clusters, clusters=(HOME, DEV))
-one_of_none = partial(env.one_of_clusters, clusters=())
-# What is wrong with a variable, before and after the words of the table.
-IS, HAS = "VOLCANO_UI_X is '{}'.*", "VOLCANO_UI_X has .*"
+READ = {
+    **{name: getattr(env, name) for name in ("words", "directories", "networks", "issuer", "prefix", "clusters")},
+    "flag": partial(env.flag, default=False),
+    "port": partial(env.number, default=8000, least=1, most=65535),
+    "devices": lambda name: [f"{each.resource} {len(each.devices)}" for each in env.devices(name)],
+    "redis": env.redis_url,
+    "redis-of-dev": partial(env.redis_url, cluster="dev"),
+    "in-place": partial(env.webhooks, way="in-place"),
+    "beside": partial(env.webhooks, way="beside"),
+    "webhooks": partial(env.webhooks, way=""),
+    "webhooks-of-several": partial(env.webhooks, way="in-place", has_several=True),
+    "part": partial(env.part, has_several=False),
+    "part-of-several": partial(env.part, has_several=True),
+    "one-of": lambda name: env.one_of_clusters(name, clusters=(HOME, DEV)).name,
+    "one-of-none": partial(env.one_of_clusters, clusters=()),
+}
 
 
-@cases("read, value, expected", {
-    "words, by commas or spaces": (env.words, "a.org, b.org c.org", ["a.org", "b.org", "c.org"]),
-    "directories, by commas alone": (env.directories, "/srv/my data, /scratch,", ["/srv/my data", "/scratch"]),
-    "addresses and networks": (env.networks, "192.0.2.7, 10.0.0.0/8 ::1", ["192.0.2.7", "10.0.0.0/8", "::1"]),
-    "a provider over TLS": (env.issuer, "https://login.org/realms/lab", "https://login.org/realms/lab"),
-    "a provider of this machine": (env.issuer, "http://127.0.0.1:5556/dex", "http://127.0.0.1:5556/dex"),
-    "no provider": (env.issuer, "", ""),
-    "a prefix of names": (env.prefix, "oidc:", "oidc:"),
-    "no prefix": (env.prefix, "", ""),
-    "webhooks, where the API server finds them": (in_place, "192.0.2.7:9443", ("192.0.2.7", 9443)),
-    "no webhooks": (beside, "", None),
-    "a part": (partial(env.part, has_several=False), "web", "web"),
-    "one cluster": (one_of_none, "", None),
-    "the first cluster unless told": (one_of, "", HOME),
-    "the cluster that is named": (one_of, "dev", DEV),
-    "a Redis of each cluster": (of_dev, "redis://{cluster}.redis:6379/0", "redis://dev.redis:6379/0"),
-    "one Redis of several clusters": (of_dev, "redis://redis:6379/0", "redis://redis:6379/0"),
-})  # fmt: skip
-def test_a_variable_is_read(monkeypatch, read, value, expected):
-    monkeypatch.setenv("VOLCANO_UI_X", value)
-    assert read("X") == expected
+@parts("volcano_ui/settings", "what can be read", "what is refused with the remedy")
+def test_a_variable_is_read_or_refused_with_the_remedy_and_without_its_password(monkeypatch, part):
+    for _, given, expected in part.lines:
+        reader, value = given.split(" ", 1)
+        monkeypatch.setenv("VOLCANO_UI_X", yaml.safe_load(value))
+        if part.title == "what can be read":
+            found = READ[reader]("X")
+            assert (list(found) if isinstance(found, tuple) else found) == yaml.safe_load(expected), given
+        else:
+            with pytest.raises(ImproperlyConfigured, match=expected) as refusal:
+                READ[reader]("X")
+            assert "hunter2" not in str(refusal.value)
 
 
-@cases("read, values, words", {
-    "flag": (flag, ["yes", "2", "true"], f"{IS}; set it to 0 or 1."),
-    "number": (port, ["-1", "x", "70000", "1.5"], "whole number from 1 to 65535"),
-    "URL of Redis": (env.redis_url, ["foo://:hunter2@h/0", "localhost:6379", "nonsense"], "set it to redis://"),
-    "directory that is not named from the root": (
-        env.directories, ["data", "/srv,/srv/../etc", "~/data"], "name each directory from the root",
-    ),
-    "provider without TLS": (
-        env.issuer, ["login.example.org", "http://login.example.org", "ftp://x", "https://"], "VOLCANO_UI_X is .*https://login",
-    ),
-    "prefix that would pass for others or not be sent": (
-        env.prefix, ["system:", "system:serviceaccount:", " oidc:", "oidc: ", "a\tb", "ö"], "VOLCANO_UI_X is",
-    ),
-    "proxy that is no address": (
-        env.networks, ["192.0.2.7, proxy.example", "10.0.0.1/8", "*", "127.0.0.1:80"], rf"{HAS} such as 192\.0\.2\.7",
-    ),
-    "webhooks without a port": (in_place, ["192.0.2.7"], f"{IS}Set it to where the API server reaches this process"),
-    "webhooks where Volcano judges": (beside, ["192.0.2.7:9443"], f"{IS}WAY is not in-place"),
-    "webhooks where no way is chosen": (partial(env.webhooks, way=""), ["192.0.2.7:9443"], f"{IS}WAY is not in-place"),
-    "webhooks of several clusters": (
-        partial(in_place, has_several=True), ["192.0.2.7:9443"], "VOLCANO_UI_CLUSTERS is set: webhooks are at one address",
-    ),
-    "part of several clusters": (partial(env.part, has_several=True), ["web"], "VOLCANO_UI_CLUSTERS is set"),
-    "devices": (env.devices, ["licence=x"], "VOLCANO_UI_X is 'licence=x': 'licence=x' does not have the form"),
-    "clusters": (env.clusters, ["home=embedded,dev"], "VOLCANO_UI_X is 'home=embedded,dev': 'dev' does not"),
-    "another cluster": (one_of, ["prod"], f"{IS}; set it to home or dev, or leave it empty."),
-    "a cluster of none": (one_of_none, ["prod"], f"{IS}, but VOLCANO_UI_CLUSTERS names none; leave it empty."),
-})  # fmt: skip
-def test_what_cannot_be_read_is_refused_with_the_remedy_and_without_its_password(monkeypatch, read, values, words):
-    for value in values:
-        monkeypatch.setenv("VOLCANO_UI_X", value)
-        with pytest.raises(ImproperlyConfigured, match=words.replace("{}", re.escape(value))) as refusal:
-            read("X")
+@parts("volcano_ui/settings", "databases", "databases as they are shown")
+def test_database_url(part, monkeypatch):
+    def read(url):
+        monkeypatch.setenv("DATABASE_URL", yaml.safe_load(url))
+        found = env.database(Path("/data/db.sqlite3"), instance="host-1")
+        if part.title != "databases":
+            return env.shown_database(found)
+        assert found["ENGINE"] == "django.db.backends.postgresql"
+        usual = {**env.POSTGRESQL, "application_name": "host-1"}
+        options = {name: value for name, value in found["OPTIONS"].items() if usual.get(name) != value}
+        assert usual.keys() <= found["OPTIONS"].keys()
+        return [*(found[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")), options]
+
+    part.check(read)
+
+
+@parts("volcano_ui/settings", "no databases")
+def test_wrong_database_url_is_refused_without_its_password(part, monkeypatch, tmp_path):
+    several = ("", "postgresql://ann:hunter2@db/volcano", "DATABASE_URL is .* Write {cluster}")
+    for number, (_, url, told) in enumerate([several, *part.lines]):
+        monkeypatch.setenv("DATABASE_URL", yaml.safe_load(url))
+        with pytest.raises(ImproperlyConfigured, match=told) as refusal:
+            env.database(tmp_path / "db", "" if number else "dev")
         assert "hunter2" not in str(refusal.value)
-
-
-@cases("url, expected", {
-    "all parts, escaped password, an option": (
-        "postgresql://ann:p%40ss@db.example:6432/batch?sslmode=require", ("ann", "p@ss", "db.example", 6432, "batch", {"sslmode": "require"}),
-    ),
-    "another time": ("postgres://db/batch?connect_timeout=3", ("", "", "db", "", "batch", {"connect_timeout": "3"})),
-    "short scheme": ("postgres://db/batch", ("", "", "db", "", "batch", {})),
-    "another name of sessions, which are told by ours": (
-        "postgres://db/batch?application_name=mine", ("", "", "db", "", "batch", {}),
-    ),
-    "socket": ("postgresql:///postgres?host=/run/pg&user=ann", ("ann", "", "/run/pg", "", "postgres", {})),
-})  # fmt: skip
-def test_database_url(url, expected, monkeypatch, tmp_path):
-    monkeypatch.setenv("DATABASE_URL", url)
-    found = env.database(tmp_path / "db", instance="host-1")
-    assert found["ENGINE"] == "django.db.backends.postgresql"
-    *parts, options = expected
-    assert [found[name] for name in ("USER", "PASSWORD", "HOST", "PORT", "NAME")] == parts
-    assert found["OPTIONS"] == env.POSTGRESQL | options | {"application_name": "host-1"}
-
-
-@cases("url, cluster, words", {
-    "another server": ("mysql://u:hunter2@h/x", "", "set it to postgresql://"),
-    "no database": ("postgresql://u:hunter2@h", "", "set it to postgresql://"),
-    "no URL": ("nonsense", "", "set it to postgresql://"),
-    "one for several clusters": ("postgresql://ann:hunter2@db/volcano", "dev", "DATABASE_URL is .* Write {cluster}"),
-})  # fmt: skip
-def test_wrong_database_url_is_refused_without_its_password(url, cluster, words, monkeypatch, tmp_path):
-    monkeypatch.setenv("DATABASE_URL", url)
-    with pytest.raises(ImproperlyConfigured, match=words) as refusal:
-        env.database(tmp_path / "db", cluster)
-    assert "hunter2" not in str(refusal.value)
 
 
 def test_database_is_a_file_unless_it_is_named_and_one_for_each_cluster(monkeypatch, tmp_path):
@@ -132,22 +88,6 @@ def test_each_commit_waits_for_the_disk_where_that_is_asked_for(value, level, mo
     with contextlib.closing(sqlite3.connect(tmp_path / "db")) as opened:
         opened.executescript(env.database(tmp_path / "db", synchronous=value)["OPTIONS"]["init_command"])
         assert opened.execute("PRAGMA synchronous").fetchone() == (level,)
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("postgresql://u:hunter2@db.example.org:5433/batch", "postgresql://db.example.org:5433/batch"),
-        ("postgresql://db/batch?password=hunter2&user=u", "postgresql://db/batch"),
-        ("postgresql:///batch?host=/run/postgresql&port=5433", "postgresql:///batch?host=/run/postgresql&port=5433"),
-        ("postgresql://u:hunter2@[::1]/batch", "postgresql://[::1]/batch"),
-        ("postgresql:///batch", "postgresql:///batch"),
-        ("", "/data/db.sqlite3"),
-    ],
-)
-def test_a_database_is_shown_by_host_and_name_and_never_by_password(monkeypatch, url, shown):
-    monkeypatch.setenv("DATABASE_URL", url)
-    assert env.shown_database(env.database(Path("/data/db.sqlite3"))) == shown
 
 
 @pytest.mark.parametrize("host", ["host", "h" * 54, "h" * 55, "h" * 64], ids=len)
@@ -190,11 +130,6 @@ def test_a_secret_is_read_from_its_file(monkeypatch, tmp_path):
 def test_logins_that_cannot_work_are_refused_at_the_start(issuer, scopes, group, passwords, words):
     with pytest.raises(ImproperlyConfigured, match=words):
         env.check_logins(issuer, scopes, group, passwords=passwords)
-
-
-def test_devices_are_read(monkeypatch):
-    monkeypatch.setenv("VOLCANO_UI_DEVICES", "a.org/b:B=x,y")
-    assert [(each.resource, len(each.devices)) for each in env.devices("DEVICES")] == [("a.org/b", 2)]
 
 
 def test_several_clusters_and_one_are_not_both_said(monkeypatch):

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 import textwrap
 
 import pytest
 
-from proof.harness.waiting import HANG_S, until
+from proof.harness.waiting import until
 from tests.tables import cases
 from tests.volcano_ui.test_supervisor import alive
 
@@ -31,24 +30,17 @@ Path(sys.argv[1]).write_text(json.dumps({
 print("hello", flush=True)
 print("trouble", file=sys.stderr, flush=True)
 """
-FORKS = "await supervisor.start_fork_server()"
+FORKS = "await supervisor.start_fork_server()\n"
 
 
 @pytest.fixture
-def forking(run):
-    """Run a supervisor with a fork server over Python programs."""
-    return lambda body, **programs: run(f"{FORKS}\n{textwrap.dedent(body)}", cwd="Path.cwd()", **programs)
-
-
-def ended(process):
-    """Return what a supervisor printed until it ended well."""
-    printed = process.communicate(timeout=HANG_S)[0]
-    assert process.returncode == 0, printed
-    return printed
+def forking(printed):
+    """Run programs under a supervisor with a fork server; return what it printed."""
+    return lambda body, **programs: printed(FORKS + textwrap.dedent(body), cwd="Path.cwd()", **programs)
 
 
 def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
-    process = forking(
+    (pid,) = forking(
         """
         import socket
         listener = socket.socket()
@@ -60,11 +52,10 @@ def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
                 orphaned=signal.SIGTERM, descriptors=(listener.fileno(),), environment={"OWN": "own"}))
             await until(lambda: says("tell").count("trouble") == number + 1)
             await supervisor.end([each.program for each in supervisor._children.values()])
-        await supervisor.stop()
+        print(os.getpid())
         """,
         tell=TELL + "import time; time.sleep(600)",
     )
-    ended(process)
     forked, executed = (json.loads((tmp_path / f"told-{number}").read_text()) for number in range(2))
     for told in (forked, executed):
         told["arguments"].pop(1), told["line"].pop(2)  # where it is to tell
@@ -72,7 +63,7 @@ def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
         told["descriptors"] = {number: name.partition(":")[0] for number, name in told["descriptors"].items()}
         assert told["descriptors"].pop(told["environment"].pop("VOLCANO_UI_HEARTBEAT")) == "pipe"
     assert forked == executed
-    assert forked["parent"] == process.pid
+    assert forked["parent"] == int(pid)
     assert forked["line"][1:] == [str(tmp_path / "tell.py"), "two", "words"]
     assert (tmp_path / "tell.log").read_text() == "hello\ntrouble\n" * 2
 
@@ -85,15 +76,13 @@ def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
     "nothing more to do": ("pass", "ended with exit code 0"),
 })  # fmt: skip
 def test_an_end_is_told_and_the_program_started_again(forking, text, told):
-    process = forking(
+    first, second, *_ = forking(
         """
         await supervisor.start(ours("short"))
         await until(lambda: says("short").count("again") >= 2)
-        await supervisor.stop()
         """,
         short=text,
     )
-    first, second, *_ = ended(process).splitlines()
     assert first == f"✗ short {told}; starting it again in 0.2 s"
     assert second.endswith("starting it again in 0.4 s")
 
@@ -102,7 +91,7 @@ STAYS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 
 
 def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(forking, tmp_path):
-    process = forking(
+    lines = forking(
         """
         await supervisor.start(ours("stays"))
         await until(lambda: says("stays"))
@@ -113,12 +102,11 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(fo
         await supervisor.start(ours("later"))
         await until(lambda: says("later"))
         assert supervisor._fork_server.pid not in (None, first)
-        await supervisor.stop()
         """,
         stays=STAYS,
         later=STAYS,
     )
-    assert ended(process) == ""
+    assert lines == []
     assert not any(alive(int((tmp_path / f"{name}.log").read_text())) for name in ("stays", "later"))
 
 
@@ -127,7 +115,7 @@ def test_a_fork_server_that_is_killed_is_started_again_and_its_programs_go_on(fo
     "stands still": ("os.kill(server.pid, signal.SIGSTOP)", "the fork server did not answer for 0.5 s"),
 })  # fmt: skip
 def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones_by_another(forking, trouble, told):
-    process = forking(
+    lines = forking(
         f"""
         from volcano_ui import forks
         server = supervisor._fork_server
@@ -142,17 +130,14 @@ def test_what_the_fork_server_does_not_start_is_started_by_itself_and_later_ones
         await supervisor.start(ours("third"))
         await until(lambda: says("third"))
         assert server.pid not in (None, before)
-        await supervisor.stop()
         """,
-        first=STAYS,
-        second=STAYS,
-        third=STAYS,
+        **dict.fromkeys(("first", "second", "third"), STAYS),
     )
-    assert ended(process) == f"✗ second could not be forked ({told}); starting it by itself\n"
+    assert lines == [f"✗ second could not be forked ({told}); starting it by itself"]
 
 
 def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place(forking, tmp_path):
-    process = forking(
+    lines = forking(
         """
         from volcano_ui.supervisor import _own_children
         loop, server = asyncio.get_running_loop(), supervisor._fork_server
@@ -167,17 +152,16 @@ def test_a_program_whose_pid_got_lost_does_nothing_and_another_runs_in_its_place
         while len(_own_children()) > 2:  # the fork server and the program
             supervisor._reap_orphans()
             await asyncio.sleep(0.01)
-        await supervisor.stop()
         """,
         stays=STAYS,
     )
-    assert "✗ stays could not be forked" in ended(process)
+    assert "✗ stays could not be forked" in lines[0]
     assert len([line for line in (tmp_path / "stays.log").read_text().splitlines() if line.isdigit()]) == 1
 
 
 @pytest.mark.parametrize("when", ["while it loads", "in the middle of a start"])
 def test_nothing_is_left_of_what_was_started_when_all_was_stopped(forking, tmp_path, when):
-    process = forking(
+    forking(
         f"""
         if {when == "in the middle of a start"}:
             await supervisor.start(ours("stays"))
@@ -185,36 +169,39 @@ def test_nothing_is_left_of_what_was_started_when_all_was_stopped(forking, tmp_p
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         starting.cancel()
-        await supervisor.stop()
         """,
         stays=STAYS,
     )
-    ended(process)
     assert not any(alive(int(pid)) for pid in (tmp_path / "stays.log").read_text().split())
 
 
-def test_programs_get_their_signals_when_the_supervisor_is_killed(forking, tmp_path):
-    soft = """
-    import os, signal, time
-    from pathlib import Path
-    signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), os._exit(0)))
-    print(os.getpid(), flush=True)
-    time.sleep(600)
-    """
-    process = forking(
-        """
+SOFT = """
+import os, signal, time
+from pathlib import Path
+signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), os._exit(0)))
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("begin", [FORKS, ""], ids=["forks", "by themselves"])
+def test_programs_get_their_signals_when_the_supervisor_is_killed(run, tmp_path, begin):
+    process = run(
+        begin
+        + textwrap.dedent("""
         await supervisor.start(ours("soft", orphaned=signal.SIGTERM))
         await supervisor.start(ours("hard"))
         await until(lambda: says("soft") and says("hard"))
-        (folder / "server").write_text(str(supervisor._fork_server.pid))
+        (folder / "server").write_text(str(getattr(supervisor._fork_server, "pid", "")) or says("hard"))
         await asyncio.sleep(600)
-        """,
-        soft=soft,
+        """),
+        cwd="Path.cwd()",
+        soft=SOFT,
         hard=STAYS,
     )
     files = (tmp_path / "soft.log", tmp_path / "hard.log", tmp_path / "server")
     until(lambda: all(file.exists() and file.read_text() for file in files), what="its programs")
     pids = [int(file.read_text()) for file in files]
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     until(lambda: not any(map(alive, pids)), what="their end")
     assert files[0].read_text().split()[1:] == ["bye"]

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 
-import psycopg
 import pytest
 from django.conf import settings
 
@@ -17,7 +16,6 @@ from cluster.rules import node_engines, node_walls
 from cluster.store import Create, Patch, store
 from kube.resources import NODES
 from node.agent import machine
-from proof.harness import services
 from proof.harness.waiting import until
 from tests.cluster.store.forgetting import forget
 from tests.tables import cases
@@ -25,40 +23,16 @@ from tests.volcano_ui.system import System
 from volcano_ui import probes, up
 
 # What a program's command line contains, and what `up` calls it.
-WEB, API_SERVER, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT, AGENT = PROGRAMS = {
-    "volcano_ui.web": "web",
-    "volcano_ui.apiserver": "apiserver",
-    "redis.sock": "redis",
-    "manage.py worker controllers": "controllers",
-    "manage.py worker jobs": "jobs",
-    "manage.py worker scheduler": "scheduler",
-    "manage.py beat": "beat",
-    "manage.py agent": "agent",
-}
-
-
+PROGRAMS = {
+    "volcano_ui.web": "web", "volcano_ui.apiserver": "apiserver", "redis.sock": "redis", "manage.py beat": "beat",
+    **{f"manage.py worker {name}": name for name in ("controllers", "jobs", "scheduler")}, "manage.py agent": "agent",
+}  # fmt: skip
 KUBECONFIG = """
 current-context: there
 contexts: [{name: there, context: {cluster: there, user: me}}]
 clusters: [{name: there, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: me, user: {}}]
 """
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Start systems that are stopped, and seen to leave nothing, at the end."""
-    started = []
-
-    def begin(data=tmp_path / "data", **options):
-        started.append(System(data, **options))
-        return started[-1]
-
-    yield begin
-    for system in started:
-        system.stop()
-    for system in started:
-        until(lambda system=system: not system.pids(), what="an end without processes")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +63,7 @@ def test_it_says_its_address_at_last_and_what_keeps_pods_from_the_machine(system
     assert not [file for file in files if file.stat().st_mode & 0o077], "they are for their owner"
 
 
-@pytest.mark.parametrize("part", [WEB, REDIS, CONTROLLERS, JOBS, SCHEDULER, BEAT])
+@pytest.mark.parametrize("part", [part for part, name in PROGRAMS.items() if name not in ("apiserver", "agent")])
 def test_killed_process_is_started_again(system, part):
     before = system.pid(part)
     system.kill(part)
@@ -109,12 +83,10 @@ def test_second_up_on_one_state_directory_or_port_is_refused(system, start):
 @pytest.mark.parametrize("recipe", ["loginlink", "kubeconfig"])
 def test_commands_know_the_ports_of_what_runs(system, tmp_path, recipe):
     file = tmp_path / "kubeconfig"
-    # What is installed here stays as it is.
+    # What is installed here stays as it is. Nor has it what the make was told that runs the tests.
     command = ["make", "-o", ".venv/runtime", recipe, f"DATA={system.data}", f"FILE={file}"]
-    # Nor has it what the make was told that runs the tests.
-    environment = {
-        k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_", "MAKE", "MFLAGS", "ARGS"))
-    }
+    others = ("VOLCANO_UI_", "DJANGO_", "MAKE", "MFLAGS", "ARGS")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(others)}
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "No “make up” runs" not in done.stderr
@@ -128,29 +100,18 @@ def test_file_that_is_no_database_and_state_directory_that_cannot_be_made_are_re
     (tmp_path / "data" / "db.sqlite3").write_bytes(b"not a database" * 1000)
     refused(start(), "The database cannot be used: file is not a database. Move .*db.sqlite3 away")
     (tmp_path / "file").touch()
-    refused(start(tmp_path / "file" / "data"), "cannot be written to: not a directory.*DATA=/some/dir")
+    refused(start("file/data"), "cannot be written to: not a directory.*DATA=/some/dir")
 
 
-@pytest.mark.parametrize("kind", ["file", "server"])
-def test_somebody_elses_database_is_refused_before_it_is_touched(start, tmp_path, request, kind):
-    (tmp_path / "data").mkdir()
-    with contextlib.ExitStack() as stack:
-        if kind == "file":
-            file = tmp_path / "data" / "db.sqlite3"
-            database, variables = stack.enter_context(contextlib.closing(sqlite3.connect(file))), {}
-        else:
-            server = request.getfixturevalue("postgres_url")
-            url = stack.enter_context(services.postgres_database(server, "volcano_ui_shop"))
-            database = stack.enter_context(psycopg.connect(server, dbname="volcano_ui_shop", autocommit=True))
-            variables = {"DATABASE_URL": url}
+def test_somebody_elses_database_is_refused_before_it_is_touched(start, tmp_path):
+    file = tmp_path / "data" / "db.sqlite3"
+    file.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(file)) as database:
         database.execute("CREATE TABLE auth_user (id integer)")
-        refused(start(**variables), r"^✗ The database \S+ is somebody else's: it has tables \(auth_user\)")
-        listed = "sqlite_master WHERE type = 'table'" if kind == "file" else "pg_tables WHERE schemaname = 'public'"
-        assert database.execute(f"SELECT count(*) FROM {listed}").fetchone() == (1,)
-    if kind == "file":
-        assert file.stat().st_mode & 0o077
-        made = {path.name for path in file.parent.iterdir()}
-        assert made <= {"db.sqlite3", "secret-key", "redis-password"}
+        refused(start(), r"^✗ The database \S+ is somebody else's: it has tables \(auth_user\)")
+        assert database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone() == (1,)
+    assert file.stat().st_mode & 0o077
+    assert {path.name for path in file.parent.iterdir()} <= {"db.sqlite3", "secret-key", "redis-password"}
 
 
 EMBEDDED = "^✗ VOLCANO_UI_ONLY is 'works', and the embedded cluster is of one machine.*VOLCANO_UI_KUBECONFIG"
@@ -175,17 +136,13 @@ def test_wrong_setting_is_refused_in_a_sentence(start, name, value, words):
 SHARED = ("DATABASE_URL", "VOLCANO_UI_REDIS_URL", "VOLCANO_UI_SECRET_KEY")
 
 
-@pytest.mark.parametrize("given", [(), SHARED[:2]], ids=["nothing", "all but one"])
+@cases("given", {"nothing": {}, "all but one": {"DATABASE_URL": "postgresql:///parts", "VOLCANO_UI_REDIS_URL": "redis://127.0.0.1:1/0"}})  # fmt: skip
 def test_part_that_could_not_meet_the_others_is_refused_by_what_is_missing(start, tmp_path, given):
-    values = {"DATABASE_URL": "postgresql:///parts", "VOLCANO_UI_REDIS_URL": "redis://127.0.0.1:1/0"}
-    config = tmp_path / "config"
-    config.write_text(KUBECONFIG)
-    part = start(VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(config), **{name: values[name] for name in given})
+    (tmp_path / "config").write_text(KUBECONFIG)
+    part = start(VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(tmp_path / "config"), **given)
     assert part.ended() == 1
-    told = [line for line in part.lines if line.startswith("✗")]
-    assert [any(f"and {name} is not set" in line for line in told) for name in SHARED] == [
-        name not in given for name in SHARED
-    ]
+    told = " ".join(line for line in part.lines if line.startswith("✗"))
+    assert {name for name in SHARED if f"and {name} is not set" in told} == {*SHARED} - given.keys()
 
 
 @pytest.mark.parametrize("part", PROGRAMS)

@@ -16,8 +16,8 @@ from django.conf import settings
 
 from cluster.version import VERSION
 from proof.harness import services
-from tests.volcano_ui.system import System
 
+HERE = {"VOLCANO_UI_ENGINE": "none", "VOLCANO_UI_RUNNING": "end"}
 PAGE = (settings.BASE_DIR / "docs" / "how-to" / "upgrade.md").read_text()
 
 
@@ -48,19 +48,6 @@ def typed(folder):
     return run
 
 
-@pytest.fixture
-def start(folder):
-    started = []
-
-    def begin(name, **variables):
-        started.append(System(folder / name, VOLCANO_UI_ENGINE="none", VOLCANO_UI_RUNNING="end", **variables))
-        return started[-1]
-
-    yield begin
-    for system in started:
-        system.stop()
-
-
 def manage(system, *words):
     """Return what a command says on the system's state directory."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("VOLCANO_UI_", "DJANGO_"))}
@@ -78,7 +65,7 @@ def known(system):
 
 
 def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, typed, folder):
-    first = start("data")
+    first = start("data", **HERE)
     first.said("^Open ")
     before, key = known(first), (folder / "data" / "secret-key").read_text()
     typed(RUNNING)
@@ -87,12 +74,12 @@ def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, t
     for name in ("backup.sqlite3", "keys.tar.gz", "backup.tar.gz"):
         assert (folder / name).stat().st_mode & 0o077 == 0, name
     (folder / "data" / "version").write_text("99.0.0\n")  # a newer version has been here
-    refused = start("data")
+    refused = start("data", **HERE)
     refused.said(rf"^✗ The state directory \S+ is of version 99\.0\.0, and this is {VERSION}\. Nothing was written")
     assert refused.ended() == 1
     for commands in (ALL, COPIED):
         typed(commands)
-        second = start("restored")
+        second = start("restored", **HERE)
         second.said("^Open ")
         assert (known(second), (folder / "restored" / "secret-key").read_text()) == (before, key)
         assert second.stop() == 0
@@ -104,7 +91,7 @@ def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, t
 def test_state_of_an_older_version_is_gone_on_with(start, folder):
     (folder / "data").mkdir()
     (folder / "data" / "version").write_text("0.0.1\n")
-    system = start("data")
+    system = start("data", **HERE)
     system.said(rf"^What version 0\.0\.1 left goes on with {re.escape(VERSION)}\.")
     system.said("^Open ")
     assert (folder / "data" / "version").read_text() == f"{VERSION}\n"

@@ -4,7 +4,7 @@ import pytest
 
 from deploy.wheel.hatch_build import dependencies
 from tests.tables import cases
-from volcano_ui import env
+from volcano_ui import assets, env
 
 
 @cases("asked, locked, expected", {
@@ -17,9 +17,6 @@ from volcano_ui import env
 def test_dependencies_begin_at_the_lock(asked, locked, expected):
     lock = f"# made by pip-compile\n{locked}\n    --hash=sha256:00\n    # via -r requirements.in\n"
     assert dependencies(f"# What it runs on.\n\n{asked}\n", lock) == [expected]
-
-
-def test_what_is_asked_for_and_not_locked_is_refused():
     with pytest.raises(KeyError, match="redis"):
         dependencies("redis", "celery==5.7.0 \\")
 
@@ -36,3 +33,11 @@ def test_an_installation_has_a_state_directory_and_commands_of_its_own(
     monkeypatch.setenv("XDG_DATA_HOME", data_home)
     assert str(env.usual_state_directory()) == str(state)
     assert env.up_command(PORT=9000, API_PORT=9443) == command
+
+
+@pytest.mark.parametrize(("chosen", "has"), [(None, "1"), ("0", "0")], ids=["by itself", "as somebody chose"])
+def test_node_trusts_the_authorities_of_the_system(monkeypatch, chosen, has):
+    monkeypatch.delenv("NODE_USE_SYSTEM_CA", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("NODE_USE_SYSTEM_CA", chosen)
+    assets._node("-e", "process.exit(process.env.NODE_USE_SYSTEM_CA === process.argv[1] ? 0 : 1)", has)
