@@ -5,6 +5,7 @@ import pytest
 from cluster.store import Create, store
 from kube import resources
 from tests.apiserver.client import Api, serving
+from tests.apiserver.story import Story
 from tests.cluster.api.conftest import namespace, person, queue  # noqa: F401  person is a fixture
 from tests.node.conftest import machine as node  # noqa: F401  a node whose agent the test drives
 
@@ -29,3 +30,9 @@ def server(cluster, redis_url, settings):
 def api(server):
     """A client that may do everything."""
     return Api(server)
+
+
+@pytest.fixture
+def story(api, person):  # noqa: F811
+    """Requests of a client that may do everything, and of people."""
+    return Story(api, person)

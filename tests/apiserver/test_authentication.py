@@ -16,9 +16,10 @@ from cluster.models import AuditEntry, RoleBinding, Token
 from cluster.store import Create, Delete, store
 from kube.resources import SERVICE_ACCOUNTS
 from proof.harness.waiting import HANG_S
-from tests.apiserver.client import serving
-from tests.cluster.api.conftest import config_map, make_user
-from tests.tables import cases
+from tests.apiserver.client import Api, serving
+from tests.apiserver.story import Story
+from tests.cluster.api.conftest import make_user
+from tests.tables import cases, parts
 
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -66,18 +67,36 @@ def bearer(secret):
     return {"Authorization": f"Bearer {secret}"}
 
 
-def test_a_token_lets_its_user_in_with_his_roles(http, secret, monkeypatch):
+@pytest.fixture
+def story(http, secret, root, person):
+    """Requests in which `$hers` is the token of alice, and `$roots` that of who administers everything."""
+    story = Story(Api(str(http.base_url)), person)
+    story.named |= {"hers": secret, "roots": root["Authorization"].removeprefix("Bearer "), "long": "a" * 400}
+    return story
+
+
+@parts("apiserver/authentication", "a token lets its user in with his roles")
+def test_a_token_lets_its_user_in_with_his_roles(story, part, monkeypatch):
     looked = []
-    monkeypatch.setattr(tokens, "find", lambda *a, found=tokens.find, **k: looked.append(1) or found(*a, **k))
-    for scheme in ("Bearer", "bearer", "BEARER"):
-        assert http.get(PODS, headers={"Authorization": f"{scheme}  {secret}"}).status_code == 200
+    monkeypatch.setattr(tokens, "find", lambda *a, found=tokens.find, **k: looked.append(a) or found(*a, **k))
+    story.goes(part)
     assert len(looked) == 1, "a good one is looked up once in some seconds"
-    assert Token.objects.get().used
-    refused = http.get(PODS.replace("default", "other"), headers=bearer(secret))
-    assert refused.status_code == 403
-    assert 'User "alice" cannot list resource "pods"' in refused.json()["message"]
-    for headers in ({}, {"Authorization": ""}, {"Authorization": "Bearer"}, {"Authorization": "Basic YTpi"}):
-        assert unauthorized(http.get(PODS, headers=headers))
+    assert Token.objects.get(user__username="alice").used
+
+
+@parts("apiserver/authentication", "an administrator acts as others, but as nobody that nobody can be")
+def test_an_administrator_acts_as_others_and_the_audit_says_so(story, part):
+    accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", account="default/robot")
+    accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", group="readers")
+    story.goes(part)
+    entry = AuditEntry.objects.get(name="c")
+    assert (entry.actor, entry.message) == ("root", "As alice.")
+
+
+@parts("apiserver/authentication", "who does not administer everything acts as nobody else")
+def test_who_does_not_administer_everything_acts_as_nobody_else(story, part):
+    RoleBinding.objects.update(role="administrator")
+    story.goes(part)
 
 
 FOREIGN = tokens.PREFIX + base64.urlsafe_b64encode(b"another installation's token, 32").decode().rstrip("=")
@@ -135,44 +154,6 @@ def test_a_service_account_comes_with_its_groups_until_it_is_deleted(http):
     store.write(Delete(SERVICE_ACCOUNTS, "default", "robot"))
     authentication._known.clear()
     assert http.get(PODS, headers=bearer(issued.secret)).status_code == 401
-
-
-def test_an_administrator_acts_as_others_and_the_audit_says_so(http, root, alice):
-    made = http.post(MAPS, json=config_map("c"), headers={**root, "Impersonate-User": "alice"})
-    assert made.status_code == 201
-    assert made.json()["metadata"]["annotations"]["ui.volcano.sh/created-by"] == "alice"
-    entry = AuditEntry.objects.get(name="c")
-    assert (entry.actor, entry.message) == ("root", "As alice.")
-    refused = http.get(PODS.replace("default", "other"), headers={**root, "Impersonate-User": "alice"})
-    assert refused.status_code == 403
-    robot = {**root, "Impersonate-User": "system:serviceaccount:default:robot"}
-    nobody = {**root, "Impersonate-User": "nobody"}
-    assert [http.get(PODS, headers=who).status_code for who in (robot, nobody)] == [403, 403]
-    accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", account="default/robot")
-    accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", group="readers")
-    readers = {**nobody, "Impersonate-Group": "readers"}
-    assert [http.get(PODS, headers=who).status_code for who in (robot, nobody, readers)] == [200, 403, 200]
-
-
-@pytest.mark.parametrize("whom", ["root", "alice", "system:serviceaccount:default:x"])
-def test_who_does_not_administer_everything_acts_as_nobody_else(http, secret, whom):
-    RoleBinding.objects.update(role="administrator")
-    headers = {"Impersonate-User": whom}
-    answer = http.get(PODS, headers={**bearer(secret), **headers})
-    assert answer.status_code == 403
-    assert 'User "alice" cannot impersonate resource' in answer.json()["message"]
-    assert http.get(PODS, headers=headers).status_code == 401
-
-
-@cases("headers, code", {
-    "a group of nobody": ({"Impersonate-Group": "x"}, 400),
-    "a uid of nobody": ({"Impersonate-Uid": "x"}, 400),
-    "scopes of nobody": ({"Impersonate-Extra-Scopes": "x"}, 400),
-    "a long name": ({"Impersonate-User": "a" * 400}, 400),
-    "of the masters": ({"Impersonate-User": "root", "Impersonate-Group": "system:masters"}, 403),
-})  # fmt: skip
-def test_nobody_acts_as_what_nobody_can_be(http, root, headers, code):
-    assert http.get(PODS, headers={**root, **headers}).status_code == code
 
 
 def test_a_browsers_websocket_says_its_token_among_the_protocols(secret):

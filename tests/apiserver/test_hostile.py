@@ -23,11 +23,11 @@ from proof.harness.waiting import HANG_S
 from tests.apiserver.client import Api
 from tests.campaign import examples
 from tests.cluster.api.conftest import config_map
-from tests.tables import cases
+from tests.tables import cases, parts
 from volcano_ui import web
 
 MAPS = "/api/v1/namespaces/default/configmaps"
-YAML = "application/yaml"
+JSON, YAML = "application/json", "application/yaml"
 LARGEST = 3 * 1024 * 1024
 
 
@@ -37,62 +37,39 @@ def filled(unit, before="", after=""):
     return f"{before}{unit * count}{after}".encode()
 
 
-REFUSED = {
-    "lone surrogate": b'{"metadata":{"name":"a"},"data":{"a":"\\ud800"}}',
+BODIES = {
     "bytes that are no text": b'{"metadata":{"name":"a"},"data":{"a":"\xff"}}',
-    "not a number": b'{"metadata":{"name":"a"},"data":{"a":NaN}}',
-    "infinite": b'{"metadata":{"name":"a"},"data":{"a":Infinity}}',
     "huge number": b'{"metadata":{"name":"a","generation":1' + b"0" * 1_000_000 + b"}}",
-    "huge exponent": b'{"metadata":{"name":"a","generation":1e999999}}',
     "deep": b"[" * 1_000_000,
     "deep and closed": b'{"a":' * 500 + b"1" + b"}" * 500,
     "many lists": filled("[],", "[", "[]]"),
     "many nested lists": filled("[" * 100 + "]" * 100 + ",", "[", "1]"),
-    "two values": b"{} {}",
-    "null": b"null",
     "empty": b"",
-    "byte order mark": b"\xef\xbb\xbf{}",
-}  # fmt: skip
-REFUSED_YAML = {
+}
+YAML_BODIES = {
     "deep flow": b"[" * LARGEST,
     "deep block": b"- " * 1_000_000,
     "deep mapping": b"? " * 1_000_000,
     "many values": filled("a,", "[", "a]"),
     "bomb": b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(b"%c: &%c [%b]\n" % (n + 1, n + 1, b",".join([b"*%c" % n] * 9)) for n in range(97, 117)),
     "merge bomb": b"a0: &a0 {x: 1}\n" + b"".join(b"a%d: &a%d\n  <<: [%b]\n" % (n + 1, n + 1, b",".join([b"*a%d" % n] * 9)) for n in range(12)),
-    "merges itself": b"a: &a\n  <<: *a\n",
-    "contains itself": b"a: &a\n  b: *a\n",
     "long text many times": b"a: &a " + b"x" * 1_000_000 + b"\nb: [" + b"*a," * 100_000 + b"]",
     "sexagesimal": b"a: !!int 1" + b":1" * 1_000_000,
-    "infinite": b"a: .inf",
-    "not a number": b"a: .nan",
-    "python object": b"a: !!python/object/apply:os.system ['true']",
-    "no such tag": b"a: !thing 1",
-    "not an int": b"a: !!int {}",
-    "empty int": b"a: !!int ''",
-    "underscores alone": b"a: !!int _",
-    "not a float": b"a: !!float x",
-    "not a time": b"a: !!timestamp 9999-99-99",
-    "bool of nothing": b"a: !!bool what",
-    "mapping as key": b"? {a: 1}\n: 2",
-    "two documents": b"a: 1\n---\nb: 2\n",
-    "no such anchor": b"a: *nothing",
-    "control": b"a: \x01",
     "bad utf-8": b"a: \xff\xfe\xfd",
-    "directive": b"%YAML 9.9\n---\na: 1",
 }  # fmt: skip
-BODIES = {
-    **{f"JSON: {name}": (body, "application/json") for name, body in REFUSED.items()},
-    **{f"YAML: {name}": (body, YAML) for name, body in REFUSED_YAML.items()},
-}
 
 
-@cases("body, kind", BODIES)
+@cases("body, kind", {name: (body, JSON) for name, body in BODIES.items()} | {name: (body, YAML) for name, body in YAML_BODIES.items()})  # fmt: skip
 def test_a_body_that_cannot_be_read_is_a_bad_request(api, body, kind):
     answer = api.post(MAPS, body, content_type=kind)
     assert answer.json()["kind"] == "Status"
     assert answer.status_code in ((400,) if kind != YAML else (400, 422)), answer.text
     assert len(answer.content) < 3000
+
+
+@parts("apiserver/bodies")
+def test_a_small_body_that_cannot_be_read_is_a_bad_request(story, part):
+    story.goes(part)
 
 
 def test_deep_yaml_does_not_end_the_process():
@@ -169,13 +146,11 @@ def test_noise_is_read_or_refused(noise, kind):
         json.dumps(bodies.decode(kind, body).value, allow_nan=False)
 
 
-@pytest.mark.parametrize("version", ["²", "9" * 5000, "-1", "1e9"])
-def test_a_revision_that_is_none_is_refused(api, version):
+def test_a_revision_of_thousands_of_digits_is_refused(api):
     api.post(MAPS, config_map("a"))
-    changed = {"metadata": {"name": "a", "resourceVersion": version}, "data": {"b": "c"}}
-    assert api.put(f"{MAPS}/a", changed).status_code in (400, 409)
-    assert api.delete(f"{MAPS}/a", {"preconditions": {"resourceVersion": version}}).status_code == 400
-    assert not api.get(f"{MAPS}/a").json().get("data")
+    version = {"resourceVersion": "9" * 5000}
+    assert api.put(f"{MAPS}/a", {"metadata": {"name": "a", **version}}).status_code in (400, 409)
+    assert api.delete(f"{MAPS}/a", {"preconditions": version}).status_code == 400
 
 
 def test_a_large_body_keeps_nobody_waiting(api):
@@ -197,15 +172,6 @@ def test_bodies_that_wait_are_counted_and_forgotten_and_none_is_unpacked(api, mo
         assert api.post(MAPS, " " * 500_000).status_code == 400
     packed = gzip.compress(b"{}" * 1000)
     assert api.post(MAPS, packed, headers={"content-encoding": "gzip"}).status_code == 400
-
-
-def test_what_is_half_there_is_told_or_left_out(api):
-    budget = {"metadata": {"name": "a"}, "spec": {"minAvailable": 1, "selector": {"matchExpressions": True}}}
-    answer = api.post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
-    assert (answer.status_code, "spec.selector.matchExpressions" in answer.json()["message"]) == (400, True)
-    queues = "/apis/scheduling.volcano.sh/v1beta1/queues"
-    api.post(queues, {"metadata": {"name": "a"}})
-    assert "status" not in api.put(f"{queues}/a/status", {}).json(), "nothing and no null"
 
 
 @pytest.fixture(params=["API", "pages"])

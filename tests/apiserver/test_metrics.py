@@ -1,13 +1,23 @@
+"""What is in use, of pods and nodes, and what `/metrics` has of queues and pod groups by the rules of Prometheus' text format."""
+
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
 from cluster import access
+from cluster.exposition import sample
+from cluster.store import store
+from dashboard import cluster_usage
+from kube import resources
+from kube.meta import parse_time
 from node import usage
 from node.paths import Layout
 from node.usage import Container
+from scheduler import waiting_lines
+from tests.tables import parts
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
 BURN = "while :; do :; done"
@@ -107,3 +117,68 @@ def test_measuring_hundreds_of_containers_is_cheap(tmp_path):
     sampler.sample()
     assert (time.thread_time() - began) / usage.EVERY_S < 0.02 * max(1, len(processes) / 300)
     assert (tmp_path / "node" / usage.NAME).stat().st_size > 0
+
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)')
+SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\S+)")
+KINDS = ("counter", "gauge", "histogram", "summary", "untyped")
+PARTS = ("_bucket", "_sum", "_count")
+
+
+def scraped(text):
+    """Return the series, (name, labels) → value; fail where Prometheus would not take the text."""
+    assert text.endswith("\n")
+    kinds, helped, series, family = {}, set(), {}, ""
+    for line in text.splitlines():
+        if found := re.fullmatch(rf"# HELP ({NAME}) (.*)", line):
+            assert found[1] not in helped, "a second HELP"
+            helped.add(found[1])
+        elif found := re.fullmatch(rf"# TYPE ({NAME}) (\w+)", line):
+            assert found[1] not in kinds, "a second TYPE, or series of one family apart"
+            family, kinds[found[1]] = found[1], found[2]
+            assert found[2] in KINDS
+        else:
+            found = SAMPLE.fullmatch(line)
+            assert found, line
+            name, labels, value = found.groups()
+            ends = PARTS if kinds[family] == "histogram" else ()
+            assert name in (family, *(family + end for end in ends)), f"{line}: not below its TYPE"
+            read = LABEL.findall(labels or "")
+            assert LABEL.sub("", labels or "") == "", labels
+            key = name, frozenset(read)
+            assert key not in series, f"{line}: twice"
+            assert len({label for label, _ in read}) == len(read)
+            series[key] = float(value)
+    return series
+
+
+@pytest.fixture
+def nothing_counted():
+    cluster_usage.forget()
+    waiting_lines.forget()
+    yield
+    cluster_usage.forget()
+    waiting_lines.forget()
+
+
+@parts("apiserver/metrics")
+def test_figures_of_queues_and_pod_groups(nothing_counted, story, part):
+    story.goes(part)
+    series = scraped(story.api.get("/metrics").text)
+    small = {name: value for (name, labels), value in series.items() if ("queue_name", "small") in labels}
+    assert 1500 < small["volcano_queue_deserved_milli_cpu"] <= 4000
+    assert 0 < small["volcano_queue_share"] < 1
+    assert ("volcano_queue_capacity_milli_cpu", frozenset({("queue_name", "above")})) not in series
+    (took,) = (value for (name, _), value in series.items() if name == "volcano_e2e_job_scheduling_duration")
+    created = store.get(resources.POD_GROUPS, "default", "runs").object["metadata"]["creationTimestamp"]
+    assert took == parse_time("2100-01-01T00:00:02.500000Z") - parse_time(created)
+    hers = scraped(story.api.as_(story.actors["alice"]).get("/metrics").text)
+    assert not any("default/" in text for _, labels in hers for _, text in labels)
+
+
+def test_names_of_all_kinds_are_written_so_that_they_are_read_back():
+    for text in ('a"b', "a\\b", "a\nb", "ä, b"):
+        (found,) = scraped(f"# TYPE x gauge\n{sample('x', {'name': text, 'other': 'c'}, 1)}\n")
+        written = dict(found[1])["name"]
+        assert written.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") == text

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 from django.core.management import CommandError, call_command
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
-from apiserver.openapi import documents, unknown_fields, written
+from apiserver.openapi import documents, gnostic, unknown_fields, written
 from apiserver.openapi.definitions import definitions, referred
 from apiserver.openapi.operations import APPLY, STRATEGIC
 from kube import resources
 from kube.definitions import GROUP_VERSION_KIND
-from tests.tables import cases
+from tests.tables import GOLDEN, parts
 
 PROJECT = Path(__file__).parents[2]
 CLIENTS = PROJECT / "tests/kube/protobuf/golden"  # bodies of client-go
@@ -70,24 +71,11 @@ def test_every_kind_has_its_schema_and_kubectl_finds_that_the_server_checks_its_
         assert all(APPLY in patch["requestBody"]["content"] for patch in found)
 
 
-PODS = "/api/v1/namespaces/{namespace}/pods"
-
-
-@pytest.mark.parametrize(
-    ("path", "method", "name"),
-    [
-        (PODS, "get", "listCoreV1NamespacedPod"),
-        (PODS, "delete", "deleteCoreV1CollectionNamespacedPod"),
-        ("/api/v1/pods", "get", "listCoreV1PodForAllNamespaces"),
-        (f"{PODS}/{{name}}/status", "put", "replaceCoreV1NamespacedPodStatus"),
-        (f"{PODS}/{{name}}/log", "get", "readCoreV1NamespacedPodLog"),
-        (f"{PODS}/{{name}}/exec", "post", "connectCoreV1PostNamespacedPodExec"),
-    ],
-)
-def test_operations_are_named_as_upstream_names_them(path, method, name):
+@parts("apiserver/openapi", "operations")
+def test_operations_are_named_as_upstream_names_them(part):
     items = version3("api/v1")["paths"]
-    assert items[path][method]["operationId"] == name
-    eviction = items[f"{PODS}/{{name}}/eviction"]["post"]
+    part.check(lambda text: items[text.split()[1]][text.split()[0]]["operationId"])
+    eviction = items["/api/v1/namespaces/{namespace}/pods/{name}/eviction"]["post"]
     assert eviction[GROUP_VERSION_KIND] == {"group": "policy", "version": "v1", "kind": "Eviction"}
 
 
@@ -126,61 +114,18 @@ WIDGETS = dataclasses.replace(
 )  # fmt: skip
 
 
-@cases("resource, obj, expected", {
-    "pod": (resources.PODS,
-        {"spec": {"containers": [{"imagee": "x", "env": [{"valuee": ""}]}]}, "metadata": {"labelz": {}}},
-        ["spec.containers[0].imagee", "spec.containers[0].env[0].valuee", "metadata.labelz"]),
-    "Volcano job": (resources.JOBS,
-        {"spec": {"tasks": [{"template": {"spec": {"container": []}}, "replica": 1}], "minAvailble": 1}},
-        ["spec.tasks[0].template.spec.container", "spec.tasks[0].replica", "spec.minAvailble"]),
-    "the older spellings": (resources.JOBS,
-        {"spec": {"taskSpecs": [{"template": {"spec": {"priorityClass": "x"}}}], "volumes": [{"claim": {}}]}}, []),
-    "wrong types": (resources.PODS, {"spec": {"containers": {"name": "a"}}}, []),
-    "no objects": (resources.PODS, {"spec": [1], "metadata": "x", "status": None}, []),
-    "schemas within schemas": (resources.CUSTOM_RESOURCE_DEFINITIONS,
-        {"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": {"typ": ""}}}}}]}},
-        ["spec.versions[0].schema.openAPIV3Schema.properties.a.typ"]),
-    "a kind that somebody defined": (WIDGETS,
-        {"spec": {"size": 1, "colour": "", "free": {"x": 1}, "inner": {"kind": "", "a": "", "b": ""}}},
-        ["spec.colour", "spec.inner.b"]),
-})  # fmt: skip
-def test_unknown_fields_are_found_wherever_they_are(resource, obj, expected):
-    assert unknown_fields(resource, obj) == expected
+@parts("apiserver/openapi", "unknown fields", "what patches write")
+def test_unknown_fields_are_found_wherever_they_are(part):
+    kinds = {each.full_name: each for each in (*resources.BUILT_IN, WIDGETS)}
 
+    def unknown(text):
+        word, obj = text.split(" ", 1)
+        if part.title == "unknown fields":
+            return unknown_fields(kinds[word], yaml.safe_load(obj))
+        changed = written(yaml.safe_load(obj), word)
+        return [path for each in changed for path in unknown_fields(resources.PODS, each)]
 
-DELETED = {"$patch": "delete", "name": "a", "imagee": ""}
-IN_ORDER = {"$setElementOrder/containers": [{"name": "a"}], "containers": [DELETED]}
-OPERATIONS = [
-    {"op": "add", "path": "/spec/containers/1/imagee", "value": "x"},
-    {"op": "replace", "path": "/metadata/labels/a~1b", "value": "x"},
-    {"op": "remove", "path": "/spec/foo"},
-    {"op": "add", "path": "/spec/containers/-", "value": {"comand": []}},
-]
-
-
-@cases("how, change, expected", {
-    "merge": ("merge", {"spec": {"foo": 1}}, ["spec.foo"]),
-    "an unknown field may be removed": ("merge", {"spec": {"foo": None}}, []),
-    "directives are no fields": ("strategic", {"spec": IN_ORDER}, ["spec.containers[0].imagee"]),
-    "JSON patch": ("json", OPERATIONS, ["spec.containers[1].imagee", "spec.containers[0].comand"]),
-    "no patch at all": ("json", "nonsense", []),
-})  # fmt: skip
-def test_a_patch_is_checked_for_what_it_writes(how, change, expected):
-    assert [path for obj in written(change, how) for path in unknown_fields(resources.PODS, obj)] == expected
-
-
-@cases("kind, change", {
-    "merge": ("application/merge-patch+json", {"dat": {"a": "b"}}),
-    "strategic": ("application/strategic-merge-patch+json", {"dat": {"a": "b"}}),
-    "JSON": ("application/json-patch+json", [{"op": "add", "path": "/dat", "value": {}}]),
-})  # fmt: skip
-def test_a_strict_patch_with_an_unknown_field_is_refused(api, kind, change):
-    maps = "/api/v1/namespaces/default/configmaps"
-    api.post(maps, {"metadata": {"name": "a"}})
-    answer = api.patch(f"{maps}/a?fieldValidation=Strict", change, kind).json()
-    assert (answer["code"], answer["message"]) == (400, 'strict decoding error: unknown field "dat"')
-    warned = api.patch(f"{maps}/a?dryRun=All", change, kind)
-    assert (warned.status_code, warned.headers["warning"]) == (200, '299 - "unknown field \\"dat\\""')
+    part.check(unknown)
 
 
 @pytest.fixture
@@ -228,6 +173,53 @@ def test_documents_travel_compressed_where_the_client_can_read_that(api):
     with api.stream("/openapi/v2", headers={"accept-encoding": "gzip"}) as answer:
         assert answer.headers["content-encoding"] == "gzip"
         assert gzip.decompress(b"".join(answer.iter_raw())) == plain.content
+
+
+# The protobuf form is read back by field numbers, as gnostic's OpenAPIv2.proto gives them.
+def read(data):
+    """Return the fields of a message: number, then bytes or a whole number."""
+    found, place = [], 0
+    while place < len(data):
+        key, place = varint(data, place)
+        if key & 7 == 0:
+            value, place = varint(data, place)
+        elif key & 7 == 1:
+            value, place = data[place : place + 8], place + 8
+        else:
+            length, place = varint(data, place)
+            value, place = data[place : place + length], place + length
+        found.append((key >> 3, value))
+    return found
+
+
+def varint(data, place):
+    value = shift = 0
+    while data[place] >= 0x80:
+        value |= (data[place] & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+    return value | data[place] << shift, place + 1
+
+
+def fields(data, *numbers):
+    """Return the messages at a path of field numbers."""
+    found = [data]
+    for number in numbers:
+        found = [value for part in found for key, value in read(part) if key == number]
+    return found
+
+
+@parts("apiserver/openapi", "fields of the protobuf form")
+def test_each_thing_is_in_its_field(part):
+    document = gnostic.document(yaml.safe_load((GOLDEN / "apiserver/gnostic.yaml").read_text()))
+
+    def there(text):
+        found = fields(document, *map(int, text.split()))
+        return [each if isinstance(each, int) else each.decode("latin-1") for each in found]
+
+    part.check(there)
+    names = fields(documents.version2()["protobuf"].body, 9, 1, 1)
+    assert b"io.k8s.api.core.v1.Pod" in names
+    assert names == sorted(names)
 
 
 def test_kubectl_gets_version_2_as_protobuf(api):

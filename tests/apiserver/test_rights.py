@@ -1,4 +1,4 @@
-"""Every role, every kind, every verb: what the API lets through is what the table of roles says."""
+"""Every role, every kind, every verb: what the API lets through is what the table of roles says; and who is a node."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import pytest
 
 from cluster import access
 from cluster.access.roles import Role
+from cluster.models import AuditEntry
 from cluster.store import Create, store
 from kube import resources
+from kube.resources import CLAIMS, NODES, PODS
+from tests.builders import node, of, pod
 from tests.cluster.api.conftest import person  # noqa: F401  a fixture
 
 SOMEBODY = "somebody"  # whose all the objects are
@@ -70,3 +73,43 @@ def test_nobody_learns_what_he_may_not_read(api, somebodys, person):  # noqa: F8
         assert there.json()["message"].replace('"a"', '"missing"') == missing.json()["message"]
         everywhere = paths(kind, "default", "a")[0].replace("namespaces/default/", "")
         assert client.get(everywhere).status_code == 403, kind.id
+
+
+CORE = "/api/v1/namespaces/default"
+STATUS = {"status": {"phase": "Running"}}
+
+
+@pytest.fixture
+def lab(api):
+    """A client that is the node lab, which has the pod `mine`; `other` is on another node."""
+    store.write(Create(NODES, node("lab")), Create(NODES, node("first")))
+    store.write(Create(PODS, pod("mine", nodeName="lab")), Create(PODS, pod("other", nodeName="first")))
+    return api.as_(access.Actor("system:node:lab", ("system:nodes", "system:authenticated")))
+
+
+def test_a_group_without_a_name_is_no_node(lab):
+    for name, groups in (("system:node:", ("system:nodes",)), ("alice", ("system:nodes",)), ("system:node:lab", ())):
+        somebody = lab.as_(access.Actor(name, (*groups, "system:authenticated")))
+        for path in ("/api/v1/pods?fieldSelector=spec.nodeName=lab", f"{CORE}/pods/mine"):
+            assert somebody.get(path).status_code == 403
+
+
+def test_what_a_node_does_is_not_audited_and_what_it_may_not_is(lab):
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    pinned = {"metadata": {"resourceVersion": "1"}, **STATUS}
+    for path, change, code in (
+        ("/api/v1/nodes/lab/status", ready, 200), (f"{CORE}/pods/mine/status", STATUS, 200), (f"{CORE}/pods/mine/status", pinned, 409),
+    ):  # fmt: skip
+        assert lab.patch(path, change).status_code == code
+    assert not AuditEntry.objects.filter(actor="system:node:lab").exists()
+    assert lab.patch(f"{CORE}/pods/other/status", STATUS).status_code == 403
+    entry = AuditEntry.objects.get(actor="system:node:lab")
+    assert (entry.outcome, entry.name) == ("denied", "other")
+
+
+def test_a_node_learns_which_claims_are_left_whose_files_it_keeps(lab, api):
+    uid = store.write(Create(CLAIMS, of(CLAIMS, "others", {"spec": {}})))[0].uid
+    for asked, existing in (([uid, "another"], [uid]), (["another", 7, None], []), ("nonsense", [])):
+        assert lab.post("/node/claims", {"uids": asked}).json() == {"existing": existing}
+    somebody = api.as_(access.Actor("somebody", ("system:authenticated",)))
+    assert somebody.post("/node/claims", {"uids": []}).status_code == 403

@@ -15,6 +15,8 @@ from apiserver.streams.channels import PROTOCOLS, Channels
 from cluster import access
 from cluster.access import tokens
 from cluster.models import RoleBinding, Token
+from cluster.store import Patch, store
+from kube.resources import PODS
 from proof.harness.waiting import until
 from tests.apiserver.client import Api, serving
 from tests.apiserver.test_execs import Door
@@ -73,6 +75,16 @@ def test_who_reads_nothing_is_closed_with_his_right_and_what_ended_is_forgotten(
     RoleBinding.objects.update(namespace="elsewhere")
     node.during(lambda: until(lambda: exec_attach._open.total() == 0))
     node.during(lambda: until(lambda: not rights_keeper.keeper._held))
+
+
+def test_a_command_ends_when_the_path_is_not_allowed_any_more(door, node, settings):
+    volume = {"name": "h", "hostPath": {"path": "/srv/shared"}}
+    store.write(Patch(PODS, "d", "p", {"spec": {"volumes": [volume]}}))
+    settings.HOST_PATHS = ["/srv/shared"]
+    connection = door.connect("sh", "-c", COUNTING)
+    node.during(lambda: connection.read_until(b"line"))
+    settings.HOST_PATHS = []
+    assert node.during(connection.finish)["code"] == 403
 
 
 async def test_who_has_been_told_the_end_is_told_no_other():

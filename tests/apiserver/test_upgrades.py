@@ -67,9 +67,7 @@ def upgrade(open_socket):
 LINK = "/api/v1/nodes/x/link"  # which a node's agent opens before there is a node
 
 
-@pytest.mark.parametrize(
-    ("user", "codes"), [(SYSTEM, {400, 404}), (SOMEBODY.name, {400, 403, 404}), (NOBODY, {400, 401, 404})]
-)
+@cases("user, codes", {"who may": (SYSTEM, {400, 404}), "somebody": (SOMEBODY.name, {400, 403, 404}), "nobody": (NOBODY, {400, 401, 404})})  # fmt: skip
 def test_every_path_says_why_it_is_not_upgraded(upgrade, user, codes):
     found = {path: upgrade(path, user) for path in everywhere() if (path, user) != (LINK, SYSTEM)}
     assert {path: answer for path, answer in found.items() if answer[0] not in codes} == {}
@@ -78,12 +76,10 @@ def test_every_path_says_why_it_is_not_upgraded(upgrade, user, codes):
     assert [path for path, (_, status) in found.items() if not (status["message"] and status["reason"])] == []
 
 
-@pytest.mark.parametrize(
-    "resource", [each for each in resources.BUILT_IN if "watch" in each.verbs], ids=lambda each: each.full_name
-)
-def test_a_watch_is_upgraded(upgrade, resource):
-    place = "default" if resource.namespaced else ""
-    assert upgrade(f"{paths.collection(resource, place)}?watch=true") == (101, None)
+def test_watches_are_upgraded(upgrade):
+    for resource in (each for each in resources.BUILT_IN if "watch" in each.verbs):
+        place = "default" if resource.namespaced else ""
+        assert upgrade(f"{paths.collection(resource, place)}?watch=true") == (101, None), resource.full_name
 
 
 def test_the_link_of_a_node_is_upgraded_and_a_refusal_is_not_logged_as_a_crash(upgrade, caplog):
@@ -96,21 +92,17 @@ PODS = "/api/v1/namespaces/default/pods"
 EXEC = f"{PODS}/x/exec"
 
 
-@cases("path, user, code, words", {
-    "a path for everybody": ("/version", NOBODY, 400, "is not upgraded"),
-    "a path that is not, for nobody": ("/metrics", NOBODY, 401, "Unauthorized"),
-    "a list": (PODS, SYSTEM, 400, "is not upgraded"),
-    "an object": (f"{PODS}/x", SYSTEM, 400, "is not upgraded"),
-    "a log": (f"{PODS}/x/log", SYSTEM, 400, "is not upgraded"),
-    "no pod": (f"{PODS}/x/exec?command=a&stdout=1", SYSTEM, 404, 'pods "x" not found'),
-    "no right": (f"{PODS}/x/exec", SOMEBODY.name, 403, "cannot create"),
-    "no right to watch": (f"{PODS}?watch=true", SOMEBODY.name, 403, "cannot watch"),
-    "a wrong watch": (f"{PODS}?watch=true&resourceVersion=a", SYSTEM, 400, "must be a number"),
-    "no resource": ("/api/v1/namespaces/default/nonsense", SYSTEM, 404, "could not find"),
-})  # fmt: skip
-def test_reason(upgrade, path, user, code, words):
-    found, status = upgrade(path, user)
-    assert (found, words in status["message"]) == (code, True)
+def test_the_reason_is_told(upgrade):
+    for path, user, code, words in (
+        ("/version", NOBODY, 400, "is not upgraded"), ("/metrics", NOBODY, 401, "Unauthorized"),
+        (PODS, SYSTEM, 400, "is not upgraded"), (f"{PODS}/x", SYSTEM, 400, "is not upgraded"),
+        (f"{PODS}/x/log", SYSTEM, 400, "is not upgraded"), (f"{EXEC}?command=a&stdout=1", SYSTEM, 404, 'pods "x" not found'),
+        (EXEC, SOMEBODY.name, 403, "cannot create"), (f"{PODS}?watch=true", SOMEBODY.name, 403, "cannot watch"),
+        (f"{PODS}?watch=true&resourceVersion=a", SYSTEM, 400, "must be a number"),
+        ("/api/v1/namespaces/default/nonsense", SYSTEM, 404, "could not find"),
+    ):  # fmt: skip
+        found, status = upgrade(path, user)
+        assert (found, words in status["message"]) == (code, True), path
 
 
 @pytest.fixture
