@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MARKER = "shows"
-# `cases` and `blocks` read marks from the ids of rows.
-MARKS = re.compile(rf"{MARKER}\(|^@(cases|blocks)\(", re.MULTILINE)
+# `cases`, `blocks` and `parts` read marks from the ids of rows.
+MARKS = re.compile(rf"{MARKER}\(|^@(cases|blocks|parts)\(", re.MULTILINE)
 ROOT = Path(__file__).parents[2]
 
 
