@@ -70,6 +70,7 @@ def _parts(name):
     found = {}
     for text in re.split(r"^== ", (GOLDEN / f"{name}.txt").read_text(), flags=re.MULTILINE)[1:]:
         words, *rest = re.sub(r"\n +", " ", text.strip()).splitlines()
+        assert words not in found, f"two parts of {name} are called {words}"
         found[words] = Part(words.partition(" | ")[0], [_line(each) for each in rest])
     return found
 

@@ -67,10 +67,11 @@ class Request(NamedTuple):
 def read(text, last=None):
     """Read a request: `vera: PATCH pods/p/status merge {status: {…}}`.
 
-    Who asks stands before a colon, where it is not who may do everything. A path begins with a resource, of which the namespace
-    is default, if not with a slash. Words behind it say of which type the body is (BODIES), `as` what the answer is to be (FORMS),
-    and `with` a header. The body is YAML, and sent as JSON; one in quotes is sent as it stands. `pod p {…}` is what
-    `builders.pod` makes of these fields (MAKE), and `last {…}` what was answered last with these changes.
+    Who asks stands before a colon, where it is not who may do everything. A path begins with a resource, of which the
+    namespace is default, if not with a slash. Words behind it say of which type the body is (BODIES), `as` what the
+    answer is to be (FORMS), and `with` a header. The body is YAML, and sent as JSON; one in quotes is sent as it stands.
+    `pod p {…}` is what `builders.pod` makes of these fields (MAKE), and `last {…}` what was answered last with these
+    changes.
     """
     head, body = re.fullmatch(r"""([^{\["']*)(.*)""", text, re.DOTALL).groups()
     user, _, head = head.rpartition(": ")
@@ -110,10 +111,11 @@ class Story:
         vera: GET pods → 200; items.*.metadata.name [p]; $uid items.0.metadata.uid
         vera: DELETE pods/p {preconditions: {uid: $uid}} → 403; says cannot delete
 
-    `STORE` writes to the store, and `RUN` lets a controller do its work. Behind the arrow stand the code and parts of the answer by
-    their paths, `*` for each of a list, null for what is not there; `$name path` calls a part by a name. `causes` are the fields of
-    the causes; `warns` is in the warnings, or there is none; others of HEADERS go by their names; `body` is the whole body, and
-    `same` says that it is the one before. `says` ends a line: it is in the message, or in the body where that has none.
+    `STORE` writes to the store, and `RUN` lets a controller do its work. Behind the arrow stand the code and parts of the
+    answer by their paths, `*` for each of a list, null for what is not there; `$name path` calls a part by a name.
+    `causes` are the fields of the causes; `warns` is in the warnings, or there is none; others of HEADERS go by their
+    names; `body` is the whole body, `keys` are its keys, and `same` says that it is the one before. `says` ends a line:
+    it is in the message, or in the body where that has none.
     """
 
     def __init__(self, api, person):
@@ -133,6 +135,7 @@ class Story:
                 kind = next(kind for kind in resources.ALL if whole(kind.full_name) == request.path)
                 store.write(Create(kind, request.body))
             else:
+                assert expected, f"nothing is expected of {given}"
                 answer = self.send(read(given, self.last))
                 claims = [*self.wrong(answer, expected)]
                 wrong += [f"{given}: {claims} of {answer.status_code} {answer.text[:1000]}"] if claims else []
@@ -181,8 +184,8 @@ def seen(answer, name, value):
     if name in HEADERS:
         told = answer.headers.get(HEADERS[name], "")
         return told, told if name == "warns" and value and value in told else value
-    if name == "body":
-        return answer.text, yaml.safe_load(value)
+    if name in ("body", "keys"):
+        return answer.text if name == "body" else sorted(json_of(answer)), yaml.safe_load(value)
     if name == "causes":
         return at(json_of(answer), "details.causes.*.field"), value.split()
     return at(json_of(answer), name), yaml.safe_load(value)

@@ -29,7 +29,10 @@ def redis_down(monkeypatch):
 @parts("apiserver/health", "everybody may ask whether it works, and who is known for figures")
 def test_everybody_may_ask_whether_it_works(api, story, part):
     story.goes(part)
-    assert int(api.get("/version").json()["minor"]) >= 30
+    version = api.get("/version").json()
+    assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")
+    assert version.keys() >= {"gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"}
+    assert int(version["minor"]) >= 30
     assert api.get("/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
 
 

@@ -59,7 +59,9 @@ YAML_BODIES = {
 }  # fmt: skip
 
 
-@cases("body, kind", {name: (body, JSON) for name, body in BODIES.items()} | {name: (body, YAML) for name, body in YAML_BODIES.items()})  # fmt: skip
+@cases("body, kind", {
+    **{name: (body, JSON) for name, body in BODIES.items()}, **{name: (body, YAML) for name, body in YAML_BODIES.items()},
+})  # fmt: skip
 def test_a_body_that_cannot_be_read_is_a_bad_request(api, body, kind):
     answer = api.post(MAPS, body, content_type=kind)
     assert answer.json()["kind"] == "Status"

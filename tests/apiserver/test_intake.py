@@ -1,4 +1,4 @@
-"""How many requests and large bodies are in work at once, and whose; what waits for the thread that writes, and in which order."""
+"""How many requests and large bodies are in work at once, and whose; in which order what waits is written."""
 
 from __future__ import annotations
 

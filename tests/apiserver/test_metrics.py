@@ -1,4 +1,4 @@
-"""What is in use, of pods and nodes, and what `/metrics` has of queues and pod groups by the rules of Prometheus' text format."""
+"""What pods and nodes use; what `/metrics` has of queues and pod groups, by the rules of Prometheus' text format."""
 
 from __future__ import annotations
 

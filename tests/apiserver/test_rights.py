@@ -98,7 +98,8 @@ def test_what_a_node_does_is_not_audited_and_what_it_may_not_is(lab):
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     pinned = {"metadata": {"resourceVersion": "1"}, **STATUS}
     for path, change, code in (
-        ("/api/v1/nodes/lab/status", ready, 200), (f"{CORE}/pods/mine/status", STATUS, 200), (f"{CORE}/pods/mine/status", pinned, 409),
+        ("/api/v1/nodes/lab/status", ready, 200), (f"{CORE}/pods/mine/status", STATUS, 200),
+        (f"{CORE}/pods/mine/status", pinned, 409),
     ):  # fmt: skip
         assert lab.patch(path, change).status_code == code
     assert not AuditEntry.objects.filter(actor="system:node:lab").exists()

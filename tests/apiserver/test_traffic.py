@@ -1,4 +1,4 @@
-"""What clients ask of a kube-apiserver, and what it refuses, asked of ours: it answers the same, but for what is known to differ."""
+"""What clients ask of a kube-apiserver, asked of ours: it answers the same, but for what is known to differ."""
 
 from __future__ import annotations
 

@@ -67,7 +67,9 @@ def upgrade(open_socket):
 LINK = "/api/v1/nodes/x/link"  # which a node's agent opens before there is a node
 
 
-@cases("user, codes", {"who may": (SYSTEM, {400, 404}), "somebody": (SOMEBODY.name, {400, 403, 404}), "nobody": (NOBODY, {400, 401, 404})})  # fmt: skip
+@cases("user, codes", {
+    "who may": (SYSTEM, {400, 404}), "somebody": (SOMEBODY.name, {400, 403, 404}), "nobody": (NOBODY, {400, 401, 404}),
+})  # fmt: skip
 def test_every_path_says_why_it_is_not_upgraded(upgrade, user, codes):
     found = {path: upgrade(path, user) for path in everywhere() if (path, user) != (LINK, SYSTEM)}
     assert {path: answer for path, answer in found.items() if answer[0] not in codes} == {}

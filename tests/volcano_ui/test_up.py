@@ -136,7 +136,7 @@ def test_wrong_setting_is_refused_in_a_sentence(start, name, value, words):
 SHARED = ("DATABASE_URL", "VOLCANO_UI_REDIS_URL", "VOLCANO_UI_SECRET_KEY")
 
 
-@cases("given", {"nothing": {}, "all but one": {"DATABASE_URL": "postgresql:///parts", "VOLCANO_UI_REDIS_URL": "redis://127.0.0.1:1/0"}})  # fmt: skip
+@cases("given", {"nothing": {}, "all but one": {SHARED[0]: "postgresql:///parts", SHARED[1]: "redis://127.0.0.1:1/0"}})
 def test_part_that_could_not_meet_the_others_is_refused_by_what_is_missing(start, tmp_path, given):
     (tmp_path / "config").write_text(KUBECONFIG)
     part = start(VOLCANO_UI_ONLY="web", VOLCANO_UI_KUBECONFIG=str(tmp_path / "config"), **given)

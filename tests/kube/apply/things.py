@@ -26,7 +26,7 @@ def thing(metadata: dict[str, Any] | None = None, **parts):
 
 @dataclass
 class Step:
-    """What a manager does: as text `a {text: x}` is an apply of a, `a!` one by force, `a=` a PUT, and `a/status=` one of the status."""
+    """What a manager does: in text `a {text: x}` is an apply, `a!` one by force, `a=` a PUT, `a/status=` one of the status."""
 
     manager: str
     parts: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The tables of kubectl: `tests/golden/kube/rows.txt` has rows of objects, `cells.txt` single cells, as kubectl prints them."""
+"""The tables of kubectl: `rows.txt` of `tests/golden/kube` has rows of objects, `cells.txt` single cells."""
 
 from __future__ import annotations
 
