@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import time
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from asgiref.sync import sync_to_async
 
@@ -14,9 +15,11 @@ from apiserver.http import handlers, threads  # noqa: F401  handlers registers w
 from apiserver.http.app import App
 from cluster import access, clock
 from cluster.store import Create, Delete, Patch, retention, store
-from kube.resources import PODS
+from kube.resources import EVENTS, PODS
 from proof.harness.serving import in_loop
 from proof.harness.waiting import HANG_S
+from tests.apiserver.story import FORMS, whole
+from tests.builders import of
 from volcano_ui import apiserver
 from volcano_ui.web import listen
 
@@ -132,6 +135,72 @@ def phase(name, word):
 @in_db
 def remove(name):
     return store.write(Delete(PODS, "default", name, grace=0))[0].revision
+
+
+@in_db
+def tell(name, reason):
+    body = {
+        "involvedObject": {"kind": "Pod", "name": "web-0", "namespace": "default"},
+        "reason": reason,
+        "message": "m",
+    }
+    return store.write(Create(EVENTS, of(EVENTS, name, body)))[0].revision
+
+
+class Story:
+    """Writes and watches of a server, as they stand in `tests/golden/apiserver/watches.txt`.
+
+        make a app=web
+        w watches pods?resourceVersion=0
+        label a app=db
+        w → ADDED a app=web #1, MODIFIED a app=db #2
+
+    Behind the arrow stand the next events of a watch: their type, the name and labels of the object, and the number of the write
+    that made it so, of which a query has the revision as `$1`.
+    """
+
+    WRITES = {"make": make, "label": label, "phase": phase, "remove": remove, "tell": tell}
+
+    def __init__(self, port):
+        self.port, self.clients, self.revisions, self.opened = port, {}, [], contextlib.AsyncExitStack()
+
+    async def goes(self, part):
+        async with self.opened:
+            for _, given, expected in part.lines:
+                name, *words = given.split()
+                if expected:
+                    heard = await self.clients[name].hear(expected.count(", ") + 1)
+                    assert ", ".join(map(self.said, heard)) == expected
+                elif words[0] == "watches":
+                    self.clients[name] = await self.opened.enter_async_context(self.client(*words[1:]))
+                else:
+                    labels = dict(word.split("=") for word in words if "=" in word)
+                    words = [word for word in words if "=" not in word]
+                    self.revisions.append(await self.WRITES[name](*words, **labels))
+
+    def client(self, path, *form):
+        path, _, query = path.partition("?")
+        query = re.sub(r"\$(\d)", lambda found: str(self.revisions[int(found[1]) - 1]), query)
+        headers = {"Accept": FORMS[form[1]]} if form else {}
+        return Client(self.port, whole(path), headers=headers, **dict(parse_qsl(query)))
+
+    def said(self, line):
+        obj = line.object
+        if obj["kind"] == "Table":
+            (row,) = obj["rows"]
+            meta = (row["object"] or {}).get("metadata", {})
+            words = ["row", meta.get("name") or row["cells"][0], "with columns" if obj.get("columnDefinitions") else ""]
+        else:
+            meta = obj["metadata"]
+            texts = [f"{name}={obj[name]}" for name in ("note", "message") if name in obj]
+            labels = [f"{name}={value}" for name, value in sorted(meta.get("labels", {}).items())]
+            version = obj["apiVersion"] if obj["kind"] == "Event" else ""
+            form = obj["kind"] if obj["kind"].startswith("Partial") else ""
+            words = [line.name, *texts, *labels, version, form, f"#{self.revisions.index(line.revision) + 1}"]
+        if line.type == "BOOKMARK":
+            assert meta["annotations"] == {"k8s.io/initial-events-end": "true"}
+            words = ["end", *words[1:]] if obj["kind"] != "Table" else ["end"]
+        return " ".join([line.type, *filter(None, words)])
 
 
 async def until(condition, what="the condition"):
