@@ -22,7 +22,7 @@ from cluster.models import AuditEntry
 from node import port_client
 from node.shim import linux, tree
 from proof.harness.waiting import HANG_S, until
-from tests.apiserver.client import Api
+from tests.apiserver.client import Api, linked
 from tests.builders import container
 
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
@@ -103,10 +103,13 @@ class Door:
         self.opened.close()
 
 
-@pytest.fixture
-def way():
-    """How the server reaches the node: here through its files."""
-    return lambda server, data: contextlib.nullcontext()
+FILES = pytest.param(lambda server, data: contextlib.nullcontext(), id="its files")
+
+
+@pytest.fixture(params=[FILES, pytest.param(linked, id="a link")])
+def way(request):
+    """How the server reaches the node: through the files of this machine, or by a link as on another one."""
+    return request.param
 
 
 @pytest.fixture
@@ -135,13 +138,16 @@ def shim_of(node):
     return node.shims()[0]
 
 
+def read_each(paths, read):
+    """Return what can be read of files of processes that may end meanwhile."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            yield read(path)
+
+
 def descriptors(pid, *kinds):
     """Return how many descriptors of these kinds a process holds."""
-    count = 0
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(OSError):
-            count += str(link.readlink()).startswith(kinds)
-    return count
+    return sum(str(link).startswith(kinds) for link in read_each(Path(f"/proc/{pid}/fd").iterdir(), Path.readlink))
 
 
 def exit_code(last):
@@ -247,13 +253,9 @@ def test_what_a_command_leaves_behind_runs_on_and_is_not_waited_for(running, nod
 
 
 def sleepers(node):
-    """Return the sleepers in the container."""
-    found = []
-    for pid in tree.below(shim_of(node)):
-        with contextlib.suppress(OSError):
-            if b"sleep\x001000" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.append(pid)
-    return found
+    """Return how many sleepers are in the container."""
+    lines = read_each((Path(f"/proc/{pid}/cmdline") for pid in tree.below(shim_of(node))), Path.read_bytes)
+    return sum(b"sleep\x001000" in line for line in lines)
 
 
 async def test_a_stream_whose_client_is_slow_is_not_taken_for_a_quiet_one():
@@ -272,17 +274,14 @@ async def test_a_stream_whose_client_is_slow_is_not_taken_for_a_quiet_one():
     assert waits == [False]
 
 
-def test_a_command_ends_with_its_client(running, node):
-    connection = running().connect("sh", "-c", "trap '' HUP; (trap '' TERM; echo up; sleep 1000); true")
+def test_a_command_ends_with_its_client_or_its_container_after_which_there_is_none(running, node):
+    door = running()
+    connection = door.connect("sh", "-c", "trap '' HUP; (trap '' TERM; echo up; sleep 1000); true")
     node.during(connection.read_until, b"up\n")
     until(lambda: sleepers(node))
     connection.socket.socket.shutdown(2)
     until(lambda: not sleepers(node))
     assert main_of(node) in tree.below(shim_of(node))
-
-
-def test_a_command_ends_with_its_container_after_which_there_is_none(running, node):
-    door = running()
     connection = door.connect("sleep", "1000")
     until(lambda: sleepers(node))
     os.kill(main_of(node), signal.SIGKILL)
@@ -303,13 +302,6 @@ def test_a_command_goes_on_when_the_agent_is_killed(running, node):
     node.again()
 
 
-def test_without_an_agent_the_answer_says_so(running, node):
-    door = running()
-    node.daemon.port.close()
-    code, message = refusal(door.connect, "true")
-    assert (code, "the agent of node here does not answer" in message) == (503, True)
-
-
 def test_a_command_whose_shim_is_killed_ends_without_an_exit_code(running, node):
     connection = running().connect("sh", "-c", "echo $$; exec sleep 1000")
     pid = int(node.during(connection.read_until, b"\n"))
@@ -318,15 +310,18 @@ def test_a_command_whose_shim_is_killed_ends_without_an_exit_code(running, node)
     until(lambda: not linux.start_ticks(pid))
 
 
+@pytest.mark.parametrize("way", [FILES], indirect=True)  # of a link it is looked at, see test_node_link
+def test_without_an_agent_the_answer_says_so(running, node):
+    door = running()
+    node.daemon.port.close()
+    code, message = refusal(door.connect, "true")
+    assert (code, "the agent of node here does not answer" in message) == (503, True)
+
+
 def test_nothing_is_left_open(running, node):
     def held():
         """Return the pipes and terminals of this process and of the shim."""
         return [descriptors(pid, "pipe:", "/dev/pt") for pid in ("self", shim_of(node))]
-
-    def sessions():
-        for pid in tree.below(shim_of(node)):
-            with contextlib.suppress(ProcessLookupError):
-                yield os.getsid(pid)
 
     door = running()
     door.shell("true")
@@ -337,7 +332,7 @@ def test_nothing_is_left_open(running, node):
         door.connect("sh", stdin=True, tty=True).socket.close()
     until(lambda: exec_attach._open.total() == 0)
     door.close()
-    until(lambda: set(sessions()) == {main_of(node)})
+    until(lambda: set(read_each(tree.below(shim_of(node)), os.getsid)) == {main_of(node)})
     until(lambda: all(now <= then for now, then in zip(held(), before, strict=True)))
 
 
@@ -360,11 +355,11 @@ def test_what_cannot_be_done_is_refused(running, server):
 
 
 def attachable(script, **fields):
-    return {"containers": [container(command=["sh", "-c", script], **fields)]}
+    return {"containers": [container(command=["sh", "-c", script], stdin=True, **fields)]}
 
 
 def test_attaching_shows_what_comes_from_now_on_and_input_ends_with_the_client_where_the_pod_wants_that(running, node):
-    door = running(**attachable("echo before; read x; echo got $x; echo err >&2; cat", stdin=True, stdinOnce=True))
+    door = running(**attachable("echo before; read x; echo got $x; echo err >&2; cat", stdinOnce=True))
     until(lambda: list(node.directory(node.uid).glob("log.*")))
     connection = door.connect(kind="attach", stdin=True)
     connection.send(0, b"word\n")
@@ -376,7 +371,7 @@ def test_attaching_shows_what_comes_from_now_on_and_input_ends_with_the_client_w
 
 
 def test_input_goes_on_after_a_client_where_the_pod_wants_that(running, node):
-    door = running(**attachable("read a; echo got; read b; echo $a $b", stdin=True))
+    door = running(**attachable("read a; echo got; read b; echo $a $b"))
     first = door.connect(kind="attach", stdin=True)
     first.send(0, b"one\n")
     node.during(first.read_until, b"got")
@@ -388,7 +383,7 @@ def test_input_goes_on_after_a_client_where_the_pod_wants_that(running, node):
 
 def test_attaching_to_a_terminal(running, node):
     wait = "until stty size | grep '7 70'; do sleep 0.01; done"
-    door = running(**attachable(f"read x; {wait}; read x", stdin=True, tty=True))
+    door = running(**attachable(f"read x; {wait}; read x", tty=True))
     connection = door.connect(kind="attach", stdin=True, tty=True)
     connection.send(4, b'{"Width":70,"Height":7}')
     connection.send(0, b"size\n")

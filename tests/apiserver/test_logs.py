@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 
 import pytest
@@ -19,8 +20,9 @@ from node.shim import linux
 from node.shim.crilog import CriLog
 from proof.harness.waiting import HANG_S, until
 from tests import builders
+from tests.apiserver.client import linked
 from tests.builders import container
-from tests.tables import cases
+from tests.tables import parts
 
 LOG = "/api/v1/namespaces/default/pods/p/log"
 
@@ -63,34 +65,21 @@ class Pod:
         (self.directory() / "status.json.new").rename(self.directory() / "status.json")
 
 
-@pytest.fixture
-def pod(cluster, settings, tmp_path):
+@pytest.fixture(params=["its files", "a link"])
+def pod(request, server, settings, tmp_path):
+    """A pod whose node is reached through the files of this machine, or by a link as on another one."""
     settings.DATA = tmp_path
-    return lambda **fields: Pod(tmp_path, **fields)
+    with linked(server, tmp_path) if request.param == "a link" else contextlib.nullcontext():
+        yield lambda **fields: Pod(tmp_path, **fields)
 
 
-@cases("parameters, text", {
-    "the last lines": ("tailLines=2", "3\n4\n"),
-    "no lines": ("tailLines=0", ""),
-    "more than there are": ("tailLines=99", "1\n2\n3\n4\n"),
-    "so many bytes": ("limitBytes=3", "1\n2"),
-    "the first bytes of the last line": ("tailLines=1&limitBytes=1", "4"),
-    "one stream": ("stream=Stdout", "1\n2\n4\n"),
-    "the other stream": ("stream=Stderr", "3\n"),
-    "both": ("stream=All", "1\n2\n3\n4\n"),
-    "since before": ("sinceSeconds=3600", "1\n2\n3\n4\n"),
-    "since a time to come": ("sinceTime=2099-01-01T00:00:00Z", ""),
-    "since a time that was": ("sinceTime=2020-01-01T00:00:00%2B02:00", "1\n2\n3\n4\n"),
-    "named": ("container=main&insecureSkipTLSVerifyBackend=true", "1\n2\n3\n4\n"),
-    "switched off": ("follow=false&previous=0", "1\n2\n3\n4\n"),
-})  # fmt: skip
-def test_parameters_choose_what_is_answered(api, pod, parameters, text):
+@parts("apiserver/logs", "what parameters choose")
+def test_parameters_choose_what_is_answered(pod, story, part):
     log = pod().says().log()
     for stream, data in (("stdout", b"1\n2\n"), ("stderr", b"3\n"), ("stdout", b"4\n")):
         log.feed(stream, data)
     log.close()
-    answer = api.get(f"{LOG}?{parameters}")
-    assert (answer.status_code, answer.text) == (200, text)
+    story.goes(part)
 
 
 def test_a_log_is_plain_text_and_its_timestamps_have_nine_digits(api, pod):
@@ -111,38 +100,23 @@ def test_a_log_is_plain_text_and_its_timestamps_have_nine_digits(api, pod):
     assert (answer.status_code, "cannot get" in answer.json()["message"]) == (403, True)
 
 
-BOTH = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+@parts("apiserver/logs", "parameters that do not hold")
+def test_parameters_that_do_not_hold_are_invalid(part):
+    def invalid(parameters):
+        with pytest.raises(Invalid) as caught:
+            logs.options(QueryParams(parameters), "p", 0)
+        return caught.value.message.removeprefix('PodLogOptions "p" is invalid: ')
 
-
-@cases("parameters, message", {
-    "no number of lines": ("tailLines=-1", "tailLines: Invalid value: -1: must be greater than or equal to 0"),
-    "no bytes": ("limitBytes=0", "limitBytes: Invalid value: 0: must be greater than 0"),
-    "no seconds": ("sinceSeconds=0", "sinceSeconds: Invalid value: 0: must be greater than 0"),
-    "two beginnings": ("sinceSeconds=5&sinceTime=2020-01-01T00:00:00Z", BOTH),
-    "no stream": ("stream=Both", 'stream: Unsupported value: "Both": supported values: "All", "Stderr", "Stdout"'),
-    "lines of one stream": ("stream=Stdout&tailLines=1", "`tailLines` and specific `stream` are mutually exclusive for now"),
-})  # fmt: skip
-def test_parameters_that_do_not_hold_are_invalid(parameters, message):
-    with pytest.raises(Invalid) as caught:
-        logs.options(QueryParams(parameters), "p", 0)
-    assert caught.value.message.startswith('PodLogOptions "p" is invalid: ')
-    assert message in caught.value.message
+    part.check(invalid)
     for unreadable in ("tailLines=x", "tailLines=1_0", "tailLines=", f"limitBytes={2**63}", "sinceTime=yesterday"):
         with pytest.raises(BadRequest):
             logs.options(QueryParams(unreadable), "p", 0)
 
 
-@cases("parameters, message", {
-    "of several": ("", "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i]"),
-    "none": ("container=c", "container c is not valid for pod p"),
-    "one that waits": ("container=a", 'container "a" in pod "p" is waiting to start: CrashLoopBackOff'),
-    "one that has not begun": ("container=i", 'container "i" in pod "p" is waiting to start: ContainerCreating'),
-    "no other before": ("container=a&previous=true", 'previous terminated container "a" in pod "p" not found'),
-})  # fmt: skip
-def test_containers_without_a_log_are_bad_requests(api, pod, parameters, message):
+@parts("apiserver/logs", "containers without a log")
+def test_containers_without_a_log_are_bad_requests(pod, story, part):
     pod(containers=("a", "b"), init=("i",)).says("a", {"waiting": {"reason": "CrashLoopBackOff"}})
-    answer = api.get(f"{LOG}?{parameters}").json()
-    assert (answer["code"], answer["reason"], answer["message"]) == (400, "BadRequest", message)
+    story.goes(part)
 
 
 def test_previous_is_the_instance_that_ended_last_and_an_init_container_has_a_log(api, pod):
@@ -215,6 +189,7 @@ def test_a_client_that_goes_is_noticed_while_nothing_is_written(api, pod, monkey
     assert left.wait(HANG_S)
 
 
+@pytest.mark.parametrize("pod", ["its files"], indirect=True)
 async def test_hundreds_of_followers_hold_no_threads(pod):
     made = await sync_to_async(lambda: pod().says())()
     log, before, outputs = made.log(), threading.active_count(), [[] for _ in range(400)]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import socketserver
 import struct
 import threading
 from collections import Counter
@@ -31,38 +32,31 @@ TUNNEL, V4 = spdy_forward.TUNNEL, "v4.channel.k8s.io"
 MEGABYTE = 1 << 20
 
 
-class Program:
+class Program(socketserver.ThreadingTCPServer):
     """A program at a port, as of a pod: it returns what it reads in capitals, and at the end says how much that was."""
 
+    daemon_threads = True
+
     def __init__(self):
-        self.listener = socket.create_server(("", 0))
-        self.port = self.listener.getsockname()[1]
-        self.ended = 0
-        threading.Thread(target=self._serve, daemon=True).start()
+        super().__init__(("", 0), None)
+        self.port, self.ended = self.server_address[1], 0
 
-    def _serve(self):
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=self._answer, args=(self.listener.accept()[0],), daemon=True).start()
-
-    def _answer(self, connected):
+    def finish_request(self, request, address):
         count = 0
-        with connected, contextlib.suppress(OSError):
-            while data := connected.recv(1 << 16):
+        with contextlib.suppress(OSError):
+            while data := request.recv(1 << 16):
                 count += len(data)
-                connected.sendall(data.upper())
-            connected.sendall(b"|%d" % count)
+                request.sendall(data.upper())
+            request.sendall(b"|%d" % count)
         self.ended += 1
-
-    def close(self):
-        self.listener.close()
 
 
 @pytest.fixture
 def program():
-    one = Program()
-    yield one
-    one.close()
+    with Program() as one:
+        threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
+        yield one
+        one.shutdown()
 
 
 @pytest.fixture
@@ -176,19 +170,16 @@ def test_frames_are_put_together_and_pings_are_answered(door, program):
     assert len([kind for kind, _ in client.frames if kind == Kind.PING]) == 1, "8 would be an answer"
 
 
-def test_a_client_that_resets_its_data_hears_the_end_of_the_errors(door, program):
-    """kubectl does so when a program on its side has gone, and waits."""
-    client = door.spdy()
-    error, data = client.pair(program.port)
-    client.send(spdy.data(data, b"a"))
-    door.during(client.until, lambda: client.received[data] == b"A")
-    client.send(spdy.reset(data, 5))
-    assert client.whole(error) == b""
-    until(lambda: program.ended == 1)
-
-
 def test_many_connections_at_a_time_do_not_mix_and_end_one_way_at_a_time(door, program):
     client = door.spdy()
+    error, data = client.pair(program.port, "reset")
+    client.send(spdy.data(data, b"a"))
+    door.during(client.until, lambda: client.received[data] == b"A")
+    client.send(
+        spdy.reset(data, 5)
+    )  # as kubectl does when a program on its side has gone, and waits for the end of the errors
+    assert client.whole(error) == b""
+    until(lambda: program.ended == 1)
     pairs = [client.pair(program.port, number) for number in range(20)]
     for number, (_, data) in enumerate(pairs):
         client.send(spdy.data(data, b"%d," % number * 1000))
