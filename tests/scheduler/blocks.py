@@ -1,4 +1,8 @@
-"""Golden files of the scheduler: blocks of a title, with items after a `|`, of inputs, and of what is made of them."""
+"""Golden files of the scheduler: blocks of a title, with items after a `|`, of inputs, and of what is made of them.
+
+What stands in a block `== given` stands before the inputs of all blocks that come after it; `let DAY = …` is a text that
+stands there for `$DAY`.
+"""
 
 from __future__ import annotations
 
@@ -13,23 +17,37 @@ ARROW = "→ "
 class Block:
     """A part of a golden file."""
 
-    def __init__(self, path, text):
+    def __init__(self, path, text, given=()):
         self.path, self.text = path, text
         self.title, *lines = text.rstrip().splitlines()
         self.inputs = [line for line in lines if not line.startswith(ARROW)]
+        self._words = [line[4:].split(" = ", 1) for line in given if line.startswith("let ")]
+        self.given = [self._whole(line) for line in given if not line.startswith("let ")]
+
+    def _whole(self, line):
+        for word, text in self._words:
+            line = line.replace(f"${word}", text)
+        return line
 
     def made(self, answer, *, by_line):
         """Return the block with what is said of all its inputs, or of one line after the other."""
         lines = [self.title]
         for each in self.inputs if by_line else ["\n".join(self.inputs)]:
-            lines += [each, *(ARROW + line for line in answer(each))]
+            lines += [each, *(ARROW + line for line in answer(self._whole(each)))]
         return "\n".join(lines) + "\n"
 
 
-def blocks(name):
-    """Run a test once for each block of a golden file."""
-    path = GOLDEN / f"{name}.txt"
-    found = [Block(path, text) for text in path.read_text().split("== ")[1:]]
-    rows = {each.title: each for each in found}
-    assert len(rows) == len(found), "two blocks have one title"
+def blocks(pattern):
+    """Run a test once for each block of some golden files."""
+    rows, many = {}, "*" in pattern
+    for path in sorted(GOLDEN.glob(f"{pattern}.txt")):
+        given = ()
+        for text in path.read_text().split("== ")[1:]:
+            block = Block(path, text, given)
+            if block.title == "given":
+                given = block.inputs
+                continue
+            title = f"{path.stem}: {block.title}" if many else block.title
+            assert title not in rows, f"two blocks have one title: {title}"
+            rows[title] = block
     return cases("block", rows)

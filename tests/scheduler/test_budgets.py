@@ -1,9 +1,10 @@
-"""Budgets for disruptions, and pods that have just started: who is not evicted for others."""
+"""Who is not evicted for others: by budgets for disruptions, and what was evicted before and has started again."""
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,18 +13,14 @@ from hypothesis import strategies as st
 from cluster.rules import disruption
 from kube import resources
 from kube.errors import ApiError
+from kube.evictions import FIRST_EVICTED
+from kube.meta import now_text
+from kube.resources import POD_GROUPS
 from tests.campaign import examples
 
-from .blocks import blocks
-from .world import Story, World, situation
+from .world import START, World, situation
 
 READY = {"type": "Ready", "status": "True"}
-
-
-@pytest.mark.shows("scheduler 3.11 pdb/budgets", "scheduler 3.11 pdb/no labels", "scheduler 3.11 cdp/cooldown-time")
-@blocks("budgets")
-def test_who_goes_and_who_is_protected(block, golden):
-    golden(block, Story().tell, by_line=True)
 
 
 def test_a_budget_that_is_gone_is_forgotten():
@@ -99,3 +96,42 @@ def test_budgets_that_allow_everything_change_nothing(scene):
     one.cycle()
     other.cycle()
     assert one.going() == other.going()
+
+
+def test_it_is_noted_once_on_whose_pods_are_evicted():
+    here = World("node n1 8 pods:99; queue a; queue b; group r 1/8x1 queue=a @n1; group x 4x1 queue=b")
+    here.cycle(seconds=7)
+
+    def noted(name):
+        return (here.get(POD_GROUPS, name)["metadata"].get("annotations") or {}).get(FIRST_EVICTED)
+
+    assert (noted("r"), noted("x")) == (now_text(START + 7000), None)
+    here.gone()
+    here.cycle(seconds=1)
+    here.put("queue b deserved=8; queue a deserved=0; group more 2x1 queue=b")
+    here.cycle(seconds=1)
+    assert len(here.going()) == 2, "those that stayed were not evicted, so nothing protects them"
+    assert noted("r") == now_text(START + 7000)
+
+
+@pytest.mark.shows("scheduler 2.5/again")
+@pytest.mark.parametrize(("arguments", "seconds"), [("{}", 300), ("{minRuntime: 40s}", 40), ("{minRuntime: 0}", 0)])
+def test_two_queues_that_are_owed_in_turn_do_not_take_a_node_from_each_other_all_the_time(arguments, seconds):
+    """The one node is deserved by one queue, then by the other, each 10 s."""
+    here = World("node n1 1; queue a; queue b; group x 1x1 queue=a; group y 1x1 queue=b")
+    section = f"configurations: [{{name: reclaim, arguments: {arguments}}}]"
+    here.put(f"conf actions: 'enqueue, allocate, reclaim, preempt', {section}")
+    gone = []
+    for turn in range(120):
+        parts = {"a": "01"[turn % 2], "b": "10"[turn % 2]}
+        here.put(*(f"queue {name} deserved={cpu}" for name, cpu in parts.items()))
+        for _ in range(2):
+            decisions = here.cycle(seconds=5)
+            for each in decisions.evictions:
+                gone.append((here.now, each.pod.name))
+                here.gone(each.pod.name)
+                here.put(f"pod {each.pod.name} group={each.pod.name[0]}")
+    times = [at for at, _ in gone]
+    assert all(later - at >= seconds * 1000 for at, later in pairwise(times[1:]))
+    least = 1200 // (seconds + 20) if seconds else 100
+    assert least <= len(gone) <= (2 + 1200 // seconds if seconds else 120), "nor does one keep it for good"

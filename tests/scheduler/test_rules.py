@@ -9,8 +9,6 @@ from scheduler.engine.cause import ExclusionKind
 from scheduler.snapshot.node_selection import NodeFacts, NodeRule
 from tests.tables import cases
 
-from .world import World, group, node, pod, queue
-
 
 def affinity(*terms):
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
@@ -118,19 +116,3 @@ def test_nodes_are_avoided_for_taints_that_are_wishes(taints, tolerations, count
     rule = NodeRule(None, None, tolerations)
     facts = NodeFacts("n", {}, [Taint(key=k, value=v, effect=e) for k, v, e in taints], False, True)
     assert rule.avoided(facts) == count
-
-
-@pytest.mark.shows("scheduler 3.8/tainttoleration.weight")
-def test_a_node_that_is_avoided_is_used_last():
-    wish = [{"key": "k", "effect": "PreferNoSchedule"}]
-    world = World(queue(), node("n1", "1", taints=wish), node("n2", "4"), group(minimum=5))
-    world.put(*(pod(f"g-{n}") for n in range(5)))
-    world.cycle()
-    assert sorted(world.where().values()) == ["n1", "n2", "n2", "n2", "n2"]
-    world = World(queue(), node("n1", "1", taints=wish), node("n2", "4"), group(), pod("g-0"))
-    world.cycle()
-    assert world.where() == {"g-0": "n2"}
-    tolerant = pod("h-0", "h", tolerations=[{"operator": "Exists"}])
-    world.put(group("h"), tolerant)
-    world.cycle()
-    assert world.where()["h-0"] == "n1", "the fullest, if it were not for the taint"

@@ -14,8 +14,6 @@ from scheduler.policy.policy import Fit, Scoring, Strategy
 from tests.campaign import examples
 from tests.tables import cases
 
-from .world import World, configuration, group, node, pod, queue
-
 GI = 1024**3
 COLUMNS = {"cpu": 0, "memory": 1, "nvidia.com/gpu": 2, "pods": 3}
 
@@ -125,26 +123,3 @@ def test_one_node_and_many_nodes_are_scored_alike_to_the_last_bit(table):
     scorer = Scorer(weights, PodClass(request, np.zeros(len(whole), dtype=np.int16)))
     singly = [scorer.one(f, w) for f, w in zip(free.tolist(), whole.tolist(), strict=True)]
     assert scorer.many(free, whole).tolist() == singly
-
-
-CONF = "actions: enqueue, allocate, backfill\ntiers: [{plugins: [{name: %s}]}]"
-
-
-@pytest.mark.shows("scheduler 3.8/not listed", "scheduler 3.9/score")
-@cases("plugin, expected", {
-    "nodeorder spreads": ("nodeorder", {"g-0": "n2", "g-1": "n2"}),
-    "binpack packs": ("binpack", {"g-0": "n1", "g-1": "n1"}),
-    "resource-strategy-fit spreads": ("resource-strategy-fit", {"g-0": "n2", "g-1": "n2"}),
-    "or packs":
-        ("resource-strategy-fit, arguments: {resources: {cpu: {type: MostAllocated}}}", {"g-0": "n1", "g-1": "n1"}),
-    "neither: the fullest first": ("gang", {"g-0": "n1", "g-1": "n1"}),
-})  # fmt: skip
-def test_the_configuration_says_where_pods_go(plugin, expected):
-    world = World(
-        node("n1"), node("n2"), queue(),
-        group("old", phase="Running"), pod("old-0", "old", "2", node="n1", phase="Running"),
-        configuration(CONF % plugin),
-        group(minimum=2), pod("g-0"), pod("g-1"),
-    )  # fmt: skip
-    world.cycle()
-    assert {name: place for name, place in world.where().items() if name in expected} == expected

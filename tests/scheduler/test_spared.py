@@ -18,11 +18,7 @@ from scheduler.engine.scoring import Weights
 from scheduler.engine.spared import Spared
 from scheduler.engine.units import Unit
 from tests.campaign import examples
-from tests.tables import cases
 
-from .world import World, configuration
-
-GPU = "nvidia.com/gpu"
 EACH = 2  # CPUs beside each idle device
 
 
@@ -111,51 +107,3 @@ def test_victims_are_found_where_any_set_of_them_helps_and_none_goes_in_vain(sce
         victims = set(found[0])
         assert has_room(victims)
         assert not any(has_room(victims - {each}) for each in victims)
-
-
-CONF = f"""actions: enqueue, allocate, preempt
-tiers:
-- plugins:
-  - name: resource-strategy-fit
-    arguments:
-      proportional: {{enable: true, resources: {GPU}, resourceProportion: {{{GPU}.cpu: 8, {GPU}.memory: 1.5}}}}
-"""
-
-
-def world(*objects, text=CONF):
-    """The example of Volcano's page: 74 CPUs and 8 devices, so 10 CPUs are left."""
-    here = World(configuration(text), f"node n1 74 memory:128Gi {GPU}:8", *objects)
-    here.cycle()
-    return here
-
-
-@pytest.mark.shows("scheduler 3.11 resource-strategy-fit/proportional")
-def test_the_second_pod_waits_and_is_told_why():
-    here = world("group a 1x8; group b 1x8")
-    assert list(here.where()) == ["a-0"]
-    told = here.condition("b")["message"]
-    assert told.startswith(
-        f"The pod does not fit yet: it needs 8 CPU, the most free on one node is 2 CPU (n1), beside what is kept for idle {GPU}."
-    )
-    assert f"1 proportional of resource {GPU} check failed" in told
-    here.put(f"group c 1x8 {GPU}:1")
-    here.cycle(seconds=1)
-    assert "c-0" in here.where()
-
-
-SWITCHED_OFF = ("  - name: resource", "  - enablePredicate: false\n    name: resource")
-
-
-@cases("group, change, starts", {
-    "enough memory: 8 devices keep 12 GB, that is 11.2 GiB, of 128": ("1x1 memory:107Gi", ("", ""), True),
-    "too little memory": ("1x1 memory:117Gi", ("", ""), False),
-    "nothing is kept where that is not enabled": ("1x70", ("enable: true", "enable: false"), True),
-    "nothing is kept where the predicate is switched off": ("1x70", SWITCHED_OFF, True),
-})  # fmt: skip
-def test_who_starts_beside_idle_devices(group, change, starts):
-    assert ("a-0" in world(f"group a {group}", text=CONF.replace(*change)).where()) == starts
-
-
-def test_others_go_until_enough_is_left_beside_what_is_kept():
-    here = world("queue default reclaimable=false; group low 1/12x1 low @n1; group g 1x8 high")
-    assert len(here.going()) == 10

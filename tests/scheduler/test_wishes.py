@@ -16,12 +16,10 @@ from scheduler.engine.kin import Following, Kin
 from scheduler.engine.place import place
 from scheduler.engine.wishes import Even, Near, Wishes, WishWeights
 from tests.campaign import examples
-from tests.tables import cases
 
 from . import demanding, oracle
-from .definitions import PREFERRED, REQUIRED, Judge, wishes
-from .demanding import HOST, ZONE
-from .test_other_pods import NODES, X, at, gang, running, standing, term, with_nodes
+from .definitions import REQUIRED, Judge, wishes
+from .test_other_pods import standing, with_nodes
 from .test_place import PODS, answer, some_weights
 from .test_relations import MARKS, topologies, worlds
 from .world import World, configuration, group, queue
@@ -29,102 +27,6 @@ from .world import World, configuration, group, queue
 CONF = "actions: enqueue, allocate\ntiers: [{plugins: [{name: nodeorder, arguments: {%s}}]}]"
 NODEORDER = "leastrequested.weight: 0, balancedresource.weight: 0"
 DEFAULTS = (2, 2, 3, 2)
-
-
-def likes(*values, key=ZONE, weight=1):
-    expression = {"key": key, "operator": "In", "values": list(values)}
-    wish = {"weight": weight, "preference": {"matchExpressions": [expression]}}
-    return {"affinity": {"nodeAffinity": {PREFERRED: [wish]}}}
-
-
-def rather(kind, wanted, weight=1):
-    return {"affinity": {kind: {PREFERRED: [{"weight": weight, "podAffinityTerm": wanted}]}}}
-
-
-def near(wanted, weight=1):
-    return rather("podAffinity", wanted, weight)
-
-
-def apart(wanted, weight=1):
-    return rather("podAntiAffinity", wanted, weight)
-
-
-def evenly(key=ZONE, **more):
-    rule = {"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
-    return {"topologySpreadConstraints": [rule | {"labelSelector": {"matchLabels": {"app": "x"}}} | more]}
-
-
-RATHER_NOT = [{"key": "k", "effect": "PreferNoSchedule"}]
-
-
-@pytest.mark.shows("scheduler 3.8/nodeaffinity.weight", "scheduler 3.8/podaffinity.weight")
-@pytest.mark.shows("scheduler 3.8/podtopologyspread.weight", "scheduler 3.8/not listed, preferences")
-@cases("objects, expected", {
-    "a label": (gang(1, **likes("b")), "b1"),
-    "as far as there is room": (gang(5, **likes("b")), "a1 b1 b1 b1 b1"),
-    "a label that no node has": (gang(2, **likes("nowhere")), "a1 a1"),
-    "the heavier of two wishes": (
-        gang(1, affinity={"nodeAffinity": {PREFERRED: [
-            *likes("a", weight=1)["affinity"]["nodeAffinity"][PREFERRED],
-            *likes("b", weight=2)["affinity"]["nodeAffinity"][PREFERRED],
-        ]}}),
-        "b1",
-    ),
-    "near who runs": ([*gang(2, **near(term(ZONE, app="x"))), running("r", "b1", **X)], "b1 b1"),
-    "near nobody": (gang(2, **near(term(ZONE, app="x"))), "a1 a1"),
-    "near each other, then wherever there is room":
-        ([*gang(6, **X, **near(term(ZONE, app="x"))), running("r", "b1", requests={"cpu": "2"})], "a1 a1 a1 a1 b1 b1"),
-    "apart from each other": (gang(3, **X, **apart(term(HOST, app="x"))), "a1 a2 b1"),
-    "apart as far as there are nodes": (gang(4, **X, **apart(term(HOST, app="x"))), "a1 a1 a2 b1"),
-    "wanted by who runs": ([*gang(1, **X), running("r", "b1", **near(term(ZONE, app="x")))], "b1"),
-    "not wanted by who runs": ([*gang(1, **X), running("r", "a1", **apart(term(ZONE, app="x")))], "b1"),
-    "wanted by who came in the same cycle":
-        ([*gang(1, "g", **near(term(ZONE, app="x"))), *gang(1, "h", **likes("b"), **X)], "a1 a1"),
-    "spread over zones": (gang(3, **X, **evenly()), "a1 a1 b1"),
-    "spread as far as there is room": (gang(9, **X, **evenly()), "a1 a1 a1 a1 a2 b1 b1 b1 b1"),
-    "where fewer run": ([*gang(1, **X, **evenly()), running("r", "a1", **X)], "b1"),
-    "spread over nodes": (gang(3, **X, **evenly(HOST)), "a1 a2 b1"),
-    "nodes with a taint come last":
-        ([*gang(1), at("a0", "a", taints=RATHER_NOT), running("r", "a0", requests={"cpu": "3"})], "a1"),
-    "a taint weighs more than a label": ([*gang(1, **likes("c")), at("c1", "c", taints=RATHER_NOT)], "a1"),
-    "a taint closes no node": (
-        [*gang(1, **likes("c", weight=100)), at("c1", "c", taints=RATHER_NOT),
-        *[running(f"r{n}", on, requests={"cpu": "4"}) for n, on in enumerate(["a1", "a2", "b1"])]],
-        "c1",
-    ),
-    "a wish that cannot be read": (gang(1, affinity={"nodeAffinity": {PREFERRED: 7}}), "a1"),
-    "a wish about nobody": (gang(1, affinity={"podAffinity": {PREFERRED: [{"weight": 1}]}}), "a1"),
-})  # fmt: skip
-def test_where_pods_would_rather_be(objects, expected):
-    world = World(queue(), *NODES, *objects)
-    before = world.where()
-    world.cycle()
-    assert sorted(on for name, on in world.where().items() if name not in before) == expected.split()
-
-
-@pytest.mark.shows("scheduler 3.8/nodeaffinity.weight")
-@cases("arguments, expected", {
-    "nodeorder's defaults: free room weighs less": ("", "b1"),
-    "no weight, no effect": ("nodeaffinity.weight: 0", "a1"),
-    "outweighed": ("leastrequested.weight: 9", "a1"),
-})  # fmt: skip
-def test_with_nodeorder_wishes_are_weighed_against_the_rest(arguments, expected):
-    full = running("r", "b1", requests={"cpu": "2"})
-    world = World(queue(), *NODES, full, configuration(CONF % arguments), *gang(1, **likes("b")))
-    world.cycle()
-    assert world.where()["g-0"] == expected
-
-
-@pytest.mark.shows("scheduler 3.8/tainttoleration.weight")
-@cases("arguments, expected", {
-    "by default": ("", "b1"),
-    "of no weight": ("tainttoleration.weight: 0", "a1"),
-})  # fmt: skip
-def test_with_nodeorder_a_taint_weighs_what_is_configured(arguments, expected):
-    world = World(queue(), at("a1", "a", taints=RATHER_NOT), NODES[2], running("r", "b1"), *gang(1))
-    world.put(configuration(CONF % arguments))
-    world.cycle()
-    assert world.where()["g-0"] == expected
 
 
 # By the definitions
@@ -255,7 +157,7 @@ def test_each_pod_gets_the_node_that_meets_its_wishes_best_by_then(world, weight
 @pytest.mark.shows("scheduler 3.8/Services")
 def test_pods_of_a_class_without_wishes_go_as_ever():
     """Where nobody prefers anything, nothing of it is made."""
-    world = World(queue(), *NODES, *gang(2))
+    world = World("node a1; node b1; group g 2x1")
     world.cycle()
     shape = world.snapshot.pods["ns/g-0"].shape
     assert world.snapshot.nodes.pod_class(shape, WishWeights()).wishes is None

@@ -1,274 +1,45 @@
-"""Objects for the scheduler's tests, and a world in which its decisions come true.
-
-A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a kind, a name, and what matters of it.
-
-    node n1 8 pods:2 zone=a !gpu   8 CPUs (without a number 4), 2 pods, a label, a taint; also `notready`, `cordoned`
-    queue a 10 parent=root keeps=2 at most 10 CPUs, of which 2 are guaranteed; fields of its spec; `Closed`, `Closing`
-    group g 2/3x4 queue=a high     g-0 to g-2 of 4 CPUs wait, 2 of them (without `2/` all) start together; a priority
-    group g 2x1 ?zone=a            they select nodes with a label
-    group g 2x1 @n1,n2             they run there (`@n1`: both on n1)
-    group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
-    group g 2x1 @n1 +app=x ready   with a label; also cooldown=60s started=30 (seconds ago), jdb-min-available=1
-    group g 2x1 @n1 estimate=1h    it says how long it runs; also since=300 (seconds ago)
-    group g 2x1 ~preemptable=false owned   an annotation volcano.sh/preemptable (also of a pod); its pods have a controller
-    group g 2x1 topology=hard/2    in one HyperNode of a tier, by number or by name, if there is one
-    pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`
-    budget b minAvailable=4 +app=x for pods with a label
-
-`n1..3` are three objects, `conf actions: allocate` is a configuration. `-pod x` removes objects, `gone` those that
-were asked to end. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`. Stories
-go on line by line and are told in tests/golden/scheduler/stories.txt (`Story`).
-"""
+"""A world in which the scheduler's decisions come true, and stories about it (how they are written: tests/scheduler/notation.py)."""
 
 from __future__ import annotations
 
 import json
 import re
+from types import MappingProxyType
 from typing import Any
 
 from cluster.store import Delete, strategy
 from kube import resources, usage
-from kube.meta import timestamp
-from kube.usage import ESTIMATE_ANNOTATION
+from kube.kept_room import CONDITION as KEPT
+from kube.kept_room import RELEASED
+from kube.meta import now_text
+from kube.topology import ALLOCATED
 from proof.harness.change import Change
 from scheduler.cycle.cycle import schedule
 from scheduler.engine.message import people
 from scheduler.snapshot.snapshot import Snapshot
 from scheduler.writes import groups_of
+from tests.scheduler.notation import (
+    NAMED,
+    START,
+    Parts,
+    configuration,
+    group,
+    keeping,
+    made,
+    names_of,
+    namespace,
+    node,
+    pod,
+    priority_class,
+    queue,
+    ranges,
+    situation,
+)  # fmt: skip
 
-START = 1_767_225_600_000  # 2026-01-01T00:00:00Z, when most objects are made: nobody has waited long
-
-
-def node(name, cpu="4", memory="8Gi", pods=10, *, labels=None, taints=None, ready=True, unschedulable=False, **more):
-    return resources.NODES, {
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"taints": taints or [], "unschedulable": unschedulable},
-        "status": {
-            "allocatable": {"cpu": cpu, "memory": memory, "pods": str(pods), **more},
-            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-        },
-    }
-
-
-def queue(name="default", capability=None, parent="", state="Open", **spec):
-    return resources.QUEUES, {
-        "metadata": {"name": name},
-        "spec": {"capability": capability or {}, "parent": parent, **spec},
-        "status": {"state": state},
-    }
-
-
-def keeping(cpu):
-    """Return the part of a queue's spec by which so much is kept for it."""
-    return {"guarantee": {"resource": {"cpu": str(cpu)}}, "deserved": {"cpu": str(cpu)}}
-
-
-def group(name="g", minimum=1, *, queue="default", phase="Inqueue", created="2026-01-01T00:00:00Z", **spec):
-    return resources.POD_GROUPS, {
-        "metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": created},
-        "spec": {"minMember": minimum, "queue": queue, **spec},
-        "status": {"phase": phase} if phase else {},
-    }
-
-
-def pod(name, group="g", cpu="1", *, phase="Pending", node="", role="", requests=None, scheduler="volcano", **spec):
-    annotations = {"scheduling.k8s.io/group-name": group} if group else {}
-    if role:
-        annotations["volcano.sh/task-spec"] = role
-    wanted = {"cpu": cpu, **(requests or {})} if cpu else dict(requests or {})
-    metadata: dict[str, Any] = {
-        "name": name,
-        "namespace": "ns",
-        "uid": f"uid-{name}",
-        "annotations": annotations,
-        "creationTimestamp": spec.pop("created", "2026-01-01T00:00:00Z"),
-    }
-    if labels := spec.pop("labels", None):
-        metadata["labels"] = labels
-    if (deleted := spec.pop("deleted", "")) != "":
-        metadata["deletionTimestamp"] = deleted
-    inner = {"schedulerName": scheduler, "containers": [{"name": "c", "resources": {"requests": wanted}}], **spec}
-    if node:
-        inner["nodeName"] = node
-    return resources.PODS, {"metadata": metadata, "spec": inner, "status": {"phase": phase} if phase else {}}
-
-
-OWNER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "g", "uid": "u-job", "controller": True}
-
-
-def made(name, *arguments, **spec):
-    """A pod that its controller would make again."""
-    kind, found = pod(name, *arguments, **spec)
-    found["metadata"]["ownerReferences"] = [OWNER]
-    return kind, found
-
-
-def namespace(name="ns", **labels):
-    return resources.NAMESPACES, {"metadata": {"name": name, "labels": labels}}
-
-
-def priority_class(name, value, **more):
-    return resources.PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value, **more}
-
-
-def configuration(text, *, key="volcano-scheduler.conf"):
-    """The ConfigMap by which the scheduler is configured."""
-    metadata = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"}
-    return resources.CONFIGMAPS, {"metadata": metadata, "data": {key: text}}
-
-
-NAMED = {"pod": resources.PODS, "group": resources.POD_GROUPS, "node": resources.NODES, "queue": resources.QUEUES}
-CLASSES = {"low": -5, "high": 10}
-
-
-def situation(text):
-    """Return the objects of a text."""
-    for word in CLASSES.keys() & set(text.replace(";", " ").split()):
-        yield priority_class(word, CLASSES[word])
-    for clause in filter(str.strip, text.split(";")):
-        if clause.split()[0] == "conf":
-            yield configuration(f"{{{clause.strip()[5:]}}}")
-            continue
-        kind, names, *words = clause.split()
-        read, states = READERS[kind]
-        parts = Parts(words)
-        assert not set(parts.states) - set(states), clause
-        for name in _names(names):
-            yield from read(name, parts)
-
-
-def _names(text):
-    """Return `n1`, `n2` and `n3` of `n1..3`."""
-    if not (several := re.fullmatch(r"(.*?)(\d+)\.\.(\d+)", text)):
-        return [text]
-    name, first, last = several.groups()
-    return [f"{name}{number:0{len(first)}}" for number in range(int(first), int(last) + 1)]
-
-
-class Parts:
-    """What a text says of an object, by how each word looks."""
-
-    def __init__(self, words):
-        self.size, self.places, self.states, self.cooling = "", [], [], {}
-        self.fields, self.amounts, self.selector, self.labels, self.taints = {}, {}, {}, {}, []
-        self.annotations = {}
-        for word in words:
-            key, _, value = word[1:].partition("=")
-            match word[0]:
-                case "@":
-                    self.places = word[1:].split(",")
-                case "?":
-                    self.selector[key] = value
-                case "+":
-                    self.labels[key] = value
-                case "~":
-                    self.annotations[f"volcano.sh/{key}"] = value
-                case "!":
-                    self.taints.append({"key": key, "value": value, "effect": "NoSchedule"})
-                case _:
-                    self._plain(word)
-
-    def _plain(self, word):
-        if "=" in word or ":" in word:
-            key, sign, value = re.split("([=:])", word, maxsplit=1)
-            (self.fields if sign == "=" else self.amounts)[key] = value
-        elif word[0].isdigit():
-            self.size = word
-        else:
-            self.states.append(word)
-
-    def spec(self):
-        """Return the fields with values that are no texts."""
-        words = {"true": True, "false": False}
-        return {name: int(one) if one.isdigit() else words.get(one, one) for name, one in self.fields.items()}
-
-    def needs(self):
-        return {**({"cpu": self.size} if self.size else {}), **self.amounts}
-
-
-def _node(name, of):
-    flags = {"ready": "notready" not in of.states, "unschedulable": "cordoned" in of.states}
-    yield node(name, of.size or "4", labels=of.fields, taints=of.taints, **flags, **of.amounts)
-
-
-def _queue(name, of):
-    spec = of.spec() | ({"deserved": {"cpu": of.fields["deserved"]}} if "deserved" in of.fields else {})
-    spec |= keeping(spec.pop("keeps")) if "keeps" in spec else {}
-    yield queue(name, of.needs(), state=of.states[0] if of.states else "Open", **spec)
-
-
-def _group(name, of):
-    classes = [each for each in of.states if each in CLASSES]
-    spec = of.spec() | ({"priorityClassName": classes[0]} if classes else {})
-    made = timestamp(START - 1000 * spec.pop("ago", 0))
-    spec = {"created": f"{spec.pop('created')}T00:00:00Z" if "created" in spec else made, **spec}
-    spec |= {"networkTopology": _topology(spec.pop("topology"))} if "topology" in spec else {}
-    own = {f"volcano.sh/{key}": str(spec.pop(key)) for key in [*spec] if key.startswith("jdb-")} | of.annotations
-    own |= {ESTIMATE_ANNOTATION: spec.pop("estimate")} if "estimate" in spec else {}
-    since = timestamp(START - 1000 * spec.pop("since", 0))
-    of.cooling = {key: spec.pop(key) for key in ("cooldown", "started") if key in spec}
-    size = re.fullmatch(r"(?:(\d+)/)?(\d+)x(\w+)", of.size)
-    if not size:
-        needs = {"minResources": of.needs()} if of.needs() else {}
-        yield group(name, **{"phase": "Pending", **needs, **spec})
-        return
-    minimum, count, cpu = size.groups()
-    kind, one = group(name, int(minimum or count), **{"phase": "Running" if of.places else "Inqueue", **spec})
-    one["metadata"] |= {"annotations": own} if own else {}
-    if of.places and ESTIMATE_ANNOTATION in own:
-        runs = {"type": "Scheduled", "status": "True", "reason": "r", "message": "", "lastTransitionTime": since}
-        one["status"]["conditions"] = [runs]
-    yield kind, one
-    for number in range(int(count)):
-        place = of.places[number % len(of.places)] if of.places else ""
-        phase, labels = "Running" if place else "Pending", dict(of.labels)
-        yield _made_pod(f"{name}-{number}", name, cpu, of, phase, place, created=made, labels=labels)
-
-
-def _topology(text):
-    mode, _, highest = text.partition("/")
-    tier = {"highestTierAllowed": int(highest)} if highest.isdigit() else {"highestTierName": highest}
-    return {"mode": mode, **(tier if highest else {})}
-
-
-def _pod(name, of):
-    labels = dict(of.fields)
-    place = of.places[0] if of.places else ""
-    phase = next((each for each in of.states if each.istitle()), "Running" if place else "Pending")
-    owner, scheduler = labels.pop("group", ""), labels.pop("scheduler", "volcano")
-    of.cooling = {"cooldown": labels.pop("cooldown")} if "cooldown" in labels else {}
-    gates = {"schedulingGates": [{"name": "hold"}]} if "gated" in of.states else {}
-    kind, one = _made_pod(name, owner, of.size or "1", of, phase, place, labels=labels, scheduler=scheduler, **gates)
-    one["metadata"]["annotations"] |= of.annotations
-    yield kind, one
-
-
-def _made_pod(name, owner, cpu, of, phase, place, **more):
-    selector = {"nodeSelector": of.selector} if of.selector else {}
-    kind, one = pod(name, owner, cpu, requests=of.amounts, phase=phase, node=place, **selector, **more)
-    if "owned" in of.states:
-        one["metadata"]["ownerReferences"] = [OWNER]
-    if "ready" in of.states:
-        one["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    if "cooldown" in of.cooling:
-        since = timestamp(START - 1000 * of.cooling.get("started", 0))
-        one["metadata"]["annotations"]["volcano.sh/cooldown-time"] = of.cooling["cooldown"]
-        one["status"]["conditions"] = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": since}]
-    return kind, one
-
-
-def _budget(name, of):
-    spec = {"selector": {"matchLabels": of.labels}, **of.spec()}
-    yield resources.DISRUPTION_BUDGETS, {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
-
-
-READERS = {
-    "node": (_node, {"notready", "cordoned"}),
-    "queue": (_queue, {"Closed", "Closing"}),
-    "group": (_group, {*CLASSES, "ready", "owned"}),
-    "pod": (_pod, {"Pending", "Running", "Succeeded", "Failed", "gated", "ready", "owned"}),
-    "budget": (_budget, ()),
-}
+__all__ = [
+    "START", "Outcome", "Story", "World", "configuration", "group", "keeping", "made", "namespace", "node", "node_of", "pod", "priority_class", "queue",
+    "situation",
+]  # fmt: skip
 
 
 def node_of(obj):
@@ -299,13 +70,13 @@ class World:
 
     def _put(self, part) -> None:
         """Put an object, or what a clause of a text says."""
-        if isinstance(part, str) and part.strip() == "gone":
-            self.gone()
+        verb, *words = part.split() if isinstance(part, str) and part.strip() else ("",)
+        if verb in self.VERBS:
+            self.VERBS[verb](self, *words)
             return
-        if isinstance(part, str) and part.strip().startswith("-"):
-            kind, names = part.strip(" -").split()
-            for name in _names(names):
-                self.remove(NAMED[kind], name)
+        if verb.startswith("-"):
+            for name in names_of(words[0]):
+                self.remove(NAMED[verb[1:]], name)
             return
         for resource, obj in situation(part) if isinstance(part, str) else [part]:
             metadata = obj["metadata"]
@@ -315,6 +86,7 @@ class World:
             self.snapshot.apply(self._change(key, verb, obj))
 
     def remove(self, resource, name, namespace="ns") -> None:
+        namespace, name = name.split("/") if "/" in name else (namespace, name)
         key = (resource.id, namespace if resource.namespaced else "", name)
         self.snapshot.apply(self._change(key, "DELETED", self.objects.pop(key)))
 
@@ -329,9 +101,9 @@ class World:
                 self._do(write)
         return decisions
 
-    def end(self, name):
+    def end(self, name, namespace="ns"):
         """Ask a pod to end; one on a node stays until `gone`."""
-        obj = json.loads(json.dumps(self.get(resources.PODS, name)))
+        obj = json.loads(json.dumps(self.objects[resources.PODS.id, namespace, name]))
         obj["metadata"]["deletionTimestamp"] = "2026-01-01T01:00:00Z"
         self.put((resources.PODS, obj))
 
@@ -346,6 +118,31 @@ class World:
 
     def get(self, resource, name):
         return self.objects[resource.id, "ns" if resource.namespaced else "", name]
+
+    def release(self, name, at=""):
+        """Give back what is kept for a group, as people do; at some other time, if one is stated."""
+        made = json.loads(json.dumps(self.get(resources.POD_GROUPS, name)))
+        made["metadata"].setdefault("annotations", {})[RELEASED] = at or now_text(self.now)
+        self.put((resources.POD_GROUPS, made))
+
+    def restart(self):
+        """Let another process go on, which knows nothing but the objects."""
+        self.snapshot = self.rebuilt()
+
+    def load(self, name, *words):
+        """Note the figures of an agent, which were measured some seconds ago."""
+        of = Parts(words, {})
+        machine = [int(float(of.amounts["cpu"]) * 1e9), int(float(of.amounts.get("gi", 0)) * (1 << 30)), 15_000]
+        at = self.now - 1000 * of.spec().get("ago", 0)
+        self.snapshot.loads.note({"node": name, "at": at, "machine": machine, "containers": []})
+
+    def claims(self, _):
+        """`claims heeded`, before anything else: volumes are made by others, as on a cluster with nodes of its own."""
+        self.snapshot = Snapshot(heeds_claims=True)
+
+    VERBS = MappingProxyType(
+        {"gone": gone, "end": end, "release": release, "restart": restart, "load": load, "claims": claims}
+    )
 
     def status(self, name="g"):
         return self.get(resources.POD_GROUPS, name).get("status", {})
@@ -375,6 +172,10 @@ class World:
         groups = [key[2] for key in self.objects if key[0] == resources.POD_GROUPS.id]
         return {name for name in groups if self.status(name).get("phase") == "Inqueue"}
 
+    def inside_of(self, name):
+        """Return the HyperNode in which a group is; "" where it is in none."""
+        return self.get(resources.POD_GROUPS, name)["metadata"].get("annotations", {}).get(ALLOCATED, "")
+
     def where(self):
         """Return the node of each bound pod."""
         return {key[2]: node_of(obj) for key, obj in self.objects.items() if key[0] == "pods" and node_of(obj)}
@@ -395,7 +196,7 @@ class World:
     def _do(self, write) -> None:
         resource = write.resource
         if isinstance(write, Delete):
-            self.end(write.name)
+            self.end(write.name, write.namespace)
             return
         if not hasattr(write, "patch"):
             if resource is resources.EVENTS:
@@ -417,49 +218,108 @@ class World:
 
 
 COUNTED = ("running", "succeeded", "failed")
+LASTS = re.compile(r"(\d+)([dhm])")
+SECONDS = {"d": 86400, "h": 3600, "m": 60}
 
 
 class Story:
-    """A world to which a line of text after the other is put; then comes a cycle, `after 11` seconds if it says so."""
+    """A world to which a line of text after the other is put; then comes a cycle, `after 11` seconds (`1h30m`) if it says so.
 
-    def __init__(self):
-        self.world, self.shown = World(), []
+    A line that ends with a semicolon goes on in the next one. What is told of a cycle is all that is new in it.
+    """
+
+    world_of = World
+
+    def __init__(self, given=()):
+        self.world, self.shown = self.world_of(), []
+        self.world.put(*given)
 
     def tell(self, line):
-        """Return what is new of groups, the pods that are told something else or have to end, and events."""
         *clauses, last = line.split(";")
-        seconds = float(last.split()[1]) if last.strip().startswith("after ") else 0
-        begun, written = len(self.world.events), self.world.writes
-        self.world.put(*clauses, *([] if seconds else [last]))
-        if not self.shown and not any(key[0] == resources.QUEUES.id for key in self.world.objects):
+        after = last.split()[1:] if last.strip().startswith("after ") else []
+        self.world.put(*clauses, *([] if after else [last]))
+        if not last.strip():
+            return []
+        if not any(key[0] == resources.QUEUES.id for key in self.world.objects):
             self.world.put(queue())
+        return self.seen(*map(seconds_of, after))
+
+    def seen(self, seconds=0):
+        """Return what is new of groups, the pods that are told something else or have to end, and events."""
+        begun, written = len(self.world.events), self.world.writes
         wake = self.world.cycle(seconds).wake
         known, self.shown = self.shown, [*self._groups()]
         new = [each for each in self.shown if each not in known]
-        events = [f"event {each['reason']} of {each['involvedObject']['name']}" for each in self.world.events[begun:]]
+        events = [*map(_event, self.world.events[begun:])]
         said = [*new, *self._pods(), *events, *([] if self.world.writes > written else ["nothing is written"])]
         return said if wake is None else [*said, f"looks again after {(wake - self.world.now) / 1000:g} s"]
 
-    def _names(self, resource):
-        return sorted(name for kind, _, name in self.world.objects if kind == resource.id)
+    def names(self, resource):
+        return sorted(
+            name for kind, namespace, name in self.world.objects if kind == resource.id and namespace in ("", "ns")
+        )
 
     def _groups(self):
         world = self.world
-        for name in self._names(resources.POD_GROUPS):
+        for name in self.names(resources.POD_GROUPS):
             places = sorted(at for pod, at in world.where().items() if self._group_of(pod) == name)
             waits = f": {world.reason(name)}, {world.told(name)}" if world.told(name) else ""
             counts = {each: world.status(name)[each] for each in COUNTED if world.status(name).get(each)}
             counted = "".join(f", {count} {each}" for each, count in counts.items())
-            yield " ".join([name, world.phase(name), *places]) + counted + waits
+            inside = [f"in {found}"] if (found := world.inside_of(name)) else []
+            yield " ".join([name, world.phase(name), *places, *inside]) + counted + waits
+            if kept := world.condition(name, KEPT):
+                yield f"{name}, {kept['reason']} {kept.get('message', '')}".rstrip()
 
     def _pods(self):
-        world, told = self.world, {self.world.told(name) for name in self._names(resources.POD_GROUPS)}
-        for name in self._names(resources.PODS):
+        world, told = self.world, {self.world.told(name) for name in self.names(resources.POD_GROUPS)}
+        for name in self.names(resources.PODS):
             waits = name not in world.where() and world.get(resources.PODS, name)["status"].get("conditions")
             if waits and world.says(name) not in told:
                 yield f"{name}: {world.says(name)}"
-        yield from (f"{name} has to end" for name in world.going())
+        for name in world.going():
+            conditions = world.get(resources.PODS, name)["status"].get("conditions", ())
+            why = [each["reason"] for each in conditions if each["type"] == "DisruptionTarget"]
+            yield " ".join([name, "has to end", *why])
 
     def _group_of(self, name):
-        metadata = self.world.get(resources.PODS, name)["metadata"]
-        return metadata.get("annotations", {}).get("scheduling.k8s.io/group-name")
+        found = (
+            obj for (kind, _, each), obj in self.world.objects.items() if (kind, each) == (resources.PODS.id, name)
+        )
+        return next(found)["metadata"].get("annotations", {}).get("scheduling.k8s.io/group-name")
+
+
+def _event(event):
+    about = event["involvedObject"]
+    return f"event {event['reason']} of {about['name']}" + (f": {event['message']}" if about["kind"] == "Pod" else "")
+
+
+class Outcome(Story):
+    """A story of which only the outcome is told: who gets which nodes, who has to end, and by one word why others wait."""
+
+    def __init__(self, given=()):
+        super().__init__(given)
+        self.waiting = {}
+
+    def seen(self, seconds=0):
+        before, gone = self.world.bound, set(self.world.going())
+        self.world.bound = {}
+        self.world.cycle(seconds)
+        placed, self.world.bound = self.world.placed(), before | self.world.bound
+        ends = ranges(set(self.world.going()) - gone)
+        known, self.waiting = self.waiting, {name: self._why(name) for name in self.names(resources.POD_GROUPS)}
+        new = {name: why for name, why in self.waiting.items() if known.get(name) != why and why != "Running"}
+        waits = [f"{ranges(name for name in new if new[name] == why)}: {why}" for why in dict.fromkeys(new.values())]
+        return ["; ".join(filter(None, [placed, ends and f"{ends} to end", *waits])) or "nothing new"]
+
+    def _why(self, name):
+        """Return why a group waits; of one that does not, in which HyperNode it is, or its phase."""
+        if reason := self.world.reason(name):
+            return reason
+        inside = self.world.inside_of(name)
+        return f"in {inside}" if inside else self.world.phase(name).replace("Inqueue", "let in")
+
+
+def seconds_of(text):
+    """Return how many seconds `1h30m` are, or 11."""
+    return sum(int(number) * SECONDS[unit] for number, unit in LASTS.findall(text)) or float(text)
