@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cluster.store import Change
@@ -14,19 +12,9 @@ from kube.meta import timestamp
 from kube.resources import POD_GROUPS, PODS
 from kube.usage import VOLCANO_ALONE
 from proof.invariants import amounts, idle
-from proof.invariants.invariant import Broken
 from proof.invariants.picture import Picture
-from scheduler.cycle import cycle, idle_room
-from scheduler.cycle.cycle import _Cycle
-from scheduler.cycle.reservations import Reservations
-from scheduler.engine import sentence
-from scheduler.engine.accounts import Account
-from scheduler.engine.overlap import Overlap
-from scheduler.engine.place import Placer
 from scheduler.idle import judge
 from scheduler.idle.reader import KINDS, WAITING, Reader
-from scheduler.snapshot.snapshot import Snapshot
-from tests.tables import cases
 
 from .world import World, group, keeping, node, pod, priority_class, queue
 
@@ -105,7 +93,7 @@ class Cluster(World):
                 body = json.dumps(obj).encode()
                 known.take(Change(1, kind, namespace, name, name, "ADDED", self.now, body), gone=False)
         world = known.world()
-        assert world.nodes == read.nodes
+        assert (world.nodes, world.used, world.queues) == (read.nodes, read.used, read.queues)
         assert {key: group._replace(ready=(), pods=()) for key, group in world.groups.items()} == {
             key: group._replace(ready=(), pods=()) for key, group in read.groups.items() if group.phase in WAITING
         }
@@ -134,7 +122,33 @@ some_jobs = st.lists(
 relaxed = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+def job(pods=1, cpu=1, where="default", **more):
+    return {"where": where, "pods": pods, "cpu": cpu, **more}
+
+
+A, B, SMALL_B = zoned(8, "a"), zoned(8, "b"), zoned(3, "b")
+FULL_A = [job(1, 8, zone="a"), job(1, 8, zone="a"), job(1, 8, zone="a")]  # the first runs, the others wait for its node
+FOUR, THREE = {"capability": {"cpu": "4"}}, [job(2, 5, zone="a"), job(2, 8)]
+
+
+# What once kept clusters idle, and its kin: who was let in by sums alone, or when nobody came whose pods did not fit; who
+# was always about to have his pods made; who did not fit, behind whom nobody was tried; kept room that counted beside pods,
+# or on every node; a guarantee that counted beside its use; ceilings that bound queues beside; queues that were all first
+# in, first out; large gangs that were not tried; pods that are gone. Then an amount of what only those need who do not fit.
 @relaxed
+@example([A, A], {}, [job(4, 3, zone="typo")], [job(1, 8, "vip")], [])
+@example([A, A, A], {}, [job(3, 5, zone="typo"), job(2, 4, never=True)], [job(1, 8, "vip")], [])
+@example([A, B], {}, FULL_A, [job(1, 8)], [])
+@example([A, B], {}, [job(4, 4, never=True)], [job(1, 8)], [])
+@example([A, B], {}, FULL_A, [job(2, 8), job(1, 8)], [])
+@example([A, A, SMALL_B], {"vip": keeping(1)}, THREE, [job(1, 2)], [])
+@example([A, A, SMALL_B], {}, THREE, [job(1, 2)], [])
+@example([A], {"vip": keeping(3)}, [job(1, 3, "vip")], [job(1, 5)], [])
+@example([A, A], {"vip": FOUR}, [job(1, 4, "vip")], [job(1, 8)], [])
+@example([A, SMALL_B], {}, FULL_A[:2], [job(1, 2)], [])
+@example([A], {}, [job(3, 2)], [], [])
+@example([A], {"vip": FOUR}, [job(1, 4, "vip")], [job(), job(1, 4, "vip")], [0])
+@example([A], {"vip": keeping(2)}, [job(1, 1), job(3, 2, bare=True)], [], [])
 @given(some_nodes, some_queues, some_jobs, some_jobs, st.lists(st.integers(0, 17), max_size=6))
 def test_nobody_waits_for_what_nobody_uses(nodes, queues, jobs, later, ends):
     cluster = Cluster(nodes, queues, jobs)
@@ -146,93 +160,3 @@ def test_nobody_waits_for_what_nobody_uses(nodes, queues, jobs, later, ends):
         if int(name[1:]) in ends:
             cluster.finish(name)
     cluster.rest()
-
-
-def job(pods=1, cpu=1, where="default", **more):
-    return {"where": where, "pods": pods, "cpu": cpu, **more}
-
-
-A, B, SMALL_B = zoned(8, "a"), zoned(8, "b"), zoned(3, "b")
-FULL_A = (job(1, 8, zone="a"), job(1, 8, zone="a"), job(1, 8, zone="a"))  # the first runs, the others wait for its node
-
-
-def nobody(self, ordered, answers):
-    return []
-
-
-def kept_on_every_node(resume):
-    def resumed(self):
-        resume(self)
-        if self.standing:
-            np.clip(self._cluster.free, None, 0, out=self._cluster.free)
-
-    return resumed
-
-
-def beside_its_use(_):
-    def hold(self, column, change):
-        for account in self.line:
-            account.held[column] += change
-
-    return hold
-
-
-def narrowed_by_those_beside(rooms):
-    def narrow(self, column):
-        for account, room in rooms(self, column):
-            beside = [each for each in account.below if each not in self.line]
-            yield account, min([room, *(max(each.ceiling[column] - each.held[column], 0) for each in beside)])
-
-    return narrow
-
-
-SUMS_ALONE = [(_Cycle, "may_start", lambda old: lambda self, group: True), (_Cycle, "entrants", lambda old: nobody)]
-ABOUT_TO_BE_MADE = [(each, "made_until", lambda old: lambda group, now: now + 1) for each in (cycle, idle_room)]
-FOUR, THREE = {"capability": {"cpu": "4"}}, [job(2, 5, zone="a"), job(2, 8)]
-
-
-# For each defect what it puts in the place of what, and a case: nodes, queues, jobs, later ones, and which of them end.
-@cases("planted, nodes, queues, jobs, later, ends", {
-    "sums alone": (SUMS_ALONE, [A, A], {}, [job(4, 3, zone="typo")], [job(1, 8, "vip")], []),
-    "sums alone, of pods that are not made":
-        (SUMS_ALONE, [A, A, A], {}, [job(3, 5, zone="typo"), job(2, 4, never=True)], [job(1, 8, "vip")], []),
-    "no second look": ([(_Cycle, "entrants", lambda old: nobody)], [A, B], {}, FULL_A, [job(1, 8)], []),
-    "pods are always about to be made": (ABOUT_TO_BE_MADE, [A, B], {}, [job(4, 4, never=True)], [job(1, 8)], []),
-    "the second look ends with the first who does not fit":
-        ([(idle_room._Room, "take", lambda take: lambda self, group: not self._failed and take(self, group))],
-        [A, B], {}, FULL_A, [job(2, 8), job(1, 8)], []),
-    "kept room counts beside pods": ([(Overlap, "take_off", lambda old: lambda self, on: None)],
-        [A, A, SMALL_B], {"vip": keeping(1)}, THREE, [job(1, 2)], []),
-    "room is kept on every node":
-        ([(Reservations, "resume", kept_on_every_node)], [A, A, SMALL_B], {}, THREE, [job(1, 2)], []),
-    "a guarantee counts beside its use":
-        ([(Account, "_hold", beside_its_use)], [A], {"vip": keeping(3)}, [job(1, 3, "vip")], [job(1, 5)], []),
-    "ceilings bind queues beside": ([(Account, "rooms", narrowed_by_those_beside)],
-        [A, A], {"vip": FOUR}, [job(1, 4, "vip")], [job(1, 8)], []),
-    "every queue is first in, first out":
-        ([(Account, "__init__", lambda old: lambda self, *args, **named: old(self, *args, **{**named, "fifo": True}))],
-        [A, SMALL_B], {}, FULL_A[:2], [job(1, 2)], []),
-    "large gangs are not tried":
-        ([(Placer, "_may_fit", lambda old: lambda self, gang: sum(b.count for b in gang.bins) < 3 and old(self, gang))],
-        [A], {}, [job(3, 2)], [], []),
-    "pods that are gone count":
-        ([(Snapshot, "_use", lambda use: lambda self, pod, sign: use(self, pod, sign) if sign > 0 else None)],
-        [A], {"vip": FOUR}, [job(1, 4, "vip")], [job(), job(1, 4, "vip")], [0]),
-})  # fmt: skip
-def test_it_finds_what_kept_clusters_idle_and_its_kin(planted, nodes, queues, jobs, later, ends, monkeypatch):
-    ask = test_nobody_waits_for_what_nobody_uses.hypothesis.inner_test
-    ask(nodes, queues, jobs, later, ends)
-    for owner, name, planted_in in planted:
-        monkeypatch.setattr(owner, name, planted_in(getattr(owner, name)))
-    with pytest.raises(Broken, match="there is idle room"):
-        ask(nodes, queues, jobs, later, ends)
-
-
-def test_it_finds_amounts_that_are_not_so(monkeypatch):
-    """As once was told: what only those pods need that do not fit, beside what those leave that would."""
-    case = [A], {"vip": keeping(2)}, [job(1, 1), job(3, 2, bare=True)], [], []
-    ask = test_nobody_waits_for_what_nobody_uses.hypothesis.inner_test
-    ask(*case)
-    monkeypatch.setattr(sentence, "_part_that_fits", lambda cause: "")
-    with pytest.raises(Broken, match="waiting names true amounts"):
-        ask(*case)

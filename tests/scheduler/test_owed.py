@@ -9,11 +9,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from scheduler.cycle import protection
-from scheduler.cycle.evictions import Evictions
-from scheduler.engine.victim_search import Search
-from tests.tables import cases
-
 from .test_evictions import History, Job, job_of, some_cpus, some_times
 from .world import node, pod, queue
 
@@ -202,6 +197,16 @@ def test_what_a_queue_deserves_comes_back_whatever_shape_the_gangs_of_others_hav
     [Work("j0", "a", 1, 1, 2, 1), Work("j1", "b", 2, 2, 1, 1)],
     [0],
 )
+# One more pod would go than needed, or one more gang, or all for a gang that does not fit.
+@example(([6], [0], {"a": (2, 0), "b": (4, 0), "c": (0, 0)}), [Work("j0", "a", 1, 4, 1), Work("j1", "b", 3, 3, 1)], [1])
+@example(
+    ([6], [0], {"a": (0, 0), "b": (4, 0), "c": (0, 0)}),
+    [Work("j0", "a", 2, 2, 1), Work("j1", "a", 2, 2, 1), Work("j2", "b", 4, 4, 1)],
+    [1],
+)
+@example(
+    ([2, 2], [0, 0], {"a": (0, 0), "b": (3, 0), "c": (0, 0)}), [Work("j0", "a", 1, 4, 1), Work("j1", "b", 1, 1, 3)], [1]
+)
 @given(clusters(gpus=True), works(gpus=True), some_times)
 def test_nobody_who_is_owed_waits_where_his_work_would_fit_and_nothing_goes_to_and_fro(cluster, asked, going):
     history = Owing(*cluster, going)
@@ -210,43 +215,22 @@ def test_nobody_who_is_owed_waits_where_his_work_would_fit_and_nothing_goes_to_a
     assert not history.promised, "somebody has others evicted and does not start"
 
 
-def one_more_than_needed(put):
-    """Everybody goes who may, not only who has to."""
-    put(Search, "_spare", lambda self: None)
-    put(Search, "_spare_with_other_places", lambda self: None)
-    put(Search, "settle", Search.settle_at_any_cost)
-
-
-def for_a_gang_that_does_not_fit(put):
-    """All who may go do, whether or not the gang has room then."""
-
-    def victims(self, action, drawn, gang, going, kept):
-        if drawn is None:
-            return None
-        list(self._candidates.units(drawn.groups, going, kept, gangs=True))
-        return going or None
-
-    put(Evictions, "_victims", victims)
-
-
-@cases("plant, cpus, parts, asked", {
-    "one more pod than needed": (one_more_than_needed, [6], {"a": (2, 0), "b": (4, 0), "c": (0, 0)},
-        [Work("j0", "a", 1, 4, 1), Work("j1", "b", 3, 3, 1)]),
-    "one more gang than needed": (one_more_than_needed, [6], {"a": (0, 0), "b": (4, 0), "c": (0, 0)},
-        [Work("j0", "a", 2, 2, 1), Work("j1", "a", 2, 2, 1), Work("j2", "b", 4, 4, 1)]),
-    "for a gang that does not fit": (for_a_gang_that_does_not_fit, [2, 2], {"a": (0, 0), "b": (3, 0), "c": (0, 0)},
-        [Work("j0", "a", 1, 4, 1), Work("j1", "b", 1, 1, 3)]),
-})  # fmt: skip
-def test_it_finds_those_who_go_in_vain(plant, cpus, parts, asked, monkeypatch):
-    cluster = cpus, [0] * len(cpus), parts
-    Owing(*cluster, [1]).play(asked)
-    plant(monkeypatch.setattr)
-    with pytest.raises(AssertionError, match="in vain"):
-        Owing(*cluster, [1]).play(asked)
-
-
-def swap(history, swaps):
-    """Play on while two queues deserve what the other one did, again and again; then come to rest."""
+@pytest.mark.shows("scheduler 2.5/again")
+@relaxed
+@example(
+    ([2], [0], {"a": (0, 0), "b": (2, 0), "c": (0, 0)}),
+    [Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)],
+    [0],
+    [4] * 4,
+    300,
+)
+@given(clusters(), works("ab"), some_times, st.lists(st.integers(1, 6), min_size=1, max_size=8), some_runtimes)
+def test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time(
+    cluster, asked, going, swaps, min_runtime
+):
+    """After each step `judge_churn` looks at who goes; and at rest nobody waits whose work would fit."""
+    history = Owing(*cluster, going, min_runtime)
+    history.play(asked)
     for steps in swaps:
         parts = history.parts
         parts["a"], parts["b"] = parts["b"], parts["a"]
@@ -255,27 +239,3 @@ def swap(history, swaps):
             history.step()
     history.settle()
     history.judge_rest()
-
-
-@pytest.mark.shows("scheduler 2.5/again")
-@relaxed
-@given(clusters(), works("ab"), some_times, st.lists(st.integers(1, 6), min_size=1, max_size=8), some_runtimes)
-def test_queues_that_are_owed_in_turn_do_not_take_from_each_other_all_the_time(
-    cluster, asked, going, swaps, min_runtime
-):
-    """After each step `judge_churn` looks at who goes; and at rest nobody waits whose work would fit."""
-    history = Owing(*cluster, going, min_runtime)
-    history.play(asked)
-    swap(history, swaps)
-
-
-def test_it_finds_who_is_not_left_alone(monkeypatch):
-    def played():
-        history = Owing([2], [0], {"a": (0, 0), "b": (2, 0), "c": (0, 0)}, [0])
-        history.play([Work("j0", "a", 2, 2, 1), Work("j1", "b", 2, 2, 1)])
-        swap(history, [4, 4, 4, 4])
-
-    played()
-    monkeypatch.setattr(protection, "stays_until", lambda started, first_evicted, least: 0)
-    with pytest.raises(AssertionError, match="again too soon"):
-        played()

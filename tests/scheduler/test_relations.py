@@ -14,7 +14,6 @@ from scheduler.engine.gang import Bin
 from scheduler.engine.place import Placer, place
 from scheduler.engine.relations import Apart, Domains, Relations, Spread, Ties, Together
 from tests.campaign import examples
-from tests.tables import cases
 
 from . import oracle
 from .test_place import PODS, answer, cluster, gang, gangs_of, trees
@@ -67,58 +66,6 @@ def tied(free, ties, *, zones=None, racks=None, standing=None, requests=None):
 
 
 ROOM = [9, 9]
-EVERY = [True] * 4
-LONE = [(("a",), (apart("a"),))]
-NEAR = [(("a",), (together("a"),))]
-BESIDE = [(("a",), (together("a"),)), (("a",), (together("a"), apart("b")))]
-
-
-@cases("world, gangs, expected", {
-    "one on each node": (tied([ROOM] * 3, LONE), [gang((0, 3))], [[[0, 1, 2]]]),
-    "more than nodes: nobody, and the next finds no trace of it":
-        (tied([ROOM] * 2, LONE), [gang((0, 3)), gang((0, 2))], [None, [[0, 1]]]),
-    "beside one that runs": (tied([ROOM] * 3, LONE, standing={"a": {1: 1}}), [gang((0, 2))], [[[0, 2]]]),
-    "nodes in no domain are apart from all": (
-        tied([ROOM] * 3, [((), (apart("a", ZONE),))], zones=[0, 0, -1], standing={"a": {1: 1}}), [gang((0, 1))],
-        [[[2]]],
-    ),
-    "from a gang of the same cycle":
-        (tied([ROOM] * 3, [(("a",), ()), ((), (apart("a"),))]), [gang((0, 1)), gang((1, 1))], [[[0]], [[1]]]),
-    "near one that runs": (tied([ROOM] * 3, NEAR, zones=[0, 1, 1], standing={"a": {2: 1}}), [gang((0, 2))], [[[1, 1]]]),
-    "near somebody who is not there":
-        (tied([ROOM] * 2, [((), (together("a", starts=False),))]), [gang((0, 1))], [None]),
-    "the first goes where there is room for all":
-        (tied([[2, 9], [3, 9], [1, 9]], NEAR, zones=[0, 1, 1]), [gang((0, 4))], [[[2, 1, 1, 1]]]),
-    "the first goes to no node without the label": (tied([ROOM] * 2, NEAR, zones=[-1, 0]), [gang((0, 1))], [[[1]]]),
-    "another domain when the gang is short in the first": (
-        tied([*[[1, 9]] * 3, [2, 9]], BESIDE, zones=[0, 0, 1, 1], standing={"b": {1: 1}}),
-        [gang((0, 1), (1, 1))], [[[2], [3]]],
-    ),
-    "and another one when it is short there too": (
-        tied([*[[1, 9]] * 4, [2, 9]], BESIDE, zones=[0, 0, 1, 1, 2], standing={"b": {1: 1, 3: 1}}),
-        [gang((0, 1), (1, 1))], [[[4], [4]]],
-    ),
-    "domains without room for all are not tried":
-        (tied([[1, 9]] * 9 + [[3, 9]], NEAR, zones=range(10)), [gang((0, 3))], [[[9, 9, 9]]]),
-    "pods of lower priority first when the others need them": (
-        tied([ROOM] * 2, [((), (together("a", starts=False),)), (("a",), ())], zones=[0, 1]), [gang((0, 1), (1, 1))],
-        [[[0], [0]]],
-    ),
-    "evenly over domains":
-        (tied([ROOM] * 4, [(("a",), (spread("a", EVERY),))], zones=[0, 0, 0, 1]), [gang((0, 5))], [[[0, 3, 0, 3, 0]]]),
-    "up to the skew": (
-        tied([ROOM] * 4, [(("a",), (spread("a", EVERY, skew=3),))], zones=[0, 0, 0, 1]), [gang((0, 4))],
-        [[[0, 0, 0, 3]]],
-    ),
-    "fewer domains than wanted": (
-        tied([ROOM] * 4, [(("a",), (spread("a", EVERY, least=3),))], zones=[0, 0, 1, 1]), [gang((0, 3), minimum=0)],
-        [[[0, 2]]],
-    ),
-    "nodes that cannot be used make no domain":
-        (tied([ROOM] * 4, [(("a",), (spread("a", [1, 1, 0, 0]),))], zones=[0, 0, 1, 1]), [gang((0, 3))], [[[0, 0, 0]]]),
-})  # fmt: skip
-def test_place(world, gangs, expected):
-    assert answer(place(world, gangs, pods=PODS), gangs) == expected
 
 
 def test_undo_takes_marks_back():
