@@ -215,14 +215,10 @@ def _read_affinity(
     try:
         affinity = (_decode_affinity(raw) if raw else None) or _Affinity()
         near = _terms(affinity.pod_affinity)
+        needed = _required(near, namespace, own)
         constraint = Constraint.POD_ANTI_AFFINITY
         apart = _terms(affinity.pod_anti_affinity)
-        constraint = Constraint.POD_AFFINITY
-        return (
-            _required(near, namespace, own),
-            _required(apart, namespace, own),
-            _leanings(near, apart, namespace, own),
-        )
+        return needed, _required(apart, namespace, own), _leanings(near, apart, namespace, own)
     except _WRONG as error:
         raise UnreadableError(constraint) from error
 
