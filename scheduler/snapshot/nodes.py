@@ -384,7 +384,7 @@ class NodeTable:
         return node
 
     def _drop_if_gone(self, name: str, node: Node) -> None:
-        if node.facts is None and not node.shapes and not node.allocatable:
+        if node.facts is None and not node.shapes:
             del self._nodes[name]
             self._free_rows.append(node.row)
 
