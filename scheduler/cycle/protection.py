@@ -153,7 +153,7 @@ class Protection:
         found = self._of_labels.get(likeness)
         if found is None:
             labels = labels_of(pod.labels)
-            found = tuple(budgets[name] for name in sorted(budgets) if budgets[name].selects.matches(labels))
+            found = tuple(each for each in budgets.values() if each.selects.matches(labels))
             self._of_labels[likeness] = found
         return found
 
