@@ -249,8 +249,10 @@ def configure(text):
 
 
 def warnings():
+    """What is told of the configuration that is stored, by its uid."""
+    about = {"reason": "ConfigurationRefused", "uid": store.get(CONFIGMAPS, *KEPT).uid}
     found = (stored.object for stored in store.find(EVENTS, namespace="volcano-system"))
-    return [one["message"] for one in found if one["reason"] == "ConfigurationRefused"]
+    return [one["message"] for one in found if about == {"reason": one["reason"], "uid": one["involvedObject"]["uid"]}]
 
 
 @pytest.mark.shows("scheduler 2.2/no allocate", "scheduler 4.1/reloading", "scheduler 4.1/invalid")

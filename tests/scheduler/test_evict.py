@@ -217,9 +217,13 @@ def test_what_is_going_is_there_later_and_what_is_placed_stays():
 
 
 @pytest.mark.shows("scheduler 2.6/maxDomains")
-@cases("most, victims", {"the one where fewest go": (8, [3]), "the first that will do": (1, [0, 1])})
-def test_so_many_hyper_nodes_are_compared(most, victims):
+@cases("most, effort, victims", {
+    "the one where fewest go": (8, 10_000, [3]), "the first that will do": (1, 10_000, [0, 1]),
+    "the first while each try costs too much": (8, 0, [0, 1]),
+})  # fmt: skip
+def test_so_many_hyper_nodes_are_compared(most, effort, victims, monkeypatch):
     """Two pods of one CPU each go in the first HyperNode, one of two CPUs in the second."""
+    monkeypatch.setattr("scheduler.engine.evict_arranged.EFFORT", effort)
     account = Account("q", [UNLIMITED] * 2, [0, 0], [0, 0])
     some = PodClass(np.array([1, 1]), np.zeros(2, "i2"))
     cluster = Cluster(np.array([[2, 9], [2, 9]]), np.array([[0, 7], [0, 7]]), [some])
