@@ -2,36 +2,36 @@
 
 A situation may be a text, `World("node n1 3; group g 3x1")`: objects, each a kind, a name, and what matters of it.
 
-    node n1 8 pods:2 zone=a !gpu   8 CPUs (without a number 4), 2 pods, a label, a taint; also `notready`, `cordoned`
+    node n1 8 pods:2 zone=a !gpu   8 CPUs (else 4), 2 pods, a label, a taint (`!gpu:NoExecute`); also `notready`, `cordoned`
     queue a 10 parent=root keeps=2 at most 10 CPUs, of which 2 are guaranteed; fields of its spec; `Closed`, `Closing`
     queue a Closing since=60       for 60 seconds; also uses=red,blue and prefers=red, groups of nodes
-    group g 2/3x4 queue=a high     g-0 to g-2 of 4 CPUs wait, 2 of them (without `2/` all) start together; a priority
-    group g 2x1 ?zone=a            they select nodes with a label
+    group g 2/3x4 queue=a high     g-0 to g-2 of 4 CPUs wait, 2 of them (else all) start together; a priority, `low` or `high`
     group g 2x1 @n1,n2             they run there (`@n1`: both on n1)
     group g 10 ago=300             it has no pods yet, asks to be let in with 10 CPUs, and was made 300 s before
-    group g 2x1 @n1 +app=x ready   with a label; also cooldown=60s started=30 (seconds ago), jdb-min-available=1
+    group g 2x1 @n1 ready          also cooldown=60s started=30 (seconds ago), jdb-min-available=1
     group g 2x1 @n1 estimate=1h    it says how long it runs; also since=300, evicted=600, job=60 (its job was made)
     group g 2x1 ~preemptable=false owned   an annotation volcano.sh/preemptable (also of a pod); its pods have a controller
     group g 2x1 topology=hard/2    in one HyperNode of a tier, by number or by name, if there is one
-    group g 4/0x1 subgroups=2/1/hard/1     sub-groups of 2 pods of one partition, at least 1 of them, each in one HyperNode
+    group g 4/0x1 subgroups=2/1/hard/1     sub-groups of 2 pods of a partition, at least 1 of them, each in one HyperNode
     group g 3/0x1 minTaskMember=ps:1,w:2   minima of tasks
     pod x 2 gpu:1 app=x @n1        a pod of no group (or of `group=g`, `scheduler=s`) that runs; also `Failed`, `gated`, `going`
     pod g-0 group=g ~task-spec=w partition=1       of a task, in a partition
-    pod g-0 group=g port=80/UDP claim=data         a host port, the claim of a volume
-    pod g-0 group=g near=zone/app=x apart=host/app=x spread=zone/app=x/maxSkew=2    what it demands of pods with a label
-    pod g-0 group=g near~zone/app=x on~zone=a      what it would rather have; `on` is about nodes
     budget b minAvailable=4 +app=x for pods with a label
     hypernode rack-a 1 rack=a      of the nodes with a label, or `@n1,n2`, or `of=rack-a,rack-b`; tier=rack is its tier's name
     quota q cpu:5/2                5 CPUs, of which 2 are used
     claim data Bound; class mid 5; namespace ns team=red
-    load n1 cpu:3.3 gi:1 ago=20    what was measured on a node 20 s before
 
-`n1..3` are three objects, `other/x` is one of another namespace. Behind all words there may be more fields of the spec, as
-YAML: `pod x {tolerations: [{operator: Exists}]}`. `conf allocate, preempt: pdb, {name: tdm}` is a configuration of actions
-and plugins, `conf {actions: allocate}` any. `-pod x` removes objects, `gone` those that were asked to end (`gone x` one of
-them), `end x` asks for it; `release g` gives back what is kept for a group; `restart` has another process go on. Without a
-queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`. Stories are told in
-tests/golden/scheduler/: see tests/scheduler/blocks.py.
+Pods, also those of a group: `?zone=a` selects nodes, `+app=x` is a label (of a pod alone without the sign), `port=80/UDP` a host
+port, `claim=data` a volume; `near=zone/app=x`, `apart=host/app=x` and `spread=zone/app=x/maxSkew=2` are what they need of pods with
+a label, `near~…`, `apart~…`, `spread~…` and `on~zone=a*2` what they would rather have.
+
+`n1..3` are three objects, `other/x` is one of another namespace. Behind all words there may be more fields of the spec (of a group
+with pods: of theirs), as YAML: `pod x {tolerations: [{operator: Exists}]}`. `conf allocate, preempt: pdb, {name: tdm}` is a
+configuration of actions and plugins, `conf {actions: allocate}` any.
+
+What happens are clauses as well: `-pod x` removes objects, `gone` those that were asked to end (`gone x` one of them), `end x` asks
+for it, `release g` gives back what is kept for a group, `load n1 cpu:3.3 gi:1 ago=20` was measured on a node, `restart` has another
+process go on. Without a queue there is `default`. `World.placed()` says what came of it: `g n1 n1, h n2`.
 """
 
 from __future__ import annotations

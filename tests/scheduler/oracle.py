@@ -470,7 +470,3 @@ class Slow:
             for node in nodes:
                 self.move(number, self.cluster.classes[self.gangs[number].bins[some].pod_class], node, -1)
             nodes.clear()
-
-
-def place(cluster, gangs, pods, accounts=()):
-    return Slow(cluster, gangs, pods, accounts).run()
