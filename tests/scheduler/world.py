@@ -81,6 +81,13 @@ class World:
         for resource, obj in situation(part) if isinstance(part, str) else [part]:
             metadata = obj["metadata"]
             key = (resource.id, metadata.get("namespace", ""), metadata["name"])
+            if (
+                resource is resources.POD_GROUPS
+                and key in self.objects
+                and isinstance(part, str)
+                and "phase=" not in part
+            ):
+                obj["status"] = self.objects[key]["status"]  # a change of what is asked for
             verb = "MODIFIED" if key in self.objects else "ADDED"
             self.objects[key] = obj
             self.snapshot.apply(self._change(key, verb, obj))
