@@ -1,4 +1,4 @@
-"""A world in which the scheduler's decisions come true, and stories about it (how they are written: tests/scheduler/notation.py)."""
+"""A world in which the scheduler's decisions come true, and stories about it, told as tests/scheduler/notation.py says."""
 
 from __future__ import annotations
 
