@@ -1,23 +1,18 @@
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
+import contextlib
 
 import pytest
 
 from cluster.runtime import nudge
 from proof.escapes.attempts import Attempts
-from tests.node.driving import Node, beginning
+from tests.node.driving import Node, beginning, short_folder
 
 
 @pytest.fixture
 def attempts():
-    root = Path(tempfile.mkdtemp(prefix="volcano-"))
-    running = Attempts(root)
-    yield running
-    running.close()
-    shutil.rmtree(root)
+    with short_folder() as root, contextlib.closing(Attempts(root)) as running:
+        yield running
 
 
 RUNTIMES = ("process", "podman")
@@ -30,19 +25,16 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture
-def machine(request, transactional_db, redis_url, settings, monkeypatch):
+def machine(request, transactional_db, redis_url, settings):
     """This machine as a node, its agent begun by the test: `machine.begin()`."""
     settings.REDIS_URL = redis_url
     settings.ENGINE, settings.HOST_PATHS = "none", []
     nudge.client.cache_clear()
-    data = Path(tempfile.mkdtemp(prefix="volcano-"))
-    node = Node(data)
-    if getattr(request, "param", "process") == "podman":
-        node.with_engine(request.getfixturevalue("podman"))
-    yield node
-    node.close()
+    with short_folder() as data, contextlib.closing(Node(data)) as node:
+        if getattr(request, "param", "process") == "podman":
+            node.with_engine(request.getfixturevalue("podman"))
+        yield node
     nudge.client.cache_clear()
-    shutil.rmtree(data)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import os
@@ -43,8 +44,25 @@ def mount(name="v", path=LOOT, **fields):
     return {"name": name, "mountPath": path, **fields}
 
 
+@contextlib.contextmanager
+def short_folder(**place):
+    """A directory with a short name, as what has a socket in it may not be long."""
+    with tempfile.TemporaryDirectory(prefix="volcano-", **place) as path:
+        yield Path(path)
+
+
 def container(script, *mounts, name="main", **fields):
     return {"name": name, "command": ["sh", "-ec", script], "volumeMounts": list(mounts), **fields}
+
+
+def env(**values):
+    """Variables of a container: texts, or where they come from."""
+    sources = {name: {"value": each} if isinstance(each, str) else {"valueFrom": each} for name, each in values.items()}
+    return [{"name": name, **source} for name, source in sources.items()]
+
+
+def field(path):
+    return {"fieldRef": {"fieldPath": path}}
 
 
 def put(kind, name, **parts):
@@ -66,18 +84,6 @@ def told(uid, reason=""):
     return [each for each in found if reason in ("", each[0])]
 
 
-@functools.cache
-def _allowed():
-    """Return the wall that this machine allows, asked once: a process and some more are started to find out."""
-    staging = tempfile.mkdtemp(prefix="volcano-")
-    spawner = Spawner()
-    try:
-        return spawner.probe(Path(staging))
-    finally:
-        spawner.close()
-        shutil.rmtree(staging)
-
-
 class Node:
     """One machine's agent, which can be killed and followed by another."""
 
@@ -91,9 +97,7 @@ class Node:
         self.engine = None  # that runs the containers; None: they are processes
 
     def with_engine(self, runs):
-        """Have containers run from images."""
-        self.engine = runs
-        settings.ENGINE = runs.kind
+        self.engine, settings.ENGINE = runs, runs.kind
         return self
 
     def begin(self, mounts="none", **layers):
@@ -115,9 +119,12 @@ class Node:
     def agent(self):
         return self.daemon.agent
 
-    def allowed(self):
-        """Return the wall that this machine allows."""
-        return _allowed()
+    @staticmethod
+    @functools.cache
+    def allowed():
+        """Return the wall that this machine allows, asked once: a process and some more are started to find out."""
+        with short_folder() as staging, contextlib.closing(Spawner()) as spawner:
+            return spawner.probe(staging)
 
     def crash(self):
         """What kill -9 leaves of an agent: nothing but the disk and its shims."""
@@ -125,6 +132,9 @@ class Node:
         self.daemon = None
 
     def again(self):
+        """Have another agent follow; the one that runs is killed."""
+        if self.daemon:
+            self.crash()
         return self.begin(self.mounts, **self.layers)
 
     def until(self, condition, what="the condition"):
@@ -143,41 +153,39 @@ class Node:
             self.until(task.done)
             return task.result()
 
-    def submit(self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", **spec):
+    def submit(
+        self, name="p", *, containers=None, command=None, annotations=None, labels=None, owner="", until="", **spec
+    ):
+        """Submit a pod, and wait until it is in a phase; return its uid."""
         containers = containers or [{"name": "main", "image": "any", "command": command or ["true"]}]
         spec = copy.deepcopy({"restartPolicy": "Never", "nodeName": NODE, "containers": containers, **spec})
-        if self.engine:
-            self._give_images(spec)
+        all_containers = (*spec["containers"], *spec.get("initContainers", ()))
+        for each in all_containers if self.engine else ():
+            if each.get("image", "any") == "any":
+                each["image"] = engine.SHELL
         if self.shows_out:
-            self._show_out(spec)
+            self._show_out(spec, all_containers)
         owners = [builders.owner(builders.job("j", uid=owner))] if owner else None
         metadata = {"annotations": annotations or {}, "labels": labels or {}, "ownerReferences": owners}
         pod = builders.of(PODS, name, namespace="d", status={"phase": "Pending"}, **metadata, **spec)
-        return store.write(Create(PODS, pod))[0].uid
+        uid = store.write(Create(PODS, pod))[0].uid
+        if until:
+            self.until_phase(until, name)
+        return uid
 
-    def _give_images(self, spec):
-        """Have containers run from an image."""
-        for container in (*spec["containers"], *spec.get("initContainers", ())):
-            if container.get("image", "any") == "any":
-                container["image"] = engine.SHELL
-
-    def _show_out(self, spec):
+    def _show_out(self, spec, containers):
         """Have containers see the directory that processes without a root of their own see as everybody."""
         if str(self.out) not in settings.HOST_PATHS:
             settings.HOST_PATHS = [*settings.HOST_PATHS, str(self.out)]
-        mount = {"name": "out", "mountPath": str(self.out)}
-        for container in (*spec["containers"], *spec.get("initContainers", ())):
-            container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
+        for each in containers:
+            each["volumeMounts"] = [*each.get("volumeMounts", ()), mount("out", str(self.out))]
         spec["volumes"] = [*spec.get("volumes", ()), {"name": "out", "hostPath": {"path": str(self.out)}}]
 
     def claim(self, name="c"):
-        """Make a claim; return its uid."""
-        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        metadata = {"name": name, "namespace": "d"}
-        return store.write(Create(CLAIMS, {"metadata": metadata, "spec": spec}))[0].uid
+        put(CLAIMS, name, spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}})
+        return store.get(CLAIMS, "d", name).uid
 
     def files(self, claim):
-        """Return the directory of a claim's files."""
         return self.data / "node" / "claims" / claim / "files"
 
     def shell(self, script, name="p", main=None, **spec):
@@ -189,7 +197,6 @@ class Node:
         return self.shell(f"until [ -e {self.out}/go ]; do sleep 0.01; done; {script}", name, **spec)
 
     def let_go(self):
-        """Let pods that are held go on."""
         (self.out / "go").touch()
 
     def pod(self, name="p"):
@@ -204,14 +211,24 @@ class Node:
     def state(self, name="p", container=0):
         return self.status(name)["containerStatuses"][container]["state"]
 
-    def until_phase(self, phase, name="p"):
-        self.until(lambda: self.status(name).get("phase") == phase, lambda: f"{phase} of {name}, {self.status(name)},")
-        return self.status(name)
+    def until_phase(self, phase, *names):
+        """Wait until pods are in a phase; return the status of the last."""
+        names = names or ("p",)
+        found = lambda: [self.status(name) for name in names]  # noqa: E731
+        self.until(
+            lambda: {each.get("phase") for each in found()} == {phase}, lambda: f"{phase} of {names}, {found()},"
+        )
+        return self.status(names[-1])
 
     def until_end(self, name="p"):
         """Wait for the end of a pod; return how its container ended."""
         self.until(lambda: self.status(name).get("phase") in ("Succeeded", "Failed"), lambda: self.status(name))
         return self.state(name)["terminated"]
+
+    def until_restart(self, name="p"):
+        """Wait until the container of a pod has been started again; return its status."""
+        self.until(lambda: [one["restartCount"] for one in self.status(name).get("containerStatuses", ())] == [1])
+        return self.status(name)["containerStatuses"][0]
 
     def until_waits(self, *words, name="p"):
         """Wait until a pod that does not start says something; return its status."""
@@ -233,18 +250,19 @@ class Node:
     def delete(self, name="p", **fields):
         store.write(Delete(PODS, "d", name, **fields))
 
+    def remove(self, name="p", **fields):
+        self.delete(name, **fields)
+        self.until(lambda: self.pod(name) is None)
+
     def annotate(self, name="p"):
-        store.write(Patch(PODS, "d", name, {"metadata": {"annotations": {"at": str(time.time())}}}))
+        change(PODS, name, metadata={"annotations": {"at": str(time.time())}})
 
     def directory(self, uid, container="main", number=0):
         return self.data / "node" / "pods" / uid / container / str(number)
 
     def shims(self):
-        return [
-            int(claim.read_text().split()[0])
-            for claim in self.data.glob("node/pods/*/*/*/claim")
-            if attempts.read(claim.parent, 0).shim
-        ]
+        claims = self.data.glob("node/pods/*/*/*/claim")
+        return [int(each.read_text().split()[0]) for each in claims if attempts.read(each.parent, 0).shim]
 
     def close(self):
         shutil.rmtree(self.out)

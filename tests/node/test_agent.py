@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -21,7 +22,7 @@ from node.left import AtStop
 from node.shim import linux, tree
 from proof.harness.waiting import HANG_S, until
 from tests.cluster.store.forgetting import ASLEEP, forget
-from tests.node.driving import EMPTY, NODE, UNTIL_ASKED, Node, change, mount, put, told
+from tests.node.driving import EMPTY, NODE, UNTIL_ASKED, Node, change, env, field, mount, put, told
 from tests.tables import cases
 
 MICROSECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -47,35 +48,29 @@ def words(status):
 class TestOneAgent:
     @pytest.fixture
     def other(self, node, tmp_path):
-        """Another agent for the same node, on another state directory."""
-        found = Node(tmp_path / "other")
-        yield found
-        found.close()
+        with contextlib.closing(Node(tmp_path / "other")) as found:
+            yield found
 
     def lease_ends(self):
         store.write(Patch(LEASES, LEASE_NAMESPACE, NODE, {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}))
 
-    def test_second_agent_stands_back_while_the_first_lives_and_follows_when_it_stops_in_order(self, node, other):
+    def test_second_agent_follows_the_first_when_that_stopped_or_its_lease_has_ended(self, node, other):
         place = f"{socket.gethostname()}:{node.data}"
         lease = store.get(LEASES, LEASE_NAMESPACE, NODE).object
         assert lease["metadata"]["annotations"] == {PLACE_ANNOTATION: place}
         with pytest.raises(Occupied, match=f"the node {NODE} is the agent's in {place}$"):
             other.begin()
-        other.crash()
-        node.agent.depart()
-        other.begin()
-
-    def test_second_agent_follows_a_crash_when_the_lease_has_ended_and_the_first_waits_for_it(self, node, other):
         node.crash()
         self.lease_ends()
-        other.begin()
+        other.again()
         with pytest.raises(Occupied):
             node.again()
+        other.agent.depart()
+        node.again()
 
     def test_first_agent_stops_when_it_stood_still_until_another_was_its_node(self, node, other, caplog):
         """It finds that before it starts or tells anything, and ends what it runs."""
-        node.shell(UNTIL_ASKED, "before")
-        node.until_phase("Running", "before")
+        node.shell(UNTIL_ASKED, "before", until="Running")
         self.lease_ends()
         other.begin()
         uid = node.shell("true", "meanwhile")
@@ -105,13 +100,13 @@ class TestOneAgent:
 @pytest.mark.each_runtime
 @cases("script, spec, expected", {
     "it fails": ("exit 3", {}, "Failed, main terminated 3"),
+    "it cannot start": (["nosuch-program"], {}, "Failed, main terminated 128"),
     "a failed init container fails it": (
         "true", {"initContainers": [{"name": "first", "command": ["false"]}]},
         "Failed, first terminated 1, main waiting",
     ),
     "a sidecar runs beside it and ends with it": (
-        "sleep 0.1", {"initContainers": [SIDECAR]},
-        "Succeeded, side terminated 143, main terminated",
+        "sleep 0.1", {"initContainers": [SIDECAR]}, "Succeeded, side terminated 143, main terminated",
     ),
     "it runs until its last container ends": ("exit 2", {"beside": SLEEPS}, "Running, main terminated 2, b running"),
     "a success is not repeated on failure": (
@@ -119,36 +114,46 @@ class TestOneAgent:
         "Succeeded, main terminated after 1",
     ),
     "its deadline ends it": (UNTIL_ASKED, {"activeDeadlineSeconds": 1}, "Failed DeadlineExceeded, main terminated 143"),
-    "a volume that cannot be had is refused": (
-        "true", {"volumes": [{"name": "w", "nfs": {"server": "s", "path": "/"}}]},
-        "Failed UnsupportedVolume, main waiting",
-    ),
 })  # fmt: skip
 def test_what_is_said_of_a_pod(node, script, spec, expected):
     beside = [spec.pop("beside")] if "beside" in (spec := {**spec}) else []
-    main = {"name": "main", "command": ["sh", "-c", script.replace("{out}", str(node.out))]}
-    node.submit(containers=[main, *beside], **spec)
+    command = script if isinstance(script, list) else ["sh", "-c", script.replace("{out}", str(node.out))]
+    node.submit(containers=[{"name": "main", "command": command}, *beside], **spec)
     node.until(lambda: words(node.status()) == expected, lambda: f"{expected} of {words(node.status())}")
 
 
-@cases("spec, settings_, reason, message", {
-    "no command": (
-        {"containers": [{"name": "web", "image": "nginx"}]}, [], "NoCommand", "give container web a command",
-    ),
-    "a probe by gRPC": (
-        {"containers": [{"name": "main", "command": ["true"], "livenessProbe": {"grpc": {"port": 1}}}]},
-        [], "UnsupportedProbe", "exec",
-    ),
-    **{f"hostPath {path}": ({"volumes": [{"name": "v", "hostPath": {"path": path}}]}, ["/"], "UnsupportedVolume", "")
-       for path in ("/", "{data}", "{data}/node", "relative", "/no/such/path")},
-})  # fmt: skip
-def test_pods_that_cannot_run_here_are_refused_with_the_remedy(machine, settings, spec, settings_, reason, message):
-    settings.HOST_PATHS = settings_
+def of(command, **fields):
+    return {"containers": [{"name": "main", "command": command, **fields}]}
+
+
+def with_volume(**source):
+    return {"volumes": [{"name": "v", **source}]}
+
+
+TOKEN = {"sources": [{"serviceAccountToken": {"path": "token"}}]}
+
+
+def test_pods_that_cannot_run_here_say_why_and_the_remedy(machine, settings):
+    settings.HOST_PATHS = ["/"]
     machine.begin()
-    machine.submit(**json.loads(json.dumps(spec).replace("{data}", str(machine.data))))
-    status = machine.until_phase("Failed")
-    assert status["reason"] == reason
-    assert message in status["message"]
+    pods = {
+        "bare": ({"containers": [{"name": "web", "image": "nginx"}]}, "NoCommand", "give container web a command"),
+        "grpc": (of(["true"], livenessProbe={"grpc": {"port": 1}}), "UnsupportedProbe", "exec"),
+        "nfs": (with_volume(nfs={"server": "s", "path": "/"}), "UnsupportedVolume"),
+        "token": (with_volume(projected=TOKEN), "cannot have serviceAccountToken", "CreateContainerConfigError"),
+        "user": (of(["true"], securityContext={"runAsUser": 65533}), "runAsUser 65533 cannot be had"),
+        "root": (of(["true"], securityContext={"runAsNonRoot": True, "runAsUser": 0}), "root"),
+        **{
+            f"path-{number}": (with_volume(hostPath={"path": str(path)}), "UnsupportedVolume")
+            for number, path in enumerate(["/", machine.data, machine.data / "node", "relative", "/no/such"])
+        },
+        "unknown": (of(["nosuch-program"]), "StartError", f"executable file not found in $PATH{REMEDY}"),
+        "in-a-shell": (of(["sh", "-c", "echo begun >&2; nosuch-program"]), "'exitCode': 127", f"not found{REMEDY}"),
+    }  # fmt: skip
+    for name, (spec, *_) in pods.items():
+        machine.submit(name, **spec)
+    for name, (_, *says) in pods.items():
+        machine.until_waits(*says, name=name)
 
 
 class TestOnePod:
@@ -156,12 +161,10 @@ class TestOnePod:
     def test_running_and_success_are_told_as_a_kubelet_tells_them(self, node):
         uid = node.held("echo hello")
         status = node.until_phase("Running")
-        assert conditions(status)["Ready"] == "True"
-        assert status["containerStatuses"][0]["ready"]
+        assert (conditions(status)["Ready"], status["containerStatuses"][0]["ready"]) == ("True", True)
         assert MICROSECONDS.fullmatch(node.state()["running"]["startedAt"])
         node.let_go()
-        status = node.until_phase("Succeeded")
-        state = node.state()["terminated"]
+        status, state = node.until_phase("Succeeded"), node.state()["terminated"]
         assert (state["exitCode"], state["reason"]) == (0, "Completed")
         if node.engine:
             assert re.fullmatch("podman://[0-9a-f]{64}", state["containerID"])
@@ -174,59 +177,36 @@ class TestOnePod:
         assert conditions(status) == expected
         assert (status["podIP"].startswith("127."), status["hostIP"]) == (True, "127.0.0.1")
 
-    @pytest.mark.each_runtime
-    def test_command_that_does_not_exist_says_so(self, node):
-        node.submit(command=["nosuch-program"])
-        state = node.until_end()
-        assert (state["exitCode"], state["reason"]) == (128, "StartError")
-        problem = 'exec: "nosuch-program": executable file not found in $PATH'
-        assert state["message"] == (problem if node.engine else problem + REMEDY)
-
-    def test_program_that_a_shell_does_not_find_is_named_with_the_remedy(self, node):
-        node.shell("echo begun >&2; nosuch-program --now")
-        state = node.until_end()
-        assert (state["exitCode"], state["reason"]) == (127, "Error")
-        assert re.fullmatch(r".*nosuch-program: (command )?not found" + re.escape(REMEDY), state["message"])
-
-    def test_program_that_is_missing_is_named_while_its_container_starts_again_and_again(self, node):
-        node.submit(command=["nosuch-program"], restartPolicy="OnFailure")
-        node.until(lambda: "CrashLoopBackOff" in str(node.status()))
-        assert node.state()["waiting"]["message"].endswith("found in $PATH" + REMEDY)
-
-    def test_arguments_alone_are_run_as_busybox_runs_them(self, node):
-        node.submit(containers=[{"name": "web", "image": "busybox", "args": ["sh", "-c", "exit 7"]}])
-        assert node.until_end()["exitCode"] == 7
-
-    def test_change_by_somebody_else_meanwhile_loses_nothing(self, node):
-        node.shell("sleep 0.2; exit 4")
+    def test_arguments_alone_are_run_as_busybox_runs_them_and_changes_by_somebody_else_lose_nothing(self, node):
+        script = "sleep 0.2; exit 7"
+        node.submit(containers=[{"name": "web", "image": "busybox", "args": ["sh", "-c", script]}])
         for _ in range(20):
             node.annotate()
             node.daemon._wait(0.01)
             node.agent._notice()
             node.agent._step()
             node.agent._write()
-        assert node.until_end()["exitCode"] == 4
+        assert node.until_end()["exitCode"] == 7
 
     @pytest.mark.each_runtime
     def test_init_containers_run_one_after_another_then_all_together(self, node):
         out = node.out / "out"
 
-        def say(word, meanwhile):
-            return ["sh", "-c", f"echo {word} >> {out}; {meanwhile}; echo -{word} >> {out}"]
+        def say(name, word, meanwhile):
+            script = f"echo {word} >> {out}; {meanwhile}; echo -{word} >> {out}"
+            return {"name": name, "command": ["sh", "-c", script]}
 
-        def meet(word):
-            return f"until grep -q {word} {out}; do sleep 0.01; done"
-
-        inits = [{"name": f"init-{n}", "command": say(f"i{n}", "sleep 0.05")} for n in (1, 2)]
-        mains = [{"name": f"main-{n}", "command": say(f"m{n}", meet(f"m{3 - n}"))} for n in (1, 2)]
-        node.submit(containers=mains, initContainers=inits)
-        node.until_phase("Succeeded")
+        inits = [say(f"init-{n}", f"i{n}", "sleep 0.05") for n in (1, 2)]
+        meet = "until grep -q m{} {}; do sleep 0.01; done"
+        mains = [say(f"main-{n}", f"m{n}", meet.format(3 - n, out)) for n in (1, 2)]
+        node.submit(containers=mains, initContainers=inits, until="Succeeded")
         lines = out.read_text().split()
         assert lines[:4] == ["i1", "-i1", "i2", "-i2"]
         assert set(lines[4:6]) == {"m1", "m2"}, "neither ended before the other began"
 
     @pytest.mark.each_runtime
     def test_first_restart_is_at_once_and_the_next_waits_and_is_told_as_kubernetes_tells_it(self, node):
+        node.submit("missing", command=["nosuch-program"], restartPolicy="OnFailure")
         uid = node.shell("exit 5", restartPolicy="OnFailure")
         node.until(lambda: told(uid, "BackOff"))
         assert words(node.status()) == "Running, main waiting after 1"
@@ -238,42 +218,36 @@ class TestOnePod:
         assert event["message"] == f"Back-off restarting failed container main in pod p_d({uid})"
         assert event["involvedObject"]["fieldPath"] == "spec.containers{main}"
         assert event["source"] == {"component": "kubelet"}
+        node.until(lambda: "CrashLoopBackOff" in str(node.status("missing")))
+        assert "found in $PATH" in node.state("missing")["waiting"]["message"]
 
 
-class TestDeletion:
-    @pytest.mark.each_runtime
-    @cases("script, grace, code", {
-        "in order": ("trap 'exit 0' TERM; echo up; while :; do sleep 0.01; done", 30, 0),
-        "killed after the grace": ("trap '' TERM; echo up; while :; do sleep 0.01; done", 1, 137),
-    })  # fmt: skip
-    def test_pod_ends_and_is_gone(self, node, script, grace, code):
-        uid = node.shell(script, terminationGracePeriodSeconds=grace)
-        node.until_phase("Running")
-        until(lambda: node.printed(uid))
-        node.delete()
-        node.until(lambda: node.pod() is None)
-        assert json.loads((node.directory(uid) / "status.json").read_text())["exitCode"] == code
-        last = next(one for one in store.history(PODS, "d", "p") if one.verb == "DELETED").object
+@pytest.mark.each_runtime
+def test_pods_that_are_deleted_or_given_up_elsewhere_end_with_their_processes(node):
+    endless = "echo up; while :; do sleep 0.01; done"
+    scripts = {
+        "in-order": ("trap 'exit 0' TERM; " + endless, 30), "killed": ("trap '' TERM; " + endless, 1),
+        "forced": ("trap '' TERM; " + endless, 30), "lost": (UNTIL_ASKED.replace(";", "; echo up;", 1), 30),
+    }  # fmt: skip
+    uids = {}
+    for name, (script, grace) in scripts.items():
+        uids[name] = node.shell(script, name, terminationGracePeriodSeconds=grace)
+    node.shell("true", "waits", main={"envFrom": [{"configMapRef": {"name": "missing"}}]})
+    node.until_waits("not found", name="waits")
+    for name, uid in uids.items():
+        node.until_phase("Running", name)
+        until(lambda uid=uid: node.printed(uid))
+    lost = {"status": {"phase": "Failed", "reason": "NodeLost", "message": "gone"}}
+    store.write(Patch(PODS, "d", "lost", lost, "status"))
+    node.delete("forced", grace=0)
+    node.delete("waits")
+    for name, code in (("in-order", 0), ("killed", 137)):
+        node.remove(name)
+        assert json.loads((node.directory(uids[name]) / "status.json").read_text())["exitCode"] == code
+        last = next(one for one in store.history(PODS, "d", name) if one.verb == "DELETED").object
         assert last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
-
-    @pytest.mark.each_runtime
-    def test_forced_deletion_ends_the_processes_too_and_a_pod_that_never_started_goes(self, node):
-        node.shell("trap '' TERM; while :; do sleep 0.01; done")
-        node.shell("true", "waits", main={"envFrom": [{"configMapRef": {"name": "missing"}}]})
-        node.until_phase("Running")
-        node.until_waits("not found", name="waits")
-        node.delete(grace=0)
-        node.delete("waits")
-        node.until(lambda: not node.shims() and node.pod("waits") is None)
-
-    @pytest.mark.each_runtime
-    def test_pod_that_was_given_up_elsewhere_is_stopped(self, node):
-        node.shell(UNTIL_ASKED)
-        node.until_phase("Running")
-        lost = {"status": {"phase": "Failed", "reason": "NodeLost", "message": "gone"}}
-        store.write(Patch(PODS, "d", "p", lost, "status"))
-        node.until(lambda: not node.shims() and "terminated" in node.state())
-        assert words(node.status()) == "Failed NodeLost, main terminated 143"
+    node.until(lambda: not node.shims() and node.pod("waits") is None and "terminated" in node.state("lost"))
+    assert words(node.status("lost")) == "Failed NodeLost, main terminated 143"
 
 
 class TestEnvironment:
@@ -281,22 +255,16 @@ class TestEnvironment:
     def test_everything_that_kubernetes_offers(self, node):
         put(CONFIGMAPS, "c", data={"K": "from-map", "not a name=": "x"})
         put(SECRETS, "s", data={"P": "aHVzaA=="})
-        values = {
-            "NAME": {"fieldRef": {"fieldPath": "metadata.name"}},
-            "IP": {"fieldRef": {"fieldPath": "status.podIP"}},
-            "TIER": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}},
-            "CPU": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}},
-            "MAPPED": {"configMapKeyRef": {"name": "c", "key": "K"}},
-            "SECRET": {"secretKeyRef": {"name": "s", "key": "P"}},
-            "ABSENT": {"secretKeyRef": {"name": "s", "key": "Q", "optional": True}},
-        }
-        env = [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(NOPE)-$$(A)"}]
-        env += [{"name": name, "valueFrom": source} for name, source in values.items()]
-        node.submit(containers=[{
-            "name": "main", "env": env, "envFrom": [{"prefix": "X_", "configMapRef": {"name": "c"}}],
-            "resources": {"limits": {"cpu": "1500m"}},
-            "command": ["sh", "-c", f"env -0 > {node.out}/env; echo $(B) > {node.out}/argv"],
-        }], labels={"tier": "gold"})  # fmt: skip
+        variables = env(
+            A="1", B="$(A)-$(NOPE)-$$(A)", NAME=field("metadata.name"), IP=field("status.podIP"),
+            TIER=field("metadata.labels['tier']"),
+            CPU={"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}},
+            MAPPED={"configMapKeyRef": {"name": "c", "key": "K"}}, SECRET={"secretKeyRef": {"name": "s", "key": "P"}},
+            ABSENT={"secretKeyRef": {"name": "s", "key": "Q", "optional": True}},
+        )  # fmt: skip
+        env_from, limits = [{"prefix": "X_", "configMapRef": {"name": "c"}}], {"limits": {"cpu": "1500m"}}
+        main = {"env": variables, "envFrom": env_from, "resources": limits}
+        node.shell(f"env -0 > {node.out}/env", main=main, labels={"tier": "gold"})
         status = node.until_phase("Succeeded")
         found = dict(one.split("=", 1) for one in (node.out / "env").read_text().split("\0") if one)
         expected = {
@@ -307,19 +275,18 @@ class TestEnvironment:
         assert node.engine or found["HOME"] == found["PWD"]
         assert not {each for each in found if each.startswith(("VOLCANO_UI", "DJANGO", "DATABASE", "ABSENT"))}
 
-    @pytest.mark.each_runtime
     def test_config_map_that_is_missing_is_waited_for_also_at_a_restart(self, node):
+        missing = {"reason": "CreateContainerConfigError", "message": 'configmap "late" not found'}
         uses = {"envFrom": [{"configMapRef": {"name": "late"}}]}
         node.shell("sleep 0.5", main=uses, restartPolicy="Always")
         node.until_waits("CreateContainerConfigError")
-        assert node.state()["waiting"]["message"] == 'configmap "late" not found'
+        assert node.state()["waiting"] == missing
         put(CONFIGMAPS, "late", data={})
         node.until(lambda: "running" in node.state())
         store.write(Delete(CONFIGMAPS, "d", "late"))
         node.until(lambda: "CreateContainerConfigError" in str(node.status()))
         (entry,) = node.status()["containerStatuses"]
-        assert node.status()["phase"] == "Running"
-        assert entry["state"]["waiting"]["message"] == 'configmap "late" not found'
+        assert (node.status()["phase"], entry["state"]["waiting"]) == ("Running", missing)
         assert entry["lastState"]["terminated"]["exitCode"] == 0
 
 
@@ -337,9 +304,8 @@ def begun(request, machine):
 class TestVolumes:
     def test_config_map_volume_follows_its_config_map(self, begun):
         put(CONFIGMAPS, "c", data={"key": "one"})
-        seen = begun.out / "seen"
+        seen, mounts = begun.out / "seen", {"volumeMounts": [mount("conf", "/etc/volcano-test")]}
         script = f"cat $VOLUME_CONF/key > {seen}; while [ $(cat $VOLUME_CONF/key) = one ]; do sleep 0.01; done"
-        mounts = {"volumeMounts": [mount("conf", "/etc/volcano-test")]}
         absent = {"name": "absent", "projected": {"sources": [{"secret": {"name": "s", "optional": True}}]}}
         begun.shell(script, main=mounts, volumes=[{"name": "conf", "configMap": {"name": "c"}}, absent])
         begun.until(lambda: seen.exists() and seen.read_text() == "one")
@@ -352,113 +318,79 @@ class TestVolumes:
         begun.claim()
         write = ["sh", "-c", "echo shared > $VOLUME_V/f; echo kept > $VOLUME_KEPT/f"]
         first = {"name": "write", "command": write, **uses}
-        begun.shell("[ $(cat $VOLUME_V/f) = shared ]", "one", uses, volumes=volumes, initContainers=[first])
-        begun.until_phase("Succeeded", "one")
-        begun.shell("[ $(cat $VOLUME_KEPT/f) = kept ] && ! [ -e $VOLUME_V/f ]", "two", uses, volumes=volumes)
-        begun.until_phase("Succeeded", "two")
+        script = "[ $(cat $VOLUME_V/f) = shared ]"
+        begun.shell(script, "one", uses, volumes=volumes, initContainers=[first], until="Succeeded")
+        script = "[ $(cat $VOLUME_KEPT/f) = kept ] && ! [ -e $VOLUME_V/f ]"
+        begun.shell(script, "two", uses, volumes=volumes, until="Succeeded")
 
-    def test_pods_of_a_job_find_each_other_by_name(self, begun):
-        script = (
-            'for n in w-0 w-1 w-1.j; do until grep -q " $n\\( \\|$\\)" $VOLCANO_HOSTS_FILE; do sleep 0.01; done; done;'
-            f"grep ' w-1' $VOLCANO_HOSTS_FILE > {begun.out}/hosts-$HOSTNAME"
-        )
+    def test_pods_of_a_job_find_each_other_by_name_also_one_that_has_finished(self, begun):
+        seen = 'until grep -q " $n\\( \\|$\\)" $VOLCANO_HOSTS_FILE; do sleep 0.01; done'
+        copy = f"grep ' w-1' $VOLCANO_HOSTS_FILE > {begun.out}/hosts-$HOSTNAME"
+        script = f"for n in first w-0 w-1 w-1.j; do {seen}; done; {copy}"
+        begun.shell("true", "first", owner="job-uid")
         for name in ("w-0", "w-1"):
-            begun.shell(script, name, hostname=name, subdomain="j", owner="job-uid")
-        for name in ("w-0", "w-1"):
-            begun.until_phase("Succeeded", name)
+            begun.held(script, name, hostname=name, subdomain="j", owner="job-uid")
+        begun.until_phase("Succeeded", "first")
+        begun.annotate("w-0")
+        begun.let_go()
+        begun.until_phase("Succeeded", "w-0", "w-1")
         assert begun.status("w-1")["podIP"] in (begun.out / "hosts-w-0").read_text()
 
-    def test_files_of_the_cluster_are_out_of_reach(self, begun):
-        (begun.data / "secret-key").write_text("hush")
-        begun.shell(f"pwd; touch here; cat {begun.data}/secret-key")
-        begun.until_phase("Failed")
-        made = [one.name for one in begun.data.glob("node/pods/*/_work/*")]
-        assert made == ([] if begun.engine else ["here"])
 
-
-def test_peer_that_has_finished_is_still_found(node):
-    node.shell("true", "first", owner="job-uid")
-    node.held("grep -q ' first$' $VOLCANO_HOSTS_FILE", owner="job-uid")
-    node.until_phase("Succeeded", "first")
-    node.annotate()
-    node.let_go()
-    node.until_phase("Succeeded")
-
-
-@cases("names", {"its last pod": ("w-0",), "one of two": ("w-0", "w-1")})
-def test_pod_that_is_taken_from_its_job_keeps_no_other_from_running(node, names):
+def test_pod_that_is_taken_from_its_job_keeps_no_other_from_running(node):
+    names = ("w-0", "w-1")
     for name in names:
-        node.shell("sleep 60", name, owner="job-uid")
-        node.until_phase("Running", name)
-    change(PODS, "w-0", metadata={"ownerReferences": None})
-    node.shell("true", "later")
-    node.until_phase("Succeeded", "later")
-    assert node.status("w-0")["phase"] == "Running"
+        node.shell("sleep 60", name, owner="job-uid", until="Running")
+    for name in names:
+        change(PODS, name, metadata={"ownerReferences": None})
+        node.shell("true", f"after-{name}", until="Succeeded")
+        assert node.status(name)["phase"] == "Running"
 
 
 class TestTemporaryFiles:
-    """Where a pod's temporary files are, of which images have their own."""
-
     @pytest.fixture(params=["mounted", "directories"])
     def begun(self, request, machine):
         machine.shows_out = False
         return machine.begin(machine.allowed().mounts if request.param == "mounted" else "none")
 
-    def test_they_are_the_pods_own_and_shared_by_its_containers(self, begun):
+    def test_they_are_the_pods_own_and_shared_by_its_containers_with_room_for_a_socket_of_a_long_name(self, begun):
         script = "ls -A $TMPDIR; until [ -e $TMPDIR/ready ]; do sleep 0.01; done; touch $TMPDIR/{}"
         both = [{"name": name, "command": ["sh", "-c", script.format(name)]} for name in ("a", "b")]
         make = {"name": "make", "command": ["sh", "-c", "touch $TMPDIR/ready"]}
-        uid = begun.submit(containers=both, initContainers=[make])
-        begun.until_phase("Succeeded")
+        uid = begun.submit(containers=both, initContainers=[make], until="Succeeded")
         made = begun.data / "node" / "pods" / uid / "_tmp"
         assert sorted(one.name for one in made.iterdir()) == ["a", "b", "ready"]
         assert not Path("/var/tmp/ready").exists()
-
-    def test_a_socket_with_a_long_name_has_room_where_mounts_are_had(self, begun):
         name = "s" * 90  # Ray's are about as long; a whole path may have 107 bytes
         make = f"import os, socket; socket.socket(socket.AF_UNIX).bind(os.environ['TMPDIR'] + '/{name}')"
-        begun.submit(command=["python3", "-c", make])
-        begun.until_phase("Failed" if begun.mounts == "none" else "Succeeded")
-
-    @pytest.mark.parametrize("path", ["/var/tmp", "/var"])
-    def test_a_volume_of_the_pod_comes_first(self, begun, path):
-        uid = begun.shell(
-            "touch $VOLUME_V/mine $TMPDIR/mine", main={"volumeMounts": [mount("v", path)]}, volumes=[EMPTY]
-        )
-        begun.until_phase("Succeeded")
-        home = begun.data / "node" / "pods" / uid
-        assert [one.name for folder in ("_volumes/v", "_tmp") for one in (home / folder).iterdir()] == ["mine"] * 2
+        begun.submit("ray", command=["python3", "-c", make])
+        begun.until_phase("Failed" if begun.mounts == "none" else "Succeeded", "ray")
 
 
 class TestBadLuck:
+    @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite only")
     def test_locked_database_loses_nothing(self, node):
-        if connection.vendor != "sqlite":
-            pytest.skip("SQLite only")
-        node.held("exit 9")
-        node.until_phase("Running")
+        node.held("exit 9", until="Running")
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA busy_timeout = 50")
-        other = sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        node.let_go()
-        until(lambda: node.daemon._wait(0.01) or not node.shims())
-        node.agent._notice()
-        for _ in range(5):
-            node.agent._step()
-            node.agent._write()
-        other.execute("ROLLBACK")
-        other.close()
+        with contextlib.closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            node.let_go()
+            until(lambda: node.daemon._wait(0.01) or not node.shims())
+            node.agent._notice()
+            for _ in range(5):
+                node.agent._step()
+                node.agent._write()
+            other.execute("ROLLBACK")
         assert node.until_end()["exitCode"] == 9
 
-    def test_pod_that_cannot_be_read_stops_nobody(self, node):
-        put(PODS, "odd", spec={"nodeName": "here", "containers": "what?"})
-        node.shell("true")
-        node.until_phase("Succeeded")
-
     def test_state_directory_without_room_is_said_and_waited_for(self, node, monkeypatch):
+        """A pod that cannot be read stops nobody."""
+
         def full(path, *args, **options):
             raise OSError(28, "No space left on device", str(path))
 
+        put(PODS, "odd", spec={"nodeName": "here", "containers": "what?"})
         with monkeypatch.context() as patch:
             patch.setattr(Path, "mkdir", full)
             node.shell("true")
@@ -468,8 +400,7 @@ class TestBadLuck:
     def test_without_redis_the_store_is_asked(self, machine, settings):
         settings.REDIS_URL = "redis://127.0.0.1:1/0"
         nudge.client.cache_clear()
-        machine.begin()
-        machine.shell("true")
+        machine.begin().shell("true")
         until(lambda: machine.status().get("phase") == "Succeeded" or machine.daemon.turn(), every_s=0)
 
     def test_with_redis_the_store_says_what_is_new(self, node, monkeypatch):
@@ -484,23 +415,24 @@ class TestBadLuck:
 
 class TestSurvival:
     @pytest.mark.each_runtime
-    @cases("ends_meanwhile", {"it runs on": False, "it ends meanwhile": True})
-    def test_pod_goes_on_while_no_agent_is_there(self, node, ends_meanwhile):
-        uid = node.held("exit 6")
-        before = node.until_phase("Running")["containerStatuses"][0]
+    def test_pods_go_on_end_or_are_deleted_while_no_agent_is_there(self, node):
+        script = "until [ -e {}/{} ]; do sleep 0.01; done; exit 6"
+        uids = {name: node.shell(script.format(node.out, name), name) for name in ("ends", "stays", "deleted")}
+        before = {name: node.until_phase("Running", name)["containerStatuses"][0] for name in uids}
         node.crash()
-        if ends_meanwhile:
-            node.let_go()
-            until((node.directory(uid) / "status.json").exists)
+        (node.out / "ends").touch()
+        until((node.directory(uids["ends"]) / "status.json").exists)
+        node.delete("deleted", grace=0)
         node.again()
-        node.let_go()
-        after = node.until_end()
-        assert (after["exitCode"], after["startedAt"]) == (6, before["state"]["running"]["startedAt"])
-        assert [one.name for one in node.directory(uid).parent.iterdir()] == ["0"]
+        (node.out / "stays").touch()
+        for name in ("ends", "stays"):
+            after = node.until_end(name)
+            assert (after["exitCode"], after["startedAt"]) == (6, before[name]["state"]["running"]["startedAt"])
+            assert [one.name for one in node.directory(uids[name]).parent.iterdir()] == ["0"]
+        node.until(lambda: not node.shims())
 
     def test_an_agent_is_certain_once_each_attempt_that_it_ordered_has_begun(self, node):
-        node.shell(UNTIL_ASKED, "before")
-        node.until_phase("Running", "before")
+        node.shell(UNTIL_ASKED, "before", until="Running")
         assert node.agent.is_certain
         node.shell(UNTIL_ASKED)
         node.agent.listener.hurry()
@@ -512,59 +444,42 @@ class TestSurvival:
 
     @pytest.mark.each_runtime
     def test_nothing_runs_twice_however_often_the_agent_is_killed(self, node):
-        ran = node.out / "ran"
-        for index in range(10):
+        ran, numbers = node.out / "ran", range(4 if node.engine else 10)
+        for index in numbers:
             node.shell(f"echo {index} >> {ran}; sleep 0.1", f"p-{index}")
         for _ in range(15):
             node.agent.listener.hurry()
             node.agent._read_changes()
             node.agent._step()
             node.daemon._wait(0.005)
-            node.crash()
             node.again()
-        for index in range(10):
-            node.until_phase("Succeeded", f"p-{index}")
-        assert sorted(ran.read_text().split()) == sorted(map(str, range(10)))
+        node.until_phase("Succeeded", *(f"p-{index}" for index in numbers))
+        assert sorted(ran.read_text().split()) == [*map(str, numbers)]
 
     @pytest.mark.each_runtime
     def test_killed_shim_leaves_an_unknown_end_and_no_process(self, node):
-        uid = node.shell("setsid sleep 1000 & sleep 1000")
-        node.until_phase("Running")
+        """A pod with a controller is taken away and never fails: a policy for PodFailed has nothing to answer."""
+        uid = node.shell("setsid sleep 1000 & sleep 1000", until="Running")
+        owned = node.shell("sleep 1000", "owned", owner="of-a-job", until="Running")
         marked = f"{attempts.MARK}=process://{uid}/main/0".encode()
         # A process that is about to become another program shows no variables, and is looked for once.
         until(lambda: [_program(pid) for pid in tree.with_variable({marked})].count("sleep") == 2)
-        os.kill(node.shims()[0], signal.SIGKILL)
+        for pid in node.shims():
+            os.kill(pid, signal.SIGKILL)
         state = node.until_end()
         assert (state["exitCode"], state["reason"]) == (137, "ContainerStatusUnknown")
         until(lambda: not tree.with_variable({marked}))
         until(lambda: node.engine is None or not any(uid in each for each in node.engine.names()))
-
-    def test_killed_shim_of_a_pod_with_a_controller_has_the_pod_taken_away(self, node):
-        """It never failed on the way: a policy for PodFailed has nothing to answer."""
-        uid = node.shell("sleep 1000", owner="of-a-job")
-        node.until_phase("Running")
-        os.kill(node.shims()[0], signal.SIGKILL)
-        node.until(lambda: node.pod() is None)
-        versions = [one for one in store.changes(0, limit=1000) if one.uid == uid]
+        node.until(lambda: node.pod("owned") is None)
+        versions = [one for one in store.changes(0, limit=1000) if one.uid == owned]
         assert "Failed" not in {one.object["status"]["phase"] for one in versions}
         last = versions[-1].object["status"]
         assert last["containerStatuses"][0]["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
         assert conditions(last)["DisruptionTarget"] == "True"
 
-    @pytest.mark.each_runtime
-    def test_pod_deleted_while_no_agent_was_there_is_ended(self, node):
-        node.shell("sleep 60")
-        node.until_phase("Running")
-        node.crash()
-        node.delete(grace=0)
-        node.again()
-        node.until(lambda: not node.shims())
-
     @ASLEEP
     def test_pod_deleted_while_the_machine_slept_longer_than_history_is_kept_is_ended(self, node, forgotten):
-        kept, gone = node.shell("sleep 60", "kept"), node.shell("sleep 60", "gone")
-        for name in ("kept", "gone"):
-            node.until_phase("Running", name)
+        kept, gone = (node.shell("sleep 60", name, until="Running") for name in ("kept", "gone"))
         node.delete("gone", grace=0)
         node.annotate("kept")  # a change that stays behind the one that is forgotten
         with forgotten():
@@ -574,40 +489,34 @@ class TestSurvival:
         assert list(node.agent.pods) == [kept]
         assert len([pid for pid in node.shims() if linux.start_ticks(pid)]) == 1
 
-    def test_after_a_sleep_longer_than_history_is_kept_new_pods_run_and_volumes_are_brought_up_to_date(self, node):
+    def test_after_a_longer_sleep_than_history_new_pods_run_and_volumes_are_up_to_date(self, node, monkeypatch):
+        """Also where the database goes away while everything is looked at again."""
         put(CONFIGMAPS, "c", data={"key": "old"})
         out = node.out / "seen"
         script = f"while ! grep -q new $VOLUME_V/key; do sleep 0.02; done; cp $VOLUME_V/key {out}"
         mounts = {"volumeMounts": [mount("v", "/etc/volcano-test")]}
-        node.shell(script, "before", mounts, volumes=[{"name": "v", "configMap": {"name": "c"}}])
-        node.until_phase("Running", "before")
+        node.shell(script, "before", mounts, volumes=[{"name": "v", "configMap": {"name": "c"}}], until="Running")
+        node.shell("sleep 60", "gone", until="Running")
         node.shell("true", "made")
         node.annotate("made")
         change(CONFIGMAPS, "c", data={"key": "new"})
         change(CONFIGMAPS, "c", metadata={"labels": {"a": "b"}})
-        forget()
-        for name in ("before", "made"):
-            node.until_phase("Succeeded", name)
-        assert out.read_text() == "new"
-
-    def test_database_that_goes_away_while_everything_is_looked_at_again_is_asked_again(self, node, monkeypatch):
-        node.shell("sleep 60")
-        node.until_phase("Running")
-        node.delete(grace=0)
+        node.delete("gone", grace=0)
         forget()
         with monkeypatch.context() as outage:
             outage.setattr(store, "find", _away)
             node.agent.listener.hurry()
             node.daemon.turn()
+        node.until_phase("Succeeded", "before", "made")
+        assert out.read_text() == "new"
         node.until(lambda: not node.agent.pods)
 
     @pytest.mark.each_runtime
     def test_stopping_the_cluster_ends_pods_and_says_so(self, node):
-        node.shell(UNTIL_ASKED, "never")
-        node.shell(UNTIL_ASKED, "always", restartPolicy="Always")
-        owned = node.shell("trap 'exit 0' TERM; while :; do sleep 0.05; done", "owned", owner="of-a-job")
-        for name in ("never", "always", "owned"):
-            node.until_phase("Running", name)
+        node.shell(UNTIL_ASKED, "never", until="Running")
+        node.shell(UNTIL_ASKED, "always", restartPolicy="Always", until="Running")
+        polite = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
+        owned = node.shell(polite, "owned", owner="of-a-job", until="Running")
         node.daemon.shut_down(AtStop.END)
         assert not node.shims()
         assert node.pod("owned") is None, "its job makes another one"
@@ -658,28 +567,25 @@ class TestMachine:
     def test_full_disk_is_a_condition_in_words(self, node, monkeypatch):
         monkeypatch.setattr("node.agent.readings.DISK_LEAST_SHARE", 2)
         monkeypatch.setattr("node.agent.readings.DISK_LEAST_BYTES", 1 << 60)
-        found = {one["type"]: one for one in self.beat(node).object["status"]["conditions"]}
-        assert found["DiskPressure"]["status"] == "True"
-        assert "is full; make room" in found["DiskPressure"]["message"]
+        (found,) = (one for one in self.beat(node).object["status"]["conditions"] if one["type"] == "DiskPressure")
+        assert (found["status"], "is full; make room" in found["message"]) == ("True", True)
 
     def test_programs_are_listed_with_the_next_beat_when_they_are_installed_or_removed(self, machine, monkeypatch):
-        monkeypatch.setattr("node.agent.readings.SYSTEM_FOLDERS", [])
-        monkeypatch.setenv("PATH", str(machine.out))
+        """Those of sshd's folders also where they are not on the search path."""
+        path, system = machine.out, machine.out / "sbin"
+        monkeypatch.setattr("node.agent.readings.SYSTEM_FOLDERS", [str(system)])
+        monkeypatch.setenv("PATH", str(path))
         machine.begin()
         assert self.listed(machine) == ""
         before = store.get(NODES, "", "here").version
         assert self.beat(machine).version == before, "written only when they changed"
         for name in ("ssh", "mpirun", "sshd"):
-            (machine.out / name).touch(0o755 if name != "sshd" else 0o644)
+            (path / name).touch(0o755 if name != "sshd" else 0o644)
         assert self.listed(machine) == "mpirun,ssh"
-        (machine.out / "ssh").unlink()
-        assert self.listed(machine) == "mpirun"
-
-    def test_sshd_need_not_be_on_the_search_path(self, machine, monkeypatch):
-        monkeypatch.setattr("node.agent.readings.SYSTEM_FOLDERS", [str(machine.out)])
-        monkeypatch.setenv("PATH", "/nonexistent")
-        (machine.out / "sshd").touch(0o755)
-        assert self.listed(machine.begin()) == "sshd"
+        (path / "ssh").unlink()
+        system.mkdir()
+        (system / "sshd").touch(0o755)
+        assert self.listed(machine) == "mpirun,sshd"
 
 
 def _program(pid):

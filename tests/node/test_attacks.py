@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import shutil
 import socket
@@ -26,18 +27,9 @@ VOLUMES = ("v", "w")
 NAMES = ("a", "b", "a/b")
 # Where links of a pod lead, seen from the machine: what is not the pod's, and what leads there.
 TARGETS = (
-    "{private}",
-    "{private}/file",
-    "/",
-    "..",
-    "../..",
-    "/proc/self/fd",
-    "/proc/1/root",
-    "/work",
-    "{state}/w",
-    "a",
-    "b",
-)
+    "{private}", "{private}/file", "/", "..", "../..", "/proc/self/fd", "/proc/1/root", "/work", "{state}/w", "a", "b",
+)  # fmt: skip
+KINDS = (*TARGETS, *TARGETS, "folder", "file", "fifo")
 POINTS = ("/data", "/data/a", "/data/a/b", "/run/x", "/etc/new/deep", "/tmp", "/usr/share/none")
 # Reads all that it finds through whatever links there are, leaves a mark in each directory, and connects to sockets.
 LOOK = """
@@ -78,8 +70,6 @@ class Watch:
 
 
 class Attacks(RuleBasedStateMachine):
-    """Containers of one pod, its volumes, and what is not its."""
-
     @initialize()
     def begin(self):
         self.root = Path(tempfile.mkdtemp(prefix="volcano-attacks-", dir="/var/tmp"))
@@ -108,39 +98,25 @@ class Attacks(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
     def _private(self):
-        return {
-            path.name: (found.st_mode, found.st_uid, found.st_mtime_ns, found.st_size)
-            for path in self.private.iterdir()
-            for found in [path.lstat()]
-        }
+        found = {path.name: path.lstat() for path in self.private.iterdir()}
+        return {name: (at.st_mode, at.st_uid, at.st_mtime_ns, at.st_size) for name, at in found.items()}
 
     def _script(self, binds):
         places = " ".join(sorted({bind.target for bind in binds} | {"/proc/self/fd", "/work"}))
         return LOOK.format(places=places, private=self.private, outside=self.outside.pid)
 
-    @rule(volume=st.sampled_from(VOLUMES), name=st.sampled_from(NAMES), leads=st.sampled_from(TARGETS))
-    def link(self, volume, name, leads):
-        """As another container of the pod may at any time."""
+    @rule(volume=st.sampled_from(VOLUMES), name=st.sampled_from(NAMES), kind=st.sampled_from(KINDS))
+    def make(self, volume, name, kind):
+        """Make something, or a link to one of the targets, as another container of the pod may at any time."""
         path = self.state / volume / name
         if path.parent.is_symlink():  # the test would follow it
             return
         with contextlib.suppress(OSError):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-            path.symlink_to(leads.format(private=self.private, state=self.state))
-
-    @rule(
-        volume=st.sampled_from(VOLUMES), name=st.sampled_from(NAMES), kind=st.sampled_from(["folder", "file", "fifo"])
-    )
-    def make(self, volume, name, kind):
-        path = self.state / volume / name
-        if path.parent.is_symlink():
-            return
-        with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
-            {"folder": path.mkdir, "file": path.touch, "fifo": lambda: os.mkfifo(path)}[kind]()
+            link = functools.partial(path.symlink_to, kind.format(private=self.private, state=self.state))
+            {"folder": path.mkdir, "file": path.touch, "fifo": functools.partial(os.mkfifo, path)}.get(kind, link)()
 
     @precondition(lambda self: len(self.running) < 3)
     @rule(
@@ -152,12 +128,10 @@ class Attacks(RuleBasedStateMachine):
     )  # fmt: skip
     def start(self, binds, stays):
         made = tuple(Bind(str(self.state / volume), point, below=below) for volume, point, below in binds)
-        own = (Bind(str(self.root / "work"), "/work"),)
+        binds = *made, Bind(str(self.root / "work"), "/work")
+        fields = {"binds": binds, "state": str(self.state), "ids": users.subordinate(0), **layers(self.wall)}
         script = self._script(made) + ("sleep 600" if stays else "")
-        directory = self.attempts.shell(
-            script, cwd="/work", binds=(*made, *own), state=str(self.state), ids=users.subordinate(0),
-            **layers(self.wall),
-        )  # fmt: skip
+        directory = self.attempts.shell(script, cwd="/work", **fields)
         if (directory / "started.json").exists() and stays:
             until(lambda: b"looked" in self.attempts.log(directory) or (directory / "status.json").exists())
             self.running.append((directory, made))
@@ -179,10 +153,10 @@ class Attacks(RuleBasedStateMachine):
             os.close(writer)
             theirs.close()
             with os.fdopen(reader, "rb") as output:
-                said = output.read()
-        assert b"READ" not in said, said
-        assert b"SIGNALLED" not in said
-        assert b"CONNECTED" not in said
+                self.reached_nothing(output.read())
+
+    def reached_nothing(self, said):
+        assert not [word for word in (b"READ", b"SIGNALLED", b"CONNECTED") if word in said], said
 
     @precondition(lambda self: self.running)
     @rule(how=st.sampled_from(["stop", "kill the shim", "kill the spawner"]))
@@ -207,15 +181,12 @@ class Attacks(RuleBasedStateMachine):
         assert self._private() == self.before
         assert (self.private / "file").read_text() == "canary"
         assert linux.start_ticks(self.outside.pid)
-        assert not list(self.root.glob("mark"))
-        assert not (Path("/") / "mark").exists()
+        assert not [*self.root.glob("mark"), *Path("/").glob("mark")]
         with pytest.raises(BlockingIOError):
             self.listening.accept()
         self.watch.seen()  # of this test itself
         for directory in (*self.ended, *(each for each, _ in self.running)):
-            said = self.attempts.log(directory)
-            for word in (b"READ", b"SIGNALLED", b"CONNECTED"):
-                assert word not in said, said
+            self.reached_nothing(self.attempts.log(directory))
 
 
 EXAMPLES, STEPS = (120, 25) if "ESCAPES" in os.environ else (6, 12)

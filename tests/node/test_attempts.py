@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 from pathlib import Path
@@ -65,38 +66,27 @@ class TestOnDisk:
         assert disk.read(directory, 0).attempt.state is AttemptState.ENDED
 
 
-def claim(folder, text):
-    folder.mkdir(parents=True)
-    (folder / "claim").write_text(text)
-
-
-class TestClaims:
-    def test_shims_that_live_are_found_by_their_claims(self, tmp_path):
-        ticks = linux.start_ticks(os.getpid())
-        claim(tmp_path / "uid" / "main" / "0", f"{os.getpid()} {ticks + 1}\n")
-        claim(tmp_path / "uid" / "main" / "1", f"{os.getpid()} {ticks}\n")
-        assert shim_claims.shims(tmp_path) == {os.getpid(): "uid"}
-
-    def test_what_pods_write_beside_is_no_claim(self, tmp_path):
-        folder = tmp_path / "uid" / "_volumes" / "data"
-        claim(folder, f"{os.getpid()} {linux.start_ticks(os.getpid())}\n")
-        other = tmp_path / "uid" / "_tmp" / "mine"
-        other.mkdir(parents=True)
-        os.mkfifo(other / "claim")  # whoever opens it waits
-        assert shim_claims.shims(tmp_path) == {}
+def test_shims_that_live_are_found_by_their_claims_and_what_pods_write_beside_is_none(tmp_path):
+    ticks = linux.start_ticks(os.getpid())
+    claims = {"main/0": ticks + 1, "main/1": ticks, "_volumes/data": ticks, "_work/0": ticks, "_tmp/0": ticks}
+    for place, since in claims.items():
+        (tmp_path / "uid" / place).mkdir(parents=True)
+        (tmp_path / "uid" / place / "claim").write_text(f"{os.getpid()} {since}\n")
+    (tmp_path / "uid" / "_tmp" / "mine").mkdir()
+    os.mkfifo(tmp_path / "uid" / "_tmp" / "mine" / "claim")  # whoever opens it waits
+    assert shim_claims.shims(tmp_path) == {os.getpid(): "uid"}
+    shutil.rmtree(tmp_path / "uid" / "main")
+    assert shim_claims.shims(tmp_path) == {}
 
 
 UID, NAME = "uid", "main"
 
 
-def order(shims, number, script):
-    """Order an attempt of the container in a directory that is there."""
+def order(shims, number, script, *, is_there=True):
+    """Order an attempt of the container; without its directory no shim can carry it out."""
     directory = shims.layout.attempt(UID, NAME, number)
-    directory.mkdir(parents=True)
-    give(shims, directory, script)
-
-
-def give(shims, directory, script):
+    if is_there:
+        directory.mkdir(parents=True)
     shims.start(UID, NAME, Order(str(directory), ["sh", "-c", script], {"PATH": PATH}, "/"))
 
 
@@ -113,27 +103,19 @@ def settled(shims):
     return shims.runs(UID)[NAME]
 
 
-class TestHeard:
-    @pytest.fixture
-    def shims(self, attempts):
-        with selectors.DefaultSelector() as selector:
-            shims = Shims(Layout(attempts.root), attempts.spawner, selector)
-            yield shims
-            shims.close()
-
-    @pytest.mark.parametrize("before", [0, 1, 2, 3])
-    def test_after_an_order_that_was_refused_the_container_is_where_it_was_before(self, shims, before):
-        known = None
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+def test_after_an_order_that_was_refused_the_container_is_where_it_was_before(attempts, before):
+    with selectors.DefaultSelector() as selector:
+        shims, known = Shims(Layout(attempts.root), attempts.spawner, selector), None
         for number in range(before):
             order(shims, number, f"exit {number + 1}")
             known = settled(shims)
-        # Without its directory no shim can carry it out.
-        give(shims, shims.layout.attempt(UID, NAME, before), "true")
+        order(shims, before, "true", is_there=False)
         run = settled(shims)
         assert shims.refused(UID, NAME)
-        codes = [each and each.exit_code for each in run]
-        assert codes == [before or None, before - 1 if before > 1 else None]
-        assert known is None or run == known
+        assert [each and each.exit_code for each in run] == [before or None, before - 1 if before > 1 else None]
+        assert known in (None, run)
+        shims.close()
 
 
 @contextlib.contextmanager
@@ -217,16 +199,14 @@ class TestConnections:
         assert why in said["refused"]
         assert (said["timedOut"], connected) == (False, [])
 
-    def test_a_wait_that_was_too_long_is_told_apart(self, container):
+    def test_a_wait_that_was_too_long_is_told_apart_and_a_request_that_cannot_be_read_is_not_tried(self, container):
         with deaf() as port, connecting(container, port, seconds=0.1) as line:
             assert answer(line) == ({"refused": "no answer in time", "timedOut": True}, [])
-
-    @pytest.mark.parametrize("fields", [{"port": "x"}, {"seconds": None}, {"host": None, "port": None}])
-    def test_a_request_that_cannot_be_read_is_refused_and_nothing_was_tried(self, container, fields):
-        request = {"do": "connect", "host": "127.0.0.1", "port": 1, "seconds": 1.0, **fields}
-        with asked(container, **request) as line:
-            said, _ = answer(line)
-        assert ("refused" in said, "timedOut" in said) == (True, False)
+        for fields in ({"port": "x"}, {"seconds": None}, {"host": None, "port": None}):
+            request = {"do": "connect", "host": "127.0.0.1", "port": 1, "seconds": 1.0, **fields}
+            with asked(container, **request) as line:
+                said, _ = answer(line)
+            assert ("refused" in said, "timedOut" in said) == (True, False)
 
     @pytest.mark.parametrize("ending", ["its line", "its shim", "its container"])
     def test_an_attempt_ends_with_what_it_belongs_to(self, attempts, container, ending):
@@ -241,51 +221,49 @@ class TestConnections:
                 attempts.end(container)
                 assert line.recv(1) == b""
             until(lambda: not linux.start_ticks(child))
-        if ending == "its line":
-            assert linux.start_ticks(attempts.started(container)["pid"])
+        assert ending != "its line" or linux.start_ticks(attempts.started(container)["pid"])
 
-    def test_other_lines_end_while_an_attempt_waits(self, attempts, container):
+    def test_other_lines_end_while_an_attempt_waits_which_counts_towards_no_limit(self, attempts):
+        container = attempts.start("sleep", "600", key="key", memory_bytes=4 << 20, processes=1)
+        with deaf() as port, connecting(container, port, seconds=2.0) as line:
+            assert answer(line)[0]["timedOut"], "the limits were looked at meanwhile"
+        assert not (container / "status.json").exists()
+        container = attempts.start("sleep", "600", key="key")
         with deaf() as port, connecting(container, port):
             until(lambda: beside(attempts, container))
             with asked(container, do="exec", argv=["true"], streams=[], tty=False) as line:
                 heard = b"".join(iter(lambda: line.recv(4096), b""))
             assert b'"exitCode": 0' in heard
 
-    def test_an_attempt_counts_towards_no_limit(self, attempts):
-        container = attempts.start("sleep", "600", key="key", memory_bytes=4 << 20, processes=1)
-        with deaf() as port, connecting(container, port, seconds=2.0) as line:
-            assert answer(line)[0]["timedOut"], "the limits were looked at meanwhile"
-        assert not (container / "status.json").exists()
+
+@pytest.fixture
+def ends():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        for end in (ours, theirs):
+            end.setblocking(False)
+        yield AnswerLine(ours), theirs
 
 
-class TestAnswers:
-    @pytest.fixture
-    def ends(self):
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            for end in (ours, theirs):
-                end.setblocking(False)
-            yield ours, theirs
+async def test_answers_come_one_by_one(ends):
+    line, theirs = ends
+    theirs.sendall(b'{"started": 1}\n{"exit')
+    assert await line.hear() == ({"started": 1}, [])
+    theirs.sendall(b'Code": 0}\n')
+    theirs.close()
+    assert [await line.hear(), await line.hear()] == [({"exitCode": 0}, []), ({}, [])]
 
-    async def test_answers_come_one_by_one(self, ends):
-        ours, theirs = ends
-        line = AnswerLine(ours)
-        theirs.sendall(b'{"started": 1}\n{"exit')
-        assert await line.hear() == ({"started": 1}, [])
-        theirs.sendall(b'Code": 0}\n')
-        theirs.close()
-        assert await line.hear() == ({"exitCode": 0}, [])
-        assert await line.hear() == ({}, [])
 
-    @pytest.mark.parametrize("said", [b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"])
-    async def test_what_is_no_answer_is_nobody_s(self, ends, said):
-        ours, theirs = ends
-        theirs.sendall(said)
-        assert await AnswerLine(ours).hear() == ({}, [])
+@pytest.mark.parametrize("said", [b"no JSON\n", b"[1]\n", b"[" * 50_000 + b"\n", b"9" * 5000 + b"\n", b"\xff\n"])
+async def test_what_is_no_answer_is_nobody_s(ends, said):
+    line, theirs = ends
+    theirs.sendall(said)
+    assert await line.hear() == ({}, [])
 
-    async def test_an_answer_without_an_end_is_not_kept(self, ends):
-        ours, theirs = ends
-        writing = asyncio.ensure_future(pipes.write(theirs.fileno(), bytes(64 * 1024 * 1024)))
-        assert await AnswerLine(ours).hear() == ({}, [])
-        assert not writing.done()
-        writing.cancel()
+
+async def test_an_answer_without_an_end_is_not_kept(ends):
+    line, theirs = ends
+    writing = asyncio.ensure_future(pipes.write(theirs.fileno(), bytes(64 * 1024 * 1024)))
+    assert await line.hear() == ({}, [])
+    assert not writing.done()
+    writing.cancel()

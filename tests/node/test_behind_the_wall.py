@@ -1,109 +1,88 @@
-"""What works behind the wall round a container, what is said of it, and whose pods run without one."""
+"""What works behind the wall round a container, what is said of it, whose pods run without one, and as whom."""
 
 from __future__ import annotations
 
 import ctypes
 import io
+import itertools
 import os
 import pwd
 import re
 import shutil
-import signal
 import socket
-import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from django.core.management import call_command
 
-from kube.resources import CREATOR_ANNOTATION
-from node import walls
+from kube.kinds.core import Pod
+from kube.resources import CREATOR_ANNOTATION, SECRETS
+from node import file_trees, users, walls
 from node.agent import networks, reach, wall_check
 from node.agent.spawn import Spawner
+from node.agent.user_ranges import UserRanges
 from node.shim import control_socket, launch, tree
+from node.shim import users as subordinates
 from node.shim.landlock import SCOPES_ABI
 from node.shim.order import Order, Wall
-from proof.escapes.attempts import layers
-from proof.harness.waiting import until
-from tests.node.driving import container, person
+from node.users import Asked, Own, User
+from tests.node.driving import EMPTY, container, mount, person, put, short_folder
 from tests.tables import cases
 
 
-def reached(home, *folders, monkeypatch, data=None):
+def reached(home, *folders, monkeypatch):
+    """Return what of a home is shown with these of its folders on the search path."""
     for folder in folders:
         (home / folder).mkdir(parents=True, exist_ok=True)
     monkeypatch.setenv("PATH", os.pathsep.join(["/usr/bin", *(str(home / folder) for folder in folders)]))
-    found = reach.of_this_machine(data or home / "data")
-    return found, {os.path.relpath(path, home) for path in found if Path(path).is_relative_to(home)}
+    found = reach.of_this_machine(home / "data")
+    return {os.path.relpath(path, home) for path in found if Path(path).is_relative_to(home)}
+
+
+def check_wall():
+    out = io.StringIO()
+    try:
+        call_command("check-wall", stdout=out)
+    except SystemExit as end:
+        return out.getvalue().splitlines(), end.code
+    return out.getvalue().splitlines(), 0
 
 
 class TestReach:
     @pytest.fixture
     def home(self, tmp_path, monkeypatch):
-        """The home of the user who runs this, for what looks it up, with nothing on the search path."""
+        """The home of the user who runs this, for what looks it up."""
         path = tmp_path / "home"
         path.mkdir()
         entry = pwd.struct_passwd(("u", "x", os.getuid(), os.getgid(), "", str(path), "/bin/sh"))
         monkeypatch.setattr(pwd, "getpwuid", lambda _: entry)
-        monkeypatch.setenv("PATH", "/usr/bin")
         return path
 
     def test_programs_in_a_home_are_shown_with_their_libraries_alone(self, home, monkeypatch):
-        for each in ("conda/lib", "conda/share", "conda/pkgs", "documents"):
+        for each in ("conda/lib", "conda/share", "conda/pkgs", "documents", "tools"):
             (home / each).mkdir(parents=True)
-        _, read = reached(home, "conda/bin", "mine/programs", monkeypatch=monkeypatch)
-        assert read == {"conda/bin", "conda/lib", "mine/programs"}
+        (home / "tools" / "lib").symlink_to(home)
+        read = reached(home, "conda/bin", "mine/programs", "tools/bin", monkeypatch=monkeypatch)
+        assert read == {"conda/bin", "conda/lib", "mine/programs", "tools/bin"}, "no link beside programs is followed"
 
     @pytest.mark.parametrize("folder", [".", "..", "data/tools", "data"])
     def test_search_path_shows_neither_the_home_nor_the_state_directory(self, home, monkeypatch, folder):
         (home / "data" / "tools").mkdir(parents=True)
-        _, read = reached(home, folder, monkeypatch=monkeypatch)
-        assert read == set()
-
-    def test_link_beside_programs_is_not_followed(self, home, monkeypatch):
-        (home / "tools").mkdir()
-        (home / "tools" / "lib").symlink_to(home)
-        _, read = reached(home, "tools/bin", monkeypatch=monkeypatch)
-        assert read == {"tools/bin"}
+        assert reached(home, folder, monkeypatch=monkeypatch) == set()
 
     @cases("wall, holds, has, lacks", {
-        "all but two": (
-            Wall("user", 7, True), True, "Landlock (ABI 7), a root directory of their own",
-            "without processes of their own",
-        ),
-        "old Landlock": (
-            Wall("none", 4, False), True, "Landlock (ABI 4); without a root directory",
-            "; pods may send signals to each other and to the cluster's processes, connect to sockets without a path",
-        ),
-        "no Landlock": (
-            Wall("user", 0, True), True, "holds: a root directory of their own",
-            "Landlock; pods may send signals to each",
-        ),
-        "root": (
-            Wall("root", 0, False, pids=True, root=True), True, "a root directory and users of their own",
-            "Landlock, a filter of system calls; pods may connect to sockets without a path",
-        ),
-        "whole": (
-            Wall("user", 7, True, pids=True, networks="pasta"), True,
-            "a network for each namespace with a way out by pasta", "",
-        ),
+        "old Landlock": (Wall("none", 4, False), True, "(ABI 4); without a root", "send signals to each other and"),
+        "no Landlock": (Wall("user", 0, True), True, "holds: a root directory of their own", "Landlock; pods may send"),
+        "whole": (Wall("user", 7, True, pids=True, networks="pasta"), True, "namespace with a way out by pasta", ""),
         "root without users of their own": (
             Wall("none", 7, True, root=True), False, "pods reach what root may; there is only Landlock (ABI 7)",
-            "To have one, start the cluster as an ordinary user, or let root make user namespaces",
+            "start the cluster as an ordinary user, or let root make user namespaces",
         ),
-        "none": (
-            Wall(), False, "pods reach what the user may who runs the cluster. To have one, let users make user",
-            ", or have Landlock (Linux 5.19 or newer",
-        ),
-        "root on an old kernel": (
-            Wall(seccomp=True, root=True, old=True), False, "root may; there is only", "run Linux 5.15 or newer",
-        ),
-        "old kernel": (
-            Wall(seccomp=True, old=True), False, "the user may who runs the cluster; there", "run Linux 5.15 or newer",
-        ),
+        "none": (Wall(), False, "pods reach what the user may who runs the cluster. To have one", ", or have Landlock"),
+        "old kernel": (Wall(seccomp=True, root=True, old=True), False, "root may; there", "run Linux 5.15 or newer"),
         "without the network that it is to have": (
-            Wall("user", 7, True, pids=True, closed=True), True, "; without a network for each namespace; no pods run",
-            "as VOLCANO_UI_POD_NETWORK=closed wants it",
+            Wall("user", 7, True, pids=True, closed=True), True, "no pods run", "as VOLCANO_UI_POD_NETWORK=closed",
         ),
     })  # fmt: skip
     def test_a_wall_in_words(self, wall, holds, has, lacks):
@@ -121,93 +100,72 @@ class TestCheckWall:
     def test_it_tries_the_wall_of_this_machine_and_tells_what_it_found(self, attempts, settings, network):
         settings.POD_NETWORK = network
         wall = networks.chosen(attempts.spawner.probe(attempts.root / "probe"), settings.POD_NETWORK)
-        out, code = io.StringIO(), 0
-        try:
-            call_command("check-wall", stdout=out)
-        except SystemExit as end:
-            code = end.code
-        lines = out.getvalue().splitlines()
+        lines, code = check_wall()
         assert walls.describe(wall) in lines[0]
         told = {line.split(None, 1)[1]: line.split()[0] for line in lines if "held" in line}
-        whole = wall.mounts != "none" and wall.pids and wall.landlock and wall.seccomp
-        if whole:
+        if wall.mounts != "none" and wall.pids and wall.landlock and wall.seccomp:
             tried = wall_check.ATTEMPTS.keys() - ({wall_check.BY_NETWORK} if not wall.networks else set())
             is_scoped = wall.networks or wall.landlock >= SCOPES_ABI
             through = {"connect to a socket without a path"} if not is_scoped else set()
             assert told == dict.fromkeys(tried - through, "held")
+            assert code == (0 if is_scoped else 1)
         shares = not wall.networks and network != "closed"
         assert any(line.startswith("  open") for line in lines) is shares
-        assert code == ((0 if is_scoped else 1) if whole else code)
 
     def test_it_fails_where_pods_are_to_have_a_network_that_cannot_be_had(self, settings, monkeypatch):
         settings.POD_NETWORK = "closed"
         monkeypatch.setattr(Spawner, "probe", lambda *_: Wall("none", landlock=7, seccomp=True))
         monkeypatch.setattr(wall_check, "tried", lambda *_: [])
-        out = io.StringIO()
-        with pytest.raises(SystemExit):
-            call_command("check-wall", stdout=out)
-        assert "  refused      all pods: a network without a way out cannot be had" in out.getvalue().splitlines()
+        lines, code = check_wall()
+        assert code
+        assert "  refused      all pods: a network without a way out cannot be had" in lines
 
     def test_without_a_wall_the_attempts_get_through(self, attempts):
         """Otherwise a slip in one of them would look like a wall."""
         found = {one.words for one in wall_check.tried(attempts.spawner, Wall()) if one.got_through}
-        kernels = {
-            "read the hashes of passwords",
-            "write among the machine's programs",
-            "mount something",
-            "make a user namespace",
-        }
+        kernels = {"read the hashes of passwords", "write among the machine's programs"}
+        kernels |= {"mount something", "make a user namespace"}
         assert found | kernels == wall_check.ATTEMPTS.keys() - {wall_check.BY_NETWORK}
 
 
 class TestControlSockets:
     """Where there is no mount namespace a pod can connect to whatever socket it can name."""
 
-    def asked(self, node, folder, name, **more):
-        """Return what the node answers to a request for a command in pod p, by one of its control sockets."""
-        request = {
-            "do": "exec", "uid": node.uid, "container": "main", "attempt": 0, "argv": ["true"],
-            "streams": [], "tty": False, **more,
-        }  # fmt: skip
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            control_socket.send(str(folder), request, [theirs.fileno()], name)
-            theirs.close()
-            return node.during(ours.recv, 1000)
-
-    @pytest.mark.parametrize("socket_of", ["agent", "shim"])
-    def test_nothing_is_answered_without_the_node_s_key_which_stays_and_is_its_owner_s_alone(self, machine, socket_of):
+    def test_nothing_is_answered_without_the_node_s_key_which_stays_and_is_its_owner_s_alone(self, machine):
         machine.begin("none")
-        machine.uid = machine.held("true")
-        machine.until_phase("Running")
-        shim = (machine.directory(machine.uid), "control")
-        where = {"agent": (machine.data / "run", "agent.sock"), "shim": shim}[socket_of]
+        uid = machine.held("true", until="Running")
         file = machine.data / "run" / "node-key"
         key = file.read_text()
         assert file.stat().st_mode & 0o777 == 0o600
-        assert self.asked(machine, *where) == b""
-        assert self.asked(machine, *where, key=key[:-1] + "?") == b""
-        assert b"started" in self.asked(machine, *where, key=key)
-        machine.crash()
+        request = {
+            "do": "exec", "uid": uid, "container": "main", "attempt": 0, "argv": ["true"], "streams": [], "tty": False,
+        }  # fmt: skip
+        for folder, name in ((machine.data / "run", "agent.sock"), (machine.directory(uid), "control")):
+            for more, answer in (({}, b""), ({"key": key[:-1] + "?"}, b""), ({"key": key}, b"started")):
+                ours, theirs = socket.socketpair()
+                with ours, theirs:
+                    control_socket.send(str(folder), {**request, **more}, [theirs.fileno()], name)
+                    theirs.close()
+                    said = machine.during(ours.recv, 1000)
+                    assert answer in said
+                    assert bool(answer) == bool(said)
         machine.again()
         assert file.read_text() == key
 
 
-class TestWithoutAWall:
-    @cases("role, namespace, allowed, phase", {
-        "administrator of everything": ("administrator", "*", False, "Succeeded"),
-        "administrator of the namespace": ("administrator", "d", False, "Pending"),
-        "submitter": ("submitter", "d", False, "Pending"),
-        "submitter, where a setting allows it": ("submitter", "d", True, "Succeeded"),
-    })  # fmt: skip
-    def test_pods_of_others_than_administrators_wait(self, machine, settings, role, namespace, allowed, phase):
-        settings.ALLOW_UNWALLED = allowed
-        person("pat", role, namespace)
-        machine.begin("none", landlock=0)
-        machine.shell("true", annotations={CREATOR_ANNOTATION: "pat"})
-        if phase == "Pending":
-            machine.until_waits("VOLCANO_UI_ALLOW_UNWALLED=1", "this machine has no wall")
-        machine.until_phase(phase)
+@cases("role, namespace, allowed, phase", {
+    "administrator of everything": ("administrator", "*", False, "Succeeded"),
+    "administrator of the namespace": ("administrator", "d", False, "Pending"),
+    "submitter": ("submitter", "d", False, "Pending"),
+    "submitter, where a setting allows it": ("submitter", "d", True, "Succeeded"),
+})  # fmt: skip
+def test_pods_of_others_than_administrators_wait_without_a_wall(machine, settings, role, namespace, allowed, phase):
+    settings.ALLOW_UNWALLED = allowed
+    person("pat", role, namespace)
+    machine.begin("none", landlock=0).shell("true", annotations={CREATOR_ANNOTATION: "pat"})
+    if phase == "Pending":
+        machine.until_waits("VOLCANO_UI_ALLOW_UNWALLED=1", "this machine has no wall")
+    machine.until_phase(phase)
 
 
 def begin_walled(node):
@@ -219,68 +177,46 @@ def begin_walled(node):
 
 class TestPods:
     def test_program_beyond_the_wall_is_named_with_the_remedy(self, machine):
-        folder = Path(tempfile.mkdtemp(prefix="volcano-", dir="/var/tmp"))
-        try:
+        begin_walled(machine)
+        with short_folder(dir="/var/tmp") as folder:
             shutil.copy("/bin/true", folder / "program")
-            begin_walled(machine)
             machine.submit(command=[str(folder / "program")])
             remedy = "containers do not reach this directory of their node; mount it as a hostPath volume"
             machine.until_waits("StartError", remedy)
-        finally:
-            shutil.rmtree(folder)
 
-    def test_commands_of_exec_and_the_container_s_reach_each_other(self, attempts):
-        found = attempts.spawner.probe(attempts.root / "probe")
-        directory = attempts.start("sleep", "60", **{**layers(found), "mounts": "none"})
-        main = attempts.started(directory)["pid"]
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            request = {"do": "exec", "argv": ["kill", "-USR1", str(main)], "streams": [], "tty": False}
-            until((directory / control_socket.NAME).exists)
-            control_socket.send(str(directory), request, [theirs.fileno()])
-            assert attempts.end(directory)["signal"] == signal.SIGUSR1
-
-    def test_programs_make_terminals(self, mounted):
-        script = "import os, pty; raise SystemExit(os.waitstatus_to_exitcode(pty.spawn(['tty'])))"
-        mounted.submit(command=["python3", "-c", script])
-        mounted.until_phase("Succeeded")
-
-    def test_what_proc_has_of_processes_can_be_written_and_the_kernel_s_settings_cannot(self, mounted):
+    def test_programs_make_terminals_and_write_what_proc_has_of_processes_but_not_the_kernel_s_settings(self, mounted):
         """Sshd's login writes into /proc/self; root may write settings without any capability."""
+        script = "import os, pty; raise SystemExit(os.waitstatus_to_exitcode(pty.spawn(['tty'])))"
+        mounted.submit("tty", command=["python3", "-c", script], until="Succeeded")
         script = """
         echo 900 > /proc/self/oom_score_adj
         for setting in /proc/sys/kernel/core_pattern /proc/sys/vm/swappiness /proc/sysrq-trigger; do
           if [ -e $setting ] && (exec 3>> $setting) 2> /dev/null; then echo open: $setting; exit 1; fi
         done
-    """
-        mounted.submit(containers=[container(script)])
-        mounted.until_phase("Succeeded")
+        """
+        mounted.submit(containers=[container(script)], until="Succeeded")
 
     @pytest.fixture
     def silent(self):
         """A directory of a file system that answers nothing, as one on the network whose server is gone."""
         if os.geteuid() != 0 or not Path("/dev/fuse").exists():
             pytest.skip("only root mounts such a file system, by /dev/fuse")
-        folder = Path(
-            tempfile.mkdtemp(prefix="volcano-silent-", dir="/var/tmp")
-        )  # containers without a root of their own open all of /tmp
-        device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-        options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
         libc = ctypes.CDLL(None, use_errno=True)
-        assert libc.mount(b"silent", os.fsencode(folder), b"fuse", 0, options) == 0, os.strerror(ctypes.get_errno())
-        yield folder
-        os.close(device)  # whoever waits for it goes on
-        assert libc.umount2(os.fsencode(folder), 2) == 0
-        folder.rmdir()
+        with short_folder(dir="/var/tmp") as folder:  # containers without a root of their own open all of /tmp
+            device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+            options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
+            assert libc.mount(b"silent", os.fsencode(folder), b"fuse", 0, options) == 0, os.strerror(ctypes.get_errno())
+            yield folder
+            os.close(device)  # whoever waits for it goes on
+            assert libc.umount2(os.fsencode(folder), 2) == 0
 
     def test_a_file_system_that_does_not_answer_holds_up_its_pod_alone(self, machine, settings, silent):
         settings.HOST_PATHS = [str(silent)]
         begin_walled(machine)
         volumes = [{"name": "s", "hostPath": {"path": f"{silent}/deep"}}]
-        uid = machine.submit(containers=[container("true", {"name": "s", "mountPath": "/s"})], volumes=volumes)
+        uid = machine.submit(containers=[container("true", mount("s"))], volumes=volumes)
         machine.until_waits("the pod starts when it does", "does not answer on this node")
-        machine.shell("true", "other")
-        machine.until_phase("Succeeded", "other")
+        machine.shell("true", "other", until="Succeeded")
         machine.delete()
         machine.until(lambda: uid not in machine.agent.pods)
 
@@ -291,3 +227,153 @@ class TestPods:
         with pytest.raises(launch.LaunchError, match="does a file system not answer"):
             launch.launch(order, launch.Streams(), launch.Inside(main=os.getpid()), [*os.sched_getaffinity(0)])
         assert tree.children(os.getpid()) == before
+
+
+ROOT, BOXED, ORDINARY = Own(0, 0, (0,), "root"), Own(0, 0, (0,), "user"), Own(1000, 1000, (1000, 27), "user")
+NOBODY = 65534
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+
+
+def asked(pod=None, container=None):
+    body = {"spec": {"securityContext": pod, "containers": [{"name": "main", "securityContext": container}]}}
+    for part in (body["spec"], body["spec"]["containers"][0]):
+        if part["securityContext"] is None:
+            del part["securityContext"]
+    read = msgspec.convert(body, Pod)
+    return users.asked(read, read.spec.containers[0])
+
+
+def as_user(script, *mounts, name="main", **context):
+    return container(script, *mounts, name=name, securityContext=context)
+
+
+class TestUsers:
+    @cases("pod, container, expected", {
+        "nothing": (None, None, Asked(None, None, (), False)),
+        "the pod's": ({"runAsUser": 5, "runAsGroup": 6}, None, Asked(5, 6, (), False)),
+        "the container's first": ({"runAsUser": 5, "runAsGroup": 6}, {"runAsUser": 0}, Asked(0, 6, (), False)),
+        "groups": ({"fsGroup": 7, "supplementalGroups": [8, 7]}, None, Asked(None, None, (8, 7), False)),
+        "allowed by the container": ({"runAsNonRoot": True}, {"runAsNonRoot": False}, Asked(None, None, (), False)),
+    })  # fmt: skip
+    def test_what_is_asked_for(self, pod, container, expected):
+        assert asked(pod, container) == expected
+
+    @cases("wish, own, words", {
+        "root gives everything": (Asked(5, 6, (7,), True), ROOT, ""),
+        "root itself": (Asked(0, 0, (0,), False), ROOT, ""),
+        "nobody named": (Asked(None, None, (), True), ROOT, "has runAsNonRoot and would run as root"),
+        "root named": (Asked(0, None, (), True), ROOT, "breaks non-root policy"),
+        "root in a box": (
+            Asked(5, None, (), False), BOXED, "runAsUser 5 cannot be had, because this machine lets root",
+        ),
+        "root as itself in a box": (Asked(0, 0, (), False), BOXED, ""),
+        "the user itself": (Asked(1000, 1000, (27,), True), ORDINARY, ""),
+        "not root anyway": (Asked(None, None, (), True), ORDINARY, ""),
+        "root": (Asked(0, None, (), False), ORDINARY, "runAsUser 0 cannot be had: user 1000 started this cluster"),
+        "another group first": (Asked(None, 27, (), False), ORDINARY, "runAsGroup 27 cannot be had"),
+        "a foreign group": (Asked(None, None, (28,), False), ORDINARY, "the group 28 cannot be had"),
+        "-1, which changes nothing": (Asked(2**32 - 1, None, (), False), ROOT, "is not the number of a user"),
+        "negative": (Asked(-1, None, (), False), ROOT, "is not the number of a user"),
+    })  # fmt: skip
+    def test_what_can_be_had(self, wish, own, words):
+        found = users.problem(wish, own)
+        assert words in found if words else found == ""
+
+    @cases("wish, own, expected", {
+        "all said": (Asked(5, 6, (7,), False), ROOT, User(5, 6, (7,))),
+        "the user's own group": (Asked(5, None, (), False), ROOT, User(5, 105, ())),
+        "another group beside": (Asked(None, None, (7,), False), ROOT, User(0, 0, (7,))),
+        "who it is anyway": (Asked(0, None, (), False), ROOT, None),
+        "an ordinary user stays": (Asked(1000, 1000, (27,), True), ORDINARY, None),
+    })  # fmt: skip
+    def test_whom_the_command_becomes(self, wish, own, expected):
+        assert users.user(wish, own, lambda uid: uid + 100) == expected
+
+    @pytest.fixture
+    def rooted(self, machine):
+        if os.geteuid() != 0 or machine.allowed().mounts != "root":
+            pytest.skip("this machine lets this user make no mounts as root")
+        machine.begin("root")
+        machine.out.chmod(0o777)
+        return machine
+
+    def test_command_and_what_joins_it_are_the_user(self, rooted):
+        out = rooted.out
+        script = f"id -u > {out}/who; id -G >> {out}/who; touch here $TMPDIR/there; echo out > /dev/stdout; sleep 600"
+        hook = {"postStart": {"exec": {"command": ["sh", "-c", f"id -u > {out}/hook"]}}}
+        main = as_user(script, runAsUser=1234, runAsGroup=4321)
+        uid = rooted.submit(containers=[{**main, "lifecycle": hook}], securityContext={"supplementalGroups": [77]})
+        rooted.until_phase("Running")
+        rooted.until(lambda: "out" in rooted.printed(uid))
+        assert [(out / name).read_text() for name in ("who", "hook")] == ["1234\n4321 77\n", "1234\n"]
+        made = rooted.data / "node" / "pods" / uid / "_work" / "here"
+        assert (made.stat().st_uid, made.stat().st_gid) == (1234, 4321)
+        rooted.remove()
+
+    def test_command_of_another_user_neither_outlives_its_shim_nor_becomes_root_nor_reads_what_is_roots(self, rooted):
+        program = "import os\ntry:\n    os.setuid(0)\nexcept PermissionError:\n    print(open('/etc/shadow').read())"
+        stolen = rooted.out / "stolen"
+        thief = as_user(f'python3 -c "{program}" > {stolen}', runAsUser=1234)
+        rooted.submit("thief", containers=[thief], until="Failed")
+        assert stolen.read_text() == ""
+        rooted.submit(containers=[as_user("sleep 600", runAsUser=1234)], until="Running")
+        os.kill(rooted.shims()[0], 9)
+        rooted.until_phase("Failed")
+
+    def test_volumes_belong_to_the_pods_group_and_users_of_a_pod_share_what_is_its(self, rooted):
+        put(SECRETS, "s", data={"key": "aHVzaA=="})
+        claim = rooted.claim()
+        script = "touch $VOLUME_V/mine $VOLUME_C/mine; cat $VOLUME_S/key"
+        mounts = mount("v", "/v"), mount("c", "/c"), mount("s", "/s")
+        volumes = [EMPTY, {"name": "c", "persistentVolumeClaim": {"claimName": "c"}}]
+        secret = {"name": "s", "secret": {"secretName": "s", "defaultMode": 0o400}}
+        main = as_user(script, *mounts, runAsUser=1234)
+        rooted.submit(containers=[main], securityContext={"fsGroup": 55}, volumes=[*volumes, secret], until="Succeeded")
+        made = rooted.files(claim) / "mine"
+        assert (made.stat().st_uid, made.stat().st_gid) == (1234, 55)
+        first = as_user("touch here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), name="first", runAsUser=5)
+        main = as_user("touch mine; ls here $TMPDIR/there $VOLUME_V/too", mount("v", "/v"), runAsUser=6)
+        rooted.submit("shared", initContainers=[first], containers=[main], volumes=[EMPTY], until="Succeeded")
+
+    @root_only
+    def test_giving_a_tree_follows_no_link_and_leaves_files_with_several_names(self, tmp_path):
+        volume, outside = tmp_path / "volume", tmp_path / "outside"
+        (volume / "deep").mkdir(parents=True)
+        outside.mkdir()
+        (outside / "file").touch()
+        (volume / "deep" / "file").touch()
+        (volume / "link").symlink_to(outside)
+        os.link(outside / "file", volume / "hard")
+        fd = os.open(volume, os.O_PATH)
+        file_trees.give(fd, 55)
+        os.close(fd)
+        groups = {path.name: path.stat().st_gid for path in (volume, volume / "deep", volume / "deep" / "file")}
+        assert groups == {"volume": 55, "deep": 55, "file": 55}
+        assert [outside.stat().st_gid, (outside / "file").stat().st_gid] == [0, 0]
+
+    @root_only
+    @pytest.mark.each_runtime
+    def test_root_in_a_pod_is_nobody_outside_and_owns_its_files(self, machine):
+        machine.begin(machine.allowed().mounts)
+        mounts = {"volumeMounts": [mount("v", "/v")]}
+        uid = machine.shell("cat /proc/self/uid_map; id -u; echo x > $VOLUME_V/made", main=mounts, volumes=[EMPTY])
+        machine.until_phase("Succeeded")
+        first, *_, own = [line.split() for line in machine.printed(uid).splitlines()]
+        assert (first[0], int(first[1]) >= subordinates.FIRST, own) == ("0", True, ["0"])
+        assert (machine.data / "node" / "pods" / uid / "_volumes" / "v" / "made").stat().st_uid == 0
+
+    def test_ranges_of_namespaces_are_apart_and_stay(self, tmp_path):
+        ranges = UserRanges(tmp_path / "users.json")
+        assert [ranges.of(name) for name in ("a", "b", "a")] == [0, 1, 0]
+        assert [UserRanges(tmp_path / "users.json").of(name) for name in ("b", "c")] == [1, 2]
+        parts = [each for number in (0, 1) for each in subordinates.subordinate(number, [70000, 5])]
+        ends = sorted((each.outside, each.outside + each.size) for each in parts)
+        assert all(one[1] <= two[0] for one, two in itertools.pairwise(ends))
+
+    @pytest.mark.parametrize(
+        ("number", "where"), [(0, 0), (1000, 1000), (65535, 65535), (70000, 65536), (80000, 65537), (71000, None)]
+    )
+    def test_who_a_user_of_a_pod_is_outside(self, number, where):
+        ids = subordinates.subordinate(3, [80000, 70000, 70000, 12])
+        first = ids[0].outside
+        assert subordinates.outside(ids, number) == (number if where is None else first + where)

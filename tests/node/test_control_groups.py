@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -17,7 +17,7 @@ from node import walls
 from node.agent import control_groups, reach
 from node.agent.control_groups import ControlGroups, Groups, Seen, Unavailable
 from node.paths import Layout
-from node.shim import control_group, control_socket, linux, shim, tree
+from node.shim import control_group, control_socket, linux, tree
 from node.shim.order import Bind, Group, Order
 from proof.escapes.attempts import layers
 from proof.harness.waiting import until
@@ -29,48 +29,39 @@ V2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdele
 V1 = "31 24 0:27 / /sys/fs/cgroup/memory rw shared:10 - cgroup cgroup rw,memory"
 
 
+def unavailable(words):
+    return pytest.raises(Unavailable, match=words) if words else contextlib.nullcontext()
+
+
 class TestWhere:
     @cases("mounts, groups, found", {
         "a service": ([V2], "0::/a.slice/b.service", "/sys/fs/cgroup/a.slice/b.service"),
         "the hierarchy's own": ([V2], "0::/", "/sys/fs/cgroup"),
-        "both versions": (
-            [V1, V2.replace("/sys/fs/cgroup ", "/sys/fs/cgroup/unified ")], "5:memory:/x\n0::/y",
-            "/sys/fs/cgroup/unified/y",
-        ),
+        "both versions": ([V1, V2.replace("group ", "group/both ")], "5:memory:/x\n0::/y", "/sys/fs/cgroup/both/y"),
         "a part is mounted": ([V2.replace(" / ", " /a ")], "0::/a/b", "/sys/fs/cgroup/b"),
+        "version 1": ([V1], "5:memory:/x", ""),
+        "nothing mounted": ([], "0::/", ""),
+        "another part is mounted": ([V2.replace(" / ", " /ab ")], "0::/a/b", ""),
+        "a part above its namespace": ([V2.replace(" / ", " /../.. ")], "0::/", ""),
     })  # fmt: skip
-    def test_group_of_a_process_has_a_directory(self, mounts, groups, found):
-        assert control_groups.directory("\n".join(mounts), groups)[0] == found
+    def test_group_of_a_process_has_a_directory_that_may_be_out_of_sight(self, mounts, groups, found):
+        with unavailable("" if found else "no control groups of version 2"):
+            assert control_groups.directory("\n".join(mounts), groups)[0] == found
 
-    @cases("mounts, groups", {
-        "version 1": ([V1], "5:memory:/x"),
-        "nothing mounted": ([], "0::/"),
-        "another part is mounted": ([V2.replace(" / ", " /ab ")], "0::/a/b"),
-        "a part above its namespace": ([V2.replace(" / ", " /../.. ")], "0::/"),
+    @cases("seen, top, leaves, found, why", {
+        "a unit with Delegate=": (Seen("/u.service", True, 5, 0), "", False, "/u.service", ""),
+        "with DelegateSubgroup=": (Seen("/u.service", True, 0, 0), "", True, "/u.service", ""),
+        "a unit of root's": (Seen("/u.service", True, 5, 0), "/", False, "/u.service", ""),
+        "a delegated scope": (Seen("/u.scope", True, 5, 0), "", True, "/u.scope", ""),
+        "root in a session": (Seen("/s.scope", False, 5, 2), "/", True, "/", ""),
+        "root alone in a scope": (Seen("/s.scope", False, 5, 0), "/", True, "/", ""),
+        "alone in a scope": (Seen("/s.scope", False, 5, 0), "", True, "/s.scope", ""),
+        "a session": (Seen("/s.scope", False, 5, 2), "", False, "", "was not delegated"),
+        "an old systemd": (Seen("/u.service", True, 5, 0), "", True, "", "DelegateSubgroup=volcano-ui"),
     })  # fmt: skip
-    def test_it_may_be_out_of_sight(self, mounts, groups):
-        with pytest.raises(Unavailable, match="no control groups of version 2"):
-            control_groups.directory("\n".join(mounts), groups)
-
-    @cases("seen, top, leaves, found", {
-        "a unit with Delegate=": (Seen("/u.service", True, 5, 0), "", False, "/u.service"),
-        "with DelegateSubgroup=": (Seen("/u.service", True, 0, 0), "", True, "/u.service"),
-        "a unit of root's": (Seen("/u.service", True, 5, 0), "/", False, "/u.service"),
-        "a delegated scope": (Seen("/u.scope", True, 5, 0), "", True, "/u.scope"),
-        "root in a session": (Seen("/s.scope", False, 5, 2), "/", True, "/"),
-        "root alone in a scope": (Seen("/s.scope", False, 5, 0), "/", True, "/"),
-        "alone in a scope": (Seen("/s.scope", False, 5, 0), "", True, "/s.scope"),
-    })  # fmt: skip
-    def test_what_was_given_to_the_cluster_is_shared_out(self, seen, top, leaves, found):
-        assert control_groups.place(seen, top, leaves=leaves) == found
-
-    @cases("seen, leaves, why", {
-        "a session": (Seen("/s.scope", False, 5, 2), False, "was not delegated"),
-        "an old systemd": (Seen("/u.service", True, 5, 0), True, "DelegateSubgroup=volcano-ui"),
-    })  # fmt: skip
-    def test_other_groups_are_left_alone(self, seen, leaves, why):
-        with pytest.raises(Unavailable, match=why):
-            control_groups.place(seen, "", leaves=leaves)
+    def test_what_was_given_to_the_cluster_is_shared_out_and_nothing_else(self, seen, top, leaves, found, why):
+        with unavailable(why):
+            assert control_groups.place(seen, top, leaves=leaves) == found
 
     def test_node_says_which_it_is(self):
         bound = walls.limits(Groups("/home", ("cpu", "memory", "pids")))
@@ -79,28 +70,25 @@ class TestWhere:
 
 
 class TestNumbers:
-    @pytest.mark.parametrize(("millicpus", "weight"), [(0, 1), (100, 4), (1000, 39), (4000, 157), (10**9, 10000)])
-    def test_weight_is_kubernetes(self, millicpus, weight):
-        assert control_groups.cpu_weight(millicpus) == weight
+    def test_weight_is_kubernetes(self):
+        weights = {0: 1, 100: 4, 1000: 39, 4000: 157, 10**9: 10000}
+        assert {each: control_groups.cpu_weight(each) for each in weights} == weights
 
     @pytest.mark.parametrize(("millicpus", "quota"), [(0, 0), (1, 1000), (10, 1000), (500, 50_000), (1500, 150_000)])
     def test_quota_is_exact(self, millicpus, quota):
         assert control_groups.cpu_quota_us(millicpus) == quota
 
-    def test_group_bounds_what_the_order_says(self):
+    def test_group_bounds_what_the_order_says_and_without_limits_kills_whole_containers_and_bounds_processes(self):
         group = Group("/pod/main-0", 20, 50_000, cpuset=True)
         order = Order("/d", ["true"], {}, "/", memory_bytes=100, cpus=1, group=group)
         assert Order.decode(order.encode()).group == group
+        always = {"memory.oom.group": "1", "pids.max": "4096"}
         assert control_group.settings(group, order, [3]) == {
-            "memory.max": "100", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "4096",
-            "cpu.max": "50000 100000", "cpu.weight": "20", "cpuset.cpus": "3",
+            **always, "memory.max": "100", "memory.swap.max": "0", "cpu.max": "50000 100000", "cpu.weight": "20",
+            "cpuset.cpus": "3",
         }  # fmt: skip
-
-    def test_group_without_limits_still_kills_whole_containers_and_bounds_processes(self):
-        group = Group("/pod/main-0", 1)
-        assert control_group.settings(group, Order("/d", ["true"], {}, "/"), [0, 1]) == {
-            "memory.oom.group": "1", "pids.max": "4096", "cpu.weight": "1",
-        }  # fmt: skip
+        unbound = control_group.settings(Group("/pod/main-0", 1), Order("/d", ["true"], {}, "/"), [0, 1])
+        assert unbound == {**always, "cpu.weight": "1"}
 
     @cases("events, limit, says", {
         "nothing": ("oom 0\noom_kill 0\noom_group_kill 0", 100, ""),
@@ -108,14 +96,13 @@ class TestNumbers:
         "its limit": ("oom 1\noom_kill 1\noom_group_kill 1", 100, "its limit, 100 bytes"),
         "the machine": ("oom 0\noom_kill 1", 100, "its own limit is 100 bytes"),
         "the machine, without a limit": ("oom 0\noom_kill 1", 0, "no limit of its own"),
+        "a group that is gone": (None, 100, ""),
     })  # fmt: skip
     def test_kernel_says_why_it_killed(self, tmp_path, events, limit, says):
-        (tmp_path / "memory.events").write_text(f"low 0\nhigh 0\nmax 7\n{events}\n")
+        if events:
+            (tmp_path / "memory.events").write_text(f"low 0\nhigh 0\nmax 7\n{events}\n")
         problem = control_group.memory_problem(str(tmp_path), limit)
         assert (says in problem) if says else problem == ""
-
-    def test_group_that_is_gone_says_nothing(self, tmp_path):
-        assert control_group.memory_problem(str(tmp_path), 100) == ""
 
 
 def test_where_nobody_can_be_born_in_a_group_he_has_yet_to_enter_it(tmp_path):
@@ -129,11 +116,6 @@ def test_where_nobody_can_be_born_in_a_group_he_has_yet_to_enter_it(tmp_path):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
 
-def pod(uid="u", **resources):
-    main, beside = (builders.container(name, **resources) for name in ("main", "beside"))
-    return msgspec.convert(builders.pod("p", main, beside, namespace="d", uid=uid), Pod)
-
-
 def exists(path):
     return Path(path).exists()
 
@@ -143,17 +125,14 @@ def pods_in(groups):
 
 
 class Bound:
-    """Attempts in groups, below a layout of their own."""
-
     def __init__(self, attempts, layout, groups):
-        self.attempts = attempts
-        self.layout = layout
-        self.groups = groups
+        self.attempts, self.layout, self.groups = attempts, layout, groups
         self.kept = ControlGroups(layout, groups)
 
     def order(self, uid="u", container=0, **resources):
         """Return an attempt's directory, and the group that it is ordered with."""
-        made = pod(uid, **resources)
+        containers = (builders.container(name, **resources) for name in ("main", "beside"))
+        made = msgspec.convert(builders.pod("p", *containers, namespace="d", uid=uid), Pod)
         each = made.spec.containers[container]
         directory = self.layout.attempt(uid, each.name, 0)
         directory.mkdir(parents=True)
@@ -163,6 +142,11 @@ class Bound:
         directory, group = self.order(uid, container, **({"limits": limits} if limits else {}))
         self.attempts.start(sys.executable, "-c", script, directory=directory, group=group, **fields)
         return directory
+
+    def ran(self, script, **fields):
+        """Run a program to its end; return how it ended, and what it wrote."""
+        directory = self.python(script, **fields)
+        return self.attempts.end(directory), self.attempts.output(directory)
 
     def is_empty(self):
         self.kept.sweep(())
@@ -203,7 +187,6 @@ for _ in range({mib}): os.write(fd, bytes(1 << 20))
 print("done")
 """
 
-
 HOGS = f"import os, time\nif os.fork(): time.sleep(1000)\n{HOG.format(mib=700)}"
 SHARED = "with open('/dev/shm/x', 'wb') as file:\n for _ in range(700): file.write(bytes(1 << 20))"
 SLEEP = "import time; time.sleep(1000)"
@@ -220,13 +203,11 @@ class TestMemory:
     def test_what_counts(self, bound, script, fields, reason, output):
         if "shared_memory" in fields and bound.attempts.layers.get("mounts", "none") == "none":
             pytest.skip("here it is the machine's")
-        directory = bound.python(script, memory_bytes=100 * MIB, **fields)
-        status = bound.attempts.end(directory)
-        assert (status["reason"], bound.attempts.output(directory)) == (reason, output)
+        status, said = bound.ran(script, memory_bytes=100 * MIB, **fields)
+        assert (status["reason"], said, exists(bound.group())) == (reason, output, False)
         if reason == "OOMKilled":
             assert (status["exitCode"], status["signal"]) == (137, 9)
             assert f"its limit, {100 * MIB} bytes" in status["message"]
-        assert not exists(bound.group())
 
     def test_commands_of_exec_count(self, bound):
         directory = bound.python(SLEEP, memory_bytes=100 * MIB)
@@ -249,8 +230,7 @@ class TestMemory:
         assert bound.attempts.end(small)["exitCode"] in (137, 143)
 
 
-class TestProcesses:
-    BOMB = """
+BOMB = """
 import os, time
 made = 0
 while True:
@@ -263,56 +243,51 @@ while True:
     made += 1
 print(made)
 """
+HALF = """
+import os, time
+spent, begun = time.process_time(), time.monotonic()
+pid = os.fork()
+while time.monotonic() < begun + 5: pass
+if pid:
+    used = os.wait4(pid, 0)[2]
+    print((time.process_time() - spent + used.ru_utime + used.ru_stime) / (time.monotonic() - begun))
+"""
 
+
+class TestProcesses:
     def test_forks_beyond_the_limit_are_refused_and_the_container_goes_on(self, bound):
-        directory = bound.python(self.BOMB, processes=50)
-        assert bound.attempts.end(directory)["reason"] == "Completed"
-        assert bound.attempts.output(directory) == b"49\n"
+        status, said = bound.ran(BOMB, processes=50)
+        assert (status["reason"], said) == ("Completed", b"49\n")
 
     def test_who_forks_for_ever_is_ended(self, bound):
         """It forks in all of its processes, as fast as it can."""
         directory = bound.python("import os\nwhile True:\n try: os.fork()\n except OSError: pass", processes=200)
-        pids = f"{bound.group()}/pids.current"
-        until(lambda: int(linux.content(pids)) == 200)
+        until(lambda: int(linux.content(f"{bound.group()}/pids.current")) == 200)
         bound.attempts.stop(directory, grace=0)
         assert bound.attempts.end(directory)["exitCode"] in (137, 143)
         assert not exists(bound.group())
 
-
-class TestProcessors:
     def test_half_a_processor_is_half_a_processor(self, bound):
-        script = (
-            "import os, time; spent, begun = time.process_time(), time.monotonic(); pid = os.fork()\n"
-            "while time.monotonic() < begun + 5: pass\n"
-            "if pid: used = os.wait4(pid, 0)[2]; spent = time.process_time() - spent + used.ru_utime + used.ru_stime\n"
-            "if pid: print(spent / (time.monotonic() - begun))"
-        )
-        directory = bound.python(script, limits={"cpu": "500m"})
-        assert bound.attempts.end(directory)["reason"] == "Completed"
-        assert float(bound.attempts.output(directory)) <= 0.55
+        status, said = bound.ran(HALF, limits={"cpu": "500m"})
+        assert status["reason"] == "Completed"
+        assert float(said) <= 0.55
 
     def test_processors_that_it_was_not_given_are_refused(self, bound):
-        if "cpuset" not in bound.groups.controllers or len(os.sched_getaffinity(0)) < 2:
-            pytest.skip("it takes the controller cpuset, and two processors")
         every = sorted(os.sched_getaffinity(0))
+        if "cpuset" not in bound.groups.controllers or len(every) < 2:
+            pytest.skip("it takes the controller cpuset, and two processors")
         script = (
             f"import os; own = os.sched_getaffinity(0); other = set({every}) - own; print(len(own))\n"
             "try: os.sched_setaffinity(0, other)\nexcept OSError as error: print(error.errno)\n"
             f"os.sched_setaffinity(0, {every}); print(os.sched_getaffinity(0) == own)"
         )
-        directory = bound.python(script, cpus=1, limits={"cpu": "1"})
-        bound.attempts.end(directory)
-        assert bound.attempts.output(directory) == b"1\n22\nTrue\n"
+        assert bound.ran(script, cpus=1, limits={"cpu": "1"})[1] == b"1\n22\nTrue\n"
 
-
-class TestWhoIsInside:
-    def test_command_is_and_its_shim_is_not(self, bound):
-        directory = bound.python("print(open('/proc/self/cgroup').read()); import time; time.sleep(1000)")
-        watcher, main = bound.attempts.shim(directory), bound.attempts.started(directory)["pid"]
-        inside = set(map(int, linux.content(f"{bound.group()}/cgroup.procs").split()))
-        assert inside == {main}
-        assert watcher not in inside
-        assert set(tree.children(watcher)) & inside == {main}, "the init is not"
+    def test_command_is_inside_and_its_shim_and_init_are_not(self, bound):
+        directory = bound.python(SLEEP)
+        main = bound.attempts.started(directory)["pid"]
+        assert linux.content(f"{bound.group()}/cgroup.procs").split() == [str(main).encode()]
+        assert main in tree.children(bound.attempts.shim(directory))
 
     def test_it_cannot_leave_or_change_its_limits(self, bound):
         if bound.attempts.layers.get("mounts", "none") == "none":
@@ -322,16 +297,18 @@ class TestWhoIsInside:
             " for name in ('cgroup.procs', 'memory.max'):\n"
             "  try: open(f'{path}/{name}', 'w').write('0'); print('left')\n  except OSError: pass"
         )
-        directory = bound.python(script)
-        assert bound.attempts.end(directory)["reason"] == "Completed"
-        assert bound.attempts.output(directory) == b""
+        status, said = bound.ran(script)
+        assert (status["reason"], said) == ("Completed", b"")
 
 
 class TestWhatIsLeft:
+    def kill(self, bound, directory):
+        bound.attempts.kill_shim(directory)
+        bound.attempts.until_gone(bound.attempts.shim(directory))
+
     def test_of_a_shim_that_was_killed_nothing_is(self, bound):
         script = "import os, time\nif not os.fork(): os.setsid(); os.environ.clear()\ntime.sleep(1000)"
-        directory = bound.python(script)
-        self.kill(bound, directory)
+        self.kill(bound, bound.python(script))
         assert bound.kept.end("u", "main", 0)
         assert not exists(bound.group())
 
@@ -339,8 +316,7 @@ class TestWhatIsLeft:
         killed, lives, earlier = (bound.python(SLEEP, uid=uid) for uid in ("killed", "lives", "earlier"))
         self.kill(bound, killed)
         again = ControlGroups(bound.layout, bound.groups)
-        assert not exists(f"{bound.groups.home}/killed")
-        assert exists(bound.group("lives"))
+        assert (exists(f"{bound.groups.home}/killed"), exists(bound.group("lives"))) == (False, True)
         again.forget("lives")
         assert exists(bound.group("lives")), "something of it runs"
         self.kill(bound, earlier)
@@ -348,47 +324,34 @@ class TestWhatIsLeft:
         assert not exists(bound.group("earlier"))
         os.kill(bound.attempts.shim(lives), signal.SIGKILL)
 
-    def kill(self, bound, directory):
-        bound.attempts.kill_shim(directory)
-        bound.attempts.until_gone(bound.attempts.shim(directory))
-
     @cases("argv, weight, words", {"the command": ("nosuch", 1, "nosuch"), "its group": ("true", 0, "cpu.weight")})
     def test_of_what_cannot_start_nothing_is(self, bound, argv, weight, words):
         directory, group = bound.order()
         bound.attempts.start(argv, directory=directory, group=group._replace(cpu_weight=weight))
         status = bound.attempts.end(directory)
-        assert (status["reason"], words in status["message"]) == ("StartError", True)
-        assert not exists(bound.group())
+        assert (status["reason"], words in status["message"], exists(bound.group())) == ("StartError", True, False)
 
 
 class TestNode:
     @pytest.fixture
     def bounding(self, machine):
         found = groups_of(Layout(machine.data))
-        machine.begin(machine.allowed().mounts)
-        yield machine
-        home = found.home
-        machine.daemon.close()
-        machine.daemon = None
-        assert not exists(home)
+        yield machine.begin(machine.allowed().mounts)
+        machine.crash()
+        assert not exists(found.home)
 
     def test_container_that_uses_too_much_is_killed_and_starts_again_in_a_new_group(self, bounding):
-        limits = {"resources": {"limits": {"memory": "100Mi"}}}
-        main = {"name": "main", "command": ["python3", "-c", HOG.format(mib=700)], **limits}
+        limits = {"limits": {"memory": "100Mi"}}
+        main = {"name": "main", "command": ["python3", "-c", HOG.format(mib=700)], "resources": limits}
         bounding.submit(containers=[main], restartPolicy="OnFailure")
-        bounding.until(lambda: [one["restartCount"] for one in bounding.status().get("containerStatuses", ())] == [1])
-        last = bounding.status()["containerStatuses"][0]["lastState"]["terminated"]
+        last = bounding.until_restart()["lastState"]["terminated"]
         assert (last["exitCode"], last["reason"]) == (137, "OOMKilled")
         bounding.delete(grace=0)
         bounding.until(lambda: not pods_in(bounding.agent.means.groups))
 
     @pytest.mark.parametrize("killed", [False, True])
-    def test_pod_goes_on_while_agents_come_and_go_and_leaves_no_group_also_of_a_shim_that_is_killed(
-        self, bounding, killed
-    ):
-        uid = bounding.held("exit 3")
-        bounding.until_phase("Running")
-        bounding.crash()
+    def test_pod_goes_on_while_agents_come_and_go_and_leaves_no_group(self, bounding, killed):
+        uid = bounding.held("exit 3", until="Running")
         bounding.again()
         group = Path(bounding.agent.means.groups.home) / uid
         assert exists(group / "main-0")
@@ -397,17 +360,3 @@ class TestNode:
         bounding.let_go()
         bounding.until_phase("Failed")
         bounding.until(lambda: not exists(group))
-
-
-def test_shim_of_a_bound_container_wakes_for_nothing_but_events(tmp_path):
-    """What is bound needs no looking at; only what could not be written is tried again."""
-    container = SimpleNamespace(is_bound=True)
-    watching = shim.Shim(Order(str(tmp_path), ["true"], {}, "/", memory_bytes=1), container, -1)
-    watching.unwritten = {"pid": 1}
-    assert watching._watch() == shim.WATCH_S
-    watching.is_up = True
-    assert watching._watch() is None
-    assert (tmp_path / "started.json").exists()
-    watching.watch_at = None
-    assert watching._wait_ms() is None
-    watching.log.close()

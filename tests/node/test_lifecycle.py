@@ -22,11 +22,7 @@ from tests import builders
 from tests.tables import cases
 
 SECOND = 1_000_000
-
-
 NOW = 1_800_000_000 * SECOND
-
-
 PLACE = Place("127.1.2.3", "127.0.0.1", NOW - 5 * SECOND)
 
 
@@ -51,13 +47,10 @@ def ended(code=0, *, number=0, streak=0, ran_s=1, ago_s=0, stopped=""):
 
 
 ORDERED = Run(Attempt(0, AttemptState.ORDERED))
-
-
 UNKNOWN = Run(unknown(0, 0, NOW - SECOND, NOW))  # its shim was killed, with the machine or alone
-
-
 STOPPED = ended(0, stopped="NodeShutdown")
-
+BOTH = pod(owned=True, containers=("a", "b"))
+LOST_TOO = ended(143, stopped=decide(BOTH, {"a": UNKNOWN, "b": running()}, PLACE, NOW).stop.reason)
 
 PROBLEMS = [
     Waiting("ImagePullBackOff", 'Back-off pulling image "a"'),
@@ -67,8 +60,8 @@ PROBLEMS = [
     Waiting("ContainerCreating", "pulling"),
 ]
 
-
 states = st.sampled_from([None, ORDERED, running(), ended(0), ended(1), ended(143, stopped="NodeShutdown")])
+POLICIES = st.sampled_from(["Always", "OnFailure", "Never"])
 
 
 class TestDecisions:
@@ -120,9 +113,10 @@ class TestDecisions:
         "failed by itself": (pod(owned=True), {"main": ended(1)}, False),
         "succeeded": (pod(owned=True), {"main": ended(0)}, False),
         "begins again in its place": (pod(owned=True, policy="OnFailure"), {"main": UNKNOWN}, False),
-        "one was done": (pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(0)}, True),
-        "one had failed": (pod(owned=True, containers=("a", "b")), {"a": STOPPED, "b": ended(1)}, False),
-        "one runs still": (pod(owned=True, containers=("a", "b")), {"a": UNKNOWN, "b": running()}, True),
+        "one was done": (BOTH, {"a": STOPPED, "b": ended(0)}, True),
+        "one had failed": (BOTH, {"a": STOPPED, "b": ended(1)}, False),
+        "one runs still": (BOTH, {"a": UNKNOWN, "b": running()}, True),
+        "one was stopped as the other was lost": (BOTH, {"a": UNKNOWN, "b": LOST_TOO}, True),
         "init container": (pod(owned=True, inits=("i",)), {"i": UNKNOWN}, True),
         "init container again": (pod(owned=True, inits=("i",), policy="Always"), {"i": STOPPED}, False),
         "being deleted": (pod(owned=True, deleted=True), {"main": UNKNOWN}, False),
@@ -138,12 +132,6 @@ class TestDecisions:
             (condition,) = [one for one in decision.status["conditions"] if one["type"] == "DisruptionTarget"]
             assert (condition["status"], condition["reason"]) == ("True", "TerminationByKubelet")
 
-    def test_what_is_stopped_because_another_container_was_lost_does_not_make_the_pod_fail(self):
-        given = pod(owned=True, containers=("a", "b"))
-        stop = decide(given, {"a": UNKNOWN, "b": running()}, PLACE, NOW).stop
-        decision = decide(given, {"a": UNKNOWN, "b": ended(143, stopped=stop.reason)}, PLACE, NOW)
-        assert (bool(decision.lost), decision.over) == (True, True)
-
     @cases("given, reason, grace", {
         "deleted": (pod(deleted=True), "Deleted", 7),
         "deadline": (pod(activeDeadlineSeconds=5, terminationGracePeriodSeconds=3), "DeadlineExceeded", 3),
@@ -156,31 +144,25 @@ class TestDecisions:
     def test_refusal_and_problem_are_said_where_they_are(self):
         status = decide(pod(), {}, PLACE, NOW, refusal=Refusal("NoCommand", "Say what to run.")).status
         assert (status["phase"], status["reason"], status["message"]) == ("Failed", "NoCommand", "Say what to run.")
-        problems = {"main": Waiting("CreateContainerConfigError", 'secret "s" not found')}
-        status = decide(pod(), {}, PLACE, NOW, problems=problems).status
-        assert status["containerStatuses"][0]["state"] == {"waiting": problems["main"]._asdict()}
+        problem = Waiting("CreateContainerConfigError", 'secret "s" not found')
+        status = decide(pod(), {}, PLACE, NOW, problems={"main": problem}).status
+        assert status["containerStatuses"][0]["state"] == {"waiting": problem._asdict()}
 
-    @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda each: each.reason)
     @cases("given, name, statuses", {
         "container": (pod(policy="Always"), "main", "containerStatuses"),
         "init container": (pod(policy="OnFailure", inits=("i",)), "i", "initContainerStatuses"),
     })  # fmt: skip
-    def test_a_container_that_cannot_start_again_waits_and_its_end_is_its_last_state(
-        self, given, name, statuses, problem
-    ):
-        runs = {name: ended(3, number=2, streak=2, ago_s=60)}
-        entry = decide(given, runs, PLACE, NOW, problems={name: problem}).status[statuses][0]
-        assert entry["state"] == {"waiting": {k: v for k, v in problem._asdict().items() if v}}
-        assert (entry["lastState"]["terminated"]["exitCode"], entry["restartCount"]) == (3, 2)
+    def test_a_container_that_cannot_start_again_waits_and_its_end_is_its_last_state(self, given, name, statuses):
+        for problem in PROBLEMS:
+            runs = {name: ended(3, number=2, streak=2, ago_s=60)}
+            entry = decide(given, runs, PLACE, NOW, problems={name: problem}).status[statuses][0]
+            assert entry["state"] == {"waiting": {k: v for k, v in problem._asdict().items() if v}}
+            assert (entry["lastState"]["terminated"]["exitCode"], entry["restartCount"]) == (3, 2)
 
     @given(
-        problem=st.sampled_from(PROBLEMS),
-        policy=st.sampled_from(["Always", "OnFailure", "Never"]),
-        deleted=st.booleans(),
-        phase=st.sampled_from(["Running", "Failed"]),
-        refused=st.booleans(),
-        code=st.sampled_from([0, 1]),
-    )
+        problem=st.sampled_from(PROBLEMS), policy=POLICIES, deleted=st.booleans(),
+        phase=st.sampled_from(["Running", "Failed"]), refused=st.booleans(), code=st.sampled_from([0, 1]),
+    )  # fmt: skip
     def test_only_what_is_to_start_again_waits(self, problem, policy, deleted, phase, refused, code):
         """What has ended for good stays terminated, whatever was in the way of it before."""
         given = pod(containers=("a", "b"), policy=policy, deleted=deleted, phase=phase)
@@ -193,13 +175,10 @@ class TestDecisions:
 
     def test_times_that_a_container_waits_for(self):
         given = pod(policy="Always", activeDeadlineSeconds=60)
-        assert decide(given, {"main": ended(1, streak=1, ago_s=3)}, PLACE, NOW).wake_us == NOW + 7 * SECOND, (
-            "the sooner one"
-        )
-        set_back = ended(1, streak=3, ago_s=-3600)
-        assert decide(pod(policy="Always"), {"main": set_back}, PLACE, NOW).start, (
-            "a clock that was set back holds nobody"
-        )
+        waits = decide(given, {"main": ended(1, streak=1, ago_s=3)}, PLACE, NOW)
+        assert waits.wake_us == NOW + 7 * SECOND, "the sooner one"
+        set_back = {"main": ended(1, streak=3, ago_s=-3600)}
+        assert decide(pod(policy="Always"), set_back, PLACE, NOW).start, "a clock that was set back holds nobody"
 
     @pytest.mark.parametrize(("streak", "ran_s", "expected"), [
         (0, 1, (1, 0)), (1, 1, (2, 10)), (2, 1, (3, 20)), (5, 1, (6, 160)), (6, 1, (7, 300)), (900, 1, (901, 300)),
@@ -209,11 +188,9 @@ class TestDecisions:
         assert back_off(ended(1, streak=streak, ran_s=ran_s).current) == expected
 
     @given(
-        policy=st.sampled_from(["Always", "OnFailure", "Never"]),
-        deleted=st.booleans(),
-        phase=st.sampled_from(["", "Running", "Failed", "Succeeded"]),
+        policy=POLICIES, deleted=st.booleans(), phase=st.sampled_from(["", "Running", "Failed", "Succeeded"]),
         runs=st.fixed_dictionaries(dict.fromkeys(("i", "a", "b"), states)),
-    )
+    )  # fmt: skip
     def test_laws(self, policy, deleted, phase, runs):
         """An end is for good, nothing is started that runs, and nothing is started that is to end."""
         given = pod(containers=("a", "b"), inits=("i",), policy=policy, deleted=deleted, phase=phase)
@@ -228,43 +205,34 @@ class TestDecisions:
         if decision.status["phase"] in ("Failed", "Succeeded") and phase in ("", "Running"):
             assert not active
 
-    def test_transition_times_stay_while_nothing_changes(self):
-        first = pod()
-        before = decide(first, {"main": running()}, PLACE, NOW).status
-        again = msgspec.convert({**msgspec.to_builtins(first), "status": before}, Pod)
-        later = decide(again, {"main": running()}, PLACE, NOW + 5 * SECOND).status
-        assert later == before
-        ended_status = decide(again, {"main": ended(0)}, PLACE, NOW + 5 * SECOND).status
-        times = {one["type"]: one["lastTransitionTime"] for one in ended_status["conditions"]}
-        assert times["PodScheduled"] == time_text(NOW)
-        assert times["Ready"] == time_text(NOW + 5 * SECOND)
+    def test_transition_times_stay_while_nothing_changes_and_what_others_wrote_is_kept(self):
+        def given(**status):
+            return msgspec.convert(msgspec.to_builtins(pod()) | {"status": status}, Pod)
 
-    def test_what_others_wrote_and_the_start_are_kept(self):
-        conditions = [{"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}]
-        status = {"conditions": conditions, "startTime": time_text(NOW + 123_456)}
-        given = msgspec.convert(msgspec.to_builtins(pod()) | {"status": status}, Pod)
-        kept = decide(given, {}, PLACE, NOW).status["conditions"][0]
+        before = decide(pod(), {"main": running()}, PLACE, NOW).status
+        later = NOW + 5 * SECOND
+        assert decide(given(**before), {"main": running()}, PLACE, later).status == before
+        conditions = decide(given(**before), {"main": ended(0)}, PLACE, later).status["conditions"]
+        times = {one["type"]: one["lastTransitionTime"] for one in conditions}
+        assert (times["PodScheduled"], times["Ready"]) == (time_text(NOW), time_text(later))
+        preempted = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}
+        known = given(conditions=[preempted], startTime=time_text(NOW + 123_456))
+        kept = decide(known, {}, PLACE, NOW).status["conditions"][0]
         assert (kept["type"], kept["reason"]) == ("DisruptionTarget", "Preempted")
-        assert start_of(given, 0) == NOW + 123_456
+        assert start_of(known, 0) == NOW + 123_456
 
-    @pytest.mark.parametrize(("requests", "limits", "expected"), [
-        ({}, {}, "BestEffort"),
-        ({"cpu": "1"}, {}, "Burstable"),
-        ({}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
-        ({"cpu": "500m", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, "Burstable"),
-        ({"nvidia.com/gpu": "1"}, {}, "BestEffort"),
-    ])  # fmt: skip
-    def test_quality_of_service(self, requests, limits, expected):
-        container = {"name": "c", "resources": {"requests": requests, "limits": limits}}
-        assert qos_class([msgspec.convert(container, Container)]) == expected
+    def test_quality_of_service(self):
+        for requests, limits, expected in (
+            ({}, {}, "BestEffort"), ({"cpu": "1"}, {}, "Burstable"), ({"nvidia.com/gpu": "1"}, {}, "BestEffort"),
+            ({}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
+            ({"cpu": "500m", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, "Burstable"),
+        ):  # fmt: skip
+            container = {"name": "c", "resources": {"requests": requests, "limits": limits}}
+            assert qos_class([msgspec.convert(container, Container)]) == expected
 
 
 T = 1_780_000_000_000
-
-
 LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
-
-
 WAITS = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
 
 
@@ -275,10 +243,8 @@ def waiting_pod(*waiting):
 
 
 def status(init=(), **states):
-    def entries(states):
-        return [{"name": name, "state": state} for name, state in states.items()]
-
-    return {"containerStatuses": entries(states), "initContainerStatuses": entries(dict(init))}
+    lists = {"containerStatuses": states, "initContainerStatuses": dict(init)}
+    return {key: [{"name": name, "state": state} for name, state in one.items()] for key, one in lists.items()}
 
 
 class TestEvents:
@@ -296,13 +262,10 @@ class TestEvents:
     def test_one_event_for_each_container_counts_its_waits(self, db):
         store.write(Create(NAMESPACES, {"metadata": {"name": "default"}}))
         for number in range(3):
-            store.write(
-                *events.writes(LocalCluster(Deaf()), waiting_pod(), status(a=LOOPS, b=LOOPS), T + number * 60_000)
-            )
+            now = T + number * 60_000
+            store.write(*events.writes(LocalCluster(Deaf()), waiting_pod(), status(a=LOOPS, b=LOOPS), now))
         told = [stored.object for stored in store.find(EVENTS)]
-        assert sorted((each["involvedObject"]["fieldPath"], each["count"]) for each in told) == [
-            ("spec.containers{a}", 3),
-            ("spec.containers{b}", 3),
-        ]
-        assert {each["lastTimestamp"] for each in told} == {"2026-05-28T20:28:40Z"}
-        assert {each["firstTimestamp"] for each in told} == {"2026-05-28T20:26:40Z"}
+        counts = {each["involvedObject"]["fieldPath"]: each["count"] for each in told}
+        assert counts == {"spec.containers{a}": 3, "spec.containers{b}": 3}
+        times = {(each["firstTimestamp"], each["lastTimestamp"]) for each in told}
+        assert times == {("2026-05-28T20:26:40Z", "2026-05-28T20:28:40Z")}

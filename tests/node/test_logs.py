@@ -34,10 +34,6 @@ def write(directory, *entries, **options):
     log.close()
 
 
-def whole_log(directory):
-    return b"".join((directory / name).read_bytes() for _, name in logs.segments(directory))
-
-
 def least(work):
     """The least of several processor times of some work: what else the machine does only adds to them."""
     spent = []
@@ -53,15 +49,6 @@ UNEVEN = [b"x" * (number * 37 % 90) + b" %d\n" % number for number in range(300)
 
 
 class TestRetention:
-    def pod(self, layout, name, days):
-        path = layout.attempt(name, "main", 0)
-        path.mkdir(parents=True)
-        (layout.pod(name) / "_work").mkdir()
-        (path / "log.0").write_bytes(b"x" * 100_000)
-        (path / "status.json").write_text("{}")
-        for each in (path / "status.json", layout.pod(name)):
-            os.utime(each, (time.time() - days * 86_400,) * 2)
-
     @cases("pods, most, left", {
         "old ones of pods that are gone": (
             {"old": 10, "young": 1, "kept": 10, "runs": 10}, 1 << 30, {"young", "kept", "runs"},
@@ -71,16 +58,16 @@ class TestRetention:
     def test_what_goes(self, tmp_path, pods, most, left):
         layout = Layout(tmp_path)
         for name, days in pods.items():
-            self.pod(layout, name, days)
+            path = layout.attempt(name, "main", 0)
+            path.mkdir(parents=True)
+            (layout.pod(name) / "_work").mkdir()
+            (path / "log.0").write_bytes(b"x" * 100_000)
+            (path / "status.json").write_text("{}")
+            for each in (path / "status.json", layout.pod(name)):
+                os.utime(each, (time.time() - days * 86_400,) * 2)
         retention.clean(layout, {"kept", "runs"}, {"runs"}, days=5, most_bytes=most)
-        assert {path.name for path in layout.pods.iterdir()} == left
-
-    def test_scratch_of_a_pod_that_is_gone_goes_at_once(self, tmp_path):
-        layout = Layout(tmp_path)
-        self.pod(layout, "gone", 1)
-        retention.clean(layout, set(), set(), days=5, most_bytes=1 << 30)
-        assert not (layout.pod("gone") / "_work").exists()
-        assert (layout.attempt("gone", "main", 0) / "log.0").exists()
+        assert {path.parents[2].name for path in layout.pods.glob("*/main/0/log.0")} == left
+        assert {path.parent.name for path in layout.pods.glob("*/_work")} == left & {"kept", "runs"}
 
     def test_restarting_container_keeps_its_latest_attempts(self, tmp_path):
         layout = Layout(tmp_path)
@@ -102,7 +89,7 @@ class TestReading:
     def test_what_is_shown_is_what_was_written_whatever_the_pieces(self, parts):
         with tempfile.TemporaryDirectory() as folder:
             write(folder, *parts, segment_bytes=200, count=1000)
-            data = whole_log(Path(folder))
+            data = b"".join((Path(folder) / name).read_bytes() for _, name in logs.segments(Path(folder)))
         lines = [logs._parse(raw, 0) for raw in data.split(b"\n")[:-1]]
         for stream in ("stdout", "stderr"):
             wanted = b"".join(data for name, data in parts if name == stream)
@@ -110,6 +97,7 @@ class TestReading:
             assert logs.shown(data, stream=stream)[0] == wanted
             shown = [line for line in logs.shown(data, stream=stream, times=True)[0].split(b"\n") if line]
             assert [line[31:] for line in shown] == wanted.split(b"\n")[: len(shown)]
+            assert all(re.fullmatch(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z ", line[:31]) for line in shown)
 
     def test_following_gives_every_byte_once(self, directory):
         written = [f"{number} ".encode() * (number % 50) + b"\n" for number in range(300)]
@@ -120,13 +108,11 @@ class TestReading:
             offset, heard = chunk.next, heard + chunk.data
         assert heard == b"".join(written)
 
-    @pytest.mark.parametrize("offset", range(1, 43))
-    def test_an_offset_in_the_middle_of_an_entry_begins_with_the_next_one(self, directory, offset):
+    def test_an_offset_in_the_middle_of_an_entry_begins_with_the_next_one(self, directory):
         write(directory, b"first\nsecond\n")
         first, second = logs.read(UID, "main").lines
-        assert second.offset == 43
-        assert logs.read(UID, "main", since_offset=offset).lines == (second,)
-        assert first.time[4] == "-"
+        assert (second.offset, first.time[4]) == (43, "-")
+        assert {logs.read(UID, "main", since_offset=offset).lines for offset in range(1, 44)} == {(second,)}
 
     def test_rotated_away_bytes_are_counted(self, directory):
         write(directory, *(b"%06d\n" % number for number in range(2000)), segment_bytes=10_000, count=2)
@@ -135,66 +121,52 @@ class TestReading:
         assert chunk.lines[0].data.isdigit()
 
     def test_tail_begins_at_a_line_and_following_goes_on_after_it(self, directory):
-        log = CriLog(str(directory))
-        for data in (b"x" * 100_000 + b"\n", *(b"%06d\n" % number for number in range(5000))):
+        log, long = CriLog(str(directory)), b"y" * 100_000 + b"\n"
+        for data in (long, *(b"%06d\n" % number for number in range(5000))):
             log.feed("stdout", data)
         chunk = logs.tail(UID, "main", lines=3)
         assert chunk.data == b"004997\n004998\n004999\n"
-        log.feed("stdout", b"y" * 100_000 + b"\n")
+        log.feed("stdout", long)
+        assert logs.read(UID, "main", since_offset=chunk.next).data == logs.tail(UID, "main", lines=1).data == long
+        for _ in range(40):
+            log.feed("stdout", b"x" * 50_000)
         log.close()
-        assert logs.read(UID, "main", since_offset=chunk.next).data == b"y" * 100_000 + b"\n"
-        assert logs.tail(UID, "main", lines=1).data == b"y" * 100_000 + b"\n"
-
-    def test_tail_of_one_endless_line_is_bounded(self, directory):
-        write(directory, *[b"x" * 50_000] * 40)
         chunk = logs.tail(UID, "main", lines=300, most=100_000)
         assert 60_000 < len(chunk.data) <= 100_000
         assert logs.read(UID, "main", since_offset=chunk.next).lines == ()
 
-    @cases("written, expected", {"some output": (b"bye\n", [b"bye"]), "none": (b"", [])})
-    def test_end_is_told_when_the_attempt_is_over(self, directory, written, expected):
+    @pytest.mark.parametrize("written", [b"bye\n", b""])
+    def test_end_is_told_when_the_attempt_is_over(self, directory, written):
         write(directory, written)
         assert not logs.read(UID, "main").ended
         (directory / "status.json").write_text("{}")
         found = logs.read(UID, "main")
-        assert ([line.data for line in found.lines], found.ended) == (expected, True)
+        assert (found.data, found.ended) == (written, True)
         assert logs.read(UID, "main", since_offset=found.next).ended
         assert logs.tail(UID, "main").ended
 
     @pytest.mark.parametrize(("uid", "container"), [
-        (UID[:-1] + "2", "main"), ("../../etc", "main"), ("..", "main"), ("", "main"),
-        (UID, "x" * 400), (UID, "é" * 200), (UID, "../main"), (UID, "\0"), (UID, ""),
+        *((uid, "main") for uid in (UID[:-1] + "2", "../../etc", "..", "")),
+        *((UID, container) for container in ("x" * 400, "é" * 200, "../main", "\0", "")),
     ])  # fmt: skip
     def test_log_that_is_not_there_is_said(self, directory, uid, container):
         with pytest.raises(logs.NoLog):
             logs.read(uid, container)
 
     def test_full_disk_costs_output_and_says_how_much(self, directory, monkeypatch):
-        log = CriLog(str(directory))
-        log.feed("stdout", b"before\n")
-        write = os.write
-
         def full(fd, data):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(os, "write", full)
-        log.feed("stdout", b"lost\n")
-        monkeypatch.setattr(os, "write", write)
+        log = CriLog(str(directory))
+        log.feed("stdout", b"before\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            log.feed("stdout", b"lost\n")
         log.feed("stdout", b"after\n")
         log.close()
         lines = logs.read(UID, "main").lines
         assert [line.data for line in lines if line.stream == "stdout"] == [b"before", b"after"]
         assert b"bytes of output were lost because the disk was full" in lines[1].data
-
-    def test_times_are_written_to_nine_digits_before_each_line(self, directory):
-        log = CriLog(str(directory))
-        log.feed("stdout", b"one\nhalf")
-        log.flush()
-        log.feed("stdout", b" done\n")
-        log.close()
-        shown, fresh = logs.shown(whole_log(directory), times=True)
-        assert re.fullmatch(rb"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}000Z [a-z ]+\n){2}", shown)
-        assert fresh
 
     @given(st.data())
     def test_the_tail_begins_where_so_many_whole_lines_follow(self, data):
@@ -209,16 +181,13 @@ class TestReading:
     @pytest.fixture
     def long_log(self, directory):
         """A log of 64 MB in one segment, an entry each millisecond."""
+        text = b"2026-01-01T00:%02d:%02d.%03d000Z stdout F " + b"x" * 65 + b"\n"
         with (directory / "log.000000000000000").open("wb") as file:
             for second in range(640):
-                stamps = (
-                    b"2026-01-01T00:%02d:%02d.%03d000Z stdout F " % (second // 60, second % 60, ms)
-                    for ms in range(1000)
-                )
-                file.write(b"".join(stamp + b"x" * 65 + b"\n" for stamp in stamps))
+                file.write(b"".join(text % (second // 60, second % 60, ms) for ms in range(1000)))
         return directory
 
-    def test_the_tail_and_a_time_of_a_long_log_are_found_at_once(self, long_log):
+    def test_the_tail_and_a_time_of_a_long_log_are_found_at_once_and_showing_it_takes_little(self, long_log):
         began = time.thread_time()
         tail = logs.tail_offset(long_log, 3)
         at = logs.time_offset(long_log, parse_us("2026-01-01T00:05:00.5Z", 0))
@@ -227,21 +196,19 @@ class TestReading:
         assert logs.read_raw(long_log, at).data.startswith(b"2026-01-01T00:05:00.500000Z ")
         assert logs.time_offset(long_log, parse_us("2025-01-01T00:00:00Z", 0)) == 0
         assert logs.time_offset(long_log, parse_us("2027-01-01T00:00:00Z", 0)) == logs.end_of(long_log)
-
-    def test_showing_a_long_log_takes_a_few_times_as_long_as_splitting_it(self, long_log):
         data = logs.read_raw(long_log, 0, 8_000_000).data
         assert least(lambda: logs.shown(data)) < 12 * least(lambda: data.split(b"\n"))
 
-    @pytest.mark.parametrize("number", [1, 7, 1000])
-    def test_each_line_knows_where_it_begins_and_a_tail_before_it_is_what_stands_there(self, directory, number):
+    def test_each_line_knows_where_it_begins_and_a_tail_before_it_is_what_stands_there(self, directory):
         write(directory, *UNEVEN, segment_bytes=4_000, count=1000)
         lines = logs.read(UID, "main", limit=10**6).lines
         assert len(lines) == 300
         for place in (0, 1, 100, 299):
             before = lines[place].offset
             assert logs.read(UID, "main", since_offset=before).lines[0] == lines[place]
-            found = logs.tail(UID, "main", lines=number, before=before)
-            assert (found.lines, found.next) == (lines[max(0, place - number) : place], before)
+            for number in (1, 7, 1000):
+                found = logs.tail(UID, "main", lines=number, before=before)
+                assert (found.lines, found.next) == (lines[max(0, place - number) : place], before)
 
     def test_a_line_that_is_always_being_redrawn_is_written_before_it_ends(self, directory):
         log = CriLog(str(directory))
@@ -282,32 +249,22 @@ class TestExtents:
         settings.DATA = tmp_path
         return Layout(tmp_path)
 
-    def test_each_attempt_of_each_container_has_its_extent(self, layout):
+    def test_each_attempt_of_each_container_has_its_extent_without_what_rotation_dropped(self, layout):
         for container, attempt in (("main", 0), ("main", 10), ("main", 9), ("side", 0)):
-            path, _ = written(layout, container=container, attempt=attempt, lines=attempt + 1)
+            path, _ = written(layout, container=container, attempt=attempt, lines=300, segment_bytes=2000, count=2)
             if attempt == 9:
                 (path / "status.json").write_text("{}")
         layout.pod(UID).joinpath("_work").mkdir()
-        found = log_extents.of_pods(layout, [OTHER, UID])
-        assert [(each.container, each.attempt, each.ended) for each in found] == [
-            ("main", 0, False),
-            ("main", 9, True),
-            ("main", 10, False),
-            ("side", 0, False),
+        expected = [("main", 0, False), ("main", 9, True), ("main", 10, False), ("side", 0, False)]
+        paths = [layout.attempt(UID, container, attempt) for container, attempt, _ in expected]
+        first = [logs.segments(path)[0][0] for path in paths]
+        assert all(first)
+        assert log_extents.of_pods(layout, [OTHER, UID]) == [
+            LogExtent(UID, *names, begins, logs.end_of(path), ended=ended)
+            for (*names, ended), begins, path in zip(expected, first, paths, strict=True)
         ]
-        assert [each.end for each in found] == [
-            logs.end_of(layout.attempt(UID, each.container, each.attempt)) for each in found
-        ]
-
-    def test_what_rotation_dropped_is_before_the_first(self, layout):
-        path, _ = written(layout, lines=300, segment_bytes=2000, count=2)
-        (extent,) = log_extents.of_pods(layout, [UID])
-        assert extent == LogExtent(UID, "main", 0, logs.segments(path)[0][0], logs.end_of(path), ended=False)
-        assert extent.first > 0
-
-    @pytest.mark.parametrize("uid", ["../..", "", "a/b", "no-such-pod", "x" * 300])
-    def test_the_uid_of_no_pod_has_no_extents(self, layout, uid):
-        assert log_extents.of_pods(layout, [uid]) == []
+        for uid in ("../..", "", "a/b", "no-such-pod", "x" * 300):
+            assert log_extents.of_pods(layout, [uid]) == []
 
     def test_a_quiet_log_is_looked_at_without_listing_a_directory(self, layout, monkeypatch):
         written(layout)
@@ -323,13 +280,7 @@ class TestExtents:
         attempt = 0
         path, log = written(layout)
         for step in steps:
-            if step == "write" and path.exists():
-                log.feed("stdout", b"more\n")
-            elif step == "rotate" and path.exists():
-                log._rotate()
-            elif step == "end" and path.exists():
-                (path / "status.json").write_text("{}")
-            elif step == "next attempt":
+            if step == "next attempt":
                 attempt += 1
                 path, log = written(layout, attempt=attempt)
             elif step == "age":
@@ -338,12 +289,15 @@ class TestExtents:
                 log_extents.of_pods(layout, [UID])
             elif step == "remove":
                 shutil.rmtree(path, ignore_errors=True)
+            elif step != "look" and path.exists():
+                do = {"write": (log.feed, "stdout", b"more\n"), "rotate": (log._rotate,)}
+                act, *arguments = do.get(step, ((path / "status.json").touch,))
+                act(*arguments)
             known = log_extents.of_pods(layout, [UID])
             log_extents._known.clear()
             assert known == log_extents.of_pods(layout, [UID])
             if path.exists():
-                assert known[-1].end == logs.end_of(path)
-                assert known[-1].ended == (path / "status.json").exists()
+                assert (known[-1].end, known[-1].ended) == (logs.end_of(path), (path / "status.json").exists())
 
 
 async def soon(waiter):
@@ -353,51 +307,30 @@ async def soon(waiter):
 
 
 class TestChanges:
-    def test_all_who_wait_for_a_directory_hear_of_a_change(self, tmp_path):
-        async def story():
-            own = inotify.of_loop()
-            assert own is inotify.of_loop()
-            with own.waiting(tmp_path) as first, own.waiting(tmp_path) as second:
-                waits = asyncio.gather(soon(first), soon(second))
-                await asyncio.sleep(0)
-                (tmp_path / "log").write_bytes(b"x")
-                assert await waits == [True, True]
-            with own.waiting(tmp_path) as third:
-                wait = asyncio.ensure_future(soon(third))
-                await asyncio.sleep(0)
-                (tmp_path / "new").write_bytes(b"x")
-                (tmp_path / "new").rename(tmp_path / "status.json")
-                assert await wait
+    async def test_all_who_wait_for_a_directory_hear_of_a_change(self, tmp_path):
+        own = inotify.of_loop()
+        assert own is inotify.of_loop()
+        with own.waiting(tmp_path) as first, own.waiting(tmp_path) as second:
+            waits = asyncio.gather(soon(first), soon(second))
+            await asyncio.sleep(0)
+            (tmp_path / "log").write_bytes(b"x")
+            assert await waits == [True, True]
+        with own.waiting(tmp_path) as third:
+            wait = asyncio.ensure_future(soon(third))
+            await asyncio.sleep(0)
+            (tmp_path / "new").write_bytes(b"x")
+            (tmp_path / "new").rename(tmp_path / "status.json")
+            assert await wait
+        assert not own._waiters, "nothing is left of those who have gone"
 
-        asyncio.run(story())
-
-    def test_a_wait_without_a_change_ends_in_time(self, tmp_path):
-        async def story():
-            with inotify.of_loop().waiting(tmp_path) as waiter:
-                await waiter.changed(0.01)
-                assert not waiter.event.is_set()
-
-        asyncio.run(story())
-
-    def test_a_directory_that_goes_wakes_and_is_then_looked_at_by_time(self, tmp_path):
-        async def story():
-            directory = tmp_path / "a"
-            directory.mkdir()
-            with inotify.of_loop().waiting(directory) as waiter:
-                wait = asyncio.ensure_future(soon(waiter))
-                await asyncio.sleep(0)
-                directory.rmdir()
-                assert await wait
-                assert waiter.blind
-
-        asyncio.run(story())
-
-    def test_nothing_is_left_of_those_who_have_gone(self, tmp_path):
-        async def story():
-            own = inotify.of_loop()
-            for _ in range(3):
-                with own.waiting(tmp_path), own.waiting(tmp_path):
-                    pass
-            assert not own._waiters
-
-        asyncio.run(story())
+    async def test_a_directory_that_goes_wakes_and_is_then_looked_at_by_time(self, tmp_path):
+        directory = tmp_path / "a"
+        directory.mkdir()
+        with inotify.of_loop().waiting(directory) as waiter:
+            await waiter.changed(0.01)
+            assert not waiter.event.is_set(), "a wait without a change ends in time"
+            wait = asyncio.ensure_future(soon(waiter))
+            await asyncio.sleep(0)
+            directory.rmdir()
+            assert await wait
+            assert waiter.blind

@@ -24,20 +24,11 @@ from node.shim.order import Bind, Order
 from node.shim.path_walk import Links, Make, PathRefused, Walk, lineage
 from node.shim.processes import Processes
 from proof.harness.waiting import HANG_S
-from tests.tables import cases
 
 OPENAT2, BENEATH, NO_SYMLINKS = 437, 0x08, 0x04
-
-
 libc = ctypes.CDLL(None, use_errno=True)
-
-
 NAMES = st.sampled_from(["a", "b", "c"])
-
-
 PATHS = st.lists(st.sampled_from(["a", "b", "c", "..", "."]), min_size=1, max_size=6).map("/".join)
-
-
 TREES = st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.none() | PATHS | PATHS.map("/".__add__)))
 
 
@@ -86,23 +77,22 @@ class TestWalk:
             finally:
                 os.close(root)
 
-    @cases("link", {"up": "../../out", "absolute": "/etc", "sibling": "../top2", "by inside": "inside/../../out"})
-    def test_nothing_is_made_through_a_link_that_leads_out(self, tmp_path, link):
+    def test_what_is_missing_is_made_below_and_nothing_through_a_link_that_leads_out(self, tmp_path):
         volume, out = tmp_path / "volume", tmp_path / "out"
         (volume / "inside").mkdir(parents=True)
         out.mkdir()
-        (volume / "link").symlink_to(link)
-        refused = pytest.raises(PathRefused, match="leads out of the volume")
-        with refused, Walk(str(volume), Links.INSIDE, Make.DIRECTORY) as way:
-            way.go("link/made")
-        assert list(out.iterdir()) == []
-
-    def test_what_is_missing_is_made_below(self, tmp_path):
-        (tmp_path / "link").symlink_to("made")
-        with Walk(str(tmp_path), Links.INSIDE, Make.DIRECTORY) as way:
+        (volume / "link").symlink_to("made")
+        with Walk(str(volume), Links.INSIDE, Make.DIRECTORY) as way:
             way.go("made/deep")
             way.go("../../link/deep/er")
-        assert (tmp_path / "made/deep/er").is_dir()
+        assert (volume / "made/deep/er").is_dir()
+        for link in ("../../out", "/etc", "../top2", "inside/../../out"):
+            (volume / "link").unlink()
+            (volume / "link").symlink_to(link)
+            refused = pytest.raises(PathRefused, match="leads out of the volume")
+            with refused, Walk(str(volume), Links.INSIDE, Make.DIRECTORY) as way:
+                way.go("link/made")
+        assert list(out.iterdir()) == []
 
     def test_what_was_opened_stays_what_it_was_when_its_name_is_exchanged(self, tmp_path):
         (tmp_path / "a").mkdir()
@@ -122,22 +112,14 @@ class TestWalk:
         (tmp_path / "link").symlink_to("/etc")
         with pytest.raises(PathRefused, match="name the place that it stands for"), Walk("/", Links.SYSTEM) as way:
             way.go(str(tmp_path / "link"))
-
-    def test_lineage_names_every_directory_up_to_the_root(self, tmp_path):
         with Walk(str(tmp_path)) as way:
-            found = list(lineage(way.fd))
-        expected = [(one.stat().st_dev, one.stat().st_ino) for one in (tmp_path, *tmp_path.parents)]
-        assert found == expected
+            expected = [(one.stat().st_dev, one.stat().st_ino) for one in (tmp_path, *tmp_path.parents)]
+            assert list(lineage(way.fd)) == expected, "every directory up to the root"
 
 
 TOUCHED = ("part", "inner", "leaf")  # what of a volume is looked up while the root is built
-
-
 EVERY_STEP = "ESCAPES" in os.environ  # else each seventh
-
-
 BEYOND = 256  # the descriptor by which the process of a command has its shim killed
-
 
 KINDS = {
     "the state directory": lambda at, name, v: os.symlink(at["state"], name, dir_fd=v),
@@ -153,14 +135,26 @@ KINDS = {
 }
 
 
+def arranged(folder):
+    """Make volumes, and a state directory with a secret, in a folder; return them by name."""
+    for name in ("state", "w", *(f"v/{each}" for each in TOUCHED[:2])):
+        (folder / name).mkdir(parents=True)
+    (folder / "v" / "leaf").write_text("")
+    (folder / "w" / "file").write_text("")
+    (folder / "state" / "secret-key").write_text("hush")
+    return {name: folder / name for name in ("state", "v", "w")}
+
+
 @pytest.fixture
 def at(tmp_path):
-    for name in ("state", "w", *(f"v/{each}" for each in TOUCHED[:2])):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "v" / "leaf").write_text("")
-    (tmp_path / "w" / "file").write_text("")
-    (tmp_path / "state" / "secret-key").write_text("hush")
-    return {name: tmp_path / name for name in ("state", "v", "w")}
+    return arranged(tmp_path)
+
+
+def before_every_step(step):
+    """Have something done before each system call of this process and its forks."""
+    call = linux.syscall
+    linux.syscall = lambda *arguments: (step(), call(*arguments))[1]
+    sys.addaudithook(lambda event, _: step() if event == "open" or event.startswith("os.") else None)
 
 
 def order(at):
@@ -193,7 +187,6 @@ def _built(at, kind, when):
     signal.alarm(int(HANG_S))
     seen = {"count": 0, "quiet": False}
     volume = os.open(at["v"], os.O_RDONLY)  # by its descriptor: its name is not there any more in the end
-    call = linux.syscall
 
     def step():
         if seen["quiet"]:
@@ -207,12 +200,7 @@ def _built(at, kind, when):
             seen["quiet"] = False
         seen["count"] += 1
 
-    def counted(*arguments):
-        step()
-        return call(*arguments)
-
-    linux.syscall = counted
-    sys.addaudithook(lambda event, _: step() if event == "open" or event.startswith("os.") else None)
+    before_every_step(step)
     problem = ""
     try:
         root.build(order(at))
@@ -220,50 +208,32 @@ def _built(at, kind, when):
         problem = str(error)
     seen["quiet"] = True
     lines = linux.content("/proc/self/mountinfo").decode().splitlines()
-    return seen["count"], problem, [line.split()[3:5] for line in lines]
-
-
-def shown(at, mounts):
-    """Return what is mounted from below the directories of this test."""
-    above = str(at["v"].parent)
     # What is deleted or moved away has an odd name there.
-    return sorted({source for source, _ in mounts if above in source})
+    shown = {line.split()[3] for line in lines if str(at["v"].parent) in line.split()[3]}
+    return seen["count"], problem, sorted(shown)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
+
+
+@as_root
 class TestExchanges:
     def test_nothing_but_the_volumes_is_shown(self, at):
-        _, problem, mounts = built(at)
+        _, problem, shown = built(at)
         assert problem == ""
-        inside = [name.removeprefix(str(at["v"].parent)) for name in shown(at, mounts)]
-        assert inside == ["/v", "/v/part", "/w", "/w/file"]
+        assert [name.removeprefix(str(at["v"].parent)) for name in shown] == ["/v", "/v/part", "/w", "/w/file"]
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_whatever_is_exchanged_and_when(self, at, kind):
-        steps = built(at)[0]
+    def test_whatever_is_exchanged_and_when(self, tmp_path, kind):
+        steps = built(arranged(tmp_path / "first"))[0]
         for when in range(0, steps, 1 if EVERY_STEP else 7):
-            for name in TOUCHED:
-                _put_back(at["v"], name)
-            _, _, mounts = built(at, kind, when)
-            for source in shown(at, mounts):
+            at = arranged(tmp_path / str(when))
+            for source in built(at, kind, when)[2]:
                 assert source.startswith((str(at["v"]), str(at["w"]))), (when, source)
             assert [each.name for each in at["state"].iterdir()] == ["secret-key"], when
 
 
-def _put_back(volume, name):
-    path, before = volume / name, volume / f"{name}-before"
-    if not before.exists():
-        return
-    if path.is_dir() and not path.is_symlink():
-        for each in path.iterdir():
-            each.unlink() if each.is_symlink() else each.rmdir()
-        path.rmdir()
-    else:
-        path.unlink(missing_ok=True)
-    before.rename(path)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
+@as_root
 class TestNames:
     """What is looked up by a name once the machine's root is gone: what a pod has put there could be found."""
 
@@ -294,26 +264,18 @@ class TestNames:
                 found.append([event, given[0]])
 
         def entering(call):
-            def entered(*arguments):
-                call(*arguments)
-                is_inside.append(True)
-
-            return entered
+            return lambda *arguments: (call(*arguments), is_inside.append(True))[0]
 
         sys.addaudithook(told)
         linux.change_root, linux.setns = entering(linux.change_root), entering(linux.setns)
 
-    def test_the_first_command_enters_its_directory(self, at):
+    def test_commands_enter_their_directory_the_first_and_those_that_join(self, at, attempts):
         given = order(at)._replace(argv=["sh"], cwd="/data", env={"PATH": "/usr/bin"})
         assert self.names(launch.Inside(), given) == [["os.chdir", "/data"]]
-
-    def test_a_command_that_joins_enters_its_directory(self, at, attempts):
-        given = order(at)._replace(argv=["sh"], cwd="/data", env={"PATH": "/usr/bin"}, pids=True)
+        given = given._replace(pids=True)
         shared = {name: getattr(given, name) for name in ("mounts", "binds", "state", "ids", "pids")}
-        directory = attempts.start("sleep", "600", cwd="/", **shared)
-        main = attempts.started(directory)["pid"]
-        users_of = os.open(f"/proc/{main}/ns/user", os.O_RDONLY)
-        inside = launch.Inside(users=users_of, main=main)
+        main = attempts.started(attempts.start("sleep", "600", cwd="/", **shared))["pid"]
+        inside = launch.Inside(users=os.open(f"/proc/{main}/ns/user", os.O_RDONLY), main=main)
         assert self.names(inside, given) == [["os.chdir", "/data"]]
 
 
@@ -323,7 +285,7 @@ def mounts():
     return [line for line in told if b"/volcano-engine-" not in line]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="root makes mounts here without more ado")
+@as_root
 class TestKills:
     """The shim is killed at every step of its command's process: its command does not run, as nobody would end it."""
 
@@ -353,7 +315,7 @@ class TestKills:
         return int.from_bytes(count, "little")
 
     def _be_shim(self, given, when, count, line):
-        shim, call = os.getpid(), linux.syscall
+        shim = os.getpid()
         init.FILES = BEYOND  # so that its command's process does not close it
         os.dup2(line.fileno(), BEYOND, inheritable=False)
         line.close()
@@ -368,12 +330,7 @@ class TestKills:
                 killing.send(b"1")
                 killing.recv(1)  # until it is dead
 
-        def counted(*arguments):
-            step()
-            return call(*arguments)
-
-        linux.syscall = counted
-        sys.addaudithook(lambda event, _: step() if event == "open" or event.startswith("os.") else None)
+        before_every_step(step)
         try:
             os.waitpid(Processes(given).start(Streams()), 0)
         finally:

@@ -22,11 +22,8 @@ from node.simulator.simulator import Simulator
 from proof.harness import waiting
 from tests import builders
 from tests.cluster.store.forgetting import ASLEEP, forget
-from tests.tables import cases
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
 BEGIN_US = 1_800_000_000 * 1_000_000
 
 
@@ -36,8 +33,8 @@ def simulator(transactional_db, redis_url, settings):
     nudge.client.cache_clear()
     begun = []
 
-    def begin(count=2, **options):
-        begun.append(Simulator(count, **options))
+    def begin(count=2):
+        begun.append(Simulator(count))
         begun[-1].begin()
         return begun[-1]
 
@@ -51,28 +48,30 @@ def simulator(transactional_db, redis_url, settings):
 SIMULATED = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedule"}
 
 
-def add_pod(name="p", node="sim-0001", owner="", wanted=None, **annotations):
-    annotations = {f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    owners = None
-    if owner:
-        annotations["volcano.sh/job-name"] = "j"
-        owners = [builders.owner(builders.job("j", uid=owner))]
-    spec = {"nodeName": node, "restartPolicy": "Never", "status": {"phase": "Pending"}, **(wanted or {})}
-    pod = builders.pod(name, namespace="d", annotations=annotations, ownerReferences=owners, **spec)
-    store.write(Create(PODS, pod))
+def notes(values):
+    return {f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in values.items()}
+
+
+def add_pods(*names, node="sim-0001", owner="", wanted=None, **annotations):
+    """Make pods with the annotations of a simulated pod; of a job they begin together."""
+    annotations = notes(annotations | ({"wait_for_job": "true"} if owner else {}))
+    owned = {"ownerReferences": [builders.owner(builders.job("j", uid=owner))]} if owner else {}
+    annotations |= {"volcano.sh/job-name": "j"} if owner else {}
+    spec = {"nodeName": node, "restartPolicy": "Never", "status": {"phase": "Pending"}, **owned, **(wanted or {})}
+    pods = [builders.pod(name, namespace="d", annotations=annotations, **spec) for name in names or ("p",)]
+    store.write(*(Create(PODS, pod) for pod in pods))
 
 
 def annotate(kind, name, **annotations):
-    values = {f"ui.volcano.sh/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    store.write(Patch(kind, "d" if kind is PODS else "", name, {"metadata": {"annotations": values}}))
+    store.write(Patch(kind, "d" if kind is PODS else "", name, {"metadata": {"annotations": notes(annotations)}}))
 
 
 def add_job():
     store.write(Create(JOBS, {"metadata": {"name": "j", "namespace": "d"}, "spec": {"tasks": [{"replicas": 2}]}}))
 
 
-def let_go():
-    store.write(Create(CONFIGMAPS, {"metadata": {"name": "let-go", "namespace": "d"}}))
+def let_go(name="let-go"):
+    store.write(Create(CONFIGMAPS, {"metadata": {"name": name, "namespace": "d"}}))
 
 
 def node(name="sim-0001"):
@@ -123,7 +122,6 @@ def until_phase(simulator, expected, *names):
 
 
 def settle(simulator):
-    """Wait until a simulator has read all that was written."""
     until(simulator, lambda: simulator.listener.position == store.revision())
 
 
@@ -131,8 +129,7 @@ class TestLongerAwayThanHistoryIsKept:
     @ASLEEP
     def test_pods_deleted_meanwhile_are_gone(self, simulator, forgotten):
         one = simulator()
-        for name in ("kept", "gone"):
-            add_pod(name, duration_seconds="600")
+        add_pods("kept", "gone", duration_seconds="600")
         until_phase(one, "Running", "kept", "gone")
         store.write(Delete(PODS, "d", "gone", grace=0))
         store.write(Patch(PODS, "d", "kept", {"metadata": {"labels": {"stays": "behind it"}}}))
@@ -140,42 +137,21 @@ class TestLongerAwayThanHistoryIsKept:
             look(one)
         until(one, lambda: [known.pod.metadata.name for known in one.pods.values()] == ["kept"])
 
-    def test_pods_made_meanwhile_run_and_held_ones_go_on(self, simulator):
+    def test_pods_made_meanwhile_run_and_held_ones_go_on_and_the_clock_of_a_job_begins_anew(self, simulator):
         one = simulator()
-        add_pod("held", duration_seconds="0", hold="let-go")
-        until_phase(one, "Running", "held")
-        add_pod("new", duration_seconds="0")
+        add_job()
+        add_pods("a", "b", owner="o", duration_seconds="600")
+        add_pods("held", duration_seconds="0", hold="let-go")
+        until_phase(one, "Running", "held", "a", "b")
+        store.write(*(Delete(PODS, "d", name, grace=0) for name in ("a", "b")))
+        add_pods("again", owner="o", duration_seconds="0")
+        add_pods("new", duration_seconds="0")
         let_go()
         store.write(Patch(CONFIGMAPS, "d", "let-go", {"metadata": {"labels": {"a": "b"}}}))
         forget()
         until_phase(one, "Succeeded", "held", "new")
-
-    def test_clock_of_a_job_whose_pods_went_meanwhile_is_set_back(self, simulator):
-        one = simulator()
-        add_job()
-        for name in ("a", "b"):
-            add_pod(name, owner="o", duration_seconds="600", wait_for_job="true")
-        until_phase(one, "Running", "a", "b")
-        store.write(*(Delete(PODS, "d", name, grace=0) for name in ("a", "b")))
-        add_pod("again", owner="o", duration_seconds="0", wait_for_job="true")
-        forget()
-        until_phase(one, "Running", "again")
         settle(one)
         assert phase("again") == "Running"
-
-    def test_node_that_was_told_to_fail_stays_lost_until_it_was_told_to_come_back(self, simulator):
-        one = simulator()
-        add_pod(duration_seconds="600")
-        until_phase(one, "Running")
-        annotate(NODES, "sim-0001", fail_at_seconds="0")
-        until(one, lambda: "sim-0001" in one.fleet.lost)
-        forget()
-        look(one)
-        assert node()["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
-        store.write(Delete(PODS, "d", "p"))
-        annotate(NODES, "sim-0001", fail_at_seconds=None)
-        forget()
-        until(one, lambda: phase() is None)
 
 
 class TestFleet:
@@ -194,19 +170,19 @@ class TestFleet:
         simulator(10)
         assert store.revision() == revision + 1, "nothing but the lease"
 
-    def test_nodes_keep_away_pods_that_do_not_ask_for_them_also_nodes_of_an_older_version(self, simulator):
+    def test_nodes_keep_away_pods_that_do_not_ask_for_them_also_those_of_an_older_version(self, simulator):
+        """Pods of that version that wait for them are let in, and what a node is said to offer is corrected."""
         simulator()
         assert taints() == [SIMULATED]
         own = {"key": "maintenance", "value": "", "effect": "NoExecute"}
         bare = Patch(NODES, "", "sim-0001", {"spec": {"taints": None}})
         store.write(bare, Patch(NODES, "", "sim-0002", {"spec": {"taints": [own]}}))
+        store.write(Patch(NODES, "", "sim-0001", {"status": {"allocatable": {"cpu": "0"}}}, "status"))
+        add_pods("asks", node="", wanted={"nodeSelector": {"ui.volcano.sh/simulated": "true"}})
+        add_pods("real", node="")
         simulator()
         assert (taints(), taints("sim-0002")) == ([SIMULATED], [SIMULATED, own])
-
-    def test_pods_of_an_older_version_that_wait_for_simulated_nodes_are_let_in(self, simulator):
-        add_pod("asks", node="", wanted={"nodeSelector": {"ui.volcano.sh/simulated": "true"}})
-        add_pod("real", node="")
-        simulator()
+        assert node()["status"]["allocatable"] == node()["status"]["capacity"]
         (toleration,) = store.get(PODS, "d", "asks").object["spec"]["tolerations"]
         assert (toleration["key"], toleration["effect"]) == (SIMULATED["key"], SIMULATED["effect"])
         assert "tolerations" not in store.get(PODS, "d", "real").object["spec"]
@@ -226,23 +202,23 @@ class TestFleet:
         simulator()
         assert taints() == [SIMULATED, own]
 
-    def test_node_that_is_said_to_offer_something_else_is_corrected_at_the_next_start(self, simulator):
-        simulator()
-        store.write(Patch(NODES, "", "sim-0001", {"status": {"allocatable": {"cpu": "0"}}}, "status"))
-        simulator()
-        assert node()["status"]["allocatable"] == node()["status"]["capacity"]
-
-    def test_node_told_to_fail_falls_silent_and_comes_back(self, simulator):
+    @pytest.mark.parametrize("slept", [False, True], ids=["", "longer away than history is kept"])
+    def test_node_told_to_fail_falls_silent_and_comes_back(self, simulator, slept):
+        sleep = forget if slept else lambda: None
         one = simulator()
-        add_pod(duration_seconds="600")
+        add_pods(duration_seconds="600")
         until_phase(one, "Running")
         annotate(NODES, "sim-0001", fail_at_seconds="0")
         until(one, lambda: "sim-0001" in one.fleet.lost)
+        sleep()
+        look(one)
         assert node()["metadata"]["annotations"]["ui.volcano.sh/lease"] == "sim-0001"
         store.write(Delete(PODS, "d", "p"))
-        settle(one)
+        if not slept:
+            settle(one)
         assert phase() == "Running"
         annotate(NODES, "sim-0001", fail_at_seconds=None)
+        sleep()
         until(one, lambda: phase() is None)
 
     def test_node_called_unready_while_it_lives_is_corrected(self, simulator):
@@ -261,11 +237,9 @@ class TestStages:
         (tmp_path / "1.yaml").write_text("name: x\nselect: {fase: [Running]}\nnext: {phase: Failed}\n")
         with pytest.raises(stages.StageError, match=r"1\.yaml cannot be used: .*fase"):
             stages.load(tmp_path)
-
-    @pytest.mark.parametrize("text", ["", "abc", "-1", "nan", "inf", "1e99"])
-    def test_duration_that_makes_no_sense_is_as_if_absent(self, text):
         delay = stages.Delay(seconds=2, annotation="a")
-        assert [stages.delay_us(delay, {"a": each}) for each in (text, "86400")] == [2_000_000, 86_400_000_000]
+        for text in ("", "abc", "-1", "nan", "inf", "1e99"):  # which make no sense, and are as if absent
+            assert [stages.delay_us(delay, {"a": each}) for each in (text, "86400")] == [2_000_000, 86_400_000_000]
 
     @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.input.yaml")), ids=lambda path: path.name.split(".")[0])
     def test_golden(self, path, request):
@@ -293,42 +267,51 @@ def play(pod, most=4):
 class TestPods:
     def test_pod_runs_for_its_duration_and_ends_with_its_exit_code(self, simulator):
         one = simulator()
-        add_pod(duration_seconds="0.2")
-        add_pod("bad", duration_seconds="0", exit_code="3")
-        until_phase(one, "Succeeded")
+        add_pods(duration_seconds="0.2")
+        add_pods("bad", duration_seconds="0", exit_code="3")
+        add_pods("touched", duration_seconds="0")
+        look(one)
+        store.write(Patch(PODS, "d", "touched", {"metadata": {"labels": {"touched": "yes"}}}))
+        until_phase(one, "Succeeded", "p", "touched")
         until_phase(one, "Failed", "bad")
         phases = [change.object["status"]["phase"] for change in reversed(store.history(PODS, "d", "p"))]
         assert [each for each, _ in itertools.groupby(phases)] == ["Pending", "Running", "Succeeded"]
         ended = container(name="bad")["state"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (3, "Error")
         assert ended["containerID"].startswith("simulated://")
+        changed = store.get(PODS, "d", "touched").object["metadata"]["labels"]
+        assert changed == {"touched": "yes"}, "a change by somebody else meanwhile loses nothing"
 
     def test_clocks_of_a_job_begin_when_all_its_pods_run(self, simulator):
         one = simulator()
         add_job()
-        add_pod("a", owner="o", duration_seconds="0", wait_for_job="true")
+        add_pods("a", owner="o", duration_seconds="0")
         until_phase(one, "Running", "a")
         settle(one)
         assert phase("a") == "Running"
-        add_pod("b", owner="o", duration_seconds="0", wait_for_job="true")
+        add_pods("b", owner="o", duration_seconds="0")
         until_phase(one, "Succeeded", "a", "b")
 
-    def test_held_pods_go_on_when_their_config_map_exists(self, simulator):
+    def test_held_pods_go_on_when_their_config_map_exists_also_with_the_next_simulator(self, simulator):
         one = simulator()
-        for name in ("a", "b"):
-            add_pod(name, duration_seconds="0", hold="let-go")
-        until_phase(one, "Running", "a", "b")
+        add_pods("a", "b", duration_seconds="0", hold="let-go")
+        add_pods("c", duration_seconds="0", hold="later")
+        until_phase(one, "Running", "a", "b", "c")
         settle(one)
         assert phase("a") == "Running"
+        started = container(name="c")["state"]["running"]["startedAt"]
         let_go()
         until_phase(one, "Succeeded", "a", "b")
-        add_pod("late", duration_seconds="0", hold="let-go")
-        until_phase(simulator(), "Succeeded", "late")
+        add_pods("late", duration_seconds="0", hold="let-go")
+        two = simulator()
+        let_go("later")
+        until_phase(two, "Succeeded", "late", "c")
+        assert container(name="c")["state"]["terminated"]["startedAt"] == started
 
     def test_clock_that_is_set_back_makes_no_pod_wait(self, simulator, moved_clock):
         one = simulator()
-        add_pod(duration_seconds="100")
-        add_pod("going", duration_seconds="600")
+        add_pods(duration_seconds="100")
+        add_pods("going", duration_seconds="600")
         until_phase(one, "Running", "p", "going")
         moved_clock.us -= 600 * 1_000_000
         one.work()
@@ -342,7 +325,7 @@ class TestPods:
 
     def test_deleted_pod_with_a_finalizer_is_written_once_and_goes_without_it(self, simulator):
         one = simulator()
-        add_pod(duration_seconds="600")
+        add_pods(duration_seconds="600")
         store.write(Patch(PODS, "d", "p", {"metadata": {"finalizers": ["example.com/keep"]}}))
         until_phase(one, "Running")
         store.write(Delete(PODS, "d", "p"))
@@ -353,19 +336,10 @@ class TestPods:
             one.turn()
         assert one.listener.position == store.revision()
 
-    def test_simulator_that_was_killed_goes_on_where_it_was(self, simulator):
-        add_pod(duration_seconds="0", hold="let-go")
-        until_phase(simulator(), "Running")
-        started = container()["state"]["running"]["startedAt"]
-        second = simulator()
-        let_go()
-        until_phase(second, "Succeeded")
-        assert container()["state"]["terminated"]["startedAt"] == started
-
     def test_attempts_that_ended_stay_as_they_were_through_restarts_of_pod_and_simulator(self, simulator):
         inits = [builders.container("first")]
         one = simulator()
-        add_pod(wanted={"restartPolicy": "OnFailure", "initContainers": inits}, duration_seconds="0.1", exit_code="3")
+        add_pods(wanted={"restartPolicy": "OnFailure", "initContainers": inits}, duration_seconds="0.1", exit_code="3")
         until_phase(one, "Running")
         first = container("initContainerStatuses")
         until(one, lambda: container()["restartCount"] == 2)
@@ -378,27 +352,28 @@ class TestPods:
         until_phase(simulator(), "Succeeded")
         assert (container("initContainerStatuses"), container()["lastState"]) == (first, before)
 
-    @cases("policy, annotations, state", {
-        "while it runs": ("Never", {"duration_seconds": "600"}, "terminated"),
-        "without a restart": ("OnFailure", {"duration_seconds": "600"}, "terminated"),
-        "while it is held": ("Never", {"duration_seconds": "0", "hold": "let-go"}, "terminated"),
-        "before it starts": ("Never", {"start_seconds": "600"}, "waiting"),
-    })  # fmt: skip
-    def test_a_pod_fails_when_it_was_active_for_too_long(self, simulator, policy, annotations, state):
+    def test_a_pod_fails_when_it_was_active_for_too_long(self, simulator):
         one = simulator()
-        add_pod(wanted={"activeDeadlineSeconds": 1, "restartPolicy": policy}, **annotations)
-        add_pod("quick", wanted={"activeDeadlineSeconds": 1}, duration_seconds="0")
-        until_phase(one, "Failed")
-        assert status()["reason"] == "DeadlineExceeded"
-        assert status()["message"] == "Pod was active on the node longer than the specified deadline"
-        ((kind, found),) = container()["state"].items()
-        assert (kind, found.get("exitCode")) == (state, 143 if state == "terminated" else None)
+        pods = {
+            "runs": ("Never", {"duration_seconds": "600"}, {"terminated": 143}),
+            "restarts": ("OnFailure", {"duration_seconds": "600"}, {"terminated": 143}),
+            "held": ("Never", {"duration_seconds": "0", "hold": "let-go"}, {"terminated": 143}),
+            "starts": ("Never", {"start_seconds": "600"}, {"waiting": None}),
+        }
+        for name, (policy, plan, _) in pods.items():
+            add_pods(name, wanted={"activeDeadlineSeconds": 1, "restartPolicy": policy}, **plan)
+        add_pods("quick", wanted={"activeDeadlineSeconds": 1}, duration_seconds="0")
+        until_phase(one, "Failed", *pods)
+        for name, (_, _, expected) in pods.items():
+            assert status(name)["reason"] == "DeadlineExceeded"
+            assert status(name)["message"] == "Pod was active on the node longer than the specified deadline"
+            found = container(name=name)["state"]
+            assert {kind: state.get("exitCode") for kind, state in found.items()} == expected, name
         assert phase("quick") == "Succeeded"
 
     def test_a_deadline_that_a_pod_gets_while_it_runs_holds_also_for_the_next_simulator(self, simulator):
         one = simulator()
-        for name in ("a", "b"):
-            add_pod(name, duration_seconds="600")
+        add_pods("a", "b", duration_seconds="600")
         until_phase(one, "Running", "a", "b")
         begun = parse_time(status("b")["startTime"])
         store.write(Patch(PODS, "d", "a", {"spec": {"activeDeadlineSeconds": 1}}))
@@ -406,11 +381,3 @@ class TestPods:
         store.write(Patch(PODS, "d", "b", {"spec": {"activeDeadlineSeconds": 2}}))
         until_phase(simulator(), "Failed", "b")
         assert parse_time(container(name="b")["state"]["terminated"]["finishedAt"]) - begun >= 2000
-
-    def test_change_by_somebody_else_meanwhile_loses_nothing(self, simulator):
-        one = simulator()
-        add_pod(duration_seconds="0")
-        look(one)
-        store.write(Patch(PODS, "d", "p", {"metadata": {"labels": {"touched": "yes"}}}))
-        until_phase(one, "Succeeded")
-        assert store.get(PODS, "d", "p").object["metadata"]["labels"] == {"touched": "yes"}

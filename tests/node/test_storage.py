@@ -1,25 +1,33 @@
-"""What pods may use of the disk and of memory, and their own /tmp and /dev/shm."""
+"""What pods may use of the disk and of memory, their own /tmp and /dev/shm, and whose the files of claims are."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from cluster.runtime import nudge
+from cluster.store import Create, Delete, store
 from kube.kinds.core import Pod
-from node import file_trees, storage
-from node.agent import memory_volumes, published_files, retention
+from kube.meta import ObjectMeta
+from kube.resources import CLAIMS, NAMESPACES
+from node import storage
+from node.agent import claims, memory_volumes, published_files, retention
+from node.agent.cluster import Dismissed
+from node.agent.environment import Claim, ConfigError
 from node.paths import Layout
+from node.shim.shim import read_json
 from node.storage import Limits, Used
 from proof.systems.system import PROJECT
-from tests.node.driving import EMPTY, Node, beginning, mount
+from tests.node.driving import EMPTY, Node, beginning, mount, short_folder
 from tests.tables import cases
 
 MI = 1 << 20
@@ -44,13 +52,9 @@ class TestDisk:
         "what cannot be read": ([container(limit="nonsense")], {"v": {"sizeLimit": "much"}}, Limits({}, {}, None)),
     })  # fmt: skip
     def test_limits_of_a_pod(self, containers, volumes, expected):
-        spec = {
-            "containers": containers,
-            "volumes": [{"name": name, "emptyDir": each} for name, each in volumes.items()],
-        }
-        found = storage.limits(msgspec.convert({"spec": spec}, Pod))
-        assert found == expected
-        assert bool(found) == (expected != Limits({}, {}, None))
+        volumes = [{"name": name, "emptyDir": each} for name, each in volumes.items()]
+        found = storage.limits(msgspec.convert({"spec": {"containers": containers, "volumes": volumes}}, Pod))
+        assert (found, bool(found)) == (expected, expected != Limits({}, {}, None))
 
     @cases("limits, used, told", {
         "just what is allowed": (Limits({"v": MI}, {}), Used({"v": MI}, {}), "^$"),
@@ -68,39 +72,30 @@ class TestDisk:
     def test_who_has_too_much_is_told_how_much(self, limits, used, told):
         assert re.search(told, storage.excess(limits, used))
 
-    def test_size_follows_no_link_and_counts_a_file_once(self, tmp_path):
-        inside, outside = tmp_path / "in", tmp_path / "out"
-        for folder in (inside, outside):
-            folder.mkdir()
-            (folder / "file").write_bytes(b"x" * MI)
-        before = file_trees.size(inside).bytes
-        assert MI <= before < 2 * MI
-        (inside / "link").symlink_to(outside)
-        (inside / "folder").mkdir()
-        os.link(inside / "file", inside / "folder" / "again")
-        assert file_trees.size(inside).bytes - before < MI
-
-    @pytest.mark.parametrize("what", ["volume", "scratch"])
-    def test_pod_with_too_much_is_evicted_and_loses_it(self, node, what):
-        limits = {"ephemeral-storage": "1Mi"} if what == "scratch" else {}
-        place = "$VOLUME_V/big" if what == "volume" else "big"
-        uid = node.shell(
-            f"head -c 3000000 /dev/zero > {place}; touch {node.out}/written; sleep 600",
-            main={"resources": {"limits": limits}, "volumeMounts": [mount("v", "/v")]},
-            volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Mi"} if what == "volume" else {}}],
-            restartPolicy="Always", terminationGracePeriodSeconds=1,
-        )  # fmt: skip
-        node.shell("head -c 3000000 /dev/zero > big; sleep 600", "unlimited")
-        node.until((node.out / "written").exists)
+    def test_pod_with_too_much_is_evicted_and_loses_it(self, node):
+        script, spec = "head -c 3000000 /dev/zero > {}; sleep 600", {"restartPolicy": "Always"}
+        pods = {
+            "volume": ("$VOLUME_V/big", {}, {"sizeLimit": "1Mi"}), "scratch": ("big", {"ephemeral-storage": "1Mi"}, {}),
+            "unlimited": ("big", {}, {}),
+        }  # fmt: skip
+        homes = {}
+        for name, (place, limits, volume) in pods.items():
+            main, volumes = {**MOUNTED, "resources": {"limits": limits}}, [{"name": "v", "emptyDir": volume}]
+            uid = node.shell(script.format(place), name, main, volumes=volumes, terminationGracePeriodSeconds=1, **spec)
+            homes[name] = node.data / "node" / "pods" / uid
+        written = [home / each for home in homes.values() for each in ("_volumes/v/big", "_work/big")]
+        node.until(lambda: [each.stat().st_size for each in written if each.exists()] == [3_000_000] * 3)
+        node.until(lambda: node.agent.storage.look() or len(node.agent.storage.excess()) == 2)
+        for name in ("volume", "scratch"):
+            status = node.until_phase("Failed", name)
+            assert status["reason"] == "Evicted"
+            assert re.search(r"2\.8\d MiB, and 1 MiB are allowed", status["message"])
+        node.until(lambda: len(node.agent.pods) == 1)
         node.agent.storage.look()
-        status = node.until_phase("Failed")
-        assert status["reason"] == "Evicted"
-        assert re.search(r"2\.8\d MiB, and 1 MiB are allowed", status["message"])
-        node.until_phase("Running", "unlimited")
-        node.agent.storage.look()
-        left = {one.name for one in (node.data / "node" / "pods" / uid).iterdir()}
-        assert left & {"_work", "_tmp", "_volumes"} == set()
-        assert "main" in left, "its log stays"
+        for name in ("volume", "scratch"):
+            left = {one.name for one in homes[name].iterdir()}
+            assert left & {"_work", "_tmp", "_volumes", "main"} == {"main"}, "its log stays"
+        assert node.status("unlimited")["phase"] == "Running"
 
     def test_pod_whose_eviction_an_agent_did_not_see_to_its_end_has_failed(self, node):
         script = f"trap '' TERM; head -c 3000000 /dev/zero > big; touch {node.out}/written; sleep 600 & wait"
@@ -108,32 +103,27 @@ class TestDisk:
         node.until((node.out / "written").exists)
         node.until_phase("Running")  # so that the agent knows whom to stop
         node.agent.runtime.stop(uid, "Evicted", 0.2)
-        node.crash()
         node.again()
         assert node.until_phase("Failed")["reason"] == "Evicted"
 
 
-class TestPublished:
-    def test_full_disk_is_told_of_in_the_same_words_each_time(self, tmp_path, monkeypatch):
-        """A pod's status says them, and is written again when they change."""
+def test_full_disk_is_told_of_in_the_same_words_each_time(tmp_path, monkeypatch):
+    """A pod's status says them, and is written again when they change."""
 
-        def full(path, *args, **options):
-            raise OSError(errno.ENOSPC, "No space left on device", path)
+    def full(path, *args, **options):
+        raise OSError(errno.ENOSPC, "No space left on device", path)
 
-        volume = os.open(tmp_path, os.O_RDONLY)
-        monkeypatch.setattr(os, "mkdir", full)
-        told = []
-        for _ in range(2):
-            with pytest.raises(OSError, match="No space left") as error:
-                published_files.publish(volume, {"key": (b"value", 0o644)})
-            told.append((error.value.strerror, error.value.filename))
-        os.close(volume)
-        assert told == [("No space left on device", "the files of a volume")] * 2
+    volume = os.open(tmp_path, os.O_RDONLY)
+    monkeypatch.setattr(os, "mkdir", full)
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left") as error:
+            published_files.publish(volume, {"key": (b"value", 0o644)})
+        said = error.value.strerror, error.value.filename
+        assert said == ("No space left on device", "the files of a volume")
+    os.close(volume)
 
 
 MEMORY = {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
-
-
 MOUNTED = {"volumeMounts": [mount("v", "/v")]}
 
 
@@ -148,16 +138,11 @@ class TestOwnPlaces:
         settings.REDIS_URL = redis_url
         nudge.client.cache_clear()
         (PROJECT / ".cache").mkdir(exist_ok=True)
-        data = Path(tempfile.mkdtemp(prefix="volcano-", dir=PROJECT / ".cache"))
-        node = Node(data)
-        node.shows_out = False
-        try:
+        with short_folder(dir=PROJECT / ".cache") as data, contextlib.closing(Node(data)) as node:
+            node.shows_out = False
             yield beginning(node, request.param)
-        finally:
             shutil.rmtree(Layout(data).memory, ignore_errors=True)
-            node.close()
-            nudge.client.cache_clear()
-            shutil.rmtree(data)
+        nudge.client.cache_clear()
 
     def test_tmp_is_the_pods_and_nothing_of_the_machine_is_in_it(self, begun):
         (begun.out / "file").touch()
@@ -168,13 +153,11 @@ class TestOwnPlaces:
         assert "No such file" in words[4]
         assert not Path("/tmp/mine").exists()
         assert begun.ran("ls -A /tmp", "other") == []
+        for number, path in enumerate(("/tmp", "/tmp/deep/er", "/dev/shm")):
+            mounts, script = {"volumeMounts": [mount("v", path)]}, f"touch {path}/in-volume; ls -A $VOLUME_V"
+            assert begun.ran(script, f"p-{number}", main=mounts, volumes=[EMPTY]) == ["in-volume"]
 
-    @pytest.mark.parametrize("path", ["/tmp", "/tmp/deep/er", "/dev/shm"])
-    def test_volume_in_one_of_them_is_the_volume(self, begun, path):
-        mounts = {"volumeMounts": [mount("v", path)]}
-        assert begun.ran(f"touch {path}/in-volume; ls -A $VOLUME_V", main=mounts, volumes=[EMPTY]) == ["in-volume"]
-
-    def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit(self, begun):
+    def test_shared_memory_is_the_containers_own_and_bounded_by_its_limit_as_it_counts(self, begun):
         with tempfile.NamedTemporaryFile(dir="/dev/shm") as outside:
             # Not filled: what is in it counts as memory, so the container is ended about then.
             script = "ls -A /dev/shm; df --block-size=1 --output=size /dev/shm; touch /dev/shm/much"
@@ -182,24 +165,9 @@ class TestOwnPlaces:
             assert Path(outside.name).name not in " ".join(words)
         assert words[-1].strip() == str(8 * MI)
         assert not Path("/dev/shm/much").exists()
-
-    def test_shared_memory_counts_as_memory(self, begun):
         script = "head -c 60000000 /dev/zero > /dev/shm/much; x=$(head -c 60000000 /dev/zero | tr '\\0' a); sleep 600"
-        begun.shell(script, main={"resources": {"limits": {"memory": "100Mi"}}})
-        assert begun.until_end()["reason"] == "OOMKilled"
-
-    def test_python_shares_memory_between_its_processes(self, begun):
-        program = (
-            "import multiprocessing as m\n"
-            "from multiprocessing.shared_memory import SharedMemory\n"
-            "def f(name):\n    s = SharedMemory(name); s.buf[0] = 7; s.close()\n"
-            "if __name__ == '__main__':\n"
-            "    s = SharedMemory(create=True, size=10)\n"
-            "    with m.Pool(2) as p: p.map(f, [s.name] * 4)\n"
-            "    print(s.buf[0]); s.close(); s.unlink()\n"
-        )
-        script = f"cat > main.py <<'E'\n{program}E\npython3 main.py"
-        assert begun.ran(script) == ["7"]
+        begun.shell(script, "much", {"resources": {"limits": {"memory": "100Mi"}}})
+        assert begun.until_end("much")["reason"] == "OOMKilled"
 
     def test_volume_in_memory_is_shared_by_the_pods_containers_and_goes_with_the_pod(self, begun):
         script = "stat -f -c %T /v; test -e /v/ours; ls -A /dev/shm; cat /v/ours"
@@ -214,7 +182,6 @@ class TestOwnPlaces:
         script = "test -e /v/seen && exit 0; touch /v/seen; sleep 0.3; exit 1"
         begun.shell(script, main=MOUNTED, volumes=[MEMORY], restartPolicy="OnFailure")
         begun.until(lambda: "seen" in in_memory(begun))
-        begun.crash()
         begun.again()
         retention.clean(begun.agent.layout, set(begun.agent.pods), set(), days=1, most_bytes=1 << 30)
         assert begun.until_phase("Succeeded")["containerStatuses"][0]["restartCount"] == 1
@@ -227,25 +194,206 @@ class TestOwnPlaces:
         status = begun.until_phase("Failed")
         assert (status["reason"], "2.86 MiB, and 1 MiB are allowed" in status["message"]) == ("Evicted", True)
         begun.until(lambda: not begun.agent.pods)
-        begun.agent.storage.look()
-        assert in_memory(begun) == []
-
-    def test_what_a_pod_that_is_gone_left_in_memory_is_removed(self, begun):
-        memory_volumes.begin(begun.agent.layout.memory)
-        for name in ("lost", "kept"):
+        for name in ("lost", "kept"):  # of pods that are gone, of which one is known
             (begun.agent.layout.memory / name).mkdir()
         retention.clean(begun.agent.layout, {"kept"}, set(), days=1, most_bytes=1 << 30)
         begun.agent.storage.look()
         assert in_memory(begun) == ["kept"]
 
     def test_directory_that_is_not_ours_alone_is_not_used(self, tmp_path):
-        ours = Path(tempfile.mkdtemp(dir="/dev/shm"))
-        try:
+        with short_folder(dir="/dev/shm") as ours:
             assert memory_volumes.begin(ours)
             ours.chmod(0o777)
-            assert not memory_volumes.begin(ours)
             (ours / "link").symlink_to(tmp_path)
-            assert not memory_volumes.begin(ours / "link")
-            assert not memory_volumes.begin(tmp_path / "on-the-disk")
-        finally:
-            shutil.rmtree(ours)
+            assert not any(map(memory_volumes.begin, (ours, ours / "link", tmp_path / "on-the-disk")))
+
+
+HOUR = 3600.0
+VOLUMES = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
+
+
+@pytest.fixture
+def begun(machine):
+    for name in ("kube-system", "d"):
+        store.write(Create(NAMESPACES, {"metadata": {"name": name}}))
+    return machine.begin()
+
+
+def ended(node, script, name="p"):
+    return node.ran(script, name, main=MOUNTED, volumes=VOLUMES)
+
+
+def delete_claim():
+    store.write(Delete(CLAIMS, "d", "c"))
+
+
+def delete_namespace():
+    delete_claim()  # as the controller of namespaces does before a namespace goes
+    store.write(Delete(NAMESPACES, "", "d"), Create(NAMESPACES, {"metadata": {"name": "d"}}))
+
+
+def age(node, *uids):
+    """Let the directories of claims be no longer fresh."""
+    for uid in uids:
+        os.utime(node.data / "node" / "claims" / uid / "claim.json", (time.time() - HOUR,) * 2)
+
+
+def clean(node):
+    node.agent.clean_at = 0
+    node.agent.work()
+
+
+RESTARTS = pytest.mark.parametrize("restarts", [False, True], ids=["", "agent starts again"])
+
+
+class Cluster:
+    def __init__(self, *found, name="one", made=0.0, answers=None) -> None:
+        self.found, self.name, self.made, self.answers = found, name, made, answers
+
+    def claim(self, namespace, name):
+        return Claim(self.found[0], self.made) if self.found else None
+
+    def existing_claims(self, uids):
+        if self.answers is not None:
+            raise self.answers
+        return set(self.found) & set(uids)
+
+    def cluster(self):
+        return self.name
+
+
+POD = Pod(metadata=ObjectMeta(name="p", namespace="d", uid="pod"))
+
+
+@pytest.fixture
+def layout(tmp_path):
+    found = Layout(tmp_path)
+    found.pod("pod").mkdir(parents=True)
+    return found
+
+
+def given(layout, cluster, old=True):
+    """Give a pod the claim of a cluster, with a file in it."""
+    claims.begin(layout)
+    files = claims.directory(layout, POD, "c", cluster)
+    files.mkdir(exist_ok=True)
+    (files / "f").touch()
+    if old:
+        os.utime(files.parent / "claim.json", (time.time() - HOUR,) * 2)
+    return files
+
+
+class TestUpdate:
+    """Earlier versions had claims' directories by namespace and name."""
+
+    @pytest.fixture
+    def old(self, layout):
+        folder = layout.named_claims / "d" / "c"
+        folder.mkdir(parents=True)
+        return folder
+
+    @cases("updated, made, adopted", {
+        "of the claim that is older than all": (0, -2, True),
+        "the claim was made after its last change": (2, 1, False),
+        "the claim was made after the update, and a pod still writes": (-2, -1, False),
+    })  # fmt: skip
+    def test_whose_an_earlier_directory_is_which_is_taken_once(self, layout, old, updated, made, adopted):
+        """By hours from now, at which the directory was changed."""
+        now = time.time()
+        (old / "kept").touch()
+        claims.begin(layout)
+        os.utime(layout.named_claims, (now + updated * HOUR,) * 2)
+        files = given(layout, Cluster("u", made=now + made * HOUR))
+        assert (files / "kept").exists() == adopted
+        assert (old / "kept").exists(), "as what it was, or as a link for pods that run"
+        (layout.pod("pod") / "_claims.json").unlink()
+        assert not adopted or not (given(layout, Cluster("w", made=now - HOUR)) / "kept").exists()
+
+    def test_an_agent_of_this_version_finds_what_one_before_it_left(self, begun):
+        uid = begun.claim()
+        begun.crash()
+        layout = Layout(begun.data)
+        layout.claims.rmdir()
+        (layout.named_claims / "d" / "c").mkdir(parents=True)
+        (layout.named_claims / "d" / "c" / "kept").write_text("before")
+        begun.again()
+        assert ended(begun, "cat $VOLUME_V/kept") == ["before"]
+        assert (begun.files(uid) / "kept").exists()
+
+
+class TestClaims:
+    @pytest.mark.parametrize("delete", [delete_claim, delete_namespace], ids=["claim", "namespace"])
+    @RESTARTS
+    def test_a_claim_of_the_same_name_is_another_ones_and_empty(self, begun, delete, restarts):
+        first = begun.claim()
+        assert ended(begun, "echo of-sam > $VOLUME_V/secret", "sam") == []
+        assert ended(begun, "cat $VOLUME_V/secret", "sam-again") == ["of-sam"]
+        delete()
+        if restarts:
+            begun.again()
+        second = begun.claim()
+        assert ended(begun, "ls -A $VOLUME_V", "sa2") == []
+        age(begun, first, second)
+        begun.until(lambda: not begun.agent.pods)
+        clean(begun)
+        assert (begun.files(first).exists(), begun.files(second).exists()) == (False, True)
+        begun.agent.storage.look()
+        assert list(begun.agent.layout.trash.iterdir()) == []
+
+    @RESTARTS
+    def test_files_of_a_deleted_claim_stay_as_long_as_a_pod_that_has_them(self, begun, restarts):
+        first = begun.claim()
+        script = "cat $VOLUME_V/f && exit 0; echo mine > $VOLUME_V/f; until [ -e {}/go ]; do sleep 0.01; done; exit 1"
+        uid = begun.shell(script.format(begun.out), main=MOUNTED, volumes=VOLUMES, restartPolicy="OnFailure")
+        begun.until(lambda: (begun.files(first) / "f").exists())
+        delete_claim()
+        second = begun.claim()
+        if restarts:
+            begun.again()
+        age(begun, first)
+        clean(begun)
+        assert (begun.files(first) / "f").exists()
+        begun.let_go()
+        begun.until_phase("Succeeded")
+        assert begun.status()["containerStatuses"][0]["restartCount"] == 1, "it began again with the files that it had"
+        assert not begun.files(second).exists()
+        assert read_json(str(begun.agent.layout.pod(uid) / "_claims.json")) == {"c": first}
+        begun.until(lambda: not begun.agent.pods)
+        clean(begun)
+        assert not begun.files(first).exists()
+
+    def test_a_pod_waits_for_its_claim(self, begun):
+        begun.shell("echo here > $VOLUME_V/f", main=MOUNTED, volumes=VOLUMES)
+        begun.until_waits("CreateContainerConfigError", 'persistentvolumeclaim "c" not found')
+        uid = begun.claim()
+        begun.until_phase("Succeeded")
+        assert (begun.files(uid) / "f").read_text() == "here\n"
+
+    @cases("cluster, pods, old, stays", {
+        "gone": (Cluster(), (), True, False),
+        "there": (Cluster("u"), (), True, True),
+        "gone, and a pod has it": (Cluster(), ("pod",), True, True),
+        "gone, and another pod runs": (Cluster(), ("other",), True, False),
+        "made a moment ago": (Cluster(), (), False, True),
+        "another cluster's": (Cluster(name="two"), (), True, True),
+        "a cluster that cannot be told from others": (Cluster(name=""), (), True, True),
+    })  # fmt: skip
+    def test_when_a_claims_files_go(self, layout, cluster, pods, old, stays):
+        files = given(layout, Cluster("u"), old)
+        claims.clean(layout, pods, cluster)
+        assert files.exists() == stays
+
+    def test_nothing_goes_while_the_cluster_does_not_answer(self, layout):
+        files = given(layout, Cluster("u"))
+        for error in (OSError(), KeyError("existing"), Dismissed()):
+            with pytest.raises(type(error)):
+                claims.clean(layout, (), Cluster(answers=error))
+            assert files.exists()
+
+    def test_a_directory_that_no_agent_has_signed_stays_and_for_no_claim_one_is_made(self, layout):
+        claims.begin(layout)
+        (layout.claims / "u" / "files").mkdir(parents=True)
+        claims.clean(layout, (), Cluster())
+        with pytest.raises(ConfigError, match='persistentvolumeclaim "c" not found'):
+            claims.directory(layout, POD, "c", Cluster())
+        assert [each.name for each in layout.claims.iterdir()] == ["u"]

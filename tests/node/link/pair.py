@@ -69,7 +69,7 @@ def linked(data, node="there", answer=None):
         thread.join(HANG_S)
 
 
-def says(*answers):
+def says(*answers, closes=True):
     """Return a node's side that answers each request with these lines, or bytes as they are, and closes it."""
 
     async def side(line):
@@ -79,6 +79,7 @@ def says(*answers):
                 for each in answers:
                     data = each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n"
                     await line.send(frames.encode(Frame(Kind.DATA, frame.conversation, LINE, data)))
-                await line.send(frames.encode(Frame(Kind.CLOSE, frame.conversation)))
+                if closes:
+                    await line.send(frames.encode(Frame(Kind.CLOSE, frame.conversation)))
 
     return side
