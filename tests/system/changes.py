@@ -81,7 +81,6 @@ def sweep(person, name):
 
 
 def send(person, change):
-    """Do what the place is for."""
     if change.name == "sweeps:new":
         return sweep(person, "young")
     return (person.fill if change.opened else person.post)(change.path, **change.fields)

@@ -40,15 +40,9 @@ def client(system, folder):
 
 def pods(count=1, cpu="1", seconds=3600, *, name="main", on=None, notes=None, **fields):
     """Return a task of simulated pods; `on` are labels of the nodes that they select."""
-    return task(
-        ["true"],
-        name=name,
-        replicas=count,
-        cpu=cpu,
-        annotations={"ui.volcano.sh/duration-seconds": str(seconds), **(notes or {})},
-        nodeSelector={**SIMULATED, **(on or {})},
-        **fields,
-    )
+    annotations = {"ui.volcano.sh/duration-seconds": str(seconds), **(notes or {})}
+    selector = {**SIMULATED, **(on or {})}
+    return task(["true"], name=name, replicas=count, cpu=cpu, annotations=annotations, nodeSelector=selector, **fields)
 
 
 class Drill:
@@ -56,6 +50,7 @@ class Drill:
 
     def __init__(self, api):
         self.api, self.namespace = api, f"drill-{next(_numbers)}"
+        self._jobs, self._pods = f"{BATCH}/namespaces/{self.namespace}/jobs", f"{CORE}/namespaces/{self.namespace}/pods"
         self._labels = {}
         self.is_configured = False
 
@@ -66,15 +61,17 @@ class Drill:
     def __exit__(self, *_):
         """Leave nodes and scheduler as they were, and nothing that runs."""
         self.check_reasons()
-        self._ask("DELETE", f"{BATCH}/namespaces/{self.namespace}/jobs")
-        until(lambda: not self.jobs(), every_s=LOOK_S, what="the end of the jobs")
+        self._ask("DELETE", self._jobs)
+        self._until(lambda: not self.jobs(), "the end of the jobs")
         # Which go before their pods do, and a pod that is still there has its part of a node.
-        path = f"{CORE}/namespaces/{self.namespace}/pods"
-        until(lambda: not self._ask("GET", path)["items"], every_s=LOOK_S, what="the end of their pods")
+        self._until(lambda: not self._ask("GET", self._pods)["items"], "the end of their pods")
         for node, labels in self._labels.items():
             self._patch_node(node, dict.fromkeys(labels))
         if self.is_configured:
             self._ask("DELETE", f"{CORE}/namespaces/{NAMESPACE}/configmaps/{NAME}")
+
+    def _until(self, condition, what):
+        until(condition, every_s=LOOK_S, what=what)
 
     def _ask(self, method, path, **options):
         answer = self.api.request(method, path, **options)
@@ -82,7 +79,6 @@ class Drill:
         return answer.json()
 
     def make(self, path, version, kind, name, *, spec=None, **fields):
-        """Create an object."""
         metadata = {"name": name, **({"namespace": self.namespace} if "/namespaces/" in path else {})}
         body = {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
         return self._ask("POST", path, json=body if spec is None else {**body, "spec": spec})
@@ -92,16 +88,13 @@ class Drill:
         return self.make(f"{SCHEDULING}/queues", "scheduling.volcano.sh/v1beta1", "Queue", name, spec=spec)
 
     def priority(self, name, value):
-        """Create a priority class."""
         return self.make(PRIORITIES, "scheduling.k8s.io/v1", "PriorityClass", name, value=value)
 
     def quota(self, **hard):
-        """Bound the namespace."""
         path = f"{CORE}/namespaces/{self.namespace}/resourcequotas"
         return self.make(path, "v1", "ResourceQuota", "bound", spec={"hard": hard})
 
     def budget(self, of, least):
-        """Keep so many pods of a job."""
         spec = {"minAvailable": least, "selector": {"matchLabels": {"volcano.sh/job-name": of}}}
         path = f"{BUDGETS}/namespaces/{self.namespace}/poddisruptionbudgets"
         return self.make(path, "policy/v1", "PodDisruptionBudget", f"keep-{of}", spec=spec)
@@ -120,47 +113,36 @@ class Drill:
         """Apply a configuration of the scheduler, as kubectl does; return the warnings."""
         self.api.post(f"{CORE}/namespaces", json={"metadata": {"name": NAMESPACE}})
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME}, "data": {KEY: text}}
-        answer = self.api.patch(
-            f"{CORE}/namespaces/{NAMESPACE}/configmaps/{NAME}",
-            params={"fieldManager": "drill", "force": "true"},
-            json=body,
-            headers=APPLY,
-        )
+        path, params = f"{CORE}/namespaces/{NAMESPACE}/configmaps/{NAME}", {"fieldManager": "drill", "force": "true"}
+        answer = self.api.patch(path, params=params, json=body, headers=APPLY)
         assert answer.is_success, answer.text
         self.is_configured = True
         return answer.headers.get_list("warning")
 
     def submit(self, name, *tasks, notes=None, **spec):
-        """Create a job."""
         made = job(name, *tasks, namespace=self.namespace, **spec)
         made["metadata"]["annotations"] = notes or {}
-        return self._ask("POST", f"{BATCH}/namespaces/{self.namespace}/jobs", json=made)
+        return self._ask("POST", self._jobs, json=made)
 
     def delete(self, name):
-        """Delete a job."""
-        self._ask("DELETE", f"{BATCH}/namespaces/{self.namespace}/jobs/{name}")
+        self._ask("DELETE", f"{self._jobs}/{name}")
 
     def job(self, name):
-        """Return a job."""
-        return self._ask("GET", f"{BATCH}/namespaces/{self.namespace}/jobs/{name}")
+        return self._ask("GET", f"{self._jobs}/{name}")
 
     def jobs(self):
-        """Return the jobs of the namespace."""
-        return self._ask("GET", f"{BATCH}/namespaces/{self.namespace}/jobs")["items"]
+        return self._ask("GET", self._jobs)["items"]
 
     def pods(self, name):
         """Return a job's pods by name."""
-        found = self._ask(
-            "GET", f"{CORE}/namespaces/{self.namespace}/pods?labelSelector={quote(f'volcano.sh/job-name={name}')}"
-        )
+        found = self._ask("GET", f"{self._pods}?labelSelector={quote(f'volcano.sh/job-name={name}')}")
         return {each["metadata"]["name"]: each for each in found["items"]}
 
     def places(self, name):
         """Return how many unfinished pods of a job are on which nodes; those without a node are on ""."""
         going = (each for each in self.pods(name).values() if "deletionTimestamp" not in each["metadata"])
-        return Counter(
-            each["spec"].get("nodeName", "") for each in going if each["status"].get("phase") in ("Pending", "Running")
-        )
+        unfinished = (each for each in going if each["status"].get("phase") in ("Pending", "Running"))
+        return Counter(each["spec"].get("nodeName", "") for each in unfinished)
 
     def waits(self, name, reason, *words):
         """Wait until a job waits for a reason out of the closed list, and its message has these words."""
@@ -170,31 +152,26 @@ class Drill:
             message = (status.get("state") or {}).get("message", "")
             return status.get("waitingReason") == reason and all(each in message for each in words)
 
-        until(look, every_s=LOOK_S, what=lambda: f"{name} waits, {reason} {words}: {self.job(name)['status']}")
+        self._until(look, lambda: f"{name} waits, {reason} {words}: {self.job(name)['status']}")
 
     def runs(self, name):
         """Wait until a job runs; return on which nodes its pods are."""
-        until(
-            lambda: self._phase(name) == "Running" and not self.places(name)[""],
-            every_s=LOOK_S,
-            what=lambda: f"{name} runs: {self.job(name).get('status')}",
-        )
+
+        def look():
+            phase = ((self.job(name).get("status") or {}).get("state") or {}).get("phase")
+            return phase == "Running" and not self.places(name)[""]
+
+        self._until(look, lambda: f"{name} runs: {self.job(name).get('status')}")
         return dict(self.places(name))
 
     def comes_to(self, name, wanted):
         """Wait until a job's pods are where a function of their places says."""
-        until(
-            lambda: wanted(self.places(name)),
-            every_s=LOOK_S,
-            what=lambda: f"the places of {name}: {self.places(name)}, {self.job(name).get('status')}",
-        )
-
-    def _phase(self, name):
-        return ((self.job(name).get("status") or {}).get("state") or {}).get("phase")
+        said = lambda: f"the places of {name}: {self.places(name)}, {self.job(name).get('status')}"  # noqa: E731
+        self._until(lambda: wanted(self.places(name)), said)
 
     def check_reasons(self):
         """Whoever waits has a reason out of the closed list, and a sentence, as soon as he was looked at."""
-        until(lambda: not self._silent(), every_s=LOOK_S, what=lambda: f"a reason for each: {self._silent()}")
+        self._until(lambda: not self._silent(), lambda: f"a reason for each: {self._silent()}")
 
     def _silent(self):
         silent = []

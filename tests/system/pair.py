@@ -7,6 +7,7 @@ behaviour of the whole is tried on, in either mode.
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from contextlib import contextmanager
 
@@ -56,27 +57,21 @@ def person(second):
 
 @pytest.fixture
 def there(first):
-    """The cluster itself."""
     with first.store() as store:
         yield Watcher(store)
 
 
 @pytest.fixture
 def here(second):
-    """Its mirror."""
     with second.store() as store:
         yield Watcher(store)
 
 
 def phases(watcher, name):
     """Return the phases that a job had in the log, in order."""
-    found = []
-    for change in watcher.everything():
-        if change.resource == JOBS.id and change.name == name:
-            phase = ((change.object.get("status") or {}).get("state") or {}).get("phase")
-            if phase and phase not in found[-1:]:
-                found.append(phase)
-    return found
+    jobs = [each.object for each in watcher.everything() if each.resource == JOBS.id and each.name == name]
+    found = [((each.get("status") or {}).get("state") or {}).get("phase") for each in jobs]
+    return [phase for phase, _ in itertools.groupby(filter(None, found))]
 
 
 def strip(person):

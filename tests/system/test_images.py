@@ -41,27 +41,17 @@ def system(podman, tmp_path_factory):
     shutil.rmtree(folder)
 
 
-@cases("text, pods", {
-    "tf-job": (seed.TF_JOB, 6),
-    "spark-job": (seed.SPARK_JOB, 6),
-    "mpi-job": (seed.PLUGINS, 3),
-})  # fmt: skip
+@cases("text, pods", {"tf-job": (seed.TF_JOB, 6), "spark-job": (seed.SPARK_JOB, 6), "mpi-job": (seed.PLUGINS, 3)})
 def test_manifest_as_printed_runs_from_its_images(system, text, pods):
     with Person(system) as person, system.store() as store:
-        watcher = Watcher(store)
-        name = person.create(text)
+        watcher, name = Watcher(store), person.create(text)
 
         def all_run():
-            found = watcher.pods(name)
-            return (
-                len(found) == pods
-                and all(each["status"].get("phase") == "Running" for each in found.values())
-                and found
-            )
+            found = [each["status"] for each in watcher.pods(name).values()]
+            return [each.get("phase") for each in found] == ["Running"] * pods and found
 
-        found = until(all_run, what=lambda: f"all pods of {name} ({watcher.story(name)})")
-        for each in found.values():
-            (status,) = each["status"]["containerStatuses"]
+        for each in until(all_run, what=lambda: f"all pods of {name} ({watcher.story(name)})"):
+            (status,) = each["containerStatuses"]
             assert status["containerID"].startswith("podman://")
             assert status["imageID"].startswith(f"docker.io/library/{status['image']}@sha256:")
         person.post(f"/jobs/default/{name}/delete/")

@@ -38,24 +38,17 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(system_mode, tmp_path, ca
         sys.stdout.write(f"\nKILL_SEED={seed} ")
     ran = tmp_path / "out" / "ran"
     # Logged in before anybody is killed: a link that logs in is good for once.
-    with installed(system_mode, tmp_path, nodes=3) as system, opened(system) as watcher, Person(system) as person:
-        jobs = list(small_jobs(ran, random.Random(seed), COUNTS[system_mode]))
-        submitting = threading.Thread(target=submit, args=(person, jobs))
+    with installed(system_mode, tmp_path, nodes=3) as system, system.cluster.store() as store, Person(system) as person:
+        jobs, watcher = list(small_jobs(ran, random.Random(seed), COUNTS[system_mode])), Watcher(store)
+        submitting = threading.Thread(target=lambda: [person.insist(each) for each in jobs])
         submitting.start()
         kill(system, random.Random(seed + 1))
         submitting.join(HANG_S)
         assert not submitting.is_alive(), "not every job could be submitted"
         until(lambda: finished(watcher) == len(jobs), every_s=0.5, what="the end of every job")
-        with system.store() as store:
-            until(lambda: not outbox.cursors(store.using), what="the last answer")
+        with system.store() as own:
+            until(lambda: not outbox.cursors(own.using), what="the last answer")
         check(watcher, jobs, ran, by_requests=system.cluster is not system)
-
-
-@contextlib.contextmanager
-def opened(system):
-    """A watcher of the cluster."""
-    with system.cluster.store() as store:
-        yield Watcher(store)
 
 
 def small_jobs(ran, choices, number_of_jobs):
@@ -64,24 +57,16 @@ def small_jobs(ran, choices, number_of_jobs):
         count = choices.choice((1, 1, 1, 2, 3))
         if number % 5 == 0:
             note = {"ui.volcano.sh/duration-seconds": str(choices.choice((1, 2)))}
-            yield job(
-                f"k{number}", task(["true"], replicas=count * 2, cpu="6", annotations=note, nodeSelector=SIMULATED)
-            )
-            continue
-        script = f'echo "$POD" >> {ran}; sleep 0.{choices.randrange(1, 9)}'
-        real = shell(script, sees=ran.parent, replicas=count, cpu="100m", memory="8Mi")
-        (container,) = real["template"]["spec"]["containers"]
-        container["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]
-        yield job(f"k{number}", real)
-
-
-def submit(person, jobs):
-    for each in jobs:
-        person.insist(each)
+            made = task(["true"], replicas=count * 2, cpu="6", annotations=note, nodeSelector=SIMULATED)
+        else:
+            script = f'echo "$POD" >> {ran}; sleep 0.{choices.randrange(1, 9)}'
+            made = shell(script, sees=ran.parent, replicas=count, cpu="100m", memory="8Mi")
+            (container,) = made["template"]["spec"]["containers"]
+            container["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]
+        yield job(f"k{number}", made)
 
 
 def kill(system, choices):
-    """Kill at random moments."""
     killed = 0
     while killed < KILLS:
         time.sleep(choices.uniform(*BETWEEN_S))  # the random moment
@@ -115,12 +100,10 @@ def finished(watcher):
 
 
 def check(watcher, jobs, ran, *, by_requests):
-    wrong = {}
-    for each in jobs:
-        name, wanted = each["metadata"]["name"], each["spec"]["minAvailable"]
-        status = watcher.job(name)["status"]
-        if (status["state"]["phase"], status.get("succeeded", 0)) != ("Completed", wanted):
-            wrong[name] = status
+    statuses = {each["metadata"]["name"]: watcher.job(each["metadata"]["name"])["status"] for each in jobs}
+    wanted = {each["metadata"]["name"]: each["spec"]["minAvailable"] for each in jobs}
+    ended = {name: (status["state"]["phase"], status.get("succeeded", 0)) for name, status in statuses.items()}
+    wrong = {name: statuses[name] for name, end in ended.items() if end != ("Completed", wanted[name])}
     assert not wrong
     twice = {uid: count for uid, count in Counter(ran.read_text().split()).items() if count > 1}
     assert not twice, f"pods ran twice: {twice}"

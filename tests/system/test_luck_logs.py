@@ -16,54 +16,27 @@ from proof.systems.work import job, problems, shell
 pytestmark = pytest.mark.system
 
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "../../etc/passwd",
-    "🌋",
-    "a\nb\r\nSet-Cookie: x=1",
-    "\0",
-    "9" * 400,
-    "' OR 1=1 --",
-]
+    "<script>alert(1)</script>", "../../etc/passwd", "🌋", "a\nb\r\nSet-Cookie: x=1", "\0", "9" * 400, "' OR 1=1 --",
+]  # fmt: skip
 PAGES = [
-    "/?namespace={}",
-    "/jobs/?text={}&sort={}&page={}&namespace={}",
-    "/jobs/new/?sample={}&from={}",
-    "/jobs/default/{}/",
-    "/jobs/default/noisy/?tab=logs&pod={}&uid={}&container={}",
-    "/jobs/default/noisy/log/?pod=noisy-main-0&container={}&attempt={}",
-    "/queues/{}/",
-    "/queues/?text={}",
-    "/nodes/{}/",
-    "/events/?text={}&namespace={}",
-    "/audit/?text={}",
-    "/login/{}/",
-    "/{}",
-]
+    "/?namespace={}", "/jobs/?text={}&sort={}&page={}&namespace={}", "/jobs/new/?sample={}&from={}",
+    "/jobs/default/{}/", "/jobs/default/noisy/?tab=logs&pod={}&uid={}&container={}",
+    "/jobs/default/noisy/log/?pod=noisy-main-0&container={}&attempt={}", "/queues/{}/", "/queues/?text={}",
+    "/nodes/{}/", "/events/?text={}&namespace={}", "/audit/?text={}", "/login/{}/", "/{}",
+]  # fmt: skip
 MESSAGES = [
-    ["x" * 20_000],
-    ["x" * 1_000_000],
-    ["hello"],
-    [b"\x00\xff"],
-    ["[" * 10_000],
-    ['{"op": "ping"}'] * 200,
+    ["x" * 20_000], ["x" * 1_000_000], ["hello"], [b"\x00\xff"], ["[" * 10_000], ['{"op": "ping"}'] * 200,
     [json.dumps({"op": "subscribe", "id": "x", "stream": "logs?namespace=" + "🌋" * 100})],
-]
-
-
-def cookies_of(client):
-    return "; ".join(f"{each.name}={each.value}" for each in client.cookies.jar)
+]  # fmt: skip
 
 
 def knock(system, person, messages, path="/live/", origin=None):
     """Open a socket, say what a hostile page would say, and read until the server has had enough."""
+    cookies = "; ".join(f"{each.name}={each.value}" for each in person.client.cookies.jar)
+    address, headers = f"ws://127.0.0.1:{system.port}{path}", {"Cookie": cookies}
     with (
         contextlib.suppress(WebSocketException, TimeoutError, OSError),
-        connect(
-            f"ws://127.0.0.1:{system.port}{path}",
-            origin=origin or system.base,
-            additional_headers={"Cookie": cookies_of(person.client)},
-            max_size=None,
-        ) as socket,
+        connect(address, origin=origin or system.base, additional_headers=headers, max_size=None) as socket,
     ):
         for message in messages:
             socket.send(message)
