@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,29 @@ def probed(folder, before, beneath=()):
     return Wall.decode(done.stdout)
 
 
+AS_NOBODY = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from proof.escapes import escapes
+from proof.escapes.attempts import Attempts
+from node.shim.order import Bind
+attempts = Attempts(Path(sys.argv[2]))
+try:
+    mode = attempts.spawner.probe(attempts.root / "probe").mounts
+    (attempts.root / "v").mkdir()
+    binds = (Bind(str(attempts.root / "v"), "/data"),) if mode == "user" else ()
+    directory = attempts.shell("id -u; cd /data && pwd", mounts=mode, binds=binds)
+    attempts.end(directory)
+    bomb = attempts.shell("i=0; while [ $i -lt 300 ]; do sleep 60 & i=$((i+1)); done", mounts=mode, processes=100)
+    status = attempts.end(bomb)
+    loot = {name: each for name, each in escapes.escaped(attempts, mode).items() if each}
+    print(json.dumps([mode, attempts.output(directory).decode(), status["exitCode"], loot]))
+finally:
+    attempts.close()
+"""
+
+
 class TestVolumes:
     @pytest.mark.parametrize("target", ["/mnt", "/etc/volcano", "/usr/share/none/such"])
     def test_volume_appears_at_its_path_for_the_container_only(self, attempts, mode, volume, target):
@@ -178,6 +203,27 @@ class TestVolumes:
             pytest.skip("it is about root")
         wall = probed(tmp_path, before, beneath)
         assert (wall.mounts, wall.root if beneath else None, wall.old) == found
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="every test already runs without root")
+    def test_unprivileged_user_gets_the_same(self):
+        nobody = pwd.getpwnam("nobody")
+        home = Path(tempfile.mkdtemp(prefix="volcano-", dir="/tmp"))
+        python = Path(sys._base_executable).resolve()
+        try:
+            home.chmod(0o755)
+            code = as_nobody.code(home / "code")
+            (home / "work").mkdir()
+            os.chown(home / "work", nobody.pw_uid, nobody.pw_gid)
+            done = subprocess.run(
+                [python, "-c", AS_NOBODY, str(code), str(home / "work")],
+                preexec_fn=lambda: as_nobody.become(nobody), capture_output=True, text=True,
+                timeout=2 * HANG_S, cwd="/",
+            )  # fmt: skip
+            assert done.stdout.strip().endswith(f'["user", "{nobody.pw_uid}\\n/data\\n", 2, {{}}]'), (
+                done.stdout + done.stderr
+            )
+        finally:
+            subprocess.run(["rm", "-rf", str(home)], check=True)
 
     @pytest.mark.each_runtime
     def test_sub_path_is_named_by_variables_of_the_container(self, node):
