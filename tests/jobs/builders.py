@@ -90,6 +90,11 @@ def warnings(obj, cluster=CLUSTER, old=None):
     return dict(text.split(": ", 1) for text in said)
 
 
+def listed(said):
+    """What is said, a line for each field."""
+    return "\n".join(f"{path}: {text}" for path, text in said.items())
+
+
 def job_fact(obj, *, phase=None, **status):
     """What the controller remembers of a job."""
     made = defaulted(obj)

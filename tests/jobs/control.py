@@ -8,6 +8,7 @@ from jobs.controller.job_controller import JobConsumer
 from kube.resources import COMMANDS, CREATOR_ANNOTATION, EVENTS, JOBS, POD_GROUPS, PODS
 from proof.modes.mode import Runner
 from tests import builders
+from tests.builders import task as task
 from tests.jobs.builders import defaulted
 
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -66,9 +67,7 @@ class Controller(Runner):
         self.settle()
 
     def group_is(self, phase, *conditions):
-        (group,) = store.find(POD_GROUPS)
-        status = {"phase": phase, "conditions": [*conditions]}
-        store.write(Patch(POD_GROUPS, "default", group.name, {"status": status}, "status"))
+        group_is(phase, *conditions)
         self.settle()
 
     def become(self, phase, *names, **status):
@@ -90,13 +89,9 @@ def admit(controller):
     controller.admit()
 
 
-def task(name, replicas, **fields):
-    return builders.task(name, replicas, **fields)
-
-
 def job(name="demo", *, tasks=(), replicas=2, **spec):
     """A job with its defaults."""
-    return defaulted(builders.job(name, *(tasks or [task("main", replicas)]), **spec), None)
+    return defaulted(builders.job(name, *(tasks or [builders.task("main", replicas)]), **spec), None)
 
 
 def resize(replicas, **fields):
@@ -115,6 +110,12 @@ def command(action, name="demo", *, uid=None, by="alice", **metadata):
     notes = {CREATOR_ANNOTATION: by} if by else {}
     about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
     return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
+
+
+def group_is(phase, *conditions):
+    (group,) = store.find(POD_GROUPS)
+    status = {"phase": phase, "conditions": [*conditions]}
+    store.write(Patch(POD_GROUPS, "default", group.name, {"status": status}, "status"))
 
 
 def bind():
@@ -151,10 +152,6 @@ def pods():
 
 def uids():
     return {pod.name: pod.uid for pod in store.find(PODS)}
-
-
-def is_being_deleted():
-    return "deletionTimestamp" in store.get(JOBS, "default", "demo").object["metadata"]
 
 
 def messages(*reasons):

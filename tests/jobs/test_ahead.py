@@ -16,6 +16,7 @@ from jobs.controller.job_controller import LOST, JobConsumer
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.builders import owner, pod
 from tests.jobs.control import command, job, remove, resize, state
+from tests.jobs.story import Script
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -25,7 +26,7 @@ AGAIN = Timer(RETRY, KEY, 0)
 
 @pytest.fixture
 def late(controller):
-    """A controller whose state is behind the store: what happens now is told later, by `tell`."""
+    """A controller whose state is behind the store: what happens now is told later, by `hear`."""
     controller.start(replicas=1)
     with store.reading() as revision:
         loaded = JobConsumer().load(0, revision)
@@ -33,42 +34,123 @@ def late(controller):
     return Late(loaded, revision)
 
 
-class Late:
+class Late(Script):
     consumer = JobConsumer()
 
     def __init__(self, loaded, revision):
-        self.state, self.revision = loaded, revision
+        self.state, self.since, self.planned = loaded, revision, None
+
+    def seen(self):
+        groups = self.planned.groups if self.planned else ()
+        writes = [write for group in groups for write in group.writes]
+        made = [
+            each.object["metadata"]["name"] for each in writes if isinstance(each, Create) and each.resource == PODS
+        ]
+        entry = self.state.entries.get(KEY)
+        current = store.find(JOBS, name="demo")
+        return {
+            "made": " ".join(name.removeprefix("demo-") for name in made),
+            "plans": str(len(groups)),
+            "pods": " ".join(name.removeprefix("demo-") for name in sorted(entry.known.pods)) if entry else "",
+            "others": " ".join(self.known("other").pods) if "default/other" in self.state.entries else "",
+            "job": "" if not entry else "current" if entry.known.job.uid in {each.uid for each in current} else "old",
+            "replicas": str(entry.known.job.tasks[0].replicas) if entry else "",
+            "remembers": "more" if self.state.ahead or self.state.sent else "nothing",
+        }
 
     def known(self, name="demo"):
         return self.state.entries[f"default/{name}"].known
 
-    def tell(self, *, all_but=0, until=None):
-        """Apply what happened since, up to a revision or except for the last changes."""
-        changes = store.changes(self.revision, registry.get("jobs").resources, until=until)
-        for change in changes[: len(changes) - all_but]:
-            self.consumer.apply(self.state, change)
-
     def plan(self, *timers, now=None):
-        return self.consumer.plan(self.state, [], timers, clock.milliseconds() if now is None else now)
+        now = clock.milliseconds() if now is None else now
+        self.planned = self.consumer.plan(self.state, [], timers, now)
+        return self.planned
 
-    def commit(self, plan):
+    def commit(self, plan=None):
+        plan = plan or self.planned
         self.consumer.committed(self.state, plan.groups, store.commit(plan.groups))
 
+    def retry(self):
+        """Plan with the timer of what failed, which has all be read again."""
+        self.plan(AGAIN)
 
-def made(plan):
-    writes = [write for group in plan.groups for write in group.writes]
-    return [each.object["metadata"]["name"] for each in writes if isinstance(each, Create) and each.resource == PODS]
+    def touch(self):
+        self.state.touched[KEY] = None
+
+    def hear(self, but=0, until=None):
+        """Apply what happened since, except for the last changes, or up to a revision."""
+        changes = store.changes(self.since, registry.get("jobs").resources, until=until)
+        for change in changes[: len(changes) - int(but)]:
+            self.consumer.apply(self.state, change)
+
+    def on(self):
+        """Apply what happened since the state's own position."""
+        self.since = self.state.position
+        self.hear()
+
+    # ---- what happens
+
+    def scale(self, replicas):
+        resize(int(replicas))
+
+    def label(self, name):
+        store.write(Patch(PODS, "default", f"demo-{name}", {"metadata": {"labels": {"a": "b"}}}))
+
+    def evict(self, name):
+        remove(f"demo-{name}")
+
+    def gone(self):
+        store.write(Delete(JOBS, "default", "demo"))
+
+    def anew(self):
+        """Another job of the name is made."""
+        self.gone()
+        store.write(Create(JOBS, job(replicas=1)))
+
+    def other(self):
+        store.write(Create(JOBS, job("other", replicas=1)))
+
+    def hold(self, name, whose=""):
+        """Another job, or nobody, has a pod of the name."""
+        owners = [owner(store.get(JOBS, "default", whose).object)] if whose else []
+        store.write(Create(PODS, pod(f"demo-{name}", ownerReferences=owners)))
+
+    def give(self, name, whose=""):
+        owners = [owner(store.get(JOBS, "default", whose).object)] if whose else None
+        store.write(Patch(PODS, "default", f"demo-{name}", {"metadata": {"ownerReferences": owners}}))
 
 
-@pytest.mark.shows("2.1/older version")
-def test_older_spec_in_the_log_is_not_applied_over_a_newer_one_that_was_read(late):
-    resize(3)
-    resize(1)
-    assert made(late.plan(AGAIN)) == []
-    late.tell(all_but=1)  # three replicas
-    assert made(late.plan()) == []
-    late.tell()
-    assert made(late.plan()) == []
+@cases("story", {
+    "an older spec in the log is not applied over a newer one that was read | 2.1/older version": """
+        scale 3, scale 1, retry → made
+        hear 1, plan → made; replicas 1
+        hear, plan → made""",
+    "the deletion of an earlier job does not take a newer one of its name away": "anew, retry, hear 1 → job current",
+    "a pod that was found to be gone does not come back by an older change | 3.3/job deleted": """
+        label main-0, evict main-0, retry → made main-0
+        hear 1 → pods""",
+    "nor does a job | 3.3/job deleted": """
+        scale 3, gone, retry, hear 1 → job
+        hear → job""",
+    "a name that was found to be held is not free by an older change": """
+        scale 2, hold main-1, evict main-1, hold main-1, retry → made
+        hear, evict main-1, on, plan → made main-1""",
+    "a pod that holds a name is missed by its own job too": """
+        other, scale 2, hold main-1 other, hear, retry → others demo-main-1
+        evict main-1, on → others; pods main-0""",
+    "nothing is remembered of a read once the log has come as far": """
+        scale 2, retry → remembers more
+        hear, plan → remembers nothing""",
+    "a job is left alone until the log shows what was written for it": """
+        scale 3, hear, plan → made main-1 main-2
+        commit, touch, plan → plans 0
+        hear, plan → made; pods main-0 main-1 main-2; remembers nothing""",
+    "a group that was not written is planned again only by its timer | 3.6/tried again": """
+        scale 3, hear, hold main-2, plan, commit, hear, plan → plans 0
+        retry → made main-1""",
+})  # fmt: skip
+def test_story(late, story):
+    late.goes(story)
 
 
 def test_target_of_a_command_that_was_read_is_not_taken_back_to_an_older_spec(late):
@@ -76,101 +158,21 @@ def test_target_of_a_command_that_was_read_is_not_taken_back_to_an_older_spec(la
     resize(3)
     resize(1)
     command("SyncJob")
-    late.consumer.apply(late.state, store.changes(late.revision, [COMMANDS])[0])
+    late.consumer.apply(late.state, store.changes(late.since, [COMMANDS])[0])
     late.plan()
     assert late.known().job.tasks[0].replicas == 1
-    late.revision = store.revision() - 3
-    late.tell(all_but=2)
+    late.since = store.revision() - 3
+    late.hear(2)
     assert late.known().job.tasks[0].replicas == 1
 
 
-def test_deletion_of_an_earlier_job_does_not_take_a_newer_one_of_its_name_away(late):
-    store.write(Delete(JOBS, "default", "demo"))
-    newer = store.write(Create(JOBS, job(replicas=1)))[0]
-    late.plan(AGAIN)
-    late.tell(all_but=1)
-    assert late.known().job.uid == newer.uid
-
-
-@pytest.mark.shows("3.3/job deleted")
-def test_job_or_pod_that_was_found_to_be_gone_does_not_come_back_by_an_older_change(late):
-    store.write(Patch(PODS, "default", "demo-main-0", {"metadata": {"labels": {"a": "b"}}}))
-    remove("demo-main-0")
-    assert made(late.plan(AGAIN)) == ["demo-main-0"]
-    late.tell(all_but=1)
-    assert late.known().pods == {}
-    resize(3)
-    store.write(Delete(JOBS, "default", "demo"))
-    late.plan(AGAIN)
-    late.tell(all_but=1)
-    assert late.state.entries == {}
-    late.tell()
-    assert late.state.entries == {}
-
-
-def hold_a_name(*owners):
-    store.write(Create(PODS, pod("demo-main-1", ownerReferences=[*owners])))
-
-
-def test_name_that_was_found_to_be_held_is_not_free_by_an_older_change(late):
-    resize(2)
-    hold_a_name()
-    remove("demo-main-1")
-    hold_a_name()
-    assert made(late.plan(AGAIN)) == []
-    late.tell()
-    remove("demo-main-1")
-    late.revision = late.state.position
-    late.tell()
-    assert made(late.plan()) == ["demo-main-1"]
-
-
-def test_pod_that_holds_a_name_is_missed_by_its_own_job_too(late):
-    other = store.write(Create(JOBS, job("other", replicas=1)))[0]
-    resize(2)
-    hold_a_name(owner(other.object))
-    late.tell()
-    late.plan(AGAIN)
-    assert "demo-main-1" in late.known("other").pods
-    remove("demo-main-1")
-    late.revision = late.state.position
-    late.tell()
-    assert late.known("other").pods == {}
-    assert "demo-main-1" not in late.known().pods
-
-
-@pytest.mark.parametrize("heir", [False, True], ids=["to nobody", "to another job"])
+@pytest.mark.parametrize("heir", ["", "other"], ids=["to nobody", "to another job"])
 def test_pod_that_is_given_away_is_missed_by_its_job(late, heir):
-    other = store.write(Create(JOBS, job("other", replicas=1)))[0]
-    owners = {"ownerReferences": [owner(other.object)] if heir else None}
-    store.write(Patch(PODS, "default", "demo-main-0", {"metadata": owners}))
-    late.tell()
+    late.goes(f"other, give main-0 {heir}, hear")
     known = late.known()
     assert known.pods["demo-main-0"].owner != known.job.uid, "it only holds its name"
     assert KEY in late.state.touched
-    assert [*late.known("other").pods] == ["demo-main-0"] * heir
-
-
-def test_nothing_is_remembered_of_a_read_once_the_log_has_come_as_far(late):
-    resize(2)
-    late.plan(AGAIN)
-    assert late.state.ahead
-    late.tell()
-    late.plan()
-    assert late.state.ahead == {}
-
-
-def test_job_is_left_alone_until_the_log_shows_what_was_written_for_it(late):
-    resize(3)
-    late.tell()
-    first = late.plan()
-    assert made(first) == ["demo-main-1", "demo-main-2"]
-    late.commit(first)
-    late.state.touched[KEY] = None
-    assert late.plan().groups == []
-    late.tell()
-    assert made(late.plan()) == []
-    assert (late.state.sent, len(late.known().pods)) == ({}, 3)
+    assert [*late.known("other").pods] == ["demo-main-0"] * bool(heir)
 
 
 def test_status_that_somebody_else_writes_is_not_taken_for_the_controllers_own(controller):
@@ -185,33 +187,20 @@ def test_status_that_somebody_else_writes_is_not_taken_for_the_controllers_own(c
 
 def test_same_status_written_by_somebody_else_meanwhile_does_not_end_the_wait(late):
     """Not what a status says tells whose it is, but the revision that it got."""
-    resize(2)
-    late.tell()
+    late.goes("scale 2, hear")
     plan = late.plan()
     written = next(w for g in plan.groups for w in g.writes if getattr(w, "subresource", "") == "status")
     before = state()
     foreign = store.write(written)[0]
     store.write(Patch(JOBS, "default", "demo", {"status": {**before, "running": 5}}, "status"))
     late.commit(plan)
-    late.tell(until=foreign.revision)
-    late.state.touched[KEY] = None
+    late.hear(until=foreign.revision)
+    late.touch()
     assert late.plan().groups == []
-
-
-@pytest.mark.shows("3.6/tried again")
-def test_group_that_was_not_written_is_planned_again_only_by_its_timer(late):
-    resize(3)
-    late.tell()
-    store.write(Create(PODS, pod("demo-main-2")))
-    late.commit(late.plan())
-    late.tell()
-    assert late.plan().groups == []
-    assert made(late.plan(AGAIN)) == ["demo-main-1"]
 
 
 def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog):
-    resize(3)
-    late.tell()
+    late.goes("scale 3, hear")
     now = clock.milliseconds()
     plan = late.plan(now=now)
     never = Stored(JOBS.id, "default", "demo", "", store.revision() + 1000, 0, b"{}")
@@ -220,8 +209,8 @@ def test_job_whose_writes_do_not_come_back_is_read_anew_in_the_end(late, caplog)
     (timer,) = waiting.timers
     assert (waiting.groups, timer.kind, timer.key, timer.due - now) == ([], LOST, "", 60_000)
     with caplog.at_level(logging.WARNING):
-        again = late.plan(timer, now=timer.due)
-    assert made(again) == ["demo-main-1", "demo-main-2"]
+        late.plan(timer, now=timer.due)
+    assert late.seen()["made"] == "main-1 main-2"
     assert KEY in caplog.text
 
 

@@ -4,121 +4,68 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import clock
-from cluster.runtime import consumer
 from cluster.store import Create, Delete, sql, store
 from jobs.controller import facts
 from jobs.controller.expectations import Sent
-from kube.resources import COMMANDS, JOBS, PODS
+from kube.resources import JOBS, PODS
 from tests.builders import pod
-from tests.jobs.control import Controller, command, messages, phase, pods, remove, report, state
+from tests.jobs.control import Controller, messages, report
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
+FIVE = {"replicas": 5, "minAvailable": 1}
+IN_THREE = (
+    "2 pods failed: demo-main-0 exited with code 1, demo-main-1 exited with code 1. "
+    "2 pods failed: demo-main-2 exited with code 1, demo-main-3 exited with code 1. 1 pod failed: demo-main-4 exited with code 1."
+)
+MAIN_1 = "1 pod failed: demo-main-1 exited with code 1."
 
 
 def on(event, action="RestartJob", **fields):
-    return {"event": event, "action": action, **fields}
+    return {"policies": [{"event": event, "action": action, **fields}]}
 
 
 FAILED = on("PodFailed")
 
 
-def started(controller, *policies, **spec):
-    controller.start(bound=True, policies=[*policies], **spec)
-
-
-def fail(controller, *names, code=1):
-    controller.become("Failed", *names, code=code)
-
-
-def passed():
-    """The phases that the job has passed through."""
-    return [each["status"] for each in state()["conditions"]]
-
-
-def test_group_that_loses_its_place_while_its_job_is_deleted_leads_to_nothing(controller):
-    started(controller, on("Unknown", timeout="1m"))
-    store.write(Delete(JOBS, "default", "demo", propagation="Foreground"))
-    controller.group_is("Unknown")
-    assert messages("ExecuteAction") == []
-
-
-# ---- later
-
-
-@pytest.mark.shows("3.5/job deleted", "10/Q-11")
-def test_delayed_action_does_not_reach_a_later_job_of_the_name(controller, moved_clock):
-    started(controller, {**FAILED, "timeout": "1m"})
-    fail(controller, "demo-main-1")
-    store.write(Delete(JOBS, "default", "demo"))
-    remove(*pods())
-    started(controller, {**FAILED, "timeout": "1h"})
-    moved_clock.move(61)
-    controller.settle()
-    assert (phase(), state().get("retryCount", 0)) == ("Running", 0)
-
-
-# ---- whoever dies when
-
-
-def test_all_that_was_missed_is_told_before_the_job_is_taken_for_over(controller, monkeypatch):
-    started(controller, FAILED, replicas=5, minAvailable=1)
-    monkeypatch.setattr(consumer, "BATCH", 2)
-    report("Succeeded", *(f"demo-main-{number}" for number in range(4)))
-    report("Failed", "demo-main-4", code=1)
-    Controller().settle()
-    assert "Restarting" in passed()
-
-
-@pytest.mark.shows("3.6/tried again")
-@pytest.mark.parametrize("dies", [True, False], ids=["the controller dies", "it goes on"])
-def test_answer_whose_writes_fail_is_given_later(controller, monkeypatch, dies):
-    started(controller, FAILED)
-    report("Failed", "demo-main-0", code=1)
-    plan = controller.consumer.plan
-
-    def overtaken(*args):
-        """Somebody deletes a pod between the plan and its writing."""
-        planned = plan(*args)
-        remove("demo-main-1")
-        return planned
-
-    with monkeypatch.context() as patched:
-        patched.setattr(controller.consumer, "plan", overtaken)
-        controller.step()
-    assert phase() == "Running"
-    (Controller() if dies else controller).settle()
-    assert ("Restarting" in passed(), state()["retryCount"]) == (True, 1)
-
-
-def test_answer_that_was_given_is_not_given_by_the_next_controller(controller, moved_clock):
-    started(controller, on("PodFailed", "RestartPod"))
-    report("Failed", "demo-main-1", code=1)
-    controller.step()
-    following = Controller()
-    following.settle()
-    following.sweep()
-    following.run(bound=True)
-    moved_clock.move(120)
-    Controller().settle()
-    assert (phase(), state()["retryCount"]) == ("Running", 1)
-
-
-def test_answer_waits_for_the_jobs_last_writes(controller):
-    started(controller, FAILED)
-    controller.state.sent["default/demo"] = Sent(clock.milliseconds(), frozenset({store.revision() + 1000}))
-    fail(controller, "demo-main-1")
-    assert phase() == "Running"
-    Controller().settle()
-    assert (phase(), state()["retryCount"]) == ("Restarting", 1)
-
-
-def test_command_and_policy_at_once_are_both_heeded(controller):
-    started(controller, FAILED)
-    command("AbortJob")
-    fail(controller, "demo-main-1")
-    controller.sweep()
-    assert (phase(), store.find(COMMANDS)) == ("Aborted", [])
+@cases("spec, story", {
+    "a group that loses its place while its job is deleted leads to nothing": (
+        on("Unknown", timeout="1m"), "run, bind, remove, group Unknown → executed 0"),
+    "a delayed action does not reach a later job of the name | 3.5/job deleted + 10/Q-11": (on("PodFailed", timeout="1m"), """
+        run, bind, fail main-1, again, run, bind, wait 61 → phase Running; retries 0"""),
+    # ---- whoever dies when
+    "all that was missed is told before the job is taken for over": (FIVE | FAILED, """
+        run, bind
+        batch 2, !succeed main-0 main-1 main-2 main-3, !fail main-4, next → passed Restarting Pending"""),
+    **{
+        f"an answer whose writes fail is given later: {words} | 3.6/tried again": (FAILED, f"""
+        run, bind, !fail main-0, meanwhile evict main-1, step → phase Running
+        {goes_on} → passed Restarting Pending; retries 1""")
+        for words, goes_on in (("the controller dies", "next"), ("it goes on", "settle"))
+    },
+    "an answer that was given is not given by the next controller": (on("PodFailed", "RestartPod"), """
+        run, bind, !fail main-1, step, next, sweep, run, bind, wait 120, next → phase Running; retries 1"""),
+    "an answer waits for the job's last writes": (FAILED, """
+        run, bind, owe, fail main-1 → phase Running
+        next → phase Restarting; retries 1"""),
+    "a Command and a policy at once are both heeded": (FAILED, """
+        run, bind, !command AbortJob, fail main-1, sweep → phase Aborted; commands 0"""),
+    # ---- what is told of pods
+    **{
+        f"a failure while no controller runs is told once: {steps}": (FIVE, f"""
+        run
+        !fail main-1, !evict main-1, {steps} → reasons PodFailed PodEvicted SuccessfulCreate; tells {MAIN_1}""")
+        for steps in ("next", "next, next")
+    },
+    "a failure is told once when the commit of its plan fails": (FIVE, f"""
+        run, !fail main-1, crash → reported
+        next, settle → reported {MAIN_1}"""),
+    "failures that end the job are all told though they were missed in several batches": (FIVE, f"""
+        run, batch 2, !fail, next → phase Failed; reported {IN_THREE}"""),
+    "a failure is told while the job waits for its writes": (FIVE, f"run, owe, !fail main-1, step → reported {MAIN_1}"),
+})  # fmt: skip
+def test_story(tell, spec, story):
+    tell(spec, story)
 
 
 def steps(controller, moved_clock):
@@ -130,9 +77,13 @@ def steps(controller, moved_clock):
     return done
 
 
+def fails(controller):
+    controller.start(bound=True, **on("PodFailed", timeout="10m"))
+    controller.become("Failed", "demo-main-0", code=1)
+
+
 def test_what_was_asked_of_a_job_that_went_meanwhile_keeps_nobody_busy(controller, moved_clock):
-    started(controller, {**FAILED, "timeout": "10m"})
-    fail(controller, "demo-main-0")
+    fails(controller)
     store.write(Delete(JOBS, "default", "demo"))
     following = Controller()
     following.step()
@@ -144,8 +95,7 @@ def test_what_was_asked_of_a_job_that_went_meanwhile_keeps_nobody_busy(controlle
 def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_its_writes(
     controller, moved_clock, monkeypatch
 ):
-    started(controller, {**FAILED, "timeout": "10m"})
-    fail(controller, "demo-main-0")
+    fails(controller)
     moved_clock.move(599)
     controller.settle()
     monkeypatch.setattr(Sent, "is_seen", lambda self, position: False)
@@ -154,60 +104,11 @@ def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_it
     assert steps(controller, moved_clock) < 20
 
 
-# ---- events of pods
-
-
-@pytest.fixture
-def running(controller):
-    controller.start(replicas=5, minAvailable=1)
-    return controller
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_failure_while_no_controller_runs_is_told_once(running, number):
-    report("Failed", "demo-main-1", code=9)
-    remove("demo-main-1")
-    for _ in range(number):
-        Controller().settle()
-    assert [message.split(":")[0] for message in messages("PodFailed")] == ["1 pod failed"]
-    assert len(messages("PodEvicted")) == 1
-
-
-def test_failure_is_told_once_when_the_commit_of_its_plan_fails(running, monkeypatch):
-    def killed(keys):
-        raise RuntimeError("killed within the transaction")
-
-    report("Failed", "demo-main-1", code=1)
-    with monkeypatch.context() as patched:
-        patched.setattr(running, "_drop_timers", killed)
-        with pytest.raises(RuntimeError):
-            running.step()
-    assert messages("PodFailed", "PodEvicted") == []
-    Controller().settle()
-    running.settle()
-    assert len(messages("PodFailed", "PodEvicted")) == 1
-
-
-def test_failures_that_end_the_job_are_all_told_though_they_were_missed_in_several_batches(running, monkeypatch):
-    monkeypatch.setattr(consumer, "BATCH", 2)
-    report("Failed", *pods(), code=1)
-    Controller().settle()
-    assert phase() == "Failed"
-    assert sum(int(message.split(" ")[0]) for message in messages("PodFailed")) == 5
-
-
-def test_failure_is_told_while_the_job_waits_for_its_writes(running):
-    running.state.sent["default/demo"] = waiting = Sent(clock.milliseconds(), frozenset({store.revision() + 1000}))
-    report("Failed", "demo-main-1", code=1)
-    running.step()
-    assert len(messages("PodFailed", "PodEvicted")) == 1
-    assert running.state.sent["default/demo"] is waiting
-
-
 @pytest.mark.shows("3.3/pods of others")
-def test_job_that_cannot_be_read_or_a_pod_of_no_job_keeps_no_failure_of_another_from_being_told(running):
+def test_job_that_cannot_be_read_or_a_pod_of_no_job_keeps_no_failure_of_another_from_being_told(controller):
+    controller.start(**FIVE)
     store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
     store.write(Create(PODS, pod("bad-0", annotations={facts.JOB_NAME: "bad"})), Create(PODS, pod("lonely")))
     report("Failed", "bad-0", "lonely", "demo-main-1", code=1)
-    running.settle()
-    assert messages("PodFailed", "PodEvicted") == ["1 pod failed: demo-main-1 exited with code 1."]
+    controller.settle()
+    assert messages("PodFailed", "PodEvicted") == [MAIN_1]

@@ -1,19 +1,93 @@
-"""The job controller against the real store: jobs come to life, end and go."""
+"""What the job controller makes of a job and keeps in step, in each backend (reference: volcano-job §1.5, §2.4)."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from django.db import connection
 
 from cluster import tasks
 from cluster.runtime import consumer
-from cluster.store import Create, Delete, store
-from kube.resources import JOBS, POD_GROUPS, PODS
-from tests.builders import pod
-from tests.jobs.control import Controller, is_being_deleted, job, messages, phase, pods, remove, report, state, task
+from cluster.store import Create, Delete, Patch, store
+from jobs.lifecycle import fired
+from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
+from tests.builders import pod_group
+from tests.jobs.builders import terminated
+from tests.jobs.control import CLAIM, Controller, job, messages, phase, pods, state, task
 from tests.tables import cases
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+NO_REPLICAS, NO_MINIMUM = ({"tasks": [task("main", n, minAvailable=0)], "minAvailable": 0} for n in (0, 2))
+TWO_WAIT = {
+    "tasks": [task("first", 3, minAvailable=2), task("then", 1, dependsOn={"name": ["first"]})],
+    "minAvailable": 2,
+}
+TOGETHER = {"tasks": [task("first", 1), task("second", 1, dependsOn={"name": ["first"]})], "minAvailable": 2}
+ANY_OF_TWO = {"name": ["first", "other"], "iteration": "any"}
+IN_VAIN = [task("first", 1), task("other", 0), task("second", 1, dependsOn=ANY_OF_TWO)]
+
+
+@pytest.mark.each_backend
+@cases("spec, story", {
+    "events tell of all pods at once | 3.7/SuccessfulCreate, SuccessfulDelete": ({"replicas": 30}, """
+        admit → reasons SuccessfulCreate; tells Created 30 pods.
+        starts → reasons PodsRunning; tells Running: 30 of 30 pods
+        succeed → reasons AllPodsEnded; tells Completed: All 30 pods succeeded."""),
+    "replicas that are lowered end marked pods with the highest index, and raised ones make more | 2.4/7 surplus + 2.4/9"
+    " + 2.8/scale + 10/Q-3 + 2.2/4 + 4.1/annotation volcano.sh/controller-out-of-sync": (
+        {"replicas": 4, "minAvailable": 1}, """
+        run, scale 2 1 → pods main-0 main-1; running 2; marked main-2 main-3; group 1 main=1 pods=1
+        scale 3 → pods main-0 main-1 main-2"""),
+    "pod group and status follow the numbers of the job | 2.8/scale + 3.3/job + 4.4/minMember + 4.4/minTaskMember"
+    " + 4.4/minResources + 1.5/minAvailable": ({}, """
+        run → minAvailable 2
+        scale 5 4 → group 4 main=4 pods=4; minAvailable 4"""),
+    "pods are counted by phase in all and of each task | 1.5/taskStatusCount"
+    " + 1.5/pending, running, succeeded, failed, unknown": ({"tasks": [task("ps", 1), task("w", 4)], "minAvailable": 1}, """
+        admit, starts ps-0, succeed w-0, fail w-1, report Unknown w-2 → pending 1; running 1; succeeded 1; failed 1; unknown 1
+        → tasks ps Running=1 w Failed=1,Pending=1,Succeeded=1,Unknown=1"""),
+    "a task waits for the minimum of another | 1.2/dependsOn.name + 2.4/8 dependsOn + 4.2/pod group + 4.2/ready": (TWO_WAIT, """
+        → group 2 first=2,then=1 pods=2
+        admit, succeed first-0 → pods first-0 first-1 first-2
+        succeed first-1 → pods first-0 first-1 first-2 then-0"""),
+    **{
+        f"tasks that must start together and wait for each other are named, {words}": (TOGETHER, f"""
+        admit, group Inqueue {counted} → pods first-0; reason TaskDeadlock
+        → says This can never start: second waits for first, and nothing starts without second, as minAvailable 2 needs them
+        → says them at the same time; set minAvailable to 1. 0 of 2 pods are running; minAvailable is 2.""")
+        for words, counted in (
+            ("though the scheduler has not counted", ""),
+            ("whatever the scheduler counts", "NotEnoughTasks 1 of 2 pods exist; waiting for the others to be created."),
+        )
+    },
+    "tasks that wait for others are named, and what to do when their turn never comes": (
+        {"tasks": [{**each, "minAvailable": 1} for each in IN_VAIN], "minAvailable": 1}, """
+        admit → reason WaitingForTasks; says 0 of 2 pods are running; minAvailable is 1. Task second waits for first or other.
+        fail first-0 → says 0 of 2 pods are running, 1 failed; minAvailable is 1. Task second waits for first or other.
+        → says No pod is left that could become ready: restart the job, or terminate it."""),
+    "a job without replicas runs before its group is let in": (
+        NO_REPLICAS, "→ conditions Pending Running; reason NoReplicas; pods"),
+    "a job that needs no pod runs before its group is let in | 2.5/Pending, minAvailable 0": (
+        NO_MINIMUM, "→ conditions Pending Running; reason PodsRunning; pods"),
+    "a name that a stranger holds is waited for | 2.1/leftover pods": ({}, """
+        !hold main-0, admit → pods main-0 main-1; pending 1; reason NamesTaken
+        evict main-0 → pods main-0 main-1; pending 2"""),
+    "why the pod group waits is told once | 3.7/PodGroupPending": ({}, """
+        group Inqueue NotEnoughResources 0/1 nodes have 2 CPU free., next → reasons SuccessfulCreate PodGroupPending; warnings 1
+        group Inqueue NotEnoughResources 0/1 nodes have 2 CPU free. → reasons"""),
+    "a new process goes on where the last one stopped": ({}, "admit, starts main-0, !starts main-1, next → phase Running"),
+    "a finished job is deleted after its time | 1.1/ttlSecondsAfterFinished + 6.2/0": (
+        {"replicas": 1, "ttlSecondsAfterFinished": 0}, "run, succeed → finalizers foregroundDeletion"),
+    "a later job of a name has its own time | 6.2/since + 6.2/how": ({"replicas": 1, "ttlSecondsAfterFinished": 100}, """
+        run, succeed, again, wait 60, run, succeed → going no
+        wait 50 → going no
+        wait 51 → going yes"""),
+    "what is left of a finished job outlives the controller": ({"replicas": 1, "ttlSecondsAfterFinished": 30}, """
+        admit, !succeed, until Completed, next, wait 61 → going yes"""),
+})  # fmt: skip
+def test_story(tell, spec, story):
+    tell(spec, story)
 
 
 OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."}
@@ -29,20 +103,12 @@ NO_PROGRAM = {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no
 def test_failure_names_the_pod_and_why_its_container_ended(controller, terminated, words):
     controller.start()
     controller.become("Succeeded", "demo-main-0", code=0)
-    statuses = [{"name": "main", "state": {"terminated": terminated}}]
-    controller.become("Failed", "demo-main-1", containerStatuses=statuses)
+    controller.become(
+        "Failed", "demo-main-1", containerStatuses=[{"name": "main", "state": {"terminated": terminated}}]
+    )
     assert (phase(), state()["exitCodes"]) == ("Failed", [terminated["exitCode"]])
     assert state()["state"]["message"].startswith(f"{words} ")
     assert [each.name for each in store.find(JOBS, exit_code=terminated["exitCode"])] == ["demo"]
-
-
-@pytest.mark.shows("3.7/SuccessfulCreate, SuccessfulDelete")
-def test_events_tell_the_story_once_for_all_pods(controller):
-    controller.start(replicas=30)
-    controller.become("Succeeded")
-    created, running, completed = messages()
-    assert (created, completed) == ("Created 30 pods.", "Completed: All 30 pods succeeded.")
-    assert running.startswith("Running: ")
 
 
 @pytest.mark.embedded  # as many requests would take half a minute
@@ -53,131 +119,7 @@ def test_many_pods_are_made_in_rounds(controller):
     assert messages() == [f"Created {number} of 2500 pods." for number in (1000, 1000, 500)]
 
 
-@pytest.mark.shows("2.4/7 surplus", "2.4/9", "2.8/scale", "10/Q-3", "2.2/4",
-                   "4.1/annotation volcano.sh/controller-out-of-sync")  # fmt: skip
-def test_replicas_that_are_lowered_delete_marked_pods_with_the_highest_index_and_raised_ones_make_more(controller):
-    controller.start(replicas=4, minAvailable=1)
-    before = store.revision()
-    controller.resize(2, minAvailable=1)
-    assert (pods(), state()["running"]) == (["demo-main-0", "demo-main-1"], 2)
-    gone = [c for c in store.changes(before, [PODS]) if c.verb == "DELETED"]
-    marks = [c.object["metadata"]["annotations"]["volcano.sh/controller-out-of-sync"] for c in gone]
-    assert marks == ["true", "true"]
-    assert store.find(POD_GROUPS)[0].object["spec"]["minTaskMember"] == {"main": 1}
-    controller.resize(3)
-    assert pods() == ["demo-main-0", "demo-main-1", "demo-main-2"]
-
-
-@pytest.mark.shows("1.2/dependsOn.name", "2.4/8 dependsOn", "4.2/pod group", "4.2/ready")
-def test_a_task_waits_for_the_minimum_of_another(controller):
-    first = task("first", 3, minAvailable=2)
-    controller.submit(job(tasks=[first, task("then", 1, dependsOn={"name": ["first"]})], minAvailable=2))
-    assert store.find(POD_GROUPS)[0].object["spec"]["minTaskMember"] == {"first": 2, "then": 1}
-    controller.admit()
-    controller.become("Succeeded", "demo-first-0", code=0)
-    assert pods() == ["demo-first-0", "demo-first-1", "demo-first-2"]
-    controller.become("Succeeded", "demo-first-1", code=0)
-    assert pods()[-1] == "demo-then-0"
-
-
-@cases("counted", {"uncounted": "", "counted": "1 of 2 pods exist; waiting for the others to be created."})
-def test_tasks_that_must_start_together_and_wait_for_each_other_are_named_whatever_the_scheduler_counts(
-    controller, counted
-):
-    tasks = [task("first", 1), task("second", 1, dependsOn={"name": ["first"]})]
-    controller.submit(job(tasks=tasks, minAvailable=2))
-    controller.admit()
-    condition = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughTasks", "message": counted}
-    controller.group_is("Inqueue", *[condition] * bool(counted))
-    assert pods() == ["demo-first-0"]
-    assert state()["state"]["reason"] == "TaskDeadlock"
-    assert state()["state"]["message"] == (
-        "This can never start: second waits for first, and nothing starts without second, as minAvailable 2 needs them "
-        "at the same time; set minAvailable to 1. 0 of 2 pods are running; minAvailable is 2."
-    )
-
-
-def test_tasks_that_wait_for_others_are_named_and_what_to_do_when_their_turn_never_comes(controller):
-    waiting = {"name": ["first", "other"], "iteration": "any"}
-    tasks = [task("first", 1), task("other", 0), task("second", 1, dependsOn=waiting)]
-    controller.submit(job(tasks=[{**each, "minAvailable": 1} for each in tasks], minAvailable=1))
-    controller.admit()
-    words = "Task second waits for first or other."
-    assert state()["state"]["reason"] == "WaitingForTasks"
-    assert state()["state"]["message"] == f"0 of 2 pods are running; minAvailable is 1. {words}"
-    controller.become("Failed", "demo-first-0", code=1)
-    assert state()["state"]["message"] == (
-        f"0 of 2 pods are running, 1 failed; minAvailable is 1. {words} "
-        "No pod is left that could become ready: restart the job, or terminate it."
-    )
-
-
-@cases(
-    "replicas, reason",
-    {"no replicas": (0, "NoReplicas"), "minimum 0 | 2.5/Pending, minAvailable 0": (2, "PodsRunning")},
-)
-def test_job_that_needs_no_pod_runs_before_its_group_is_let_in(controller, replicas, reason):
-    controller.submit(job(tasks=[task("main", replicas, minAvailable=0)], minAvailable=0))
-    assert [c["status"] for c in state()["conditions"]] == ["Pending", "Running"]
-    assert (state()["state"]["reason"], pods()) == (reason, [])
-
-
-@pytest.mark.shows("2.1/leftover pods")
-def test_name_held_by_a_stranger_is_waited_for(controller):
-    store.write(Create(PODS, pod("demo-main-0", nodeName="n")))
-    controller.submit(job())
-    controller.admit()
-    assert pods() == ["demo-main-0", "demo-main-1"]
-    assert (state()["pending"], state()["state"]["reason"]) == (1, "NamesTaken")
-    remove("demo-main-0")
-    controller.settle()
-    assert (pods(), state()["pending"]) == (["demo-main-0", "demo-main-1"], 2)
-
-
-def test_new_process_goes_on_where_the_last_one_stopped(controller):
-    controller.submit(job())
-    controller.admit()
-    controller.become("Running", "demo-main-0")
-    report("Running", "demo-main-1")
-    Controller().settle()
-    assert phase() == "Running"
-
-
-@pytest.mark.shows("1.1/ttlSecondsAfterFinished", "6.2/0")
-def test_finished_job_is_deleted_after_its_time(controller):
-    controller.start(replicas=1, ttlSecondsAfterFinished=0)
-    controller.become("Succeeded")
-    assert store.get(JOBS, "default", "demo").object["metadata"]["finalizers"] == ["foregroundDeletion"]
-
-
-@pytest.mark.shows("6.2/since", "6.2/how")
-def test_later_job_of_a_name_has_its_own_time(controller, moved_clock):
-    controller.start(replicas=1, ttlSecondsAfterFinished=100)
-    controller.become("Succeeded")
-    store.write(Delete(PODS, "default", "demo-main-0", grace=0), Delete(JOBS, "default", "demo"))
-    controller.settle()
-    moved_clock.move(60)
-    controller.start(replicas=1, ttlSecondsAfterFinished=100)
-    controller.become("Succeeded")
-    for seconds, is_over in ((50, False), (51, True)):
-        moved_clock.move(seconds)
-        controller.settle()
-        assert is_being_deleted() is is_over
-
-
-def test_what_is_left_of_a_finished_job_outlives_the_controller(controller, moved_clock):
-    controller.submit(job(replicas=1, ttlSecondsAfterFinished=30))
-    controller.admit()
-    report("Succeeded")
-    while phase() != "Completed":
-        controller.step()
-    successor = Controller()
-    successor.settle()
-    moved_clock.move(61)
-    successor.settle()
-    assert is_being_deleted()
-
-
+@pytest.mark.each_backend
 @cases("change", {
     "unreadable": lambda bad: bad | {"spec": {"tasks": "no"}},
     "unreadable quantity": lambda bad: bad["spec"]["tasks"][0]["template"]["spec"]["containers"][0].update(
@@ -191,6 +133,7 @@ def test_job_that_cannot_be_planned_does_not_stop_the_others(controller, change)
     Controller().settle()
 
 
+@pytest.mark.each_backend
 @pytest.mark.shows("3.6/tried again", "2.4/8 errors", "2.2/6")
 def test_a_full_disk_puts_the_controller_off_and_loses_nothing(
     request, controller, caplog, monkeypatch, redis_url, settings
@@ -207,3 +150,91 @@ def test_a_full_disk_puts_the_controller_off_and_loses_nothing(
         cursor.execute("PRAGMA max_page_count = 1073741823")
     tasks.consume("jobs", 0)
     assert len(store.find(POD_GROUPS)) == 30
+
+
+@pytest.mark.shows("4.4/priorityClassName", "1.6/spec.priorityClassName", "1.6/metadata")
+def test_of_the_other_fields_the_pod_group_follows_the_priority_class_alone(controller):
+    controller.start(replicas=1)
+    changes = {"spec": {"priorityClassName": "high"}, "metadata": {"labels": {"team": "a"}}}
+    store.write(Patch(JOBS, "default", "demo", changes))
+    controller.settle()
+    group, pod = store.find(POD_GROUPS)[0].object, store.get(PODS, "default", "demo-main-0").object
+    assert (group["spec"]["priorityClassName"], group["metadata"].get("labels")) == ("high", None)
+    assert ("team" in pod["metadata"]["labels"], pod["spec"].get("priorityClassName")) == (False, None)
+
+
+@pytest.mark.shows("2.4/2", "10/Q-8")
+@pytest.mark.embedded  # an API server refuses the group
+def test_a_job_whose_queue_is_gone_waits_and_is_not_ended(controller, moved_clock):
+    controller.submit(job(queue="gone"))
+    moved_clock.move(3600)
+    controller.settle()
+    assert (phase(), store.find(POD_GROUPS)[0].object["spec"]["queue"]) == ("Pending", "gone")
+
+
+@pytest.mark.shows("10/Q-8", "3.6/tried again", "3.6/given up", "2.7/gave up",
+                   "3.7/PodGroupError, JobStatusError, FailedDelete")  # fmt: skip
+def test_what_cannot_be_written_is_tried_again_for_as_long_as_it_takes(controller, moved_clock):
+    stored = store.write(Create(JOBS, job()))[0]
+    name = f"demo-{stored.uid}"
+    store.write(Create(POD_GROUPS, pod_group(name)))
+    for _ in range(30):
+        controller.settle()
+        moved_clock.move(31)
+    assert "status" not in store.get(JOBS, "default", "demo").object
+    assert {each.object["reason"] for each in store.find(EVENTS)} == {"WriteRefused"}
+    # The third try comes half a minute after the first, so it is news already; from then on each power of two is.
+    assert {each.partition(":")[0] for each in messages()} == {f"Tried {times} times" for times in (3, 4, 8, 16)}
+    store.write(Delete(POD_GROUPS, "default", name))
+    moved_clock.move(31)
+    controller.settle()
+    controller.admit()
+    assert (phase(), len(pods())) == ("Pending", 2)
+
+
+@pytest.mark.shows("9.1/3", "1.4/a claim", "4.3/named", "3.7/PVCError", "7.3/15 no claim")
+def test_volume_without_claim_is_an_empty_directory_and_an_event_says_so(controller):
+    controller.submit(job(replicas=1, volumes=[{"mountPath": "/a"}, {"mountPath": "/b", "volumeClaimName": "none"}]))
+    controller.admit()
+    found = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"]
+    assert [volume["emptyDir"] for volume in found] == [{}, {}]
+    assert any("There is no claim none" in message for message in messages())
+
+
+@pytest.mark.shows(
+    "1.4/volumeClaim", "4.3/made", "4.3/name", "1.5/controlledResources", "4.3/noted", "4.3/restart", "2.2/12"
+)
+def test_described_claim_is_made_once_mounted_and_listed_beside_the_one_that_is_named(controller):
+    described, named = {"mountPath": "/a", "volumeClaim": CLAIM}, {"mountPath": "/b", "volumeClaimName": "data"}
+    stored = controller.start(bound=True, volumes=[described, named, {"mountPath": "/c"}])
+    (claim,) = store.find(CLAIMS)
+    assert re.fullmatch("demo-pvc-[0-9a-z]{12}", claim.name)
+    assert claim.object["metadata"]["ownerReferences"][0]["uid"] == stored.uid
+    assert claim.object["spec"]["accessModes"] == ["ReadWriteOnce"]
+    assert store.get(JOBS, "default", "demo").object["spec"]["volumes"][0]["volumeClaimName"] == claim.name
+    volume = store.get(PODS, "default", "demo-main-0").object["spec"]["volumes"][0]
+    assert volume["persistentVolumeClaim"] == {"claimName": claim.name}
+    assert state()["controlledResources"] == {f"volume-pvc-{claim.name}": claim.name, "volume-pvc-data": "data"}
+    controller.issue("RestartJob")
+    controller.sweep()
+    controller.run()
+    assert (phase(), [each.uid for each in store.find(CLAIMS)]) == ("Running", [claim.uid])
+
+
+@pytest.mark.shows("10/Q-17", "3.3/pod failed")
+@cases("codes, init, listed, answered", {
+    "the only container": ((3,), (), [3], [3]),
+    "the second of two": ((0, 3), (), [3], [3]),
+    "the second of two that failed": ((1, 3), (), [1, 3], [3]),
+    "an init container": ((), (3,), [3], [3]),
+    "beside a sidecar that was ended": ((3,), (0, 143), [3, 143], [3]),
+    "another code": ((1, 0), (0,), [1], []),
+    "none": ((0,), (), [], []),
+})  # fmt: skip
+def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, init, listed, answered):
+    controller.start(replicas=2, minAvailable=1, policies=[{"exitCode": 3, "action": "AbortJob"}])
+    ended = {"containerStatuses": terminated(*codes), "initContainerStatuses": terminated(*init)}
+    controller.become("Failed", "demo-main-0", **ended)
+    assert (phase() == "Aborted") is bool(answered)
+    assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == listed
+    assert [each.exit_code for each in map(fired.read, messages()) if each] == answered

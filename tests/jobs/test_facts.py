@@ -35,17 +35,14 @@ def test_job_is_read_as_admission_would_have_stored_it(spec):
     assert json.decode(unfilled.filled_in(json.encode(sent(**spec)))) == defaulted(sent(**spec))
 
 
-def test_job_that_was_admitted_is_taken_as_it_is():
+@pytest.mark.django_db(transaction=True)
+def test_unfilled_job_gets_its_pods_and_one_that_was_admitted_is_taken_as_it_is(controller):
+    """Nobody judges it here, as in a cluster that has no webhooks."""
     lowered = defaulted(sent())
     lowered["spec"]["minAvailable"] = 0
     body = json.encode(lowered)
     assert unfilled.filled_in(body) is body
     assert facts.read_job(body).min_available == 0
-
-
-@pytest.mark.django_db(transaction=True)
-def test_unfilled_job_gets_its_pods(controller):
-    """Nobody judges it here, as in a cluster that has no webhooks."""
     controller.submit(sent())
     assert [group.object["spec"]["minMember"] for group in store.find(POD_GROUPS)] == [2]
     controller.admit()

@@ -1,39 +1,43 @@
 """Jobs of any kind, to which anything may happen at any moment, live as the reference says, and come to an end.
 
-`tests.jobs.lifecycle` has what may happen (`world`), what a job does (`reference`), and the judge of what it did (`witness`).
+`tests.jobs.lifecycle` has the jobs (`specs`), the controller (`mortal`) and which phase follows (`reference`); the invariants of
+`proof.invariants` judge the log.
 """
 
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext, suppress
 from random import Random
 
 import hypothesis.strategies as st
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from cluster import clock
+from cluster.bootstrap import bootstrap
 from cluster.runtime import consumer
-from cluster.store import store
+from cluster.store import Create, Delete, Patch, store
 from jobs.controller import plan, ssh_keys
 from jobs.plugins.contract import KeyPair
+from kube import resources
+from kube.errors import ApiError
+from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from proof.harness.clocks import ManualClock
 from proof.invariants import INVARIANTS, Judge
 from proof.simulation.planted import planted
 from tests.campaign import EXAMPLES, scaled
+from tests.cluster.store.conftest import empty
 from tests.jobs.lifecycle import reference, specs
-from tests.jobs.lifecycle.witness import Witness
-from tests.jobs.lifecycle.world import World, is_going, node_of, phase_of
+from tests.jobs.lifecycle.mortal import Doom, Killed, Mortal
+from tests.jobs.made import runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
+PLACE = "default"
+STEPS = 400  # of a controller that has nothing more to do long before
 START_US = 1_767_225_600_000_000
 NAMES = st.sampled_from(("x", "x", "x", "y"))
 WHICH = st.integers(0, 5)
@@ -45,29 +49,33 @@ OUT_OF_SCOPE = (
     "quotas",
     "waiting",
 )  # of nodes, scheduler and queues, which are played here
+ASKED = {"Aborted": "AbortJob", "Terminated": "TerminateJob"}  # what somebody has to ask for
 RULES = [each.name for each in INVARIANTS if each.__module__.rpartition(".")[2] not in OUT_OF_SCOPE]
 
 
 class LifecycleMachine(RuleBasedStateMachine):
-    """One or two jobs, people, a scheduler and nodes, and a controller that may die."""
+    """One or two jobs, people, a scheduler and nodes, and a controller that may die; only what a rule says happens."""
 
     @initialize(spec=specs.specs(), room=st.sampled_from((plan.ROOM, plan.ROOM, 2)), far=st.integers(0, 3))
     def begin(self, spec, room, far):
         self.batch, self.room = consumer.BATCH, plan.reconcile.__kwdefaults__
         plan.reconcile.__kwdefaults__ = {**self.room, "room": room}
         self.keys = ssh_keys.use(lambda: KeyPair("private", "public"))
-        self.chance, numbers = (store.uids, store.random), itertools.count(1)
-        store.uids, store.random = lambda: f"00000000-0000-4000-8000-{next(numbers):012x}", Random(1)
-        self.manual = ManualClock(START_US)
-        self.real = clock.use(self.manual)
-        self.judge, self.witness = Judge(only=RULES, lag_ms=0), Witness()
-        self.world = World(self.manual, self.witness)
-        self.submit("x", spec)
+        self.chance, self.numbers, uids = (store.uids, store.random), itertools.count(), itertools.count(1)
+        store.uids, store.random = lambda: f"00000000-0000-4000-8000-{next(uids):012x}", Random(1)
+        self.clock, self.latest_us = ManualClock(START_US), START_US
+        self.real = clock.use(self.clock)
+        self.judge = Judge(only=RULES, lag_ms=0)
+        empty("default")
+        bootstrap()
+        self.controller, self.collector = Mortal(), runner("garbage")
+        self.works()  # what happens from here on is told to them
+        self.submits("x", spec)
         for _ in range(far):
             self.all_goes_well()
 
     def teardown(self):
-        if not hasattr(self, "world"):
+        if not hasattr(self, "controller"):
             return
         try:
             self.come_to_an_end()
@@ -79,129 +87,168 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     # ---- people
 
-    def submit(self, name, spec):
-        obj = specs.submitted(name, spec)
-        if obj is not None:
-            self.world.submit(obj)
-
     @rule(name=NAMES, spec=specs.specs())
     def submits(self, name, spec):
-        self.submit(name, spec)
+        obj = specs.submitted(name, spec)
+        if obj is not None:
+            write(Create(JOBS, obj))
 
     @rule(name=NAMES, actions=st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=2))
     def commands(self, name, actions):
         for action in actions:
-            self.world.command(name, action)
+            if stored := job_of(name):
+                target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": name, "uid": stored.uid}
+                owners = [{**target, "controller": True}]
+                metadata = {"name": f"{name}-{next(self.numbers)}", "namespace": PLACE, "ownerReferences": owners}
+                write(Create(resources.COMMANDS, {"metadata": metadata, "action": action, "target": target}))
 
-    @rule(name=NAMES, task=WHICH, replicas=st.integers(0, 4))
-    def scales(self, name, task, replicas):
-        self.world.scale(name, task, replicas)
+    @rule(name=NAMES, number=WHICH, replicas=st.integers(0, 4))
+    def scales(self, name, number, replicas):
+        """A task gets other replicas, and the minimums are brought in line as admission asks."""
+        stored = job_of(name)
+        tasks = [dict(task) for task in stored.object["spec"]["tasks"]] if stored else []
+        task = tasks[number % len(tasks)] if tasks else {}
+        if task and not task.get("partitionPolicy"):
+            task |= {"replicas": replicas, "minAvailable": min(task["minAvailable"], replicas)}
+            least = min(stored.object["spec"]["minAvailable"], sum(each["replicas"] for each in tasks))
+            write(Patch(JOBS, PLACE, name, {"spec": {"tasks": tasks, "minAvailable": least}}))
 
     @rule(name=NAMES, propagation=st.sampled_from(("Background", "Foreground")))
     def deletes(self, name, propagation):
-        self.world.delete_job(name, propagation)
+        write(Delete(JOBS, PLACE, name, propagation=propagation))
 
     @rule(name=NAMES, spec=specs.specs(), action=st.sampled_from((None, *COMMANDS)))
     def makes_anew(self, name, spec, action):
         """A job is deleted, and another has its name at once; what was asked of the first is not for the second."""
         if action:
-            self.world.command(name, action)
-        self.world.delete_job(name, "Background")
-        self.submit(name, spec)
+            self.commands(name, [action])
+        self.deletes(name, "Background")
+        self.submits(name, spec)
 
     @rule(which=WHICH, grace=st.sampled_from((None, 0)))
     def deletes_a_pod(self, which, grace):
-        for pod in self.one(which):
-            self.world.delete_pod(pod, grace)
+        for pod in some(which):
+            write(Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=grace))
 
     # ---- scheduler and nodes
 
     @rule()
     def all_goes_well(self):
         """Pods are made, get their nodes and begin."""
-        self.world.settle()
-        self.world.admit()
-        self.world.settle()
-        self.world.bind()
-        for pod in self.world.pods(lambda pod: node_of(pod) and phase_of(pod) == "Pending" and not is_going(pod)):
-            self.world.begin(pod)
-        self.world.settle()
+        self.works()
+        self.admits()
+        self.works()
+        self.binds()
+        for pod in pods(lambda pod: node_of(pod) and phase_of(pod) == "Pending" and not is_going(pod)):
+            report(pod, "Running", ready=True, state={"running": {}})
+        self.works()
 
     @rule()
     def admits(self):
-        self.world.admit()
+        for group in store.find(POD_GROUPS):
+            if group.object.get("status", {}).get("phase", "") in ("", "Pending"):
+                write(Patch(POD_GROUPS, PLACE, group.name, {"status": {"phase": "Inqueue"}}, "status"))
 
     @rule(which=WHICH, phase=st.sampled_from(("Unknown", "Unknown", "Pending", "Running")))
     def tells_of_a_group(self, which, phase):
-        groups = self.world.groups()
-        if groups:
-            self.world.tell_group(groups[which % len(groups)], phase)
+        if groups := store.find(POD_GROUPS):
+            name = groups[which % len(groups)].name
+            write(Patch(POD_GROUPS, PLACE, name, {"status": {"phase": phase}}, "status"))
 
     @rule()
     def binds(self):
-        self.world.bind()
+        for pod in pods(lambda pod: not node_of(pod) and not is_going(pod)):
+            binding = {"spec": {"nodeName": f"n{int(pod.name.rpartition('-')[2]) % 2}"}}
+            write(Patch(PODS, PLACE, pod.name, binding, "binding"))
 
     @rule(which=WHICH)
     def pod_begins(self, which):
-        for pod in self.one(which, lambda pod: node_of(pod) and phase_of(pod) == "Pending"):
-            self.world.begin(pod)
+        for pod in some(which, lambda pod: node_of(pod) and phase_of(pod) == "Pending"):
+            report(pod, "Running", ready=True, state={"running": {}})
 
     @rule(which=WHICH, code=st.sampled_from((0, *specs.CODES)), number=st.integers(1, 3))
     def pods_end(self, which, code, number):
-        for pod in self.one(which, lambda pod: node_of(pod) and phase_of(pod) in reference.ALIVE, number):
-            self.world.end(pod, code)
+        for pod in some(which, lambda pod: node_of(pod) and phase_of(pod) in reference.ALIVE, number):
+            end(pod, code)
 
     @rule(which=WHICH)
     def container_is_started_again(self, which):
-        for pod in self.one(which, lambda pod: phase_of(pod) == "Running"):
-            self.world.restart_container(pod)
+        for pod in some(which, lambda pod: phase_of(pod) == "Running"):
+            before = pod.object["status"].get("containerStatuses", [{}])[0].get("restartCount", 0)
+            report(pod, phase_of(pod), ready=True, state={"running": {}}, restartCount=before + 1)
 
     @rule(node=st.sampled_from(("n0", "n1")))
     def node_is_lost(self, node):
-        self.world.lose(node)
+        """What was going on it has gone, and the other pods have failed (docs/design/node.md)."""
+        for pod in pods(lambda pod: node_of(pod) == node and phase_of(pod) in reference.ALIVE):
+            lost = {"status": {"phase": "Failed", "reason": "NodeLost"}}
+            gone = Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=0)
+            write(gone if is_going(pod) else Patch(PODS, PLACE, pod.name, lost, "status"))
 
     @rule()
     def pods_go(self):
-        self.world.sweep()
+        for pod in pods(is_going):
+            write(Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=0))
 
     # ---- the controller
 
     @rule()
     def works(self):
-        self.world.settle()
+        """Controller and collector work until neither has anything to do."""
+        for _ in range(STEPS):
+            more = self.step()
+            more |= self.collector.step()
+            if not more:
+                return
+        last = [f"{each.verb} {each.resource}/{each.key}" for each in store.changes(store.revision() - 5)]
+        raise AssertionError(f"controller and collector are at work after {STEPS} steps; the log ends with {last}")
+
+    def step(self, doom=None):
+        """Let the controller take a step, in which it may die; tell whether there may be more."""
+        more = False
+        self.clock.move(0.001)
+        with suppress(Killed), connection.execute_wrapper(doom) if doom else nullcontext():
+            more = self.controller.step()
+        return more
 
     @rule()
     def takes_one_step(self):
-        self.world.step()
+        self.step()
 
     @rule(batch=st.sampled_from((1, 2, 5, 4000)))
     def reads_at_once(self, batch):
-        self.world.read_at_once(batch)
+        consumer.BATCH = batch
 
     @rule()
     def starts_anew(self):
-        self.world.start_anew()
+        """Another process takes the controller's place."""
+        self.controller = Mortal()
 
     @rule(at=st.integers(0, 40))
     def dies(self, at):
-        self.world.step_dying(at)
+        self.step(Doom(at))
+        self.starts_anew()
 
     @rule()
     def dies_before_its_commit(self):
-        self.world.step_uncommitted()
+        self.controller.dies_uncommitted = True
+        self.step()
+        self.starts_anew()
 
     @rule(which=WHICH, code=st.sampled_from((0, 1, 3)), deleted=st.booleans())
     def is_interrupted(self, which, code, deleted):
         """A pod ends or is deleted between the plan and its commit."""
 
         def happens():
-            for pod in self.one(which):
+            for pod in some(which):
                 if deleted:
-                    self.world.delete_pod(pod, 0)
+                    write(Delete(PODS, PLACE, pod.name, uid=pod.uid, grace=0))
                 elif node_of(pod) and phase_of(pod) in reference.ALIVE:
-                    self.world.end(pod, code)
+                    end(pod, code)
 
-        self.world.step_interrupted(happens)
+        self.controller.interrupted_by = happens
+        self.step()
+        self.controller.interrupted_by = None
         # What has just happened was not known when it was planned.
         self.judge.set_lag(1000)
         self.the_log_is_right()
@@ -209,69 +256,131 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from((1, 31, 61, 601, -45, -3600)))
     def time_passes(self, seconds):
-        self.world.move(seconds)
+        self.clock.move(seconds)
+        self.latest_us = max(self.latest_us, self.clock.us)
 
     # ---- what must be
 
     @invariant()
-    @precondition(lambda self: hasattr(self, "world"))
+    @precondition(lambda self: hasattr(self, "controller"))
     def the_log_is_right(self):
-        self.witness.others()
         for change in store.changes(self.judge.revision):
             self.judge.take(change)
 
     @rule()
     def comes_to_rest(self):
-        """Nothing more happens for two minutes, and the clock shows the right time again."""
-        self.world.catch_up()
+        """Nothing more happens for two minutes, and the clock shows again the latest time that it has shown."""
+        self.time_passes(max(self.latest_us - self.clock.us, 0) / 1e6)
         for _ in range(3):
-            self.world.move(40)
-            self.world.settle()
-        self.world.sweep()
-        self.world.settle()
+            self.time_passes(40)
+            self.works()
+        self.pods_go()
+        self.works()
         self.the_log_is_right()
-        now = clock.milliseconds()
-        self.judge.settle(now)
-        self.witness.rest(now)
-
-    def one(self, which, wanted=lambda pod: True, number=1):
-        """Return some of the pods that are wanted, from one on."""
-        pods = self.world.pods(wanted)
-        return (pods[which % len(pods) :] + pods)[: min(number, len(pods))] if pods else []
+        self.judge.settle(clock.milliseconds())
+        for job in living():
+            rests(job)
 
     def come_to_an_end(self):
         """Faults are over, the scheduler admits everything and all pods run to their end: so do all jobs, or say why not."""
-        self.world.read_at_once(4000)
-        self.world.catch_up()
+        self.reads_at_once(4000)
         for _ in range(12):
             before = store.revision()
             self.all_goes_well()
-            for pod in self.world.pods(lambda pod: phase_of(pod) == "Running" and not is_going(pod)):
-                self.world.end(pod, 0)
-            self.world.move(700)
+            for pod in pods(lambda pod: phase_of(pod) == "Running" and not is_going(pod)):
+                end(pod, 0)
+            self.time_passes(700)
             self.comes_to_rest()
             if store.revision() == before:
                 break
         else:
             raise AssertionError("there is no end to it")
-        for life in self.witness.lives.values():
-            assert self.is_over(life), f"{life.key} is {life.phase}: {life.status['state']}"
+        for job in living():
+            assert is_over(job), f"{job.name} is {job.object['status']['state']}"
 
-    def is_over(self, life):
-        state = life.status.get("state", {})
-        if life.deleting or life.phase in reference.FINISHED:
-            return True
-        if life.phase == "Aborted":
-            return "Resume it" in state["message"]
-        if reference.replicas_of(life.spec) == 0:
-            return "0 replicas" in state["message"]
-        return state["reason"] == "WaitingForTasks" and "No pod is left" in state["message"]
+
+def living():
+    """The jobs that nobody deletes."""
+    return [job for job in store.find(JOBS) if not is_going(job)]
+
+
+def rests(job):
+    """A job at rest is where its counts lead, and says why; who ended it was asked to, and left nothing of it running."""
+    spec, status = job.object["spec"], job.object["status"]
+    state, phase, version = status["state"], status["state"]["phase"], str(status.get("version", 0))
+    groups, own = (store.find(kind, owner=job.uid) for kind in (POD_GROUPS, PODS))
+    group = groups[0].object.get("status", {}).get("phase", "") if groups else ""
+    assert all((state["reason"], state["message"])), state
+    assert reference.by_itself(phase, spec, status, group) == phase, status
+    messages = [
+        each.object["message"] for each in store.find(EVENTS) if each.object["involvedObject"].get("uid") == job.uid
+    ]
+    assert ASKED.get(phase, "") in " ".join(messages), f"{phase}: {messages}"
+    if phase in reference.ALIVE:
+        left = [pod for pod in own if pod.object["metadata"]["annotations"]["volcano.sh/job-version"] != version]
+    else:
+        left = groups + [pod for pod in own if phase_of(pod) in reference.ALIVE]
+    assert not [each.name for each in left if not is_going(each)], state
+
+
+def is_over(job):
+    spec, state = job.object["spec"], job.object["status"]["state"]
+    if state["phase"] in reference.FINISHED:
+        return True
+    if state["phase"] == "Aborted":
+        return "Resume it" in state["message"]
+    if reference.replicas_of(spec) == 0:
+        return "0 replicas" in state["message"]
+    return state["reason"] == "WaitingForTasks" and "No pod is left" in state["message"]
+
+
+def write(change):
+    """Write as people and nodes do: what is refused has not happened."""
+    with suppress(ApiError):
+        store.write(change)
+
+
+def report(pod, phase, **container):
+    """Let a node say how a pod and its container are."""
+    before = (pod.object["status"].get("containerStatuses") or [{"name": "main"}])[0]
+    status = {"phase": phase, "containerStatuses": [{**before, **container}]}
+    write(Patch(PODS, PLACE, pod.name, {"status": status}, "status"))
+
+
+def end(pod, code):
+    report(pod, "Failed" if code else "Succeeded", ready=False, state={"terminated": {"exitCode": code}})
+
+
+def job_of(name):
+    return store.by_keys(JOBS, [f"{PLACE}/{name}"]).get(f"{PLACE}/{name}")
+
+
+def pods(wanted=lambda pod: True):
+    return [pod for pod in store.find(PODS) if wanted(pod)]
+
+
+def some(which, wanted=lambda pod: True, number=1):
+    """Return some of the pods that are wanted, from one on."""
+    found = pods(wanted)
+    return (found[which % len(found) :] + found)[: min(number, len(found))] if found else []
+
+
+def node_of(pod):
+    return pod.object["spec"].get("nodeName", "")
+
+
+def phase_of(pod):
+    return pod.object["status"].get("phase", "Pending")
+
+
+def is_going(pod):
+    return "deletionTimestamp" in pod.object["metadata"]
 
 
 def play(**fields):
     fields = {"phases": [Phase.generate], "database": None, "deadline": None, **fields}
     chosen = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck), **fields)
-    run_state_machine_as_test(LifecycleMachine, settings=chosen)
+    run_machine(LifecycleMachine, settings=chosen)
 
 
 @pytest.mark.campaign

@@ -17,7 +17,7 @@ from jobs.lifecycle.situation import Task
 from jobs.plugins.contract import KeyPair
 from kube.priorities import PriorityClass, PriorityClasses
 from kube.resources import CLAIMS, CREATOR_ANNOTATION, POD_GROUPS, PODS
-from tests.jobs.builders import NOW, UID, container, defaulted, group_fact, job, job_fact, task
+from tests.jobs.builders import NOW, UID, container, defaulted, group_fact, job, job_fact, pod_fact, task
 from tests.tables import cases
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
@@ -65,51 +65,15 @@ def group_of(written):
 
 
 VOLCANO = "volcano.sh/"
-KEYS_OF_PODS = {
-    "annotation": "task-index task-spec job-name queue-name job-version template-uid job-retry-count preemptable "
-                  "numa-topology-policy cooldown-time revocable-zone jdb-min-available",
-    "label": "task-index job-name task-spec job-namespace queue-name preemptable cooldown-time partition-id",
-}  # fmt: skip
-# What of the reference each golden file shows.
-SHOWN = {
-    "everything": [
-        *(f"4.1/{kind} {VOLCANO}{key}" for kind, keys in KEYS_OF_PODS.items() for key in keys.split()),
-        "4.1/annotation scheduling.k8s.io/group-name", "4.1/name", "4.1/owner", "4.1/template",
-        "4.1/over the template's", "1.2/template", "1.1/volumes", "1.4/mountPath", "1.4/volumeClaimName", "4.1/volumes", "4.1/one claim twice",
-        "10/Q-23", "4.4/minMember", "1.1/minAvailable", "4.4/minTaskMember", "1.2/minAvailable", "4.4/minResources",
-        "4.4/queue", "1.1/queue", "4.4/priorityClassName", "1.1/priorityClassName", "4.4/networkTopology",
-        "1.1/networkTopology", "4.4/subGroupPolicy", "1.2/partitionPolicy.partitionSize",
-        "1.2/partitionPolicy.minPartitions", "1.2/partitionPolicy.networkTopology", "4.4/name",
-        "4.4/labels, annotations", "1.1/runningEstimate", "5.2/VK_TASK_INDEX, VC_TASK_INDEX", "9.1/19",
-    ],
-    "plugin-svc": [
-        "5.3/ConfigMap", "5.3/no replicas", "5.1/address", "5.1/one host", "5.3/Service", "5.3/NetworkPolicy",
-        "5.3/--publish-not-ready-addresses", "5.3/variables", "5.3//etc/volcano", "5.3/hostname, subdomain",
-        "4.1/hostname, subdomain",
-    ],
-    "plugin-ssh": ["5.4/Secret", "5.4/mount", "5.4/volume", "5.4/--ssh-key-file-path"],
-    "plugin-pytorch": [
-        "5.5/--master, --worker", "5.5/--port", "5.5/MASTER_ADDR, MASTER_PORT, WORLD_SIZE", "5.5/RANK", "5.5/port",
-        "5.5/init containers", "5.5/--wait-master-enabled", "5.5/--wait-master-timeout", "5.5/--wait-master-image",
-        "5.9/--master, --worker", "5.9/hccl/rankIndex",
-    ],
-    "plugin-tensorflow": [
-        "5.6/TF_CONFIG", "5.6/--ps, --worker, --chief, --evaluator", "5.6/--port", "5.6/one host", "5.6/other task",
-        "5.3/--inject-hosts-env", "5.3/--disable-network-policy",
-    ],
-    "plugin-mpi": ["5.7/MPI_HOST", "5.7/--master, --worker", "5.7/port", "5.7/--port"],
-    "plugin-ray": [
-        "5.8/head", "5.8/worker", "5.8/--head, --worker", "5.8/--headContainer, --workerContainer", "5.8/Service",
-        "5.8/--port, --dashboardPort, --clientPort",
-    ],
-}  # fmt: skip
 
 
-@cases("path", {
-    " | ".join(filter(None, [name, " + ".join(SHOWN.get(name, []))])): path
-    for path in sorted(GOLDEN.glob("*.in.yaml"))
-    for name in [path.name.removesuffix(".in.yaml")]
-})  # fmt: skip
+def shown(path):
+    """The items of the reference that a golden file shows, by its own words."""
+    lines = [line.removeprefix("# shows ") for line in path.read_text().splitlines() if line.startswith("# shows ")]
+    return f" | {' + '.join(lines)}" if lines else ""
+
+
+@cases("path", {path.name.removesuffix(".in.yaml") + shown(path): path for path in sorted(GOLDEN.glob("*.in.yaml"))})
 def test_golden(path, request):
     first, second = rounds(job_fact(yaml.safe_load(path.read_text())), keys=KEYS)
     found = [each for kind in (*products.RESOURCES.values(), POD_GROUPS) for each in created(first, kind)]
@@ -124,11 +88,12 @@ def test_golden(path, request):
 # ---- pods
 
 
+OF_DISRUPTION = f"{VOLCANO}jdb-max-unavailable"
+
+
 def test_of_two_bounds_of_disruption_pods_get_the_one_that_there_is():
-    annotations = made(job(annotations={f"{VOLCANO}jdb-max-unavailable": "1"}))["demo-main-0"]["metadata"][
-        "annotations"
-    ]
-    assert annotations[f"{VOLCANO}jdb-max-unavailable"] == "1"
+    pod = made(job(annotations={OF_DISRUPTION: "1"}))["demo-main-0"]
+    assert pod["metadata"]["annotations"][OF_DISRUPTION] == "1"
 
 
 OF_JOB = {"schedulerName": "mine", "priorityClassName": "a"}
@@ -187,25 +152,19 @@ def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
 
 
 @pytest.mark.shows("4.4/networkTopology")
-@cases("written, expected", {
-    "no tier": ({"mode": "soft"}, {"mode": "soft"}),
-    "by name": ({"highestTierName": "rack"}, {"mode": "hard", "highestTierName": "rack"}),
-    "by number": ({"highestTierAllowed": 0}, {"mode": "hard", "highestTierAllowed": 0}),
-})  # fmt: skip
-def test_the_tier_is_named_or_numbered(written, expected):
-    assert group_of(job(networkTopology=written))["spec"]["networkTopology"] == expected
+def test_the_tier_is_named_or_numbered():
+    name, number = {"highestTierName": "rack"}, {"highestTierAllowed": 0}
+    for written in (name, number, {"mode": "soft"}):
+        assert group_of(job(networkTopology=written))["spec"]["networkTopology"] == {"mode": "hard", **written}
 
 
 def asking(name, replicas, cpu, minimum, **pod):
     return task(name, replicas, {**pod, "containers": [container(requests={"cpu": cpu})]}, minAvailable=minimum)
 
 
-def masters(minimum):
-    return asking("master", 2, "50m", minimum)
-
-
-def workers(minimum):
-    return asking("worker", 2, "100m", minimum)
+def both(masters, workers):
+    """The tasks of the worked examples of volcano-job §4.5, by their minimums."""
+    return [asking("master", 2, "50m", masters), asking("worker", 2, "100m", workers)]
 
 
 A, B = asking("a", 3, "1", 3), asking("b", 3, "10", 3)
@@ -224,32 +183,24 @@ PARTITIONED = {"partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "mi
     "a task without a class has the job's": ([asking("a", 1, "1", 0, **LOW), asking("b", 1, "10", 0)], HIGH, 1, 10_000),
     "all pods of a task without a minimum": ([asking("a", 3, "1", None), B_BY_ONE], {}, 4, 13_000),
     "its partitions' minimum": ([asking("a", 4, "1", None) | PARTITIONED, B_BY_ONE], {}, 3, 12_000),
-    # The worked examples of volcano-job §4.5.
-    "2 of 1 and 2 | 4.5/examples": ([masters(1), workers(2)], {}, 2, 100),
-    "2 of 2 and 1 | 4.5/examples": ([masters(2), workers(1)], {}, 2, 100),
-    "3 of 2 and 2 | 4.5/examples": ([masters(2), workers(2)], {}, 3, 200),
-    "3 of 1 and 1 | 4.5/examples": ([masters(1), workers(1)], {}, 3, 200),
-    "3 of 1 and 2 | 4.5/examples": ([masters(1), workers(2)], {}, 3, 250),
-    "2 of 1 and 1 | 4.5/examples": ([masters(1), workers(1)], {}, 2, 150),
+    "2 of 1 and 2 | 4.5/examples": (both(1, 2), {}, 2, 100),
+    "2 of 2 and 1 | 4.5/examples": (both(2, 1), {}, 2, 100),
+    "3 of 2 and 2 | 4.5/examples": (both(2, 2), {}, 3, 200),
+    "3 of 1 and 1 | 4.5/examples": (both(1, 1), {}, 3, 200),
+    "3 of 1 and 2 | 4.5/examples": (both(1, 2), {}, 3, 250),
+    "2 of 1 and 1 | 4.5/examples": (both(1, 1), {}, 2, 150),
 })  # fmt: skip
 def test_which_pods_make_the_minimum(tasks, of_job, least, cpu):
     assert pod_group.min_resources({"tasks": tasks, **of_job}, least, WORLD.priorities)["cpu"] == cpu
 
 
 @pytest.mark.shows("4.5/pod", "4.5/e2e")
-def test_what_pods_are_charged_names_everything_that_a_quota_counts():
+def test_what_pods_are_charged_names_everything_that_a_quota_counts(golden):
     amounts = {"memory": "1000Mi", "ephemeral-storage": "2Gi", "hugepages-2Mi": "4Mi", "nvidia.com/gpu": "1"}
     main = container(requests={"cpu": "1", **amounts}, limits={"cpu": "2", **amounts})
     first = container("first", requests={"cpu": "4"})
     spec = {"containers": [main], "initContainers": [first], "overhead": {"cpu": "500m"}}
-    assert group_of(job(task("a", pod=spec), task("b", pod=spec)))["spec"]["minResources"] == {
-        "count/pods": "2", "pods": "2",
-        "cpu": "9", "requests.cpu": "9", "limits.cpu": "5",
-        "memory": "2000Mi", "requests.memory": "2000Mi", "limits.memory": "2000Mi",
-        "ephemeral-storage": "4Gi", "requests.ephemeral-storage": "4Gi", "limits.ephemeral-storage": "4Gi",
-        "hugepages-2Mi": "8Mi", "requests.hugepages-2Mi": "8Mi",
-        "nvidia.com/gpu": "2", "requests.nvidia.com/gpu": "2",
-    }  # fmt: skip
+    golden("charged", group_of(job(task("a", pod=spec), task("b", pod=spec)))["spec"]["minResources"])
 
 
 # ---- rounds
@@ -297,15 +248,15 @@ def _lines_of_census(pods):
     return lines
 
 
-@cases("waits_for, circle", {
-    "line": ({"a": [], "b": ["a"]}, []),
-    "itself": ({"a": ["a"]}, ["a", "a"]),
-    "behind a tail": ({"a": ["b"], "b": ["c"], "c": ["b"]}, ["b", "c", "b"]),
-    "diamond": ({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}, []),
-    "unknown name": ({"a": ["missing"]}, []),
+@pytest.mark.shows("4.2/ready")
+@cases("of_pod, containers, is_ready", {
+    "succeeded": ("Succeeded", [False], True), "all containers are ready": ("Running", [True, True], True),
+    "one container is not": ("Running", [True, False], False), "no container yet": ("Running", [], False),
+    "pending": ("Pending", [True], False), "failed": ("Failed", [True], False),
 })  # fmt: skip
-def test_circle_of_tasks(waits_for, circle):
-    assert dependencies.cycle(waits_for) == circle
+def test_a_pod_that_others_wait_for_is_ready(of_pod, containers, is_ready):
+    statuses = [{"name": str(n), "ready": ready} for n, ready in enumerate(containers)]
+    assert dependencies.is_ready(pod_fact(phase=of_pod, containerStatuses=statuses)) is is_ready
 
 
 @cases("wanted, ready, expected", {

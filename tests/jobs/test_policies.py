@@ -1,16 +1,20 @@
-"""What happens to pods (volcano-job §3.3), which policy answers it (§3.4), and what waits for its time (§3.5)."""
+"""What happens to pods (volcano-job §3.3), which policy answers it (§3.4), what waits (§3.5), and what an action does (§2.3, §2.6)."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from jobs.controller import answers, asked, facts, pod_events
+from cluster.writes import Create, Delete, Patch, Update
+from jobs.controller import answers, asked, facts, plan, pod_events
 from jobs.controller.asked import Asked
+from jobs.controller.plan import Known, World
 from jobs.controller.pod_events import Happening
 from jobs.controller.requests import Request, Target
 from kube.kinds.batch import Action, JobEvent
-from tests.jobs.builders import NOW, UID, job, job_fact, pod_fact, task, terminated
+from kube.priorities import PriorityClasses
+from kube.resources import EVENTS, POD_GROUPS, PODS
+from tests.jobs.builders import NOW, UID, group_fact, job, job_fact, pod_fact, task, terminated
 from tests.tables import cases
 
 FAILED, EVICTED, PENDING = JobEvent.POD_FAILED, JobEvent.POD_EVICTED, JobEvent.POD_PENDING
@@ -78,51 +82,47 @@ def failed(index=0, code=1, **fields):
     return Happening(FAILED, pod(index, "Failed", code=code, **fields))
 
 
-GONE = Happening(EVICTED, pod())
-ON_FAILED, BOTH = policy("RestartJob", FAILED), [policy("AbortJob", FAILED), policy("RestartJob", EVICTED)]
+def of_task(event, *pods):
+    """A task of two pods of which something happened to the first."""
+    return read(policy("CompleteJob", event), replicas=2), [Happening(event, pods[0])], pods
 
 
-@cases("job_, happenings, actions", {
-    "failed": (read(ON_FAILED), [failed()], ["RestartJob"]),
-    "two failed: one restart": (read(ON_FAILED), [failed(0), failed(1)], ["RestartJob"]),
-    "two failed: both, once each": (read(RESTARTS), [failed(0), failed(1), failed(1)], ["RestartPod", "RestartPod"]),
-    "of a run that was ended | 3.4/4": (read(ON_FAILED, version=2), [failed(version=1)], []),
-    "of this run": (read(ON_FAILED, version=2), [failed(version=2)], ["RestartJob"]),
-    "job that ends": (read(ON_FAILED, phase="Aborting"), [failed()], []),
-    "job that is over": (read(ON_FAILED, phase="Completed"), [failed()], []),
-    "restarts already": (read(ON_FAILED, phase="Restarting"), [failed()], ["RestartJob"]),
-    "failed, then evicted: both | 10/Q-18": (read(*BOTH), [failed(), GONE], ["AbortJob", "RestartJob"]),
-})  # fmt: skip
-def test_what_is_asked_of_the_job(job_, happenings, actions):
-    assert [each.action for each in answer(job_, *happenings)] == actions
-
-
-@pytest.mark.shows("3.3/pod succeeded")
-@cases("pods, is_completed", {
-    "all succeeded": ([pod(0, "Succeeded"), pod(1, "Succeeded")], True),
-    "one runs": ([pod(0, "Succeeded"), pod(1)], False),
-    "one failed": ([pod(0, "Succeeded"), pod(1, "Failed")], False),
-    "one is being ended": ([pod(0, "Succeeded"), pod(1, "Succeeded", marked=True)], False),
-    "one is not there": ([pod(0, "Succeeded")], False),
-})  # fmt: skip
-def test_task_that_completed(pods, is_completed):
-    happened = Happening(COMPLETED, pods[0])
-    assert bool(answer(read(policy("CompleteJob", COMPLETED)), happened, pods=pods)) is is_completed
-
-
-@pytest.mark.shows("3.3/pod restarted")
-@cases("retries, restarts, is_failed", {
-    "too few": (3, (1, 1), False),
-    "together enough": (3, (1, 2), True),
-    "0 is 3, which admission writes": (0, (1, 2), True),
-    "one is enough": (1, (1, 0), True),
-    "never": (-1, (99, 99), False),
-})  # fmt: skip
-def test_task_that_failed(retries, restarts, is_failed):
+def started_often(retries, *restarts):
+    """The containers of two pods of a task were started so often, which may be so often."""
     pods = [pod(index, restarts=number) for index, number in enumerate(restarts)]
     job_ = read(policy("AbortJob", RESTARTED))
     job_.task_retries["main"] = retries
-    assert bool(answer(job_, Happening(RESTARTED, pods[0]), pods=pods)) is is_failed
+    return job_, [Happening(RESTARTED, pods[0])], pods
+
+
+GONE, ENDED = Happening(EVICTED, pod()), pod(0, "Succeeded")
+ON_FAILED, BOTH = policy("RestartJob", FAILED), [policy("AbortJob", FAILED), policy("RestartJob", EVICTED)]
+
+
+@cases("job_, happenings, pods", {
+    "failed | 3.5/told": (read(ON_FAILED), [failed(code=3)], None),
+    "two failed: one restart": (read(ON_FAILED), [failed(0), failed(1)], None),
+    "two failed: both, once each": (read(RESTARTS), [failed(0), failed(1), failed(1)], None),
+    "of a run that was ended | 3.4/4": (read(ON_FAILED, version=2), [failed(version=1)], None),
+    "of this run": (read(ON_FAILED, version=2), [failed(version=2)], None),
+    "job that ends": (read(ON_FAILED, phase="Aborting"), [failed()], None),
+    "job that is over": (read(ON_FAILED, phase="Completed"), [failed()], None),
+    "restarts already": (read(ON_FAILED, phase="Restarting"), [failed()], None),
+    "failed, then evicted: both | 10/Q-18": (read(*BOTH), [failed(), GONE], None),
+    "evicted, later | 3.5/told": (read(policy("AbortJob", EVICTED, timeout="90s")), [GONE], None),
+    "task: all succeeded | 3.3/pod succeeded + 3.5/told": of_task(COMPLETED, ENDED, pod(1, "Succeeded")),
+    "task: one runs | 3.3/pod succeeded": of_task(COMPLETED, ENDED, pod(1)),
+    "task: one failed | 3.3/pod succeeded": of_task(COMPLETED, ENDED, pod(1, "Failed")),
+    "task: one is being ended | 3.3/pod succeeded": of_task(COMPLETED, ENDED, pod(1, "Succeeded", marked=True)),
+    "task: one is not there | 3.3/pod succeeded": of_task(COMPLETED, ENDED),
+    "started too seldom | 3.3/pod restarted": started_often(3, 1, 1),
+    "started often enough together | 3.3/pod restarted": started_often(3, 1, 2),
+    "0 is 3, which admission writes": started_often(0, 1, 2),
+    "one is enough": started_often(1, 1, 0),
+    "never": started_often(-1, 99, 99),
+})  # fmt: skip
+def test_what_is_asked_of_the_job(golden, job_, happenings, pods):
+    golden("answers", [f"{each.action}: {each.why}" for each in answer(job_, *happenings, pods=pods)])
 
 
 def waiting(action="RestartJob", event=FAILED, name="demo-main-0", delay_s=60, **fields):
@@ -209,20 +209,6 @@ def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
     assert found.next == (None if look_s is None else NOW + look_s * 1000)
 
 
-@pytest.mark.shows("3.5/told")
-@cases("happened, by, words", {
-    "failed": (failed(code=3), ON_FAILED,
-        "PodFailed: demo-main-0 exited with code 3. The policy for it is RestartJob."),
-    "evicted, later": (GONE, policy("AbortJob", EVICTED, timeout="90s"),
-        "PodEvicted: demo-main-0 was deleted, and not by the job controller. "
-        "The policy for it is AbortJob after 1m30s."),
-    "completed": (Happening(COMPLETED, pod(phase="Succeeded")), policy("CompleteJob", COMPLETED),
-        "TaskCompleted: all pods of task main succeeded. The policy for it is CompleteJob."),
-})  # fmt: skip
-def test_people_are_told_why(happened, by, words):
-    assert [each.why for each in answer(read(by, replicas=1), happened)] == [words]
-
-
 # ---- what happened
 
 
@@ -258,18 +244,12 @@ def test_what_happened_between_two_versions(before, after, is_gone, expected):
     assert pod_events.happened(before, after, is_gone=is_gone) is expected
 
 
-EXITED = "demo-main-0 exited with code 3"
-
-
-@cases("event, number, expected", {
-    "one failed": ("PodFailed", 1, f"1 pod failed: {EXITED}."),
-    "some failed": ("PodFailed", 5, f"5 pods failed: {EXITED}, {EXITED}, {EXITED} and 2 more."),
-    "one deleted": ("PodEvicted", 1, "1 pod was deleted, and not by the job controller: demo-main-0."),
-    "two deleted": ("PodEvicted", 2, "2 pods were deleted, and not by the job controller: demo-main-0, demo-main-0."),
-})  # fmt: skip
-def test_what_is_told(event, number, expected):
-    failed = pod_fact(phase="Failed", containerStatuses=terminated(3))
-    assert pod_events.told(JobEvent(event), [failed] * number) == expected
+def test_of_many_pods_three_are_named():
+    failed, exited = pod_fact(phase="Failed", containerStatuses=terminated(3)), "demo-main-0 exited with code 3"
+    words = f"5 pods failed: {exited}, {exited}, {exited} and 2 more."
+    assert pod_events.told(FAILED, [failed] * 5) == words
+    words = "2 pods were deleted, and not by the job controller: demo-main-0, demo-main-0."
+    assert pod_events.told(EVICTED, [failed] * 2) == words
 
 
 def test_changes_of_living_pods_are_decoded_only_where_a_policy_answers_them():
@@ -279,3 +259,187 @@ def test_changes_of_living_pods_are_decoded_only_where_a_policy_answers_them():
         assert pod_events.is_worth_a_look(body, marks, is_gone=False) is expected
     marked = msgspec.json.encode({"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}})
     assert not pod_events.is_worth_a_look(marked, marks, is_gone=True)
+
+
+# ---- requests, in one round, judged by what is written
+
+
+WORLD = World(PriorityClasses(), {})
+PARTS = {"totalPartitions": 2, "partitionSize": 2}
+
+
+def known(fact, pods):
+    return Known(fact, {each.name: each for each in pods}, group_fact())
+
+
+def reconcile(before, *requests, **fields):
+    return plan.reconcile(before, WORLD, NOW, requests=[*requests], **fields)
+
+
+def request(action, why="A pod failed.", **target):
+    return Request(action=Action(action), target=Target(**target), why=why)
+
+
+def ended(writes):
+    return [each.name.removeprefix("demo-") for each in writes if isinstance(each, Delete) and each.resource == PODS]
+
+
+def status(writes):
+    return next((each.object["status"] for each in writes if isinstance(each, Update)), None)
+
+
+# ---- each action in each phase: the table of volcano-job §2.6, cell by cell
+
+# A job of five pods that needs three; main has partitions of two. It was restarted once, and twice all pods were ended.
+RETRIES, VERSION = 1, 2
+PHASES = {"main-0": "Running", "main-1": "Succeeded", "main-2": "Failed", "main-3": "Pending", "other-0": "Running"}
+FIVE = [pod_fact(*name.split("-"), phase, version=VERSION) for name, phase in PHASES.items()]
+ALL = set(PHASES)
+ALIVE = {"main-0", "main-3", "other-0"}
+OF_TASK = {"main-0", "main-1", "main-2", "main-3"}
+OF_PARTITION = {"main-0", "main-1"}
+OF_POD = {"main-1"}
+
+# action → the pods that end, whether the pod group does and all pods count as ended, the phase, further retries
+IN_LINE = ("SyncJob", "EnqueueJob", "ResumeJob")
+BEFORE_THE_END = {
+    "RestartJob": (ALL, True, "Restarting", 1),
+    "RestartTask": (OF_TASK, False, "Restarting", 1),
+    "RestartPod": (OF_POD, False, "Restarting", 1),
+    "RestartPartition": (OF_PARTITION, False, "Restarting", 1),
+    "AbortJob": (ALIVE, True, "Aborting", 0),
+    "TerminateJob": (ALIVE, True, "Terminating", 0),
+    "CompleteJob": (ALIVE, True, "Completing", 0),
+}
+ACTIONS = (*BEFORE_THE_END, *IN_LINE)
+WHOLE = ("RestartJob", "AbortJob", "TerminateJob", "CompleteJob", "ResumeJob")
+RESUMED = {"ResumeJob": (ALL, True, "Restarting", 0)}  # Q-7 and Q-22 put right
+CELLS = {
+    **dict.fromkeys(("Pending", "Running"), BEFORE_THE_END | dict.fromkeys(IN_LINE, (set(), False, "Running", 0))),
+    "Restarting": {
+        **dict.fromkeys(IN_LINE, (set(), False, "Pending", 0)),
+        **dict.fromkeys(WHOLE, (ALL, True, "Restarting", 0)),
+        # Of five pods one or two end: the three that the job needs may start. Four: they may not.
+        "RestartPod": (OF_POD, False, "Pending", 0),
+        "RestartPartition": (OF_PARTITION, False, "Pending", 0),
+        "RestartTask": (OF_TASK, False, "Restarting", 0),
+    },
+    **{phase: dict.fromkeys(ACTIONS, (ALIVE, True, phase, 0)) | RESUMED for phase in ("Aborting", "Aborted")},
+    **{
+        phase: dict.fromkeys(ACTIONS, (ALIVE, True, phase, 0))
+        for phase in ("Completing", "Completed", "Terminating", "Terminated", "Failed")
+    },
+}
+
+
+def items(phase, action):
+    """The items of the reference that a cell is."""
+    is_deaf = phase in ("Restarting", "Completing", "Terminating") and action in WHOLE
+    return f"2.6/{phase}×{action}" + " + 10/Q-13" * is_deaf
+
+
+@cases("phase, action, expected", {
+    f"{phase}: {action} | {items(phase, action)}": (phase, action, row[action])
+    for phase, row in CELLS.items()
+    for action in ACTIONS
+})  # fmt: skip
+def test_action_in_a_phase(phase, action, expected):
+    written = job(task("main", 4, partitionPolicy=PARTS), task("other"), minAvailable=3)
+    before = known(job_fact(written, phase=phase, retryCount=RETRIES, version=VERSION), FIVE)
+    before.in_step = True
+    writes = reconcile(before, request(action, task="main", pod="demo-main-1", partition=0)).writes
+    if before.job.is_finished:
+        # What is asked of a job that is over is taken, and does nothing; the next round does what any would.
+        writes += reconcile(before).writes
+    after = status(writes) or before.job.status
+    is_whole = any(isinstance(each, Delete) and each.resource == POD_GROUPS for each in writes)
+    assert ({*ended(writes)}, is_whole, after["state"]["phase"], after["retryCount"] - RETRIES) == expected
+    assert after["version"] - VERSION == is_whole
+
+
+# ---- parts of a job, and several requests at once
+
+
+def running(*pods, phase="Running", **fields):
+    """A job of two tasks, the second in partitions of two, with these pods or all of them running."""
+    written = job(task("driver", 2), task("worker", 4, partitionPolicy=PARTS))
+    every_pod = [pod_fact(name, index) for name, number in (("driver", 2), ("worker", 4)) for index in range(number)]
+    return known(job_fact(written, phase=phase, **fields), pods or every_pod)
+
+
+def executed(writes):
+    made = [each.object for each in writes if isinstance(each, Create) and each.resource == EVENTS]
+    return [event["message"] for event in made if event["reason"] == "ExecuteAction"]
+
+
+DRIVER, WORKER = request("RestartTask", task="driver"), request("RestartPod", pod="demo-worker-0")
+ABORT, THIRD = request("AbortJob"), {"task": "worker", "pod": "demo-worker-2"}
+FIRST_2 = request("RestartPartition", task="driver", partition=0)
+STRANGERS, GOING = (
+    pod_fact("driver", 0, metadata=fields)
+    for fields in ({"ownerReferences": []}, {"deletionTimestamp": "2026-01-01T00:00:00Z"})
+)
+ONE, OVER = (
+    pod_fact("driver", 1),
+    [pod_fact("driver", 0, "Failed"), pod_fact("driver", 1, "Succeeded"), pod_fact("worker", 0)],
+)
+
+
+@cases("before, requests", {
+    # ---- a part of the job
+    "a task | 2.3/pods + 2.3/pod group": (running(), [DRIVER]),
+    "a pod | 2.3/pods + 2.3/pod group": (running(), [request("RestartPod", **THIRD)]),
+    "a partition | 2.3/pods + 2.3/pod group": (running(), [request("RestartPartition", **THIRD, partition=1)]),
+    "pods that ended go as well to be made again | 2.3/pods": (running(*OVER), [DRIVER]),
+    "and stay for their logs when no other run follows | 2.2/3 last retry": (running(OVER[0], ONE, retryCount=2), [DRIVER]),
+    "pods that are being deleted are not deleted once more | 2.2/3": (running(GOING, ONE), [DRIVER]),
+    "of somebody else with a name of the task": (running(STRANGERS), [DRIVER]),
+    # ---- without pods
+    "a task that is not there | 2.3/no such task or pod": (running(), [request("RestartTask", task="none")]),
+    "no task | 2.3/no such task or pod": (running(), [request("RestartTask")]),
+    "no pod | 2.3/no such task or pod": (running(), [request("RestartPod")]),
+    "no partition | 2.3/no such partition": (running(), [request("RestartPartition")]),
+    "empty partition | 2.3/no such partition": (running(), [request("RestartPartition", task="worker", partition=7)]),
+    "task without partitions | 2.3/no such partition": (running(), [FIRST_2]),
+    # ---- several at once
+    "parts together use up one retry": (running(), [request("RestartPod", pod=f"demo-worker-{n}", why=f"{n}.") for n in (0, 3)]),
+    "the same twice is told once": (running(), [WORKER] * 2),
+    "the whole job after its parts": (running(), [WORKER, ABORT]),
+    "parts after the whole job": (running(), [ABORT, WORKER, ABORT]),
+})  # fmt: skip
+def test_what_is_done_at_a_request(golden, before, requests):
+    outcome = reconcile(before, *requests)
+    after = status(outcome.writes) or {"state": {"phase": "no change"}}
+    marked = [each.name.removeprefix("demo-") for each in outcome.writes if isinstance(each, Patch)]
+    assert marked == ended(outcome.writes)
+    numbers = {name: after[name] for name in ("retryCount", "version", "running", "terminating") if name in after}
+    group = [type(each).__name__ for each in outcome.writes if each.resource == POD_GROUPS]
+    found = {
+        "ended": marked,
+        "group": group,
+        "told": executed(outcome.writes),
+        "phase": after["state"]["phase"],
+        **numbers,
+    }
+    golden("requests", found | {"waiting": [str(each.action) for each in outcome.waiting], "again": outcome.again})
+
+
+def test_job_that_no_controller_has_seen_is_pending_first():
+    outcome = reconcile(Known(running(phase="").job), ABORT)
+    assert (status(outcome.writes)["state"]["phase"], len(outcome.waiting)) == ("Pending", 1)
+
+
+def test_part_larger_than_a_round_ends_in_several_and_the_phase_changes_with_the_last():
+    before, wanted = running(), request("RestartTask", task="worker")
+    first = reconcile(before, wanted, room=3)
+    assert (ended(first.writes), status(first.writes)["state"]["phase"]) == (
+        ["worker-0", "worker-1", "worker-2"],
+        "Running",
+    )
+    assert (first.waiting, first.again, executed(first.writes)) == ([wanted], True, [])
+    for name in ended(first.writes):
+        del before.pods[f"demo-{name}"]
+    last = reconcile(before, *first.waiting, room=3)
+    after = status(last.writes)
+    assert (ended(last.writes), after["state"]["phase"], after["retryCount"]) == (["worker-3"], "Restarting", 1)
+    assert last.waiting == []

@@ -18,7 +18,6 @@ from cluster.store import Create, Patch, sql, store
 from jobs.controller.job_controller import JobConsumer
 from kube.resources import EVENTS, JOBS, POD_GROUPS
 from tests.jobs.control import job, report
-from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 NAMES = [f"job-{number}" for number in range(8)]
@@ -80,12 +79,7 @@ def cursors():
 
 
 @pytest.mark.shows("2.1/one job, one worker")
-@cases("numbers", {
-    "one more": (1, 2),
-    "one less": (2, 1),
-    "one more and back": (1, 2, 1),
-    "one less and back": (3, 2, 3),
-})  # fmt: skip
+@pytest.mark.parametrize("numbers", [(1, 2), (2, 1), (1, 2, 1), (3, 2, 3)])
 def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start, numbers):
     runners = run_jobs(start, numbers[0], ttlSecondsAfterFinished=1800)
     assert sum(len(runner.state.entries) for runner in runners) == len(store.find(POD_GROUPS)) == len(NAMES)
@@ -130,11 +124,11 @@ def test_jobs_whose_writes_failed_are_tried_again_by_another_number_of_workers(s
 
 def test_a_timer_of_a_worker_that_is_no_more_wakes_those_that_are(start):
     start(1)
-    assert Backlog().of("jobs", clock.milliseconds()) == []
     set_timer("jobs/1", "ttl", "default/gone", clock.milliseconds() - 1, '{"uid": "1"}')
     assert Backlog().of("jobs", clock.milliseconds()) == [(registry.get("jobs"), 0)]
     start(1)
     assert timers() == {}
+    assert Backlog().of("jobs", clock.milliseconds()) == []
 
 
 def test_a_worker_that_never_looked_is_woken_for_the_jobs_that_are_there_already(monkeypatch):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.jobs.control import task
-from tests.jobs.story import Story
+from cluster.store import Create, Delete, store
+from jobs.controller.commands import to_job
+from kube.kinds.batch import Action
+from kube.resources import COMMANDS, JOBS, PODS
+from tests.jobs.control import Controller, command, messages, phase, state, task
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -28,6 +31,13 @@ OF_PARTS = {"tasks": [task("main", 4, partitionPolicy=PARTS, policies=[on("PodFa
 OF_TASK = {"tasks": [task("ps", 1), task("work", 2, policies=[on("PodFailed", "RestartTask")])]}
 MASTER = {"tasks": [task("master", 1, policies=[on("TaskCompleted", "CompleteJob")]), task("work", 2)]}
 TWO_STARTS = {"tasks": [task("main", 2, maxRetry=2, policies=[on("TaskFailed", "TerminateJob")])]}
+TWO_TASKS = {"tasks": [task("a", 3, minAvailable=1), task("b", 2, minAvailable=1)], "minAvailable": 2}
+ELASTIC = {"replicas": 5, "minAvailable": 2}
+NO_PART = "tells alice asked for {}, but a Command names no task or pod, so that no pod ends."
+NO_ACTION = "tells alice asked for {}, which is no action of a job; nothing is done."
+THROUGH = "Restarting Pending Running"
+TEN = " ".join(f"main-{number}" for number in range(10))
+LACK = 'Cannot start: configmap "c" not found · main-0, main-1.'
 
 
 @cases("spec, story", {
@@ -99,7 +109,7 @@ TWO_STARTS = {"tasks": [task("main", 2, maxRetry=2, policies=[on("TaskFailed", "
     "suspended and resumed, from the start and without a retry | 2.2/3 + 3.2/AbortJob + 2.8/suspend and resume"
     " + 3.7/CommandIssued + 10/Q-7 + 10/Q-22 + 3.2/ResumeJob + 4.4/made": ({}, """
         run, bind, succeed main-0, command AbortJob → says Suspended on request. Waiting for 1 pod to end.
-        → phase Aborting; asked alice asked for AbortJob.
+        → phase Aborting; issued alice asked for AbortJob.
         sweep → phase Aborted; pods main-0; groups 0; commands 0
         → says 1 of 2 pods had succeeded when the job was suspended. Resume it to run it from the start.
         command ResumeJob, sweep → passed Restarting Pending; reason WaitingForQueue; pods
@@ -219,15 +229,177 @@ TWO_STARTS = {"tasks": [task("main", 2, maxRetry=2, policies=[on("TaskFailed", "
         admit, wait 601, wait 601, wait 601 → phase Pending; executed 0"""),
     # ---- what is told of pods
     "pods that fail together are told once, and one that is deleted": (FIVE, """
-        run, fail main-1 main-3 2 → told 2 pods failed: demo-main-1 exited with code 2, demo-main-3 exited with code 2.
-        next → told 2 pods failed: demo-main-1 exited with code 2, demo-main-3 exited with code 2."""),
+        run, fail main-1 main-3 2 → reported 2 pods failed: demo-main-1 exited with code 2, demo-main-3 exited with code 2.
+        next → reported 2 pods failed: demo-main-1 exited with code 2, demo-main-3 exited with code 2."""),
     "a pod that somebody deletes is told": (FIVE, """
-        run, evict main-2 → told 1 pod was deleted, and not by the job controller: demo-main-2."""),
+        run, evict main-2 → reported 1 pod was deleted, and not by the job controller: demo-main-2."""),
     "nothing is told of pods that the controller ends": (FIVE, """
-        run, need 1, succeed main-0 → phase Completed; told"""),
-    "nor of those of a job that is deleted": (FIVE, "run, remove, evict main-0 main-1 → told; going yes"),
-    "nor of those of a finished job": (FIVE, "run, succeed, delete main-0 → phase Completed; told"),
+        run, need 1, succeed main-0 → phase Completed; reported"""),
+    "nor of those of a job that is deleted": (FIVE, "run, remove, evict main-0 main-1 → reported; going yes"),
+    "nor of those of a finished job": (FIVE, "run, succeed, delete main-0 → phase Completed; reported"),
+    # ---- Commands in a burst, without an effect, taken back
+    "a restart of a job larger than a round leaves no pod of the run before": ({"replicas": 10, "minAvailable": 1}, f"""
+        room 3, run, command RestartJob → pods
+        run → anew {TEN}; running 10; version 1
+        command AbortJob ResumeJob, admit → pods {TEN}; phase Pending"""),
+    **{
+        f"told and consumed without an effect on pods: {action} | {items}": ({}, f"""
+        run
+        command {action} → passed {way}; anew; commands 0; retries {int(bool(way))}; {words.format(action.strip("-"))}""")
+        for action, items, way, words in (
+            ("RestartTask", "3.4/no target", THROUGH, NO_PART), ("RestartPod", "3.4/no target", THROUGH, NO_PART),
+            ("RestartPartition", "3.4/no target", "", f"warnings 0; {NO_PART}"),
+            ("Jump", "2.6/any×unknown action + 6.3/action + 3.4/1", "", f"warnings 1; {NO_ACTION}"),
+            ("-", "6.3/action", "", f"warnings 1; {NO_ACTION}"), ("OpenQueue", "6.3/action", "", f"warnings 1; {NO_ACTION}"),
+        )
+    },
+    **{
+        f"a pod group follows a job that changes while a part is restarted: {action}": ({}, f"""
+        run, !least 1, command {action} → group 1 main=2 pods=1""")
+        for action in ("RestartTask", "RestartPartition")
+    },
+    **{
+        f"a burst in order: {words} | 2.1/one job, one worker": ({}, f"""
+        run, bind
+        command {actions}, sweep → phase {end}; retries {retries}; commands 0""")
+        for words, actions, end, retries in (
+            ("suspended and resumed", "AbortJob ResumeJob", "Pending", 0),
+            ("a restarting job heeds no suspension", "AbortJob ResumeJob AbortJob", "Pending", 0),
+            ("a restarting job heeds no end", "RestartJob TerminateJob", "Pending", 1),
+            ("twice suspended", "AbortJob AbortJob", "Aborted", 0), ("twice restarted", "RestartJob RestartJob", "Pending", 1),
+            ("parts together", "RestartTask RestartPod", "Running", 1),
+            ("no way back to run", "TerminateJob ResumeJob", "Terminated", 0),
+            ("no way back to start", "TerminateJob RestartJob", "Terminated", 0),
+            ("the first way to end", "CompleteJob TerminateJob", "Completed", 0),
+            ("an unknown one between", "AbortJob Jump ResumeJob", "Pending", 0),
+            ("nothing to resume at first", "ResumeJob AbortJob", "Aborted", 0),
+        )
+    },
+    "taken back before it is seen": ({}, "run, !command AbortJob, recall → phase Running; issued"),
+    "taken back while it is planned": ({}, "run, !command AbortJob, meanwhile recall, settle → phase Running; issued"),
+    "a commit that fails leaves command and job as they were | 6.3/taken": ({}, """
+        run, !command AbortJob, crash → phase Running; commands 1; reasons SuccessfulCreate PodsRunning
+        settle → phase Aborted; commands 0; issued alice asked for AbortJob."""),
+    "to a job that is being deleted": ({}, """
+        run, remove
+        command AbortJob → phase Running; commands 0; tells alice asked for AbortJob; the job is being deleted, so nothing is"""),
+    # ---- the pods are gone by then, so nobody else knows what kept them from running
+    **{
+        f"a job that is ended says what kept its pods from running: {end}": ({"maxRetry": 1}, f"""
+        admit, lack → says {LACK} 0 of 2 pods are running; minAvailable is 2.
+        command {action} → phase {end}; says {LACK}
+        → says {rest}""")
+        for action, end, rest in (
+            ("RestartJob", "Failed", "The job was restarted 0 times; instead of restart 1 it failed, as maxRetry is 1."),
+            ("AbortJob", "Aborted", "Resume it to run it from the start."),
+            ("TerminateJob", "Terminated", "when the job was terminated."),
+        )
+    },
+    "what kept pods from running in an earlier run is forgotten": ({}, f"""
+        admit, lack, command RestartJob → lacked {LACK}
+        run, command AbortJob → lacked; says None of 2 pods had ended when the job was suspended."""),
+    # ---- limit ranges and quotas
+    "a gang waits as a whole until there is room | 3.7/FailedCreate": ({"replicas": 3}, """
+        quota pods=2, admit → pods; reason FailedCreate; says Waiting until the job's 3 pods may be made together: pods
+        → says pods "demo-main-0" is forbidden: exceeded quota: q, requested: pods=3, used: pods=0, limited: pods=2.
+        quota pods=3 → pods main-0 main-1 main-2; reason WaitingForPods"""),
+    "an elastic job gets what fits beyond its minimum": (ELASTIC, """
+        quota pods=3, admit → pods main-0 main-1 main-2; says More are not made: pods "demo-main-3" is forbidden: exceeded
+        → says exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3."""),
+    "the minimum of every task comes first": (TWO_TASKS, "quota pods=3, admit → pods a-0 a-1 b-0"),
+    "a quota of other things does not bind": ({}, "quota configmaps=0, admit → pods main-0 main-1"),
+    "pods out of bounds wait until the bounds change": ({}, """
+        limit min=1, admit → pods; says pods "demo-main-0" is forbidden: minimum cpu usage per Container is 1.  No request is
+        limit → pods main-0 main-1"""),
+    "a creation in between leaves room for fewer pods of an elastic job": (ELASTIC, """
+        quota pods=3, meanwhile rival, admit → pods main-0 main-1 rival"""),
+    "the next job goes on when pods end": ({}, """
+        other, quota pods=2, admit → pods main-0 main-1
+        starts, succeed main-0 main-1 → phase Completed; pods main-0 main-1 other-main-0 other-main-1"""),
+    "jobs planned together do not take the same room": ({}, "other, quota pods=3, admit → pods main-0 main-1"),
+    "a new process remembers who waits, and a job that waits may be deleted": ({}, """
+        other, quota pods=1, admit, alone, next, quota → pods main-0 main-1"""),
 })  # fmt: skip
-def test_story(request, controller, spec, story):
-    clock = request.getfixturevalue("moved_clock") if "wait" in story else None
-    Story(controller, clock, **spec).goes(story)
+def test_story(tell, spec, story):
+    tell(spec, story)
+
+
+@pytest.mark.embedded  # elsewhere each pod is a request, and those that were made stay
+@cases("story", {
+    "a creation in between does not lead beyond the quota": """
+        quota pods=2, meanwhile rival, admit → pods rival; reasons FailedCreate
+        → says exceeded quota: q, requested: pods=2, used: pods=1, limited: pods=2.
+        evict rival → pods main-0 main-1""",
+    "a quota that appears in between binds": "meanwhile quota pods=1, admit → pods",
+    "of jobs planned together only those wait that lost their room": (
+        "other, quota pods=4, meanwhile rival, admit → pods main-0 main-1 rival"),
+})  # fmt: skip
+def test_story_of_one_transaction(tell, story):
+    tell({}, story)
+
+
+def test_quota_that_must_know_the_request_is_told_by_the_limit_range(tell):
+    tell(
+        {},
+        """
+        quota requests.cpu=1, admit → says must specify requests.cpu for: main
+        limit defaultRequest=500m → pods main-0 main-1""",
+    )
+    made = [each.object for each in store.find(PODS)]
+    assert [each["spec"]["containers"][0]["resources"]["requests"] for each in made] == [{"cpu": "500m"}] * 2
+    note = "LimitRanger plugin set: cpu request for container main"
+    assert made[0]["metadata"]["annotations"]["kubernetes.io/limit-ranger"] == note
+
+
+# ---- Commands
+
+
+@pytest.mark.shows("6.3/vcctl's")
+def test_command_is_the_one_that_vcctl_makes():
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "demo", "uid": "u1",
+              "controller": True, "blockOwnerDeletion": True}  # fmt: skip
+    assert to_job("team", "demo", "u1", Action.ABORT_JOB) == {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {"generateName": "demo-abortjob-", "namespace": "team", "ownerReferences": [target]},
+        "action": "AbortJob",
+        "target": target,
+    }
+
+
+@cases("name, fields, expected, words", {
+    "uid of an earlier job | 6.3/target": ("demo", {"uid": "another"}, "Running", []),
+    "no such job | 6.3/target": ("gone", {"uid": "some"}, "Running", []),
+    "no such job, no uid | 6.3/target": ("gone", {"uid": ""}, "Running", []),
+    "no uid: whoever has the name": ("demo", {"uid": "", "by": ""}, "Aborted", ["AbortJob was asked for."]),
+})  # fmt: skip
+def test_command_is_for_the_job_of_its_uid(controller, name, fields, expected, words):
+    controller.start()
+    controller.issue("AbortJob", name=name, **fields)
+    assert (store.find(COMMANDS), phase(), messages("CommandIssued")) == ([], expected, words)
+
+
+@pytest.mark.shows("6.3/other targets")
+def test_command_to_something_else_is_left_alone(controller):
+    target = {"apiVersion": "v1", "kind": "Pod", "name": "demo", "uid": "x"}
+    about = {"name": "c", "namespace": "default"}
+    store.write(Create(COMMANDS, {"metadata": about, "action": "AbortJob", "target": target}))
+    controller.start()
+    assert [stored.name for stored in store.find(COMMANDS)] == ["c"]
+
+
+def test_command_that_cannot_go_at_once_is_carried_out_once(controller):
+    controller.start()
+    controller.issue("RestartJob", finalizers=["example.com/kept"])
+    controller.run()
+    for each in (controller, Controller()):
+        each.settle()
+        assert (phase(), state()["retryCount"], len(store.find(COMMANDS))) == ("Running", 1, 1)
+
+
+def test_job_deleted_with_its_command_leaves_nothing(controller):
+    controller.start()
+    command("AbortJob")
+    store.write(Delete(JOBS, "default", "demo"))
+    controller.settle()
+    assert (store.find(COMMANDS), controller.state.entries, controller.state.commands) == ([], {}, {})

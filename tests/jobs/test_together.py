@@ -10,11 +10,9 @@ import yaml
 from cluster import access, api
 from cluster.bootstrap import bootstrap
 from cluster.store import Create, store
-from kube.errors import Forbidden, Invalid
-from kube.resources import JOBS, NODES, POD_GROUPS, PODS, QUEUES
+from kube.resources import JOBS, NODES, POD_GROUPS, PODS
 from tests.builders import node
-from tests.jobs.builders import container, job, task
-from tests.jobs.control import phase, report, state
+from tests.jobs.control import phase, report
 from tests.jobs.made import runner, settle
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
@@ -47,29 +45,3 @@ def test_job_of_the_seed_runs_to_its_end_and_goes_with_all_it_made(system, name)
     api.delete(ADMIN, JOBS, "default", name)
     settle(*system)
     assert store.find(JOBS) == store.find(PODS) == []
-
-
-def test_job_too_large_for_the_node_waits_and_says_why(system):
-    api.create(ADMIN, JOBS, job(task(replicas=2, pod={"containers": [container(requests={"cpu": "5"})]})))
-    settle(*system)
-    found = state()
-    assert (phase(), found["state"]["reason"], found["waitingReason"]) == ("Pending", "Unschedulable", "NeverFits")
-    assert "cpu" in found["state"]["message"].lower()
-    assert store.names(JOBS, trouble="NeverFits")
-
-
-def test_closed_queue_refuses_jobs_and_may_then_be_deleted(system):
-    api.create(ADMIN, QUEUES, {"metadata": {"name": "team"}, "spec": {}})
-    api.create(ADMIN, JOBS, job(queue="team"))
-    settle(*system)
-    with pytest.raises(Forbidden, match="close it first"):
-        api.delete(ADMIN, QUEUES, "", "team")
-    api.patch(ADMIN, QUEUES, "", "team", {"spec": {"state": "Closed"}})
-    settle(*system)
-    with pytest.raises(Invalid, match="status is `Closing`"):
-        api.create(ADMIN, JOBS, job(queue="team", name="late"))
-    become(system, "Running")
-    become(system, "Succeeded")
-    assert store.get(QUEUES, "", "team").object["status"]["state"] == "Closed"
-    api.delete(ADMIN, QUEUES, "", "team")
-    assert [queue.name for queue in store.find(QUEUES)] == ["default", "root"]
