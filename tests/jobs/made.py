@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from cluster.runtime import registry
-from cluster.store import Patch, store
+from cluster.store import Create, Delete, Patch, store
 from kube import meta
-from kube.resources import EVENTS, JOBS
+from kube.resources import JOBS, QUEUES
 from proof.modes.mode import Runner
+from tests.builders import of, queue
 from tests.jobs.builders import task
+from tests.jobs.story import Script
 
 PLACE = "default"
+
+
+class Killed(BaseException):
+    """Ends a process where it stands."""
 
 
 def runner(name):
@@ -24,19 +32,60 @@ def settle(*runners):
         pass
 
 
+@contextmanager
+def dying(consumer, monkeypatch, point):
+    """Have a process die where it calls a method of its consumer."""
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(consumer, point, killed)
+        yield
+
+
 def end(name, phase, **status):
     """Let the job controller say how far a job has come."""
     state = {"phase": phase, "lastTransitionTime": meta.now_text(0)}
     store.write(Patch(JOBS, PLACE, name, {"status": {"state": state, **status}}, "status"))
 
 
+class Story(Script):
+    """An object that makes jobs: `restart` puts another controller in place, and `queue` the queue `night` in a state."""
+
+    consumer = kind = name = prefix = ""
+
+    def __init__(self, controller, clock):
+        self.controller, self.clock = controller, clock
+
+    def ends(self):
+        settle(self.controller)
+
+    def called(self, job):
+        """The whole name of a job, of which a story has the rest."""
+        return f"{self.prefix}{job}"
+
+    def restart(self):
+        self.controller = runner(self.consumer)
+
+    def delete(self, job):
+        store.write(Delete(JOBS, PLACE, self.called(job)))
+
+    def foreign(self, job):
+        """Somebody else makes a job of the name."""
+        store.write(Create(JOBS, of(JOBS, self.called(job))))
+
+    def going(self):
+        store.write(Delete(self.kind, PLACE, self.name, propagation="Foreground"))
+
+    def queue(self, state):
+        there = any(each.name == "night" for each in store.find(QUEUES))
+        change = Patch(QUEUES, "", "night", {"status": {"state": state}}, "status")
+        store.write(change if there else Create(QUEUES, queue("night", state)))
+
+
 def job_names():
     return [job.name for job in store.find(JOBS)]
-
-
-def told(*, since=()):
-    """The reasons of all events, in the order in which they were told."""
-    return [event.object["reason"] for event in store.find(EVENTS, order="created") if event.name not in since]
 
 
 def spec(*tasks, **fields):

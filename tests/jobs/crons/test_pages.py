@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cluster import clock
 from cluster.access import SYSTEM
-from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, store
 from dashboard.live import topics
 from kube import meta
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
 from tests.dashboard.pages.conftest import page, reader
-from tests.jobs.crons.control import cron
-from tests.jobs.made import PLACE, end, runner, settle
+from tests.jobs.crons.control import cron, status
+from tests.jobs.made import PLACE, end, runner, settle, spec
 
 LIST, DETAIL = "/cronjobs/", "/cronjobs/default/c/"
 TOPIC = "cronjobs:detail?name=c&namespace=default"
-
-
-@pytest.fixture(autouse=True)
-def sam(db):
-    bootstrap()
-    return reader("sam", "submitter", PLACE)
 
 
 def make(name="c", schedule="0 * * * *", **fields):
@@ -41,7 +32,7 @@ def rendered(topic):
         return topics.find(name)(topics.TopicRequest(SYSTEM, params))
 
 
-def test_the_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next(sam):
+def test_list_and_topics_show_schedule_state_and_next_run_and_when_empty_what_to_do_next(sam):
     assert "Write one and give it to kubectl apply" in page(sam, LIST).text(id="table-empty")
     stored, suspended = make(timeZone="Europe/Berlin"), make("d", suspend=True)
     row = page(sam, LIST).text(id=f"cron-{stored.uid}")
@@ -49,6 +40,13 @@ def test_the_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_ne
     following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
     assert meta.timestamp(following)[:16].replace("T", " ") in row
     assert page(sam, f"{LIST}?phase=Suspended").rows() == [f"cron-{suspended.uid}"]
+    # From the next run on the topics are other ones.
+    assert rendered("cronjobs:list").again == following
+    assert rendered(TOPIC).again <= following
+    assert {watch.resource for watch in rendered(TOPIC).watches} == {CRON_JOBS.id, JOBS.id}
+    assert rendered("cronjobs:jobs?name=c&namespace=default").parts
+    store.write(Delete(CRON_JOBS, PLACE, "c"))
+    assert rendered("cronjobs:list").again is None
 
 
 def test_the_page_shows_facts_calendar_and_jobs(sam):
@@ -58,8 +56,7 @@ def test_the_page_shows_facts_calendar_and_jobs(sam):
     (name,) = names()
     end(name, "Failed")
     shown = page(sam, DETAIL)
-    assert "the next one waits (Forbid)" in shown.text(id="cron-head")
-    assert "60 s" in shown.text(id="cron-head")
+    assert all(words in shown.text(id="cron-head") for words in ("the next one waits (Forbid)", "60 s"))
     (run,) = shown.all(tag="a", **{"class": "calendar-run"})
     assert (run.get("data-phase"), run.get("href")) == ("Failed", f"/jobs/default/{name}/")
     assert name in shown.text(id="table-rows")
@@ -67,36 +64,27 @@ def test_the_page_shows_facts_calendar_and_jobs(sam):
 
 def test_what_is_suspended_is_resumed(sam):
     make()
-    sam.post(f"{DETAIL}suspend/")
-    assert store.get(CRON_JOBS, PLACE, "c").object["spec"]["suspend"] is True
-    shown = page(sam, DETAIL)
-    assert f"{DETAIL}resume/" in shown.actions()
-    assert "No jobs are made until it is resumed" in shown.text(id="cron-head")
-    sam.post(f"{DETAIL}resume/")
-    assert store.get(CRON_JOBS, PLACE, "c").object["spec"]["suspend"] is False
+    for action, is_suspended in (("suspend", True), ("resume", False)):
+        assert f"{DETAIL}{action}/" in page(sam, DETAIL).actions()
+        sam.post(f"{DETAIL}{action}/")
+        assert store.get(CRON_JOBS, PLACE, "c").object["spec"]["suspend"] is is_suspended
+        assert ("No jobs are made until it is resumed" in page(sam, DETAIL).text(id="cron-head")) is is_suspended
 
 
-def test_a_job_that_is_run_now_is_the_cron_jobs_own(sam):
+def test_a_job_that_is_run_now_is_the_cron_jobs_own_and_one_that_is_refused_is_told(sam):
     stored = make(name="c" * 47)
     answer = sam.post(f"/cronjobs/default/{stored.name}/run/")
     (name,) = names()
-    assert answer["Location"] == f"/jobs/default/{name}/"
+    assert (answer["Location"], name.startswith(f"{stored.name}-")) == (f"/jobs/default/{name}/", True)
     metadata = store.get(JOBS, PLACE, name).object["metadata"]
-    assert name.startswith(f"{stored.name}-")
     assert metadata["ownerReferences"][0]["uid"] == stored.uid
     assert metadata["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual", CREATOR_ANNOTATION: "sam"}
     settle(runner("cronjobs"))
-    assert [each["name"] for each in store.get(CRON_JOBS, PLACE, stored.name).object["status"]["active"]] == [name]
-
-
-def test_a_job_that_is_refused_is_told(sam):
-    stored = make()
-    spec = stored.object["spec"]["jobTemplate"]["spec"] | {"queue": "nowhere"}
-    store.write(Delete(CRON_JOBS, PLACE, "c"))
-    make(jobTemplate={"spec": spec})
+    assert [each["name"] for each in status(stored.name)["active"]] == [name]
+    make(jobTemplate={"spec": spec(queue="nowhere")})
     sam.post(f"{DETAIL}run/")
     assert "queue nowhere not found" in page(sam, DETAIL).text(id="toasts")
-    assert names() == []
+    assert names() == [name]
 
 
 def test_who_did_not_make_it_sees_no_button(sam):
@@ -105,16 +93,3 @@ def test_who_did_not_make_it_sees_no_button(sam):
     assert not [action for action in page(other, DETAIL).actions() if action.startswith(DETAIL)]
     assert sam.post(f"{DETAIL}delete/")["Location"] == LIST
     assert "was deleted" in rendered(TOPIC).parts["cron-head"]
-
-
-def test_the_topics_are_other_ones_from_the_next_run_on(sam):
-    make()
-    make("rare", "0 0 29 2 *")
-    following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
-    assert rendered("cronjobs:list").again == following
-    assert rendered(TOPIC).again <= following
-    assert {watch.resource for watch in rendered(TOPIC).watches} == {CRON_JOBS.id, JOBS.id}
-    assert rendered("cronjobs:jobs?name=c&namespace=default").parts
-    make("old", suspend=True)
-    store.write(*(Delete(CRON_JOBS, PLACE, name) for name in ("c", "rare")))
-    assert rendered("cronjobs:list").again is None

@@ -1,14 +1,14 @@
-"""Flows and templates, as people write them and as the controller finds them."""
+"""Flows and templates, as people write them and as the controller finds them, and their stories."""
 
 from __future__ import annotations
 
 import copy
 
-from cluster.store import Create, store
+from cluster.store import Create, Patch, store
 from jobs.flows import admission
-from kube.resources import JOB_FLOWS, JOB_TEMPLATES
-from tests.jobs import builders
-from tests.jobs.made import PLACE, spec
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS
+from tests.jobs import builders, made
+from tests.jobs.made import PLACE, end, job_names, spec
 
 
 class Cluster(builders.Cluster):
@@ -51,13 +51,8 @@ def submit(obj, *templates):
     return store.write(Create(JOB_FLOWS, obj))[0]
 
 
-def status(name="f"):
-    return store.get(JOB_FLOWS, PLACE, name).object.get("status") or {}
-
-
-def state(name="f"):
-    found = status(name)["state"]
-    return found["phase"], found["reason"]
+def state():
+    return store.get(JOB_FLOWS, PLACE, "f").object["status"]["state"]
 
 
 def refusals(obj, cluster=CLUSTER, old=None):
@@ -65,3 +60,41 @@ def refusals(obj, cluster=CLUSTER, old=None):
     written = copy.deepcopy(obj)
     admission.default(written, old, cluster)
     return {cause.field: cause.message for cause in admission.validate(written, old, cluster)}
+
+
+class Story(made.Story):
+    """A flow and its jobs, each by the name of its template; what is no verb is a job that comes to a phase: `a Running`."""
+
+    consumer, kind, name, prefix = "jobflows", JOB_FLOWS, "f", "f-"
+
+    def begins(self):
+        self.uids = {job.uid for job in store.find(JOBS)}
+
+    def does(self, step):
+        verb, *words = step.split()
+        act = getattr(self, verb, None)
+        act(*words) if act else end(f"f-{verb}", *words)
+
+    def seen(self):
+        return {
+            "jobs": " ".join(name.removeprefix("f-") for name in job_names()),
+            "anew": " ".join(job.name.removeprefix("f-") for job in store.find(JOBS) if job.uid not in self.uids),
+            "state": f"{state()['phase']} {state()['reason']}",
+        }
+
+    def message(self):
+        return state()["message"]
+
+    def wait(self, seconds):
+        self.clock.move(int(seconds))
+
+    def template(self, name):
+        store.write(Create(JOB_TEMPLATES, template(name)))
+
+    def retain(self, policy):
+        store.write(Patch(JOB_FLOWS, PLACE, "f", {"spec": {"jobRetainPolicy": policy}}))
+
+    def serve(self, number):
+        """So many of the two servers of the first job run."""
+        phases = {"Running": int(number), "Pending": 2 - int(number)}
+        end("f-a", "Running", taskStatusCount={"server": {"phase": phases}})

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from cluster.bootstrap import bootstrap
-from cluster.store import Create, Delete, Patch, store
-from kube.resources import CREATOR_ANNOTATION, EVENTS, JOB_FLOWS, JOB_TEMPLATES, JOBS, QUEUES
-from tests.builders import of, queue
+from cluster.store import Create, Delete, store
+from kube.resources import CREATOR_ANNOTATION, JOB_FLOWS, JOB_TEMPLATES, JOBS
 from tests.jobs.builders import task
-from tests.jobs.flows.control import flow, state, status, step, submit, template
-from tests.jobs.made import PLACE, end, job_names, runner, settle, told
+from tests.jobs.control import messages
+from tests.jobs.flows.control import Story, flow, state, step, submit, template
+from tests.jobs.made import PLACE, Killed, dying, end, runner, settle
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 DIAMOND = (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))
 LINE, ONE = (step("a"), step("b", "a")), (step("a"),)
+SERVERS = (template("a", task("server", replicas=2)), template("b"))
 
 
 @pytest.fixture
@@ -24,74 +27,61 @@ def controller():
     return runner("jobflows")
 
 
-def servers(running):
-    return {"taskStatusCount": {"server": {"phase": {"Running": running, "Pending": 2 - running}}}}
-
-
-# What happens in a line of a story, besides a job that comes to a phase.
-HAPPENS = {
-    "delete": lambda name: store.write(Delete(JOBS, PLACE, f"f-{name}")),
-    "foreign": lambda name: store.write(Create(JOBS, of(JOBS, f"f-{name}"))),
-    "template": lambda name: store.write(Create(JOB_TEMPLATES, template(name))),
-    "retain": lambda policy: store.write(Patch(JOB_FLOWS, PLACE, "f", {"spec": {"jobRetainPolicy": policy}})),
-    "serve": lambda number: end("f-a", "Running", **servers(int(number))),
-}  # fmt: skip
-
-
 @cases("obj, templates, story", {
     "jobs are made in the order of their dependencies": (flow(*DIAMOND), "abcd", """
-                    | a       | Pending InProgress
-        a Running   | a       | Running InProgress
-        a Completed | a b c   | Running InProgress
-        b Completed | a b c   | Running InProgress
-        c Completed | a b c d | Running InProgress
-        d Completed | a b c d | Succeed AllCompleted"""),
-    "a failed job ends the flow, and those that run are still followed": (
-        flow(step("a"), step("b"), step("c", "b")), "abc", """
-                            | a b | Pending InProgress
-        a Failed, b Running | a b | Failed JobFailed
-        b Completed         | a b | Failed JobFailed"""),
+        → jobs a; state Pending InProgress
+        a Running → jobs a; state Running InProgress
+        a Completed → jobs a b c; state Running InProgress
+        b Completed → jobs a b c; state Running InProgress
+        c Completed → jobs a b c d; state Running InProgress
+        d Completed → jobs a b c d; state Succeed AllCompleted"""),
+    "a failed job ends the flow, and those that run are still followed": (flow(step("a"), step("b"), step("c", "b")), "abc", """
+        → jobs a b; state Pending InProgress
+        a Failed, b Running → jobs a b; state Failed JobFailed
+        b Completed → jobs a b; state Failed JobFailed"""),
     "jobs of a flow that has succeeded are deleted on request and never made again": (
         flow(*LINE, jobRetainPolicy="delete"), "ab", """
-        a Completed | a b | Running InProgress
-        b Completed |     | Succeed AllCompleted
-        restart     |     | Succeed AllCompleted"""),
+        →
+        a Completed → jobs a b; state Running InProgress
+        b Completed → jobs; state Succeed AllCompleted
+        restart → jobs; state Succeed AllCompleted"""),
     "retained jobs go when the policy becomes delete": (flow(*ONE), "a", """
-        a Completed   | a | Succeed AllCompleted
-        retain delete |   | Succeed AllCompleted"""),
-    "a job that completed and was deleted counts as completed": (flow(*LINE), "ab", """
-        a Completed, delete a | b | Running InProgress
-        b Completed           | b | Succeed AllCompleted"""),
-    "and while nobody was there": (flow(*LINE), "ab", """
-        a Completed, delete a, restart | b | Running InProgress
-        b Completed                    | b | Succeed AllCompleted"""),
+        →
+        a Completed → jobs a; state Succeed AllCompleted
+        retain delete → jobs; state Succeed AllCompleted"""),
+    **{
+        f"a job that completed and was deleted counts as completed{words}": (flow(*LINE), "ab", f"""
+        →
+        a Completed, delete a{then} → jobs b; state Running InProgress
+        b Completed → jobs b; state Succeed AllCompleted""")
+        for words, then in (("", ""), (", also while nobody was there", ", restart"))
+    },
     "a missing template is waited for": (flow(step("a"), step("b")), "b", """
-                   | b   | Pending TemplateNotFound
-        template a | a b | Pending InProgress"""),
+        → jobs b; state Pending TemplateNotFound
+        template a → jobs a b; state Pending InProgress"""),
     "a probe lets a job start before its target has completed": (
-        flow(step("a"), step("b", "a", probe=[("server", "Running")])),
-        (template("a", task("server", replicas=2)), template("b")), """
-        serve 1 | a   | Running InProgress
-        serve 2 | a b | Running InProgress"""),
-    "a flow without jobs has succeeded": (flow(), "", """
-                | | Succeed AllCompleted"""),
+        flow(step("a"), step("b", "a", probe=[("server", "Running")])), SERVERS, """
+        →
+        serve 1 → jobs a; state Running InProgress
+        serve 2 → jobs a b; state Running InProgress"""),
+    "a flow without jobs has succeeded": (flow(), "", "→ jobs; state Succeed AllCompleted"),
+    "a job that was deleted before its end is made anew": (flow(*ONE), "a", """
+        → state Pending InProgress
+        a Running →
+        wait 1, delete a → anew a"""),
+    "a job of somebody else has the name until it is gone": (flow(*ONE), "a", """
+        foreign a → state Pending NameTaken
+        delete a → anew a"""),
+    "a closed queue holds a job back until it is open": (flow(*ONE), [template("a", queue="night")], """
+        queue Closed → jobs; state Pending JobRefused; says queue `night` status is `Closed`
+        queue Open, wait 11 → jobs a"""),
+    "a flow that is being deleted makes nothing": (flow(*ONE), "a", "going → jobs; state Terminating Deleted"),
 })  # fmt: skip
-def test_a_flow_goes_on_as_its_jobs_do(controller, obj, templates, story):
+def test_a_flow_goes_on_as_its_jobs_do(controller, moved_clock, obj, templates, story):
     submit(obj, *templates)
-    settle(controller)
-    for line in story.strip("\n").split("\n"):
-        happens, jobs, wanted = (each.strip() for each in line.split("|"))
-        for what, *about in (each.split() for each in happens.split(", ") if each):
-            if what == "restart":
-                controller = runner("jobflows")
-            elif what in HAPPENS:
-                HAPPENS[what](*about)
-            else:
-                end(f"f-{what}", *about)
-        settle(controller)
-        assert (job_names(), " ".join(state())) == ([f"f-{each}" for each in jobs.split()], wanted), line
-    if state()[0] == "Succeed":
-        assert told().count("Created") == len(obj["spec"]["flows"])
+    Story(controller, moved_clock).goes(story)
+    if state()["phase"] == "Succeed":
+        assert len(messages("Created")) == len(obj["spec"]["flows"])
 
 
 def test_a_job_says_whose_it_is_and_what_it_was_made_from(controller):
@@ -108,61 +98,21 @@ def test_a_job_says_whose_it_is_and_what_it_was_made_from(controller):
     assert (job["spec"]["queue"], job["spec"]["priorityClassName"]) == ("default", "high")
 
 
-@cases("foreign, phase", {"that was deleted before its end": (False, "Running"), "of somebody else": (True, "Pending")})
-def test_a_job_is_made_when_the_one_of_its_name_is_gone(controller, foreign, phase):
-    if foreign:
-        HAPPENS["foreign"]("a")
-    submit(flow(step("a")), "a")
-    settle(controller)
-    assert state()[1] == ("NameTaken" if foreign else "InProgress")
-    first = store.get(JOBS, PLACE, "f-a").uid
-    end("f-a", phase)
-    settle(controller)
-    store.write(Delete(JOBS, PLACE, "f-a"))
-    settle(controller)
-    assert store.get(JOBS, PLACE, "f-a").uid != first
-
-
-def test_a_closed_queue_holds_a_job_back_until_it_is_open(controller, moved_clock):
-    store.write(Create(QUEUES, queue("night", "Closed")))
-    submit(flow(step("a")), template("a", queue="night"))
-    settle(controller)
-    assert state() == ("Pending", "JobRefused")
-    assert "queue `night` status is `Closed`" in status()["state"]["message"]
-    store.write(Patch(QUEUES, "", "night", {"status": {"state": "Open"}}, "status"))
-    moved_clock.move(11)
-    settle(controller)
-    assert job_names() == ["f-a"]
-
-
-def test_a_flow_that_is_being_deleted_makes_nothing(controller):
-    submit(flow(step("a")), "a")
-    store.write(Delete(JOB_FLOWS, PLACE, "f", propagation="Foreground"))
-    settle(controller)
-    assert (job_names(), state()) == ([], ("Terminating", "Deleted"))
-
-
 def test_a_template_lists_the_jobs_that_were_made_from_it(controller):
     def made():
+        settle(controller)
         return store.get(JOB_TEMPLATES, PLACE, "a").object["status"]["jobDependsOnList"]
 
     submit(flow(step("a")), "a")
     submit(flow(step("a"), name="g.h"))
-    settle(controller)
     assert made() == ["f-a", "g.h-a"]
     store.write(Delete(JOB_FLOWS, PLACE, "f"), Delete(JOBS, PLACE, "f-a"))
-    settle(controller)
     assert made() == ["g.h-a"]
     store.write(Delete(JOB_TEMPLATES, PLACE, "a"), Create(JOB_TEMPLATES, template("a")))
-    settle(controller)
     assert made() == ["g.h-a"]
     before = store.revision()
     settle(runner("jobflows"))
     assert store.revision() == before, "who is asked again writes nothing"
-
-
-class Killed(BaseException):
-    """Ends a process where it stands."""
 
 
 @pytest.mark.parametrize("at", range(1, 8))
@@ -174,29 +124,14 @@ def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(controlle
         while True:
             steps += 1
             if steps == at:
-                controller = _die(controller, monkeypatch, is_after=at % 2 == 0)
+                with suppress(Killed), dying(controller, monkeypatch, "_wake_for" if at % 2 == 0 else "_set_timers"):
+                    controller.step()
+                controller = runner("jobflows")
             if not controller.step():
                 break
         end(name, "Completed")
     settle(controller)
-    assert state() == ("Succeed", "AllCompleted")
-    created = [event.object["message"] for event in store.find(EVENTS) if event.object["reason"] == "Created"]
-    assert sorted(created) == [f"Created job f-{each} from template {each}." for each in "abcd"]
+    assert (state()["phase"], state()["reason"]) == ("Succeed", "AllCompleted")
+    assert sorted(messages("Created")) == [f"Created job f-{each} from template {each}." for each in "abcd"]
     generations = {job.name: job.object["metadata"]["generation"] for job in store.find(JOBS)}
     assert generations == dict.fromkeys(("f-a", "f-b", "f-c", "f-d"), 1)
-
-
-def _die(controller, monkeypatch, *, is_after):
-    """Kill a process in its next step, before its transaction ends or right after; return its successor."""
-    point = "_wake_for" if is_after else "_set_timers"
-
-    def killed(*_):
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(controller, point, killed)
-        try:
-            controller.step()
-        except Killed:
-            pass
-    return runner("jobflows")

@@ -1,4 +1,4 @@
-"""Schedules: what is read, which moments they name, and the calendar of past and coming runs."""
+"""Schedules, the calendar, and every rule for cron jobs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.crons import calendar, schedule
+from jobs.crons import admission, calendar, schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
 from kube import meta
+from tests.jobs.builders import CLUSTER, Cluster, listed, task
+from tests.jobs.crons.control import cron, refusals
+from tests.jobs.made import spec
 from tests.tables import cases
 
-BERLIN, YORK, HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
+BERLIN, YORK, HOWE, NEPAL = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"
 
 
 def moments(text, start, count, zone=""):
@@ -27,24 +30,19 @@ def moments(text, start, count, zone=""):
 
 
 @cases("text, expected", {
-    "a step": ("*/30 * * * *", ["2026-02-28T23:30", "2026-03-01T00:00", "2026-03-01T00:30"]),
     "a step from a value on": ("5/25 0 * * *", ["2026-03-01T00:05", "2026-03-01T00:30", "2026-03-01T00:55"]),
-    "a step in a range": ("0 8-10/2 * * *", ["2026-03-01T08:00", "2026-03-01T10:00", "2026-03-02T08:00"]),
     "a list, and ? for *": ("15,45 6 * * ?", ["2026-03-01T06:15", "2026-03-01T06:45", "2026-03-02T06:15"]),
     "days by name": ("0 0 * * mon,Wed", ["2026-03-02T00:00", "2026-03-04T00:00", "2026-03-09T00:00"]),
     "months by name": ("0 0 1 JAN-mar/2 *", ["2026-03-01T00:00", "2027-01-01T00:00", "2027-03-01T00:00"]),
     "day of month or of week": ("0 0 13 * FRI", ["2026-03-06T00:00", "2026-03-13T00:00", "2026-03-20T00:00"]),
-    "a step names days as well": ("0 0 */10 * 0", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-11T00:00"]),
     "all days of month are no choice": ("0 0 * * */2", ["2026-03-01T00:00", "2026-03-03T00:00", "2026-03-05T00:00"]),
     "short months are left out": ("0 0 31 * *", ["2026-03-31T00:00", "2026-05-31T00:00", "2026-07-31T00:00"]),
     "leap years": ("0 0 29 2 *", ["2028-02-29T00:00", "2032-02-29T00:00", "2036-02-29T00:00"]),
     "hourly": ("@hourly", ["2026-03-01T00:00", "2026-03-01T01:00", "2026-03-01T02:00"]),
-    "daily": ("@daily", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"]),
-    "midnight": ("@midnight", ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"]),
     "weekly": ("@weekly", ["2026-03-01T00:00", "2026-03-08T00:00", "2026-03-15T00:00"]),
     "monthly": ("@monthly", ["2026-03-01T00:00", "2026-04-01T00:00", "2026-05-01T00:00"]),
-    "yearly": ("@yearly", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"]),
-    "annually": ("@annually", ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"]),
+    **{text: (text, ["2026-03-01T00:00", "2026-03-02T00:00", "2026-03-03T00:00"]) for text in ("@daily", "@midnight")},
+    **{text: (text, ["2027-01-01T00:00", "2028-01-01T00:00", "2029-01-01T00:00"]) for text in ("@yearly", "@annually")},
     "every so often": ("@every 1h30m", ["2026-03-01T00:40", "2026-03-01T02:10", "2026-03-01T03:40"]),
 })  # fmt: skip
 def test_moments(text, expected):
@@ -52,61 +50,44 @@ def test_moments(text, expected):
 
 
 @cases("text, zone, start, expected", {
-    "a skipped time comes later by the jump": ("30 2 * * *", BERLIN, "2026-03-28T12:00",
-        "2026-03-29T01:30 2026-03-30T00:30"),
-    "a time that is there twice counts once": ("30 2 * * *", BERLIN, "2026-10-24T12:00",
-        "2026-10-25T00:30 2026-10-26T01:30"),
+    "a skipped time comes later by the jump": ("30 2 * * *", BERLIN, "2026-03-28T12:00", "2026-03-29T01:30 2026-03-30T00:30"),
+    "a time that is there twice counts once": ("30 2 * * *", BERLIN, "2026-10-24T12:00", "2026-10-25T00:30 2026-10-26T01:30"),
     "each hour, when one is skipped": ("30 * * * *", BERLIN, "2026-03-29T00:00", "2026-03-29T00:30 2026-03-29T01:30"),
-    "each hour, when one is there twice": ("30 * * * *", BERLIN, "2026-10-25T00:00",
-        "2026-10-25T00:30 2026-10-25T01:30"),
-    "each second hour, when one is skipped": ("30 */2 * * *", BERLIN, "2026-03-28T23:00",
-        "2026-03-28T23:30 2026-03-29T01:30"),
+    "each hour, when one is there twice": ("30 * * * *", BERLIN, "2026-10-25T00:00", "2026-10-25T00:30 2026-10-25T01:30"),
+    "each second hour": ("30 */2 * * *", BERLIN, "2026-03-28T23:00", "2026-03-28T23:30 2026-03-29T01:30"),
     "half an hour is skipped": ("15 2 * * *", HOWE, "2026-10-03T12:00", "2026-10-03T15:45 2026-10-04T15:15"),
     "midnight moves": ("0 0 * * *", YORK, "2026-03-07T12:00", "2026-03-08T05:00 2026-03-09T04:00"),
-    "a zone of no whole hours": ("0 12 * * *", "Asia/Kathmandu", "2026-03-07T12:00",
-        "2026-03-08T06:15 2026-03-09T06:15"),
+    "a zone of no whole hours": ("0 12 * * *", NEPAL, "2026-03-07T12:00", "2026-03-08T06:15 2026-03-09T06:15"),
 })  # fmt: skip
 def test_moments_where_clocks_are_changed(text, zone, start, expected):
     assert moments(text, f"{start}:00Z", 2, zone) == expected.split()
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("* * * *", "expected 5 fields and found 4"),
-        ("0 * * * * *", "expected 5 fields and found 6"),
-        ("60 * * * *", "minute: '60' is not between 0 and 59"),
-        ("* 24 * * *", "hour: '24' is not between 0 and 23"),
-        ("* * 0 * *", "day of the month: '0' is not between 1 and 31"),
-        ("* * * 13 *", "month: '13' is not between 1 and 12"),
-        ("* * * * 7", "day of the week: '7' is not between 0 and 6; Sunday is 0"),
-        ("* * * * SONTAG", "cannot be read; write numbers, or SUN to SAT"),
-        ("5-1 * * * *", "ends before it begins"),
-        ("*/0 * * * *", "has the step 0"),
-        ("1,,2 * * * *", "cannot be read"),
-        ("-1 * * * *", "cannot be read"),
-        ("٣ * * * *", "cannot be read"),
-        ("0 0 L * *", "cannot be read"),
-        ("0 0 31 4,6 *", "there is no such day"),
-        ("@reboot", "unknown descriptor"),
-        ("@every", "takes a duration"),
-        ("@every 1", "takes a duration"),
-        ("@every 59s", "takes at least a minute"),
-        ("@every -5m", "takes at least a minute"),
-        ("TZ=Europe/Berlin 0 2 * * *", "write it to timeZone"),
-        ("CRON_TZ=UTC 0 2 * * *", "write it to timeZone"),
-    ],
-)
-def test_what_cannot_be_read_is_told_with_a_remedy(text, told):
+WRONG = {
+    "* * * *": "expected 5 fields and found 4", "0 * * * * *": "expected 5 fields and found 6",
+    "60 * * * *": "minute: '60' is not between 0 and 59", "* 24 * * *": "hour: '24' is not between 0 and 23",
+    "* * 0 * *": "day of the month: '0' is not between 1 and 31", "* * * 13 *": "month: '13' is not between 1 and 12",
+    "* * * * 7": "day of the week: '7' is not between 0 and 6; Sunday is 0",
+    "* * * * SONTAG": "cannot be read; write numbers, or SUN to SAT",
+    "5-1 * * * *": "ends before it begins", "*/0 * * * *": "has the step 0", "0 0 31 4,6 *": "there is no such day",
+    **dict.fromkeys(("1,,2 * * * *", "-1 * * * *", "٣ * * * *", "0 0 L * *"), "cannot be read"),
+    "@reboot": "unknown descriptor", "@every": "takes a duration", "@every 1": "takes a duration",
+    "@every 59s": "takes at least a minute", "@every -5m": "takes at least a minute",
+    "TZ=Europe/Berlin 0 2 * * *": "write it to timeZone", "CRON_TZ=UTC 0 2 * * *": "write it to timeZone",
+}  # fmt: skip
+NO_ZONES = (
+    "Local", "local", "America", "Mars/Olympus", "../UTC", "/etc/passwd", "-x", "a b", "x" * 15, "Europe/", "Европа",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_cannot_be_read_is_told_with_a_remedy(text):
     with pytest.raises(ScheduleError) as refusal:
         schedule.parse(text, UTC, 0)
-    assert told in str(refusal.value)
+    assert WRONG[text] in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["Local", "local", "America", "Mars/Olympus", "../UTC", "/etc/passwd", "-x", "a b", "x" * 15, "Europe/", "Европа"],
-)
+@pytest.mark.parametrize("name", NO_ZONES)
 def test_a_time_zone_that_there_is_not(name):
     with pytest.raises(ScheduleError, match="such as Europe/Berlin"):
         schedule.zone(name)
@@ -164,7 +145,7 @@ def test_no_minute_is_left_out_and_none_is_added(text, start):
 
 
 @settings(max_examples=60)
-@given(crons, starts, st.sampled_from(["UTC", BERLIN, YORK, HOWE, "Asia/Kathmandu"]))
+@given(crons, starts, st.sampled_from(["UTC", BERLIN, YORK, HOWE, NEPAL]))
 def test_the_latest_moment_is_the_one_before_the_next(text, start, zone):
     times = schedule.parse(text, ZoneInfo(zone), 0)
     upcoming = list(islice(times.after(meta.milliseconds(start)), 4))
@@ -210,12 +191,10 @@ def test_a_calendar_has_four_weeks_of_past_jobs_and_coming_runs():
     assert not any(day.runs for day in days("")[1].values()), "suspended"
 
 
-@pytest.mark.parametrize(
-    ("zone", "day", "time"), [("", 10, "23:30"), ("Europe/Berlin", 11, "00:30"), ("America/New_York", 10, "19:30")]
-)
-def test_days_and_times_are_those_of_the_zone(zone, day, time):
-    _, found = days(jobs=[job("c-1", "2026-03-10T23:30:00Z")], zone=zone)
-    assert [run.time for run in found[date(2026, 3, day)].runs if run.job] == [time]
+def test_days_and_times_are_those_of_the_zone():
+    for zone, day, time in (("", 10, "23:30"), (BERLIN, 11, "00:30"), (YORK, 10, "19:30")):
+        _, found = days(jobs=[job("c-1", "2026-03-10T23:30:00Z")], zone=zone)
+        assert [run.time for run in found[date(2026, 3, day)].runs if run.job] == [time]
 
 
 def test_of_many_runs_the_nearest_to_now_are_shown():
@@ -223,3 +202,61 @@ def test_of_many_runs_the_nearest_to_now_are_shown():
     today = days("0 * * * *", many)[1][date(2026, 3, 11)]
     assert [run.time for run in today.runs] == ["02:00", "03:00", "04:00", "13:00", "14:00", "15:00"]
     assert today.more == 5 + 11 - 6
+
+
+# ---- admission
+
+
+TEMPLATE = "spec.jobTemplate.spec"
+
+
+def with_tasks(*tasks, **fields):
+    return cron(jobTemplate={"spec": spec(*tasks, **fields)})
+
+
+@cases("obj", {
+    "no schedule": cron(""),
+    "a wrong schedule": cron("61 * * * *"),
+    "a zone in the schedule": cron("TZ=UTC 0 * * * *"),
+    "an unknown zone": cron(timeZone="Mars/Olympus"),
+    "the machine's zone": cron(timeZone="Local"),
+    "an empty zone": cron(timeZone=""),
+    "a long name": cron(name="c" * 53),
+    "no jobs": cron(jobTemplate={}),
+    "a job's own rules": with_tasks(task(minAvailable=2)),
+    "long names of pods": with_tasks(task(name="t" * 63)),
+    "a queue that comes later": with_tasks(queue="nowhere"),
+    "a wrong label": cron(jobTemplate={"metadata": {"labels": {"a": "b c"}}, "spec": spec()}),
+})  # fmt: skip
+def test_refusals(golden, obj):
+    golden("crons", listed(refusals(obj)))
+
+
+def test_what_is_accepted_and_filled_in():
+    for text in ("@hourly", "@every 5m", "0 2 * * MON-FRI"):
+        assert refusals(cron(text, name="c" * 47, timeZone="Europe/Berlin", startingDeadlineSeconds=0)) == {}
+    stored = cron()["spec"]
+    assert (stored["concurrencyPolicy"], stored["suspend"]) == ("Allow", False)
+    assert (stored["successfulJobsHistoryLimit"], stored["failedJobsHistoryLimit"]) == (3, 1)
+    assert stored["jobTemplate"]["spec"] == spec()
+    assert cron(successfulJobsHistoryLimit=0)["spec"]["successfulJobsHistoryLimit"] == 0
+
+
+def test_what_does_not_change_may_stay_as_it_is():
+    old = cron(timeZone="Mars/Olympus")
+    assert refusals(old | {"spec": old["spec"] | {"suspend": True}}, old) == {}
+    changed = old | {"spec": old["spec"] | {"schedule": "1 * * * *"}}
+    assert list(refusals(changed, old)) == ["spec.timeZone"]
+
+
+def test_a_closed_queue_is_told_and_not_refused():
+    cluster = Cluster(night={"status": {"state": "Closed"}})
+    told = admission.warn(with_tasks(queue="night"), None, cluster)
+    assert [text.partition(":")[0] for text in told] == [f"{TEMPLATE}.queue"]
+    assert admission.warn(with_tasks(), None, CLUSTER) == []
+
+
+def test_any_input_is_judged():
+    for written in (None, {"schedule": 5, "jobTemplate": "x"}, {"jobTemplate": {"spec": []}}):
+        assert "spec.schedule" in refusals({"spec": written})
+    assert "spec.schedule" in refusals({})
