@@ -10,15 +10,38 @@ from cryptography.hazmat.primitives import serialization
 
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import job_controller, products, ssh_keys
-from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, EVENTS, JOBS, NETWORK_POLICIES, POD_GROUPS, SECRETS, SERVICES
+from kube.resources import CONFIGMAPS, CREATOR_ANNOTATION, JOBS, NETWORK_POLICIES, POD_GROUPS, PODS, SECRETS, SERVICES
 from tests.builders import container, of
-from tests.jobs.control import Controller, job, messages, phase, pods, state, task
+from tests.jobs.control import Controller, job, messages, pods, state, task
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+SVC_SSH = {"plugins": {"svc": [], "ssh": []}}
+RAYS = {"tasks": [task("head", 1, container("head"))], "plugins": {"ray": []}}
+MADE = {
+    ("configmaps", "demo-svc"), ("services", "demo"), ("networkpolicies.networking.k8s.io", "demo"), ("secrets", "demo-ssh"),
+}  # fmt: skip
+ALL = "ConfigMap NetworkPolicy Secret Service"
 
-MADE_BY_SVC = {("configmaps", "demo-svc"), ("services", "demo"), ("networkpolicies.networking.k8s.io", "demo")}
-MADE = {*MADE_BY_SVC, ("secrets", "demo-ssh")}
+
+@cases("spec, story", {
+    "the status lists the plugins that make something | 5.1/marker + 1.5/controlledResources": (
+        {"plugins": {"env": [], "svc": [], "hcclrank": []}}, "→ controlled plugin-env plugin-svc"),
+    **{
+        f"deleted by somebody, made again: {plural}": (SVC_SSH, f"→ products {ALL}\ndrop {plural} → products {ALL}")
+        for plural in ("configmaps", "services", "networkpolicies", "secrets")
+    },
+    **{
+        f"deleted at the end of a run: {phase} | 5.1/deleted + 5.3/delete + 5.4/delete + 2.2/10": (SVC_SSH, f"""
+        admit, {end} → phase {phase}; products""")
+        for phase, end in (
+            ("Completed", "succeed"), ("Aborted", "command AbortJob"), ("Terminated", "command TerminateJob"),
+        )
+    },
+    "of ray | 5.8/delete": (RAYS, "admit → products ConfigMap NetworkPolicy Service Service\nsucceed → phase Completed; products; kept 0"),
+})  # fmt: skip
+def test_story(tell, spec, story):
+    tell(spec, story)
 
 
 def there():
@@ -27,14 +50,11 @@ def there():
     return {(each.resource, each.name): each.object for each in found if each.name != "kube-root-ca.crt"}
 
 
-def demo(**spec):
-    return job(plugins={"svc": [], "ssh": []}, **spec)
-
-
-def rays(name="demo"):
-    head = task("head", 1)
-    head["template"]["spec"]["containers"] = [container("head")]
-    return job(name, tasks=[head], plugins={"ray": []})
+def begin(controller, *names, **spec):
+    """Submit jobs with svc and ssh, and have their groups let in."""
+    stored = [controller.submit(job(name, **SVC_SSH, **spec)) for name in names or ("demo",)]
+    controller.admit()
+    return stored[0]
 
 
 def secret():
@@ -51,7 +71,7 @@ def assert_settled():
 
 @pytest.mark.shows("5.1/made", "1.1/plugins", "5.3/ConfigMap", "5.4/Secret")
 def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the_job(controller, runner_mode):
-    stored = controller.submit(demo(annotations={CREATOR_ANNOTATION: "alice"}))
+    stored = begin(controller, annotations={CREATOR_ANNOTATION: "alice"})
     assert set(there()) == MADE
     group = store.find(POD_GROUPS)[0].object["metadata"]
     for metadata in (obj["metadata"] for obj in there().values()):
@@ -61,20 +81,12 @@ def test_products_are_made_in_the_transaction_of_the_pod_group_and_belong_to_the
         # In-place they are several requests, which may lie on both sides of a second.
         if runner_mode.name == "embedded":
             assert metadata["creationTimestamp"] == group["creationTimestamp"]
-    controller.admit()
     assert_settled()
 
 
-@pytest.mark.shows("5.1/marker", "1.5/controlledResources")
-def test_status_lists_the_plugins_that_make_something_for_the_job(controller):
-    controller.submit(job(plugins={"env": [], "svc": [], "hcclrank": []}))
-    assert state()["controlledResources"] == {"plugin-env": "env", "plugin-svc": "svc"}
-
-
 @pytest.mark.shows("5.3/update", "5.4/update", "5.4/config", "2.8/scale")
-def test_config_map_and_ssh_configuration_follow_the_replicas_and_the_keys_stay(controller):
-    controller.submit(demo(minAvailable=1))
-    controller.admit()
+def test_config_map_and_ssh_configuration_follow_the_replicas_and_are_put_right_and_the_keys_stay(controller):
+    begin(controller, minAvailable=1)
     keys = secret()
     controller.resize(3)
     data = store.get(CONFIGMAPS, "default", "demo-svc").object["data"]
@@ -84,47 +96,15 @@ def test_config_map_and_ssh_configuration_follow_the_replicas_and_the_keys_stay(
     assert "Host demo-main-2 demo-main-2.demo\n  HostName demo-main-2.demo\n  Port 22\n" in now.pop("config")
     keys.pop("config")
     assert now == keys
-
-
-@pytest.mark.parametrize("kind", [CONFIGMAPS, SERVICES, NETWORK_POLICIES, SECRETS], ids=str)
-def test_product_that_somebody_deletes_is_made_again(controller, kind):
-    controller.submit(demo())
-    name = next(name for id_, name in MADE if id_ == kind.id)
-    store.write(Delete(kind, "default", name))
-    controller.settle()
-    assert set(there()) == MADE
-
-
-def test_config_map_that_somebody_changes_is_put_right_once(controller):
-    controller.submit(demo())
-    right = store.get(CONFIGMAPS, "default", "demo-svc").object["data"]
     store.write(Patch(CONFIGMAPS, "default", "demo-svc", {"data": {"main.host": "x", "own": "1"}}))
     controller.settle()
-    assert store.get(CONFIGMAPS, "default", "demo-svc").object["data"] == right
+    assert store.get(CONFIGMAPS, "default", "demo-svc").object["data"] == data
     assert_settled()
-
-
-@cases("obj, action, expected", {
-    "completed | 5.1/deleted + 5.3/delete + 5.4/delete + 2.2/10": (demo(), None, "Completed"),
-    "aborted | 5.1/deleted": (demo(), "AbortJob", "Aborted"),
-    "terminated | 5.1/deleted": (demo(), "TerminateJob", "Terminated"),
-    "of ray | 5.8/delete": (rays(), None, "Completed"),
-})  # fmt: skip
-def test_end_of_a_run_deletes_the_products(controller, obj, action, expected):
-    controller.submit(obj)
-    controller.admit()
-    assert there()
-    if action:
-        controller.issue(action)
-    else:
-        controller.become("Succeeded", code=0)
-    assert (phase(), there()) == (expected, {})
-    assert action or controller.state.entries == {}
 
 
 @pytest.mark.shows("10/Q-5", "2.3/plugins")
 def test_restart_of_a_part_keeps_the_products_and_the_next_run_has_its_own(controller):
-    controller.start(plugins={"svc": [], "ssh": []})
+    controller.start(**SVC_SSH)
     before, key = {id_: each["metadata"]["uid"] for id_, each in there().items()}, secret()["id_rsa"]
     controller.issue("RestartPod")
     assert {id_: each["metadata"]["uid"] for id_, each in there().items()} == before
@@ -133,7 +113,7 @@ def test_restart_of_a_part_keeps_the_products_and_the_next_run_has_its_own(contr
 
 
 def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_once(controller, monkeypatch):
-    store.write(Create(JOBS, demo()))
+    store.write(Create(JOBS, job(**SVC_SSH)))
     before = Controller()
     monkeypatch.setattr(before, "_commit", lambda *_: (_ for _ in ()).throw(ConnectionError))
     with pytest.raises(ConnectionError):
@@ -149,50 +129,36 @@ def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_o
 # ---- somebody else's
 
 
-def theirs(kind, name, **content):
-    return store.write(Create(kind, of(kind, name, content)))[0]
-
-
-@pytest.mark.shows("5.3/somebody else's", "3.7/PluginError")
-def test_service_of_somebody_else_is_left_as_it_is_and_an_event_says_so(controller):
-    own = theirs(SERVICES, "demo", spec={"ports": [{"port": 80}]})
-    controller.submit(demo())
-    controller.admit()
-    assert len(pods()) == 2
-    (told,) = [each.object for each in store.find(EVENTS) if each.object["reason"] == "PluginError"]
-    words = "Service demo was there before and is left as it is; delete it to have the plugin's."
-    assert (told["type"], told["message"]) == ("Warning", words)
-    controller.become("Succeeded", code=0)
-    assert set(there()) == {("services", "demo")}
-    assert store.get(SERVICES, "default", "demo").revision == own.revision
-
-
-@pytest.mark.shows("3.7/PluginError")
-@cases("kind, name", {"svc": (CONFIGMAPS, "demo-svc"), "ssh": (SECRETS, "demo-ssh")})
-def test_job_waits_for_a_name_that_its_pods_need_and_says_for_which(controller, kind, name):
-    own = theirs(kind, name, data={"a": "Yg=="})
-    controller.submit(demo())
-    controller.admit()
-    assert pods() == []
-    found = state()["state"]
-    assert (found["phase"], found["reason"]) == ("Pending", "PluginBlocked")
-    assert f"{kind.kind} {name} has a name that a plugin of this job needs" in found["message"]
-    assert [m for m in messages() if name in m] == [found["message"]]
-    assert store.get(kind, "default", name).revision == own.revision
-    before = store.revision()
-    controller.settle()
-    assert store.revision() == before, "it is tried again and again"
-    store.write(Delete(kind, "default", name))
-    controller.settle()
-    assert (len(pods()), set(there())) == (2, MADE)
+@cases("kind, name, spec, story", {
+    "a Service is left as it is, and an event says so | 5.3/somebody else's + 3.7/PluginError": (SERVICES, "demo", SVC_SSH, """
+        admit → pods main-0 main-1
+        succeed → phase Completed; products"""),
+    **{
+        f"a {kind.kind} that pods need is waited for | 3.7/PluginError": (kind, name, SVC_SSH, f"""
+        admit → pods; phase Pending; reason PluginBlocked; says {kind.kind} {name} has a name that a plugin of this job needs
+        settle → reasons
+        drop {kind.plural} → pods main-0 main-1; products {ALL}""")
+        for kind, name in ((CONFIGMAPS, "demo-svc"), (SECRETS, "demo-ssh"))
+    },
+    "a policy is nothing to a job that wants none": (
+        NETWORK_POLICIES, "demo", {"plugins": {"svc": ["--disable-network-policy"]}}, "admit → pods main-0 main-1"),
+})  # fmt: skip
+def test_what_is_somebody_elses(controller, tell, kind, name, spec, story):
+    own = store.write(Create(kind, of(kind, name, {"data": {}})))[0]
+    tell(spec, story)
+    assert "drop" in story or store.get(kind, "default", name).revision == own.revision
+    left = "Service demo was there before and is left as it is; delete it to have the plugin's."
+    expected = {"Service": [left], "NetworkPolicy": []}
+    assert kind.kind not in expected or messages("PluginError") == expected[kind.kind]
 
 
 @pytest.mark.shows("2.1/leftover pods")
 def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
-    controller.submit(demo())
+    begin(controller)
+    for name in pods():
+        store.write(Delete(PODS, "default", name, grace=0))
     store.write(Delete(JOBS, "default", "demo"), Delete(POD_GROUPS, "default", store.find(POD_GROUPS)[0].name))
-    stored = controller.submit(demo())
-    controller.admit()
+    stored = begin(controller)
     assert pods() == []
     kinds = {kind.id: kind for kind in products.RESOURCES.values()}
     for id_, name in MADE:
@@ -202,21 +168,16 @@ def test_products_of_an_earlier_job_of_the_name_are_waited_for(controller):
     assert (set(there()), owners, len(pods())) == (MADE, {stored.uid}, 2)
 
 
-def test_policy_of_somebody_else_is_nothing_to_a_job_that_wants_none(controller):
-    theirs(NETWORK_POLICIES, "demo", spec={"podSelector": {}})
-    controller.submit(job(plugins={"svc": ["--disable-network-policy"]}))
-    assert messages() == []
-
-
 def test_running_job_says_why_it_makes_no_more_pods(controller):
-    controller.start(plugins={"svc": [], "ssh": []}, minAvailable=1, replicas=1)
+    controller.start(**SVC_SSH, minAvailable=1, replicas=1)
     store.write(Patch(CONFIGMAPS, "default", "demo-svc", {"metadata": {"ownerReferences": None}}))
     controller.resize(2)
-    assert (phase(), state()["state"]["reason"], pods()) == ("Running", "PluginBlocked", ["demo-main-0"])
+    found = state()["state"]
+    assert (found["phase"], found["reason"], pods()) == ("Running", "PluginBlocked", ["demo-main-0"])
 
 
 def test_two_jobs_that_want_one_name_both_run(controller):
-    controller.submit(rays("rays"))
+    controller.submit(job("rays", **RAYS))
     controller.submit(job("rays-head-svc", replicas=1, plugins={"svc": []}))
     controller.admit()
     assert pods() == ["rays-head-0", "rays-head-svc-main-0"]
@@ -265,15 +226,13 @@ def test_a_pair_is_made_once_for_each_run_that_needs_one(controller, pairs):
     assert keys == {"id_rsa": "mine", "id_rsa.pub": "ours", "authorized_keys": "ours"}
     assert pairs == []
     controller.submit(job("another", plugins={"ssh": []}))
-    controller.admit()
-    controller.become("Running")
+    controller.run()
     controller.become("Succeeded", code=0)
     assert len(pairs) == 1
 
 
 def test_nothing_but_the_secret_holds_the_private_key(controller):
-    controller.submit(demo())
-    controller.admit()
+    begin(controller)
     key = secret()["id_rsa"].splitlines()[1]
     encoded = store.get(SECRETS, "default", "demo-ssh").object["data"]["id_rsa"]
     bodies = [change.body for change in store.changes(0) if change.resource != SECRETS.id]
