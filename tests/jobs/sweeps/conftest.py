@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from cluster import access
-from cluster.bootstrap import bootstrap
 from cluster.store import store
 from jobs.sweeps import submission
 from jobs.sweeps.draft import Draft
@@ -41,12 +40,6 @@ def job(*lines, name="train"):
     """A job whose spec has the given lines besides; what they say need not be a job that would be accepted."""
     head = f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata:\n  name: {name}\nspec:\n"
     return head + "".join(f"  {line}\n" for line in (*lines, "queue: default"))
-
-
-@pytest.fixture
-def sam(db):
-    bootstrap()
-    return reader("sam", "submitter", "default")
 
 
 @pytest.fixture

@@ -35,32 +35,10 @@ def test_jobs_are_numbered_or_named(text, table, jobs):
     assert (made.name, made.jobs) == ("train", tuple(jobs.split()))
 
 
-def test_each_job_says_its_sweep_and_its_values_and_keeps_what_its_author_wrote():
+def test_each_job_says_its_sweep_and_its_values_and_keeps_what_its_author_wrote(golden):
     text = TRAIN.replace("  namespace: default\n", "  labels: {team: a}\n  annotations: {note: '{{lr}}'}\n")
-    second = list(planned(text).objects())[1]
+    golden("sweep", list(planned(text).objects())[1])
     assert planned(TRAIN, values.from_table(("lr", "batch", "seed"), [["1", "2", "3"]])).unused == ("seed",)
-    assert second["metadata"] == {
-        "name": "train-2",
-        "namespace": "default",
-        "labels": {"team": "a", "ui.volcano.sh/sweep": "train"},
-        "annotations": {"note": "0.1", "value.ui.volcano.sh/lr": "0.1", "value.ui.volcano.sh/batch": "64"},
-    }
-    container = second["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
-    assert container["command"][2] == "echo lr 0.1, batch 64"
-
-
-@cases("text, table, row, column, said", {
-    "no placeholder": (job("a: 1"), GRID, 0, "", "The YAML has no placeholder"),
-    "missing": (TRAIN, values.from_grid({"lr": "1"}), 0, "batch", "there are no values for batch"),
-    "no stem": (job("a: {{lr}}", name="'{{lr}}'"), GRID, 0, "", "named after its jobs"),
-    "namespace": (TRAIN.replace("namespace: default", "namespace: {{lr}}"), GRID, 0, "", "in one namespace"),
-})  # fmt: skip
-def test_what_is_no_sweep_is_told(text, table, row, column, said):
-    with pytest.raises(ValuesError) as caught:
-        planned(text, table)
-    (problem,) = caught.value.problems
-    assert (problem.row, problem.column) == (row, column)
-    assert said in problem.message
 
 
 @cases("name, rows, said", {
@@ -84,11 +62,8 @@ def test_a_record_is_read_as_what_was_written_and_found_by_what_it_holds():
     assert (found.name, found.text, found.values, found.jobs) == ("train", TRAIN, GRID, made.jobs)
     assert found.by_job["train-3"] == 2
     assert CONFIGMAPS.index(written).phase == HOLDS_SWEEP
-
-
-@pytest.mark.parametrize("data", [{}, {"values.csv": "a\n1\n", "jobs": "x\ny"}, {"values.csv": '"', "jobs": ""}, None])
-def test_what_is_no_record_is_none(data):
-    assert record.read({"metadata": {"name": "x.sweep"}, "data": data}) is None
+    for data in ({}, {"values.csv": "a\n1\n", "jobs": "x\ny"}, {"values.csv": '"', "jobs": ""}, None):
+        assert record.read({"metadata": {"name": "x.sweep"}, "data": data}) is None
     assert CONFIGMAPS.index({"metadata": {"labels": {"ui.volcano.sh/holds": "bread"}}}).phase == ""
 
 
@@ -124,13 +99,6 @@ def test_a_value_is_put_in(line, value, expected):
     assert (found, type(found)) == (expected, type(expected))
 
 
-def test_the_names_are_listed_once_and_rendering_leaves_the_template_as_it_was():
-    template = placeholders.read(TRAIN)
-    assert template.names == ("lr", "batch")
-    first = template.render({"lr": "1", "batch": "2"})
-    assert template.render({"lr": "3", "batch": "4"}) != first == template.render({"lr": "1", "batch": "2"})
-
-
 SCALARS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
 
 
@@ -144,7 +112,9 @@ def shape(node):
 @given(SCALARS, SCALARS)
 def test_no_value_changes_the_structure(lr, batch):
     template = placeholders.read(TRAIN)
-    job = template.render({"lr": lr, "batch": batch})
+    assert template.names == ("lr", "batch")
+    job, again = (template.render({"lr": lr, "batch": batch}) for _ in range(2))
+    assert job == again, "the template stays as it is"
     assert shape(job) == shape(template.document.object)
     container = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
     assert container["command"][2] == f"echo lr {lr}, batch {batch}"
@@ -169,19 +139,12 @@ def test_what_is_wrong_is_told_with_its_line_and_in_its_own_spelling(text, line,
     assert not any(mark in str(caught.value) for mark in "\ue001\ue002")
 
 
-@pytest.mark.parametrize(
-    ("name", "stem"),
-    [
-        ("train", "train"),
-        ("train-{{lr}}", "train"),
-        ("{{lr}}-train", "train"),
-        ("a-{{lr}}-b.{{batch}}", "a-b"),
-        ("{{lr}}{{batch}}", ""),
-        ("'{{lr}}'", ""),
-    ],
-)
-def test_the_stem_of_a_name_is_what_is_no_placeholder(name, stem):
-    assert placeholders.read(job("a: {{lr}}", name=name)).stem() == stem
+def test_the_stem_of_a_name_is_what_is_no_placeholder():
+    stems = {
+        "train": "train", "train-{{lr}}": "train", "{{lr}}-train": "train", "a-{{lr}}-b.{{batch}}": "a-b",
+        "{{lr}}{{batch}}": "", "'{{lr}}'": "",
+    }  # fmt: skip
+    assert {name: placeholders.read(job("a: {{lr}}", name=name)).stem() for name in stems} == stems
 
 
 TWO = Values(("lr", "batch"), (("0.1", "32"), ("0.2", "64")))
@@ -200,11 +163,8 @@ def test_csv_is_read(text, expected):
 
 
 CELL = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=12)
-TABLE = st.integers(1, 4).flatmap(
-    lambda width: st.lists(
-        st.tuples(*[CELL.filter(lambda c: c.strip() and c.isprintable())] * width), min_size=1, max_size=6
-    )
-)
+PRINTABLE = CELL.filter(lambda cell: cell.strip() and cell.isprintable())
+TABLE = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[PRINTABLE] * width), min_size=1, max_size=6))
 
 
 @given(TABLE)
@@ -213,24 +173,47 @@ def test_what_is_written_as_csv_is_read_as_the_same(rows):
     assert values.from_csv(table.csv()) == table
 
 
-@cases("text, row, line, column, said", {
-    "nothing": ("", 0, 0, "", "There are no values"),
-    "a header alone": ("lr,batch\n\n", 0, 0, "", "There are no rows"),
-    "a column without a name": ("lr,\n1,2\n", 0, 0, "", "Column 2 has no name"),
-    "a column twice": ("lr,lr\n1,2\n", 0, 0, "lr", "lr stands twice"),
-    "a name": ("learning rate\n1\n", 0, 0, "learning rate", "cannot be that of a placeholder"),
-    "a missing column": ("a,b\n1,2\n3\n", 2, 3, "", "Row 2 has 1 values for 2 columns (a, b)"),
-    "a column too many": ("a,b\n1,2\n\n3,4,5\n", 2, 4, "", "Row 2 has 3 values"),
-    "a missing value": ("a,b\n1, \n", 1, 2, "b", "the value of b is missing"),
-    "an open quote": ('a\n1\n"2\n3\n', 0, 3, "", "Line 3 cannot be read: a quote is opened"),
-    "a quote inside": ('a\n"1" 2\n', 0, 2, "", "something follows a closing quote"),
-    "a character": ("a\n1\x00\n", 1, 2, "a", "cannot be printed"),
-    "too long": (f"a\n{'1' * 5000}\n", 1, 2, "a", "has 5,000 characters; 4,096 are allowed"),
-    "much too long": (f'a\n"{"1" * 200_000}\n', 0, 2, "", "a value is too long"),
+def csv(text):
+    return lambda: values.from_csv(text)
+
+
+def grid(text):
+    return lambda: values.from_grid({"a": text, "b": "1"})
+
+
+def of(text, table=GRID):
+    return lambda: planned(text, table)
+
+
+PLACED = TRAIN.replace("namespace: default", "namespace: {{lr}}")
+
+
+@cases("make, row, line, column, said", {
+    "nothing": (csv(""), 0, 0, "", "There are no values"),
+    "a header alone": (csv("lr,batch\n\n"), 0, 0, "", "There are no rows"),
+    "a column without a name": (csv("lr,\n1,2\n"), 0, 0, "", "Column 2 has no name"),
+    "a column twice": (csv("lr,lr\n1,2\n"), 0, 0, "lr", "lr stands twice"),
+    "a name": (csv("learning rate\n1\n"), 0, 0, "learning rate", "cannot be that of a placeholder"),
+    "a missing column": (csv("a,b\n1,2\n3\n"), 2, 3, "", "Row 2 has 1 values for 2 columns (a, b)"),
+    "a column too many": (csv("a,b\n1,2\n\n3,4,5\n"), 2, 4, "", "Row 2 has 3 values"),
+    "a missing value": (csv("a,b\n1, \n"), 1, 2, "b", "the value of b is missing"),
+    "an open quote": (csv('a\n1\n"2\n3\n'), 0, 3, "", "Line 3 cannot be read: a quote is opened"),
+    "a quote inside": (csv('a\n"1" 2\n'), 0, 2, "", "something follows a closing quote"),
+    "a character": (csv("a\n1\x00\n"), 1, 2, "a", "cannot be printed"),
+    "too long": (csv(f"a\n{'1' * 5000}\n"), 1, 2, "a", "has 5,000 characters; 4,096 are allowed"),
+    "much too long": (csv(f'a\n"{"1" * 200_000}\n'), 0, 2, "", "a value is too long"),
+    "an empty grid": (grid(""), 0, 0, "a", "a has no values"), "a blank grid": (grid(" ,\n"), 0, 0, "a", "a has no values"),
+    "a value of a grid twice": (grid("1,2,1"), 0, 0, "a", "a has the value 1 twice"),
+    "an open quote in a grid": (grid('"1'), 0, 0, "a", "a: Line 1"),
+    "a table": (lambda: values.from_table(("a", "b"), [["1", "2"], ["", "3"]]), 2, 0, "a", ""),
+    "a job without placeholders": (of(job("a: 1")), 0, 0, "", "The YAML has no placeholder"),
+    "a placeholder without values": (of(TRAIN, values.from_grid({"lr": "1"})), 0, 0, "batch", "there are no values for batch"),
+    "a name without a stem": (of(job("a: {{lr}}", name="'{{lr}}'")), 0, 0, "", "named after its jobs"),
+    "several namespaces": (of(PLACED), 0, 0, "", "in one namespace"),
 })  # fmt: skip
-def test_csv_that_is_wrong_is_told_by_row_and_column(text, row, line, column, said):
+def test_what_is_wrong_with_values_is_told_by_row_line_and_column(make, row, line, column, said):
     with pytest.raises(ValuesError) as caught:
-        values.from_csv(text)
+        make()
     (problem,) = caught.value.problems
     assert (problem.row, problem.line, problem.column) == (row, line, column)
     assert said in problem.message
@@ -254,25 +237,8 @@ def test_a_grid_is_every_combination_unless_there_are_too_many():
         values.from_grid({name: ",".join(map(str, range(1000))) for name in "abcdef"})
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("", "a has no values"), (" ,\n", "a has no values"), ("1,2,1", "a has the value 1 twice"), ('"1', "a: Line 1")],
-)
-def test_a_grid_that_is_wrong_names_its_placeholder(text, said):
-    with pytest.raises(ValuesError, match=said) as caught:
-        values.from_grid({"a": text, "b": "1"})
-    assert [problem.column for problem in caught.value.problems] == ["a"]
-
-
-def test_empty_rows_of_a_table_are_left_out_and_half_empty_ones_told():
+def test_empty_rows_of_a_table_are_left_out_and_no_more_problems_are_told_than_one_can_read():
     assert values.from_table(("a", "b"), [["", ""], ["1", " 2"], ["", ""]]).rows == (("1", "2"),)
-    with pytest.raises(ValuesError) as caught:
-        values.from_table(("a", "b"), [["1", "2"], ["", "3"]])
-    (problem,) = caught.value.problems
-    assert (problem.row, problem.column) == (2, "a")
-
-
-def test_no_more_problems_are_told_than_one_can_read():
     with pytest.raises(ValuesError) as caught:
         values.from_csv("a,b\n" + "1\n" * 500)
     assert len(caught.value.problems) == MOST_PROBLEMS
