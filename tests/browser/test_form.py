@@ -10,155 +10,105 @@ from playwright.sync_api import expect
 from kube.resources import QUEUES
 from proof.harness.waiting import until
 from proof.pictures.world import write, yaml_of
+from tests.browser.journey import Window
 from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
-ACCEPTED = "This job would be accepted"
-
 
 @pytest.fixture
 def form(page):
-    """The form of a new job."""
+    """A window with the form of a new job."""
     page.goto("/jobs/new/")
-    return page.locator("[data-part=form]")
+    return page
 
 
-def says(page, state="accepted"):
-    """Wait until the newest text was checked and judged so."""
-    expect(page.locator("[data-part=says]:not([data-checking])")).to_have_attribute("data-state", state)
-
-
-def submit(page, name):
-    says(page)
-    page.get_by_role("button", name="Submit the job").click()
-    page.wait_for_url(f"**/jobs/default/{name}/")
-    expect(page.locator("#live")).to_have_attribute("data-state", "live")
-    expect(page.locator("#job-head")).to_contain_text("Completed")
-
-
-def offered(page, name):
-    """Return what the list of a combobox offers."""
-    return page.get_by_role("listbox", name=name).get_by_role("option")
-
-
-def tab_to(page, wanted, most=90):
-    """Press Tab until an element has the focus, as somebody without a mouse does; return how often."""
+def tab_to(page, thing, most=90):
+    """Press Tab until a thing has the focus, as somebody without a mouse does; return how often."""
+    wanted = Window(page).find(thing)
     for presses in range(1, most + 1):
         page.keyboard.press("Tab")
         if wanted.evaluate("element => element === document.activeElement"):
             return presses
-    raise AssertionError(f"{most} presses of Tab did not lead to {wanted}")
+    raise AssertionError(f"{most} presses of Tab did not lead to {thing}")
 
 
-def test_tab_leads_through_the_whole_form_and_changes_nothing(page, form):
-    says(page)
-    before = yaml_of(page)
-    tab_to(page, page.locator(".cm-content"))
-    tab_to(page, page.get_by_role("button", name="Submit the job"))
-    page.keyboard.press("Shift+Tab")
-    tab_to(page, page.get_by_role("button", name="Submit the job"))
-    assert yaml_of(page) == before
+def test_tab_leads_through_the_whole_form_and_changes_nothing(form):
+    Window(form).sees("accepted")
+    before = yaml_of(form)
+    tab_to(form, ".cm-content")
+    tab_to(form, "button Submit the job")
+    form.keyboard.press("Shift+Tab")
+    tab_to(form, "button Submit the job")
+    assert yaml_of(form) == before
 
 
 @pytest.mark.parametrize("modifier", ["Control", "Meta"])
-def test_a_job_is_written_and_submitted_with_the_keyboard_alone(page, form, watcher, modifier):
-    says(page)
+def test_a_job_is_written_and_submitted_with_the_keyboard_alone(form, watcher, modifier):
     name = f"by-{modifier.lower()}-enter"
-    skip = page.get_by_role("link", name="Skip the form, to the YAML")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    assert tab_to(page, skip) <= 2
-    expect(skip).to_be_in_viewport()
-    page.keyboard.press("Enter")
-    editor = page.get_by_role("textbox", name="Job as YAML")
-    assert tab_to(page, editor) == 1
+    Window(form).goes("→ accepted\npress Tab Enter")
+    assert tab_to(form, "link Skip the form, to the YAML") <= 2
+    Window(form).goes("→ link Skip the form, to the YAML is in_viewport\npress Enter")
+    assert tab_to(form, "textbox Job as YAML") == 1
+    editor = form.get_by_role("textbox", name="Job as YAML")
     expect(editor).to_have_accessible_description(re.compile("Tab leaves the text.* Enter submits the job"))
-    page.keyboard.press("Control+Home")
-    for key in ("ArrowDown",) * 3 + ("End",) + ("Backspace",) * len("my-job"):
-        page.keyboard.press(key)
-    page.keyboard.type(name)
-    until(lambda: f"name: {name}\n" in yaml_of(page))
-    says(page)
-    page.keyboard.press(f"{modifier}+Enter")
-    page.wait_for_url(f"**/jobs/default/{name}/")
+    Window(form).goes(f"""
+        press Control+Home ArrowDown ArrowDown ArrowDown End {" Backspace" * len("my-job")}
+        type {name} → yaml: name: {name}; accepted
+        press {modifier}+Enter → at **/jobs/default/{name}/
+    """)
     assert watcher.job(name)["metadata"]["name"] == name
 
 
-def test_a_field_of_the_form_submits_it_too(page, form):
-    form.get_by_label("Name", exact=True).first.fill("from-a-field")
-    form.get_by_label("Shell line").fill("true")
-    says(page)
-    page.keyboard.press("Control+Enter")
-    page.wait_for_url("**/jobs/default/from-a-field/")
+def test_a_field_of_the_form_submits_it_too(form):
+    Window(form).goes("""
+        fill field "Name" >> nth=0 = from-a-field; fill field Shell line = true → accepted
+        press Control+Enter → at **/jobs/default/from-a-field/
+    """)
 
 
-def test_gang_follows_the_tasks_until_somebody_sets_it(page, form):
-    together = form.get_by_label("Pods that must start together")
-    field = form.locator(".field", has=page.get_by_label("Pods that must start together"))
-    expect(field).to_contain_text("the only pod")
-    form.get_by_label("Replicas").fill("4")
-    form.get_by_role("button", name="Add a task").click()
-    expect(together).to_have_value("5")
-    expect(field).to_contain_text("all 5 pods")
-    added = form.locator(".task-form").nth(1)
-    expect(added.get_by_label("Name", exact=True)).to_have_value("task-2")
-    expect(added.get_by_label("memory request")).to_have_value("64Mi")
-    together.fill("3")
-    expect(field).to_contain_text("3 of 5 pods, set by hand")
-    form.get_by_label("Replicas").first.fill("5")
-    expect(field).to_contain_text("3 of 6 pods, set by hand")
-    field.get_by_role("button", name="use all").click()
-    expect(together).to_have_value("6")
-    expect(together).to_be_focused()
-    added.get_by_role("button", name="Remove this task").click()
-    expect(together).to_have_value("5")
-    expect(form.get_by_role("button", name="Add a task")).to_be_focused()
-    together.fill("")
-    form.get_by_role("button", name="Add a task").click()
-    expect(field).to_contain_text("all 6 pods")
-    assert "minAvailable" not in yaml_of(page)
-    says(page)
+def test_gang_follows_the_tasks_until_somebody_sets_it(form):
+    Window(form).goes("""
+        → around Pods that must start together: the only pod
+        fill field Replicas = 4; click button Add a task → field Pods that must start together holds 5
+        → around Pods that must start together: all 5 pods
+        → .task-form >> nth=1 >> field "Name" holds task-2; .task-form >> nth=1 >> field memory request holds 64Mi
+        fill field Pods that must start together = 3 → around Pods that must start together: 3 of 5 pods, set by hand
+        fill field Replicas >> nth=0 = 5 → around Pods that must start together: 3 of 6 pods, set by hand
+        click around Pods that must start together >> button use all → field Pods that must start together holds 6
+        → field Pods that must start together is focused
+        click .task-form >> nth=1 >> button Remove this task → field Pods that must start together holds 5
+        → button Add a task is focused
+        fill field Pods that must start together = ; click button Add a task → around Pods that must start together: all 6 pods
+        → yaml without minAvailable; accepted
+    """)
 
 
-def test_several_containers_of_a_task_share_a_volume(page, form, watcher):
-    form.get_by_label("Name", exact=True).first.fill("two-containers")
-    expect(form.locator(".container")).to_have_count(1)
-    expect(form.get_by_role("button", name="Remove this container")).to_be_hidden()
-    form.get_by_text("Nodes, volumes, partitions").click()
-    form.locator("[data-part=volumes]").get_by_role("button", name="Volume").click()
-    expect(form.get_by_label("Name of the volume")).to_be_focused()
-    form.get_by_label("Name of the volume").fill("shared")
-    form.get_by_role("button", name="Add an init container").click()
-    init = form.get_by_role("group", name="Init container init")
-    expect(init.get_by_label("Name of the container")).to_be_focused()
-    init.get_by_label("Shell line").fill("echo from the init container > /mnt/shared/word")
-    init.get_by_role("button", name="Mount").click()
-    expect(init.get_by_label("Volume that is mounted")).to_have_value("shared")
-    init.get_by_label("Directory within the volume").fill("words")
-    form.get_by_role("button", name="Add a container", exact=True).click()
-    other = form.get_by_role("group", name="Container sidecar")
-    other.get_by_label("Name of the container").fill("helper")
-    other = form.get_by_role("group", name="Container helper")
-    other.get_by_role("button", name="Port").click()
-    other.get_by_label("Number of the port").fill("9090")
-    other.get_by_role("button", name="Variable").click()
-    other.get_by_label("Name of the variable").fill("WORD")
-    main = form.get_by_role("group", name="Container main")
-    main.get_by_label("Shell line").fill("cat /mnt/data/word")
-    main.get_by_text("Image, directory, environment").click()
-    main.get_by_label("Directory within the volume").fill("words")
-    main.get_by_label("read only").check()
-    until(lambda: "readOnly: true" in yaml_of(page))
-    submit(page, "two-containers")
+def test_several_containers_of_a_task_share_a_volume(form, watcher):
+    Window(form).goes("""
+        fill field "Name" >> nth=0 = two-containers → .container × 1; button Remove this container is hidden
+        click text Nodes, volumes, partitions; click [data-part=volumes] >> button Volume → field Name of the volume is focused
+        fill field Name of the volume = shared
+        click button Add an init container → group Init container init >> field Name of the container is focused
+        fill group Init container init >> field Shell line = echo from the init container > /mnt/shared/word
+        click group Init container init >> button Mount
+        → group Init container init >> field Volume that is mounted holds shared
+        fill group Init container init >> field Directory within the volume = words
+        click button "Add a container"; fill group Container sidecar >> field Name of the container = helper
+        click group Container helper >> button Port; fill group Container helper >> field Number of the port = 9090
+        click group Container helper >> button Variable; fill group Container helper >> field Name of the variable = WORD
+        fill group Container main >> field Shell line = cat /mnt/data/word
+        click group Container main >> text Image, directory, environment
+        fill group Container main >> field Directory within the volume = words
+        check group Container main >> field read only → yaml: readOnly: true; accepted
+        click button Submit the job → at **/jobs/default/two-containers/; live; #job-head: Completed
+    """)
     spec = watcher.job("two-containers")["spec"]["tasks"][0]["template"]["spec"]
     assert [each["name"] for each in spec["containers"]] == ["main", "helper"]
-    assert spec["containers"][0]["volumeMounts"] == [
-        {"name": "shared", "mountPath": "/mnt/data", "subPath": "words", "readOnly": True}
-    ]
-    assert spec["initContainers"][0]["volumeMounts"] == [
-        {"name": "shared", "mountPath": "/mnt/shared", "subPath": "words"}
-    ]
+    mount = {"name": "shared", "mountPath": "/mnt/data", "subPath": "words", "readOnly": True}
+    assert spec["containers"][0]["volumeMounts"] == [mount]
+    mount = {"name": "shared", "mountPath": "/mnt/shared", "subPath": "words"}
+    assert spec["initContainers"][0]["volumeMounts"] == [mount]
     assert spec["containers"][1]["ports"] == [{"containerPort": 9090}]
 
 
@@ -182,184 +132,131 @@ spec:
 """
 
 
-def test_what_the_yaml_leaves_out_is_shown_as_it_will_hold(page, form):
-    write(page, BARE)
-    says(page)
-    form.get_by_text("Priority, restarts").click()
-    for label, value in (("Namespace", "default"), ("Queue", "default"), ("Restarts until it fails", "3")):
-        shown = form.get_by_label(label, exact=True).first
-        expect(shown).to_have_value("")
-        expect(shown).to_have_attribute("placeholder", value)
-    topology = form.get_by_label("Network topology")
-    expect(topology.locator("option:checked")).to_have_text("must be kept (hard) (default)")
-    together = form.locator(".field", has=page.get_by_label("Pods that must start together"))
-    expect(together).to_contain_text("Counts as 2.")
-    expect(form.locator(".task-form").get_by_label("Name", exact=True)).to_have_attribute("placeholder", "default0")
-    page.get_by_label("Pods that must start together").fill("3")
-    says(page)
-    expect(together).not_to_contain_text("Counts as")
+def test_what_the_yaml_leaves_out_is_shown_as_it_will_hold(form):
+    write(form, BARE)
+    Window(form).goes("""
+        → accepted
+        click text Priority, restarts
+        → field "Namespace" >> nth=0 has placeholder default; field "Queue" >> nth=0 has placeholder default
+        → field "Restarts until it fails" has placeholder 3; field Network topology >> option:checked = must be kept (hard) (default)
+        → around Pods that must start together: Counts as 2.; .task-form >> field "Name" has placeholder default0
+        fill field Pods that must start together = 3 → accepted; around Pods that must start together without Counts as
+    """)
+    for label in ("Namespace", "Queue", "Restarts until it fails"):
+        expect(form.get_by_label(label, exact=True).first).to_have_value("")
 
 
-def test_a_container_goes_and_takes_nothing_with_it(page, form):
-    before = yaml_of(page)
-    form.get_by_role("button", name="Add a container", exact=True).click()
-    form.get_by_role("button", name="Remove this container").last.click()
-    expect(form.locator(".container")).to_have_count(1)
-    expect(form.get_by_role("button", name="Add a container", exact=True)).to_be_focused()
-    assert yaml_of(page) == before
+def test_a_container_goes_and_takes_nothing_with_it(form):
+    before = yaml_of(form)
+    Window(form).goes("""
+        click button "Add a container"; click button Remove this container >> nth=1 → .container × 1
+        → button "Add a container" is focused
+    """)
+    assert yaml_of(form) == before
 
 
-def test_volumes_of_a_job_are_made_named_and_missed(page, form):
-    form.get_by_text("Volumes that all pods see").click()
-    form.locator("[data-part=job-volumes]").get_by_role("button", name="Volume").click()
-    volume = form.get_by_role("group", name="Volume of the job")
-    volume.get_by_label("Size").fill("3Gi")
-    volume.get_by_label("Who may write").select_option("ReadWriteMany")
-    until(lambda: "storage: 3Gi" in yaml_of(page))
-    says(page)
-    volume.get_by_label("Size").fill("much")
-    says(page, "refused")
-    expect(volume.get_by_label("Size")).to_have_attribute("aria-invalid", "true")
-    volume.get_by_label("What it is").select_option("volumeClaimName")
-    expect(volume.get_by_label("Size")).to_be_hidden()
-    expect(volume).to_contain_text("names no claim")
-    volume.get_by_label("Name of the claim").fill("lost")
-    expect(volume).to_contain_text("There is no claim lost in namespace default")
-    volume.get_by_label("What it is").select_option("none")
-    expect(volume.get_by_label("Name of the claim")).to_be_hidden()
-    says(page)
-    volume.get_by_role("button", name="Remove this volume").click()
-    expect(form.locator("[data-part=job-volumes]").get_by_role("button", name="Volume")).to_be_focused()
-    assert "volumes" not in yaml_of(page)
+def test_volumes_of_a_job_are_made_named_and_missed(form):
+    Window(form).goes("""
+        click text Volumes that all pods see; click [data-part=job-volumes] >> button Volume
+        fill group Volume of the job >> field Size = 3Gi; choose group Volume of the job >> field Who may write = ReadWriteMany
+        → yaml: storage: 3Gi; accepted
+        fill group Volume of the job >> field Size = much → refused; group Volume of the job >> field Size has aria-invalid true
+        choose group Volume of the job >> field What it is = volumeClaimName → group Volume of the job >> field Size is hidden
+        → group Volume of the job: names no claim
+        fill group Volume of the job >> field Name of the claim = lost
+        → group Volume of the job: There is no claim lost in namespace default
+        choose group Volume of the job >> field What it is = none → group Volume of the job >> field Name of the claim is hidden
+        → accepted
+        click group Volume of the job >> button Remove this volume → [data-part=job-volumes] >> button Volume is focused
+        → yaml without volumes
+    """)
 
 
-def test_volumes_of_a_task_are_of_the_kinds_that_a_node_has(page, form):
-    form.get_by_text("Nodes, volumes, partitions").click()
-    form.locator("[data-part=volumes]").get_by_role("button", name="Volume").click()
-    volume = form.get_by_role("group", name="Volume of the task")
-    volume.get_by_label("What it is").select_option("configMap")
-    volume.get_by_label("Name of the config map").fill("settings")
-    until(lambda: "name: settings" in yaml_of(page) or 'name: "settings"' in yaml_of(page))
-    volume.get_by_label("What it is").select_option("persistentVolumeClaim")
-    volume.get_by_label("Name of the claim").fill("lost")
-    expect(volume).to_contain_text("There is no claim lost in namespace default")
-    expect(volume.get_by_label("What it is").locator("option")).to_have_text(
-        ["An empty directory", "A config map", "A secret", "A volume claim", "A directory of the node"]
+def test_volumes_of_a_task_are_of_the_kinds_that_a_node_has(form):
+    Window(form).goes("""
+        click text Nodes, volumes, partitions; click [data-part=volumes] >> button Volume
+        choose group Volume of the task >> field What it is = configMap
+        fill group Volume of the task >> field Name of the config map = settings → yaml: settings
+        choose group Volume of the task >> field What it is = persistentVolumeClaim
+        fill group Volume of the task >> field Name of the claim = lost
+        → group Volume of the task: There is no claim lost in namespace default
+    """)
+    kinds = ["An empty directory", "A config map", "A secret", "A volume claim", "A directory of the node"]
+    expect(Window(form).find("group Volume of the task >> field What it is >> option")).to_have_text(kinds)
+    write(form, yaml_of(form).replace("persistentVolumeClaim:", "projected: # "))
+    Window(form).goes(
+        "→ group Volume of the task >> field What it is is disabled; group Volume of the task: of the kind projected"
     )
-    write(page, yaml_of(page).replace("persistentVolumeClaim:", "projected: # "))
-    expect(volume.get_by_label("What it is")).to_be_disabled()
-    expect(volume).to_contain_text("of the kind projected")
 
 
-def test_partitions_and_the_network_are_set(page, form):
-    form.get_by_text("Nodes, volumes, partitions").click()
-    form.get_by_label("Partitions", exact=True).fill("2")
-    form.get_by_label("Pods of each").fill("3")
-    says(page, "refused")
-    expect(form.get_by_label("Replicas")).to_have_attribute("aria-invalid", "true")
-    form.get_by_label("Replicas").fill("6")
-    says(page)
-    form.get_by_label("Network of a partition").select_option("hard")
-    form.get_by_label("Its highest tier", exact=True).fill("1")
-    until(lambda: "highestTierAllowed: 1" in yaml_of(page))
-    form.get_by_text("Priority, restarts").click()
-    form.get_by_label("Network topology").select_option("soft")
-    form.get_by_label("Highest tier of the network").fill("2")
-    until(lambda: "highestTierAllowed: 2" in yaml_of(page))
-    form.get_by_label("Highest tier, by its name", exact=True).fill("rack")
-    says(page, "refused")
-    form.get_by_label("Network topology").select_option("hard")
-    form.get_by_label("Highest tier of the network").fill("")
-    name = form.get_by_label("Highest tier, by its name", exact=True)
-    name.fill("campus")
-    expect(form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))).to_contain_text(
-        "No HyperNode has the tier campus"
-    )
-    name.fill("rack")
-    expect(form.locator(".field", has=page.get_by_label("Highest tier, by its name", exact=True))).not_to_contain_text(
-        "No HyperNode"
-    )
+def test_partitions_and_the_network_are_set(form):
+    Window(form).goes("""
+        click text Nodes, volumes, partitions; fill field "Partitions" = 2; fill field Pods of each = 3
+        → refused; field Replicas has aria-invalid true
+        fill field Replicas = 6 → accepted
+        choose field Network of a partition = hard; fill field "Its highest tier" = 1 → yaml: highestTierAllowed: 1
+        click text Priority, restarts; choose field Network topology = soft
+        fill field Highest tier of the network = 2 → yaml: highestTierAllowed: 2
+        fill field "Highest tier, by its name" = rack → refused
+        choose field Network topology = hard; fill field Highest tier of the network =
+        fill field "Highest tier, by its name" = campus → around "Highest tier, by its name": No HyperNode has the tier campus
+        fill field "Highest tier, by its name" = rack → around "Highest tier, by its name" without No HyperNode
+    """)
 
 
 def test_queue_is_chosen_by_its_room_and_a_closed_one_says_so(page, person, watcher):
     person.post("/queues/-/new/", name="shut", weight="1")
     person.post("/queues/shut/close/")
     until(lambda: watcher.store.get(QUEUES, "", "shut").object["status"]["state"] == "Closed")
-    page.goto("/jobs/new/")
-    queue = page.get_by_role("combobox", name="Queue")
-    field = page.locator(".field", has=page.get_by_role("combobox", name="Queue"))
-    expect(field.locator("[data-part=said]")).to_contain_text("CPU free")
-    queue.click()
-    options = offered(page, "Queue")
-    expect(options.filter(has_text="training")).to_contain_text("CPU free")
-    shut = options.filter(has_text="shut")
-    expect(shut).to_contain_text("closed")
-    expect(shut).to_be_disabled()
-    shut.click(force=True)
-    expect(queue).to_have_value("default")
-    options.filter(has_text="training").click()
-    expect(queue).to_have_value("training")
-    expect(field.get_by_role("listbox")).to_be_hidden()
-    assert "queue: training" in yaml_of(page)
-    says(page)
-    queue.fill("shut")
-    says(page, "refused")
-    expect(field).to_contain_text("closed")
-    queue.fill("nowhere")
-    expect(field).to_contain_text("queue nowhere not found")
+    Window(page).goes("""
+        open /jobs/new/ → around "Queue" >> [data-part=said]: CPU free
+        click combobox Queue → listbox Queue >> option training: CPU free
+        → listbox Queue >> option shut: closed; listbox Queue >> option shut is disabled
+    """)
+    Window(page).find("listbox Queue >> option shut").click(force=True)
+    Window(page).goes("""
+        → combobox Queue holds default
+        click listbox Queue >> option training → combobox Queue holds training; listbox Queue is hidden
+        → yaml: queue: training; accepted
+        fill combobox Queue = shut → refused; around "Queue": closed
+        fill combobox Queue = nowhere → around "Queue": queue nowhere not found
+    """)
 
 
-def test_namespace_and_priority_are_chosen_with_the_keyboard(page, form):
-    queue = page.get_by_role("combobox", name="Queue")
-    queue.fill("")
-    queue.press_sequentially("trai")
-    option = offered(page, "Queue")
-    expect(option).to_have_count(1)
-    page.keyboard.press("ArrowDown")
-    expect(queue).to_have_attribute("aria-activedescendant", option.get_attribute("id"))
-    page.keyboard.press("Enter")
-    expect(queue).to_have_value("training")
-    page.keyboard.press("ArrowDown")
-    expect(queue).to_have_attribute("aria-expanded", "true")
-    page.keyboard.press("Escape")
-    expect(queue).to_have_attribute("aria-expanded", "false")
-    expect(queue).to_be_focused()
-    namespace = page.get_by_role("combobox", name="Namespace")
-    namespace.focus()
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("Tab")
-    expect(namespace).to_have_attribute("aria-expanded", "false")
-    expect(namespace).to_have_value("default")
-    form.get_by_text("Priority, restarts").click()
-    priority = page.get_by_role("combobox", name="Priority class")
-    priority.click()
-    offered(page, "Priority class").first.click()
-    until(lambda: f"priorityClassName: {priority.input_value()}" in yaml_of(page))
-    expect(
-        page.locator(".field", has=page.get_by_role("combobox", name="Priority class")).locator("[data-part=said]")
-    ).to_contain_text("priority ")
-    says(page)
+def test_namespace_and_priority_are_chosen_with_the_keyboard(form):
+    Window(form).goes("""
+        fill combobox Queue = ; focus combobox Queue; type trai → listbox Queue >> option × 1
+        press ArrowDown Enter → combobox Queue holds training
+        press ArrowDown → combobox Queue has aria-expanded true
+        press Escape → combobox Queue has aria-expanded false; combobox Queue is focused
+        focus combobox Namespace; press ArrowUp Tab → combobox Namespace has aria-expanded false
+        → combobox Namespace holds default
+        click text Priority, restarts; click combobox Priority class; click listbox Priority class >> option >> nth=0
+    """)
+    chosen = Window(form).find("combobox Priority class").input_value()
+    Window(form).goes(f"""
+        → yaml: priorityClassName: {chosen}; around "Priority class" >> [data-part=said]: priority ; accepted
+        focus combobox Queue; press ArrowDown ArrowDown
+    """)
+    active = Window(form).find("combobox Queue").get_attribute("aria-activedescendant")
+    assert active in [each.get_attribute("id") for each in Window(form).find("listbox Queue >> option").all()]
 
 
 def test_what_may_be_chosen_is_told_anew_with_a_check(enter, person):
     page = enter()
     page.clock.install()
-    page.goto("/jobs/new/")
-    queue = page.get_by_role("combobox", name="Queue")
-    says(page)
+    Window(page).goes("open /jobs/new/ → accepted")
     person.post("/queues/-/new/", name="newcomer", weight="1")
     page.clock.fast_forward(11_000)
-    queue.fill("newcomer")
+    page.get_by_role("combobox", name="Queue").fill("newcomer")
     page.clock.fast_forward(1_000)
-    expect(page.locator(".field", has=page.get_by_role("combobox", name="Queue"))).to_contain_text("CPU free")
-    queue.click()
-    expect(offered(page, "Queue").filter(has_text="newcomer")).to_be_visible()
+    Window(page).goes("""
+        → around "Queue": CPU free
+        click combobox Queue → listbox Queue >> option newcomer is visible
+    """)
 
 
-@cases("failures, comes", {
-    "for-a-moment": (2, True),
-    "for-good": (9, False),
-})  # fmt: skip
+@cases("failures, comes", {"for-a-moment": (2, True), "for-good": (9, False)})
 def test_form_that_cannot_be_loaded_is_loaded_again_or_says_so(enter, failures, comes):
     page, failed = enter(), []
 
@@ -373,40 +270,25 @@ def test_form_that_cannot_be_loaded_is_loaded_again_or_says_so(enter, failures, 
     page.route(re.compile(r"/chunks/editor-[A-Z0-9]{8}\.js$"), fail)
     page.goto("/jobs/new/")
     until(lambda: page.clock.run_for(1_000) or len(failed) == min(failures, 5))
-    words = page.get_by_role("alert").filter(has_text="could not be loaded")
     if comes:
-        says(page)
-        expect(words).to_have_count(0)
+        Window(page).goes("→ accepted; alert >> text could not be loaded × 0")
     else:
-        expect(page.locator("#toasts")).to_contain_text("Load the page again")
-        expect(page.get_by_role("textbox", name="Job as YAML")).to_be_visible()
+        Window(page).goes("→ #toasts: Load the page again; textbox Job as YAML is visible")
 
 
-def test_order_of_the_tasks_is_drawn_while_it_is_chosen(page, form):
-    graph = form.get_by_role("region", name="Order of the tasks")
-    expect(graph).to_be_hidden()
-    for _ in range(2):
-        form.get_by_role("button", name="Add a task").click()
-    second, third = (form.locator(".task-form").nth(at) for at in (1, 2))
-    second.get_by_label("main").check()
-    third.get_by_label("main").check()
-    third.get_by_label("task-2").check()
-    third.get_by_label("How many of them").select_option("any")
-    expect(graph.locator(".graph-node")).to_have_count(3)
-    expect(graph.locator(".graph-line")).to_have_count(3)
-    expect(graph).to_contain_text("main starts first. task-2 waits for main. task-3 waits for main or task-2.")
-    second.get_by_label("Name", exact=True).fill("train")
-    expect(graph).to_contain_text("task-3 waits for main or train.")
-    says(page)
-    first = form.locator(".task-form").first
-    first.get_by_label("task-3").check()
-    says(page, "refused")
-    expect(form.locator("[data-path='spec.tasks'][data-error]")).to_contain_text("break the circle")
-    for name in ("main", "train"):
-        third.get_by_label(name).uncheck()
-    second.get_by_label("main").uncheck()
-    first.get_by_label("task-3").uncheck()
-    expect(graph).to_be_hidden()
+def test_order_of_the_tasks_is_drawn_while_it_is_chosen(form):
+    Window(form).goes("""
+        → region Order of the tasks is hidden
+        click button Add a task; click button Add a task; check .task-form >> nth=1 >> field main
+        check .task-form >> nth=2 >> field main; check .task-form >> nth=2 >> field task-2
+        choose .task-form >> nth=2 >> field How many of them = any → region Order of the tasks >> .graph-node × 3
+        → region Order of the tasks >> .graph-line × 3
+        → region Order of the tasks: main starts first. task-2 waits for main. task-3 waits for main or task-2.
+        fill .task-form >> nth=1 >> field "Name" = train → region Order of the tasks: task-3 waits for main or train.; accepted
+        check .task-form >> nth=0 >> field task-3 → refused; [data-path='spec.tasks'][data-error]: break the circle
+        uncheck .task-form >> nth=2 >> field main; uncheck .task-form >> nth=2 >> field train
+        uncheck .task-form >> nth=1 >> field main; uncheck .task-form >> nth=0 >> field task-3 → region Order of the tasks is hidden
+    """)
 
 
 @cases("change, words", {
@@ -415,20 +297,19 @@ def test_order_of_the_tasks_is_drawn_while_it_is_chosen(page, form):
     "tab": (lambda text: text.replace("  queue:", "\tqueue:"), "YAML allows only spaces"),
     "two jobs": (lambda text: f"{text}---\n{text}", "The editor takes one; remove the others"),
 })  # fmt: skip
-def test_a_slip_in_the_text_is_told_with_the_remedy_and_mended(page, form, change, words):
-    before = yaml_of(page)
-    write(page, change(before))
-    says(page, "refused")
-    expect(page.locator("[data-part=findings]")).to_contain_text(words)
-    write(page, before)
-    says(page)
-    expect(form.get_by_label("Replicas")).to_be_enabled()
+def test_a_slip_in_the_text_is_told_with_the_remedy_and_mended(form, change, words):
+    before = yaml_of(form)
+    write(form, change(before))
+    Window(form).sees("refused")
+    expect(form.locator("[data-part=findings]")).to_contain_text(words)
+    write(form, before)
+    Window(form).goes("→ accepted; field Replicas is enabled")
 
 
 def test_a_job_begins_with_a_template_that_people_keep(page, watcher):
-    page.goto("/jobs/new/")
-    page.get_by_role("link", name="extract", exact=True).click()
-    page.wait_for_url("**/jobs/new/?kept=default/extract")
-    expect(page.get_by_text("From the template extract")).to_be_visible()
-    submit(page, "extract")
+    Window(page).goes("""
+        open /jobs/new/; click link "extract" → at **/jobs/new/?kept=default/extract
+        → text From the template extract is visible; accepted
+        click button Submit the job → at **/jobs/default/extract/; live; #job-head: Completed
+    """)
     assert watcher.job("extract")["spec"]["tasks"][0]["name"] == "main"

@@ -8,28 +8,19 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.journey import Window
 from tests.tables import cases
 
 pytestmark = pytest.mark.system
 
 LONG_WAIT = {
-    "job": "failed",
-    "zero": 1_780_000_000_000,
-    "needed": 2,
-    "met": 401_000,
-    "lanes": [["Failed", 0, 0], ["main", 2, 2]],
+    "job": "failed", "zero": 1_780_000_000_000, "needed": 2, "met": 401_000, "lanes": [["Failed", 0, 0], ["main", 2, 2]],
     "bars": [
         [f"failed-main-{index}", 1, 400_000, 400_500, 401_000, 409_000, "succeeded", 0, "n", []] for index in range(2)
     ],
-    "marks": [],
-    "waits": [["queue", 0, 400_000], ["gang", 400_000, 400_500], ["starting", 400_500, 401_000]],
-}
-
-
-def open_job(page, name, query=""):
-    page.goto(f"/jobs/default/{name}/{query}")
-    expect(page.locator("#live")).to_have_attribute("data-state", "live")
-    return page
+    "marks": [], "waits": [["queue", 0, 400_000], ["gang", 400_000, 400_500], ["starting", 400_500, 401_000]],
+}  # fmt: skip
+FAILED = "open /jobs/default/failed/ → live"
 
 
 def draw(page, picture):
@@ -37,80 +28,69 @@ def draw(page, picture):
     page.locator("#timeline").evaluate("(root, text) => { root.dataset.drawn = text; }", json.dumps(picture))
 
 
-def test_a_failed_job_leads_to_the_log_of_what_failed(page):
-    cause = open_job(page, "failed").locator("#job-head .job-causes")
-    expect(cause).to_contain_text("exit 3 · broken-0")
-    expect(page.locator("#table-rows tr").first).to_contain_text("failed-broken-0")
-    cause.get_by_role("link", name="broken-0").click()
-    expect(page.locator("[data-part=text]")).to_contain_text("it broke")
-
-
-def test_a_bar_chooses_its_pod_and_leads_to_its_log(page):
-    bars = open_job(page, "failed").locator("#timeline .t-pod")
-    expect(page.locator("#timeline .t-task").first).to_have_text("Failed")
-    bars.first.click()
-    chosen = page.locator(".timeline-chosen")
-    expect(chosen).to_contain_text("failed-broken-0: failed, exit code 3")
-    expect(bars.first).to_have_class(re.compile("t-chosen"))
-    page.locator(".timeline-box").press("ArrowDown")
-    expect(chosen).to_contain_text("failed-main-0:")
-    page.locator(".timeline-box").press("ArrowUp")
-    chosen.get_by_role("link", name="Open its log").click()
-    expect(page.locator("[data-part=text]")).to_contain_text("it broke")
+def test_a_failed_job_leads_to_the_log_of_what_failed_and_a_waiting_one_says_why(page):
+    Window(page).goes(f"""
+        {FAILED}; #job-head .job-causes: exit 3 · broken-0; #table-rows tr >> nth=0: failed-broken-0
+        click #job-head .job-causes >> link broken-0 → [data-part=text]: it broke
+        {FAILED}; #timeline .t-task >> nth=0 = Failed
+        click #timeline .t-pod >> nth=0 → .timeline-chosen: failed-broken-0: failed, exit code 3
+        → #timeline .t-pod.t-chosen >> nth=0 is visible
+        focus .timeline-box; press ArrowDown → .timeline-chosen: failed-main-0:
+        focus .timeline-box; press ArrowUp; click .timeline-chosen >> link Open its log → [data-part=text]: it broke
+        open /jobs/default/waiting/ → live; #job-why: a pod needs 640 CPU; #job-head: 0 of 4
+    """)
 
 
 def test_an_evicted_pod_and_the_next_of_its_name_are_chosen_apart(page):
-    bars = open_job(page, "moved").locator("#timeline .t-pod")
-    evicted = bars.filter(has=page.locator(".t-evicted"))
-    expect(evicted).to_have_count(3)
-    chosen, box = page.locator(".timeline-chosen"), page.locator(".timeline-box")
-    evicted.first.click()
+    evicted = "#timeline .t-pod:has(.t-evicted)"
+    Window(page).goes(f"open /jobs/default/moved/ → live; {evicted} × 3\nclick {evicted} >> nth=0")
+    chosen = page.locator(".timeline-chosen")
     expect(chosen).to_contain_text(re.compile(r"moved-nap-\d: evicted"))
-    expect(evicted.first).to_have_class(re.compile("t-chosen"))
     name = chosen.inner_text().partition(":")[0]
-    box.press("ArrowDown")
-    expect(chosen).to_contain_text(f"{name}: running")
-    expect(evicted.first).not_to_have_class(re.compile("t-chosen"))
-    box.press("ArrowUp")
-    expect(chosen).to_contain_text(f"{name}: evicted")
-    chosen.get_by_role("link", name="Open its log").click()
-    page.wait_for_url("**uid=**")
+    Window(page).goes(f"""
+        → {evicted}.t-chosen × 1
+        focus .timeline-box; press ArrowDown → .timeline-chosen: {name}: running; {evicted}.t-chosen × 0
+        focus .timeline-box; press ArrowUp → .timeline-chosen: {name}: evicted
+        click .timeline-chosen >> link Open its log → at **uid=**
+    """)
 
 
 def test_a_preempted_job_leads_to_who_has_its_room(page):
-    why = open_job(page, "preempted").locator("#job-why")
-    page.locator("#timeline .t-evicted").first.click()
-    expect(page.locator(".timeline-chosen")).to_contain_text("evicted for job default/urgent")
-    expect(why).to_contain_text("2 pods were evicted")
-    expect(why).to_contain_text("has a higher priority")
-    expect(why).to_contain_text(re.compile("QueueLimit|Reserved"))  # room is kept for it after five minutes
-    why.get_by_role("link", name="default/urgent").click()
-    expect(page.locator("#job-head")).to_contain_text("Running")
+    Window(page).goes("""
+        open /jobs/default/preempted/ → live
+        click #timeline .t-evicted >> nth=0 → .timeline-chosen: evicted for job default/urgent
+        → #job-why: 2 pods were evicted; #job-why: has a higher priority
+    """)
+    # Room is kept for it after five minutes.
+    expect(page.locator("#job-why")).to_contain_text(re.compile("QueueLimit|Reserved"))
+    Window(page).goes("click #job-why >> link default/urgent → #job-head: Running")
 
 
 def test_nothing_below_the_head_moves_when_a_wait_is_over(page):
-    tops = [open_job(page, name).locator(".tabs").bounding_box()["y"] for name in ("sweep", "running")]
+    tops = []
+    for name in ("sweep", "running"):
+        Window(page).goes(f"open /jobs/default/{name}/ → live")
+        tops.append(page.locator(".tabs").bounding_box()["y"])
     assert tops[0] == tops[1]
-    assert open_job(page, "running").locator("#job-timeline").bounding_box()["y"] < 450
+    assert page.locator("#job-timeline").bounding_box()["y"] < 450
 
 
 def test_a_long_wait_is_folded_and_a_closer_look_leaves_it_out(page):
-    open_job(page, "failed")
+    Window(page).goes(FAILED)
     draw(page, LONG_WAIT)
-    gap, ran = page.locator("#timeline .t-gap"), page.locator("#timeline .t-succeeded")
-    expect(page.locator("#timeline")).to_contain_text("6 min 40 s")
-    whole = page.locator(".timeline-box").bounding_box()["width"]
-    assert gap.bounding_box()["width"] < whole / 5
-    assert ran.first.bounding_box()["width"] > whole / 2
-    page.get_by_role("button", name="Closer").click()
-    expect(gap).to_have_count(0)
-    expect(ran.first).to_be_visible()
-    page.get_by_role("button", name="All of the time").click()
-    expect(gap).to_have_count(1)
+    Window(page).sees("#timeline: 6 min 40 s")
+    whole, gap, ran = (
+        page.locator(each).first.bounding_box()["width"]
+        for each in (".timeline-box", "#timeline .t-gap", "#timeline .t-succeeded")
+    )
+    assert gap < whole / 5 < whole / 2 < ran
+    Window(page).goes("""
+        click button Closer → #timeline .t-gap × 0; #timeline .t-succeeded >> nth=0 is visible
+        click button All of the time → #timeline .t-gap × 1
+    """)
     # A wait that is not most of the time is drawn as long as it was.
     draw(page, {**LONG_WAIT, "bars": [[*bar[:5], 4_000_000, *bar[6:]] for bar in LONG_WAIT["bars"]]})
-    expect(ran).to_have_count(2)
-    expect(gap).to_have_count(0)
+    Window(page).goes("→ #timeline .t-succeeded × 2; #timeline .t-gap × 0")
 
 
 def click_at_a_mark(page, bar):
@@ -133,7 +113,7 @@ def click_while_it_is_drawn_anew(page, bar):
     "while it is drawn anew": click_while_it_is_drawn_anew,
 })  # fmt: skip
 def test_a_bar_is_chosen_however_it_is_clicked(page, click):
-    open_job(page, "failed")
+    Window(page).goes(FAILED)
     draw(page, LONG_WAIT)
     click(page, page.locator("#timeline .t-succeeded").first)
-    expect(page.locator(".timeline-chosen")).to_contain_text("failed-main-0")
+    Window(page).sees(".timeline-chosen: failed-main-0")

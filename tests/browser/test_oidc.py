@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
 
 from proof.harness import provider
 from proof.systems.system import System
+from tests.browser.journey import Window
 from tests.browser.test_pages import findings
 
 pytestmark = pytest.mark.system
@@ -39,28 +39,22 @@ def guarded(keeper, tmp_path_factory, django_db_blocker):
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 def test_somebody_comes_in_by_the_provider_and_goes_out_again(enter, guarded, keeper, scripts):
     page = enter(guarded, cookies={}, java_script_enabled=scripts)
-    page.goto("/queues/")
-    page.get_by_role("link", name="Log in with Lab login").click()
-    page.get_by_label("Name").fill("alice")
-    page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("heading", name="Queues", level=1)).to_be_visible()
-    page.goto("/access/")
-    expect(page.get_by_role("table", name="Users")).to_contain_text("Lab login")
-    page.get_by_role("button", name="Menu of alice").click()
-    page.get_by_role("button", name="Log out").click()
+    Window(page).goes("""
+        open /queues/; click link Log in with Lab login
+        fill field Name = alice; click button Log in → heading Queues >> nth=0 is visible
+        open /access/ → table Users: Lab login
+        click button Menu of alice; click button Log out
+    """)
     keeper.left.clear()
-    page.get_by_role("link", name="Log out of Lab login as well").click()
-    expect(page.get_by_role("link", name="Log in with Lab login")).to_be_visible()
+    Window(page).goes("click link Log out of Lab login as well → link Log in with Lab login is visible")
     assert keeper.left == ["id-of-alice"]
 
 
 def test_who_is_refused_comes_back_to_the_login(enter, guarded):
-    page = enter(guarded, cookies={})
-    page.goto("/login/oidc/")
-    page.get_by_role("button", name="Refuse").click()
-    expect(page.get_by_role("alert")).to_contain_text("not in the group lab")
-    page.get_by_role("link", name="Back to the login").click()
-    expect(page.get_by_role("link", name="Log in with Lab login")).to_be_visible()
+    Window(enter(guarded, cookies={})).goes("""
+        open /login/oidc/; click button Refuse → alert: not in the group lab
+        click link Back to the login → link Log in with Lab login is visible
+    """)
 
 
 @pytest.mark.parametrize("path", ["/login/", "/login/oidc/callback/?state=x", "/login/oidc/connection/"])

@@ -11,6 +11,7 @@ from cluster import clock
 from cluster.store import Delete, Patch, store
 from kube.meta import now_text
 from kube.resources import JOBS
+from tests.browser.journey import Window
 from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
 
 SHIFTS = """
@@ -37,7 +38,7 @@ def tab(admin, open_tab):
     """The list of thirty jobs, live, with the pointer outside of it."""
     put(node("one"), queue("root", parent=""), queue("default"), *(job(f"j{n:02}") for n in range(30)))
     tab = open_tab(admin, "/jobs/")
-    expect(tab.locator("#live")).to_have_text("live")
+    Window(tab).sees("live")
     tab.mouse.move(5, 5)
     return tab
 
@@ -49,10 +50,6 @@ def set_phase(name, phase):
 
 def names(tab):
     return tab.locator("#table-rows th a").all_inner_texts()
-
-
-def held(tab):
-    return tab.get_by_role("status").locator("button")
 
 
 def read(tab):
@@ -76,7 +73,7 @@ def stays(tab, *places):
 @pytest.mark.parametrize("width", [360, 1280])
 def test_a_list_does_not_move_when_its_scripts_come(tab, width):
     tab.set_viewport_size({"width": width, "height": 800})
-    expect(tab.get_by_role("button", name="Tick this page")).to_be_visible()
+    Window(tab).sees("button Tick this page is visible")
     stays(tab, "#table-rows")
 
 
@@ -115,7 +112,7 @@ def test_the_page_of_a_job_does_not_move_when_its_scripts_come(admin, open_tab, 
     """Its steps took minutes, so each has a date and how much later it came; the picture is as high as its room."""
     put(*members(gang(pods), pods))
     tab = open_tab(admin, "/jobs/team-a/train/", viewport={"width": width, "height": 800})
-    expect(tab.locator("#timeline .t-pod")).to_have_count(pods)
+    Window(tab).sees(f"#timeline .t-pod × {pods}")
     expect(tab.locator("#job-head time").first).to_have_text(re.compile("ago|now"))
     stays(tab, "#job-steps", "#job-timeline", "#pods")
 
@@ -124,30 +121,31 @@ def test_the_page_of_a_job_does_not_move_when_its_scripts_come(admin, open_tab, 
 def test_pods_that_come_do_not_move_what_is_below_the_timeline(admin, open_tab, width):
     made = gang(3)
     tab = open_tab(admin, "/jobs/team-a/train/", viewport={"width": width, "height": 800})
-    expect(tab.locator("#live")).to_have_text("live")
+    Window(tab).sees("live")
     top = tab.locator("#pods").bounding_box()["y"]
     put(*members(made, 3))
-    expect(tab.locator("#timeline .t-pod")).to_have_count(3)
+    Window(tab).sees("#timeline .t-pod × 3")
     assert tab.locator("#pods").bounding_box()["y"] == top
+
+
+HELD = "status >> button"  # the line that says how many rows wait
 
 
 def test_rows_that_come_while_the_pointer_is_in_the_list_wait_until_they_are_asked_for(tab):
     before, name = names(tab), read(tab)
     put(job("new-1"))
-    expect(held(tab)).to_have_text("1 new job – show")
+    Window(tab).sees(f"{HELD} = 1 new job – show")
     put(job("new-2"))
-    expect(held(tab)).to_have_text("2 new jobs – show")
+    Window(tab).sees(f"{HELD} = 2 new jobs – show")
     set_phase("j05", "Failed")
-    expect(tab.locator("#table-rows tr", has_text="j05").locator(".phase")).to_have_text("Failed")
-    assert names(tab) == before
-    assert under_pointer(tab) == name
+    Window(tab).sees('#table-rows tr:has-text("j05") .phase = Failed')
+    assert (names(tab), under_pointer(tab)) == (before, name)
     set_phase("new-1", "Failed")
-    expect(tab.locator("#table-chips")).to_contain_text("Failed 2")
-    held(tab).click()
-    expect(held(tab)).to_have_count(0)
-    expect(tab.locator("#table-rows tr")).to_have_count(32)
+    Window(tab).goes(f"""
+        → #table-chips: Failed 2
+        click {HELD} → {HELD} × 0; #table-rows tr × 32; #table-rows tr:has-text("new-1") .phase = Failed
+    """)
     assert {*names(tab)[:2]} == {"new-1", "new-2"}
-    expect(tab.locator("#table-rows tr", has_text="new-1").locator(".phase")).to_have_text("Failed")
     assert tab.errors == []
 
 
@@ -155,43 +153,36 @@ def test_a_row_that_goes_while_the_list_is_read_turns_quiet_and_pulls_nothing_up
     before = names(tab)
     read(tab)
     store.write(Delete(JOBS, "team-a", before[1], grace=0))
-    expect(tab.locator("#table-rows tr[data-left]")).to_have_count(1)
+    Window(tab).sees("#table-rows tr[data-left] × 1")
     assert names(tab) == before
     tab.mouse.move(5, 5)
-    expect(tab.locator("#table-rows tr")).to_have_count(29)
-    assert tab.locator("[data-left]").count() == 0
+    Window(tab).goes("→ #table-rows tr × 29; [data-left] × 0")
 
 
 @pytest.mark.parametrize("how", ["ticked", "focused", "scrolled"])
 def test_a_list_is_read_also_without_the_pointer_in_it(tab, how):
     before = names(tab)
     if how == "ticked":
-        tab.locator("#table-rows input").first.check()
+        Window(tab).goes("check #table-rows input >> nth=0")
         tab.mouse.move(5, 5)
     elif how == "focused":
-        tab.locator("#table-rows th a").first.focus()
+        Window(tab).goes("focus #table-rows th a >> nth=0")
     else:
         tab.locator("#table-rows tr").last.scroll_into_view_if_needed()
         tab.evaluate("scrollTo(0, document.body.scrollHeight)")
     put(job("new"))
-    expect(held(tab)).to_have_text("1 new job – show")
+    Window(tab).sees(f"{HELD} = 1 new job – show")
     assert names(tab) == before
-
-
-def test_with_the_keyboard_the_line_leads_into_the_list(tab):
-    tab.locator("#table-rows th a").first.focus()
-    put(job("new"))
-    held(tab).press("Enter")
-    expect(tab.locator("#table-rows tr").first).to_contain_text("new")
-    assert tab.evaluate("document.activeElement.innerText") == "new"
+    if how == "focused":  # with the keyboard the line leads into the list
+        Window(tab).goes(f"focus {HELD}; press Enter → #table-rows tr >> nth=0: new")
+        assert tab.evaluate("document.activeElement.innerText") == "new"
 
 
 def test_a_list_in_another_order_moves_as_its_order_asks(tab):
-    tab.goto("/jobs/?sort=name")
-    expect(tab.locator("#live")).to_have_text("live")
+    Window(tab).goes("open /jobs/?sort=name → live")
     read(tab)
     put(job("a-first"))
-    expect(tab.locator("#table-rows tr").first).to_contain_text("a-first")
+    Window(tab).sees("#table-rows tr >> nth=0: a-first")
 
 
 @pytest.mark.parametrize("is_read", [False, True], ids=["outside", "inside"])
@@ -203,9 +194,7 @@ def test_a_hundred_jobs_that_come_and_change_shift_nothing(tab, is_read):
         put(job(f"new-{number:02}"))
         set_phase(f"j{number % 30:02}", ("Failed", "Completed", "Running")[number % 3])
         set_phase(f"new-{number:02}", "Failed")
-    if is_read:
-        expect(held(tab)).to_contain_text("50 new jobs – show")
-    else:
-        expect(tab.locator("#table-chips")).to_contain_text("All 80")
-        expect(tab.locator("#table-rows tr").first).to_contain_text("new-49")
+    Window(tab).goes(
+        f"→ {HELD}: 50 new jobs – show" if is_read else "→ #table-chips: All 80; #table-rows tr >> nth=0: new-49"
+    )
     assert tab.evaluate(SHIFTED) <= MOST_SHIFT

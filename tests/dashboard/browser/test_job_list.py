@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from cluster.store import Patch, store
 from kube.resources import JOBS
+from tests.browser.journey import Window
 from tests.dashboard.pages.conftest import reader
 from tests.jobs.pages import world
 
@@ -48,19 +49,13 @@ def test_fifty_jobs_are_two_lines_each_on_a_phone(tab, width):
 def test_filters_that_are_folded_away_say_how_many_are_set(tab):
     name = "a-training-with-a-long-name-02"
     store.write(Patch(JOBS, "default", name, {"status": {"exitCodes": [137]}}, "status"))
-    more = tab.locator("#filters-more")
-    expect(more.locator("b")).to_be_hidden()
-    more.locator("summary").click()
-    tab.get_by_label("Exit code").fill("137")
-    tab.get_by_label("Exit code").press("Enter")
-    expect(tab.locator("#table-rows tr")).to_have_count(1)
-    expect(more.locator("b")).to_have_text("1 set")
-    assert "exit=137" in tab.url
-    tab.get_by_label("Exit code").fill("x")
-    tab.get_by_label("Exit code").press("Enter")
-    expect(tab.locator(".table-notes")).to_contain_text("write a number from 1 to 255")
-    tab.reload()
-    expect(tab.locator("#table-rows tr")).to_have_count(50)
+    Window(tab).goes("""
+        → #filters-more b is hidden
+        click #filters-more summary; fill field Exit code = 137; press Enter → #table-rows tr × 1; #filters-more b = 1 set
+        → at **exit=137**
+        fill field Exit code = x; press Enter → .table-notes: write a number from 1 to 255
+        reload → #table-rows tr × 50
+    """)
     assert tab.errors == []
 
 
@@ -68,10 +63,7 @@ def test_a_click_that_leaves_the_field_is_not_undone_by_its_text(tab):
     """What is shown is not asked for again: the answers to that and to the click could come in either order."""
     asked = []
     tab.on("request", lambda request: asked.append(request.url) if "q=name" in request.url else None)
-    tab.get_by_label("Find").press_sequentially("name")
-    tab.wait_for_url("**q=name*")
-    tab.locator("thead").get_by_role("link", name="Job").click()
-    tab.wait_for_url("**sort=name*")
+    Window(tab).goes("focus field Find; type name → at **q=name*\nclick thead >> link Job → at **sort=name*")
     assert ["sort=name" in url for url in asked] == [False, True]
     assert tab.errors == []
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
 
 from cluster.runtime.retries import TOLD_AFTER, Retries
 from cluster.store import Create, Group, store
 from kube.errors import Forbidden
 from kube.resources import EVENTS, JOBS
+from tests.browser.journey import Window
 from tests.dashboard.pages.conftest import reader
 from tests.jobs.pages import world
 
@@ -37,9 +37,7 @@ def tab(transactional_db, kept, open_tab):
 def test_a_refusal_fits_the_window_and_keeps_nobody_out(tab, axe, width, theme):
     tab.emulate_media(color_scheme=theme)
     tab.set_viewport_size({"width": width, "height": 800})
-    notice = tab.locator("#refusals .notice")
-    expect(notice).to_contain_text("What this Job needs next is refused")
-    expect(notice).to_contain_text("exceeded quota")
+    Window(tab).goes("→ #refusals .notice: What this Job needs next is refused; #refusals .notice: exceeded quota")
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     tab.evaluate(axe)
     found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
@@ -48,10 +46,10 @@ def test_a_refusal_fits_the_window_and_keeps_nobody_out(tab, axe, width, theme):
 
 
 def test_a_refusal_goes_when_it_is_over(tab, kept):
-    expect(tab.locator("#refusals .notice")).to_have_count(1)
+    Window(tab).sees("#refusals .notice × 1")
     kept.timers([Group([], "default/demo")], [[]], world.START)
     job = store.find(JOBS, name="demo")[0]
     about = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "namespace": "default", "name": "demo"}
     event = {"metadata": {"name": "e", "namespace": "default"}, "involvedObject": {**about, "uid": job.uid}}
     store.write(Create(EVENTS, event))
-    expect(tab.locator("#refusals .notice")).to_have_count(0)
+    Window(tab).sees("#refusals .notice × 0")
