@@ -10,8 +10,24 @@ from proof.harness.waiting import until
 from proof.pictures.world import yaml_of
 
 ROLES = {
-    "alert", "button", "combobox", "dialog", "group", "heading", "link", "listbox", "navigation", "option", "region", "status", "table", "textbox",
-}  # fmt: skip
+    *[
+        "alert",
+        "button",
+        "combobox",
+        "dialog",
+        "group",
+        "heading",
+        "link",
+        "listbox",
+        "navigation",
+        "option",
+        "region",
+        "status",
+        "table",
+        "textbox",
+    ]
+}
+TO_A_THING = ("click", "check", "uncheck", "focus")
 SAYS = "[data-part=says]:not([data-checking])"
 WAYS = {": ": "to_contain_text", " = ": "to_have_text", " without ": "not_to_contain_text", " holds ": "to_have_value"}
 SEEN = re.compile(r"(.+?)(: | = | without | × | holds | has | is (?=(?:not )?\w+$))(.*)")
@@ -25,9 +41,9 @@ class Window:
             click button Suspend; click dialog >> button Suspend → #job-head: Aborted; #job-runs is hidden
         ''')
 
-    Before an arrow stands what is done, each a method with its words; behind it what is waited for (`sees`). A thing is named by
-    a role; as `field` by its label, with what stands `around` it; as `text`; each of these by the whole name if it is in quotes.
-    Anything else is a selector of Playwright, whose sign for one thing in another, `>>`, stands between all of them.
+    Before an arrow stands what is done, each a method with its words; behind it what is waited for (`sees`). A thing is
+    named by a role; as `field` by its label, with what stands `around` it; as `text`; all of these by the whole name if
+    it is in quotes. Anything else is a selector of Playwright, whose `>>` stands between one thing and another in it.
     """
 
     def __init__(self, page):
@@ -38,7 +54,7 @@ class Window:
             steps, _, seen = line.partition("→")
             for step in filter(None, map(str.strip, steps.split("; "))):
                 verb, _, rest = step.partition(" ")
-                getattr(self, verb)(rest)
+                getattr(self.find(rest), verb)() if verb in TO_A_THING else getattr(self, verb)(rest)
             for each in filter(None, map(str.strip, seen.split("; "))):
                 self.sees(each)
 
@@ -85,22 +101,10 @@ class Window:
         thing, _, value = f"{words} ".partition(" = ")
         self.find(thing).select_option(value.strip())
 
-    def click(self, thing):
-        self.find(thing).click()
-
-    def check(self, thing):
-        self.find(thing).check()
-
-    def uncheck(self, thing):
-        self.find(thing).uncheck()
-
-    def focus(self, thing):
-        self.find(thing).focus()
-
     # ---- what is seen
 
     def sees(self, words):
-        """Wait until what is said is so: where the page is, what the editor judges or has, how a thing is or what it says."""
+        """Wait until it is so: where the page is, what the editor judges or has, how a thing is or what it says."""
         thing, how, value = SEEN.fullmatch(words).groups() if SEEN.fullmatch(words) else (words, "", "")
         if words.startswith("at "):
             self.page.wait_for_url(words.removeprefix("at "))

@@ -58,7 +58,8 @@ def test_a_job_outlives_a_server_that_is_away_and_a_tab_that_is_closed(tmp_path,
         write(page, text)
         own.stop()
         Window(page).goes("""
-            click button Submit the job → alert: The server does not answer, so nothing was submitted; alert is in_viewport
+            click button Submit the job
+            → alert: The server does not answer, so nothing was submitted; alert is in_viewport
         """)
         assert yaml_of(page) == text
         own.start()

@@ -79,7 +79,8 @@ def test_gang_follows_the_tasks_until_somebody_sets_it(form):
         → field Pods that must start together is focused
         click .task-form >> nth=1 >> button Remove this task → field Pods that must start together holds 5
         → button Add a task is focused
-        fill field Pods that must start together = ; click button Add a task → around Pods that must start together: all 6 pods
+        fill field Pods that must start together = ; click button Add a task
+        → around Pods that must start together: all 6 pods
         → yaml without minAvailable; accepted
     """)
 
@@ -87,7 +88,8 @@ def test_gang_follows_the_tasks_until_somebody_sets_it(form):
 def test_several_containers_of_a_task_share_a_volume(form, watcher):
     Window(form).goes("""
         fill field "Name" >> nth=0 = two-containers → .container × 1; button Remove this container is hidden
-        click text Nodes, volumes, partitions; click [data-part=volumes] >> button Volume → field Name of the volume is focused
+        click text Nodes, volumes, partitions; click [data-part=volumes] >> button Volume
+        → field Name of the volume is focused
         fill field Name of the volume = shared
         click button Add an init container → group Init container init >> field Name of the container is focused
         fill group Init container init >> field Shell line = echo from the init container > /mnt/shared/word
@@ -96,7 +98,8 @@ def test_several_containers_of_a_task_share_a_volume(form, watcher):
         fill group Init container init >> field Directory within the volume = words
         click button "Add a container"; fill group Container sidecar >> field Name of the container = helper
         click group Container helper >> button Port; fill group Container helper >> field Number of the port = 9090
-        click group Container helper >> button Variable; fill group Container helper >> field Name of the variable = WORD
+        click group Container helper >> button Variable
+        fill group Container helper >> field Name of the variable = WORD
         fill group Container main >> field Shell line = cat /mnt/data/word
         click group Container main >> text Image, directory, environment
         fill group Container main >> field Directory within the volume = words
@@ -138,7 +141,8 @@ def test_what_the_yaml_leaves_out_is_shown_as_it_will_hold(form):
         → accepted
         click text Priority, restarts
         → field "Namespace" >> nth=0 has placeholder default; field "Queue" >> nth=0 has placeholder default
-        → field "Restarts until it fails" has placeholder 3; field Network topology >> option:checked = must be kept (hard) (default)
+        → field "Restarts until it fails" has placeholder 3
+        → field Network topology >> option:checked = must be kept (hard) (default)
         → around Pods that must start together: Counts as 2.; .task-form >> field "Name" has placeholder default0
         fill field Pods that must start together = 3 → accepted; around Pods that must start together without Counts as
     """)
@@ -146,47 +150,25 @@ def test_what_the_yaml_leaves_out_is_shown_as_it_will_hold(form):
         expect(form.get_by_label(label, exact=True).first).to_have_value("")
 
 
-def test_a_container_goes_and_takes_nothing_with_it(form):
-    before = yaml_of(form)
-    Window(form).goes("""
-        click button "Add a container"; click button Remove this container >> nth=1 → .container × 1
-        → button "Add a container" is focused
-    """)
-    assert yaml_of(form) == before
-
-
 def test_volumes_of_a_job_are_made_named_and_missed(form):
     Window(form).goes("""
         click text Volumes that all pods see; click [data-part=job-volumes] >> button Volume
-        fill group Volume of the job >> field Size = 3Gi; choose group Volume of the job >> field Who may write = ReadWriteMany
+        fill group Volume of the job >> field Size = 3Gi
+        choose group Volume of the job >> field Who may write = ReadWriteMany
         → yaml: storage: 3Gi; accepted
-        fill group Volume of the job >> field Size = much → refused; group Volume of the job >> field Size has aria-invalid true
-        choose group Volume of the job >> field What it is = volumeClaimName → group Volume of the job >> field Size is hidden
+        fill group Volume of the job >> field Size = much
+        → refused; group Volume of the job >> field Size has aria-invalid true
+        choose group Volume of the job >> field What it is = volumeClaimName
+        → group Volume of the job >> field Size is hidden
         → group Volume of the job: names no claim
         fill group Volume of the job >> field Name of the claim = lost
         → group Volume of the job: There is no claim lost in namespace default
-        choose group Volume of the job >> field What it is = none → group Volume of the job >> field Name of the claim is hidden
+        choose group Volume of the job >> field What it is = none
+        → group Volume of the job >> field Name of the claim is hidden
         → accepted
         click group Volume of the job >> button Remove this volume → [data-part=job-volumes] >> button Volume is focused
         → yaml without volumes
     """)
-
-
-def test_volumes_of_a_task_are_of_the_kinds_that_a_node_has(form):
-    Window(form).goes("""
-        click text Nodes, volumes, partitions; click [data-part=volumes] >> button Volume
-        choose group Volume of the task >> field What it is = configMap
-        fill group Volume of the task >> field Name of the config map = settings → yaml: settings
-        choose group Volume of the task >> field What it is = persistentVolumeClaim
-        fill group Volume of the task >> field Name of the claim = lost
-        → group Volume of the task: There is no claim lost in namespace default
-    """)
-    kinds = ["An empty directory", "A config map", "A secret", "A volume claim", "A directory of the node"]
-    expect(Window(form).find("group Volume of the task >> field What it is >> option")).to_have_text(kinds)
-    write(form, yaml_of(form).replace("persistentVolumeClaim:", "projected: # "))
-    Window(form).goes(
-        "→ group Volume of the task >> field What it is is disabled; group Volume of the task: of the kind projected"
-    )
 
 
 def test_partitions_and_the_network_are_set(form):
@@ -199,7 +181,8 @@ def test_partitions_and_the_network_are_set(form):
         fill field Highest tier of the network = 2 → yaml: highestTierAllowed: 2
         fill field "Highest tier, by its name" = rack → refused
         choose field Network topology = hard; fill field Highest tier of the network =
-        fill field "Highest tier, by its name" = campus → around "Highest tier, by its name": No HyperNode has the tier campus
+        fill field "Highest tier, by its name" = campus
+        → around "Highest tier, by its name": No HyperNode has the tier campus
         fill field "Highest tier, by its name" = rack → around "Highest tier, by its name" without No HyperNode
     """)
 
@@ -284,10 +267,12 @@ def test_order_of_the_tasks_is_drawn_while_it_is_chosen(form):
         choose .task-form >> nth=2 >> field How many of them = any → region Order of the tasks >> .graph-node × 3
         → region Order of the tasks >> .graph-line × 3
         → region Order of the tasks: main starts first. task-2 waits for main. task-3 waits for main or task-2.
-        fill .task-form >> nth=1 >> field "Name" = train → region Order of the tasks: task-3 waits for main or train.; accepted
+        fill .task-form >> nth=1 >> field "Name" = train
+        → region Order of the tasks: task-3 waits for main or train.; accepted
         check .task-form >> nth=0 >> field task-3 → refused; [data-path='spec.tasks'][data-error]: break the circle
         uncheck .task-form >> nth=2 >> field main; uncheck .task-form >> nth=2 >> field train
-        uncheck .task-form >> nth=1 >> field main; uncheck .task-form >> nth=0 >> field task-3 → region Order of the tasks is hidden
+        uncheck .task-form >> nth=1 >> field main; uncheck .task-form >> nth=0 >> field task-3
+        → region Order of the tasks is hidden
     """)
 
 

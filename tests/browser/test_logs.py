@@ -43,7 +43,7 @@ def texts(page):
 
 
 def kill_web(page, system):
-    """Kill the web server, and wait until the page is live again: that there was an interruption is told by the next socket."""
+    """Kill the web server, and wait until the page is live again, which its next socket tells."""
     (web,) = [pid for pid, line in system.processes().items() if "volcano_ui.web" in line]
     with page.expect_websocket(lambda socket: "/live/" in socket.url):
         os.kill(web, signal.SIGKILL)

@@ -51,7 +51,8 @@ def test_filters_that_are_folded_away_say_how_many_are_set(tab):
     store.write(Patch(JOBS, "default", name, {"status": {"exitCodes": [137]}}, "status"))
     Window(tab).goes("""
         → #filters-more b is hidden
-        click #filters-more summary; fill field Exit code = 137; press Enter → #table-rows tr × 1; #filters-more b = 1 set
+        click #filters-more summary; fill field Exit code = 137; press Enter
+        → #table-rows tr × 1; #filters-more b = 1 set
         → at **exit=137**
         fill field Exit code = x; press Enter → .table-notes: write a number from 1 to 255
         reload → #table-rows tr × 50

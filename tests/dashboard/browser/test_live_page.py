@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import socket
 import threading
 
 import pytest
 from playwright.sync_api import expect
 
-from cluster.store import Create, Delete, Patch, store
+from cluster.runtime.retries import TOLD_AFTER, Retries
+from cluster.store import Create, Delete, Group, Patch, store
 from dashboard.live import hub
-from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES
+from kube.errors import Forbidden
+from kube.resources import COMMANDS, EVENTS, JOBS, NAMESPACES, NODES
+from proof.harness.proxy import CuttingProxy
 from proof.harness.waiting import HANG_S
 from tests.browser.journey import Window
 from tests.dashboard.pages.conftest import job, node, pod, put, queue, reader
 from tests.dashboard.pages.test_kept_room import keep
+from tests.tables import cases
 
 PHONE = {"width": 390, "height": 800}
 
@@ -33,8 +40,8 @@ def admin(transactional_db):
 def live_tab(admin, open_tab):
     """Open a page, and wait until it is live."""
 
-    def open_(address):
-        tab = open_tab(admin, address)
+    def open_(address, **options):
+        tab = open_tab(admin, address, **options)
         Window(tab).sees("live")
         return tab
 
@@ -104,6 +111,10 @@ def test_what_the_reader_does_is_kept_while_the_page_changes(live_tab):
     Window(tab).sees("#table-rows tr × 42")
     assert tab.evaluate("document.activeElement.closest('tr')?.id") == name
     assert abs(tab.evaluate("scrollY") - top) < 60
+    Window(tab).goes("""
+        open /queues/default/?per=25; click thead >> link Job → at **sort=**
+        click link Later page → at **page=2**; #table-rows tr × 17
+    """)
 
 
 def test_the_page_says_stale_while_the_server_is_away_and_then_equals_a_fresh_load(live_tab, site):
@@ -191,7 +202,13 @@ def test_a_table_can_be_walked_filtered_and_opened_by_keys(admin, open_tab):
         tab.keyboard.type(keys)
         expect(tab).to_have_url(address)
     tab.wait_for_load_state()
-    Window(tab).goes("press ? → #help is visible\npress Escape → #help is hidden")
+    Window(tab).goes("""
+        press ? → #help is visible
+        press Escape → #help is hidden
+        press c → at **/jobs/new/
+        open /jobs/; press Tab → link Skip to the content is focused
+        press Enter → #content is focused
+    """)
 
 
 def test_the_theme_is_chosen_and_remembered_without_flash(admin, open_tab):
@@ -236,3 +253,55 @@ def test_a_button_that_takes_the_place_of_another_does_what_it_says(live_tab):
     set_phase("train", "Restarting")
     Window(tab).goes("→ button Resume × 0\nclick button Delete → #delete is visible")
     assert tab.errors == []
+
+
+QUOTA = (
+    'pods "a-training-with-a-long-name-worker-0" is forbidden: exceeded quota: team, requested: requests.cpu=4,'
+    " used: requests.cpu=18, limited: requests.cpu=20"
+)
+
+
+def test_a_refusal_fits_the_window_keeps_nobody_out_and_goes_when_it_is_over(live_tab, axe):
+    (job_,) = put(job("demo", "Pending"))
+    kept = Retries("jobs", "jobs/0", "default")
+    for second in range(TOLD_AFTER):
+        kept.timers([Group([], "team-a/demo")], [Forbidden(QUOTA)], 1_780_000_000_000 + second * 1000)
+    tab = live_tab("/jobs/team-a/demo/", bypass_csp=True)
+    Window(tab).goes("→ #refusals .notice: What this Job needs next is refused; #refusals .notice: exceeded quota")
+    tab.evaluate(axe)
+    for theme, width in itertools.product(("light", "dark"), (360, 1280)):
+        tab.emulate_media(color_scheme=theme)
+        tab.set_viewport_size({"width": width, "height": 800})
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        assert [each["id"] for each in found] == []
+    assert tab.errors == []
+    kept.timers([Group([], "team-a/demo")], [[]], 1_780_000_000_000)
+    about = {"apiVersion": JOBS.api_version, "kind": "Job", "namespace": "team-a", "name": "demo", "uid": job_.uid}
+    store.write(Create(EVENTS, {"metadata": {"name": "e", "namespace": "team-a"}, "involvedObject": about}))
+    Window(tab).goes("→ #refusals .notice × 0")
+
+
+class Proxy(CuttingProxy):
+    """Hands on requests with the host as it came, `$http_host` of nginx, or without its port, `$host`."""
+
+    def __init__(self, port, *, keeps_port):
+        super().__init__(port)
+        self.keeps_port = keeps_port
+
+    def _pump(self, source, target, answers):
+        named, port = f"Host: 127.0.0.1:{self.port}".encode(), f":{self.port}".encode()
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data if self.keeps_port else data.replace(named, named.removesuffix(port)))
+        for each in (source, target):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+
+@cases("keeps_port, says", {"$http_host": (True, "live"), "$host": (False, "refused: the proxy changes Host")})
+def test_a_proxy_that_changes_the_host_is_told(admin, open_tab, site, keeps_port, says):
+    with Proxy(site.port, keeps_port=keeps_port) as proxy:
+        tab = open_tab(admin, f"http://127.0.0.1:{proxy.port}/queues/")
+        expect(tab.locator("#live")).to_have_text(says)
