@@ -133,10 +133,9 @@ def test_new_queue_has_defaults_and_is_open_at_once():
 
 @pytest.mark.shows("queues 1.2/state", "queue state 2/created Closed", "queue state 5/create")
 @cases("spec, status, wish", {
-    "in the spec": ({"state": "Closed"}, {}, "Closed"),
+    "in the spec": ({"state": "Closed"}, {}, "Closed"), "no wish": ({}, {"state": "Unknown"}, "Open"),
     "in the status, as vcctl writes it": ({}, {"state": "Closed"}, "Closed"),
     "the spec counts": ({"state": "Open"}, {"state": "Closed"}, "Open"),
-    "no wish": ({}, {"state": "Unknown"}, "Open"),
 })  # fmt: skip
 def test_new_queue_is_what_it_wishes_to_be(spec, status, wish):
     new = defaulted(queue(status={**status, "allocated": {"cpu": "9"}}, **spec))

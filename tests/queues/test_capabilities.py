@@ -9,20 +9,17 @@ from __future__ import annotations
 import pytest
 
 from cluster import api
-from cluster.store import Create, Delete, Patch, store
+from cluster.store import store
 from kube.errors import Forbidden, Invalid
-from kube.kinds.scheduling import QueueState
-from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, QUEUES
-from queues import state_commands
-from queues.controller import PAUSE_MS
-from queues.states import CLOSED_BY_PARENT_ANNOTATION
+from kube.resources import EVENTS, JOBS, QUEUES
 from tests import builders
 from tests.cluster.api.conftest import admin, person
-from tests.queues.test_controller import Controller, controller, group, states_of, status, time, wished
+from tests.queues.story import Controller, Story, group, status, wished
+from tests.queues.test_controller import controller
 from tests.scheduler import world
 from tests.tables import cases
 
-__all__ = ["admin", "controller", "person", "time"]  # fixtures
+__all__ = ["admin", "controller", "person"]  # fixtures
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -121,18 +118,15 @@ def test_a_state_that_a_client_writes_is_a_wish(admin, controller, before, writt
 
 @pytest.mark.shows("queue state 2/closing ends nothing", "queues 2.4/root")
 def test_closing_by_the_status_waits_for_work_is_nothing_for_root_and_not_lost_while_no_controller_runs(
-    admin, controller, time
+    admin, controller, moved_clock
 ):
     bring(admin, controller, "Open")
     group("work", "team", "Running")
     write_state(admin, "Closed")
     write_state(admin, "Closed", "root")
-    successor = Controller(time)
-    successor.later()
-    assert (wished("team"), *states_of("team", "root")) == ("Closed", "Closing", "Open")
-    store.write(Delete(POD_GROUPS, "default", "work"))
-    successor.later()
-    assert status("team")["state"] == "Closed"
+    Story(Controller(moved_clock)).goes(
+        "later → team wish=Closed; team Closing; root Open\nungroup work, later → team Closed"
+    )
 
 
 @pytest.mark.shows("queue state 2/deleted when Closed")
@@ -152,75 +146,3 @@ def test_closing_by_the_status_and_deleting(admin, controller, waits, has_work):
     else:
         api.delete(admin, QUEUES, "", "team")
         assert "team" not in [each.name for each in store.find(QUEUES)]
-
-
-def wishless(name, parent="root", state="", by_parent=None):
-    notes = {CLOSED_BY_PARENT_ANNOTATION: by_parent} if by_parent else None
-    store.write(Create(QUEUES, builders.queue(name, state, weight=1, parent=parent, annotations=notes)))
-
-
-def command(controller, name, wish):
-    obj = state_commands.to_queue(name, store.get(QUEUES, "", name).uid, QueueState(wish))
-    obj["metadata"] = {**obj["metadata"], "name": f"{name}-{wish.lower()}", "namespace": "default"}
-    store.write(Create(COMMANDS, obj))
-    controller.later()
-    assert not store.find(COMMANDS)
-
-
-@pytest.mark.shows("queues 2.3/Closing, nothing left")
-def test_queue_without_a_wish_is_closed_and_opened_by_commands(controller):
-    wishless("plain")
-    group("a", queue="plain", phase="Running")
-    controller.later()
-    assert status("plain")["state"] == "Open"
-    command(controller, "plain", "Closed")
-    assert status("plain")["state"] == "Closing"
-    store.write(Delete(POD_GROUPS, "default", "a"))
-    controller.later()
-    assert status("plain")["state"] == "Closed"
-    assert "state" not in store.get(QUEUES, "", "plain").object["spec"]
-    command(controller, "plain", "Open")
-    assert status("plain")["state"] == "Open"
-
-
-@pytest.mark.shows("queues 1.4/closed-by-parent")
-@cases("note_of_volcano, state", {"true": ("true", "Open"), "false": ("false", "Closed"), "none": (None, "Closed")})
-def test_queue_that_volcano_closed_with_its_parent_opens_with_it(controller, note_of_volcano, state):
-    wishless("team", state="Closed")
-    wishless("sub", parent="team", state="Closed", by_parent=note_of_volcano)
-    controller.later()
-    assert states_of("team", "sub") == ["Closed", "Closed"]
-    command(controller, "team", "Open")
-    assert states_of("team", "sub") == ["Open", state]
-
-
-def test_queues_without_a_wish_close_and_open_with_the_one_above(controller):
-    def note():
-        return store.get(QUEUES, "", "sub").object["metadata"]["annotations"][CLOSED_BY_PARENT_ANNOTATION]
-
-    wishless("team")
-    wishless("sub", parent="team")
-    wishless("own", parent="team", state="Closed")
-    controller.later()
-    command(controller, "team", "Closed")
-    controller.later()
-    assert (states_of("team", "sub", "own"), note()) == (["Closed"] * 3, "true")
-    command(controller, "team", "Open")
-    controller.later()
-    assert (states_of("team", "sub", "own"), note()) == (["Open", "Open", "Closed"], "false")
-
-
-def test_status_of_which_the_cluster_drops_a_part_is_written_once(controller, time):
-    wishless("plain")
-    controller.later()
-    kept = {key: value for key, value in status("plain").items() if key not in ("reason", "message")}
-    store.write(Patch(QUEUES, "", "plain", {"status": {"reason": None, "message": None}}, "status"))
-    before = store.revision()
-    for _ in range(3):
-        controller.later()
-    assert status("plain") == kept
-    assert [change for change in store.changes(before, [QUEUES]) if change.name == "plain"] == []
-    group("a", queue="plain")
-    time.move(PAUSE_MS / 1000)
-    controller.later()
-    assert status("plain")["pending"] == 1

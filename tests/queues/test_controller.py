@@ -1,4 +1,4 @@
-"""The queue controller against the real store: states, counters and what is allocated."""
+"""The queue controller against the real store. How to read a story, says story.py."""
 
 from __future__ import annotations
 
@@ -8,169 +8,124 @@ from cluster import clock
 from cluster.bootstrap import bootstrap
 from cluster.controllers.garbage import GarbageCollector
 from cluster.runtime import registry
-from cluster.store import Create, Delete, Group, Patch, Update, store
-from kube.intake_times import SHUT_SINCE
+from cluster.store import Delete, Group, Patch, Update, store
 from kube.meta import now_text, timestamp
-from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS, QUEUES
+from kube.resources import COMMANDS, EVENTS, JOBS, PODS, QUEUES
 from proof.modes.mode import Runner, others
-from queues import states
-from queues.controller import PAUSE_MS, QueueConsumer
+from queues.controller import PAUSE_MS
 from tests import builders
+from tests.queues.story import Controller, Story, group, order, shut_since, status, wished
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 
 
-class Controller(Runner):
-    """The queue controller, run by hand on the store's clock."""
-
-    def __init__(self, time):
-        super().__init__(registry.get("queues"), 0, QueueConsumer())
-        self.time = time
-
-    def settle(self):
-        while self.step():
-            pass
-
-    def later(self):
-        """Let things settle, with time for every pause."""
-        self.settle()
-        self.time.move(PAUSE_MS / 1000)
-        self.settle()
-
-
 @pytest.fixture
-def time(moved_clock):
-    return moved_clock
-
-
-@pytest.fixture
-def controller(time):
+def controller(moved_clock):
     bootstrap()
-    controller = Controller(time)
+    controller = Controller(moved_clock)
     controller.later()
     return controller
 
 
-def queue(name, parent="root", state="Open"):
-    found = states.standing(state, "", {})
-    status = {"state": found.state.value, "reason": found.reason, "message": found.message}
-    store.write(Create(QUEUES, builders.of(QUEUES, name, weight=1, parent=parent, state=state, status=status)))
+@pytest.fixture
+def story(controller):
+    return Story(controller)
 
 
-def group(name, queue="default", phase="Pending", **fields):
-    store.write(Create(POD_GROUPS, builders.pod_group(name, queue=queue, status={"phase": phase}, **fields)))
+CLOSED = "queue team root Closed, later"
+WITH_WORK = "group a team, later"
 
 
-def pod(name, queue="default", node="n", phase="Running", cpu="1", group=""):
-    main = builders.container(requests={"cpu": cpu, "memory": "1Gi"})
-    notes = {"volcano.sh/queue-name": queue, "scheduling.k8s.io/group-name": group}
-    made = builders.pod(name, main, annotations=notes, nodeName=node or None, status={"phase": phase})
-    store.write(Create(PODS, made))
-
-
-def wish(name, state):
-    store.write(Patch(QUEUES, "", name, {"spec": {"state": state}}))
-
-
-def status(name="default"):
-    return store.get(QUEUES, "", name).object["status"]
-
-
-def states_of(*names):
-    return [status(name)["state"] for name in names]
+@cases("text", {
+    "says at once how many are left and closes when none is, with those below it | queues 1.2/state"
+    " + queues 1.5/default + queues 2.3/Closing, nothing left + queues 2.4/event + queues 2.8/pods that run"
+    " + queue state 2/closing ends nothing + queues 2.4/children close + queues 2.4/children open": """
+        queue sub default, queue own default Closed, group a default Running, group b, settle
+        wish default Closed, settle → default Closing says 2 unfinished pod groups are left (1 pending, 1 running)
+        ungroup b, phase a Completed, later → default Closed; sub Closed says parent queue default; own Closed
+        wish default Open, later → default Open; sub Open; own Closed; told Closing Closed Opened""",
+    "close an empty queue | queues 2.3/Open, CloseQueue, empty + queues 2.2/target + queues 2.2/once"
+    " + queue state 5/operate": "queue team, later, command Close team → team wish=Closed; team Closed",
+    "close a queue with work | queues 2.3/Open, CloseQueue, in use + queues 2.2/target":
+        f"queue team, {WITH_WORK}, command Close team → team wish=Closed; team Closing",
+    "close a closed queue | queues 2.3/Closed, CloseQueue":
+        f"{CLOSED}, command Close team → team wish=Closed; team Closed",
+    "close a closing queue | queues 2.3/Closing, CloseQueue":
+        f"{CLOSED}, {WITH_WORK}, command Close team → team wish=Closed; team Closing",
+    "open a closed queue | queues 2.3/Closed, OpenQueue": f"{CLOSED}, command Open team → team wish=Open; team Open",
+    "open a closing queue | queues 2.3/Closing, OpenQueue":
+        f"{CLOSED}, {WITH_WORK}, command Open team → team wish=Open; team Open",
+    "open an open queue | queues 2.3/Open, OpenQueue":
+        "queue team, later, command Open team → team wish=Open; team Open",
+    "look at it again | queues 2.3/Closed, SyncQueue": f"{CLOSED}, command Sync team → team wish=Closed; team Closed",
+    "a queue below a closed one is opened with it | queues 2.4/below a closed one": f"""
+        {CLOSED}, queue sub team Closed, command Open sub, later → sub wish=Open; sub Closed
+        command Open team, later → sub Open""",
+    "a new process writes what the last one owed": "group a, settle, group b, settle, next, later → default pending=2",
+    "a queue without a wish is closed and opened by commands | queues 2.3/Closing, nothing left": """
+        wishless plain, group a plain Running, later → plain Open
+        command Close plain, later → plain Closing
+        ungroup a, later → plain Closed; plain wish=
+        command Open plain, later → plain Open""",
+    **{
+        f"a queue that Volcano closed with its parent opens with it: {note} | queues 1.4/closed-by-parent": f"""
+        wishless team root Closed, wishless sub team Closed {note}, later → team Closed; sub Closed
+        command Open team, later → team Open; sub {state}"""
+        for note, state in (("true", "Open"), ("false", "Closed"), ("", "Closed"))
+    },
+    "queues without a wish close and open with the one above": """
+        wishless team, wishless sub team, wishless own team Closed, later, command Close team, later
+        → team Closed; sub Closed; own Closed; sub note=true
+        command Open team, later → team Open; sub Open; own Closed; sub note=false""",
+})  # fmt: skip
+def test_what_becomes_of_queues(story, text):
+    story.goes(text)
 
 
 @pytest.mark.shows("scheduler 5.4/queues", "queues 1.3/allocated")
-def test_allocated_is_what_bound_pods_ask_for_up_to_root_until_they_end_or_go(controller):
-    queue("team")
-    queue("sub", parent="team")
-    pod("a", "sub", cpu="1500m")
-    pod("b", "sub", cpu="1")
-    pod("waits", "sub", node="")
-    pod("ended", "sub", phase="Succeeded")
-    controller.later()
+def test_allocated_is_what_bound_pods_ask_for_up_to_root_until_they_end_or_go(story):
+    story.goes("""
+        queue team, queue sub team, pod a sub 1500m, pod b sub 1
+        pod waits sub 1 nowhere, pod ended sub 1 n Succeeded, later
+    """)
     amounts = {"cpu": "2500m", "memory": "2Gi", "pods": "2"}
     assert [status(name)["allocated"] for name in ("sub", "team", "root")] == [amounts] * 3
     store.write(Patch(PODS, "default", "a", {"status": {"phase": "Failed"}}, "status"))
     store.write(Delete(PODS, "default", "b", grace=0))
-    controller.later()
+    story.controller.later()
     nothing = {"cpu": "0", "memory": "0"}
     assert [status(name)["allocated"] for name in ("default", "sub", "team", "root")] == [nothing] * 4
 
 
-@pytest.mark.shows(
-    "queues 1.2/state", "queues 1.5/default", "queues 2.3/Closing, nothing left", "queues 2.4/event",
-    "queues 2.8/pods that run", "queue state 2/closing ends nothing", "queues 2.4/children close",
-    "queues 2.4/children open",
-)  # fmt: skip
-def test_closing_queue_says_at_once_how_many_are_left_and_closes_when_none_is(controller):
-    queue("sub", parent="default")
-    queue("own", parent="default", state="Closed")
-    group("a", phase="Running")
-    group("b")
-    controller.settle()
-    wish("default", "Closed")
-    controller.settle()
-    assert status()["state"] == "Closing"
-    assert "2 unfinished pod groups are left (1 pending, 1 running)" in status()["message"]
-    store.write(Delete(POD_GROUPS, "default", "b"))
-    store.write(Patch(POD_GROUPS, "default", "a", {"status": {"phase": "Completed"}}))
-    controller.later()
-    assert states_of("default", "sub", "own") == ["Closed"] * 3
-    assert "parent queue default" in status("sub")["message"]
-    wish("default", "Open")
-    controller.later()
-    assert states_of("default", "sub", "own") == ["Open", "Open", "Closed"]
-    told = [e.object for e in store.find(EVENTS, order="created") if e.object["involvedObject"]["name"] == "default"]
-    assert [each["reason"] for each in told] == ["Closing", "Closed", "Opened"]
-
-
-def test_groups_without_pods_whose_job_is_gone_keep_no_queue_from_closing(controller):
+def test_groups_without_pods_whose_job_is_gone_keep_no_queue_from_closing(story):
     """Their job was deleted while nobody looked after what belonged to it."""
     gone = builders.owner(builders.of(JOBS, "gone"), uid="gone")
     for phase in ("Pending", "Inqueue", "Unknown", "Running"):
         group(phase.lower(), phase=phase, ownerReferences=[gone])
-    wish("default", "Closed")
-    controller.later()
-    assert "4 unfinished pod groups are left (1 inqueue, 1 pending, 1 running, 1 unknown)" in status()["message"]
+    left = "4 unfinished pod groups are left (1 inqueue, 1 pending, 1 running, 1 unknown)"
+    story.goes(f"wish default Closed, later → default Closing says {left}")
     collector = Runner(registry.get("garbage"), 0, GarbageCollector())
     while collector.step():
         pass
-    controller.later()
-    assert (status()["state"], status().keys() & {"pending", "inqueue", "unknown", "running"}) == ("Closed", set())
+    story.goes("later → default Closed; default pending=0; default inqueue=0; default unknown=0; default running=0")
 
 
-def shut_since(name="default"):
-    return store.get(QUEUES, "", name).object["metadata"].get("annotations", {}).get(SHUT_SINCE)
-
-
-def test_queue_notes_since_when_it_is_not_open(controller, time):
-    queue("team")
-    queue("sub", parent="team")
-    group("a", queue="sub")
-    controller.later()
+def test_queue_notes_since_when_it_is_not_open(story):
+    story.goes("queue team, queue sub team, group a sub, later")
     assert shut_since("sub") is None
-    wish("team", "Closed")
-    controller.later()
+    story.goes("wish team Closed, later → sub Closing")
     first = shut_since("sub")
-    assert (first, status("sub")["state"]) == (shut_since("team"), "Closing")
-    time.move(60)
-    wish("sub", "Closed")
-    store.write(Delete(POD_GROUPS, "default", "a"))
-    controller.later()
-    assert (first, status("sub")["state"]) == (shut_since("sub"), "Closed"), "it was shut before"
-    wish("sub", "Open")
-    wish("team", "Open")
-    controller.later()
+    assert first == shut_since("team")
+    story.goes("wait 60, wish sub Closed, ungroup a, later → sub Closed")
+    assert shut_since("sub") == first, "it was shut before"
+    story.goes("wish sub Open, wish team Open, later")
     assert shut_since("sub") is None
-    time.move(60)
-    wish("sub", "Closed")
-    controller.later()
+    story.goes("wait 60, wish sub Closed, later")
     assert shut_since("sub") > first
 
 
-def test_since_when_is_told_by_the_clock_of_the_cluster(controller, runner_mode):
+def test_since_when_is_told_by_the_clock_of_the_cluster(story, runner_mode):
     """That of the cluster is five minutes ahead of the controller's on another machine."""
     now = clock.milliseconds()
     theirs = {
@@ -179,51 +134,35 @@ def test_since_when_is_told_by_the_clock_of_the_cluster(controller, runner_mode)
     }  # fmt: skip
     sent = {"metadata": {"name": "default"}, "status": {**status(), "other": 1}}
     store.write(Update(QUEUES, sent, "status", managed=[theirs]))
-    group("a")
-    wish("default", "Closed")
-    controller.settle()
-    assert status()["state"] == "Closing"
+    story.goes("group a, wish default Closed, settle → default Closing")
     assert shut_since() == (theirs["time"] if runner_mode.name == "in-place" else now_text(now))
 
 
-def test_counters_are_written_a_few_times_a_second_however_much_happens(controller, time):
+def test_counters_are_written_a_few_times_a_second_however_much_happens(controller):
     before = store.revision()
     for number in range(20):
         group(f"g{number}")
         controller.step()
-        time.move(0.01)
+        controller.clock.move(0.01)
     controller.later()
     writes = [c for c in store.changes(before, [QUEUES]) if c.name == "default"]
     assert len(writes) <= 3
     assert status()["pending"] == 20
 
 
-def test_new_process_writes_what_the_last_one_still_owed(controller, time):
-    for name in ("a", "b"):
-        group(name)
-        controller.settle()
-    time.move(PAUSE_MS / 1000)
-    Controller(time).settle()
-    assert status()["pending"] == 2
-
-
-def test_clock_that_is_set_back_delays_no_status(controller, time):
-    group("a")
-    controller.settle()
-    time.us -= 600 * 1_000_000
-    group("b")
-    controller.later()
-    assert status()["pending"] == 2
+def test_clock_that_is_set_back_delays_no_status(story, moved_clock):
+    story.goes("group a, settle")
+    moved_clock.us -= 600 * 1_000_000
+    story.goes("group b, later → default pending=2")
 
 
 @cases("kept", {"keeps its wish": "Open", "keeps none, as Volcano's": None})
-def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(controller, monkeypatch, kept):
-    queue("team")
-    wish("team", kept)
-    group("a", queue="team", phase="Running")
-    controller.later()
-    store.write(Delete(POD_GROUPS, "default", "a"))
-    plan = controller.consumer.plan
+def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(story, monkeypatch, kept):
+    consumer = story.controller.consumer
+    story.goes("queue team")
+    story.wish("team", kept)
+    story.goes("group a team Running, later, ungroup a")
+    plan = consumer.plan
 
     def interrupted(*args):
         planned = plan(*args)
@@ -233,60 +172,20 @@ def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(c
             monkeypatch.undo()
         return planned
 
-    monkeypatch.setattr(controller.consumer, "plan", interrupted)
-    controller.later()
-    assert controller.consumer.plan == plan
-    assert (status("team")["state"], "running" in status("team")) == ("Closed", False)
+    monkeypatch.setattr(consumer, "plan", interrupted)
+    story.goes("later → team Closed; team running=0")
+    assert consumer.plan == plan
 
 
-def test_queue_deleted_meanwhile_does_not_stop_the_others(controller):
-    queue("team")
+def test_queue_deleted_meanwhile_does_not_stop_the_others(story):
+    story.goes("queue team")
     store.commit([Group([Delete(QUEUES, "", "team")])])
-    group("a", queue="team")
-    group("b")
-    controller.later()
-    assert status()["pending"] == 1
-
-
-def order(action, name="default", *, uid=None, **metadata):
-    """Store a Command as vcctl does: in the namespace `default`, for the queue that has the name now."""
-    uid = store.get(QUEUES, "", name).uid if uid is None else uid
-    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": name, "uid": uid}
-    notes = {"ui.volcano.sh/created-by": "olga"}
-    about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
-    return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
+    story.goes("group a team, group b, later → default pending=1")
 
 
 def told():
     found = [e.object for e in store.find(EVENTS, order="created") if e.object["reason"] == "CommandIssued"]
     return [(e["type"], e["message"]) for e in found]
-
-
-def wished(name="default"):
-    return store.get(QUEUES, "", name).object["spec"]["state"]
-
-
-@pytest.mark.shows("queues 2.2/target", "queues 2.2/once", "queue state 5/operate")
-@cases("before, action, has_work, wish, after", {
-    "close an empty queue | queues 2.3/Open, CloseQueue, empty": ("Open", "CloseQueue", False, "Closed", "Closed"),
-    "close a queue with work | queues 2.3/Open, CloseQueue, in use": ("Open", "CloseQueue", True, "Closed", "Closing"),
-    "close a closed queue | queues 2.3/Closed, CloseQueue": ("Closed", "CloseQueue", False, "Closed", "Closed"),
-    "close a closing queue | queues 2.3/Closing, CloseQueue": ("Closed", "CloseQueue", True, "Closed", "Closing"),
-    "open a closed queue | queues 2.3/Closed, OpenQueue": ("Closed", "OpenQueue", False, "Open", "Open"),
-    "open a closing queue | queues 2.3/Closing, OpenQueue": ("Closed", "OpenQueue", True, "Open", "Open"),
-    "open an open queue | queues 2.3/Open, OpenQueue": ("Open", "OpenQueue", False, "Open", "Open"),
-    "look at it again | queues 2.3/Closed, SyncQueue": ("Closed", "SyncQueue", False, "Closed", "Closed"),
-})  # fmt: skip
-def test_command_sets_the_wish_and_is_gone(controller, before, action, has_work, wish, after):
-    queue("team", state=before)
-    if has_work:
-        group("a", queue="team")
-    controller.later()
-    order(action, "team")
-    controller.settle()
-    assert (wished("team"), status("team")["state"]) == (wish, after)
-    assert store.find(COMMANDS) == []
-    assert told() == [("Normal", f"olga asked for {action}.")]
 
 
 @pytest.mark.shows("queues 2.2/unknown action", "queues 2.4/root")
@@ -298,8 +197,7 @@ def test_command_sets_the_wish_and_is_gone(controller, before, action, has_work,
 def test_command_that_cannot_be_carried_out_is_told_and_dropped(controller, name, action, why):
     order(action, name)
     controller.settle()
-    assert store.find(COMMANDS) == []
-    assert status(name)["state"] == "Open"
+    assert (store.find(COMMANDS), status(name)["state"]) == ([], "Open")
     assert told() == [("Warning", f"olga asked for {action}: {why}")]
 
 
@@ -312,24 +210,25 @@ def test_commands_taken_back_and_to_queues_that_are_gone_are_dropped(controller)
     assert (store.find(COMMANDS), told(), wished()) == ([], [], "Open")
 
 
-@pytest.mark.shows("queues 2.4/below a closed one")
-def test_burst_of_commands_is_carried_out_in_order_and_a_queue_below_a_closed_one_is_opened_with_it(controller):
-    queue("team", state="Closed")
-    queue("sub", parent="team", state="Closed")
-    for name, action in (("sub", "OpenQueue"), ("default", "OpenQueue"), ("default", "CloseQueue")):
-        order(action, name)
-    controller.later()
-    assert (wished("sub"), wished(), len(told()), store.find(COMMANDS)) == ("Open", "Closed", 3, [])
-    assert states_of("sub", "default") == ["Closed", "Closed"]
-    order("OpenQueue", "team")
-    controller.later()
-    assert status("sub")["state"] == "Open"
-
-
 @pytest.mark.shows("queues 2.2/once")
-def test_new_process_carries_out_the_command_that_the_last_one_left(controller, time):
+def test_commands_are_carried_out_in_order_and_by_a_new_process_not_again(controller, moved_clock):
+    for action in ("OpenQueue", "CloseQueue"):
+        order(action)
+    controller.later()
+    assert (wished(), told()) == ("Closed", [("Normal", f"olga asked for {each}Queue.") for each in ("Open", "Close")])
     order("CloseQueue", finalizers=["example.com/kept"])
-    Controller(time).later()
-    wish("default", "Open")
-    Controller(time).later()
-    assert (wished(), len(told()), len(store.find(COMMANDS))) == ("Open", 1, 1)
+    Controller(moved_clock).later()
+    Story(controller).wish("default", "Open")
+    Controller(moved_clock).later()
+    assert (wished(), len(told()), len(store.find(COMMANDS))) == ("Open", 3, 1)
+
+
+def test_status_of_which_the_cluster_drops_a_part_is_written_once(story):
+    story.goes("wishless plain, later")
+    kept = {key: value for key, value in status("plain").items() if key not in ("reason", "message")}
+    store.write(Patch(QUEUES, "", "plain", {"status": {"reason": None, "message": None}}, "status"))
+    before = store.revision()
+    story.goes("later, later, later")
+    assert status("plain") == kept
+    assert [change for change in store.changes(before, [QUEUES]) if change.name == "plain"] == []
+    story.goes(f"group a plain, wait {PAUSE_MS / 1000}, later → plain pending=1")

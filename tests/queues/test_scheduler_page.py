@@ -5,6 +5,8 @@ That both are live is asked in tests/actions.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from cluster.api import backend
@@ -17,72 +19,35 @@ from queues.scheduler import words
 from queues.scheduler.versions import difference
 from scheduler.policy.configuration import read
 from scheduler.policy.policy import DEFAULT
-from tests.dashboard.pages.conftest import Page, alice, cluster, operator, page, reader
+from tests.dashboard.pages.conftest import Page, page, reader
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
-__all__ = ["alice", "cluster", "operator"]  # fixtures
+pytestmark = pytest.mark.usefixtures("cluster")
 ADDRESS = "/queues/-/scheduler/"
 DECISIONS = f"{ADDRESS}decisions/"
 PLACE = ("volcano-system", "volcano-scheduler-configmap")
 GOOD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]"
 LATER = "actions: allocate"
-PREFER, NODES, TASKS, BUSY, LENT, GROUPS, MOVED = (
-    "What pods prefer", "Nodes are chosen", "Tasks of one job", "Busy nodes", "Nodes that are lent for a time",
-    "Node groups of queues", "Running pods are moved",
-)  # fmt: skip
-MOVES = "name: rescheduling, arguments: {strategies: [{name: lowNodeUtilization, params: {%s}}]}"
-NO_WEIGHT = "{nodeaffinity.weight: 0, podaffinity.weight: 0, podtopologyspread.weight: 0, tainttoleration.weight: 0}"
-FIT = "{resources: {cpu: {type: MostAllocated, weight: 2}}, sra: {enable: true, resources: a/b}}"
-BOTH_WAYS = "targetThresholds: {cpu: 60, memory: 70}, thresholds: {cpu: 20, pods: 30}"
+GOLDEN = Path(__file__).parents[1] / "golden" / "pages"
 
 
-def told(plugin, title, *, measures_load=True):
-    policy = read(f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]").policy if plugin else DEFAULT
-    return next(each.text for each in words.said(policy, measures_load=measures_load) if each.title == title)
+def said(line, *, measures_load=True):
+    title, _, plugin = line.partition(": ")
+    policy = (
+        read(f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]").policy if plugin.strip() else DEFAULT
+    )
+    return [each.text for each in words.said(policy, measures_load=measures_load) if each.title == title]
 
 
-@cases("plugin, title, expected", {
-    "preferences without a configuration": ("", PREFER,
-        "decides first: affinity to nodes × 2, affinity to pods × 2, spreading × 2, taints of nodes × 3"),
-    "preferences by weight": ("name: nodeorder, arguments: {podaffinity.weight: 0}", PREFER,
-        "is added to the weights of nodes: affinity to nodes × 2, spreading × 2, taints of nodes × 3"),
-    "preferences of no weight": (f"name: nodeorder, arguments: {NO_WEIGHT}", PREFER, "has no effect"),
-    "use of resources": (f"name: resource-strategy-fit, arguments: {FIT}", NODES,
-        "by weights: use of resources (much cpu 2) × 10; without what is scarce (a/b 1) × 1"),
-    "tasks without a configuration": ("", TASKS, "are neither drawn together nor kept apart by annotations"),
-    "tasks": ("name: task-topology, arguments: {task-topology.weight: 3}", TASKS,
-        "are drawn to one node or kept apart (× 3) and started in order where annotations of the job say so "
-        "(volcano.sh/task-topology-…)"),
-    "tasks in order alone": ("name: task-topology, enableNodeOrder: false", TASKS,
-        "are started in order where annotations of the job say so (volcano.sh/task-topology-…)"),
-    "tasks of no weight": ("name: task-topology, enableNodeOrder: false, enableTaskOrder: false", TASKS,
-        "are neither drawn together nor kept apart by annotations"),
-    "load without a configuration": ("", BUSY, "are not told from others: only what pods ask for counts"),
-    "load": ("name: usage, arguments: {thresholds: {cpu: 70}}", BUSY,
-        "a node that uses more than 70 % of its CPU or 80 % of its memory takes no pods; idle ones come first "
-        "(× 5: CPU 1, memory 1); simulated nodes are not measured"),
-    "zones without a configuration": ("", LENT, "are nodes like others"),
-    "zones without times": ("name: tdm", LENT, "take no pods: no zone has a time"),
-    "zones": ("name: tdm, arguments: {tdm.revocable-zone.night: '22:00-06:30'}", LENT,
-        "take pods that may be revoked: zone night from 22:00 to 06:30 UTC; then they end, some every 1 min"),
-    "moves without a configuration": ("", MOVED, "never"),
-    "moves without a target": (MOVES % "", MOVED, "never: no node is above a target of 100 %"),
-    "moves to where they come from": (MOVES % BOTH_WAYS, MOVED,
-        "every 5 min where more than 60 % of the CPU or 70 % of the memory of a node is asked for, to nodes with at most "
-        "20 % of the CPU and 70 % of the memory and 30 % of the pods; hardly ever, as the fullest node is chosen first"),
-    "moves": ("name: nodeorder}, {" + MOVES % "targetThresholds: {cpu: 60}", MOVED,
-        "every 5 min where more than 60 % of the CPU of a node is asked for, to nodes with at most 60 % of the CPU"),
-    "groups without a configuration": ("", GROUPS, "are not heeded: every queue may use every node"),
-    "groups": ("name: nodegroup, enableHierarchy: true", GROUPS,
-        "a queue uses those that its affinity names, or nodes of no group only where it, and no queue above it, names none"),
-})  # fmt: skip
-def test_what_is_said(plugin, title, expected):
-    assert told(plugin, title) == expected
+@blocks("scheduler", GOLDEN)
+def test_what_is_said(block, golden):
+    golden(block, said, by_line=True)
 
 
 def test_where_nobody_measures_the_load_the_page_says_so():
     unmeasured = "are not told from others: nobody measures the load of this cluster's nodes for this scheduler"
-    assert told("name: usage", BUSY, measures_load=False) == unmeasured
+    assert said("Busy nodes: name: usage", measures_load=False) == [unmeasured]
 
 
 @pytest.mark.shows("scheduler 4.1/nothing")
@@ -102,11 +67,6 @@ def test_differences(old, new, expected):
     assert difference(old, new) == expected
 
 
-@pytest.fixture
-def admin(cluster):
-    return reader("admin", "superuser")
-
-
 def text():
     return store.get(CONFIGMAPS, *PLACE).object["data"]["volcano-scheduler.conf"]
 
@@ -123,10 +83,10 @@ def links(browser, address):
     return [link.get("href") or "" for link in page(browser, address).all(tag="a")]
 
 
-def test_saving_makes_the_namespace_and_the_config_map(admin):
+def test_saving_makes_the_namespace_and_the_config_map(admin, reads):
     shown = page(admin, ADDRESS)
     assert "the defaults hold" in shown.text(tag="main")
-    assert "1.2 times the cluster" in shown.text(id="in-force")
+    reads(admin, f"{ADDRESS} in-force")
     assert shown.one(id="id_text").text.strip() == words.STARTER.strip()
     assert shown.one(id="versions").get("hidden") is not None
     assert save(admin, GOOD.replace("\n", "\r\n"))["Location"] == ADDRESS
@@ -167,30 +127,19 @@ def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):
     assert "+ tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 3}}]}]" in body
 
 
-@cases("written, part, said", {
-    "what has no effect": ("actions: allocate, shuffle", "findings",
-        "Line 1. shuffle moves no pod without the plugin rescheduling."),
-    "evicted for nobody": ("actions: allocate", "in-force", "for nobody"),
-    "evicted by preempt": ("actions: allocate, preempt", "in-force", "for more urgent jobs of their queue"),
-    "evicted by reclaim": ("actions: allocate, reclaim", "in-force", "for queues that have less than they deserve"),
-    "evicted by both": ("actions: allocate, preempt, reclaim", "in-force",
-        "of their queue, and for queues that have less"),
-    "runs by default": ("actions: allocate, reclaim", "in-force",
-        "run for at least 5 min before they are evicted again"),
-    "runs for longer": (
-        "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 1h}}]", "in-force",
-        "run for at least 1 h before they are evicted again for another queue"),
-    "runs no time at least": (
-        "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: 0}}]", "in-force",
-        "are evicted like others"),
-    "room by default": ("actions: allocate", "in-force", "waited 5 min; nobody uses it meanwhile"),
-    "room and backfill": ("actions: allocate, backfill", "in-force", "jobs that end in time may use it meanwhile"),
-    "room never": ("actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]",
-        "in-force", "for no job, however long smaller ones keep it waiting"),
+RECLAIM = "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: %s}}]"
+GANG = "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]"
+
+
+@cases("written", {
+    "what has no effect": "actions: allocate, shuffle", "evicted for nobody": "actions: allocate",
+    "evicted by preempt": "actions: allocate, preempt", "evicted by reclaim": "actions: allocate, reclaim",
+    "evicted by both": "actions: allocate, preempt, reclaim", "runs for longer": RECLAIM % "1h",
+    "runs no time at least": RECLAIM % "0", "room and backfill": "actions: allocate, backfill", "room never": GANG,
 })  # fmt: skip
-def test_it_says_what_follows_from_a_configuration(admin, written, part, said):
+def test_it_says_what_follows_from_a_configuration(admin, reads, written):
     save(admin, written)
-    assert said in page(admin, ADDRESS).text(id=part)
+    reads(admin, f"{ADDRESS} findings in-force")
 
 
 def test_two_who_edit_do_not_overwrite_each_other(admin):
@@ -253,11 +202,6 @@ def test_where_another_scheduler_works_there_is_neither_page(admin, monkeypatch)
     assert ADDRESS not in links(admin, "/queues/")
 
 
-@pytest.mark.django_db
-def test_strangers_log_in_first(client):
-    assert client.get(ADDRESS)["Location"].startswith("/login/")
-
-
 UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
 T = 1_780_000_000_000
 
@@ -271,18 +215,15 @@ def decided(cluster):
     ])  # fmt: skip
 
 
-def rows(browser, query=""):
-    shown = page(browser, DECISIONS + query)
-    return [shown.text(id=each) for each in shown.rows()]
-
-
 @pytest.mark.usefixtures("decided")
-def test_decisions_stand_newest_first_and_lead_to_jobs(admin):
-    newest, bound, refused = rows(admin)
-    assert "Evicted team-a / loose vision 1 preempt Went. See that job n2" in newest
-    assert "Bound default / train research 2 MinimumFits Got. n1 ×2" in bound
-    assert "QueueLimit" in refused
+def test_decisions_stand_newest_first_and_lead_to_jobs_and_filters_offer_what_all_have(admin, alice, reads):
+    reads(admin, f"{DECISIONS} rows")
+    reads(alice, f"{DECISIONS} rows")
     assert "/jobs/default/train/" in links(admin, DECISIONS)
+    shown = page(admin, f"{DECISIONS}?per=25&q=loose")
+    for name, some in (("namespace", ["default", "team-a"]), ("queue", ["research", "vision"])):
+        (field,) = shown.all(tag="select", name=name)
+        assert [each.get("value") for each in field.findall(".//option")][1:] == some
 
 
 @pytest.mark.usefixtures("decided")
@@ -296,15 +237,6 @@ def test_decisions_stand_newest_first_and_lead_to_jobs(admin):
     "what there is not": ("?kind=Nonsense", ["preempt", "MinimumFits", "QueueLimit"]),
 })  # fmt: skip
 def test_decisions_are_found(admin, query, found):
-    reasons = ("QueueLimit", "MinimumFits", "preempt")
-    assert [next(word for word in reasons if word in row) for row in rows(admin, query)] == found
-
-
-@pytest.mark.usefixtures("decided")
-def test_filters_offer_what_all_decisions_have_and_a_reader_sees_those_of_his_namespaces(admin, alice):
-    shown = page(admin, f"{DECISIONS}?per=25&q=loose")
-    for name, some in (("namespace", ["default", "team-a"]), ("queue", ["research", "vision"])):
-        (field,) = shown.all(tag="select", name=name)
-        assert [each.get("value") for each in field.findall(".//option")][1:] == some
-    (row,) = rows(alice)
-    assert "preempt" in row
+    shown = page(admin, DECISIONS + query)
+    rows = [shown.text(id=each) for each in shown.rows()]
+    assert [next(word for word in ("QueueLimit", "MinimumFits", "preempt") if word in row) for row in rows] == found

@@ -23,7 +23,7 @@ from queues.states import closed_above, standing
 from tests.campaign import examples
 from tests.tables import cases
 
-NONE, SOME, ENDED = {}, {"Running": 2, "Pending": 1}, {"Completed": 5, "Running": 0}
+NONE, SOME = {"Completed": 5, "Running": 0}, {"Running": 2, "Pending": 1}
 
 
 @pytest.mark.shows(
@@ -31,17 +31,14 @@ NONE, SOME, ENDED = {}, {"Running": 2, "Pending": 1}, {"Completed": 5, "Running"
     "queue state 2/wish Open", "queue state 2/wish Closed, in use", "queue state 2/wish Closed, empty",
 )  # fmt: skip
 @cases("wish, above, groups, state, reason", {
-    "open and empty": ("Open", "", NONE, "Open", "Opened"),
     "open with work": ("Open", "", SOME, "Open", "Opened"),
     "no wish is Open": ("", "", NONE, "Open", "Opened"),
     "unknown wish is Open": ("Unheard", "", NONE, "Open", "Opened"),
     "closing with work": ("Closed", "", SOME, "Closing", "Closing"),
-    "finished groups do not hold it": ("Closed", "", ENDED, "Closed", "Closed"),
-    "closed": ("Closed", "", NONE, "Closed", "Closed"),
+    "finished groups do not hold it": ("Closed", "", NONE, "Closed", "Closed"),
     "closing with its parent": ("Open", "team", SOME, "Closing", "ClosedByParent"),
     "closed with its parent": ("Open", "team", NONE, "Closed", "ClosedByParent"),
     "its own wish explains more": ("Closed", "team", SOME, "Closing", "Closing"),
-    "closed by itself and its parent": ("Closed", "team", NONE, "Closed", "Closed"),
 })  # fmt: skip
 def test_standing(wish, above, groups, state, reason):
     found = standing(wish, above, groups)
@@ -49,6 +46,10 @@ def test_standing(wish, above, groups, state, reason):
     assert found.message.endswith(".")
     assert ("3 unfinished pod groups are left (1 pending, 2 running)" in found.message) is (state == "Closing")
     assert ("parent queue team" in found.message) is (reason == "ClosedByParent")
+
+
+def test_a_circle_of_parents_ends():
+    assert closed_above("a", {"a": "b", "b": "a"}, {}) == ""
 
 
 @cases("groups, loose, said", {
@@ -62,28 +63,13 @@ def test_what_is_left_in_words(groups, loose, said):
     assert states.what_is_left(groups, loose) == said
 
 
-@cases("parents, closed, expected", {
-    "below root": ({"a": "root"}, [], ""),
-    "two levels up": ({"a": "b", "b": "c", "c": "root"}, ["c"], "c"),
-    "the nearest": ({"a": "b", "b": "c", "c": "root"}, ["b", "c"], "b"),
-    "neither itself nor root": ({"a": "b", "b": "root"}, ["a", "root"], ""),
-    "a circle ends": ({"a": "b", "b": "a"}, [], ""),
-})  # fmt: skip
-def test_nearest_closed_queue_above(parents, closed, expected):
-    assert closed_above("a", parents, dict.fromkeys(closed, "Closed")) == expected
-
-
 @pytest.mark.shows("queues 2.3/Unknown")
 @cases("kept, state, by_parent, wish", {
-    "it keeps Open": ("Open", "Closed", False, "Open"),
-    "it keeps Closed": ("Closed", "Open", False, "Closed"),
-    "new": ("", "", False, "Open"),
-    "left Open": ("", "Open", False, "Open"),
+    "it keeps Open": ("Open", "Closed", False, "Open"), "it keeps Closed": ("Closed", "Open", False, "Closed"),
+    "new": ("", "", False, "Open"), "left Open": ("", "Open", False, "Open"),
     "left Unknown": ("", "Unknown", False, "Open"),
-    "left Closing": ("", "Closing", False, "Closed"),
-    "left Closed": ("", "Closed", False, "Closed"),
-    "closed by its parent": ("", "Closed", True, "Open"),
-    "closing by its parent": ("", "Closing", True, "Open"),
+    "left Closing": ("", "Closing", False, "Closed"), "left Closed": ("", "Closed", False, "Closed"),
+    "closed by its parent": ("", "Closed", True, "Open"), "closing by its parent": ("", "Closing", True, "Open"),
 })  # fmt: skip
 def test_wish(kept, state, by_parent, wish):
     assert states.wish(kept, state, is_closed_by_parent=by_parent) == wish
@@ -91,12 +77,8 @@ def test_wish(kept, state, by_parent, wish):
 
 TREE = ("default", "a", "b", "c", "d")
 PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
-OWNERS = (
-    [],
-    [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "controller": True}],
-    [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "controller": True}],
-    [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}],
-)
+GROUPS_OF_OWNERS = ("batch.volcano.sh/v1alpha1", "batch/v1", "apps/v1")
+OWNERS = ([], *([{"apiVersion": each, "kind": "Job", "name": "j", "controller": True}] for each in GROUPS_OF_OWNERS))
 some, parts = st.sampled_from, st.fixed_dictionaries
 
 
@@ -112,26 +94,19 @@ def a_queue(name):
     return st.tuples(st.just(QUEUES), st.just(""), st.just(name), parts({"spec": spec}))
 
 
-GROUP = parts(
-    {
-        "metadata": metadata(),
-        "spec": parts({"queue": some([*TREE, ""])}),
-        "status": parts({"phase": some(["", *PHASES, "Completed"])}),
-    }
-)
+def of_phase(*phases, spec, **of_metadata):
+    return parts({"metadata": metadata(**of_metadata), "spec": parts(spec), "status": parts({"phase": some(phases)})})
+
+
+GROUP = of_phase("", *PHASES, "Completed", spec={"queue": some([*TREE, ""])})
 CONTAINERS = some([[{"resources": {"requests": {"cpu": cpu}}}] for cpu in "12"])
 SPEC = {
     "nodeName": some(["", "node"]),
     "schedulerName": some(["volcano", "volcano", "other"]),
     "containers": CONTAINERS,
 }
-POD = parts(
-    {
-        "metadata": metadata(group=["", "g", "g", "h", "gone"], own=["", *TREE]),
-        "spec": parts(SPEC),
-        "status": parts({"phase": some(["Pending", "Running", "Succeeded", "Failed"])}),
-    }
-)
+NAMES = {"group": ["", "g", "g", "h", "gone"], "own": ["", *TREE]}
+POD = of_phase("Pending", "Running", "Succeeded", "Failed", spec=SPEC, **NAMES)
 NAMESPACE = parts({"metadata": metadata([[]], default=["", *TREE])})
 A_GROUP = st.tuples(st.just(POD_GROUPS), some("mn"), some("gh"), GROUP)
 A_POD = st.tuples(st.just(PODS), some("mn"), some("pqr"), POD)
@@ -248,9 +223,8 @@ def test_what_is_said_of_a_queue_is_what_is_in_it_and_below_it(steps):
         QueueConsumer().apply(state, change)
         picture.take(change)
         # The controller writes no other statuses than those that may have changed.
-        said |= {
-            each: status_of(state, state.queues[each]) for each in _with_ancestors(state, state.stale & {*state.queues})
-        }
+        changed = _with_ancestors(state, state.stale & {*state.queues})
+        said |= {each: status_of(state, state.queues[each]) for each in changed}
         state.stale.clear()
         for _, each in raw.of(QUEUES):
             check(raw, said[each], picture, each)

@@ -1,4 +1,4 @@
-"""Golden files of the scheduler: blocks of a title, with items after a `|`, of inputs, and of what is made of them.
+"""Golden files of blocks: each of a title, with items after a `|`, of inputs, and of what is made of them.
 
 What stands in a block `== given` stands before the inputs of all blocks that come after it; `let DAY = …` is a text that
 stands there for `$DAY`.
@@ -37,10 +37,10 @@ class Block:
         return "\n".join(lines) + "\n"
 
 
-def blocks(pattern):
-    """Run a test once for each block of some golden files."""
+def blocks(pattern, folder=GOLDEN):
+    """Run a test once for each block of some golden files, by default of the scheduler's."""
     rows, many = {}, "*" in pattern
-    for path in sorted(GOLDEN.glob(f"{pattern}.txt")):
+    for path in sorted(folder.glob(f"{pattern}.txt")):
         given = ()
         for text in path.read_text().split("== ")[1:]:
             block = Block(path, text, given)

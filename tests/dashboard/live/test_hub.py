@@ -40,9 +40,14 @@ async def shown(user, session=None):
         yield tab
 
 
-async def test_a_page_hears_of_what_changes_and_of_nothing_else(alice):
+@pytest.fixture
+def looks_often(monkeypatch):
+    monkeypatch.setattr(rights_keeper, "LOOK_S", 0.05)
+
+
+async def test_a_page_hears_of_what_changes_and_of_nothing_else_and_gets_the_whole_state_if_it_missed_something(alice):
     revision = (await in_db(world.make)("a")).revision
-    async with Tab(alice) as tab:
+    async with Tab(alice) as tab, Tab(alice) as late:
         await tab.subscribe(TOPIC, revision)
         assert (await tab.hear(op="parts"))["set"] == {}
         await in_db(world.make)("elsewhere", "team-b")
@@ -50,18 +55,12 @@ async def test_a_page_hears_of_what_changes_and_of_nothing_else(alice):
         assert await tab.hear(op="parts") == {"op": "parts", "id": TOPIC, "revision": changed.revision, "set": RUNNING}
         await in_db(world.make)("b")
         assert (await tab.hear(op="parts"))["order"] == ["pod-a", "pod-b"]
+        await late.subscribe(TOPIC, revision)
+        message = await late.hear(op="parts")
+        assert (message["order"], set(message["set"])) == (["pod-a", "pod-b"], {"pod-a", "pod-b", "count"})
         await in_db(world.remove)("a")
         message = await tab.hear(op="parts")
         assert (message["order"], message["set"]) == (["pod-b"], {"count": '<b id="count">1</b>'})
-
-
-async def test_a_page_that_missed_something_gets_the_whole_state(alice):
-    old = await in_db(world.make)("a")
-    await in_db(world.make)("b")
-    async with Tab(alice) as tab:
-        await tab.subscribe(TOPIC, old.revision)
-        message = await tab.hear(op="parts")
-        assert (message["order"], set(message["set"])) == (["pod-a", "pod-b"], {"pod-a", "pod-b", "count"})
 
 
 async def test_a_topic_is_rendered_once_for_all_who_may_see_the_same(alice):
@@ -75,6 +74,7 @@ async def test_a_topic_is_rendered_once_for_all_who_may_see_the_same(alice):
         for tab in (one, two, three):
             assert (await tab.hear(op="parts"))["set"]
         assert hub.current().renders == before + 1
+        assert len({id(socket.actor) for socket in hub.current()._sockets}) == 2, "tabs of one user share his rights"
 
 
 @cases("limits", {
@@ -102,17 +102,13 @@ async def test_who_comes_to_a_topic_that_rests_does_not_wait(alice, monkeypatch)
         assert (await two.hear(op="parts"))["set"]["pod-a"] == RUNNING["pod-a"]
 
 
-async def test_changes_arrive_without_redis_too(alice, settings):
+async def test_changes_arrive_without_redis_and_expired_history_leads_to_the_whole_state(alice, settings, monkeypatch):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    monkeypatch.setattr(hub.Hub, "most", 5)
     async with shown(alice) as tab:
         assert hub.current().polling
         await in_db(world.phase)("a", "Running")
         assert (await tab.hear(op="parts"))["set"]
-
-
-async def test_history_that_expired_leads_to_the_whole_state(alice, monkeypatch):
-    monkeypatch.setattr(hub.Hub, "most", 5)
-    async with shown(alice) as tab:
         await in_db(transaction.atomic(lambda: [world.make(f"n{number}") for number in range(20)]))()
         assert len((await tab.hear(op="parts"))["order"]) == 21
 
@@ -132,8 +128,8 @@ async def test_what_one_may_not_see_is_denied(alice, what, words):
         assert await denied_after_looks(tab) == [name]
 
 
-async def test_a_right_that_is_taken_away_closes_the_subscription(alice, monkeypatch):
-    monkeypatch.setattr(rights_keeper, "LOOK_S", 0.05)
+@pytest.mark.usefixtures("looks_often")
+async def test_a_right_that_is_taken_away_closes_the_subscription(alice):
     async with shown(alice) as tab:
         await in_db(lambda: [binding.delete() for binding in RoleBinding.objects.filter(user=alice)])()
         assert "cannot list" in (await tab.hear(op="denied", id=TOPIC))["message"]
@@ -175,26 +171,23 @@ def _new_password(user, session):
     user.save()
 
 
+@pytest.mark.usefixtures("looks_often")
 @cases("end", {
     "logout": lambda user, session: session.delete(),
     "deactivation": lambda user, session: User.objects.filter(pk=user.pk).update(is_active=False),
     "password": _new_password,
 })  # fmt: skip
-async def test_an_ended_session_closes_the_socket(alice, monkeypatch, end):
-    monkeypatch.setattr(rights_keeper, "LOOK_S", 0.05)
+async def test_an_ended_session_closes_the_socket(alice, end):
     session = await in_db(world.session_of)(alice)
     async with shown(alice, session) as tab:
         await in_db(end)(alice, session)
         assert await tab.closing() == consumer.LOGGED_OUT
 
 
-async def test_without_login_the_socket_is_closed_and_says_nothing(nobody):
+@pytest.mark.usefixtures("looks_often")
+async def test_who_is_not_logged_in_or_cannot_be_checked_is_not_served(nobody, alice, monkeypatch):
     async with Tab(nobody) as tab:
         assert await tab.closing() == 4401  # which frontend/modules/socket.js takes for good
-
-
-async def test_who_cannot_be_checked_is_not_served_on(alice, monkeypatch):
-    monkeypatch.setattr(rights_keeper, "LOOK_S", 0.05)
     monkeypatch.setattr(sessions, "still_valid", _defect)
     async with Tab(alice) as tab:
         await tab.subscribe(TOPIC)
@@ -275,14 +268,17 @@ async def test_a_topic_with_a_defect_ends_alone(alice, monkeypatch, how):
         assert (await tab.hear(op="parts", id=TOPIC))["set"]
 
 
+@pytest.fixture
+def polls_often(monkeypatch):
+    monkeypatch.setattr(hub.Hub, "pace", hub.Hub.pace._replace(poll_s=0.01))
+
+
+@pytest.mark.usefixtures("polls_often")
 @cases("where, name", {
-    "reading the log": (hub.Hub, "_read"),
-    "finding what is stale": (rendering.WatchIndex, "match"),
-    "rendering": (hub.Hub, "_render_stale"),
-    "telling heads": (hub.Hub, "_tell_heads"),
+    "reading the log": (hub.Hub, "_read"), "finding what is stale": (rendering.WatchIndex, "match"),
+    "rendering": (hub.Hub, "_render_stale"), "telling heads": (hub.Hub, "_tell_heads"),
 })  # fmt: skip
 async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, where, name):
-    monkeypatch.setattr(hub.Hub, "pace", hub.Hub.pace._replace(poll_s=0.01))
     whole = getattr(where, name)
     async with shown(alice) as tab:
         with monkeypatch.context() as defect:
@@ -293,6 +289,7 @@ async def test_a_defect_of_the_hub_loses_no_change(alice, monkeypatch, caplog, w
         assert (await tab.hear(op="parts"))["set"]
 
 
+@pytest.mark.usefixtures("polls_often")
 async def test_a_database_that_is_away_is_told_of_once(alice, monkeypatch, caplog):
     tries = []
 
@@ -300,7 +297,6 @@ async def test_a_database_that_is_away_is_told_of_once(alice, monkeypatch, caplo
         tries.append(1)
         raise OperationalError("gone")
 
-    monkeypatch.setattr(hub.Hub, "pace", hub.Hub.pace._replace(poll_s=0.01))
     async with shown(alice) as tab:
         with monkeypatch.context() as outage:
             outage.setattr(hub.Hub, "_read", away)
@@ -308,9 +304,8 @@ async def test_a_database_that_is_away_is_told_of_once(alice, monkeypatch, caplo
             await world.until(lambda: len(tries) > 2, "the tries")
         assert (await tab.hear(op="parts"))["set"]
     first, last = [record for record in caplog.records if record.name == hub.__name__]
-    assert first.getMessage() == "following the log is put off: gone"
+    assert (first.getMessage(), first.exc_info) == ("following the log is put off: gone", None)
     assert last.getMessage().startswith("following the log goes on")
-    assert first.exc_info is None
 
 
 def _defect(*_):
@@ -335,18 +330,14 @@ def flows():
     return [each for each in asyncio.all_tasks() if "_flow" in repr(each)]
 
 
-async def test_a_stream_goes_on_where_the_page_asks(alice):
+async def test_a_stream_goes_on_where_the_page_asks_and_ends_with_its_subscription(alice):
     async with Tab(alice) as tab:
         await tab.ask(op="subscribe", id="s1", stream="test-log?pod=a&after=1")
         await tab.hear(op="log", id="s1", end=True)
         assert [m["text"] for m in tab.got if "text" in m] == ["line 1", "line 2"]
-
-
-async def test_a_stream_ends_with_its_subscription(alice):
-    async with Tab(alice) as tab:
-        await tab.ask(op="subscribe", id="s1", stream="test-log?pod=a&follow=1")
-        await tab.hear(op="log", text="line 2")
-        await tab.ask(op="unsubscribe", id="s1")
+        await tab.ask(op="subscribe", id="s2", stream="test-log?pod=a&follow=1")
+        await tab.hear(op="log", id="s2", text="line 2")
+        await tab.ask(op="unsubscribe", id="s2")
         await world.until(lambda: not flows(), "the stream ends")
         await tab.ask(op="ping")
         await tab.hear(op="head", revision=await in_db(store.revision)())
@@ -373,9 +364,3 @@ async def denied_after_looks(tab):
 
 def test_the_time_that_is_promised_holds_what_a_look_can_take():
     assert sessions.FRESH_S + rights_keeper.LOOK_S < 2
-
-
-async def test_tabs_of_one_user_share_what_is_read_of_his_rights(alice):
-    async with Tab(alice), Tab(alice):
-        first, second = hub.current()._sockets
-        assert first.actor is second.actor

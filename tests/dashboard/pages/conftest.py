@@ -11,6 +11,7 @@ from cluster.store import Create, Group, store
 from dashboard import cluster_usage
 from kube.meta import now_text, timestamp
 from kube.resources import EVENTS, JOBS, NAMESPACES, NODES, PODS, QUEUES
+from scheduler import waiting_lines
 from tests import builders
 from tests.builders import of
 
@@ -19,10 +20,12 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture(autouse=True)
 def _picture():
-    """The picture of the cluster belongs to the database of one test."""
-    cluster_usage.forget()
+    """What is known of the cluster belongs to the database of one test."""
+    for each in (cluster_usage, waiting_lines):
+        each.forget()
     yield
-    cluster_usage.forget()
+    for each in (cluster_usage, waiting_lines):
+        each.forget()
 
 
 def reader(name, role=None, namespace="*"):
@@ -36,26 +39,13 @@ def reader(name, role=None, namespace="*"):
     return browser
 
 
-@pytest.fixture
-def admin(db):
-    return reader("admin", "superuser")
+def person(fixture, *about):
+    return pytest.fixture(name=fixture)(lambda db: reader(*about))
 
 
-@pytest.fixture
-def operator(db):
-    return reader("olga", "operator")
-
-
-@pytest.fixture
-def alice(db):
-    """A viewer in the namespace team-a, and nothing elsewhere."""
-    return reader("alice", "viewer", "team-a")
-
-
-@pytest.fixture
-def stranger(db):
-    """An account without any role."""
-    return reader("stranger")
+admin, operator = person("admin", "admin", "superuser"), person("operator", "olga", "operator")
+# A viewer in one namespace, who sees nothing elsewhere, and an account without any role.
+alice, stranger = person("alice", "alice", "viewer", "team-a"), person("stranger", "stranger")
 
 
 TAINT = {"key": "ui.volcano.sh/simulated", "value": "true", "effect": "NoSchedule"}

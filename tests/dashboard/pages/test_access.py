@@ -7,21 +7,27 @@ from django.test import Client
 from cluster import access
 from cluster.access import audit, tokens
 from cluster.models import RoleBinding
-from cluster.store import Create, Group, store
-from kube.resources import LEASES, NAMESPACES, NODES
+from cluster.remote import viewer
+from cluster.store import Create, store
+from kube.resources import COMMANDS, CONFIGMAPS, EVENTS, JOBS, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from tests.cluster.api.conftest import make_user
-from tests.dashboard.pages.conftest import Page, page, reader
+from tests.cluster.remote.review_server import deciding, rule
+from tests.dashboard.pages.conftest import Page, page, pod, put, reader
 from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
+OF_BOB = {"kind": "user", "subject": "bob", "role": "operator", "namespace": "team-b"}
+ROBOT = {"kind": "account", "subject": "team-a/robot", "role": "viewer", "namespace": "team-a"}
+
+
+def said(browser):
+    return page(browser, "/access/").text(tag="main")
 
 
 def test_a_user_without_password_gets_a_link_that_is_shown_once(admin):
     admin.post("/access/users/", {"name": "bob", "role": "submitter", "namespace": "team-a"})
-    link = next(
-        word for word in page(admin, "/access/").text(tag="main").split() if word.startswith("http://testserver/login/")
-    )
-    assert link not in page(admin, "/access/").text(tag="main")
+    link = next(word for word in said(admin).split() if word.startswith("http://testserver/login/"))
+    assert link not in said(admin)
     bob = Client()
     bob.post(link.removeprefix("http://testserver"))
     assert "bob" in page(bob, "/").text(id="reader")
@@ -31,14 +37,19 @@ def test_a_user_without_password_gets_a_link_that_is_shown_once(admin):
 def test_a_new_password_says_what_becomes_of_tokens(admin):
     bob = make_user("bob")
     none = "There are no API tokens of bob in this cluster."
-    assert none in page(admin, "/access/").text(tag="main")
+    assert none in said(admin)
     tokens.issue(access.CONSOLE, bob, "laptop", tokens.DAY_S)
-    shown = page(admin, "/access/")
-    assert none not in shown.text(tag="main")
-    assert "Also revoke 1 API token of bob" in shown.text(tag="main")
+    shown = said(admin)
+    assert (none in shown, "Also revoke 1 API token of bob" in shown) == (False, True)
     admin.post("/access/users/bob/password/", {"password": "correct horse 7", "revoke": "on"})
     assert "API tokens of this cluster that were revoked: 1." in page(admin, "/access/").text()
     assert not tokens.of_user(bob)
+
+
+ACCOUNTS = {
+    f"the account {subject}": ("roles", {"kind": "account", "subject": subject}, "role_subject", "NAMESPACE/NAME")
+    for subject in ("robot", "team-a/", "/robot", "Team/robot", "team-a/Rob ot", "a/b/c")
+}
 
 
 @cases("form, values, field, words", {
@@ -51,14 +62,14 @@ def test_a_new_password_says_what_becomes_of_tokens(admin):
     "a strange namespace": ("roles", {"subject": "admin", "namespace": "../x"}, None, "lower"),
     "no subject": ("roles", {"subject": ""}, None, "required"),
     "a namespace's name": ("namespaces", {"name": "Team C"}, "namespace_name", ""),
+    **ACCOUNTS,
 })  # fmt: skip
 def test_what_is_wrong_stands_at_its_field(admin, form, values, field, words):
-    sent = {"kind": "user", "role": "viewer", "namespace": "*", **values}
-    shown = Page(admin.post(f"/access/{form}/", sent))
+    shown = Page(admin.post(f"/access/{form}/", {"kind": "user", "role": "viewer", "namespace": "*", **values}))
     assert shown.status == 422
-    said = shown.text(id=f"{field}_error") if field else shown.text(tag="main")
-    assert said
-    assert words in said
+    found = shown.text(id=f"{field}_error") if field else shown.text(tag="main")
+    assert found
+    assert words in found
 
 
 def test_who_is_deactivated_is_out_at_once(admin, alice):
@@ -70,23 +81,23 @@ def test_who_is_deactivated_is_out_at_once(admin, alice):
 
 def test_a_role_is_given_and_taken_away(admin):
     reader("bob")
-    admin.post("/access/roles/", {"kind": "user", "subject": "bob", "role": "operator", "namespace": "team-b"})
-    assert "bob operator" in page(admin, "/access/").text(tag="main")
+    admin.post("/access/roles/", OF_BOB)
+    assert "bob operator" in said(admin)
     admin.post("/access/roles/remove/", {"user": "bob", "namespace": "team-b"})
-    assert not RoleBinding.objects.filter(user__username="bob").exists()
+    admin.post("/access/roles/", ROBOT)
+    assert access.allowed(tokens.account_actor("team-a", "robot"), "get", "pods", "team-a")
+    assert "service account team-a/robot" in said(admin)
+    admin.post("/access/roles/remove/", {"account": "team-a/robot", "namespace": "team-a"})
+    assert not RoleBinding.objects.exists()
 
 
 def test_an_administrator_of_a_namespace_sees_and_gives_roles_there_only(admin):
     chief = reader("chief", "administrator", "team-a")
     reader("bob")
-    shown = page(chief, "/access/")
-    assert "Users" not in [("".join(h.itertext())) for h in shown.all(tag="h2")]
-    chief.post("/access/roles/", {"kind": "user", "subject": "bob", "role": "viewer", "namespace": "team-a"})
+    assert "Users" not in [("".join(h.itertext())) for h in page(chief, "/access/").all(tag="h2")]
+    chief.post("/access/roles/", {**OF_BOB, "namespace": "team-a"})
     assert RoleBinding.objects.filter(user__username="bob", namespace="team-a").exists()
-    refused = Page(
-        chief.post("/access/roles/", {"kind": "user", "subject": "bob", "role": "viewer", "namespace": "team-b"})
-    )
-    assert "forbidden" in refused.text(tag="main")
+    assert "forbidden" in Page(chief.post("/access/roles/", OF_BOB)).text(tag="main")
 
 
 def test_the_audit_shows_who_did_what_and_not_the_secret_to_who_may_see_it(admin):
@@ -95,9 +106,7 @@ def test_the_audit_shows_who_did_what_and_not_the_secret_to_who_may_see_it(admin
     admin.post("/access/namespaces/", {"name": "team-c"})
     assert store.get(NAMESPACES, "", "team-c")
     shown = page(admin, "/audit/").text(id="table-rows")
-    assert "admin create bob" in shown
-    assert "team-c" in shown
-    assert "correct horse" not in shown
+    assert ("admin create bob" in shown, "team-c" in shown, "correct horse" in shown) == (True, True, False)
     assert "team-c" not in page(reader("olga-a", "operator", "team-a"), "/audit/").text(tag="main")
 
 
@@ -112,8 +121,7 @@ def test_the_audits_filters_offer_everybody_who_did_something(admin):
 
 def offered(shown, name):
     """The values of a filter but for that of all."""
-    options = next(iter(shown.all(tag="select", name=name))).findall(".//option")
-    return [each.get("value") for each in options][1:]
+    return [each.get("value") for each in shown.one(tag="select", name=name).findall(".//option")][1:]
 
 
 @cases("says, allowed, words", {
@@ -123,12 +131,105 @@ def offered(shown, name):
 })  # fmt: skip
 def test_it_says_what_keeps_pods_from_a_machine(admin, settings, says, allowed, words):
     settings.ALLOW_UNWALLED = allowed
-    machine, simulated = (
-        {"metadata": {"name": name, "annotations": annotations}, "spec": {}, "status": {}}
-        for name, annotations in (("here", {"ui.volcano.sh/wall": says}), ("simulated-0", {}))
-    )
-    store.commit([Group([Create(NODES, machine), Create(NODES, simulated)])])
+    for name, notes in (("here", {"ui.volcano.sh/wall": says}), ("simulated-0", {})):
+        store.write(Create(NODES, {"metadata": {"name": name, "annotations": notes}, "spec": {}, "status": {}}))
     store.write(Create(LEASES, {"metadata": {"name": "here", "namespace": "kube-node-lease"}, "spec": {}}))
-    said = page(admin, "/access/").text(tag="main")
-    assert words in said
-    assert "simulated-0" not in said
+    shown = said(admin)
+    assert (words in shown, "simulated-0" in shown) == (True, False)
+
+
+JOB = "/jobs/team-a/train/"
+
+
+@pytest.fixture
+def remote(cluster, tmp_path, settings, moved_clock):
+    """The small cluster, of which another API server says who may do what."""
+    with deciding(tmp_path, settings, moved_clock) as running:
+        yield running
+
+
+@pytest.fixture
+def vera(remote, admin):
+    """Somebody who administers everything here, and may do there what a test grants."""
+    return admin
+
+
+def give(remote, namespace, *rules):
+    remote.grants.give("admin", namespace, *rules)
+    remote.clock.move(viewer.QUIET_S + 1)
+
+
+def links(shown):
+    return {each.get("href") for each in shown.all(tag="a")}
+
+
+def test_without_a_right_there_nothing_is_shown_and_our_own_pages_stay(vera):
+    shown = page(vera, "/")
+    said = shown.text(tag="main")
+    assert ("You may not see jobs anywhere. The cluster dev decides this" in said, "train" in said) == (True, False)
+    assert {"/audit/", "/access/", "/queues/", "/nodes/"} & links(shown) == {"/audit/", "/access/"}
+    assert (page(vera, "/jobs/").rows(), page(vera, JOB).status) == ([], 403)
+    assert "its own roles decide what they see and may do there" in page(vera, "/access/").text(tag="main")
+
+
+@pytest.mark.parametrize(("kind", "address"), [(QUEUES, "/queues/"), (NODES, "/nodes/")], ids=["queues", "nodes"])
+def test_each_kind_that_lies_in_no_namespace_is_granted_by_itself(remote, vera, kind, address):
+    assert page(vera, address).status == 403
+    give(remote, "", rule("list", kind.id))
+    assert page(vera, address).status == 200
+    assert {"/queues/", "/nodes/"} & links(page(vera, "/")) == {address}
+
+
+def test_right_to_jobs_says_nothing_about_pods_and_events(remote, vera):
+    (train,) = store.find(JOBS, name="train")
+    put(pod("train-main-0", job=train.uid))
+    give(remote, "team-a", rule("get list", JOBS.id))
+    rows = page(vera, "/jobs/").text(id="table-rows")
+    assert ("train" in rows, "other" in rows) == (True, False)
+    shown = page(vera, JOB)
+    said = shown.text(tag="main")
+    for hidden in ("the pods, pod groups and events", "the pods"):
+        assert f"You may not see {hidden} of team-a" in said
+    assert not {"?tab=logs", "?tab=events"} & links(shown)
+    assert "train-main-0" not in said
+    assert page(vera, f"{JOB}log/?pod=train-main-0").status == 403
+    assert "cannot get resource" in page(vera, f"{JOB}?tab=logs&pod=train-main-0").text(tag="main")
+    assert page(vera, "/events/").rows() == []
+    give(remote, "team-a", rule("get list", PODS.id, POD_GROUPS.id, EVENTS.id, "pods/log"))
+    shown = page(vera, JOB)
+    said = shown.text(tag="main")
+    assert ("You may not see" in said, "train-main-0" in said) == (False, True)
+    assert {"?tab=logs", "?tab=events"} <= links(shown)
+
+
+def test_offers_follow_what_may_be_done(remote, vera):
+    give(remote, "team-a", rule("get list", JOBS.id))
+    assert "/jobs/new/" not in links(page(vera, "/jobs/"))
+    assert "You need the right" in page(vera, "/jobs/new/").text(tag="main") or page(vera, "/jobs/new/").status == 403
+    give(remote, "team-a", rule("create delete", JOBS.id), rule("create", COMMANDS.id))
+    assert "/jobs/new/" in links(page(vera, "/jobs/"))
+    assert "namespace: team-a" in page(vera, "/jobs/new/").text(tag="main")
+    buttons = page(vera, JOB).text(id="job-actions")
+    assert [each for each in ("Suspend", "Edit", "Delete") if each in buttons] == ["Suspend", "Delete"]
+    assert "/sweeps/" not in links(page(vera, "/jobs/"))
+    give(remote, "team-a", rule("list", CONFIGMAPS.id))
+    assert "/sweeps/" in links(page(vera, "/jobs/"))
+
+
+def test_cluster_that_never_answered_is_said_to_be_away(remote, vera):
+    remote.refused = 503, "starting"
+    for address in ("/", "/jobs/", JOB, "/jobs/new/"):
+        shown = page(vera, address)
+        assert shown.status == 503
+        assert "The cluster dev does not answer: starting" in shown.text(tag="main")
+
+
+def test_last_answers_count_while_the_cluster_is_away(remote, vera):
+    give(remote, "team-a", rule("get list", JOBS.id), rule("create", COMMANDS.id))
+    assert "Suspend" in page(vera, JOB).text(id="job-actions")
+    remote.refused = 503, "starting"
+    remote.clock.move(viewer.FRESH_S + 1)
+    assert "train" in page(vera, "/jobs/").text(id="table-rows")
+    answer = vera.post(f"{JOB}suspend/", follow=True)
+    assert "nothing was changed" in answer.content.decode()
+    assert not RoleBinding.objects.exists(), "no role of ours was asked"

@@ -1,23 +1,37 @@
+"""What lets programs and machines in: kubeconfigs, tokens, and the command of a machine that joins."""
+
 from __future__ import annotations
 
 import base64
+import shlex
 
 import pytest
 import yaml
 
 from cluster import access
-from cluster.access import tokens
+from cluster.access import joining, tokens
+from cluster.access.joining import Asked
 from cluster.models import AuditEntry, RoleBinding, Token
 from cluster.store import Create, store
 from dashboard.pages.snippets import snippets
-from kube.resources import SERVICE_ACCOUNTS
+from kube.resources import NAMESPACES, NODES, SERVICE_ACCOUNTS
 from tests.dashboard.pages.conftest import Page, page
 
 pytestmark = pytest.mark.usefixtures("cluster")
+MACHINES = "/nodes/-/new/"
 
 
 def make(browser, **values):
     return Page(browser.post("/connect/", {"name": "laptop", "days": "30", **values}))
+
+
+def invite(browser, **values):
+    return Page(browser.post(MACHINES, {"node": "", "hours": "24", **values}))
+
+
+def kept(browser, caplog):
+    """All that is kept after something was shown."""
+    return f"{AuditEntry.objects.values()} {Token.objects.values()} {caplog.text} {dict(browser.session)}"
 
 
 def test_a_new_kubeconfig_is_shown_once_and_lets_its_reader_in(alice, caplog):
@@ -25,33 +39,24 @@ def test_a_new_kubeconfig_is_shown_once_and_lets_its_reader_in(alice, caplog):
     shown = make(alice)
     text = "".join(shown.one(id="kubeconfig").itertext())
     config = yaml.safe_load(text)
-    secret = config["users"][0]["user"]["token"]
-    assert tokens.find(secret).user == alice.user
-    assert config["clusters"][0]["cluster"]["server"] == "https://testserver:8443"
-    assert base64.b64decode(config["clusters"][0]["cluster"]["certificate-authority-data"]).startswith(b"-----BEGIN")
+    cluster, secret = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
+    assert (tokens.find(secret).user, cluster["server"]) == (alice.user, "https://testserver:8443")
+    assert base64.b64decode(cluster["certificate-authority-data"]).startswith(b"-----BEGIN")
     link = shown.one(tag="a", download="volcano-ui.kubeconfig").get("href")
     assert base64.b64decode(link.partition("base64,")[2]).decode() == text
-    again = page(alice, "/connect/")
-    assert secret not in again.answer.content.decode()
-    assert again.one(id="kubeconfig") is None
-    assert "laptop" in again.text(tag="table")
     assert "no-store" in shown.answer["Cache-Control"]
-    kept = str(AuditEntry.objects.values()) + str(Token.objects.values()) + caplog.text + str(dict(alice.session))
-    assert secret[4:20] not in kept
+    again = page(alice, "/connect/")
+    assert (again.one(id="kubeconfig"), "laptop" in again.text(tag="table")) == (None, True)
+    assert secret[4:20] not in kept(alice, caplog) + again.answer.content.decode()
     row = AuditEntry.objects.get(verb="issue-token")
-    assert (row.actor, row.name) == ("alice", "alice")
-    assert "laptop" in row.message
+    assert (row.actor, row.name, "laptop" in row.message) == ("alice", "alice", True)
 
 
-@pytest.mark.parametrize(
-    ("values", "field"),
-    [({"name": ""}, "token_name"), ({"name": "x" * 101}, "token_name"), ({"name": "a\x07b"}, "token_name"), ({"days": "99"}, "token_days"), ({"days": ""}, "token_days")],
-    ids=str,
-)  # fmt: skip
-def test_what_is_wrong_stands_at_its_field(alice, values, field):
-    shown = make(alice, **values)
-    assert shown.status == 422
-    assert shown.text(id=f"{field}_error")
+def test_what_is_wrong_stands_at_its_field(alice):
+    for field, wrong in {"name": ("", "x" * 101, "a\x07b"), "days": ("99", "")}.items():
+        for value in wrong:
+            shown = make(alice, **{field: value})
+            assert (shown.status, bool(shown.text(id=f"token_{field}_error"))) == (422, True), value
     assert not Token.objects.exists()
 
 
@@ -83,29 +88,11 @@ def test_an_administrator_sees_and_revokes_what_is_where_he_administers(admin, a
     assert AuditEntry.objects.filter(actor="admin", verb="revoke-token").count() == 3
 
 
-def test_a_service_account_is_given_a_role_and_loses_it(admin):
-    values = {"kind": "account", "subject": "team-a/robot", "role": "viewer", "namespace": "team-a"}
-    admin.post("/access/roles/", values)
-    assert access.allowed(tokens.account_actor("team-a", "robot"), "get", "pods", "team-a")
-    assert "service account team-a/robot" in page(admin, "/access/").text(tag="main")
-    admin.post("/access/roles/remove/", {"account": "team-a/robot", "namespace": "team-a"})
-    assert not RoleBinding.objects.exists()
-
-
-@pytest.mark.parametrize("subject", ["robot", "team-a/", "/robot", "Team/robot", "team-a/Rob ot", "a/b/c"])
-def test_a_service_account_is_named_by_namespace_and_name(admin, subject):
-    values = {"kind": "account", "subject": subject, "role": "viewer", "namespace": "*"}
-    shown = Page(admin.post("/access/roles/", values))
-    assert shown.status == 422
-    assert "NAMESPACE/NAME" in shown.text(id="role_subject_error")
-
-
 def test_the_page_says_whether_the_api_answers_and_which_certificates_cannot_be_read(alice, settings):
     assert "does not answer" in page(alice, "/connect/").text(tag="main")
     settings.API_CERTIFICATE = settings.API_CERTIFICATE_KEY = settings.DATA / "none.pem"
     shown = page(alice, "/connect/")
-    assert shown.status == 200
-    assert "VOLCANO_UI_API_CERTIFICATE" in shown.text(tag="main")
+    assert (shown.status, "VOLCANO_UI_API_CERTIFICATE" in shown.text(tag="main")) == (200, True)
 
 
 def test_the_address_is_the_one_by_which_the_reader_came(alice, settings):
@@ -121,3 +108,49 @@ def test_a_snippet_is_ready_to_be_copied(alice, snippet):
     assert page(alice, "/connect/").one(id=f"snippet-{snippet.name}") is not None
     if snippet.title.startswith("Python"):
         compile(snippet.text, snippet.name, "exec")
+
+
+def typed(shown):
+    return shlex.split("".join(shown.one(id="join-command").itertext()))
+
+
+def test_the_command_of_a_machine_is_whole_and_shown_once(admin, caplog):
+    caplog.set_level("DEBUG")
+    words = typed(invite(admin))
+    secret = words[words.index("--token") + 1]
+    assert words[:5] == [".venv/bin/python", "manage.py", "agent", "--server", "https://testserver:8443"]
+    assert (words[words.index("--ca") + 1][:7], "--name" in words, tokens.find(secret).joins) == (
+        "sha256:",
+        False,
+        True,
+    )
+    assert secret not in kept(admin, caplog) + page(admin, MACHINES).answer.content.decode()
+    assert AuditEntry.objects.get(verb="issue-token").resource == "nodes"
+
+
+def test_the_command_may_be_for_a_name_that_can_be(admin):
+    answer = invite(admin, node="Lab 2").answer
+    assert (answer.status_code, b"lower case" in answer.content) == (422, True)
+    assert not Token.objects.exists()
+    words = typed(invite(admin, node="lab-2"))
+    assert words[words.index("--name") + 1] == "lab-2"
+
+
+def test_only_who_may_make_nodes_adds_machines(alice, operator):
+    for browser in (alice, operator):
+        assert browser.get(MACHINES).status_code == 403
+        assert browser.post(MACHINES, {"node": "", "hours": "1"}).status_code == 403
+        assert "Add a machine" not in page(browser, "/nodes/").answer.content.decode()
+    assert not Token.objects.exists()
+
+
+def test_a_machine_is_listed_where_its_token_is_revoked(admin):
+    store.write(Create(NAMESPACES, {"metadata": {"name": joining.CLUSTER}}))
+    issued = joining.invite(access.CONSOLE, "lab-2", 3600)
+    joined = joining.join(tokens.actor_of(issued.row), Asked("lab-2", "a"))
+    store.write(Create(NODES, {"metadata": {"name": "lab-2"}, "spec": {}, "status": {}}))
+    assert "node lab-2" in page(admin, MACHINES).answer.content.decode()
+    assert "over the API" in page(admin, "/nodes/lab-2/").text(id="node-head")
+    admin.post(f"/connect/tokens/{tokens.find(joined.token).pk}/revoke/")
+    assert tokens.find(joined.token) is tokens.find(issued.secret) is None
+    assert "over the API" not in page(admin, "/nodes/lab-2/").text(id="node-head")

@@ -1,4 +1,4 @@
-"""The list of nodes: here they are real or simulated, in a cluster with an API of its own neither is said."""
+"""Nodes, their devices and the network between them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import json
 
 import html5lib
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster import clock
 from cluster.rules import node_devices
 from cluster.rules.node_devices import NodeDevice
 from dashboard.pages import nodes
+from dashboard.pages.hyper_nodes import tree
+from kube.resources import HYPER_NODES
+from kube.topology import Domain
 from tests.dashboard.pages.conftest import node, page, pod, put
 
 
@@ -21,8 +26,11 @@ def test_kind_of_nodes_is_offered_where_there_are_kinds(is_mirror):
     assert ("Kind" in [each.title for each in spec.columns]) is not is_mirror
     row = nodes.row_html("n", "Ready", False, "2026-01-01T00:00:00Z", ((0, 1),) * 3, is_mirror=is_mirror)
     read = html5lib.parse(f"<table>{row}</table>", namespaceHTMLElements=False)
-    cells = [each for each in read.iter() if each.tag in ("th", "td")]
-    assert len(cells) == len(spec.columns)
+    assert len([each for each in read.iter() if each.tag in ("th", "td")]) == len(spec.columns)
+
+
+def test_a_simulated_node_says_who_may_come(cluster, alice, reads):
+    reads(alice, "/nodes/sim-1/ node-head", "/nodes/one/ node-head")
 
 
 LICENCE = "example.org/licence"
@@ -35,12 +43,8 @@ def equipped(cluster, settings, tmp_path):
     listed = [NodeDevice(LICENCE, each, "", each == "gone") for each in ("blue", "red", "green", "gone")]
     resource, made = node("gpu-1")
     made["metadata"]["annotations"][node_devices.ANNOTATION] = node_devices.written(listed)
-    put(
-        (resource, made),
-        holding("mine-0", "blue"),
-        holding("theirs-0", "red", namespace="team-b"),
-        holding("was-0", "green", phase="Succeeded"),
-    )
+    put((resource, made), holding("mine-0", "blue"), holding("theirs-0", "red", namespace="team-b"))
+    put(holding("was-0", "green", phase="Succeeded"))
     return tmp_path
 
 
@@ -51,30 +55,49 @@ def holding(name, device, **options):
     return resource, made
 
 
-def devices(browser, name="gpu-1"):
-    """Return the cells of the table of devices, by device."""
-    shown = page(browser, f"/nodes/{name}/")
-    table = next((each for each in shown.all(tag="table") if "Devices" in "".join(each.itertext())), None)
-    rows = [row for row in table.iter("tr") if row.find("td") is not None] if table is not None else []
-    texts = [[" ".join(" ".join(cell.itertext()).split()) for cell in row if cell.tag in ("td", "th")] for row in rows]
-    return {cells[0].split()[0]: cells[1:] for cells in texts}
-
-
-def test_devices_are_shown_with_who_has_them_as_far_as_the_reader_may_see(equipped, admin, alice):
-    assert devices(admin) == {
-        "blue": ["team-a / mine-0"], "red": ["team-b / theirs-0"], "green": ["free"], "gone": ["free"],
-    }  # fmt: skip
-    assert page(admin, "/nodes/gpu-1/").text(id="node-use").count("gone") == 2  # its id, and that it is so
-    assert (devices(alice)["blue"], devices(alice)["red"]) == (["team-a / mine-0"], ["a pod that you may not see"])
+def test_devices_are_shown_with_who_has_them_and_their_figures_as_far_as_they_are_known(equipped, admin, alice, reads):
+    reads(admin, "/nodes/gpu-1/ node-use", "/nodes/one/ node-use")
+    reads(alice, "/nodes/gpu-1/ node-use")
     assert "theirs" not in page(alice, "/nodes/gpu-1/").answer.content.decode()
-    assert devices(admin, "one") == {}
-
-
-def test_figures_are_shown_as_far_as_they_are_measured(equipped, admin):
     figures = {"blue": {"use": 0.37, "memory": 3 << 30, "memoryTotal": 40 << 30, "temperature": 41.4}}
     said = {"node": "gpu-1", "at": clock.milliseconds(), "containers": [], "devices": {LICENCE: figures}}
     (equipped / "node").mkdir()
     (equipped / "node" / "usage.json").write_text(json.dumps(said))
-    (shown,) = devices(admin)["blue"][1:]
-    assert shown == "37% busy, 41 °C blue: 37% busy 3 GiB of 40 GiB blue: memory 3 GiB of 40 GiB"
-    assert devices(admin)["red"][1:] == ["–"]
+    reads(admin, "/nodes/gpu-1/ node-use")
+
+
+def hyper_node(name, tier, *members, kind="Node", tier_name=""):
+    listed = [{"type": kind, "selector": {"exactMatch": {"name": each}}} for each in members]
+    return HYPER_NODES, {"metadata": {"name": name}, "spec": {"tier": tier, "members": listed, "tierName": tier_name}}
+
+
+def test_hyper_nodes_are_shown_as_a_tree_with_what_is_taken_on_their_nodes(cluster, admin, stranger, reads):
+    assert "Jobs ask with networkTopology to be in one of them" in page(admin, "/network/").text(tag="main")
+    assert page(admin, "/nodes/").one(tag="a", href="/network/") is not None
+    assert stranger.get("/network/").status_code == 403
+    put(node("far", ready=False), pod("p", node="far", cpu="2"))
+    put(
+        hyper_node("row", 2, "rack-a", "rack-b", kind="HyperNode"),
+        hyper_node("rack-b", 1, "far", "gone", tier_name="rack"),
+        hyper_node("rack-a", 1, "one"),
+    )
+    reads(admin, "/network/ rows", "/network/?q=ack names")
+    shown = page(admin, "/network/")
+    assert shown.one(tag="a", aria_current="page").get("href") == "/nodes/"
+    assert "All 0" not in shown.text(tag="main")
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(0, 3), st.sets(st.sampled_from("abcdef")))))
+def test_each_is_shown_once_and_below_one_that_has_it(written):
+    domains = [
+        Domain(name, tier, "", (), tuple(sorted(b for b in below if b in written and written[b][0] < tier)), ())
+        for name, (tier, below) in written.items()
+    ]
+    lines = list(tree(domains))
+    assert sorted(domain.name for domain, _ in lines) == sorted(written)
+    path: list[Domain] = []
+    for domain, depth in lines:
+        del path[depth:]
+        assert len(path) == depth
+        assert not path or domain.name in path[-1].below
+        path.append(domain)

@@ -51,30 +51,29 @@ def link(shown, words):
     return next(each.get("href") for each in shown.all(tag="a") if words in "".join(each.itertext()))
 
 
-def reads(answer):
-    return Page(answer).text(tag="main")
+def says(answer, code, *words):
+    """Assert that an answer has a code and these words."""
+    shown = Page(answer).text(tag="main")
+    assert (answer.status_code, [each for each in words if each not in shown]) == (code, []), shown
 
 
-def test_the_first_login_makes_a_user_with_the_groups_of_the_provider(provider):
+def connects(browser):
+    """Return the address at which somebody who is logged in connects his account."""
+    return link(page(browser, "/login/oidc/connection/"), "Connect your account")
+
+
+def test_the_first_login_makes_a_user_with_the_groups_of_the_provider_and_the_next_is_of_the_same(provider):
     browser = Client()
     answer = arrives(browser, following="/queues/?q=a")
-    assert (answer.status_code, answer["location"]) == (302, "/queues/?q=a")
+    assert (answer.status_code, answer["location"], browser.get("/").status_code) == (302, "/queues/?q=a", 200)
     user = User.objects.get(username="alice")
-    assert {group.name for group in user.groups.all()} == {"team-a", "staff"}
-    assert not user.has_usable_password()
+    assert ({group.name for group in user.groups.all()}, user.has_usable_password()) == ({"team-a", "staff"}, False)
     assert "Lab login" in page(reader("admin", "superuser"), "/access/").text(tag="main")
-    assert browser.get("/").status_code == 200
-    verbs = set(AuditEntry.objects.filter(actor="alice").values_list("verb", flat=True))
-    assert verbs == {"create", "update", "login"}
-
-
-def test_who_comes_again_is_the_same_user_under_the_same_name(provider):
-    arrives(Client())
+    assert {*AuditEntry.objects.filter(actor="alice").values_list("verb", flat=True)} == {"create", "update", "login"}
     provider.people["alice"] |= {"preferred_username": "alice-married", "groups": ["team-b"]}
     arrives(Client())
     user = User.objects.get(identities__subject="id-of-alice")
-    assert user.username == "alice"
-    assert [group.name for group in user.groups.all()] == ["team-b"]
+    assert (user.username, [group.name for group in user.groups.all()]) == ("alice", ["team-b"])
     provider.people["alice"].pop("groups")
     arrives(Client())
     assert not user.groups.exists()
@@ -92,33 +91,25 @@ def test_a_role_of_a_group_is_held_by_who_is_in_it_and_the_group_of_the_setting_
         assert [browser.get(path).status_code for path in ("/audit/", "/access/")] == [audit, access]
 
 
-def test_groups_of_the_system_are_not_the_providers_to_give(provider):
-    provider.people["alice"]["groups"] = ["system:masters", "system:serviceaccounts", "a\nb", "fine"]
-    arrives(Client())
-    assert [group.name for group in User.objects.get(username="alice").groups.all()] == ["fine"]
-
-
-def test_claims_that_stand_in_no_token_are_asked_for(provider):
+def test_groups_of_the_system_are_not_the_providers_to_give_and_claims_in_no_token_are_asked_for(provider):
     provider.in_userinfo = ("preferred_username", "groups")
+    provider.people["alice"]["groups"] = ["system:masters", "system:serviceaccounts", "a\nb", "fine"]
     assert arrives(Client()).status_code == 302
-    assert User.objects.get(username="alice").groups.count() == 2
+    assert [group.name for group in User.objects.get(username="alice").groups.all()] == ["fine"]
 
 
 def test_a_name_that_is_somebody_elses_is_refused_and_nothing_is_made(provider):
     reader("alice", "superuser")
     browser = Client()
-    answer = arrives(browser)
-    assert answer.status_code == 409
-    assert "belongs to a user who does not log in by this account" in reads(answer)
+    says(arrives(browser), 409, "belongs to a user who does not log in by this account")
     assert "_auth_user_id" not in browser.session
     assert not Identity.objects.exists()
 
 
 def test_a_user_connects_his_account_and_keeps_his_name(provider):
     browser = reader("al", "viewer")
-    address = link(page(browser, "/login/oidc/connection/"), "Connect your account")
-    answer = browser.get(at_provider(address, "alice").removeprefix("http://testserver"), follow=True)
-    assert "You log in by the account id-of-alice" in reads(answer)
+    back = at_provider(connects(browser), "alice").removeprefix("http://testserver")
+    says(browser.get(back, follow=True), 200, "You log in by the account id-of-alice")
     other = Client()
     arrives(other)
     assert "al" in page(other, "/").text(id="reader")
@@ -128,56 +119,45 @@ def test_a_user_connects_his_account_and_keeps_his_name(provider):
 def test_an_account_that_is_somebodys_is_not_connected_to_another(provider):
     arrives(Client())
     browser = reader("bob")
-    address = link(page(browser, "/login/oidc/connection/"), "Connect your account")
-    answer = returns(browser, address)
-    assert answer.status_code == 409
-    assert 'belongs to the user "alice"' in reads(answer)
+    says(returns(browser, connects(browser)), 409, 'belongs to the user "alice"')
 
 
 def test_connecting_ends_with_the_session_that_began_it(provider):
     browser = reader("al")
-    address = link(page(browser, "/login/oidc/connection/"), "Connect your account")
+    address = connects(browser)
     browser.force_login(User.objects.create_user("other"))
     assert returns(browser, address).status_code == 400
     assert not Identity.objects.exists()
 
 
-def test_a_deactivated_user_stays_out(provider):
+def test_who_is_deactivated_or_refused_at_the_provider_stays_out_and_reads_why(provider):
+    says(arrives(Client(), answer="no"), 403, "did not let you in (access_denied: not in the group lab)")
     arrives(Client())
     User.objects.update(is_active=False)
-    answer = arrives(Client())
-    assert answer.status_code == 403
-    assert "deactivated; ask an administrator" in reads(answer)
+    says(arrives(Client()), 403, "deactivated; ask an administrator")
 
 
-@pytest.mark.parametrize("following", ["https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"])
-def test_nobody_is_sent_to_another_site_and_the_session_ends_after_the_hours_of_the_setting(
-    provider, settings, following
-):
+def test_nobody_is_sent_to_another_site_and_the_session_ends_after_the_hours_of_the_setting(provider, settings):
     settings.OIDC_SESSION_HOURS = 3
-    browser = Client()
-    assert arrives(browser, following=following)["location"] == "/"
-    assert 3 * 3600 - 60 < browser.session.get_expiry_age() <= 3 * 3600
+    for following in ("https://elsewhere.example/", "//elsewhere.example", "javascript:alert(1)"):
+        browser = Client()
+        assert arrives(browser, following=following)["location"] == "/"
+        assert 3 * 3600 - 60 < browser.session.get_expiry_age() <= 3 * 3600
 
 
-def test_who_logs_out_is_offered_to_log_out_of_the_provider(provider):
+def test_who_logs_out_is_offered_to_log_out_of_the_provider_where_that_can_be(provider):
     browser = Client()
     arrives(browser)
-    left = Page(browser.post("/logout/", follow=True))
-    address = link(left, "Log out of Lab login as well")
+    address = link(Page(browser.post("/logout/", follow=True)), "Log out of Lab login as well")
     assert httpx.get(address).headers["location"] == "http://testserver/login/"
     assert provider.left == ["id-of-alice"]
     assert "logged out here" not in page(browser, "/login/").text(tag="main")
     assert browser.get("/").status_code == 302
-
-
-def test_without_an_end_for_sessions_at_the_provider_there_is_no_link(provider):
+    ours._provider.cache_clear()
     provider.described = {"end_session_endpoint": None}
-    browser = Client()
     arrives(browser)
     said = Page(browser.post("/logout/", follow=True)).text(tag="main")
-    assert "perhaps still logged in at Lab login" in said
-    assert "as well" not in said
+    assert ("perhaps still logged in at Lab login" in said, "as well" in said) == (True, False)
 
 
 def test_keys_may_change_between_logins_and_one_that_was_replaced_under_its_name_is_asked_for_in_time(
@@ -236,10 +216,7 @@ def test_what_cannot_be_believed_is_said_with_the_remedy_and_asked_again(provide
     before = {**vars(provider)}
     change(provider)
     browser = Client()
-    answer = arrives(browser)
-    assert answer.status_code == code
-    assert words in reads(answer)
-    assert "Back to the login" in reads(answer)
+    says(arrives(browser), code, words, "Back to the login")
     assert "_auth_user_id" not in browser.session
     assert not User.objects.exists()
     vars(provider).clear()
@@ -247,54 +224,38 @@ def test_what_cannot_be_believed_is_said_with_the_remedy_and_asked_again(provide
     assert arrives(browser).status_code == 302
 
 
-def test_who_is_refused_at_the_provider_reads_why(provider):
-    answer = arrives(Client(), answer="no")
-    assert answer.status_code == 403
-    assert "did not let you in (access_denied: not in the group lab)" in reads(answer)
-
-
 def test_a_wrong_secret_is_named(provider, settings):
     settings.OIDC_CLIENT_SECRET = "another"
-    answer = arrives(Client())
-    assert answer.status_code == 502
-    assert "VOLCANO_UI_OIDC_CLIENT_SECRET_FILE" in reads(answer)
+    says(arrives(Client()), 502, "VOLCANO_UI_OIDC_CLIENT_SECRET_FILE")
 
 
 def test_an_answer_counts_once_in_its_own_browser_and_shows_no_words_of_others(provider):
     browser = Client()
     address = at_provider(browser.get("/login/oidc/")["location"], "alice").removeprefix("http://testserver")
-    elsewhere = Client().get(address)
-    assert elsewhere.status_code == 400
-    assert "Begin again" in reads(elsewhere)
+    says(Client().get(address), 400, "Begin again")
     assert [browser.get(address).status_code for _ in range(2)] == [302, 400]
     invented = Client().get("/login/oidc/callback/?error=x&error_description=Call+555&state=s")
-    assert invented.status_code == 400
-    assert "555" not in reads(invented)
+    assert (invented.status_code, b"555" in invented.content) == (400, False)
 
 
-def test_the_login_page_offers_the_provider_by_its_name(provider):
+def test_the_login_page_offers_the_provider_by_its_name_and_passwords_can_be_switched_off(provider, settings):
     shown = page(Client(), "/login/?next=/queues/%3Fa%3D1%26b%3D2")
     assert link(shown, "Log in with Lab login") == "/login/oidc/?next=%2Fqueues%2F%3Fa%3D1%26b%3D2"
     assert shown.one(id="id_password") is not None
-
-
-def test_passwords_can_be_switched_off(provider, settings):
     settings.PASSWORD_LOGIN = False
     User.objects.create_user("al", password="x")
     shown = page(Client(), "/login/")
-    assert shown.one(id="id_password") is None
-    assert "one-time link" in shown.text(tag="main")
-    answer = Client().post("/login/", {"username": "al", "password": "x"})
-    assert answer.status_code == 403
+    assert (shown.one(id="id_password"), "one-time link" in shown.text(tag="main")) == (None, True)
     admin = reader("admin", "superuser")
+    posted = Client().post("/login/", {"username": "al", "password": "x"})
+    assert [posted.status_code, admin.get("/password/").status_code] == [403, 403]
     assert "Change password" not in page(admin, "/").text(id="reader")
-    assert admin.get("/password/").status_code == 403
     assert "Password" not in page(admin, "/access/").text(tag="main")
 
 
-@pytest.mark.parametrize("path", ["/login/oidc/", "/login/oidc/callback/", "/login/oidc/connection/"])
-def test_without_a_provider_there_are_no_such_pages(path, admin):
-    assert admin.get(path).status_code == 404
+def test_without_a_provider_there_are_no_such_pages(admin):
+    for path in ("", "callback/", "connection/"):
+        assert admin.get(f"/login/oidc/{path}").status_code == 404
     assert "Log in with" not in page(admin, "/").text(id="reader")
 
 
