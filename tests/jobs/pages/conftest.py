@@ -6,8 +6,15 @@ from django.contrib.auth.models import User
 
 from cluster.bootstrap import bootstrap
 from cluster.models import RoleBinding
+from proof.harness import clocks
+from proof.harness.clocks import ManualClock
 from tests.jobs.history.lives import Life
 from tests.jobs.pages import world
+from tests.jobs.pages.story import PageStory
+from tests.reading import reads
+from tests.scheduler.conftest import golden
+
+__all__ = ["golden", "reads"]
 
 
 @pytest.fixture
@@ -42,12 +49,14 @@ def parse():
 
 
 @pytest.fixture
-def life(db, moved_clock):
-    bootstrap()
-    return lambda name="demo", **spec: Life(moved_clock, name, **spec)
+def story(db, person, client):
+    """Begin the life of a job whose pages alice reads, on a clock that begins at `world.START`."""
+    client.force_login(person("alice"))
+    with clocks.using(ManualClock(world.START * 1000)) as clock:
+        yield lambda name="demo", **spec: PageStory(clock, client, name, **spec)
 
 
 @pytest.fixture
-def reader(life, person, client):
-    client.force_login(person("alice"))
-    return client
+def life(db, moved_clock):
+    bootstrap()
+    return lambda name="demo", **spec: Life(moved_clock, name, **spec)

@@ -19,6 +19,8 @@ from tests.jobs.pages.job_page import JobPage
 from tests.tables import cases
 
 NOT_NOW = "It is Completed; only jobs that are Pending or Running can be suspended."
+PAGE, EDIT, SCALE = "/jobs/default/mine/", "/jobs/default/mine/edit/", "/jobs/default/mine/scale/"
+SIX, TOGETHER = {"Replicas of worker": "6"}, "Pods that must start together"
 
 
 def becomes(name, phase, message=""):
@@ -37,17 +39,10 @@ def act(client, alice, parse):
     return act
 
 
-def asked(client, name="mine"):
-    """What the page of a job tells of what was asked."""
-    return JobPage(client, name).text("job-asked")
-
-
 @pytest.mark.parametrize("name", ["suspend", "restart", "complete", "terminate", "delete"])
-def test_an_action_is_asked_back_with_its_effect(client, alice, name):
+def test_an_action_is_asked_back_with_its_effect(client, alice, reads, name):
     world.make("mine", "Running", counts={"running": 3, "pending": 1})
-    said = "3 running pods will be stopped, and 1 waiting pod will not start."
-    assert said in JobPage(client, "mine", f"{name}/").text("content")
-    assert said in JobPage(client, "mine").text(name)
+    reads(client, f"{PAGE}{name}/ content", f"{PAGE} {name}")
 
 
 def test_an_action_that_does_not_apply_says_why_and_does_nothing(client, act):
@@ -65,48 +60,41 @@ def test_an_action_that_does_not_apply_says_why_and_does_nothing(client, act):
 @pytest.mark.parametrize("name", ["suspend", "delete"])
 def test_a_job_that_took_the_name_of_the_one_that_was_looked_at_is_left_alone(act, name):
     assert "another job has this name by now" in act(world.make("mine", "Running"), name, "another")
-    assert store.find(COMMANDS) == []
-    assert store.find(JOBS, name="mine")
+    assert (store.find(COMMANDS), len(store.find(JOBS, name="mine"))) == ([], 1)
 
 
-def test_the_page_tells_of_an_action_until_the_job_shows_its_outcome(client, act):
+def test_the_page_tells_of_an_action_until_the_job_shows_its_outcome(client, act, reads, person):
     act(world.make("mine", "Running"), "suspend")
-    assert "Suspend: under way. alice asked for it" in asked(client)
-    becomes("mine", "Aborting")
-    assert "under way" in asked(client)
-    becomes("mine", "Aborted")
-    assert "Suspend: done." in asked(client)
+    for phase in ("Running", "Aborting", "Aborted"):
+        becomes("mine", phase)
+        reads(client, f"{PAGE} job-asked")
     OperationItem.objects.update(asked=1, settled=1)
-    assert asked(client) == "", "it is forgotten after some minutes"
+    assert JobPage(client, "mine").text("job-asked") == "", "it is forgotten after some minutes"
 
 
-@cases("phase, message, earlier, said", {
-    "it came too late": ("Completed", "", 0, "Suspend: skipped."),
-    "half a minute": ("Aborting", "2 pods have to end.", TIME_LIMIT_MS,
-        "Suspend: timed out. alice asked for it"),
-    "what is the matter": ("Aborting", "2 pods have to end.", TIME_LIMIT_MS,
-        "After 30 s it is Aborting. 2 pods have to end."),
+@cases("phase, message, earlier", {
+    "it came too late": ("Completed", "", 0),
+    "half a minute": ("Aborting", "2 pods have to end.", TIME_LIMIT_MS),
 })  # fmt: skip
-def test_an_action_without_effect_is_told_so(client, act, phase, message, earlier, said):
+def test_an_action_without_effect_is_told_so(client, act, reads, phase, message, earlier):
     act(world.make("mine", "Running"), "suspend")
     becomes("mine", phase, message)
     OperationItem.objects.update(asked=OperationItem.objects.get().asked - earlier)
-    assert said in asked(client)
+    reads(client, f"{PAGE} job-asked")
 
 
 def test_what_was_refused_is_told_to_who_asked_and_to_nobody_else(client, act):
-    assert "forbidden" in act(world.make("other", "Running", owner="bob"), "suspend")
-    assert asked(client, "other") == ""
+    assert "forbidden" in act(world.make("mine", "Running", owner="bob"), "suspend")
+    assert JobPage(client, "mine").text("job-asked") == ""
+    for address in (EDIT, SCALE):
+        assert [client.get(address).status_code, client.post(address, {"minAvailable": 1}).status_code] == [403, 403]
+    assert b"Edit" not in client.get(PAGE).content
 
 
 def test_a_job_that_waits_for_its_pods_is_not_told_to_be_gone(act):
     waits = world.make("mine", "Running", finalizers=["example.com/wait"])
     assert "Job mine is being deleted" in act(waits, "delete")
     assert "Job other is deleted" in act(world.make("other", "Running"), "delete")
-
-
-EDIT, SCALE = "/jobs/default/mine/edit/", "/jobs/default/mine/scale/"
-SIX = {"Replicas of worker": "6"}
 
 
 @pytest.fixture
@@ -118,20 +106,22 @@ def filled(page, **changes):
     """What a browser would send of the form on a page, with changes by label."""
     form = page.context["form"]
     values = {bound.html_name: bound.value() for bound in form}
-    values = {name: "" if value is None else value for name, value in values.items()}
     for name in ("base", "reviewed"):
-        values[name] = (
-            form.fields[name].prepare_value(values[name]) if not isinstance(values[name], str) else values[name]
-        )
-    values = {name: value for name, value in values.items() if value is not False}
-    for label, value in changes.items():
-        name = next((each.html_name for each in form if each.label == label), label)
-        values[name] = value
-    return values
+        if not isinstance(values[name], str):
+            values[name] = form.fields[name].prepare_value(values[name])
+    values = {name: "" if value is None else value for name, value in values.items() if value is not False}
+    return values | {
+        next((each.html_name for each in form if each.label == label), label): changes[label] for label in changes
+    }
 
 
 def spec(name="mine"):
     return store.get(JOBS, "default", name).object["spec"]
+
+
+def numbers():
+    """How many pods of the second task are wanted, how many at least, and how many of all must start together."""
+    return spec()["tasks"][1]["replicas"], spec()["tasks"][1]["minAvailable"], spec()["minAvailable"]
 
 
 def saved(client, address, **changes):
@@ -145,61 +135,50 @@ def review(client, opened=None, **changes):
     return client.post(EDIT, filled(opened or client.get(EDIT), **changes))
 
 
-def content(parse, page):
-    return world.words(page, parse, "content")
-
-
-def test_the_differences_are_shown_before_anything_is_saved(client, job, parse):
+def test_the_differences_are_shown_before_anything_is_saved(client, job, reads):
     page = review(client, **SIX, Labels="team: vision")
-    for said in ("Replicas of worker 4 6", "Labels – team: vision", "2 pods more will be started, when there is room."):
-        assert said in content(parse, page)
+    reads(page, "content")
     page = review(client, page, **{"Replicas of worker": "7"})
-    assert "Replicas of worker 4 7" in content(parse, page), "what is changed since is shown again"
-    assert spec()["tasks"][1]["replicas"] == 4
+    reads(page, "content")  # what is changed since is shown again
+    assert numbers()[0] == 4
     # A status that is written meanwhile is no conflict.
     store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
-    assert review(client, page)["Location"] == "/jobs/default/mine/"
-    assert spec()["tasks"][1]["replicas"] == 7
+    assert review(client, page)["Location"] == PAGE
+    assert numbers()[0] == 7
     assert store.get(JOBS, "default", "mine").object["metadata"]["labels"] == {"team": "vision"}
 
 
-def test_a_rule_that_is_broken_is_told_at_its_field(client, job, parse):
-    page = review(client, **{"Pods that must start together": "9"})
-    assert page.status_code == 422
-    assert "minAvailable" in "".join(parse(page).find(".//*[@id='id_minAvailable_error']").itertext())
-    assert page.context["form"]["minAvailable"].value() == "9"
-
-
-@cases("field, value", {
-    "negative": ("Replicas of worker", "-1"), "no number": ("Replicas of worker", "many"),
-    "a label without a colon": ("Labels", "team"), "a label twice": ("Labels", "a: b\na: c"),
+@cases("field, value, said", {
+    "a broken rule": (TOGETHER, "9", "minAvailable"),
+    "negative": ("Replicas of worker", "-1", ""), "no number": ("Replicas of worker", "many", ""),
+    "a label without a colon": ("Labels", "team", ""), "a label twice": ("Labels", "a: b\na: c", ""),
 })  # fmt: skip
-def test_what_cannot_be_read_stays_in_the_form(client, job, field, value):
+def test_what_is_wrong_is_told_at_its_field_and_stays_in_the_form(client, job, parse, field, value, said):
     page = review(client, **{field: value})
     assert page.status_code == 422
     assert value in [each.value() for each in page.context["form"]]
+    errors = parse(page).xpath("//*[contains(@id, '_error')]")
+    assert said in " ".join(each.text_content() for each in errors)
 
 
-def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_nothing(client, job, person, parse):
+def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_nothing(client, job, person, reads):
     opened = client.get(EDIT)
     api.patch(access.for_user(person("olga", "operator")), JOBS, "default", "mine", {"spec": {"minAvailable": 4}})
     store.write(Patch(JOBS, "default", "mine", {"status": {"running": 2}}, subresource="status"))
-    page = review(client, opened, **{"Pods that must start together": "3"}, **SIX)
-    assert page.status_code == 409
-    assert "Pods that must start together 5 4 3" in content(parse, page)
-    assert "olga changed this job after you opened it" in content(parse, page)
-    assert spec()["minAvailable"] == 4
+    page = review(client, opened, **{TOGETHER: "3"}, **SIX)
+    assert (page.status_code, spec()["minAvailable"]) == (409, 4)
+    reads(page, "content")
     page = review(client, page)
-    assert "Replicas of worker 4 6" in content(parse, page)
+    reads(page, "content")
     review(client, page)
-    assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (3, 6)
+    assert (spec()["minAvailable"], numbers()[0]) == (3, 6)
 
 
 def test_what_others_changed_and_the_reader_did_not_touch_is_kept(client, job):
     opened = client.get(EDIT)
     store.write(Patch(JOBS, "default", "mine", {"spec": {"minAvailable": 4}}))
     review(client, review(client, review(client, opened, **SIX)))
-    assert (spec()["minAvailable"], spec()["tasks"][1]["replicas"]) == (4, 6)
+    assert (spec()["minAvailable"], numbers()[0]) == (4, 6)
 
 
 @cases("changes, status, said", {
@@ -214,7 +193,7 @@ def test_what_others_changed_and_the_reader_did_not_touch_is_kept(client, job):
 def test_a_form_that_is_damaged_or_changes_nothing_stores_nothing(client, job, parse, changes, status, said):
     page = review(client, **changes)
     assert status in (None, page.status_code)
-    assert not said or said in content(parse, page)
+    assert not said or said in world.words(page, parse, "content")
     assert store.get(JOBS, "default", "mine").revision == job.revision
 
 
@@ -222,10 +201,9 @@ def test_of_a_job_that_is_over_the_pods_stay_as_they_are(client, alice, parse):
     world.make("mine", "Completed")
     assert client.get(SCALE).status_code == 409
     page = review(client, **SIX)
-    assert "The job is Completed: its pods stay as they are." in content(parse, page)
+    assert "The job is Completed: its pods stay as they are." in world.words(page, parse, "content")
     review(client, page)
-    assert spec()["tasks"][0]["replicas"] == 6
-    assert not OperationItem.objects.exists()
+    assert (spec()["tasks"][0]["replicas"], OperationItem.objects.exists()) == (6, False)
 
 
 def test_pods_that_are_added_and_removed_are_told_apart():
@@ -241,44 +219,32 @@ def test_the_priority_class_may_change(client, job):
 
 
 def test_minimums_stay_when_a_job_is_scaled_unless_they_are_to_follow(client, job):
-    def scaled(replicas, **follow):
-        saved(client, SCALE, **{"Replicas of worker": replicas}, **follow)
-        return spec()["minAvailable"], spec()["tasks"][1]["minAvailable"]
+    for replicas, follow, found in (
+        (6, {}, (6, 4, 5)),
+        (8, {"follow": "on"}, (8, 6, 7)),
+        (2, {"follow": "on"}, (2, 0, 1)),
+    ):
+        if replicas == 2:  # below the minimum
+            assert client.post(SCALE, filled(client.get(SCALE), **{"Replicas of worker": "2"})).status_code == 422
+        saved(client, SCALE, **{"Replicas of worker": str(replicas)}, **follow)
+        assert numbers() == found
 
-    assert scaled("6") == (5, 4)
-    assert scaled("8", follow="on") == (7, 6)
-    refused = client.post(SCALE, filled(client.get(SCALE), **{"Replicas of worker": "2"}))
-    assert refused.status_code == 422, "below the minimum"
-    assert scaled("2", follow="on") == (1, 0)
 
-
-def test_the_page_follows_a_scaling_until_the_pods_are_there(client, job, parse):
+def test_the_page_follows_a_scaling_until_the_pods_are_there(client, job, reads):
     saved(client, SCALE, **SIX)
-    assert "Scale: under way." in world.words(client.get("/jobs/default/mine/"), parse, "job-asked")
+    reads(client, f"{PAGE} job-asked")
     counts = {"driver": {"phase": {"Running": 1}}, "worker": {"phase": {"Running": 4, "Pending": 2}}}
     store.write(Patch(JOBS, "default", "mine", {"status": {"taskStatusCount": counts}}, subresource="status"))
-    assert "Scale: done." in world.words(client.get("/jobs/default/mine/"), parse, "job-asked")
+    reads(client, f"{PAGE} job-asked")
     assert OperationItem.objects.count() == 1
 
 
-@pytest.mark.parametrize("address", [EDIT, SCALE])
-def test_a_job_of_somebody_else_is_not_changed(client, alice, address):
-    world.make("mine", "Running", owner="bob")
-    assert client.get(address).status_code == 403
-    assert client.post(address, {"minAvailable": 1}).status_code == 403
-    assert b"Edit" not in client.get("/jobs/default/mine/").content
-
-
-numbers = st.fixed_dictionaries(
-    {
-        "minAvailable": st.integers(0, 9),
-        "tasks.0.replicas": st.integers(0, 9),
-        "tasks.0.minAvailable": st.integers(0, 9),
-    }
+COUNTS = st.fixed_dictionaries(
+    {name: st.integers(0, 9) for name in ("minAvailable", "tasks.0.replicas", "tasks.0.minAvailable")}
 )
 
 
-@given(numbers, numbers, numbers)
+@given(COUNTS, COUNTS, COUNTS)
 def test_a_merge_has_what_was_typed_and_else_what_is_now(base, typed, now):
     merged = edits.merge(base, typed, now)
     for name in now:

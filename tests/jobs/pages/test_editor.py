@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from ast import literal_eval
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,9 +14,9 @@ from hypothesis import strategies as st
 
 from cluster import access, api
 from cluster.api import backend
-from cluster.rules import node_engines
-from cluster.store import Create, store
-from jobs.editor import editor, job_text, samples, yaml_write
+from cluster.rules import intake, node_engines
+from cluster.store import Create, Patch, store
+from jobs.editor import choices, editor, job_text, samples, yaml_write
 from jobs.editor.samples import SAMPLES
 from jobs.pages.views import EMPTY_JOB
 from jobs.parameterized.builtin import BUILTINS
@@ -25,8 +27,11 @@ from kube.resources import JOBS, LEASES, NAMESPACES, NODES, PRIORITY_CLASSES
 from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.builders import namespace, node, of
 from tests.campaign import examples
+from tests.dashboard.pages.conftest import _picture, put, queue
+from tests.dashboard.pages.conftest import node as ready_node
 from tests.jobs.builders import job, task
 from tests.jobs.pages import world
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 TOKEN = "0123456789abcdef"
@@ -59,12 +64,8 @@ def test_a_submitted_text_becomes_one_job_also_when_it_is_sent_twice(client, ali
     assert job.name.startswith(made)
     assert first["Location"] == second["Location"] == f"/jobs/default/{job.name}/"
     assert job.object["metadata"]["annotations"]["ui.volcano.sh/created-by"] == "alice"
-
-
-@pytest.mark.parametrize("text", [TF_JOB, SPARK_JOB], ids=["tf-job", "spark-job"])
-def test_the_seeds_examples_are_submitted_as_printed(client, alice, text):
-    assert check(client, text)["accepted"] is True
-    assert submit(client, text).status_code == 302
+    for text in (TF_JOB, SPARK_JOB):  # the seed's examples, as they are printed
+        assert (check(client, text)["accepted"], submit(client, text).status_code) == (True, 302)
 
 
 def test_another_form_with_the_same_name_is_refused_and_keeps_its_text(client, alice):
@@ -74,53 +75,19 @@ def test_another_form_with_the_same_name_is_refused_and_keeps_its_text(client, a
     assert all(text in response.content.decode() for text in ("minAvailable: 3  # mine", "already exists"))
 
 
-IMAGE = "spec.tasks[0].template.spec.containers[0]"
-REPLICAS = "spec.tasks[0].replicas"
+@blocks("editor", Path(__file__).parents[2] / "golden" / "pages")
+def test_what_the_check_says_stands_at_its_field_and_line(client, alice, block, golden):
+    def said(line):
+        text = GOOD.replace(*literal_eval(line), 1)
+        report = check(client, text)
+        assert report["accepted"] or submit(client, text).status_code == 422
+        found = [
+            f"line {each['line']}, {each['field']}: {each['message']}"
+            for each in (*report["causes"], *report["warnings"])
+        ]
+        return [report["verdict"], report["summary"], *found]
 
-
-@cases("change, field, line, said", {
-    "more than there are": (("minAvailable: 4", "minAvailable: 9"), "spec.minAvailable", 8, ""),
-    "negative replicas": (("replicas: 4", "replicas: -1"), REPLICAS, 14, ""),
-    "impossible quantity": (("cpu: 200m", "cpu: lots"), f"{IMAGE}.resources.requests", 0, ""),
-    "hostile name": (("name: primes\n", "name: '<script>'\n"), "metadata.name", 5, ""),
-    "a name that is no": (("name: primes\n", "name: no\n"), "metadata.name", 5, "reads words like"),
-    "a name that is one letter": (("name: primes\n", "name: n\n"), "metadata.name", 5, "reads words like"),
-    "a name that is a number": (("name: primes\n", "name: 42\n"), "metadata.name", 5, "put it in quotes"),
-    "queue that is not there": (("queue: default", "queue: nowhere"), "spec.queue", 9, ""),
-    "namespace that is not there": (("namespace: default", "namespace: nowhere"), "metadata.namespace", 6, ""),
-    "namespace of others": (("namespace: default", "namespace: other"), "metadata.namespace", 6, ""),
-    "wrong type": (("replicas: 4", "replicas: four"), REPLICAS, 14, ""),
-    "unknown field": (("replicas: 4", "replica: 4"), "spec.tasks[0].replica", 14,
-        "There is no field spec.tasks[0].replica; replicas is the nearest that there is."),
-})  # fmt: skip
-def test_a_problem_is_said_at_its_field_and_line(client, alice, change, field, line, said):
-    text = GOOD.replace(*change, 1)
-    report = check(client, text)
-    assert report["accepted"] is False
-    causes = [cause for cause in report["causes"] if cause["field"].startswith(field)]
-    assert causes, report["causes"]
-    assert all(cause["line"] == line or (not line and cause["line"]) for cause in causes)
-    assert said in causes[0]["message"]
-    assert submit(client, text).status_code == 422
-    assert names() == []
-
-
-POLICY = "  policies:\n  - {event: PodFailed, action: RestartJob}\n  - {exitCode: 3, action: AbortJob}\n"
-
-
-@cases("added, verdict, fields", {
-    "nothing to know": ("", ".", []),
-    "one thing": (POLICY, ", with one thing to know first.", ["spec.policies[1].exitCode"]),
-    "two things": (f"{POLICY}  ttlSecondsAfterFinished: 0\n", ", with 2 things to know first.",
-        ["spec.ttlSecondsAfterFinished", "spec.policies[1].exitCode"]),
-})  # fmt: skip
-def test_the_headline_says_what_stands_below_it(client, alice, added, verdict, fields):
-    text = GOOD.replace("  tasks:\n", f"{added}  tasks:\n", 1)
-    report = check(client, text)
-    assert (report["accepted"], report["verdict"]) == (True, f"This job would be accepted{verdict}")
-    assert report["summary"] == "4 pods of 1 task; all start together. 0.8 CPU and 256 MiB memory in all."
-    assert [warning["field"] for warning in report["warnings"]] == fields
-    assert all(each["field"].rpartition(".")[2] in line_of(text, each) for each in report["warnings"])
+    golden(block, said, by_line=True)
     assert names() == []
 
 
@@ -131,20 +98,15 @@ def test_a_program_that_this_machine_lacks_is_said_before_the_job_is_submitted(c
     text = GOOD.replace("  plugins:\n", "  plugins:\n    ssh: []\n", 1)
     report = check(client, text)
     (warning,) = report["warnings"]
-    assert report["verdict"] == "This job would be accepted, with one thing to know first."
-    assert warning["message"].startswith("Node here has no sshd")
-    assert line_of(text, warning) == "ssh: []"
+    assert (warning["message"][:21], line_of(text, warning)) == ("Node here has no sshd", "ssh: []")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_full_disk_refuses_the_job_in_words_and_keeps_the_text(client, alice, full_disk):
-    answer = submit(
-        client, GOOD.replace("name: primes\n", f"name: primes\n  annotations: {{long: {'x' * 90_000}}}\n", 1)
-    )
-    content = answer.content.decode()
-    assert answer.status_code == 503
-    assert all(text in content for text in ("database or disk is full", "x" * 90_000))
-    assert "would be accepted" not in content
+    long = f"name: primes\n  annotations: {{long: {'x' * 90_000}}}\n"
+    answer = submit(client, GOOD.replace("name: primes\n", long, 1))
+    said = [text in answer.content.decode() for text in ("database or disk is full", "x" * 90_000, "would be accepted")]
+    assert (answer.status_code, said) == (503, [True, True, False])
 
 
 def test_a_text_is_not_lost_with_the_session_or_an_old_form(client, alice):
@@ -162,28 +124,26 @@ def test_a_text_is_not_lost_with_the_session_or_an_old_form(client, alice):
 
 
 @cases("asking, said", {
-    "none": ("", None), "one": ("b", " Those of b run on simulated nodes, where nothing is executed."),
+    "none": ("", ""), "one": ("b", " Those of b run on simulated nodes, where nothing is executed."),
     "all": ("ab", " The pods run on simulated nodes, where nothing is executed."),
 })  # fmt: skip
 def test_the_summary_says_which_tasks_only_seem_to_run(asking, said):
     pods = {name: {"nodeSelector": {"ui.volcano.sh/simulated": "true"}} if name in asking else {} for name in "ab"}
     tasks = [{"name": name, "replicas": 1, "template": {"spec": pod}} for name, pod in pods.items()]
     found = editor.summary({"spec": {"tasks": tasks}})
-    assert found.endswith(said) if said else "simulated" not in found
+    assert (found.endswith(said), "simulated" in found) == (True, bool(said))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a: [", "[" * 5000, "x" * (1 << 20), "kind: Job", "- 1", "\x00", "a: &a [*a]", "🌋: {"]
-)
+@pytest.mark.parametrize("text", ["", "[" * 5000, "x" * (1 << 20), "kind: Job", "\x00", "a: &a [*a]", "🌋: {"])
 def test_strange_texts_are_answered_with_problems(client, alice, text):
     report = check(client, text)
-    assert report["accepted"] is False
-    assert report["causes"]
-    assert submit(client, text).status_code == 422
+    assert (report["accepted"], bool(report["causes"]), submit(client, text).status_code) == (False, True, 422)
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_every_sample_runs_with_one_click_and_never_twice(client, alice, sample):
+def test_every_sample_is_one_valid_document_and_runs_with_one_click_and_never_twice(client, alice, sample):
+    document = job_text.read(SAMPLES[sample].yaml)
+    assert (document.notes, document.object["metadata"]["name"]) == ((), sample)
     answers = [client.post(f"/jobs/samples/{sample}/run/", {"token": TOKEN}) for _ in range(2)]
     assert answers[0]["Location"] == answers[1]["Location"]
     assert [name.startswith(f"{sample}-") for name in names()] == [True]
@@ -235,14 +195,9 @@ def test_the_next_free_name(name, taken, expected):
     assert yaml_write.next_name(name, frozenset(taken)) == expected
 
 
+HARD = ["y", "on", "010", "1e3", "1:30", "~", "two\nlines\n", " x\ny", "a: b", "# c", "*", "\x85", "trailing \nblank"]
 VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.text(max_size=30)
-    | st.sampled_from(
-        ["y", "on", "010", "1e3", "1:30", "~", "two\nlines\n", " x\ny", "a: b", "# c", "*", "\x85", "trailing \nblank"]
-    ),
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=30) | st.sampled_from(HARD),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3),
     max_leaves=20,
 )
@@ -265,13 +220,6 @@ BEGINNINGS = {
 LARGE = ("python:3", "python:latest")
 
 
-@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
-def test_every_sample_is_one_valid_document_and_gets_a_name_of_its_own_each_time_it_runs(sample):
-    document = job_text.read(sample.yaml)
-    assert (document.notes, document.object["metadata"]["name"]) == ((), sample.slug)
-    assert sample.object("team-a")["metadata"] == {"generateName": f"{sample.slug}-", "namespace": "team-a"}
-
-
 @pytest.mark.parametrize("job", BEGINNINGS.values(), ids=BEGINNINGS)
 def test_whatever_a_job_begins_with_runs_where_an_engine_is_installed_and_no_registry_answers(job):
     templates = [task["template"] for task in job["spec"]["tasks"]]
@@ -280,31 +228,19 @@ def test_whatever_a_job_begins_with_runs_where_an_engine_is_installed_and_no_reg
     assert not images.intersection(LARGE)
 
 
-@pytest.mark.parametrize(
-    ("elsewhere", "is_offered"), [(False, True), (True, False)], ids=["embedded", "another cluster"]
-)
-def test_who_shares_a_cluster_is_not_offered_a_gang_that_takes_it_all(elsewhere, is_offered):
-    offered = samples.offered(elsewhere=elsewhere)
-    assert ("too-large" in offered) is is_offered
-    assert "primes" in offered
+def test_who_shares_a_cluster_is_not_offered_a_gang_that_takes_it_all():
+    assert {*samples.offered(elsewhere=False)} - {*samples.offered(elsewhere=True)} == {"too-large"}
 
 
 OF_JOB = {
-    "queue": ["default", "", None],
-    "maxRetry": [0, 3, 7, None],
-    "minAvailable": [0, 1, None],
-    "minSuccess": [1, None],
-    "schedulerName": ["", "volcano", None],
+    "queue": ["default", "", None], "maxRetry": [0, 3, 7, None], "minAvailable": [0, 1, None], "minSuccess": [1, None],
+    "schedulerName": ["", "volcano", None], "plugins": [{"mpi": []}, {"svc": []}, None],
     "networkTopology": [{}, {"mode": "soft"}, {"highestTierAllowed": 2}, None],
-    "plugins": [{"mpi": []}, {"svc": []}, None],
-}
+}  # fmt: skip
 OF_TASK = {
-    "name": ["", None],
-    "replicas": [2, 4],
-    "minAvailable": [0, 1, None],
-    "maxRetry": [0, 5, None],
+    "name": ["", None], "replicas": [2, 4], "minAvailable": [0, 1, None], "maxRetry": [0, 5, None],
     "partitionPolicy": [{"totalPartitions": 2, "partitionSize": 1}, None],
-}
+}  # fmt: skip
 
 
 def some(table):
@@ -340,27 +276,93 @@ def test_what_the_form_shows_is_what_is_stored(alice, obj):
     report = editor.check(actor, yaml_write.dump(obj))
     assume(report.accepted)
     shown = leaves(obj["spec"], "spec") | report.held
-    stored = api.create(actor, JOBS, {**copy.deepcopy(obj), "metadata": {"generateName": "a-", "namespace": "default"}})
-    assert {path: value for path, value in shown.items() if path != "metadata.namespace"} == leaves(
-        store.get(JOBS, "default", stored.name).object["spec"], "spec"
-    )
+    made = api.create(actor, JOBS, {**copy.deepcopy(obj), "metadata": {"generateName": "a-", "namespace": "default"}})
+    stored = leaves(store.get(JOBS, "default", made.name).object["spec"], "spec")
+    assert {path: value for path, value in shown.items() if path != "metadata.namespace"} == stored
 
 
-@cases("fields, held", {
-    "left out": ({}, {"spec.maxRetry": "3", "spec.minAvailable": "1", "spec.queue": "default"}),
-    "counts as another": ({"maxRetry": 0, "minAvailable": 0}, {"spec.maxRetry": "3", "spec.minAvailable": "1"}),
-    "written": ({"maxRetry": 5, "queue": "default"}, {"spec.maxRetry": None, "spec.queue": None}),
-    "a job that is refused": ({"queue": "nowhere"}, {"spec.maxRetry": "3", "spec.queue": None}),
-})  # fmt: skip
-def test_the_form_shows_what_the_server_stores_where_a_text_has_nothing(alice, fields, held):
-    found = editor.check(access.for_user(alice), yaml_write.dump(job(**fields))).held
-    assert {path: found.get(path) for path in held} == held
-
-
-def test_the_class_of_pods_that_name_none_is_shown(alice):
+def test_of_a_job_that_is_refused_is_shown_what_would_hold_and_the_class_of_pods_that_name_none(alice):
     kind = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind}
     store.write(Create(PRIORITY_CLASSES, {**kind, "metadata": {"name": "usual"}, "value": 5, "globalDefault": True}))
     actor = access.for_user(alice)
-    assert editor.check(actor, yaml_write.dump(job())).held["spec.priorityClassName"] == "usual"
+    held = editor.check(actor, yaml_write.dump(job(queue="nowhere"))).held
+    assert [held.get(f"spec.{field}") for field in ("maxRetry", "queue", "priorityClassName")] == ["3", None, "usual"]
     chosen = editor.check(actor, yaml_write.dump(job(priorityClassName="other"))).held
     assert "spec.priorityClassName" not in chosen
+
+
+__all__ = ["_picture"]  # a fixture
+
+
+def offered(user, path):
+    return {each["value"]: each for each in choices.of(access.for_user(user))[path]}
+
+
+@cases("role, namespace, names", {
+    "submitter": ("submitter", "default", ["default"]), "everywhere": ("submitter", "*", ["default", "other"]),
+    "viewer": ("viewer", "*", []), "no role": ("", "", []),
+})  # fmt: skip
+def test_namespaces_are_those_where_the_reader_may_submit(cluster, person, role, namespace, names):
+    user = person("dave", role, namespace)
+    assert list(offered(user, "metadata.namespace")) == names
+    if not role:
+        assert set(map(tuple, choices.of(access.for_user(user)).values())) == {()}
+
+
+def test_a_namespace_that_goes_is_not_to_be_chosen(cluster, person):
+    store.write(Patch(NAMESPACES, "", "default", {"status": {"phase": "Terminating"}}, "status"))
+    found = offered(person("dave", namespace="*"), "metadata.namespace")
+    assert [(name, each["refusal"]) for name, each in found.items()] == [("other", ""), ("default", "being deleted")]
+
+
+def test_queues_are_offered_with_their_room_and_the_others_with_the_reason_for_which_they_are_refused(client, alice):
+    put(
+        ready_node("one"),
+        queue("root", parent=""),
+        queue("team"),
+        queue("sub", parent="team"),
+        queue("a-old", state="Closed"),
+    )
+    world.make("waits", queue="sub")
+    world.make("hidden", queue="sub", namespace="other")
+    found = offered(alice, "spec.queue")
+    assert [(name, each["refusal"]) for name, each in found.items()] == [
+        ("default", ""), ("sub", ""), ("a-old", "closed"), ("team", "has queues below it"),
+    ]  # fmt: skip
+    assert found["sub"]["said"] == "8 of 8 CPU free · 1 job waits"
+    for name, each in found.items():
+        report = client.post("/jobs/validate/", {"text": GOOD.replace("queue: default", f"queue: {name}")}).json()
+        assert [cause["field"] for cause in report["causes"]] == ([intake.FIELD] if each["refusal"] else [])
+
+
+def test_priority_classes_are_offered_with_what_they_mean(client, alice):
+    for name, value, description in (("low", -5, "</script><b>"), ("urgent", 1_000_000, "Before all others.")):
+        obj = {"metadata": {"name": name}, "value": value, "description": description}
+        store.write(Create(PRIORITY_CLASSES, obj))
+    found = offered(alice, "spec.priorityClassName")
+    assert [(name, each["said"]) for name, each in found.items()] == [
+        ("urgent", "priority 1,000,000 · Before all others."), ("low", "priority -5 · </script><b>"),
+    ]  # fmt: skip
+    assert "</script><b>" not in client.get("/jobs/new/").content.decode()
+
+
+def test_the_page_brings_the_choices_and_the_check_brings_them_again_when_asked(client, alice):
+    assert client.get("/jobs/new/").context["choices"] == choices.of(access.for_user(alice))
+    put(queue("later"))
+    assert "choices" not in client.post("/jobs/validate/", {"text": GOOD}).json()
+    again = client.post("/jobs/validate/", {"text": GOOD, "choices": "1"}).json()["choices"]
+    assert "later" in [each["value"] for each in again["spec.queue"]]
+
+
+@cases("role, directories, is_offered", {
+    "a submitter": ("submitter", [], False),
+    "a submitter where some directories are open": ("submitter", ["/srv"], True),
+    "an administrator of everything": ("administrator", [], True),
+})  # fmt: skip
+@pytest.mark.usefixtures("cluster")
+def test_directories_of_the_node_are_offered_to_who_may_mount_one(
+    person, client, settings, role, directories, is_offered
+):
+    settings.HOST_PATHS = directories
+    client.force_login(person("somebody", role, "*"))
+    assert ('value="hostPath"' in client.get("/jobs/new/").content.decode()) is is_offered

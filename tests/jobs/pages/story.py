@@ -1,0 +1,229 @@
+"""Lives of a job in words, and what its pages then say."""
+
+from __future__ import annotations
+
+import yaml
+
+from cluster.bootstrap import bootstrap
+from cluster.store import Create, Delete, Patch, decisions, store
+from cluster.writes import Decision
+from kube.evictions import FIRST_EVICTED
+from kube.kinds.batch import Action
+from kube.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS
+from tests.builders import config_map
+from tests.jobs.control import resize, task
+from tests.jobs.history.lives import Life
+from tests.jobs.pages import world
+from tests.jobs.pages.job_page import JobPage
+from tests.reading import text
+
+ACTIONS = ("abort", "resume", "restart", "terminate", "complete")
+OF_LIFE = ("admit", "place", "suspend", "record", "delete")
+LACKS = {"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" not found'}}
+CRASHED = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+
+
+class PageStory:
+    """One job of two pods under the real controller and recorder, and somebody who reads its pages.
+
+        job {maxRetry: 3}
+        admit, place, run, wait 60, suspend | runs pods | ?run=1 head
+
+    A line has what happens, each a method with its words; a pod goes by its name without the job's. Behind each bar
+    stands the query of a page, if it has one, and which parts of it are looked at: `PARTS`, or elements by their ids.
+    """
+
+    def __init__(self, clock, browser, name="demo", **spec):
+        bootstrap()
+        self.clock, self.browser, self.name = clock, browser, name
+        self.began = self.moment
+        self.life = Life(clock, name, **spec) if spec else None
+
+    def tell(self, line):
+        """Return what is seen after a line, a line for each part."""
+        steps, *looks = line.split(" | ")
+        if steps.startswith("job "):
+            spec = yaml.safe_load(steps.removeprefix("job "))
+            tasks = [task(*each) for each in spec.pop("tasks", {}).items()]
+            self.life = Life(self.clock, self.name, tasks=tasks, **spec)
+        else:
+            self.does(*filter(None, map(str.strip, steps.split(","))))
+        return [said for look in looks for said in self.seen(*look.split())]
+
+    def does(self, *steps):
+        self.life = self.life or Life(self.clock, self.name)
+        for step in steps:
+            verb, *named = step.split()
+            if verb in ACTIONS:
+                self.life.ask(Action[f"{verb.upper()}_JOB"])
+            else:
+                getattr(self.life if verb in OF_LIFE else self, verb)(*named)
+        return self
+
+    def seen(self, *parts):
+        query, parts = (parts[0], parts[1:]) if parts[0].startswith("?") else ("", parts)
+        page = JobPage(self.browser, self.name, query)
+        for part in parts:
+            found = PARTS[part] if part in PARTS else of(f"*[@id='job-{part}']")
+            yield f"{query} {part}: {found(self, page) or '–'}".lstrip()
+
+    @property
+    def moment(self):
+        return self.clock.microseconds() // 1000
+
+    @property
+    def status(self):
+        return store.get(JOBS, "default", self.name).object["status"]
+
+    def pods(self, *named):
+        """The names of pods in full; of all where none is named."""
+        return [f"{self.name}-{each}" for each in named] or [
+            each.name for each in store.find(PODS, owner=self.life.job.uid)
+        ]
+
+    # ---- what happens
+
+    def wait(self, seconds):
+        self.life.passes(float(seconds)).jobs.settle()
+
+    def run(self):
+        self.since = self.life.now()
+        self.life.run()
+
+    def bury(self, *code):
+        self.life.bury(*map(int, code))
+
+    def fail(self, pod, code):
+        self.life.end(f"{self.name}-{pod}", int(code), began=self.since)
+        self.life.jobs.settle()
+
+    def crash(self, *named, restarts=1):
+        """Pods ended and wait to start again."""
+        self.last = {"terminated": {"exitCode": 1, "startedAt": self.since, "finishedAt": self.life.now()}}
+        for name in self.pods(*named):
+            self.life.status(name, "Running", state=CRASHED, last=self.last, restarts=restarts)
+
+    def again(self, *named):
+        """The containers of pods that had ended run again."""
+        for name in self.pods(*named):
+            state = {"running": {"startedAt": self.life.now()}}
+            self.life.status(name, "Running", state=state, last=self.last, restarts=2)
+
+    def lack(self, *then):
+        """One pod after the other fails as it lacks something, `then dropped` by somebody."""
+        for name in self.pods():
+            for phase in ("Pending", "Failed"):
+                self.life.status(name, phase, state=LACKS)
+            if then:
+                store.write(Delete(PODS, "default", name))
+
+    def restarting(self):
+        """A pod has yet to end, and the pod group stays."""
+        store.write(Patch(JOBS, "default", self.name, {"status": {"state": {"phase": "Restarting"}}}, "status"))
+
+    def go(self):
+        """The job comes to run, if anything lets it."""
+        one = self.life
+        for _ in range(3):
+            one.passes(1).bury(143).admit().place()
+            one.jobs.settle()
+        self.since = one.now()
+        for pod in store.find(PODS, owner=one.job.uid):
+            if pod.object["spec"].get("nodeName") and pod.object["status"].get("phase") == "Pending":
+                one.status(pod.name, "Running", state={"running": {"startedAt": one.now()}})
+        one.jobs.settle()
+
+    def scale(self, replicas):
+        resize(int(replicas))
+        self.life.jobs.settle()
+
+    def unplaced(self, pod):
+        """The scheduler says why a pod has no node."""
+        said = {"type": "PodScheduled", "status": "False", "message": "Nothing is free."}
+        store.write(Patch(PODS, "default", f"{self.name}-{pod}", {"status": {"conditions": [said]}}, "status"))
+        self.life.jobs.settle()
+
+    def evict(self, *named):
+        """Pods are evicted, `by` an action `for` a group; `slowly` they still end."""
+        options = {"slowly": "0"} if "slowly" in named else {}
+        named = [each for each in named if each != "slowly"]
+        at = min((named.index(each) for each in ("by", "for") if each in named), default=len(named))
+        options |= dict(zip(named[at::2], named[at + 1 :: 2], strict=True))
+        other = options.get("for", world.WINNER).replace("nobody", "")
+        grace = int(options.get("slowly", 1))
+        world.evict(self.life, *self.pods(*named[:at]), reason=options.get("by", "preempt"), other=other, grace=grace)
+
+    def winner(self):
+        """The job for which pods went gets its node, in the queue prod."""
+        namespace, _, name = world.WINNER.partition("/")
+        decisions.put([Decision(self.moment, "bind", "MinimumFits", namespace, name, "prod", 1, "", "")])
+
+    def noted(self):
+        """The pod group says since when the job was evicted."""
+        noted = {"metadata": {"annotations": {FIRST_EVICTED: self.life.now()}}}
+        store.write(Patch(POD_GROUPS, "default", f"{self.name}-{self.life.job.uid}", noted))
+
+    def reclaim(self, runtime):
+        """The scheduler is told how long jobs run before reclaim may evict them."""
+        text = f"actions: allocate, reclaim\nconfigurations:\n- {{name: reclaim, arguments: {{minRuntime: {runtime}}}}}"
+        conf = {"volcano-scheduler.conf": text}
+        store.write(Create(CONFIGMAPS, config_map("volcano-scheduler-configmap", "volcano-system", **conf)))
+
+
+# ---- what is seen
+
+
+def seconds(value):
+    return "…" if value is None else f"{value / 1000:g}"
+
+
+def bars(story, page):
+    """Of each its pod, when it was made, placed, started and ended, how it ended, its starts and for whom it went."""
+    found = []
+    for name, _, made, placed, started, ended, state, code, _, starts, *more in page.drawn["bars"]:
+        times = "–".join(map(seconds, (made, placed, started, ended)))
+        exited = f" exit {code}" if code is not None else ""
+        again = "".join(f" [{seconds(begun)}–{seconds(over)}]" for begun, over, *_ in starts)
+        found.append(
+            f"{name.removeprefix(f'{story.name}-')} {state} {times}{exited}{again} {' '.join(more[1:])}".rstrip()
+        )
+    return ", ".join(found)
+
+
+def waits(story, page):
+    return ", ".join(f"{why} {seconds(begun)}–{seconds(over)}" for why, begun, over in page.drawn["waits"])
+
+
+def pods(story, page):
+    return ", ".join(f"{name.removeprefix(f'{story.name}-')} {phase}" for name, phase in page.pods.items())
+
+
+def row(browser, query=""):
+    found = JobPage.of_list(browser, query).rows
+    return " / ".join(text(cell) for cell in found[0]) if found else ""
+
+
+def of(path):
+    """What the page says at each place of a path."""
+    return lambda story, page: " · ".join(map(text, page.tree.findall(f".//{path}")))
+
+
+FIRED = "*[@id='job-policies']//tbody/tr"
+PARTS = {
+    "bars": bars, "waits": waits, "pods": pods,
+    "zero": lambda story, page: seconds(page.drawn["zero"] - story.began),
+    "marks": lambda story, page: ", ".join(f"{seconds(at)} {said}" for at, said in page.drawn["marks"]),
+    "leads": lambda story, page: " ".join(page.tree.xpath("//*[@id='job-why']//a/@href")),
+    "steps": of("*[@id='job-steps']/li"), "runs": of("*[@id='job-runs']//a"), "over": of("*[@id='job-runs']/p"),
+    "fired": of(FIRED), "facts": of("*[@class='job-facts']"),
+    "legend": of("*[@id='job-timeline']//ul[@class='legend small']/li"),
+    "until": lambda story, page: ", ".join(
+        each.get("datetime") for each in page.tree.findall(".//*[@id='job-policies']//time[@data-mode='until']")),
+    "goes-on": lambda story, page: str(len(page.tree.findall(".//time[@data-mode='since']"))),
+    "failures": lambda story, page: " ".join(
+        path for path in ("@class='bad'", "@class='job-causes'", "@id='job-steps']/li[@data-state='failed'")
+        if page.tree.findall(f".//*[{path}]")),
+    "row": lambda story, page: row(story.browser),
+    "deleted": lambda story, page: row(story.browser, f"?phase=Deleted&q={story.name}"),
+    "state": lambda story, page: "{phase} {reason}: {message}".format_map(story.status["state"]),
+}  # fmt: skip

@@ -1,0 +1,307 @@
+"""What the pages of a job say as it lives: how to read tests/golden/pages/lives.txt, says story.py."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import msgspec
+from django.conf import settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from cluster import access
+from cluster.store import Create, Patch, store
+from dashboard.live.topics import TopicRequest
+from dashboard.parts import phases
+from jobs.pages import chapters, evictions, live, timeline
+from jobs.pages.chapters import Times
+from jobs.pages.reading import Pod
+from jobs.pages.timeline import bar_of, bar_of_span
+from kube.resources import JOBS, PODS, QUEUES
+from scheduler.decided import ZONE_CLOSED
+from scheduler.policy.policy import Action as SchedulerAction
+from tests.builders import queue
+from tests.jobs.control import task
+from tests.jobs.pages.job_page import JobPage, words
+from tests.jobs.pages.world import WINNER
+from tests.scheduler.blocks import blocks
+from tests.tables import cases
+
+STYLES = settings.BASE_DIR / "frontend" / "styles"
+STEPS = ("admit", "place", "run")
+random = examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@blocks("lives", Path(__file__).parents[2] / "golden" / "pages")
+def test_what_the_pages_say(block, golden, story):
+    golden(block, story().tell, by_line=True)
+
+
+def test_pages_of_an_earlier_run_and_of_a_deleted_job_lead_to_what_is_kept(story, client):
+    one = story(policies=[{"event": "PodFailed", "action": "RestartJob"}], maxRetry=3)
+    one.does(*STEPS, "wait 5", "fail main-1 3", "bury", *STEPS)
+    uid = one.life.job.uid
+    pod = store.get(PODS, "default", "demo-main-0").uid
+    first = JobPage(client, query="?run=1")
+    link = first.rows[0].find("th/a").get("href")
+    assert ("run=1" in link, pod in link) == (True, False)
+    (log,) = {
+        each.get("href") for each in first.tree.findall(".//*[@id='job-policies']//tbody//a") if "main-1" in each.text
+    }
+    assert ("run=1" in log, client.get(log).status_code) == (True, 200)
+    one.fail("main-0", 3)
+    one.life.tell("Note", "it <b>broke</b>")
+    one.does("delete")
+    assert "it &lt;b&gt;broke&lt;/b&gt;" in JobPage(client, query="?tab=events").html
+    assert "replicas: 2" in JobPage(client, query="?tab=yaml").html
+    assert "data-live=" not in JobPage(client).html
+    failed = JobPage(client, query=f"?of={uid}&run=2&phase=Failed")
+    assert failed.names == ["demo-main-0"]
+    assert failed.tree.find(".//input[@name='of']").get("value") == uid
+    link = failed.rows[0].find("th/a").get("href")
+    assert f"of={uid}" in link
+    assert "has been removed" in client.get(link).content.decode()
+
+
+def test_deleted_jobs_are_listed_behind_a_chip_with_filters_of_their_own(story, client):
+    story("there", replicas=1)
+    store.write(Create(QUEUES, queue("research")))
+    gone = story("gone", queue="research")
+    store.write(Patch(JOBS, "default", "gone", {"metadata": {"annotations": {"ui.volcano.sh/created-by": "bob"}}}))
+    gone.does("delete", "record")
+    living, deleted = (JobPage.of_list(client, query) for query in ("", "?phase=Deleted"))
+    assert (living.names, deleted.names) == (["there"], ["gone"])
+    assert all(text in living.text("table-chips") for text in ("All 1", "Deleted 1"))
+    assert (living.offered("queue"), deleted.offered("queue")) == (["default"], ["research"])
+    assert (living.offered("owner"), deleted.offered("owner")) == (["alice"], ["alice", "bob"])
+    assert deleted.offered("namespace") == ["default"]
+
+
+def test_filters_of_an_earlier_runs_pods_offer_the_tasks_that_it_had(story, client):
+    one = story(tasks=[task("early", 1), task("late", 0)]).does(*STEPS, "suspend")
+    early, late = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
+    changed = [{**early, "replicas": 0}, {**late, "replicas": 1}]
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": changed}}))
+    one.does("resume", *STEPS)
+    assert JobPage(client, query="?run=1").offered("task") == ["early"]
+    assert JobPage(client).offered("task") == ["early", "late"]
+
+
+def test_a_deleted_job_is_found_beside_a_living_one_of_its_name_by_who_could_see_it(story, client, person):
+    one = story().does(*STEPS, "delete", "record")
+    uid = one.life.job.uid
+    story(replicas=1)
+    href = JobPage.of_list(client, "?phase=Deleted").rows[0].find("th/a").get("href")
+    assert b"This job was deleted" in client.get(href).content
+    assert "This job was deleted" not in JobPage(client).html
+    assert b"replicas: 2" in client.get(f"/jobs/new/?from=default/demo&of={uid}").content
+    assert b"replicas: 1" in client.get("/jobs/new/?from=default/demo").content
+    client.force_login(person("bob", namespace="other"))
+    for address, status in (("default/demo/?", 403), ("new/?from=default/demo&", 403), ("other/demo/?", 404)):
+        assert client.get(f"/jobs/{address}of={uid}").status_code == status
+    assert JobPage.of_list(client, "?phase=Deleted").names == []
+
+
+def test_a_page_that_is_open_ends_with_its_job(story):
+    """Its times would go on in the browser for as long as somebody looks."""
+    story().does(*STEPS, "wait 39", "delete")
+    head = live.job_head(TopicRequest(access.SYSTEM, {"namespace": "default", "name": "demo"})).parts["job-head"]
+    assert all(text in head for text in ('data-phase="Deleted"', "This job was deleted."))
+    assert 'data-mode="since"' not in head
+
+
+POLICIES = [{"exitCode": 1, "action": "RestartJob"}, {"exitCode": 2, "action": "RestartPod"}]
+RESTARTS = {"fail main-0 1": "whole", "restart": "whole", "fail main-0 2": "part", "suspend resume": "resumed"}
+
+
+def test_what_is_said_of_restarts_agrees_everywhere(story, client):
+    number = itertools.count()
+
+    @random
+    @given(st.lists(st.sampled_from(sorted(RESTARTS)), max_size=5), st.integers(1, 4))
+    def check(ways, most):
+        one = story(f"job-{next(number)}", replicas=2, minAvailable=1, maxRetry=most, policies=POLICIES).does("go")
+        made = {"whole": 0, "part": 0, "resumed": 0}
+        asked = 0
+        for way in ways:
+            if one.status["state"]["phase"] != "Running":
+                break
+            one.does(*(way.split() if way == "suspend resume" else [way]), "go")
+            asked += RESTARTS[way] != "resumed"
+            made[RESTARTS[way]] += RESTARTS[way] == "resumed" or asked < most
+        restarts, page, status = made["whole"] + made["part"], JobPage(client, one.name), one.status
+        assert status.get("retryCount", 0) == asked
+        assert len(page.runs) in (
+            1 + made["whole"] + made["resumed"],
+            0 if not made["whole"] + made["resumed"] else None,
+        )
+        assert f"{restarts} of {most - 1} restart" in page.text("job-policies")
+        facts = words(page.tree.find(".//*[@class='job-facts']"))
+        if asked:
+            assert re.search(rf"Restarts\s*{restarts} of {most - 1}", facts)
+            assert (f", {made['part']} of parts" in facts) == bool(made["part"])
+        assert (status["state"]["phase"] == "Failed") == (asked >= most)
+        if asked >= most:
+            times = "once" if restarts == 1 else f"{restarts} times"
+            assert f"The job was restarted {times}; instead of restart {asked} it" in status["state"]["message"]
+
+    check()
+
+
+def second(number):
+    return f"1970-01-01T00:00:{number:02}Z"
+
+
+def pod(phase, *containers, conditions=(), taken_on=""):
+    """A pod made at 0 s."""
+    status = {
+        "phase": phase, "startTime": taken_on,
+        "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": at} for at in conditions],
+        "containerStatuses": [{"name": "c", "state": state} for state in containers],
+    }  # fmt: skip
+    metadata = {"name": "a", "creationTimestamp": second(0)}
+    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status}, Pod)
+
+
+WAITING = {"waiting": {"reason": "CreateContainerConfigError"}}
+RUNS = {"running": {"startedAt": second(3)}}
+ENDED = {"terminated": {"exitCode": 1, "startedAt": second(3), "finishedAt": second(8)}}
+NINTH = {"conditions": [second(9)], "taken_on": second(2)}
+
+
+@cases("shown, removed, state, waited, ran", {
+    "failed": (pod("Failed", ENDED), None, "failed", 3, 5),
+    "failed before a container began": (pod("Failed", WAITING, **NINTH), None, "failed", 9, None),
+    "its node was lost": (pod("Failed", RUNS, **NINTH), None, "failed", 3, 6),
+    "nothing else is told": (pod("Failed", taken_on=second(2)), None, "failed", 2, None),
+    "stopped before a container began": (pod("Pending", WAITING, taken_on=second(2)), 7, "stopped", 7, None),
+    "stopped before it had a node": (pod("Pending"), 7, "stopped", 7, None),
+    "stopped while it ran": (pod("Running", RUNS), 7, "stopped", 3, 4),
+    "removed with a node that does not answer": (pod("Unknown", RUNS), 7, "stopped", 3, 4),
+})  # fmt: skip
+def test_what_a_pod_waited_and_ran_has_an_end(shown, removed, state, waited, ran):
+    bar = bar_of(shown, 0, removed=removed and removed * 1000)
+    assert (bar.state, bar.waited, bar.ran) == (state, waited * 1000, ran and ran * 1000)
+
+
+def every_bar():
+    """Bars of pods in each phase: placed or not, evicted or not, asked to end or not, gone or not."""
+    for phase, *rest in itertools.product(["", *phases.POD_PHASES], *[(False, True)] * 4):
+        is_placed, is_evicted, is_stopped, is_gone = rest
+        target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": second(4)}
+        status = {"phase": phase, "conditions": [target] if is_evicted else []}
+        body = {"metadata": {"name": "a"}, "spec": {"nodeName": "n" * is_placed}, "status": status}
+        yield bar_of(msgspec.convert(body, Pod), 0, removed=9000 if is_gone else None, is_stopped=is_stopped)
+
+
+def test_every_state_of_a_bar_has_a_word_in_the_legend_and_a_colour():
+    tokens, drawn_as = ((STYLES / name).read_text() for name in ("tokens.css", "components/timeline.css"))
+    found = set()
+    for bar in every_bar():
+        found.add(bar.state)
+        (hue,) = [hue for state, hue in timeline.legend([bar]) if state == bar.state]
+        assert f'[data-hue="{hue}"]' in tokens
+        assert f".t-{bar.state} {{" in drawn_as
+    assert found == {*timeline.HUES}
+
+
+HAPPENS = (
+    "admit",
+    "place",
+    "run",
+    "fail",
+    "succeed",
+    "abort",
+    "resume",
+    "restart",
+    "terminate",
+    "evict",
+    "bury 143",
+    "wait 3",
+)
+
+
+def play(one, step):
+    """Do one thing to a job, as far as it is there to be done."""
+    names = [each.name.removeprefix(f"{one.name}-") for each in store.find(PODS) if phase(each) == "Running"][:1]
+    if step in ("fail", "succeed", "evict"):
+        how = {"fail": "fail {} 1", "succeed": "fail {} 0", "evict": "evict {} slowly"}[step]
+        one.does(*(how.format(name) for name in names))
+    elif step != "run":
+        one.does(step)
+    else:
+        placed = [each.name for each in store.find(PODS) if each.object["spec"].get("nodeName")]
+        one.since = one.life.now()
+        for name in placed:
+            one.life.status(name, "Running", state={"running": {"startedAt": one.since}})
+    one.life.passes(3)
+
+
+def phase(stored):
+    return stored.object.get("status", {}).get("phase", "")
+
+
+def has_failed_itself(stored):
+    return phase(stored) == "Failed" and not stored.object["metadata"].get("deletionTimestamp")
+
+
+def test_nothing_of_a_deleted_job_depends_on_when_one_looks(story, client):
+    """Also its list, and each of its runs: no time goes on, and no pod that had not failed is called failed."""
+    number = itertools.count()
+
+    @random
+    @given(st.lists(st.sampled_from(HAPPENS), max_size=14))
+    def check(steps):
+        one, failed = story(f"job-{next(number)}", maxRetry=4), set()
+        for step in steps:
+            play(one, step)
+            failed |= {each.uid for each in store.find(PODS) if has_failed_itself(each)}
+        one.does("delete", "record")
+        seen = look(client, one.name)
+        one.clock.move(3600)
+        one.does("record")
+        assert look(client, one.name) == seen
+        bars = [bar_of_span(span) for run in one.life.history().runs for span in run.pods.values()]
+        assert {bar.pod.metadata.uid for bar in bars if bar.state == "failed"} <= failed
+
+    check()
+
+
+def look(browser, name):
+    """Return all that the pages say of a deleted job; nothing of it goes on."""
+    first = JobPage(browser, name)
+    pages = [first, *(JobPage(browser, name, f"?run={number}") for number in range(1, len(first.runs) + 1))]
+    pages.append(JobPage.of_list(browser, f"?phase=Deleted&q={name}"))
+    assert not [each for page in pages for each in page.tree.findall(".//time[@data-mode='since']")]
+    return [words(page.tree.find(".//main")) for page in pages]
+
+
+def test_every_way_to_be_evicted_has_words():
+    """Also those of pods that go for nobody."""
+    for reason in (*SchedulerAction, ZONE_CLOSED):
+        other = "" if reason in (SchedulerAction.SHUFFLE, ZONE_CLOSED) else WINNER
+        said = evictions.Eviction(0, 2, str(reason), other, frozenset()).said
+        assert "  " not in said
+        assert "pod group " not in said
+
+
+SPANS = st.tuples(st.integers(0, 20), st.none() | st.integers(1, 10)).map(lambda each: (each[0], each[1] and sum(each)))
+
+
+@given(st.lists(SPANS, max_size=6), st.integers(1, 4))
+def test_a_gang_is_held_exactly_while_enough_are_there(found, needed):
+    held = chapters.held(found, needed)
+    for moment in range(40):
+        enough, is_held = (
+            sum(begun <= moment and (ended is None or moment < ended) for begun, ended in each)
+            for each in (found, held)
+        )
+        assert bool(is_held) == (enough >= needed)
+
+
+def test_without_an_eviction_a_gang_waits_as_one_that_is_placed_once():
+    times = Times(begun=0, let_in=5, placed=9, running=12)
+    assert chapters.waits_of_gang(times, [(9, None)], [(12, None)]) == chapters.waits(times)
