@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.jobs.pages.conftest import alice, cluster, life, parse, person
+from tests.jobs.pages.conftest import alice, cluster, golden, life, parse, person, reads
 
-__all__ = ["alice", "cluster", "life", "parse", "person"]
+__all__ = ["alice", "cluster", "golden", "life", "parse", "person", "reads"]

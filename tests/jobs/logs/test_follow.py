@@ -46,13 +46,6 @@ def log(pod):
     return log_of(pod.uid)[1]
 
 
-def end(pod, directory, log):
-    """Let a pod succeed, and its node say so."""
-    log.close()
-    (directory / "status.json").write_text("{}")
-    store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Succeeded"}}, subresource="status"))
-
-
 def test_a_reader_sees_why_there_is_nothing_then_what_is_there_and_then_what_comes(follow, pod):
     reader = follow()
     message = reader.look()
@@ -62,8 +55,7 @@ def test_a_reader_sees_why_there_is_nothing_then_what_is_there_and_then_what_com
     _, log = log_of(pod.uid)
     log.feed("stdout", b"one\ntwo\n")
     message = reader.look()
-    assert (texts(message), message["absent"]) == (["one", "two"], [])
-    assert reader.look() is None
+    assert (texts(message), message["absent"], reader.look()) == (["one", "two"], [], None)
     log.feed("stderr", b"three\n")
     message = reader.look()
     assert (texts(message), message["lines"][0][2]) == (["three"], "stderr")
@@ -83,15 +75,12 @@ def test_the_next_attempt_follows_the_one_that_ended(follow, pod):
     log.close()
     (directory / "status.json").write_text("{}")
     reader = follow()
-    assert texts(reader.look()) == ["first"]
-    assert reader.look() is None
+    assert (texts(reader.look()), reader.look()) == (["first"], None)
     _, again = log_of(pod.uid, 1)
     again.feed("stdout", b"second\n")
     message = reader.look()
-    assert texts(message) == ["second"]
-    assert message["logs"] == {1: [pod.name, pod.uid, "main", 1, True, 0]}
-    assert texts(follow().look()) == ["first", "second"]
-    assert texts(follow(attempt="0").look()) == ["first"]
+    assert (texts(message), message["logs"]) == (["second"], {1: [pod.name, pod.uid, "main", 1, True, 0]})
+    assert [texts(follow(**params).look()) for params in ({}, {"attempt": "0"})] == [["first", "second"], ["first"]]
 
 
 def test_a_log_is_readable_after_its_pod_is_gone(follow, pod, log, client):
@@ -110,8 +99,7 @@ def test_what_rotation_dropped_is_said(follow, pod):
         for number in range(300):
             log.feed("stdout", f"{word} {number}\n".encode())
         message = reader.look()
-        assert message["lost"] > 0
-        assert texts(message)[-1] == f"{word} 299"
+        assert (message["lost"] > 0, texts(message)[-1]) == (True, f"{word} 299")
 
 
 def test_a_download_is_whole_and_has_times_when_asked(pod, log, client):
@@ -139,10 +127,8 @@ class Page:
             name = self.open.pop(key, offset)
             before = self.rows.get(name, ([], 0))[0]
             assert keep <= len(before)
-            self.rows[name] = (
-                before[:keep] + ([[shown]] if isinstance(shown, str) else [list(run) for run in shown]),
-                states,
-            )
+            new = [[shown]] if isinstance(shown, str) else [list(run) for run in shown]
+            self.rows[name] = (before[:keep] + new, states)
             if not whole:
                 self.open[key] = name
 
@@ -194,8 +180,7 @@ def test_a_reader_who_comes_back_has_lines_that_were_under_way_from_their_beginn
     since = now_text(clock.milliseconds() + 60_000)  # long after the line began
     message = follow(since=since, open=f"{pod.uid}.main.0.{offset}").look()
     page.take(message)
-    assert page.lines == ["one two", "between"]
-    assert {line[2] for line in message["lines"]} == {"stdout"}
+    assert (page.lines, {line[2] for line in message["lines"]}) == (["one two", "between"], {"stdout"})
 
 
 @pytest.mark.parametrize("key", ["{}.main.0.0", "{}.other.7.0", "00000000-0000-4000-8000-000000000000.main.0.0"])
@@ -215,8 +200,8 @@ def test_what_a_line_has_said_is_listed_on_demand(follow, pod, log, client):
     url = f"/jobs/default/train/log/?pod={pod.name}&uid={pod.uid}&line={pod.uid}.main.0.{row[5]}"
     answer = client.get(url)
     assert (answer.content.decode(), answer["Content-Type"]) == ("1%\n2%\ndone <b>\n", "text/plain; charset=utf-8")
-    assert client.get(url + "9").status_code == 404
-    assert client.get(url.replace(f"line={pod.uid}", "line=other")).status_code == 404
+    for wrong in (url + "9", url.replace(f"line={pod.uid}", "line=other")):
+        assert client.get(wrong).status_code == 404
 
 
 def test_without_scripts_the_page_has_colours_links_and_earlier_states(log, client, parse):
@@ -229,26 +214,25 @@ def test_without_scripts_the_page_has_colours_links_and_earlier_states(log, clie
     assert client.get(earlier.get("href")).content == b"1%\nno <b> https://e.x/a\n"
 
 
-def test_a_log_is_refused_where_one_may_not_read(follow):
+def test_a_log_is_refused_where_one_may_not_read_and_of_a_uid_that_no_pod_has(follow):
     world.make("secret", "Running", namespace="other", pods=[{"task": "worker", "index": 0, "scheduled": T}])
     secret = store.get(PODS, "other", "secret-worker-0")
     with pytest.raises(Forbidden):
         follow(namespace="other", pod=secret.name, uid=secret.uid).look()
     with pytest.raises(NotFound):
         follow(pod=secret.name, uid=secret.uid).look()
-
-
-@pytest.mark.parametrize("uid", ["../../..", "x" * 200, "%", "0"])
-def test_a_uid_that_no_pod_has_finds_nothing(follow, uid):
-    with pytest.raises(NotFound):
-        follow(uid=uid).look()
+    for uid in ("../../..", "x" * 200, "%", "0"):
+        with pytest.raises(NotFound):
+            follow(uid=uid).look()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_stream_ends_with_the_pod(alice, pod):
     directory, log = log_of(pod.uid)
     log.feed("stdout", b"done\n")
-    end(pod, directory, log)
+    log.close()
+    (directory / "status.json").write_text("{}")
+    store.write(Patch(PODS, pod.namespace, pod.name, {"status": {"phase": "Succeeded"}}, subresource="status"))
     request = StreamRequest(access.for_user(alice), QueryDict(f"namespace=default&pod={pod.name}&uid={pod.uid}"))
     assert streams.find("logs") is logs
 

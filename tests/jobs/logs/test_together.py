@@ -77,31 +77,27 @@ def test_a_pod_that_begins_later_and_one_that_is_restarted_join(gang, moved_cloc
     assert following.look() is None
 
 
-def test_a_pod_that_is_gone_keeps_its_lines_and_the_others_go_on(gang, moved_clock):
+def test_a_pod_that_is_gone_or_was_replaced_keeps_its_lines_and_the_others_go_on(gang, moved_clock):
     gang.prints("worker-0", (1, "last words"))
     following = gang.read("task/worker")
-    following.look()
+    assert texts(following.look()) == ["last words"]
     store.write(Delete(PODS, "default", "train-worker-0", grace=0))
     gang.prints("worker-1").feed("stdout", b"still there\n")
     at_once(moved_clock)
     assert texts(following.look()) == ["still there"]
-
-
-def test_a_pod_that_was_replaced_within_the_run_is_read_with_the_one_in_its_place(gang):
-    gang.prints("worker-0", (1, "it broke"))
+    del gang.uid["worker-0"]
     gang.replace("worker-0")
     gang.prints("worker-0", (2, "once more"))
-    assert texts(gang.read("task/worker").look()) == ["it broke", "once more"]
+    assert texts(gang.read("task/worker").look())[:2] == ["last words", "once more"]
 
 
 @pytest.mark.parametrize("pod", ["*", "task/worker"])
 def test_rights_are_asked_for_as_for_one_pod(alice, gang, client, pod):
     secret = Gang(alice, world.make("secret", "Running", namespace="other", pods=[running()]))
-    with pytest.raises(Forbidden):
-        secret.read(pod)
-    query = f"namespace=other&job=secret&of={secret.job.uid}&pod={pod}"
-    with pytest.raises(Forbidden):
-        follow.may(StreamRequest(access.for_user(alice), QueryDict(query)))
+    query = QueryDict(f"namespace=other&job=secret&of={secret.job.uid}&pod={pod}")
+    for ask in (lambda: secret.read(pod), lambda: follow.may(StreamRequest(access.for_user(alice), query))):
+        with pytest.raises(Forbidden):
+            ask()
     assert client.get(f"/jobs/other/secret/log/?pod={pod}").status_code == 403
 
 
@@ -164,8 +160,7 @@ def test_a_link_to_a_line_far_before_the_end_shows_it_and_says_that_more_follows
 def test_a_link_to_a_line_that_is_not_kept_says_so_and_shows_the_end(gang):
     gang.prints("worker-0", (1, "a"))
     message = gang.read(line=f"{gang.uid['worker-1']}.main.0.0").look()
-    assert "not kept any more" in message["note"]
-    assert texts(message) == ["a"]
+    assert ("not kept any more" in message["note"], texts(message)) == (True, ["a"])
 
 
 @pytest.mark.parametrize("line", ["nonsense", "a.b.c", "uid.main.0.x", "uid.main.-1.0", "uid.main.0." + "9" * 40])
@@ -189,18 +184,10 @@ def test_the_download_has_each_log_whole_and_says_which_are_missing(gang, client
     assert not any("ps-0" in name for name in only)
 
 
-def test_without_javascript_the_tab_offers_each_choice_and_shows_the_end_of_all_logs(gang, client, parse):
+def test_without_javascript_the_tab_offers_each_choice_and_shows_the_end_of_all_logs(gang, client, reads):
     gang.prints("worker-0", (2, "later <b>"))
     gang.prints("ps-0", (1, "first"))
-    page = parse(client.get("/jobs/default/train/?tab=logs&pod=*"))
-    assert {option.get("value"): option.text for option in page.findall(".//select[@name='pod']/option")} == {
-        "*": "all 3 pods of the job",
-        "task/worker": "task worker · all 2 pods",
-        **{name: name for name in ("train-ps-0", "train-worker-0", "train-worker-1")},
-    }
-    shown, note = ("".join(page.find(f".//*[@data-part='{part}']").itertext()) for part in ("first", "note"))
-    assert shown == "train-ps-0  first\ntrain-worker-0  later <b>\n"
-    assert "train-worker-1: This pod's container has not started yet" in note
+    reads(client, "/jobs/default/train/?tab=logs&pod=* log")
 
 
 @cases("phases, begins", {
@@ -243,32 +230,23 @@ def test_pods_of_an_earlier_job_of_the_name_are_not_read(alice, gang):
 def test_of_a_job_whose_page_reads_some_pods_all_are_counted_and_can_be_chosen(alice, client, data):
     """A page of very many pods reads those that matter most, and the ps is not among them."""
     many = timeline.MOST_BARS + 50
-    workers, tasks = (
-        [running(index=index, phase="Failed", code=1) for index in range(many)],
-        (("worker", many), ("ps", 1)),
-    )
-    big = Gang(alice, world.make("big", "Running", pods=[*workers, running("ps")], tasks=tasks))
+    pods = [*(running(index=index, phase="Failed", code=1) for index in range(many)), running("ps")]
+    big = Gang(alice, world.make("big", "Running", pods=pods, tasks=(("worker", many), ("ps", 1))))
     big.prints("ps-0", (1, "server"))
     assert big.read().look()["pods"] == [follow.MOST_PODS, many + 1]
     assert texts(big.read("task/ps").look()) == ["server"]
     page = client.get("/jobs/default/big/?tab=logs").content.decode()
-    assert f"task worker · all {many} pods" in page
-    assert f"all {many + 1} pods of the job" in page
+    assert all(words in page for words in (f"task worker · all {many} pods", f"all {many + 1} pods of the job"))
 
 
 @pytest.fixture
-def reader(life, person, client, tmp_path, settings):
-    """Somebody who reads the logs of a job that has its life."""
-    settings.DATA = tmp_path
-    user, one = person("alice"), life()
+def one(life, person, client, data):
+    """A job that has its life, and somebody who reads its logs."""
+    one, user = life(), person("alice")
     client.force_login(user)
-
-    def read_of(**params):
-        asked = {"namespace": "default", "job": one.name, "of": one.job.uid, "pod": "*", **params}
-        return Reader(access.for_user(user), asked)
-
-    read_of.life = one
-    return read_of
+    about = {"namespace": "default", "job": one.name, "of": one.job.uid, "pod": "*"}
+    one.read = lambda **params: Reader(access.for_user(user), about | params)
+    return one
 
 
 def speak(words):
@@ -279,63 +257,54 @@ def speak(words):
     return found
 
 
-def note(page):
-    return "".join(page.find(".//*[@data-part='note']").itertext())
-
-
-def shown(page):
-    return "".join(page.find(".//*[@data-part='first']").itertext())
+def part(page, name):
+    return "".join(page.find(f".//*[@data-part='{name}']").itertext())
 
 
 def downloaded(browser, page):
     return unpacked(browser.get(page.find(".//*[@id='log']//a[@download]").get("href")))
 
 
-def test_each_run_has_its_own_logs_together(reader, client, parse):
-    life = reader.life.admit().place().run()
+def test_each_run_has_its_own_logs_together(one, client, parse):
+    one.admit().place().run()
     speak("once")
-    life.passes(60).suspend().passes(600).resume().admit().place().run()
+    one.passes(60).suspend().passes(600).resume().admit().place().run()
     speak("again")
-    assert read(reader(pod="task/main")) == ["demo-main-0 again", "demo-main-1 again"]
-    first = reader(pod="task/main", run="1")
-    assert read(first) == ["demo-main-0 once", "demo-main-1 once"]
-    assert first.is_done
+    assert read(one.read(pod="task/main")) == ["demo-main-0 again", "demo-main-1 again"]
+    first = one.read(pod="task/main", run="1")
+    assert (read(first), first.is_done) == (["demo-main-0 once", "demo-main-1 once"], True)
     page = parse(client.get("/jobs/default/demo/?tab=logs&run=1&pod=task/main"))
-    assert shown(page) == "demo-main-0  demo-main-0 once\ndemo-main-1  demo-main-1 once\n"
+    assert part(page, "first") == "demo-main-0  demo-main-0 once\ndemo-main-1  demo-main-1 once\n"
     assert sorted(downloaded(client, page).values()) == ["demo-main-0 once\n", "demo-main-1 once\n"]
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "before the recorder saw it"])
-def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(reader, client, parse, is_recorded):
-    life = reader.life.admit().place().run()
+def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, client, parse, is_recorded):
+    one.admit().place().run()
     kept = speak("here")
-    goes_on = reader()
+    goes_on = one.read()
     assert len(read(goes_on)) == 2
-    life.delete()
+    one.delete()
     if is_recorded:
-        life.record()
-    following = reader()
-    assert read(following) == ["demo-main-0 here", "demo-main-1 here"]
-    assert following.is_done
-    life.passes(2)
+        one.record()
+    following = one.read()
+    assert (read(following), following.is_done) == (["demo-main-0 here", "demo-main-1 here"], True)
+    one.passes(2)
     assert (read(goes_on), goes_on.rests) == ([], True), "who read when it was deleted"
     shutil.rmtree(settings.DATA / "node" / "pods" / kept["demo-main-0"])
     page = parse(client.get("/jobs/default/demo/?tab=logs&pod=task/main"))
     assert page.find(".//select[@name='pod']/option[1]").text == "task main · all 2 pods"
-    assert shown(page) == "demo-main-1  demo-main-1 here\n"
     removed = "demo-main-0: The pod is gone, and its log has been removed."
-    assert note(page) == removed
-    files = downloaded(client, page)
-    assert files.pop("missing.txt") == f"{removed}\n"
-    assert list(files.values()) == ["demo-main-1 here\n"]
+    assert (part(page, "first"), part(page, "note")) == ("demo-main-1  demo-main-1 here\n", removed)
+    assert sorted(downloaded(client, page).values()) == [f"{removed}\n", "demo-main-1 here\n"]
 
 
-def test_of_a_simulated_pod_that_is_gone_no_log_was_removed(reader, client, parse):
-    life = reader.life.admit().place()
-    running = {"name": "main", "containerID": "simulated://1", "state": {"running": {"startedAt": life.now()}}}
+def test_of_a_simulated_pod_that_is_gone_no_log_was_removed(one, client, parse):
+    one.admit().place()
+    running = {"name": "main", "containerID": "simulated://1", "state": {"running": {"startedAt": one.now()}}}
     for pod in store.find(PODS):
         status = {"status": {"phase": "Running", "containerStatuses": [running]}}
         store.write(Patch(PODS, pod.namespace, pod.name, status, "status"))
-    life.delete()
+    one.delete()
     page = parse(client.get("/jobs/default/demo/?tab=logs&pod=demo-main-0"))
-    assert "nothing was executed, so there is no output" in note(page)
+    assert "nothing was executed, so there is no output" in part(page, "note")

@@ -1,4 +1,4 @@
-"""The logs of a cluster with an API of its own, of which only times and last lines are told, on the same page."""
+"""The logs of a cluster with an API of its own, of which only times and last lines are told, and of another machine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from jobs.logs import download, follow, window
 from jobs.logs.pods import Asked
 from jobs.logs.window import Limits, Mark
 from kube.resources import PODS
+from node.link import linked_node
 from tests.cluster.remote.log_server import serving
 from tests.jobs.logs.written import Gang, body, read, running, texts, unpacked
 from tests.jobs.pages import world
+from tests.node.link.pair import linked
 from tests.tables import cases
 
 ALL = Limits(100_000, 10**8)
@@ -46,14 +48,11 @@ def is_over(index, **status):
 
 
 def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(gang, api, moved_clock):
-    api.write("train-worker-0", (1, "a"), (4, "d"))
-    api.write("train-worker-1", (2, "b"), (4.0001, "e"))
-    api.write("train-worker-2", (3, "c"))
+    for number, lines in enumerate(([(1, "a"), (4, "d")], [(2, "b"), (4.0001, "e")], [(3, "c")])):
+        api.write(f"train-worker-{number}", *lines)
     following = gang.read()
     message = following.look()
-    assert texts(message) == ["a", "b", "c", "d", "e"]
-    assert message["before"] == 0
-    assert following.look() is None
+    assert (texts(message), message["before"], following.look()) == (["a", "b", "c", "d", "e"], 0, None)
     api.write("train-worker-2", (5, "f"))
     api.write("train-worker-0", (6, "g"), (6, "h"))
     moved_clock.move(1)
@@ -72,8 +71,7 @@ def test_quiet_logs_are_asked_for_one_line_each_in_turns(gang, api, moved_clock,
     for _ in range(3):
         moved_clock.move(1)
         api.heard.clear()
-        assert following.look() is None
-        assert following.look() is None
+        assert following.look() is following.look() is None
         assert [query.get("tailLines") for _, query in api.heard] == ["1", "1"]
 
 
@@ -84,10 +82,8 @@ def test_nothing_is_asked_any_more_of_logs_that_have_ended(gang, alone, api, mov
     api.write("train-worker-0", (2, "last words"))
     is_over(0)
     moved_clock.move(1)
-    assert texts(following.look()) == ["last words"]
-    assert not following.is_done
-    assert following.look() is None
-    assert following.is_done
+    assert (texts(following.look()), following.is_done) == (["last words"], False)
+    assert (following.look(), following.is_done) == (None, True)
     api.heard.clear()
     moved_clock.move(100)
     alone().followed.look()
@@ -140,9 +136,7 @@ def test_line_that_its_node_has_dropped_is_said_to_be_gone(gang, alone, api):
     api.write("train-worker-0", (1, "dropped"), (9, "kept"))
     line = alone().look()["lines"][0]
     del api.log("train-worker-0")[0]
-    link = f"{gang.uid['worker-0']}.main.0.{line[5]}"
-    message = alone(line=link).look()
-    assert "not kept any more" in message["note"]
+    assert "not kept any more" in alone(line=f"{gang.uid['worker-0']}.main.0.{line[5]}").look()["note"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -154,9 +148,8 @@ def test_download_has_all_of_it(alice, gang, api, monkeypatch):
     actor = access.for_user(alice)
     asked = Asked.read("default", "train", {"pod": "*", "of": gang.job.uid})
     files = unpacked(download.respond(actor, asked, times=False))
-    assert files.pop("missing.txt") == (
-        "train-worker-2: The cluster does not hand out the log of this pod: the node does not answer\n"
-    )
+    missing = "train-worker-2: The cluster does not hand out the log of this pod: the node does not answer\n"
+    assert files.pop("missing.txt") == missing
     assert sorted(files.values()) == sorted(["".join(f"a{n}\n" for n in range(1000)), "b\n"])
     one = Asked.read("default", "train", {"pod": "train-worker-0", "uid": gang.uid["worker-0"]})
     assert body(download.respond(actor, one, times=True)).startswith(b"2026-11-01T00:00:00.000000Z a0\n")
@@ -210,3 +203,52 @@ def test_limits_of_the_tail_say_that_there_is_more(gang, api, monkeypatch):
     assert (texts(message), message["before"]) == (["b", "c"], None)
     chunk = backend.nodes.tail_log(gang.uid["worker-0"], "main", lines=2)
     assert (chunk.text, chunk.skipped) == ("b\nc\n", 0), "what was not asked for is not lost"
+
+
+NODE = "node-0"
+
+
+@pytest.fixture
+def linked_gang(alice, tmp_path, settings):
+    """A job of two workers on another machine."""
+    settings.DATA = tmp_path
+    linked_node._resting.clear()
+    pods = [running(node=NODE), running(index=1, node=NODE)]
+    return Gang(alice, world.make("train", "Running", pods=pods, tasks=(("worker", 2),)))
+
+
+def test_lines_go_on_where_they_were_when_the_node_is_back(linked_gang, settings):
+    log = linked_gang.prints("worker-0", (1, "before"))
+    following = linked_gang.read("train-worker-0")
+    with linked(settings.DATA, NODE):
+        assert texts(following.look()) == ["before"]
+    log.feed("stdout", b"meanwhile\n")
+    ((why, names),) = following.look()["absent"]
+    assert (why.startswith(f"Node {NODE} is not connected since "), names) == (True, ["train-worker-0"])
+    assert (following.look(), following.is_done) == (None, False)
+    with linked(settings.DATA, NODE):
+        message = following.look()
+    assert (texts(message), message["absent"]) == (["meanwhile"], [])
+
+
+def test_a_pod_that_has_ended_is_waited_for_while_its_node_is_away(linked_gang, settings, monkeypatch):
+    linked_gang.prints("worker-0", (1, "all of it"))
+    with linked(settings.DATA, NODE):
+        pass
+    following = linked_gang.read("train-worker-0")
+    monkeypatch.setattr(type(following), "rests", True)
+    following.followed.may_grow = False
+    assert following.look()["absent"]
+    assert not following.is_done
+    with linked(settings.DATA, NODE):
+        assert texts(following.look()) == ["all of it"]
+        following.look()
+    assert following.is_done
+
+
+def test_a_download_says_which_logs_are_away(linked_gang, client, settings):
+    linked_gang.prints("worker-0", (1, "x"))
+    with linked(settings.DATA, NODE):
+        assert b"x\n" in body(client.get("/jobs/default/train/log/?pod=train-worker-0"))
+    files = unpacked(client.get("/jobs/default/train/log/?pod=*"))
+    assert f"Node {NODE} is not connected since " in files["missing.txt"]
