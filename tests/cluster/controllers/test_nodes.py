@@ -116,10 +116,10 @@ def test_renewal_keeps_a_node_however_far_its_clock_is_off(world):
     assert ready() == "True"
 
 
-@cases(
-    "own",
-    {"none": [], "maintenance": [{"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]},
-)
+@cases("own", {
+    "none": [],
+    "maintenance": [{"key": "maintenance", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}],
+})  # fmt: skip
 def test_node_that_returns_loses_its_taints_but_not_those_of_others(world, own):
     add_node()
     store.write(Patch(NODES, "", "n", {"spec": {"taints": own or None}}))

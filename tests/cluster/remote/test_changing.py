@@ -76,10 +76,10 @@ def test_patch_changes_what_it_names_whatever_the_version(api):
     assert (mirrored(), api.objects[PATH]["data"]["text"]) == ("mine", "mine")
 
 
-@cases(
-    "is_known, text",
-    {"that the first has made": (False, "of another"), "that is left to the watch": (True, "mirrored")},
-)
+@cases("is_known, text", {
+    "that the first has made": (False, "of another"),
+    "that is left to the watch": (True, "mirrored"),
+})  # fmt: skip
 def test_creation_of_what_is_there_finds_it(api, is_known, text):
     if not is_known:
         store.write(Mirror(CONFIGMAPS, config("8", "mirrored"), deleted=True))
@@ -98,17 +98,14 @@ FAILED = 'Internal error occurred: failed calling webhook "validatejob.volcano.s
 POST = 'failed to call webhook: Post "https://webhooks.pages.svc:443/jobs/validate?timeout=10s": '
 
 
-@cases(
-    "said, cause",
-    {
-        "refused": (f"{POST}dial tcp 10.0.0.7:443: connect: refused", "dial tcp 10.0.0.7:443: connect: refused"),
-        "certificate": (
-            f"{POST}tls: failed to verify certificate: x509: by",
-            "tls: failed to verify certificate: x509: by",
-        ),
-        "answer": ("failed to call webhook: the server could not find it", "the server could not find it"),
-    },
-)
+@cases("said, cause", {
+    "refused": (f"{POST}dial tcp 10.0.0.7:443: connect: refused", "dial tcp 10.0.0.7:443: connect: refused"),
+    "certificate": (
+        f"{POST}tls: failed to verify certificate: x509: by",
+        "tls: failed to verify certificate: x509: by",
+    ),
+    "answer": ("failed to call webhook: the server could not find it", "the server could not find it"),
+})  # fmt: skip
 def test_webhook_that_does_not_answer_is_named_with_its_cause_and_a_remedy(said, cause):
     error = calls.unasked("dev", InternalError(FAILED + said))
     assert error.code == 503
@@ -124,20 +121,17 @@ VOLCANO = {JOBS.id: Standing(phase=Phase.LIVE), JOB_FLOWS.id: Standing(phase=Pha
 PLAIN = {JOBS.id: Standing(phase=Phase.ABSENT)}
 
 
-@cases(
-    "chosen, standings, verb, resource, words",
-    {
-        "Volcano is there": ("", VOLCANO, "create", JOBS.id, ""),
-        "a kind is not there": ("", VOLCANO, "create", JOB_FLOWS.id, "does not serve jobflows"),
-        "Volcano is not there": ("", PLAIN, "create", "pods", "it does not serve Volcano's jobs"),
-        "reading is always possible": ("", PLAIN, "list", "pods", ""),
-        "accounts are ours": ("", PLAIN, "create", "users", ""),
-        "a part of a pod": ("", PLAIN, "create", "pods/exec", "only show"),
-        "nothing is known yet": ("", {}, "create", JOBS.id, "has not answered yet"),
-        "chosen": ("read-only", VOLCANO, "delete", JOBS.id, "VOLCANO_UI_WAY is read-only"),
-        "chosen in vain": ("beside", PLAIN, "create", JOBS.id, "does not serve jobs.batch.volcano.sh"),
-    },
-)
+@cases("chosen, standings, verb, resource, words", {
+    "Volcano is there": ("", VOLCANO, "create", JOBS.id, ""),
+    "a kind is not there": ("", VOLCANO, "create", JOB_FLOWS.id, "does not serve jobflows"),
+    "Volcano is not there": ("", PLAIN, "create", "pods", "it does not serve Volcano's jobs"),
+    "reading is always possible": ("", PLAIN, "list", "pods", ""),
+    "accounts are ours": ("", PLAIN, "create", "users", ""),
+    "a part of a pod": ("", PLAIN, "create", "pods/exec", "only show"),
+    "nothing is known yet": ("", {}, "create", JOBS.id, "has not answered yet"),
+    "chosen": ("read-only", VOLCANO, "delete", JOBS.id, "VOLCANO_UI_WAY is read-only"),
+    "chosen in vain": ("beside", PLAIN, "create", JOBS.id, "does not serve jobs.batch.volcano.sh"),
+})  # fmt: skip
 def test_what_may_not_be_changed_in_a_cluster_is_refused(chosen, standings, verb, resource, words):
     said = ways.permits("dev", chosen, standings).refusal(verb, resource)
     assert words in said

@@ -72,24 +72,22 @@ def test_bodies_pass_as_they_are(server, connection):
     assert "Impersonate-User" not in headers
 
 
-@cases(
-    "user, groups", {"ASCII": ("ada", ("a team", "b")), "all scripts, which are sent as UTF-8": ("Łukasz", ("研究",))}
-)
+@cases("user, groups", {
+    "ASCII": ("ada", ("a team", "b")),
+    "all scripts, which are sent as UTF-8": ("Łukasz", ("研究",)),
+})  # fmt: skip
 def test_request_is_made_as_somebody(server, connection, user, groups):
     connection.request("GET", "/x", impersonation=Impersonation(user, groups))
     sent = [server.heard[0][2]["Impersonate-User"], *server.groups[0]]
     assert [name.encode("latin-1").decode() for name in sent] == [user, *groups]
 
 
-@cases(
-    "code, body, error",
-    {
-        "a Status with causes": (422, Invalid.of("Job", "x", [required("spec")]).status(), Invalid),
-        "a Status": (409, Conflict.of("pods", "x").status(), Conflict),
-        "a proxy's page": (502, b"<html>Bad Gateway</html>", ApiError),
-        "a redirection, which is not followed": (302, b"", ApiError),
-    },
-)
+@cases("code, body, error", {
+    "a Status with causes": (422, Invalid.of("Job", "x", [required("spec")]).status(), Invalid),
+    "a Status": (409, Conflict.of("pods", "x").status(), Conflict),
+    "a proxy's page": (502, b"<html>Bad Gateway</html>", ApiError),
+    "a redirection, which is not followed": (302, b"", ApiError),
+})  # fmt: skip
 def test_refusal_is_raised(server, connection, code, body, error):
     server.does = lambda asked: asked.say(code, body)
     with pytest.raises(error) as caught:
@@ -166,18 +164,15 @@ CONFIG = {
 }
 
 
-@cases(
-    "config, context, words",
-    {
-        "unknown context": (CONFIG, "prod", "no context 'prod'. It has dev, lost."),
-        "unknown cluster": (CONFIG, "lost", "names the cluster 'none', which has no server"),
-        "no current context": ({**CONFIG, "current-context": ""}, "", "no current context"),
-        "empty": ({}, "", "It has none."),
-        "another file": ("- a\n", "", "is no kubeconfig"),
-        "no YAML": ("{", "", "is no YAML"),
-        "no file": (None, "", "config cannot be read: No such file"),
-    },
-)
+@cases("config, context, words", {
+    "unknown context": (CONFIG, "prod", "no context 'prod'. It has dev, lost."),
+    "unknown cluster": (CONFIG, "lost", "names the cluster 'none', which has no server"),
+    "no current context": ({**CONFIG, "current-context": ""}, "", "no current context"),
+    "empty": ({}, "", "It has none."),
+    "another file": ("- a\n", "", "is no kubeconfig"),
+    "no YAML": ("{", "", "is no YAML"),
+    "no file": (None, "", "config cannot be read: No such file"),
+})  # fmt: skip
 def test_current_context_is_taken_and_what_is_wrong_with_a_kubeconfig_is_said(tmp_path, config, context, words):
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(CONFIG))

@@ -215,16 +215,13 @@ def test_each_plan_comes_true_once(settings):
 FAILED, REFUSED = Answer.FAILED, Answer.REFUSED
 
 
-@cases(
-    "lost, is_killed, is_replaced, answers",
-    {
-        "the same process leads": ((), False, False, [FAILED]),
-        "one that starts again leads": ((), True, False, [FAILED]),
-        "another installation has carried it out": (OWN, True, False, [FAILED]),
-        "another one has its name": ((), False, True, [FAILED]),
-        "looking is refused first": ((), False, False, [REFUSED, FAILED]),
-    },
-)
+@cases("lost, is_killed, is_replaced, answers", {
+    "the same process leads": ((), False, False, [FAILED]),
+    "one that starts again leads": ((), True, False, [FAILED]),
+    "another installation has carried it out": (OWN, True, False, [FAILED]),
+    "another one has its name": ((), False, True, [FAILED]),
+    "looking is refused first": ((), False, False, [REFUSED, FAILED]),
+})  # fmt: skip
 @pytest.mark.django_db(transaction=True)
 def test_command_that_an_earlier_term_has_carried_out_counts_once_for_a_mirror_that_is_behind(
     lost, is_killed, is_replaced, answers, settings

@@ -85,16 +85,13 @@ BIND = Patch(PODS, "d", "a", {"spec": {"nodeName": "n"}}, "binding", uid="u-a")
 DELETE = Delete(PODS, "d", "a", uid="u-a")
 
 
-@cases(
-    "write, verdict, after, is_waited_for",
-    {
-        "unbound here": (BIND, Done(), pod("a"), True),
-        "bound here": (BIND, Done(), pod("a", "9", "n"), False),
-        "still here": (DELETE, Done(), pod("a"), True),
-        "said to be ending": (DELETE, Done(pod("a", "9")), pod("a"), False),
-        "gone": (Delete(PODS, "d", "a", uid="u-z"), Done(), pod("a"), False),
-    },
-)
+@cases("write, verdict, after, is_waited_for", {
+    "unbound here": (BIND, Done(), pod("a"), True),
+    "bound here": (BIND, Done(), pod("a", "9", "n"), False),
+    "still here": (DELETE, Done(), pod("a"), True),
+    "said to be ending": (DELETE, Done(pod("a", "9")), pod("a"), False),
+    "gone": (Delete(PODS, "d", "a", uid="u-z"), Done(), pod("a"), False),
+})  # fmt: skip
 def test_what_no_answer_shows_is_waited_for(write, verdict, after, is_waited_for):
     recorder.record([News(PODS, Step.PAGE, writes=(Mirror(PODS, after),))])
     progress = Progress(Group([write]))
@@ -130,17 +127,14 @@ def test_lease_is_seen_from_the_moment_in_which_it_changed():
     assert lease.seen(first, None, 110.0) == Sight("", "", DURATION_S, 110.0)
 
 
-@cases(
-    "sight, now, turn",
-    {
-        "none": (Sight(), 0.0, "create"),
-        "mine": (Sight("7", "me", 15, 0.0), 100.0, "renew"),
-        "kept": (Sight("7", "other", 15, 0.0), 14.9, "wait"),
-        "left": (Sight("7", "other", 15, 0.0), 15.0, "take"),
-        "kept for longer": (Sight("7", "other", 60, 0.0), 30.0, "wait"),
-        "given back": (Sight("7", "", 15, 0.0), 1.0, "take"),
-    },
-)
+@cases("sight, now, turn", {
+    "none": (Sight(), 0.0, "create"),
+    "mine": (Sight("7", "me", 15, 0.0), 100.0, "renew"),
+    "kept": (Sight("7", "other", 15, 0.0), 14.9, "wait"),
+    "left": (Sight("7", "other", 15, 0.0), 15.0, "take"),
+    "kept for longer": (Sight("7", "other", 60, 0.0), 30.0, "wait"),
+    "given back": (Sight("7", "", 15, 0.0), 1.0, "take"),
+})  # fmt: skip
 def test_turn(sight, now, turn):
     assert lease.turn(sight, "me", now) == turn
 
@@ -170,18 +164,15 @@ def of_volcano(part, phase="Running"):
     return builders.pod(f"volcano-{part}-7d9f", labels={"app": f"volcano-{part}"}, status={"phase": phase})
 
 
-@cases(
-    "pods, working",
-    {
-        "none": ([], ""),
-        "scheduler": ([of_volcano("scheduler")], "(volcano-scheduler)"),
-        "both": ([of_volcano("scheduler"), of_volcano("controller")], "(volcano-controller, volcano-scheduler)"),
-        "about to run": ([of_volcano("scheduler", "Pending")], "(volcano-scheduler)"),
-        "ended": ([of_volcano("scheduler", "Failed"), of_volcano("controller", "Succeeded")], ""),
-        "its webhooks": ([of_volcano("admission")], ""),
-        "without labels": ([{"metadata": {"name": "plain"}}], ""),
-    },
-)
+@cases("pods, working", {
+    "none": ([], ""),
+    "scheduler": ([of_volcano("scheduler")], "(volcano-scheduler)"),
+    "both": ([of_volcano("scheduler"), of_volcano("controller")], "(volcano-controller, volcano-scheduler)"),
+    "about to run": ([of_volcano("scheduler", "Pending")], "(volcano-scheduler)"),
+    "ended": ([of_volcano("scheduler", "Failed"), of_volcano("controller", "Succeeded")], ""),
+    "its webhooks": ([of_volcano("admission")], ""),
+    "without labels": ([{"metadata": {"name": "plain"}}], ""),
+})  # fmt: skip
 def test_volcano_without_leases_hinders_us_while_its_pods_are_there(pods, working):
     """Its installer starts it with --leader-elect=false."""
     kept = lease.running(pods, 100.0)

@@ -80,16 +80,13 @@ def test_clock_that_goes_back_loses_no_line():
     assert offsets(since(log, rest[0])) == [first, *rest]
 
 
-@cases(
-    "line, moment, time, text",
-    {
-        "usual": (b"2026-05-28T20:26:40.012345678Z hello  you", 12, "2026-05-28T20:26:40.012345Z", b"hello  you"),
-        "of a node with a zone": (b"2026-05-28T22:26:40.5+02:00 here", 500, "2026-05-28T20:26:40.500000Z", b"here"),
-        "empty line": (b"2026-05-28T20:26:40Z ", 0, "2026-05-28T20:26:40.000000Z", b""),
-        "a remark": (b"unable to retrieve", -BEGIN, "", b"unable to retrieve"),
-        "no time": (b"2026-15-28T20:26:40Z a", -BEGIN, "", b"2026-15-28T20:26:40Z a"),
-    },
-)
+@cases("line, moment, time, text", {
+    "usual": (b"2026-05-28T20:26:40.012345678Z hello  you", 12, "2026-05-28T20:26:40.012345Z", b"hello  you"),
+    "of a node with a zone": (b"2026-05-28T22:26:40.5+02:00 here", 500, "2026-05-28T20:26:40.500000Z", b"here"),
+    "empty line": (b"2026-05-28T20:26:40Z ", 0, "2026-05-28T20:26:40.000000Z", b""),
+    "a remark": (b"unable to retrieve", -BEGIN, "", b"unable to retrieve"),
+    "no time": (b"2026-15-28T20:26:40Z a", -BEGIN, "", b"2026-15-28T20:26:40Z a"),
+})  # fmt: skip
 def test_line_is_split(line, moment, time, text):
     assert log_offsets.read_line(line) == (BEGIN + moment, time, text)
 
@@ -98,16 +95,13 @@ TERMINATED = {"terminated": {"exitCode": 1}}
 WAITING, RUNNING = {"waiting": {}}, {"running": {}}
 
 
-@cases(
-    "status, runs",
-    {
-        "not started": ({"state": WAITING}, []),
-        "first run": ({"state": RUNNING}, [(0, False, False)]),
-        "ended": ({"state": TERMINATED}, [(0, False, True)]),
-        "waits to be started again": ({"state": WAITING, "lastState": TERMINATED, "restartCount": 2}, [(2, False, True)]),
-        "runs again": ({"state": RUNNING, "lastState": TERMINATED, "restartCount": 3}, [(2, True, True), (3, False, False)]),
-    },
-)  # fmt: skip
+@cases("status, runs", {
+    "not started": ({"state": WAITING}, []),
+    "first run": ({"state": RUNNING}, [(0, False, False)]),
+    "ended": ({"state": TERMINATED}, [(0, False, True)]),
+    "waits to be started again": ({"state": WAITING, "lastState": TERMINATED, "restartCount": 2}, [(2, False, True)]),
+    "runs again": ({"state": RUNNING, "lastState": TERMINATED, "restartCount": 3}, [(2, True, True), (3, False, False)]),
+})  # fmt: skip
 def test_runs_with_a_log(status, runs):
     pod = {"status": {"containerStatuses": [{"name": "main", **status}]}}
     found = instances(pod, "main")
@@ -125,18 +119,15 @@ def known(ago=60.0, **more):
     return End(5, LINE, NOW - ago, **more)
 
 
-@cases(
-    "end, instance, is_due",
-    {
-        "new": (None, RUNS, True),
-        "goes on": (known(), RUNS, True),
-        "asked just now": (known(LOOK_S / 2), RUNS, False),
-        "has ended since": (known(), ENDED, True),
-        "its end is known": (known(is_final=True), ENDED, False),
-        "refused just now": (known(RETRY_S / 2, why="no"), RUNS, False),
-        "refused some time ago": (known(RETRY_S, why="no"), ENDED, True),
-    },
-)
+@cases("end, instance, is_due", {
+    "new": (None, RUNS, True),
+    "goes on": (known(), RUNS, True),
+    "asked just now": (known(LOOK_S / 2), RUNS, False),
+    "has ended since": (known(), ENDED, True),
+    "its end is known": (known(is_final=True), ENDED, False),
+    "refused just now": (known(RETRY_S / 2, why="no"), RUNS, False),
+    "refused some time ago": (known(RETRY_S, why="no"), ENDED, True),
+})  # fmt: skip
 def test_a_log_is_asked_for(end, instance, is_due):
     ends = {} if end is None else {LOG: end}
     assert log_ends.due(ends, {LOG: instance}, NOW) == [LOG] * is_due

@@ -34,19 +34,16 @@ def news(step, **fields):
     return News(PODS, step, **fields)
 
 
-@cases(
-    "before, heard, after",
-    {
-        "a list begins anew": (LIVE, news(Step.BEGUN), replace(LOADING, since=NOW)),
-        "a page is counted": (LOADING, news(Step.PAGE, writes=(None, None)), replace(LOADING, objects_read=2)),
-        "a whole list settles which versions count": (ANEW, news(Step.LISTED, version="9"), replace(LIVE, version="9", since=NOW)),
-        "a change": (LIVE, news(Step.CHANGED, version="8"), replace(LIVE, version="8")),
-        "away keeps where to go on": (LIVE, news(Step.AWAY, reason="a"), replace(AWAY, since=NOW)),
-        "away for another reason is away since the first": (AWAY, news(Step.AWAY, reason="b"), replace(AWAY, reason="b")),
-        "watched again": (AWAY, news(Step.WATCHED), replace(LIVE, since=NOW)),
-        "a kind that is gone begins anew should it come back": (LIVE, news(Step.ABSENT), GONE),
-    },
-)  # fmt: skip
+@cases("before, heard, after", {
+    "a list begins anew": (LIVE, news(Step.BEGUN), replace(LOADING, since=NOW)),
+    "a page is counted": (LOADING, news(Step.PAGE, writes=(None, None)), replace(LOADING, objects_read=2)),
+    "a whole list settles which versions count": (ANEW, news(Step.LISTED, version="9"), replace(LIVE, version="9", since=NOW)),
+    "a change": (LIVE, news(Step.CHANGED, version="8"), replace(LIVE, version="8")),
+    "away keeps where to go on": (LIVE, news(Step.AWAY, reason="a"), replace(AWAY, since=NOW)),
+    "away for another reason is away since the first": (AWAY, news(Step.AWAY, reason="b"), replace(AWAY, reason="b")),
+    "watched again": (AWAY, news(Step.WATCHED), replace(LIVE, since=NOW)),
+    "a kind that is gone begins anew should it come back": (LIVE, news(Step.ABSENT), GONE),
+})  # fmt: skip
 def test_standing_after_news(before, heard, after):
     assert reflection.standing_after(before, heard, NOW) == after
 
@@ -55,18 +52,15 @@ def line(verb, version="8"):
     return {"type": verb, "object": pod(uid="u", resourceVersion=version)}
 
 
-@cases(
-    "event, deleted, version, error",
-    {
-        "added": (line("ADDED"), False, "8", None),
-        "modified": (line("MODIFIED"), False, "8", None),
-        "deleted": (line("DELETED"), True, "8", None),
-        "bookmark": (line("BOOKMARK", "9"), None, "9", None),
-        "versions went back": (line("BOOKMARK", "6"), None, "", reflection.GoneBack),
-        "expired in the stream": ({"type": "ERROR", "object": Expired("").status()}, None, "", Expired),
-        "another error": ({"type": "ERROR", "object": {"code": 500}}, None, "", InternalError),
-    },
-)
+@cases("event, deleted, version, error", {
+    "added": (line("ADDED"), False, "8", None),
+    "modified": (line("MODIFIED"), False, "8", None),
+    "deleted": (line("DELETED"), True, "8", None),
+    "bookmark": (line("BOOKMARK", "9"), None, "9", None),
+    "versions went back": (line("BOOKMARK", "6"), None, "", reflection.GoneBack),
+    "expired in the stream": ({"type": "ERROR", "object": Expired("").status()}, None, "", Expired),
+    "another error": ({"type": "ERROR", "object": {"code": 500}}, None, "", InternalError),
+})  # fmt: skip
 def test_line_of_a_watch(event, deleted, version, error):
     found = reflection.read_event(PODS, event, after="7")
     assert found.version == version
@@ -74,68 +68,53 @@ def test_line_of_a_watch(event, deleted, version, error):
     assert type(found.error) is (error or type(None))
 
 
-@cases(
-    "error, what",
-    {
-        "410": (Expired(""), "list"),
-        "versions went back": (reflection.GoneBack(""), "list anew"),
-        "a version of the future": (Timeout.too_large_resource_version(9, 7), "list anew"),
-        "that, told by its cause": (
-            Timeout("x", causes=[Cause("ResourceVersionTooLarge", "Too large", "")]),
-            "list anew",
-        ),
-        "504": (Timeout.of("busy"), "again"),
-        "429": (TooManyRequests(""), "again"),
-        "404": (NotFound(), "absent"),
-        "403": (Forbidden(""), "refused"),
-        "401, until the kubeconfig has another token": (Unauthorized(""), "again"),
-        "500": (InternalError(""), "again"),
-    },
-)
+@cases("error, what", {
+    "410": (Expired(""), "list"),
+    "versions went back": (reflection.GoneBack(""), "list anew"),
+    "a version of the future": (Timeout.too_large_resource_version(9, 7), "list anew"),
+    "that, told by its cause": (Timeout("x", causes=[Cause("ResourceVersionTooLarge", "Too large", "")]), "list anew"),
+    "504": (Timeout.of("busy"), "again"),
+    "429": (TooManyRequests(""), "again"),
+    "404": (NotFound(), "absent"),
+    "403": (Forbidden(""), "refused"),
+    "401, until the kubeconfig has another token": (Unauthorized(""), "again"),
+    "500": (InternalError(""), "again"),
+})  # fmt: skip
 def test_what_follows_an_error(error, what):
     assert reflection.after_error(error) == what
 
 
-@cases(
-    "version, anew, gone",
-    {
-        "older than the list": ("5", False, ["x"]),
-        "as old as the list": ("9", False, ["x"]),
-        "made after the list": ("10", False, []),
-        "versions count for nothing": ("10", True, ["x"]),
-    },
-)
+@cases("version, anew, gone", {
+    "older than the list": ("5", False, ["x"]),
+    "as old as the list": ("9", False, ["x"]),
+    "made after the list": ("10", False, []),
+    "versions count for nothing": ("10", True, ["x"]),
+})  # fmt: skip
 def test_what_a_list_does_not_name_is_gone_unless_it_is_newer(version, anew, gone):
     listed = news(Step.LISTED, version="9", uids=frozenset("y"), anew=anew)
     stored = {"x": "d/x", "y": "d/y"}
     assert reflection.vanished(stored, listed.uids, {"y": "3", "x": version}, listed) == gone
 
 
-@cases(
-    "standing, is_news",
-    {
-        "newer than what was heard": (Standing("7"), True),
-        "heard already": (Standing("8"), False),
-        "heard already, and more": (Standing("9"), False),
-        "while a list is read": (Standing(""), True),
-        "while versions count for nothing": (Standing("", anew=True), False),
-    },
-)
+@cases("standing, is_news", {
+    "newer than what was heard": (Standing("7"), True),
+    "heard already": (Standing("8"), False),
+    "heard already, and more": (Standing("9"), False),
+    "while a list is read": (Standing(""), True),
+    "while versions count for nothing": (Standing("", anew=True), False),
+})  # fmt: skip
 def test_answer_of_the_api_is_news(standing, is_news):
     assert reflection.is_news("8", standing) is is_news
 
 
-@cases(
-    "standing, is_whole",
-    {
-        "never heard of": (None, False),
-        "being read": (LOADING, False),
-        "live": (LIVE, True),
-        "away": (AWAY, True),
-        "begun anew": (replace(LIVE, anew=True), False),
-        "not served": (Standing(phase=Phase.ABSENT), True),
-    },
-)
+@cases("standing, is_whole", {
+    "never heard of": (None, False),
+    "being read": (LOADING, False),
+    "live": (LIVE, True),
+    "away": (AWAY, True),
+    "begun anew": (replace(LIVE, anew=True), False),
+    "not served": (Standing(phase=Phase.ABSENT), True),
+})  # fmt: skip
 def test_kind_is_whole_once_it_was_listed(standing, is_whole):
     standings = {} if standing is None else {PODS.id: standing}
     assert reflection.not_whole(standings, [PODS.id]) == ([] if is_whole else [PODS.id])
@@ -236,22 +215,19 @@ def away(since):
     return Standing(phase=Phase.AWAY, since=since, reason="timed out")
 
 
-@cases(
-    "known, standings, said",
-    {
-        "nothing": (None, {}, (Word.LOADING, 0, "it has not answered yet")),
-        "live": (cluster(), {PODS: LIVE}, (Word.LIVE,)),
-        "answers, and nothing is listed": (cluster(), {}, (Word.LOADING,)),
-        "loading": (cluster(), {PODS: replace(LOADING, objects_read=3500), JOBS: LIVE}, (Word.LOADING, 0, "pods, 3,500 objects so far")),
-        "away": (cluster(away=7, reason="connection refused"), {PODS: LIVE}, (Word.AWAY, 7, "connection refused")),
-        "nobody follows": (cluster(HEARD - 30_000), {PODS: LIVE}, (Word.UNKNOWN, HEARD - 30_000, "the program “mirror” does not run")),
-        "a kind may not be read": (cluster(), {PODS: refused(5), JOBS: LIVE}, (Word.PARTLY, 5, "pods: no")),
-        "nothing may be read": (cluster(), {PODS: refused(6), NODES: refused(5, "nodes is forbidden"), JOBS: ABSENT}, (Word.REFUSED, 5, "nodes is forbidden")),
-        "who refuses is there": (cluster(), {PODS: away(4), NODES: refused(5)}, (Word.REFUSED, 5, "no")),
-        "no kind answers": (cluster(), {PODS: away(6)}, (Word.AWAY, 6, "timed out")),
-        "a kind is not there": (cluster(), {PODS: LIVE, JOBS: ABSENT}, (Word.LIVE,)),
-    },
-)  # fmt: skip
+@cases("known, standings, said", {
+    "nothing": (None, {}, (Word.LOADING, 0, "it has not answered yet")),
+    "live": (cluster(), {PODS: LIVE}, (Word.LIVE,)),
+    "answers, and nothing is listed": (cluster(), {}, (Word.LOADING,)),
+    "loading": (cluster(), {PODS: replace(LOADING, objects_read=3500), JOBS: LIVE}, (Word.LOADING, 0, "pods, 3,500 objects so far")),
+    "away": (cluster(away=7, reason="connection refused"), {PODS: LIVE}, (Word.AWAY, 7, "connection refused")),
+    "nobody follows": (cluster(HEARD - 30_000), {PODS: LIVE}, (Word.UNKNOWN, HEARD - 30_000, "the program “mirror” does not run")),
+    "a kind may not be read": (cluster(), {PODS: refused(5), JOBS: LIVE}, (Word.PARTLY, 5, "pods: no")),
+    "nothing may be read": (cluster(), {PODS: refused(6), NODES: refused(5, "nodes is forbidden"), JOBS: ABSENT}, (Word.REFUSED, 5, "nodes is forbidden")),
+    "who refuses is there": (cluster(), {PODS: away(4), NODES: refused(5)}, (Word.REFUSED, 5, "no")),
+    "no kind answers": (cluster(), {PODS: away(6)}, (Word.AWAY, 6, "timed out")),
+    "a kind is not there": (cluster(), {PODS: LIVE, JOBS: ABSENT}, (Word.LIVE,)),
+})  # fmt: skip
 def test_worst_that_is_known_counts(known, standings, said):
     found = freshness.judge("dev", known, {kind.id: each for kind, each in standings.items()}, HEARD)
     assert found == Freshness("dev", *said)
@@ -275,18 +251,15 @@ def test_who_works_there_and_what_keeps_the_webhooks_from_being_asked_is_said(se
     assert freshness.leading().endswith("of these pages work there.")
 
 
-@cases(
-    "heard, away, begun, is_followed",
-    {
-        "of late, whoever heard it": (-1_000, 0, 0, True),
-        "since it began": (-1_000, 0, -2_000, True),
-        "by the one before": (-3_000, 0, -2_000, False),
-        "long ago": (-30_000, 0, 0, False),
-        "missed since it began": (-60_000, -1_000, -2_000, True),
-        "missed by the one before": (-60_000, -50_000, -2_000, False),
-        "still missed when it has asked": (-60_000, -50_000, -5_000, True),
-    },
-)
+@cases("heard, away, begun, is_followed", {
+    "of late, whoever heard it": (-1_000, 0, 0, True),
+    "since it began": (-1_000, 0, -2_000, True),
+    "by the one before": (-3_000, 0, -2_000, False),
+    "long ago": (-30_000, 0, 0, False),
+    "missed since it began": (-60_000, -1_000, -2_000, True),
+    "missed by the one before": (-60_000, -50_000, -2_000, False),
+    "still missed when it has asked": (-60_000, -50_000, -5_000, True),
+})  # fmt: skip
 def test_a_mirror_has_reported_only_what_it_has_found_itself(heard, away, begun, is_followed):
     known = cluster(HEARD + heard, HEARD + away if away else 0)
     assert freshness.is_followed(known, HEARD + begun if begun else 0, HEARD) == is_followed

@@ -47,29 +47,26 @@ def get(*resources, groups=("",), **more):
     return rule_of(["get"], list(groups), list(resources), **more)
 
 
-@cases(
-    "given, asked, is_allowed",
-    {
-        "named": (get("jobs", groups=VOLCANO), ("get", JOBS.id), True),
-        "another verb": (get("jobs", groups=VOLCANO), ("list", JOBS.id), False),
-        "patch is no update": (rule_of(["update"], VOLCANO, ["jobs"]), ("patch", JOBS.id), False),
-        "another group": (get("jobs", groups=["batch"]), ("get", JOBS.id), False),
-        "the core group": (get("pods"), ("get", PODS.id), True),
-        "another resource": (get("cronjobs", groups=VOLCANO), ("get", JOBS.id), False),
-        "everything": (EVERYTHING, ("delete", QUEUES.id), True),
-        "everything has parts": (EVERYTHING, ("get", "pods/log"), True),
-        "a part is not the whole": (get("pods"), ("get", "pods/log"), False),
-        "the whole is no part": (get("pods/log"), ("get", "pods"), False),
-        "a part": (get("pods/log"), ("get", "pods/log"), True),
-        "the part of anything": (get("*/log"), ("get", "pods/log"), True),
-        "another part": (get("*/log"), ("get", "pods/exec"), False),
-        "one object only": (get("pods", resourceNames=["a"]), ("get", "pods"), False),
-        "that object": (get("pods", resourceNames=["a"]), ("get", "pods", "", "a"), True),
-        "no name stands for all": (get("pods", resourceNames=["*"]), ("get", "pods", "", "a"), False),
-        "an empty rule": (rule_of([], [], []), ("get", "pods"), False),
-        "nulls": (rule_of(None, None, None), ("get", "pods"), False),
-    },
-)
+@cases("given, asked, is_allowed", {
+    "named": (get("jobs", groups=VOLCANO), ("get", JOBS.id), True),
+    "another verb": (get("jobs", groups=VOLCANO), ("list", JOBS.id), False),
+    "patch is no update": (rule_of(["update"], VOLCANO, ["jobs"]), ("patch", JOBS.id), False),
+    "another group": (get("jobs", groups=["batch"]), ("get", JOBS.id), False),
+    "the core group": (get("pods"), ("get", PODS.id), True),
+    "another resource": (get("cronjobs", groups=VOLCANO), ("get", JOBS.id), False),
+    "everything": (EVERYTHING, ("delete", QUEUES.id), True),
+    "everything has parts": (EVERYTHING, ("get", "pods/log"), True),
+    "a part is not the whole": (get("pods"), ("get", "pods/log"), False),
+    "the whole is no part": (get("pods/log"), ("get", "pods"), False),
+    "a part": (get("pods/log"), ("get", "pods/log"), True),
+    "the part of anything": (get("*/log"), ("get", "pods/log"), True),
+    "another part": (get("*/log"), ("get", "pods/exec"), False),
+    "one object only": (get("pods", resourceNames=["a"]), ("get", "pods"), False),
+    "that object": (get("pods", resourceNames=["a"]), ("get", "pods", "", "a"), True),
+    "no name stands for all": (get("pods", resourceNames=["*"]), ("get", "pods", "", "a"), False),
+    "an empty rule": (rule_of([], [], []), ("get", "pods"), False),
+    "nulls": (rule_of(None, None, None), ("get", "pods"), False),
+})  # fmt: skip
 def test_rule(given, asked, is_allowed):
     question = Question(asked[0], asked[1], *(asked[2:] or ("d",)))
     assert read(given).allow(question) is is_allowed
@@ -178,17 +175,14 @@ def test_people_who_may_do_the_same_are_shown_the_same(moved_clock):
     assert one.viewer.scope(NAMES) == two.viewer.scope(NAMES) != other.viewer.scope(NAMES)
 
 
-@cases(
-    "asked, question",
-    {
-        "one": (("get", NAMESPACES.id, "a"), Question("get", NAMESPACES.id, "a", "a")),
-        "one of a list": (("list", NAMESPACES.id, "a"), Question("get", NAMESPACES.id, "a", "a")),
-        "all": (("list", NAMESPACES.id, ""), Question("list", NAMESPACES.id, "")),
-        "a new one": (("create", NAMESPACES.id, "a"), Question("create", NAMESPACES.id, "")),
-        "deletion": (("delete", NAMESPACES.id, "a"), Question("delete", NAMESPACES.id, "a", "a")),
-        "something in it": (("create", JOBS.id, "a"), Question("create", JOBS.id, "a")),
-    },
-)
+@cases("asked, question", {
+    "one": (("get", NAMESPACES.id, "a"), Question("get", NAMESPACES.id, "a", "a")),
+    "one of a list": (("list", NAMESPACES.id, "a"), Question("get", NAMESPACES.id, "a", "a")),
+    "all": (("list", NAMESPACES.id, ""), Question("list", NAMESPACES.id, "")),
+    "a new one": (("create", NAMESPACES.id, "a"), Question("create", NAMESPACES.id, "")),
+    "deletion": (("delete", NAMESPACES.id, "a"), Question("delete", NAMESPACES.id, "a", "a")),
+    "something in it": (("create", JOBS.id, "a"), Question("create", JOBS.id, "a")),
+})  # fmt: skip
 def test_namespace_lies_in_itself(asked, question):
     assert viewer.question(*asked) == question
 
@@ -331,16 +325,13 @@ def test_one_is_known_there_by_the_names_of_account_and_groups(reviews, ada, set
 ADA = Impersonation("ada", ("speech",))
 
 
-@cases(
-    "group, user_prefix, group_prefix, expected",
-    {
-        "prefixes stand before names": ("", "oidc:", "idp:", Impersonation("oidc:ada", ("idp:speech",))),
-        "a group of the system is not passed on": ("system:masters", "", "", ADA),
-        "nor one of service accounts": ("system:serviceaccounts:kube-system", "", "", ADA),
-        "nor one that would pass for another": (" speech", "", "", ADA),
-        "nor one that a prefix makes one of the system's": ("stem:masters", "", "sy", Impersonation("ada", ("syspeech",))),
-    },
-)  # fmt: skip
+@cases("group, user_prefix, group_prefix, expected", {
+    "prefixes stand before names": ("", "oidc:", "idp:", Impersonation("oidc:ada", ("idp:speech",))),
+    "a group of the system is not passed on": ("system:masters", "", "", ADA),
+    "nor one of service accounts": ("system:serviceaccounts:kube-system", "", "", ADA),
+    "nor one that would pass for another": (" speech", "", "", ADA),
+    "nor one that a prefix makes one of the system's": ("stem:masters", "", "sy", Impersonation("ada", ("syspeech",))),
+})  # fmt: skip
 def test_names_are_passed_on_with_their_prefixes(ada, settings, group, user_prefix, group_prefix, expected):
     if group:
         User.objects.get(pk=ada.user_id).groups.add(Group.objects.create(name=group))
@@ -418,15 +409,12 @@ def test_cluster_that_is_away_shows_what_was_and_lets_nothing_be_changed(reviews
     access.require(ada, "create", JOBS, "team-a", "train")
 
 
-@cases(
-    "code, is_away",
-    {
-        "an expired token": (401, True),
-        "overload": (429, True),
-        "a defect": (500, True),
-        "no right to impersonate": (403, False),
-    },
-)
+@cases("code, is_away", {
+    "an expired token": (401, True),
+    "overload": (429, True),
+    "a defect": (500, True),
+    "no right to impersonate": (403, False),
+})  # fmt: skip
 def test_cluster_that_fails_is_away_and_not_asked_for_each_button(reviews, ada, code, is_away):
     reviews.grants.give("ada", "", review_server.rule("*", JOBS.id))
     assert access.allowed(ada, "list", JOBS, "team-a")

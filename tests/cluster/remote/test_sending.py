@@ -103,13 +103,10 @@ ENDING = [
 ]
 
 
-@cases(
-    "writes, runs",
-    {
-        "pods are marked together, then deleted, then the status is written": (ENDING, [[0], [1, 3], [2, 4], [5], [6]]),
-        "bindings of a gang are one": ([*BINDINGS, Patch(POD_GROUPS, "d", "g", {}, "status")], [[0, 1, 2], [3]]),
-    },
-)
+@cases("writes, runs", {
+    "pods are marked together, then deleted, then the status is written": (ENDING, [[0], [1, 3], [2, 4], [5], [6]]),
+    "bindings of a gang are one": ([*BINDINGS, Patch(POD_GROUPS, "d", "g", {}, "status")], [[0, 1, 2], [3]]),
+})  # fmt: skip
 def test_runs_of_writes_that_go_out_together(writes, runs):
     assert order.runs(writes) == runs
 
@@ -154,43 +151,37 @@ GONE, TAKEN, LATE, NO, WRONG = (
 )
 
 
-@cases(
-    "error, again",
-    {
-        "busy for a while": (errors.TooManyRequests("slowly", retry_after_s=7), (False, False, 7.0)),
-        "busy": (errors.TooManyRequests("slowly"), (False, False, 1.0)),
-        "failed": (errors.InternalError("webhook"), (True, False, 0.0)),
-        "slow": (errors.Timeout("slow"), (True, False, 0.0)),
-        "away": (errors.ServiceUnavailable("starting", retry_after_s=2), (True, True, 2.0)),
-        "knows nobody": (errors.Unauthorized("who"), (True, True, 0.0)),
-    },
-)
+@cases("error, again", {
+    "busy for a while": (errors.TooManyRequests("slowly", retry_after_s=7), (False, False, 7.0)),
+    "busy": (errors.TooManyRequests("slowly"), (False, False, 1.0)),
+    "failed": (errors.InternalError("webhook"), (True, False, 0.0)),
+    "slow": (errors.Timeout("slow"), (True, False, 0.0)),
+    "away": (errors.ServiceUnavailable("starting", retry_after_s=2), (True, True, 2.0)),
+    "knows nobody": (errors.Unauthorized("who"), (True, True, 0.0)),
+})  # fmt: skip
 @cases("write", {"create": CREATE, "event": EVENT, "delete": DELETE, "bind": BIND})
 def test_what_is_said_of_the_server_is_sent_again(write, error, again):
     found = verdicts.of_error(write, error, is_repeat=False)
     assert (found.may_be_done, found.is_away, found.after_s) == again
 
 
-@cases(
-    "write, error, how, verdict",
-    {
-        "deletion of what is gone": (DELETE, GONE, {}, Done),
-        "claim of what is gone": (CLAIM, GONE, {}, Refused),
-        "claim of what is gone, a second time": (CLAIM, GONE, {"is_repeat": True}, Done),
-        "mark on what goes and is gone": (MARK, GONE, {"is_doomed": True}, Done),
-        "mark on what is gone": (MARK, GONE, {}, Refused),
-        "binding of what is gone": (BIND, GONE, {"is_repeat": True}, Refused),
-        "creation where nothing is": (CREATE, GONE, {}, Refused),
-        "creation of a name that is taken": (CREATE, TAKEN, {}, Look),
-        "creation of what is wrong": (CREATE, WRONG, {"is_repeat": True}, Refused),
-        "status of another uid": (STATUS, WRONG, {}, Look),
-        "binding too late": (BIND, LATE, {}, Look),
-        "mark without the right": (MARK, NO, {}, Refused),
-        "mark without the right, a second time": (MARK, NO, {"is_repeat": True}, Look),
-        "event without the right": (EVENT, NO, {}, Done),
-        "event where nothing is": (EVENT, GONE, {}, Done),
-    },
-)
+@cases("write, error, how, verdict", {
+    "deletion of what is gone": (DELETE, GONE, {}, Done),
+    "claim of what is gone": (CLAIM, GONE, {}, Refused),
+    "claim of what is gone, a second time": (CLAIM, GONE, {"is_repeat": True}, Done),
+    "mark on what goes and is gone": (MARK, GONE, {"is_doomed": True}, Done),
+    "mark on what is gone": (MARK, GONE, {}, Refused),
+    "binding of what is gone": (BIND, GONE, {"is_repeat": True}, Refused),
+    "creation where nothing is": (CREATE, GONE, {}, Refused),
+    "creation of a name that is taken": (CREATE, TAKEN, {}, Look),
+    "creation of what is wrong": (CREATE, WRONG, {"is_repeat": True}, Refused),
+    "status of another uid": (STATUS, WRONG, {}, Look),
+    "binding too late": (BIND, LATE, {}, Look),
+    "mark without the right": (MARK, NO, {}, Refused),
+    "mark without the right, a second time": (MARK, NO, {"is_repeat": True}, Look),
+    "event without the right": (EVENT, NO, {}, Done),
+    "event where nothing is": (EVENT, GONE, {}, Done),
+})  # fmt: skip
 def test_refusal(write, error, how, verdict):
     assert type(verdicts.of_error(write, error, **{"is_repeat": False, **how})) is verdict
 
@@ -201,31 +192,28 @@ def there(uid="u", node="", owner=OWNER, labels=None, **fields):
     return {"metadata": metadata, "spec": {"nodeName": node} if node else {}, **fields}
 
 
-@cases(
-    "write, error, found, is_repeat, verdict",
-    {
-        "made before": (CREATE, TAKEN, there(), True, Done),
-        "made, and not before": (CREATE, TAKEN, there(), False, Refused),
-        "made for another owner": (CREATE, TAKEN, there(owner={**OWNER, "uid": "other"}), True, Refused),
-        "made for nobody": (CREATE, TAKEN, there(owner=None), True, Refused),
-        "made with other labels": (CREATE, TAKEN, there(labels={"job": "k"}), True, Refused),
-        "taken and gone": (CREATE, TAKEN, None, False, Again),
-        "refused and not there": (CREATE, NO, None, True, Refused),
-        "refused and there": (CREATE, NO, there(), True, Done),
-        "deletion refused": (DELETE, NO, there(), True, Refused),
-        "claimed before": (CLAIM, NO, None, True, Done),
-        "bound as wanted": (BIND, LATE, there(node="n"), False, Done),
-        "bound elsewhere": (BIND, LATE, there(node="m"), True, Refused),
-        "another one bound": (BIND, LATE, there("v", "n"), True, Refused),
-        "not bound": (BIND, LATE, there(), False, Refused),
-        "deleted and made anew": (DELETE, LATE, there("v"), False, Done),
-        "not deleted": (DELETE, LATE, there(), False, Refused),
-        "claimed by another": (CLAIM, LATE, there("v"), False, Refused),
-        "status as wanted": (STATUS, WRONG, there(status={"a": 1}), False, Done),
-        "another status": (STATUS, WRONG, there(status={"a": 2}), True, Refused),
-        "status of another one": (STATUS, WRONG, there("v", status={"a": 1}), True, Refused),
-    },
-)
+@cases("write, error, found, is_repeat, verdict", {
+    "made before": (CREATE, TAKEN, there(), True, Done),
+    "made, and not before": (CREATE, TAKEN, there(), False, Refused),
+    "made for another owner": (CREATE, TAKEN, there(owner={**OWNER, "uid": "other"}), True, Refused),
+    "made for nobody": (CREATE, TAKEN, there(owner=None), True, Refused),
+    "made with other labels": (CREATE, TAKEN, there(labels={"job": "k"}), True, Refused),
+    "taken and gone": (CREATE, TAKEN, None, False, Again),
+    "refused and not there": (CREATE, NO, None, True, Refused),
+    "refused and there": (CREATE, NO, there(), True, Done),
+    "deletion refused": (DELETE, NO, there(), True, Refused),
+    "claimed before": (CLAIM, NO, None, True, Done),
+    "bound as wanted": (BIND, LATE, there(node="n"), False, Done),
+    "bound elsewhere": (BIND, LATE, there(node="m"), True, Refused),
+    "another one bound": (BIND, LATE, there("v", "n"), True, Refused),
+    "not bound": (BIND, LATE, there(), False, Refused),
+    "deleted and made anew": (DELETE, LATE, there("v"), False, Done),
+    "not deleted": (DELETE, LATE, there(), False, Refused),
+    "claimed by another": (CLAIM, LATE, there("v"), False, Refused),
+    "status as wanted": (STATUS, WRONG, there(status={"a": 1}), False, Done),
+    "another status": (STATUS, WRONG, there(status={"a": 2}), True, Refused),
+    "status of another one": (STATUS, WRONG, there("v", status={"a": 1}), True, Refused),
+})  # fmt: skip
 def test_what_is_there_decides(write, error, found, is_repeat, verdict):
     assert type(verdicts.by_sight(write, error, found, is_repeat=is_repeat)) is verdict
 
@@ -242,15 +230,12 @@ def test_server_that_cannot_be_looked_at_is_asked_again():
 ENDS = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
 
-@cases(
-    "waits_for, grace, is_told",
-    {
-        "its end": (ENDS, None, True),
-        "its end no longer": (ENDS, 0, False),
-        "a finalizer": ({"finalizers": ["a/b"]}, 0, True),
-        "nothing": ({}, None, False),
-    },
-)
+@cases("waits_for, grace, is_told", {
+    "its end": (ENDS, None, True),
+    "its end no longer": (ENDS, 0, False),
+    "a finalizer": ({"finalizers": ["a/b"]}, 0, True),
+    "nothing": ({}, None, False),
+})  # fmt: skip
 def test_success_tells_an_object_unless_it_is_gone_or_a_status(waits_for, grace, is_told):
     assert verdicts.of_answer(MARK, there()) == Done(there())
     deletion = Delete(PODS, "d", "p", uid="u", grace=grace)
@@ -299,14 +284,11 @@ def test_refusal_ends_the_group_once_what_is_under_way_is_answered():
     assert list(progress.objects()) == [(1, {"metadata": {}})]
 
 
-@cases(
-    "again, is_repeat, is_given_up",
-    {
-        "failed": (Again(errors.InternalError("x")), True, True),
-        "busy": (Again(errors.TooManyRequests("x"), may_be_done=False), False, False),
-        "away": (Again(errors.ServiceUnavailable("x"), is_away=True), True, False),
-    },
-)
+@cases("again, is_repeat, is_given_up", {
+    "failed": (Again(errors.InternalError("x")), True, True),
+    "busy": (Again(errors.TooManyRequests("x"), may_be_done=False), False, False),
+    "away": (Again(errors.ServiceUnavailable("x"), is_away=True), True, False),
+})  # fmt: skip
 def test_what_may_be_done_is_a_repeat_and_what_fails_each_time_is_given_up(again, is_repeat, is_given_up):
     progress = Progress(Group([made("a")]))
     for _ in range(MOST_FAILURES):
@@ -324,18 +306,15 @@ def deleted(undoing):
 ALL = [0, 1, 2]
 
 
-@cases(
-    "minima, ended, back",
-    {
-        "below its minimum": ([(3, ALL)], (), "ab"),
-        "still whole": ([(2, ALL)], (), ""),
-        "already whole": ([], (), ""),
-        "one has ended": ([(3, ALL)], ("u-a",), "b"),
-        "below the minimum of a task": ([(2, ALL), (1, [2])], (), "ab"),
-        "whole in each task": ([(2, ALL), (1, [0, 2])], (), ""),
-        "each task lacks its own": ([(1, [0]), (1, [1]), (1, [2])], ("u-b",), "a"),
-    },
-)
+@cases("minima, ended, back", {
+    "below its minimum": ([(3, ALL)], (), "ab"),
+    "still whole": ([(2, ALL)], (), ""),
+    "already whole": ([], (), ""),
+    "one has ended": ([(3, ALL)], ("u-a",), "b"),
+    "below the minimum of a task": ([(2, ALL), (1, [2])], (), "ab"),
+    "whole in each task": ([(2, ALL), (1, [0, 2])], (), ""),
+    "each task lacks its own": ([(1, [0]), (1, [1]), (1, [2])], ("u-b",), "a"),
+})  # fmt: skip
 def test_bindings_are_taken_back_below_a_minimum(minima, ended, back):
     group = Group([bind("a"), bind("b"), bind("c")], minima=[Minimum(*each) for each in minima])
     progress = Progress(group)
@@ -349,15 +328,12 @@ def test_bindings_are_taken_back_below_a_minimum(minima, ended, back):
     assert progress.take_back(ended) is undoing
 
 
-@cases(
-    "is_repeat, heard, back",
-    {
-        "not heard of": (False, Again(errors.InternalError("x")), ["a"]),
-        "never sent": (False, None, []),
-        "sent before a crash": (True, None, ["a"]),
-        "looked at": (True, Refused(errors.NotFound(), found={"metadata": {}}), []),
-    },
-)
+@cases("is_repeat, heard, back", {
+    "not heard of": (False, Again(errors.InternalError("x")), ["a"]),
+    "never sent": (False, None, []),
+    "sent before a crash": (True, None, ["a"]),
+    "looked at": (True, Refused(errors.NotFound(), found={"metadata": {}}), []),
+})  # fmt: skip
 def test_bindings_that_may_have_been_made_are_taken_back_too(is_repeat, heard, back):
     progress = Progress(Group([bind("a"), bind("b")], minima=[Minimum(2, [0, 1])]), is_repeat=is_repeat)
     progress.sent(1)

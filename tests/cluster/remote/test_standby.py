@@ -34,9 +34,10 @@ def test_of_many_who_look_at_once_one_leads():
     assert standby.term_of(leader) == 1
 
 
-@cases(
-    "silent_s, leads", {"for a while": (DURATION_S - 0.1, "first"), "for as long as it lasts": (DURATION_S, "second")}
-)
+@cases("silent_s, leads", {
+    "for a while": (DURATION_S - 0.1, "first"),
+    "for as long as it lasts": (DURATION_S, "second"),
+})  # fmt: skip
 def test_lease_that_is_not_renewed_is_taken(moved_clock, silent_s, leads):
     first, second = Candidate("first"), Candidate("second")
     first.turn()

@@ -52,15 +52,12 @@ def test_each_shard_has_a_queue_and_a_cursor_of_its_own():
     assert (two.queues, two.cursors) == (["jobs", "jobs-1"], ["jobs/0", "jobs/1"])
 
 
-@cases(
-    "cursor, expected",
-    {
-        "of a shard that is": ("jobs/0", True),
-        "of a shard that is no more": ("jobs/7", True),
-        "of a consumer that is no more": ("someone/0", False),
-        "of a name that only begins so": ("jobsite/0", False),
-    },
-)
+@cases("cursor, expected", {
+    "of a shard that is": ("jobs/0", True),
+    "of a shard that is no more": ("jobs/7", True),
+    "of a consumer that is no more": ("someone/0", False),
+    "of a name that only begins so": ("jobsite/0", False),
+})  # fmt: skip
 def test_a_cursor_has_a_reader_as_long_as_its_consumer_is_registered(cursor, expected):
     assert registry.has_reader(cursor) is expected
 

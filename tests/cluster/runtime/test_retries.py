@@ -36,28 +36,22 @@ def test_refusal_that_lasts_is_told_with_the_servers_words():
     assert (event["type"], event["involvedObject"]["uid"]) == ("Warning", "u")
 
 
-@cases(
-    "silent",
-    {
-        "said before": timer(news=False),
-        "another timer": timer(kind="other"),
-        "gone": timer(key="d/gone"),
-        "only wanted back": Timer(RETRY, "d/j", 0),
-    },
-)
+@cases("silent", {
+    "said before": timer(news=False),
+    "another timer": timer(kind="other"),
+    "gone": timer(key="d/gone"),
+    "only wanted back": Timer(RETRY, "d/j", 0),
+})  # fmt: skip
 def test_nobody_is_told(silent):
     assert said(silent) == []
 
 
-@cases(
-    "times, told_at",
-    {
-        "quickly": ([0] * 20, [8, 16]),
-        "slowly": ([0, 2000, 4000, 5000, 6000, 7000], [3, 4]),
-        "a minute later": ([0, 60_000], [2]),
-        "once": ([0], []),
-    },
-)
+@cases("times, told_at", {
+    "quickly": ([0] * 20, [8, 16]),
+    "slowly": ([0, 2000, 4000, 5000, 6000, 7000], [3, 4]),
+    "a minute later": ([0, 60_000], [2]),
+    "once": ([0], []),
+})  # fmt: skip
 def test_what_lasts_some_seconds_is_told_and_again_at_twice_as_many_tries(times, told_at):
     kept = retries_of_jobs()
     found = [kept.timers([GROUP], [Forbidden("no")], at)[0].payload for at in times]
@@ -101,15 +95,12 @@ def test_next_process_counts_on():
     assert (found.since, found.tries) == (0, TOLD_AFTER + 1)
 
 
-@cases(
-    "planned, wanted, is_over",
-    {
-        "nothing is owed now": ([], [], True),
-        "planned again": ([GROUP], [], False),
-        "wanted back": ([], [Timer(RETRY, "d/j", 0)], False),
-        "wanted for something else": ([], [Timer("other", "d/j", 0)], True),
-    },
-)
+@cases("planned, wanted, is_over", {
+    "nothing is owed now": ([], [], True),
+    "planned again": ([GROUP], [], False),
+    "wanted back": ([], [Timer(RETRY, "d/j", 0)], False),
+    "wanted for something else": ([], [Timer("other", "d/j", 0)], True),
+})  # fmt: skip
 def test_refusal_is_over_when_what_came_back_is_not_planned_again(planned, wanted, is_over):
     refused(TOLD_AFTER).outlived([timer(TOLD_AFTER)], planned, wanted)
     assert (retries.standing(PLACE) == []) is is_over

@@ -30,40 +30,34 @@ CONTEXTS = st.from_regex(r"([A-Za-z0-9@._/:-]{0,20}x)?", fullmatch=True)
 AWS = "arn:aws:eks:eu-west-1:1:cluster/eu"
 
 
-@cases(
-    "text, expected",
-    {
-        "nothing": ("", ()),
-        "the embedded one": ("home=embedded", (Entry("home"),)),
-        "the current context": ("dev=~/.kube/config", (Entry("dev", "~/.kube/config"),)),
-        "a context": ("dev=/c#one", (Entry("dev", "/c", "one"),)),
-        "a way": ("dev=/c#one:in-place", (Entry("dev", "/c", "one", "in-place"),)),
-        "a way, and no context": ("dev=/c:read-only", (Entry("dev", "/c", "", "read-only"),)),
-        "a context with colons": (f"eu=/c#{AWS}", (Entry("eu", "/c", AWS),)),
-        "the cluster of this pod": ("here=in-cluster", (Entry("here", "in-cluster"),)),
-        "several, in lines": (" home=embedded,\n a=/a ,b=/b\n", (Entry("home"), Entry("a", "/a"), Entry("b", "/b"))),
-    },
-)
+@cases("text, expected", {
+    "nothing": ("", ()),
+    "the embedded one": ("home=embedded", (Entry("home"),)),
+    "the current context": ("dev=~/.kube/config", (Entry("dev", "~/.kube/config"),)),
+    "a context": ("dev=/c#one", (Entry("dev", "/c", "one"),)),
+    "a way": ("dev=/c#one:in-place", (Entry("dev", "/c", "one", "in-place"),)),
+    "a way, and no context": ("dev=/c:read-only", (Entry("dev", "/c", "", "read-only"),)),
+    "a context with colons": (f"eu=/c#{AWS}", (Entry("eu", "/c", AWS),)),
+    "the cluster of this pod": ("here=in-cluster", (Entry("here", "in-cluster"),)),
+    "several, in lines": (" home=embedded,\n a=/a ,b=/b\n", (Entry("home"), Entry("a", "/a"), Entry("b", "/b"))),
+})  # fmt: skip
 def test_each_entry_is_a_cluster(text, expected):
     assert entries.parse(text) == expected
 
 
-@cases(
-    "text, words",
-    {
-        "no source": ("dev", "'dev' does not say which cluster it is; write NAME=KUBECONFIG"),
-        "an empty source": ("dev=", "'dev=' does not say"),
-        "a capital": ("Dev=/c", "'Dev' cannot be a cluster's name"),
-        "a slash": ("a/b=/c", "'a/b' cannot be a cluster's name"),
-        "no name": ("=/c", "'' cannot be a cluster's name"),
-        "a long name": (f"{'a' * 64}=/c", "at most 63"),
-        "a name twice": ("a=/c,a=/d", "a is named twice"),
-        "embedded second": ("a=/c,b=embedded", "b is embedded and not the first; put it first"),
-        "embedded twice": ("a=embedded,b=embedded", "b is embedded and not the first"),
-        "a context of nothing": ("a=#one", "names a context or a way but no kubeconfig"),
-        "a way of ours": ("a=embedded:in-place", "names a context or a way but no kubeconfig"),
-    },
-)
+@cases("text, words", {
+    "no source": ("dev", "'dev' does not say which cluster it is; write NAME=KUBECONFIG"),
+    "an empty source": ("dev=", "'dev=' does not say"),
+    "a capital": ("Dev=/c", "'Dev' cannot be a cluster's name"),
+    "a slash": ("a/b=/c", "'a/b' cannot be a cluster's name"),
+    "no name": ("=/c", "'' cannot be a cluster's name"),
+    "a long name": (f"{'a' * 64}=/c", "at most 63"),
+    "a name twice": ("a=/c,a=/d", "a is named twice"),
+    "embedded second": ("a=/c,b=embedded", "b is embedded and not the first; put it first"),
+    "embedded twice": ("a=embedded,b=embedded", "b is embedded and not the first"),
+    "a context of nothing": ("a=#one", "names a context or a way but no kubeconfig"),
+    "a way of ours": ("a=embedded:in-place", "names a context or a way but no kubeconfig"),
+})  # fmt: skip
 def test_what_is_wrong_is_named_with_a_remedy(text, words):
     with pytest.raises(EntriesError) as refused:
         entries.parse(text)
@@ -81,37 +75,31 @@ def test_text_of_entries_is_read_as_the_same_entries(found):
 PAGES = {"/c/a/", "/c/a/jobs/", "/c/a/jobs/new/", "/c/a/queues/"}
 
 
-@cases(
-    "path, expected",
-    {
-        "the first page": ("/c/a/", "/c/b/"),
-        "a list": ("/c/a/jobs/", "/c/b/jobs/"),
-        "a form": ("/c/a/jobs/new/", "/c/b/jobs/new/"),
-        "an object goes to its list": ("/c/a/jobs/default/one/", "/c/b/jobs/"),
-        "a page of an object": ("/c/a/jobs/default/one/log/", "/c/b/jobs/"),
-        "no page at all": ("/c/a/nowhere/x", "/c/b/"),
-        "another cluster whose name begins alike": ("/c/ab/jobs/", "/c/b/"),
-        "another site": ("//evil.example/", "/c/b/"),
-    },
-)
+@cases("path, expected", {
+    "the first page": ("/c/a/", "/c/b/"),
+    "a list": ("/c/a/jobs/", "/c/b/jobs/"),
+    "a form": ("/c/a/jobs/new/", "/c/b/jobs/new/"),
+    "an object goes to its list": ("/c/a/jobs/default/one/", "/c/b/jobs/"),
+    "a page of an object": ("/c/a/jobs/default/one/log/", "/c/b/jobs/"),
+    "no page at all": ("/c/a/nowhere/x", "/c/b/"),
+    "another cluster whose name begins alike": ("/c/ab/jobs/", "/c/b/"),
+    "another site": ("//evil.example/", "/c/b/"),
+})  # fmt: skip
 def test_counterpart_is_the_page_or_the_nearest_list(path, expected):
     assert counterpart(path, "c/a/", "c/b/", PAGES.__contains__) == expected
 
 
-@cases(
-    "path, expected",
-    {
-        "a cluster's page": ("/c/a/jobs/", Route("a")),
-        "another one's": ("/c/b/", Route("b")),
-        "without the slash": ("/c/a", Route(moved="/c/a/")),
-        "the first page": ("/", Route(moved="/c/a/")),
-        "an address of one cluster": ("/jobs/?", Route(moved="/c/a/jobs/?")),
-        "another site": ("//evil.example", Route(moved="/c/a//evil.example")),
-        "no such cluster": ("/c/none/", Route()),
-        "no name": ("/c/", Route()),
-        "a name written otherwise": ("/c/%61/", Route()),
-    },
-)
+@cases("path, expected", {
+    "a cluster's page": ("/c/a/jobs/", Route("a")),
+    "another one's": ("/c/b/", Route("b")),
+    "without the slash": ("/c/a", Route(moved="/c/a/")),
+    "the first page": ("/", Route(moved="/c/a/")),
+    "an address of one cluster": ("/jobs/?", Route(moved="/c/a/jobs/?")),
+    "another site": ("//evil.example", Route(moved="/c/a//evil.example")),
+    "no such cluster": ("/c/none/", Route()),
+    "no name": ("/c/", Route()),
+    "a name written otherwise": ("/c/%61/", Route()),
+})  # fmt: skip
 def test_route(path, expected):
     assert route(path, {"a": 1, "b": 2}, "a") == expected
 
@@ -127,15 +115,12 @@ NOW = 1_000_000
 AWAY = Report(Word.AWAY, "beside", NOW - 90_000, "connection refused", NOW)
 
 
-@cases(
-    "report, now, word, since",
-    {
-        "at once": (AWAY, NOW, Word.AWAY, NOW - 90_000),
-        "a while ago": (AWAY, NOW + SILENT_MS, Word.AWAY, NOW - 90_000),
-        "too long ago": (AWAY, NOW + SILENT_MS + 1, Word.STOPPED, NOW),
-        "never": (None, NOW, Word.STOPPED, 0),
-    },
-)
+@cases("report, now, word, since", {
+    "at once": (AWAY, NOW, Word.AWAY, NOW - 90_000),
+    "a while ago": (AWAY, NOW + SILENT_MS, Word.AWAY, NOW - 90_000),
+    "too long ago": (AWAY, NOW + SILENT_MS + 1, Word.STOPPED, NOW),
+    "never": (None, NOW, Word.STOPPED, 0),
+})  # fmt: skip
 def test_who_is_silent_does_not_run_since_it_was_heard_last(report, now, word, since):
     judged = reports.judge(report, now)
     assert (judged.word, judged.since, judged.way) == (word, since, "beside" if report else "")
@@ -168,13 +153,10 @@ def elsewhere(settings):
     return go
 
 
-@cases(
-    "models, database",
-    {
-        "of the first for accounts": ([User, Group, User.groups.through, Session, RoleBinding, Identity, LoginLink, LoginFailure], "accounts"),
-        "a cluster's own for all else": ([Object, AuditEntry, Token, Operation], "default"),
-    },
-)  # fmt: skip
+@cases("models, database", {
+    "of the first for accounts": ([User, Group, User.groups.through, Session, RoleBinding, Identity, LoginLink, LoginFailure], "accounts"),
+    "a cluster's own for all else": ([Object, AuditEntry, Token, Operation], "default"),
+})  # fmt: skip
 def test_the_database_of_a_model(settings, models, database):
     settings.ACCOUNTS_DATABASE = "accounts"
     for model in models:

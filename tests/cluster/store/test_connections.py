@@ -66,14 +66,11 @@ if program == "volcano_ui.celery":
 """
 
 
-@cases(
-    "program, shown",
-    {
-        "web server": ("volcano_ui.web", f"{LONG_LOG}\nnudge\n"),
-        "API server": ("volcano_ui.apiserver", f"{LONG_LOG}\nnudge\n"),
-        "workers": ("volcano_ui.celery", "2000\n\n"),
-    },
-)
+@cases("program, shown", {
+    "web server": ("volcano_ui.web", f"{LONG_LOG}\nnudge\n"),
+    "API server": ("volcano_ui.apiserver", f"{LONG_LOG}\nnudge\n"),
+    "workers": ("volcano_ui.celery", "2000\n\n"),
+})  # fmt: skip
 def test_servers_leave_checkpoints_and_nudges_to_others(program, shown, tmp_path):
     """Where a program would begin to serve, in a process of its own, since it stays a server."""
     done = subprocess.run(

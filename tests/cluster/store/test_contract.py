@@ -53,16 +53,13 @@ def test_create_fills_in_what_the_server_owns_whatever_was_sent(store):
     assert forged["metadata"]["uid"] == "mine"
 
 
-@cases(
-    "obj, resource, error",
-    {
-        "name taken": (pod(), PODS, AlreadyExists),
-        "no name": ({"metadata": {"namespace": "default"}}, PODS, BadRequest),
-        "no namespace": ({"metadata": {"name": "x"}}, PODS, BadRequest),
-        "namespace of a node": ({"metadata": {"name": "x", "namespace": "a"}}, NODES, Forbidden),
-        "version given": (pod("x", resourceVersion="1"), PODS, BadRequest),
-    },
-)
+@cases("obj, resource, error", {
+    "name taken": (pod(), PODS, AlreadyExists),
+    "no name": ({"metadata": {"namespace": "default"}}, PODS, BadRequest),
+    "no namespace": ({"metadata": {"name": "x"}}, PODS, BadRequest),
+    "namespace of a node": ({"metadata": {"name": "x", "namespace": "a"}}, NODES, Forbidden),
+    "version given": (pod("x", resourceVersion="1"), PODS, BadRequest),
+})  # fmt: skip
 def test_create_refuses(store, obj, resource, error):
     make(store, pod())
     with pytest.raises(error):
@@ -70,22 +67,19 @@ def test_create_refuses(store, obj, resource, error):
     assert store.revision() == 1
 
 
-@cases(
-    "write, error",
-    {
-        "update of an old version": (Update(PODS, pod(resourceVersion="99")), Conflict),
-        "patch of an old version": (patch({}, version="99"), Conflict),
-        "patch of another uid": (patch({}, uid="other"), Conflict),
-        "delete of another uid": (delete(uid="other"), Conflict),
-        "delete of an old version": (delete(version="99"), Conflict),
-        "update of what is not there": (Update(PODS, pod("none")), NotFound),
-        "patch of what is not there": (patch({}, name="none"), NotFound),
-        "delete of what is not there": (delete("none"), NotFound),
-        "binding of what is bound": (BIND, Conflict),
-        "binding of what is being deleted": (patch({"spec": {"nodeName": "n"}}, "binding", "ends"), Conflict),
-        "another finalizer while it is being deleted": (patch({"metadata": {"finalizers": ["z/z"]}}, name="ends"), Invalid),
-    },
-)  # fmt: skip
+@cases("write, error", {
+    "update of an old version": (Update(PODS, pod(resourceVersion="99")), Conflict),
+    "patch of an old version": (patch({}, version="99"), Conflict),
+    "patch of another uid": (patch({}, uid="other"), Conflict),
+    "delete of another uid": (delete(uid="other"), Conflict),
+    "delete of an old version": (delete(version="99"), Conflict),
+    "update of what is not there": (Update(PODS, pod("none")), NotFound),
+    "patch of what is not there": (patch({}, name="none"), NotFound),
+    "delete of what is not there": (delete("none"), NotFound),
+    "binding of what is bound": (BIND, Conflict),
+    "binding of what is being deleted": (patch({"spec": {"nodeName": "n"}}, "binding", "ends"), Conflict),
+    "another finalizer while it is being deleted": (patch({"metadata": {"finalizers": ["z/z"]}}, name="ends"), Invalid),
+})  # fmt: skip
 def test_change_is_refused_and_leaves_the_object(store, write, error):
     made = make(store, pod(nodeName="n"), pod("ends", finalizers=["x/y"]))
     store.write(delete("ends"))
@@ -123,16 +117,13 @@ def test_kind_without_status_subresource_takes_status_with_the_object(store):
     assert store.find(POD_GROUPS, phase="Inqueue") == [stored]
 
 
-@cases(
-    "resource, field, generations",
-    {
-        "custom kind": (POD_GROUPS, "spec", [1, 2, 2, 3]),
-        "pod": (PODS, "spec", [1, 2, 2, 3]),
-        "budget": (DISRUPTION_BUDGETS, "spec", [1, 2, 2, 3]),
-        "config map": (CONFIGMAPS, "data", [None] * 4),
-        "service": (SERVICES, "spec", [None] * 4),
-    },
-)
+@cases("resource, field, generations", {
+    "custom kind": (POD_GROUPS, "spec", [1, 2, 2, 3]),
+    "pod": (PODS, "spec", [1, 2, 2, 3]),
+    "budget": (DISRUPTION_BUDGETS, "spec", [1, 2, 2, 3]),
+    "config map": (CONFIGMAPS, "data", [None] * 4),
+    "service": (SERVICES, "spec", [None] * 4),
+})  # fmt: skip
 def test_generation_counts_changes_and_deletion_where_the_kind_has_one(store, resource, field, generations):
     states = make(store, of(resource, "x", {field: {"a": "1"}}, finalizers=["x/y"]), resource=resource)
     for change in ({field: {"a": "2"}}, {"metadata": {"labels": {"a": "b"}}}):
@@ -141,17 +132,14 @@ def test_generation_counts_changes_and_deletion_where_the_kind_has_one(store, re
     assert [each.object["metadata"].get("generation") for each in states] == generations
 
 
-@cases(
-    "obj, writes, left",
-    {
-        "not bound": (pod(), [delete()], []),
-        "bound": (pod(nodeName="n"), [delete()], ["p"]),
-        "bound and over": (pod(nodeName="n"), [FINISH, delete()], []),
-        "bound and without grace": (pod(nodeName="n"), [delete(), delete(grace=0)], []),
-        "held by a finalizer": (pod(finalizers=["x/y"]), [delete(grace=0)], ["p"]),
-        "held no longer": (pod(finalizers=["x/y"]), [delete(), patch({"metadata": {"finalizers": None}})], []),
-    },
-)
+@cases("obj, writes, left", {
+    "not bound": (pod(), [delete()], []),
+    "bound": (pod(nodeName="n"), [delete()], ["p"]),
+    "bound and over": (pod(nodeName="n"), [FINISH, delete()], []),
+    "bound and without grace": (pod(nodeName="n"), [delete(), delete(grace=0)], []),
+    "held by a finalizer": (pod(finalizers=["x/y"]), [delete(grace=0)], ["p"]),
+    "held no longer": (pod(finalizers=["x/y"]), [delete(), patch({"metadata": {"finalizers": None}})], []),
+})  # fmt: skip
 def test_deleted_pod_goes_when_nothing_holds_it(store, obj, writes, left):
     make(store, obj)
     for each in writes:
@@ -195,16 +183,13 @@ GENERATED, ELSEWHERE = (Create(PODS, {"metadata": {"generateName": "job-", "name
 OF_ANOTHER_KIND = Create(CONFIGMAPS, {"metadata": {"generateName": "job-", "namespace": "default"}})
 
 
-@cases(
-    "letters, transactions, names",
-    {
-        "in the store": ("bbbbb bbbbb ccccc ccccc bbbbb ddddd", [[[GENERATED]]] * 3, "job-bbbbb job-ccccc job-ddddd"),
-        "by another group": ("bbbbb bbbbb ccccc", [[[GENERATED], [GENERATED]]], "job-bbbbb job-ccccc"),
-        "by a name of the same group": ("bbbbb ccccc", [[[GENERATED, NAMED]]], "job-ccccc job-bbbbb"),
-        "elsewhere, which does not count": ("bbbbb" * 3, [[[GENERATED]], [[ELSEWHERE]], [[OF_ANOTHER_KIND]]], "job-bbbbb job-bbbbb job-bbbbb"),
-        "each one that was drawn": ("bbbbb" * 9, [[[GENERATED]], [[GENERATED], [Create(PODS, pod())]]], "job-bbbbb AlreadyExists p"),
-    },
-)  # fmt: skip
+@cases("letters, transactions, names", {
+    "in the store": ("bbbbb bbbbb ccccc ccccc bbbbb ddddd", [[[GENERATED]]] * 3, "job-bbbbb job-ccccc job-ddddd"),
+    "by another group": ("bbbbb bbbbb ccccc", [[[GENERATED], [GENERATED]]], "job-bbbbb job-ccccc"),
+    "by a name of the same group": ("bbbbb ccccc", [[[GENERATED, NAMED]]], "job-ccccc job-bbbbb"),
+    "elsewhere, which does not count": ("bbbbb" * 3, [[[GENERATED]], [[ELSEWHERE]], [[OF_ANOTHER_KIND]]], "job-bbbbb job-bbbbb job-bbbbb"),
+    "each one that was drawn": ("bbbbb" * 9, [[[GENERATED]], [[GENERATED], [Create(PODS, pod())]]], "job-bbbbb AlreadyExists p"),
+})  # fmt: skip
 def test_generated_name_that_is_taken_is_not_given_again(database, store, letters, transactions, names):
     store = Store(database, random=Letters(letters))
     outcomes = [each for groups in transactions for each in store.commit([Group(writes) for writes in groups])]
@@ -318,14 +303,11 @@ def test_creation_over_an_object_that_was_overlooked_is_a_defect_and_changes_not
     assert store.names(PODS) == {stored.uid: "default/p"}
 
 
-@cases(
-    "text, params",
-    {
-        "changed": (sql.update_object(("phase",)), ("Running", 2, "pods/default/p", 7)),
-        "deleted": (sql.DELETE_OBJECT, ("pods/default/p", 7)),
-        "owner gone": (sql.DELETE_OWNER, ("pods/default/p", "nobody")),
-    },
-)
+@cases("text, params", {
+    "changed": (sql.update_object(("phase",)), ("Running", 2, "pods/default/p", 7)),
+    "deleted": (sql.DELETE_OBJECT, ("pods/default/p", 7)),
+    "owner gone": (sql.DELETE_OWNER, ("pods/default/p", "nobody")),
+})  # fmt: skip
 def test_statement_that_misses_its_row_is_a_defect(store, database, text, params):
     make(store, pod())
     with pytest.raises(IntegrityError), transaction.atomic(using=database), connections[database].cursor() as cursor:
@@ -387,19 +369,16 @@ def test_mirrored_object_stays_as_it_came_until_it_is_gone(store):
     assert (unknown.revision, store.revision()) == (0, 3)
 
 
-@cases(
-    "how, uid, version, is_taken",
-    {
-        "the same version": ({}, "from-afar", "918273", False),
-        "newer": ({}, "from-afar", "918299", True),
-        "older": ({}, "from-afar", "918200", False),
-        "older, of an object that has gone since": ({}, "before", "918200", False),
-        "older, in a list older than what is stored": ({"at": "918272"}, "from-afar", "918200", False),
-        "older, in a list that is newer, as after a restore": ({"at": "918274"}, "from-afar", "918200", True),
-        "older, where versions began anew": ({"anew": True}, "from-afar", "918200", True),
-        "the same version, where versions began anew": ({"anew": True}, "from-afar", "918273", True),
-    },
-)
+@cases("how, uid, version, is_taken", {
+    "the same version": ({}, "from-afar", "918273", False),
+    "newer": ({}, "from-afar", "918299", True),
+    "older": ({}, "from-afar", "918200", False),
+    "older, of an object that has gone since": ({}, "before", "918200", False),
+    "older, in a list older than what is stored": ({"at": "918272"}, "from-afar", "918200", False),
+    "older, in a list that is newer, as after a restore": ({"at": "918274"}, "from-afar", "918200", True),
+    "older, where versions began anew": ({"anew": True}, "from-afar", "918200", True),
+    "the same version, where versions began anew": ({"anew": True}, "from-afar", "918273", True),
+})  # fmt: skip
 def test_mirrored_object_never_goes_back_unless_its_cluster_did(store, how, uid, version, is_taken):
     store.write(Mirror(PODS, remote()))
     for _ in range(2):  # which the second time says nothing else
@@ -417,21 +396,18 @@ def test_mirrored_object_has_all_that_names_it(store, field):
     assert store.revision() == 0
 
 
-@cases(
-    "filters, names",
-    {
-        "queue": ({"queue": "q1"}, "a_1 c"),
-        "text that is no pattern": ({"text": "_"}, "a_1"),
-        "text that is none of the other kind": ({"text": "%"}, "b%2"),
-        "text that nothing has": ({"text": "\\\\"}, ""),
-        "text in capitals": ({"text": "C"}, "c"),
-        "page": ({"order": "-created", "limit": 2, "offset": 2}, "c b%2"),
-        "no namespace": ({"namespace": frozenset()}, ""),
-        "namespaces and names": ({"namespace": {"default", "e"}, "name": ["c"]}, "c"),
-        "oldest first": ({"owner": "x", "order": "revision"}, "e d"),
-        "newest first, without the first": ({"owner": "x", "order": "-revision", "limit": 2, "offset": 1}, "e"),
-    },
-)
+@cases("filters, names", {
+    "queue": ({"queue": "q1"}, "a_1 c"),
+    "text that is no pattern": ({"text": "_"}, "a_1"),
+    "text that is none of the other kind": ({"text": "%"}, "b%2"),
+    "text that nothing has": ({"text": "\\\\"}, ""),
+    "text in capitals": ({"text": "C"}, "c"),
+    "page": ({"order": "-created", "limit": 2, "offset": 2}, "c b%2"),
+    "no namespace": ({"namespace": frozenset()}, ""),
+    "namespaces and names": ({"namespace": {"default", "e"}, "name": ["c"]}, "c"),
+    "oldest first": ({"owner": "x", "order": "revision"}, "e d"),
+    "newest first, without the first": ({"owner": "x", "order": "-revision", "limit": 2, "offset": 1}, "e"),
+})  # fmt: skip
 def test_objects_are_found(store, filters, names):
     jobs = [
         ("a_1", "q1", None),

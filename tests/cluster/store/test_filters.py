@@ -39,29 +39,26 @@ def labels(selector):
     return {"labels": parse_labels(selector).requirements}
 
 
-@cases(
-    "filters, names",
-    {
-        "label equal, in the case that is written": (labels("team=vision"), "cat"),
-        "label there": (labels("team"), "cat dog eel"),
-        "label not there": (labels("!team"), "fox gnu"),
-        "label one of": (labels("team in (ads, Vision)"), "dog eel"),
-        "label none of, or not there": (labels("team notin (ads,vision)"), "dog fox gnu"),
-        "label not equal, or not there": (labels("team!=ads"), "cat dog fox gnu"),
-        "empty value of a label": (labels("gpu="), "eel"),
-        "both labels": (labels("team,gpu"), "eel"),
-        "end of another key": (labels("lead=x"), ""),
-        "begin of another value": (labels("team=vis"), ""),
-        "exit code, and none that begins like it": ({"exit_code": 1}, "cat"),
-        "one of two exit codes": ({"exit_code": 137}, "dog"),
-        "why it waits": ({"trouble": "QueueClosed"}, "eel"),
-        "the reason in place of the scheduler's": ({"trouble": "Unschedulable"}, ""),
-        "why it failed": ({"trouble": "TooFewSucceeded"}, "cat"),
-        "no trouble": ({"trouble": ["PodsRunning", "AllPodsEnded"]}, ""),
-        "made since": ({"since": NOW + 3}, "fox gnu"),
-        "made before": ({"until": NOW + 1}, "cat"),
-    },
-)
+@cases("filters, names", {
+    "label equal, in the case that is written": (labels("team=vision"), "cat"),
+    "label there": (labels("team"), "cat dog eel"),
+    "label not there": (labels("!team"), "fox gnu"),
+    "label one of": (labels("team in (ads, Vision)"), "dog eel"),
+    "label none of, or not there": (labels("team notin (ads,vision)"), "dog fox gnu"),
+    "label not equal, or not there": (labels("team!=ads"), "cat dog fox gnu"),
+    "empty value of a label": (labels("gpu="), "eel"),
+    "both labels": (labels("team,gpu"), "eel"),
+    "end of another key": (labels("lead=x"), ""),
+    "begin of another value": (labels("team=vis"), ""),
+    "exit code, and none that begins like it": ({"exit_code": 1}, "cat"),
+    "one of two exit codes": ({"exit_code": 137}, "dog"),
+    "why it waits": ({"trouble": "QueueClosed"}, "eel"),
+    "the reason in place of the scheduler's": ({"trouble": "Unschedulable"}, ""),
+    "why it failed": ({"trouble": "TooFewSucceeded"}, "cat"),
+    "no trouble": ({"trouble": ["PodsRunning", "AllPodsEnded"]}, ""),
+    "made since": ({"since": NOW + 3}, "fox gnu"),
+    "made before": ({"until": NOW + 1}, "cat"),
+})  # fmt: skip
 def test_objects_are_found_by_label_cause_exit_code_and_time(few, filters, names):
     assert " ".join(each.name for each in few.find(JOBS, **filters)) == names
     assert sum(few.count(JOBS, **filters).values()) == len(names.split())
@@ -84,17 +81,14 @@ def test_pages_from_either_end_are_those_of_the_whole_list(store, monkeypatch, o
     assert len(whole) == 23
 
 
-@cases(
-    "offset, total, span",
-    {
-        "nobody has counted": (0, None, (50, 0, False)),
-        "begin of many": (0, 100_000, (50, 0, False)),
-        "end of many": (99_950, 100_000, (50, 0, True)),
-        "rest of many": (99_950, 99_960, (10, 0, True)),
-        "few": (0, 3, (3, 0, False)),
-        "behind the end": (50, 30, (0, 0, False)),
-    },
-)
+@cases("offset, total, span", {
+    "nobody has counted": (0, None, (50, 0, False)),
+    "begin of many": (0, 100_000, (50, 0, False)),
+    "end of many": (99_950, 100_000, (50, 0, True)),
+    "rest of many": (99_950, 99_960, (10, 0, True)),
+    "few": (0, 3, (3, 0, False)),
+    "behind the end": (50, 30, (0, 0, False)),
+})  # fmt: skip
 def test_the_span_of_a_page(offset, total, span):
     assert Span.of(50, offset, total) == span
 
@@ -106,20 +100,17 @@ def sqlite(few):
     return few
 
 
-@cases(
-    "by, filters",
-    {
-        "nothing": ("phase", {}),
-        "text": ("phase", {"text": "model"}),
-        "namespace": ("phase", {"namespace": ["a", "b"]}),
-        "owner and queue": ("phase", {"creator": "alice", "queue": "q"}),
-        "time": ("phase", {"since": NOW, "until": NOW + 1}),
-        "cause": ("phase", {"trouble": "QueueClosed"}),
-        "labels and exit code": ("phase", {**labels("team=vision,!x"), "exit_code": 1}),
-        "by queue": ("queue", {"namespace": ["a", "b"]}),
-        "by namespace": ("namespace", {"namespace": ["a", "b"]}),
-    },
-)
+@cases("by, filters", {
+    "nothing": ("phase", {}),
+    "text": ("phase", {"text": "model"}),
+    "namespace": ("phase", {"namespace": ["a", "b"]}),
+    "owner and queue": ("phase", {"creator": "alice", "queue": "q"}),
+    "time": ("phase", {"since": NOW, "until": NOW + 1}),
+    "cause": ("phase", {"trouble": "QueueClosed"}),
+    "labels and exit code": ("phase", {**labels("team=vision,!x"), "exit_code": 1}),
+    "by queue": ("queue", {"namespace": ["a", "b"]}),
+    "by namespace": ("namespace", {"namespace": ["a", "b"]}),
+})  # fmt: skip
 def test_jobs_are_counted_by_indexes_alone(sqlite, monkeypatch, by, filters):
     steps = []
     rows = sql.rows

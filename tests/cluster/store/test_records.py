@@ -43,17 +43,14 @@ FAR = {"namespace": "far", "queue": "r", "creator": "bob"}
 LIVING = record("living", namespace="zoo", queue="s", creator="carol", deleted=0)
 
 
-@cases(
-    "filters, names, namespaces, queues, creators",
-    {
-        "all that are deleted": ({}, "d c b a", ["default", "far"], ["q", "r"], ["alice", "bob"]),
-        "queue": ({"queue": "r"}, "d c", ["default", "far"], ["r"], ["alice", "bob"]),
-        "creator": ({"creator": "bob"}, "d", ["far"], ["r"], ["bob"]),
-        "namespaces": ({"namespace": {"far"}}, "d", ["far"], ["r"], ["bob"]),
-        "no namespace": ({"namespace": frozenset()}, "", [], [], []),
-        "part of a name": ({"text": "B"}, "b", ["default"], [], []),
-    },
-)
+@cases("filters, names, namespaces, queues, creators", {
+    "all that are deleted": ({}, "d c b a", ["default", "far"], ["q", "r"], ["alice", "bob"]),
+    "queue": ({"queue": "r"}, "d c", ["default", "far"], ["r"], ["alice", "bob"]),
+    "creator": ({"creator": "bob"}, "d", ["far"], ["r"], ["bob"]),
+    "namespaces": ({"namespace": {"far"}}, "d", ["far"], ["r"], ["bob"]),
+    "no namespace": ({"namespace": frozenset()}, "", [], [], []),
+    "part of a name": ({"text": "B"}, "b", ["default"], [], []),
+})  # fmt: skip
 def test_records_of_deleted_objects_are_found_and_counted(keep, database, filters, names, namespaces, queues, creators):
     unnamed = record("b", created=1001, queue="", creator="")
     keep(record("a"), unnamed, record("c", created=1002, queue="r"), record("d", created=1003, **FAR), LIVING)
@@ -127,25 +124,22 @@ def found(database, limit=10, offset=0, **filters):
     return [each.decision for each in decisions.find(Filters(**filters), limit=limit, offset=offset, using=database)]
 
 
-@cases(
-    "filters, expected",
-    {
-        "all, newest first": ({}, ALL),
-        "namespaces": ({"namespaces": {"ns"}}, [REFUSED, BOUND]),
-        "namespace": ({"namespaces": "team"}, [EVICTED]),
-        "no namespace is nobody's": ({"namespaces": frozenset()}, []),
-        "group and kind": ({"namespaces": "ns", "name": "train-1", "kind": "bind"}, [BOUND]),
-        "a part is no name": ({"name": "train"}, []),
-        "queue": ({"queue": "other"}, [REFUSED]),
-        "node, not one that begins alike": ({"node": "n-1"}, [BOUND]),
-        "node": ({"node": "n-10"}, [EVICTED, BOUND]),
-        "a part is no node": ({"node": "1"}, []),
-        "part of the name": ({"text": "RAIN"}, [REFUSED, BOUND]),
-        "what is no pattern": ({"text": "w_"}, [EVICTED]),
-        "nor this": ({"text": "%"}, []),
-        "time": ({"since": NOW + 1, "until": NOW + 2}, [REFUSED]),
-    },
-)
+@cases("filters, expected", {
+    "all, newest first": ({}, ALL),
+    "namespaces": ({"namespaces": {"ns"}}, [REFUSED, BOUND]),
+    "namespace": ({"namespaces": "team"}, [EVICTED]),
+    "no namespace is nobody's": ({"namespaces": frozenset()}, []),
+    "group and kind": ({"namespaces": "ns", "name": "train-1", "kind": "bind"}, [BOUND]),
+    "a part is no name": ({"name": "train"}, []),
+    "queue": ({"queue": "other"}, [REFUSED]),
+    "node, not one that begins alike": ({"node": "n-1"}, [BOUND]),
+    "node": ({"node": "n-10"}, [EVICTED, BOUND]),
+    "a part is no node": ({"node": "1"}, []),
+    "part of the name": ({"text": "RAIN"}, [REFUSED, BOUND]),
+    "what is no pattern": ({"text": "w_"}, [EVICTED]),
+    "nor this": ({"text": "%"}, []),
+    "time": ({"since": NOW + 1, "until": NOW + 2}, [REFUSED]),
+})  # fmt: skip
 def test_decisions_are_found_and_counted(decided, database, filters, expected):
     assert found(database, **filters) == expected
     assert found(database, 2, **filters) + found(database, 2, 2, **filters) == expected

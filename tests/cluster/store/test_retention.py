@@ -39,15 +39,12 @@ def forgotten(registered, positions):
     return store.compacted(), *([name for (name,) in sql.rows("default", text)] for text in columns)
 
 
-@cases(
-    "positions, compacted, left",
-    {
-        "the slowest shard has read three": ({"reader/0": 5, "reader/1": 3}, 3, "reader/0 reader/1"),
-        "nobody moves a cursor": ({"reader/0": 5, "reader/1": 5, "renamed/0": 1}, 5, "reader/0 reader/1"),
-        "a shard that is no more has read two": ({"reader/0": 5, "reader/1": 5, "reader/2": 2}, 2, "reader/0 reader/1 reader/2"),
-        "who runs elsewhere is where history begins": ({"elsewhere/0": 4, "reader/0": 3, "reader/1": 3}, 3, "elsewhere/0 reader/0 reader/1"),
-    },
-)  # fmt: skip
+@cases("positions, compacted, left", {
+    "the slowest shard has read three": ({"reader/0": 5, "reader/1": 3}, 3, "reader/0 reader/1"),
+    "nobody moves a cursor": ({"reader/0": 5, "reader/1": 5, "renamed/0": 1}, 5, "reader/0 reader/1"),
+    "a shard that is no more has read two": ({"reader/0": 5, "reader/1": 5, "reader/2": 2}, 2, "reader/0 reader/1 reader/2"),
+    "who runs elsewhere is where history begins": ({"elsewhere/0": 4, "reader/0": 3, "reader/1": 3}, 3, "elsewhere/0 reader/0 reader/1"),
+})  # fmt: skip
 def test_history_goes_as_far_as_every_reader_has_read_and_cursors_of_nobody_after_it(positions, compacted, left):
     assert forgotten([READER], positions) == (compacted, left.split(), left.split())
 
@@ -65,14 +62,11 @@ def left():
     return [event.name for event in store.find(EVENTS)]
 
 
-@cases(
-    "hours_ago, most, stays",
-    {
-        "too old": ([30, 25, 23, 0], 9, ["e2", "e3"]),
-        "too many": ([5, 4, 3, 2, 1], 2, ["e3", "e4"]),
-        "more than a batch": ([50] * 7 + [1], 9, ["e7"]),
-    },
-)
+@cases("hours_ago, most, stays", {
+    "too old": ([30, 25, 23, 0], 9, ["e2", "e3"]),
+    "too many": ([5, 4, 3, 2, 1], 2, ["e3", "e4"]),
+    "more than a batch": ([50] * 7 + [1], 9, ["e7"]),
+})  # fmt: skip
 def test_events_go_when_they_are_too_old_or_too_many(monkeypatch, settings, hours_ago, most, stays):
     settings.EVENT_HOURS = 24
     monkeypatch.setattr(retention, "MOST_EVENTS", most)

@@ -25,17 +25,14 @@ from tests.tables import cases
 SERVICE = Address("webhooks.pages.svc", 443)
 
 
-@cases(
-    "text, address, service",
-    {
-        "IPv4": ("192.0.2.7:9443", Address("192.0.2.7", 9443), None),
-        "IPv6": ("[2001:db8::1]:9443", Address("2001:db8::1", 9443), None),
-        "a service": ("webhooks.pages.svc:443", SERVICE, ("webhooks", "pages")),
-        "a name that goes on": ("webhooks.pages.svc.cluster.local:443", Address("webhooks.pages.svc.cluster.local", 443), None),
-        "a host of that name": ("svc:1", Address("svc", 1), None),
-        "the last port": ("host:65535", Address("host", 65535), None),
-    },
-)  # fmt: skip
+@cases("text, address, service", {
+    "IPv4": ("192.0.2.7:9443", Address("192.0.2.7", 9443), None),
+    "IPv6": ("[2001:db8::1]:9443", Address("2001:db8::1", 9443), None),
+    "a service": ("webhooks.pages.svc:443", SERVICE, ("webhooks", "pages")),
+    "a name that goes on": ("webhooks.pages.svc.cluster.local:443", Address("webhooks.pages.svc.cluster.local", 443), None),
+    "a host of that name": ("svc:1", Address("svc", 1), None),
+    "the last port": ("host:65535", Address("host", 65535), None),
+})  # fmt: skip
 def test_address_is_read(text, address, service):
     assert hooks.address(text) == address
     assert address.service == service
@@ -47,15 +44,12 @@ def test_what_is_no_address_is_refused(text):
         hooks.address(text)
 
 
-@cases(
-    "host, usual, interface",
-    {
-        "the pages are for this machine only": ("192.0.2.7", "127.0.0.1", "0.0.0.0"),
-        "an API server that speaks IPv6": ("2001:db8::1", "127.0.0.1", "::"),
-        "an API server on this machine": ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
-        "in a cluster": ("webhooks.pages.svc", "::", "::"),
-    },
-)
+@cases("host, usual, interface", {
+    "the pages are for this machine only": ("192.0.2.7", "127.0.0.1", "0.0.0.0"),
+    "an API server that speaks IPv6": ("2001:db8::1", "127.0.0.1", "::"),
+    "an API server on this machine": ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
+    "in a cluster": ("webhooks.pages.svc", "::", "::"),
+})  # fmt: skip
 def test_webhooks_listen_where_the_api_server_reaches_them(host, usual, interface):
     assert hooks.interface(Address(host, 443), usual) == interface
 
@@ -134,17 +128,14 @@ async def test_each_webhook_answers_at_its_path(mirror):
         assert (found.status_code, found.json()["response"]["uid"]) == (200, "705ab4f5")
 
 
-@cases(
-    "method, path, content, code, text",
-    {
-        "no path": ("POST", "/", GOOD, 404, "Webhooks are asked by POST: /jobs/mutate,"),
-        "no POST": ("GET", "/jobs/mutate", "", 404, "Webhooks are asked by POST"),
-        "no JSON": ("POST", "/jobs/mutate", "{", 400, "The question cannot be read"),
-        "too deep": ("POST", "/jobs/mutate", "[" * 100_000, 400, "The question cannot be read"),
-        "no review": ("POST", "/jobs/mutate", "{}", 400, "is asked with a AdmissionReview"),
-        "too large": ("POST", "/jobs/mutate", " " * (app.LARGEST + 1), 413, "A question may have 8,388,608 bytes."),
-    },
-)
+@cases("method, path, content, code, text", {
+    "no path": ("POST", "/", GOOD, 404, "Webhooks are asked by POST: /jobs/mutate,"),
+    "no POST": ("GET", "/jobs/mutate", "", 404, "Webhooks are asked by POST"),
+    "no JSON": ("POST", "/jobs/mutate", "{", 400, "The question cannot be read"),
+    "too deep": ("POST", "/jobs/mutate", "[" * 100_000, 400, "The question cannot be read"),
+    "no review": ("POST", "/jobs/mutate", "{}", 400, "is asked with a AdmissionReview"),
+    "too large": ("POST", "/jobs/mutate", " " * (app.LARGEST + 1), 413, "A question may have 8,388,608 bytes."),
+})  # fmt: skip
 async def test_what_is_no_question_is_refused_in_plain_text(method, path, content, code, text):
     found = await ask(path, content, method)
     assert (found.status_code, found.headers["content-type"]) == (code, "text/plain; charset=utf-8")
@@ -170,19 +161,16 @@ def run(statement):
         cursor.execute(statement)
 
 
-@cases(
-    "body, message",
-    {
-        "nothing": (None, "is asked with a AdmissionReview"),
-        "a list": ([], "is asked with a AdmissionReview"),
-        "an older version": ({**question(PATH, JOB), "apiVersion": "admission.k8s.io/v1beta1"}, "admission.k8s.io/v1"),
-        "no request": ({**question(PATH, JOB), "request": None}, "request.uid is missing"),
-        "another kind": (question("/queues/validate", JOB), 'not "queues.scheduling.volcano.sh"'),
-        "another operation": (question(PATH, operation="CONNECT"), 'not "CONNECT"'),
-        "no object": (question(PATH, operation="CREATE"), "request.object is missing"),
-        "no old object": (question(PATH, JOB, operation="UPDATE"), "request.oldObject is missing"),
-    },
-)
+@cases("body, message", {
+    "nothing": (None, "is asked with a AdmissionReview"),
+    "a list": ([], "is asked with a AdmissionReview"),
+    "an older version": ({**question(PATH, JOB), "apiVersion": "admission.k8s.io/v1beta1"}, "admission.k8s.io/v1"),
+    "no request": ({**question(PATH, JOB), "request": None}, "request.uid is missing"),
+    "another kind": (question("/queues/validate", JOB), 'not "queues.scheduling.volcano.sh"'),
+    "another operation": (question(PATH, operation="CONNECT"), 'not "CONNECT"'),
+    "no object": (question(PATH, operation="CREATE"), "request.object is missing"),
+    "no old object": (question(PATH, JOB, operation="UPDATE"), "request.oldObject is missing"),
+})  # fmt: skip
 def test_why_something_is_no_question_is_told(body, message):
     with pytest.raises(BadRequest, match=message):
         review(VALIDATE, body, lambda *_: Ruling())

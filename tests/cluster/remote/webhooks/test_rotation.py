@@ -36,26 +36,23 @@ def held(*authorities, server=DAY, issuer=0, names=NAMES):
 OLD, NEW = authority(250 * DAY), authority(HOUR)
 
 
-@cases(
-    "what, is_trusted, step",
-    {
-        "nothing is there": (None, False, Step.BEGIN),
-        "the authority is over": (held(authority(366 * DAY)), True, Step.BEGIN),
-        "all is well": (held(authority(DAY)), False, Step.NONE),
-        "more than a third of the authority is left": (held(authority(240 * DAY)), True, Step.NONE),
-        "a third of the authority is left": (held(OLD), True, Step.AUTHORITY),
-        "more than a third is left": (held(authority(DAY), server=59 * DAY), True, Step.NONE),
-        "a third is left": (held(authority(99 * DAY), server=60 * DAY), True, Step.SERVER),
-        "another name": (held(authority(DAY), names=frozenset({"other"})), True, Step.SERVER),
-        "a new authority is not known everywhere yet": (held(OLD, authority(HOUR / 2)), True, Step.NONE),
-        "nobody could be told of a new authority": (held(OLD, NEW), False, Step.NONE),
-        "a new authority is known": (held(OLD, NEW), True, Step.SERVER),
-        "due, and nobody could be told": (held(OLD, NEW, server=60 * DAY), False, Step.NONE),
-        "what is served is over": (held(OLD, NEW, server=90 * DAY), False, Step.SERVER),
-        "some show the old one still": (held(OLD, NEW, server=HOUR / 2, issuer=1), True, Step.NONE),
-        "nobody shows the old one": (held(OLD, NEW, server=HOUR, issuer=1), True, Step.RETIRE),
-    },
-)
+@cases("what, is_trusted, step", {
+    "nothing is there": (None, False, Step.BEGIN),
+    "the authority is over": (held(authority(366 * DAY)), True, Step.BEGIN),
+    "all is well": (held(authority(DAY)), False, Step.NONE),
+    "more than a third of the authority is left": (held(authority(240 * DAY)), True, Step.NONE),
+    "a third of the authority is left": (held(OLD), True, Step.AUTHORITY),
+    "more than a third is left": (held(authority(DAY), server=59 * DAY), True, Step.NONE),
+    "a third is left": (held(authority(99 * DAY), server=60 * DAY), True, Step.SERVER),
+    "another name": (held(authority(DAY), names=frozenset({"other"})), True, Step.SERVER),
+    "a new authority is not known everywhere yet": (held(OLD, authority(HOUR / 2)), True, Step.NONE),
+    "nobody could be told of a new authority": (held(OLD, NEW), False, Step.NONE),
+    "a new authority is known": (held(OLD, NEW), True, Step.SERVER),
+    "due, and nobody could be told": (held(OLD, NEW, server=60 * DAY), False, Step.NONE),
+    "what is served is over": (held(OLD, NEW, server=90 * DAY), False, Step.SERVER),
+    "some show the old one still": (held(OLD, NEW, server=HOUR / 2, issuer=1), True, Step.NONE),
+    "nobody shows the old one": (held(OLD, NEW, server=HOUR, issuer=1), True, Step.RETIRE),
+})  # fmt: skip
 def test_next_step(what, is_trusted, step):
     assert next_step(what, NAMES, NOW, LIVES, is_trusted=is_trusted) is step
 

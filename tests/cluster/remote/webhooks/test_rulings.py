@@ -86,43 +86,37 @@ CLOSED = queue("shut", "Closed", weight=1)
 IN_VAIN = {"queue": "none", "plugins": {"nope": []}}
 
 
-@cases(
-    "path, new, old, field, text",
-    {
-        "job in no queue": ("/jobs/validate", job(queue="none"), None, "spec.queue", "not found; choose one that exists"),
-        "job in a closed queue": ("/jobs/validate", job(queue="shut"), None, "spec.queue", "status is `Closed`; open it or choose another"),
-        "job in a parent": ("/jobs/validate", job(queue="up"), None, "spec.queue", "has 1 child queues; choose one of them"),
-        "job whose retries change": ("/jobs/validate", job(maxRetry=4), job(maxRetry=3), "spec.maxRetry", ""),
-        "group in a closed queue": ("/podgroups/validate", SHUT, None, "spec.queue", "can only submit PodGroup"),
-        "group that moves there": ("/podgroups/validate", SHUT, pod_group("a", queue="default"), "spec.queue", ""),
-        "queue without weight": ("/queues/validate", queue(weight=-1), None, "spec.weight", "greater than or equal to 1"),
-        "flow": ("/jobflows/validate", flow("A b"), None, "spec.flows[0].name", "must be the name of a job template"),
-        "template": ("/jobtemplates/validate", of(resources.JOB_TEMPLATES, "a", {"spec": {}}), None, "spec", "describe the jobs"),
-        "hyper node": ("/hypernodes/validate", of(resources.HYPER_NODES, "a", tier=1), None, "spec.members", "at least one member"),
-        "cron job": ("/cronjobs/validate", cron("often"), None, "spec.schedule", ""),
-        "what was wrong and becomes worse": ("/jobs/validate", job("demo", task(minAvailable=5), minAvailable=9, **IN_VAIN), job("demo", task(minAvailable=5), **IN_VAIN), "spec.minAvailable", ""),
-        "an open queue is deleted": ("/queues/validate", None, TEAM, "status.state", "close it first and wait until it is empty"),
-        "a parent is deleted": ("/queues/validate", None, queue("up", "Closed"), "spec.parent", "it has 1 child queues: below; delete or move them first"),
-    },
-)  # fmt: skip
+@cases("path, new, old, field, text", {
+    "job in no queue": ("/jobs/validate", job(queue="none"), None, "spec.queue", "not found; choose one that exists"),
+    "job in a closed queue": ("/jobs/validate", job(queue="shut"), None, "spec.queue", "status is `Closed`; open it or choose another"),
+    "job in a parent": ("/jobs/validate", job(queue="up"), None, "spec.queue", "has 1 child queues; choose one of them"),
+    "job whose retries change": ("/jobs/validate", job(maxRetry=4), job(maxRetry=3), "spec.maxRetry", ""),
+    "group in a closed queue": ("/podgroups/validate", SHUT, None, "spec.queue", "can only submit PodGroup"),
+    "group that moves there": ("/podgroups/validate", SHUT, pod_group("a", queue="default"), "spec.queue", ""),
+    "queue without weight": ("/queues/validate", queue(weight=-1), None, "spec.weight", "greater than or equal to 1"),
+    "flow": ("/jobflows/validate", flow("A b"), None, "spec.flows[0].name", "must be the name of a job template"),
+    "template": ("/jobtemplates/validate", of(resources.JOB_TEMPLATES, "a", {"spec": {}}), None, "spec", "describe the jobs"),
+    "hyper node": ("/hypernodes/validate", of(resources.HYPER_NODES, "a", tier=1), None, "spec.members", "at least one member"),
+    "cron job": ("/cronjobs/validate", cron("often"), None, "spec.schedule", ""),
+    "what was wrong and becomes worse": ("/jobs/validate", job("demo", task(minAvailable=5), minAvailable=9, **IN_VAIN), job("demo", task(minAvailable=5), **IN_VAIN), "spec.minAvailable", ""),
+    "an open queue is deleted": ("/queues/validate", None, TEAM, "status.state", "close it first and wait until it is empty"),
+    "a parent is deleted": ("/queues/validate", None, queue("up", "Closed"), "spec.parent", "it has 1 child queues: below; delete or move them first"),
+})  # fmt: skip
 def test_what_breaks_a_rule_is_refused_with_its_cause(path, new, old, field, text):
     code, causes = refusal(path, new, old)
     assert (code, list(causes)) == (403 if new is None else 422, [field])
     assert text in causes[field]
 
 
-@cases(
-    "path, new, old",
-    {
-        "a job that is scaled": ("/jobs/validate", job("demo", task(replicas=2), maxRetry=3), job(maxRetry=3)),
-        # It came in while nobody judged it; its finalizers must come off, and it may become better.
-        "what was wrong before and ends": ("/jobs/validate", job(**IN_VAIN, deletionTimestamp="2026-11-23T12:00:00Z"), job(**IN_VAIN)),
-        "what was wrong before and becomes better": ("/jobs/validate", job("demo", task(minAvailable=1), **IN_VAIN), job("demo", task(minAvailable=5), **IN_VAIN)),
-        "a namespace that is the API server's business": ("/jobs/validate", job(namespace="just-made"), None),
-        "a closed queue that is deleted": ("/queues/validate", None, CLOSED),
-        "one that was made closed and not seen by its controller": ("/queues/validate", None, of(resources.QUEUES, "shut", state="Closed")),
-    },
-)  # fmt: skip
+@cases("path, new, old", {
+    "a job that is scaled": ("/jobs/validate", job("demo", task(replicas=2), maxRetry=3), job(maxRetry=3)),
+    # It came in while nobody judged it; its finalizers must come off, and it may become better.
+    "what was wrong before and ends": ("/jobs/validate", job(**IN_VAIN, deletionTimestamp="2026-11-23T12:00:00Z"), job(**IN_VAIN)),
+    "what was wrong before and becomes better": ("/jobs/validate", job("demo", task(minAvailable=1), **IN_VAIN), job("demo", task(minAvailable=5), **IN_VAIN)),
+    "a namespace that is the API server's business": ("/jobs/validate", job(namespace="just-made"), None),
+    "a closed queue that is deleted": ("/queues/validate", None, CLOSED),
+    "one that was made closed and not seen by its controller": ("/queues/validate", None, of(resources.QUEUES, "shut", state="Closed")),
+})  # fmt: skip
 def test_what_breaks_none_is_allowed_without_a_warning(path, new, old):
     assert allowed(path, new, old) == []
 
@@ -151,9 +145,10 @@ def test_queue_may_be_deleted_right_after_the_groups_in_it(cluster):
         assert refusal("/queues/validate", None, CLOSED)[0] == code
 
 
-@cases(
-    "number, looked_up", {"as many as are": (rulings.MOST_LOOKED_UP, True), "more": (rulings.MOST_LOOKED_UP + 1, False)}
-)
+@cases("number, looked_up", {
+    "as many as are": (rulings.MOST_LOOKED_UP, True),
+    "more": (rulings.MOST_LOOKED_UP + 1, False),
+})  # fmt: skip
 def test_many_groups_of_a_queue_are_not_looked_up(cluster, number, looked_up):
     for each in range(number):
         mirror(resources.POD_GROUPS, pod_group(f"g{each}", queue="shut", status={"phase": "Running"}))
@@ -183,17 +178,14 @@ def test_nobody_is_refused_by_a_list_that_is_still_read():
     assert "still being read. Try again" in status["message"]
 
 
-@cases(
-    "path, obj, spec",
-    {
-        "job": ("/jobs/mutate", job(), {"queue": "default", "maxRetry": 3, "minAvailable": 1}),
-        "job without names": ("/jobs/mutate", job("demo", task("", 2)), {"minAvailable": 2}),
-        "plugins": ("/jobs/mutate", job(plugins={"mpi": []}), {"plugins": {"mpi": [], "svc": [], "ssh": []}}),
-        "queue": ("/queues/mutate", TEAM, {"reclaimable": True, "parent": "root"}),
-        "flow": ("/jobflows/mutate", flow("a"), {"jobRetainPolicy": "retain"}),
-        "cron job": ("/cronjobs/mutate", cron(), {"concurrencyPolicy": "Allow", "suspend": False}),
-    },
-)
+@cases("path, obj, spec", {
+    "job": ("/jobs/mutate", job(), {"queue": "default", "maxRetry": 3, "minAvailable": 1}),
+    "job without names": ("/jobs/mutate", job("demo", task("", 2)), {"minAvailable": 2}),
+    "plugins": ("/jobs/mutate", job(plugins={"mpi": []}), {"plugins": {"mpi": [], "svc": [], "ssh": []}}),
+    "queue": ("/queues/mutate", TEAM, {"reclaimable": True, "parent": "root"}),
+    "flow": ("/jobflows/mutate", flow("a"), {"jobRetainPolicy": "retain"}),
+    "cron job": ("/cronjobs/mutate", cron(), {"concurrencyPolicy": "Allow", "suspend": False}),
+})  # fmt: skip
 def test_what_is_left_open_is_filled_in(path, obj, spec):
     made = filled(path, obj)
     assert {field: made["spec"].get(field) for field in spec} == spec
@@ -253,28 +245,22 @@ TOKEN = {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path":
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "none"}}
 
 
-@cases(
-    "obj, text, here, there",
-    {
-        "no command": (NO_COMMAND, "containers[0].command: this machine runs commands and uses no image", True, False),
-        "a token": (job("demo", task(pod={"volumes": [TOKEN]})), "volumes[0].projected.sources[0].serviceAccountToken: pods are given no tokens", True, False),
-        "a missing claim": (job("demo", task(pod={"volumes": [CLAIM]})), "there is no claim none in namespace default, so the pods wait until there is one.", True, True),
-    },
-)  # fmt: skip
+@cases("obj, text, here, there", {
+    "no command": (NO_COMMAND, "containers[0].command: this machine runs commands and uses no image", True, False),
+    "a token": (job("demo", task(pod={"volumes": [TOKEN]})), "volumes[0].projected.sources[0].serviceAccountToken: pods are given no tokens", True, False),
+    "a missing claim": (job("demo", task(pod={"volumes": [CLAIM]})), "there is no claim none in namespace default, so the pods wait until there is one.", True, True),
+})  # fmt: skip
 def test_people_are_warned_of_what_does_not_work_where_it_does_not(settings, obj, text, here, there):
     for target, is_told in ((None, here), (KUBERNETES, there)):
         settings.TARGET = target
         assert (text in "".join(allowed("/jobs/validate", obj))) is is_told
 
 
-@cases(
-    "target, spec, state",
-    {
-        "here": (None, {}, "Open"),
-        "where Volcano's clients write the state": (KUBERNETES, {}, None),
-        "there, as somebody wrote it": (KUBERNETES, {"state": "Closed"}, "Closed"),
-    },
-)
+@cases("target, spec, state", {
+    "here": (None, {}, "Open"),
+    "where Volcano's clients write the state": (KUBERNETES, {}, None),
+    "there, as somebody wrote it": (KUBERNETES, {"state": "Closed"}, "Closed"),
+})  # fmt: skip
 def test_wish_of_a_queue_is_filled_in_only_where_nobody_else_writes_its_state(settings, target, spec, state):
     settings.TARGET = target
     assert filled("/queues/mutate", of(resources.QUEUES, "a", {"spec": spec}))["spec"].get("state") == state
