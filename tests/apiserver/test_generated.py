@@ -17,8 +17,8 @@ from apiserver.openapi import documents
 from cluster import access
 from tests.apiserver.client import ACTORS, Api
 from tests.campaign import scaled
+from tests.cluster import objects
 from tests.cluster.api.conftest import config_map, job
-from tests.cluster.rules import known
 
 PATHS = list(documents.group_versions())
 EXAMPLES = scaled(1, 4)  # of each operation in each mode; each is sent by two actors
@@ -48,8 +48,8 @@ def actors(server, person):
     everything, named = Api(server), {"metadata": {"name": "a"}}
     place = "v1/namespaces/default"
     for path, obj in {
-        f"api/{place}/configmaps": config_map("a"), f"api/{place}/secrets": named, f"api/{place}/pods": {**known.pod(), **named},
-        f"apis/batch/{place}/jobs": {**known.job(), **named}, "apis/scheduling.volcano.sh/v1beta1/queues": named,
+        f"api/{place}/configmaps": config_map("a"), f"api/{place}/secrets": named, f"api/{place}/pods": {**objects.pod(), **named},
+        f"apis/batch/{place}/jobs": {**objects.job(), **named}, "apis/scheduling.volcano.sh/v1beta1/queues": named,
         "apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs": job("a"),
     }.items():  # fmt: skip
         assert everything.post(f"/{path}", obj).status_code == 201, path

@@ -1,21 +1,40 @@
-"""Every cluster begins with the same few objects."""
+"""Versions, and the few objects with which every cluster begins."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 
+from apiserver import health
 from cluster.bootstrap import bootstrap
 from cluster.rules import first_limits
 from cluster.store import Delete, Patch, store
+from cluster.version import VERSION, is_newer
 from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES
-from tests.cluster.rules.known import causes
+from tests.cluster.rules.known import admit
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
 LIMITS = first_limits.of_machine("default", 8, 16 << 30)
+
+
+@pytest.mark.parametrize(("newer", "older"), [("0.2.0", "0.1.0"), ("0.10.0", "0.9.9"), ("1.0.1", "1"), ("0.1.0", "")])
+def test_versions_have_an_order(newer, older):
+    assert is_newer(newer, older)
+    for one, other in ((older, newer), (newer, newer), ("1.0", "1"), ("1.0.0rc1", "1.0.0"), ("nonsense", older)):
+        assert not is_newer(one, other)
+
+
+def test_the_command_pages_and_the_api_say_the_version(admin_client):
+    command = [sys.executable, "manage.py", "--version"]
+    done = subprocess.run(command, cwd=settings.BASE_DIR, capture_output=True, text=True, check=True)
+    assert done.stdout == f"volcano-ui {VERSION}\n"
+    assert f"volcano-ui {VERSION}" in admin_client.get("/access/").content.decode()
+    assert health.VERSION.endswith(f"+volcano-ui.{VERSION}")
 
 
 @pytest.mark.shows("scheduler 1.6/built-in queues")
@@ -61,4 +80,4 @@ def test_command_says_what_it_made_for_this_machine(capsys):
 def test_a_container_that_says_nothing_cannot_take_the_whole_machine(cpus, memory, most):
     (bounds,) = first_limits.of_machine("default", cpus, memory)["spec"]["limits"]
     assert bounds["default"] == most
-    assert causes(LIMIT_RANGES, first_limits.of_machine("default", cpus, memory)) == []
+    assert admit(LIMIT_RANGES, first_limits.of_machine("default", cpus, memory)).causes == ()

@@ -1,4 +1,4 @@
-"""Golden files of blocks: each of a title, with items after a `|`, of inputs, and of what is made of them.
+"""Golden files: blocks of a title, with items after a `|`, of inputs, and of what is made of them.
 
 What stands in a block `== given` stands before the inputs of all blocks that come after it; `let DAY = …` is a text that
 stands there for `$DAY`.
@@ -6,11 +6,12 @@ stands there for `$DAY`.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.tables import cases
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "scheduler"
+GOLDEN = Path(__file__).parents[1] / "golden"
 ARROW = "→ "
 
 
@@ -37,12 +38,12 @@ class Block:
         return "\n".join(lines) + "\n"
 
 
-def blocks(pattern, folder=GOLDEN):
-    """Run a test once for each block of some golden files, by default of the scheduler's."""
-    rows, many = {}, "*" in pattern
-    for path in sorted(folder.glob(f"{pattern}.txt")):
+def blocks(*patterns, folder="scheduler"):
+    """Run a test once for each block of some golden files."""
+    rows, many = {}, any("*" in each for each in patterns)
+    for path in (found for each in patterns for found in sorted((GOLDEN / folder).glob(f"{each}.txt"))):
         given = ()
-        for text in path.read_text().split("== ")[1:]:
+        for text in re.split("^== ", path.read_text(), flags=re.MULTILINE)[1:]:
             block = Block(path, text, given)
             if block.title == "given":
                 given = block.inputs

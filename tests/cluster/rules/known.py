@@ -1,13 +1,19 @@
-"""A cluster as far as rules ask about it, and the way of an object through its rules."""
+"""A cluster as far as rules ask about it, and the judgement of objects in the notation of tests/golden/rules.
+
+pod spec.nodeName=n; !spec.containers           a plain object (`PLAIN`), what is otherwise in it, and what it lacks
+job + spec.suspend=true | spec.completions=5    an object that is stored, what came to it since, and an update of it
+status job | status.active=-1                   the update as a write to the status
+pod > spec.priority status.qosClass             what is stored of it
+with queue metadata.name=team                   what there is beside it, for the rest of the block
+warn service                                    what people are warned of, if it is taken
+"""
 
 from __future__ import annotations
 
-import copy
 from itertools import count
 
 from cluster.api import admission
-from kube import resources
-from tests import builders
+from tests.cluster.objects import at, otherwise, parsed, shown
 
 UID = "6f1b0d34-0000-4000-8000-000000000001"
 
@@ -71,64 +77,33 @@ def admit(resource, obj, old=None, *known, warnings=False):
     return admission.judge(shaped, old, Known(*known), warnings=warnings)
 
 
-def admitted(resource, obj, *known):
-    """Return a new object as it is stored."""
-    return admit(resource, obj, None, *known).checked()
+class Judge:
+    """Says line by line what the rules make of objects."""
 
+    def __init__(self):
+        self.beside = []
 
-def causes(resource, obj, old=None, *known):
-    """Return what is wrong, as (field, reason)."""
-    return [(cause.field, cause.reason) for cause in admit(resource, obj, old, *known).causes]
-
-
-def messages(resource, obj, old=None, *known):
-    """Return what is wrong, as texts."""
-    return [str(cause) for cause in admit(resource, obj, old, *known).causes]
-
-
-def changed(obj, path, value):
-    """Return a copy of obj with one field changed; `DROP` takes it away."""
-    copied = copy.deepcopy(obj)
-    *above, last = path.split(".")
-    place = copied
-    for name in above:
-        place = place[int(name)] if isinstance(place, list) else place.setdefault(name, {})
-    if isinstance(place, list):
-        place[int(last)] = value
-    elif value is DROP:
-        place.pop(last, None)
-    else:
-        place[last] = value
-    return copied
-
-
-DROP = object()
-
-
-def pod(name="p", **spec):
-    """A pod of one container; a field of its spec may replace that."""
-    return builders.of(PODS, name, **{"containers": [builders.container()], **spec})
-
-
-def priority_class(name, value, **fields):
-    return builders.of(resources.PRIORITY_CLASSES, name, {"value": value, **fields})
-
-
-def queue(name, state="Open", parent="root"):
-    return builders.queue(name, state, parent=parent)
-
-
-def job(name="pi", **spec):
-    return builders.of(JOBS, name, **{"template": builders.template(), **spec})
-
-
-def indexed(**spec):
-    return job(completionMode="Indexed", **{"completions": 4, "parallelism": 2, **spec})
-
-
-def of(kind, **fields):
-    """Return a small object of a kind, with its fields beside the metadata."""
-    return builders.of(kind, "x", fields)
-
-
-JOBS, PODS = resources.BATCH_JOBS, resources.PODS
+    def says(self, line):
+        verb, _, rest = line.partition(" ")
+        verb, rest = (verb, rest) if verb in ("with", "status", "warn") else ("", line)
+        rest, _, paths = rest.partition(" > ")
+        written, *changes = rest.split(" | ")
+        first, _, since = written.partition(" + ")
+        kind, obj = parsed(first)
+        if verb == "with":
+            self.beside.append(obj)
+            return []
+        old = otherwise(admit(kind, obj, None, *self.beside).checked(), since) if changes else None
+        for change in changes:
+            obj = otherwise(old, change)
+        if verb == "status":
+            found = admission.judge_status(admission.shape(kind, obj, old), old, Known())
+        else:
+            found = admit(kind, obj, old, *self.beside, warnings=verb == "warn")
+        if found.error or found.causes:
+            return str(found.error or "\n".join(map(str, found.causes))).splitlines()
+        if verb != "status":
+            again = admit(kind, found.object, found.object, *self.beside)
+            assert (again.causes, again.object) == ((), found.object), "what is stored is taken again as it is"
+        values = [f"{path}: {shown(at(found.object, path))}" for path in paths.split()]
+        return values or list(found.warnings) or ["taken"]
