@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+from collections import defaultdict
+
 import pytest
 from django.contrib.auth.models import Group, User
 
 from cluster import access
+from cluster.api import admission
 from cluster.models import RoleBinding
 from cluster.store import Create, store
 from kube import resources
 from tests import builders
 from tests.builders import config_map
+from tests.cluster.story import Story
 
 __all__ = ["config_map"]
+ROLES = {"vic": "viewer", "bob": "submitter", "ada": "administrator"}
 
 
 def namespace(name, **status):
@@ -71,3 +76,18 @@ def alice(person):
 @pytest.fixture
 def olga(person):
     return person("olga", default="operator")
+
+
+@pytest.fixture
+def no_rules(monkeypatch):
+    """The door's own tests are about the door: the rules of the applications are left out."""
+    monkeypatch.setattr(admission, "_rules", defaultdict(list))
+
+
+@pytest.fixture
+def story(cluster, moved_clock, alice, olga, admin, person):
+    """Of default: a viewer, two submitters, an operator and an administrator; of everything: the last two; of other: a viewer."""
+    vic, bob, ada = (person(name, default=role) for name, role in ROLES.items())
+    boss, stranger = person("boss", everywhere="operator"), person("stranger", other="viewer")
+    people = {"alice": alice, "olga": olga, "root": admin, "vic": vic, "bob": bob, "ada": ada, "boss": boss}
+    return Story(moved_clock, stranger=stranger, **people)

@@ -1,22 +1,23 @@
-"""What takes an administrator of everything: paths and the network of machines, pods without a wall, classes of the system."""
+"""What takes an administrator of everything, such as paths and the network of machines, and what limit ranges and quotas refuse."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
 from cluster import api
+from cluster.access import SYSTEM
 from cluster.rules import node_walls
 from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import Create, store
 from jobs.crons import plan
 from jobs.editor import choices
-from kube.errors import Forbidden, NotFound
+from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from kube.kinds.batch import CronJob
 from kube.resources import (
     BATCH_JOBS,
+    CONFIGMAPS,
     CRON_JOBS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     JOB_FLOWS,
     JOB_TEMPLATES,
     JOBS,
@@ -25,11 +26,14 @@ from kube.resources import (
     POD_GROUPS,
     PODS,
     PRIORITY_CLASSES,
+    by_id,
 )
 from tests import builders
+from tests.cluster.story import Story
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
-from .conftest import job
+from .conftest import config_map, job
 
 pytestmark = pytest.mark.django_db
 CRITICAL = "system-node-critical"
@@ -49,16 +53,6 @@ SHARED = (JOB_TEMPLATES, JOB_FLOWS)  # of several people: nobody's rights are th
 def _cluster(cluster):
     for name, value in ((CRITICAL, 2_000_001_000), ("high", 1000)):
         store.write(Create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value}))
-
-
-@pytest.fixture
-def sam(person):
-    return person("sam", default="submitter")
-
-
-@pytest.fixture
-def olga(person):
-    return person("olga", default="operator")
 
 
 def made(kind, **pod):
@@ -94,129 +88,31 @@ def test_a_privilege_takes_an_administrator_of_everything(person, kind, role, pr
         api.create(actor, kind, made(kind, **pod))
 
 
-@cases("path, allowed", {
-    "the directory": ("/srv/data", True),
-    "below it": ("/srv/data/deep/er", True),
-    "written otherwise": ("/srv//data/./x", True),
-    "a longer name": ("/srv/database", False),
-    "above it": ("/srv", False),
-})  # fmt: skip
-def test_what_the_setting_names_is_everybody_s(sam, settings, path, allowed):
+def test_what_the_setting_names_is_everybody_s(alice, settings):
     settings.HOST_PATHS = ["/srv/data/"]
-    pods = [made(kind, volumes=[{"name": "h", "hostPath": {"path": path}}]) for kind in (PODS, JOB_FLOWS)]
-    if allowed:
-        api.create(sam, PODS, pods[0])
-        api.create(sam, JOB_FLOWS, pods[1])
-    else:
+    for path in ("/srv/database", "/srv"):
         with pytest.raises(Forbidden, match=r"only below /srv/data"):
-            api.create(sam, PODS, pods[0])
+            api.create(alice, PODS, made(PODS, volumes=[{"name": "h", "hostPath": {"path": path}}]))
+    for number, path in enumerate(("/srv/data", "/srv/data/deep/er", "/srv//data/./x")):
+        for kind in (PODS, JOB_FLOWS):
+            obj = made(kind, volumes=[{"name": "h", "hostPath": {"path": path}}])
+            api.create(alice, kind, {**obj, "metadata": {"name": f"x{number}", "namespace": "default"}})
 
 
-def set_in(*path, **fields):
-    """Return a change that sets fields at a path below an object."""
-
-    def change(obj):
-        for key in path:
-            obj = obj[key]
-        obj.update(fields)
-
-    return change
+@blocks("privileges", folder="cluster")
+def test_nobody_decides_what_runs_with_a_privilege_that_he_does_not_have(story, block, golden):
+    golden(block, story.tell, by_line=True)
 
 
-def other_task(cron):
-    cron["spec"]["jobTemplate"]["spec"]["tasks"].append(builders.task("u", pod=PATH))
-
-
-IN_JOB = ("spec", "jobTemplate", "spec")
-IN_TASK = (*IN_JOB, "tasks", 0)
-IN_POD = (*IN_TASK, "template", "spec")
-IN_MAIN = (*IN_POD, "containers", 0)
-POLICY = {"event": "PodFailed", "action": "RestartJob"}
-PRELOAD = {"name": "LD_PRELOAD", "value": "/tmp/x"}
-LIBRARIES = {"mountPath": "/lib", "volumeClaimName": "mine"}
-
-
-@pytest.mark.parametrize("verb", ["update", "patch", "apply"])
-@pytest.mark.parametrize("who", ["operator", "administrator", "everywhere"])
-@cases("kind, change, decides", {
-    "command": (CRON_JOBS, set_in(*IN_MAIN, command=["rm"]), True),
-    "environment": (CRON_JOBS, set_in(*IN_MAIN, env=[PRELOAD]), True),
-    "path": (CRON_JOBS, set_in(*IN_POD, "volumes", 0, hostPath={"path": "/etc"}), True),
-    "annotations of pods": (CRON_JOBS, set_in(*IN_TASK, "template", metadata={"annotations": {"a": "b"}}), True),
-    "plugins": (CRON_JOBS, set_in(*IN_JOB, plugins={"ssh": []}), True),
-    "policies": (CRON_JOBS, set_in(*IN_JOB, policies=[POLICY]), True),
-    "policies of a task": (CRON_JOBS, set_in(*IN_TASK, policies=[POLICY]), True),
-    "volumes of a job": (CRON_JOBS, set_in(*IN_JOB, volumes=[LIBRARIES]), True),
-    "scheduler": (CRON_JOBS, set_in(*IN_JOB, schedulerName="volcano-other"), True),
-    "a task beside": (CRON_JOBS, other_task, True),
-    "image of a pod": (PODS, set_in("spec", "containers", 0, image="other"), True),
-    "replicas": (CRON_JOBS, set_in(*IN_TASK, replicas=3), False),
-    "minAvailable": (CRON_JOBS, set_in(*IN_JOB, minAvailable=1), False),
-    "suspend": (CRON_JOBS, set_in("spec", suspend=True), False),
-    "schedule": (CRON_JOBS, set_in("spec", schedule="@hourly"), False),
-    "labels": (CRON_JOBS, set_in("metadata", labels={"a": "b"}), False),
-    "replicas of a job": (JOBS, set_in("spec", "tasks", 0, replicas=2), False),
-    "deadline of a pod": (PODS, set_in("spec", activeDeadlineSeconds=60), False),
-})  # fmt: skip
-def test_nobody_decides_what_runs_with_a_path_that_he_may_not_mount(person, admin, who, verb, kind, change, decides):
-    api.create(admin, kind, made(kind, **PATH))
-    actor = person("olga", **{who: "administrator"} if who == "everywhere" else {"default": who})
-    before = store.get(kind, "default", "x")
-    new = json.loads(before.body)
-    change(new)
-    if decides and who != "everywhere":
-        with pytest.raises(Forbidden, match=r'"x" is forbidden: hostPath "/(srv/data|etc)" is not allowed'):
-            send(actor, verb, kind, new)
-        assert store.get(kind, "default", "x").revision == before.revision
-    else:
-        send(actor, verb, kind, new)
-        assert store.get(kind, "default", "x").revision > before.revision
-
-
-def send(actor, verb, kind, obj):
-    if verb == "update":
-        return api.update(actor, kind, obj)
-    labels = obj["metadata"].get("labels")
-    metadata = {"name": "x", "namespace": "default", **({"labels": labels} if labels else {})}
-    sent = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": obj["spec"]}
-    if verb == "patch":
-        return api.patch(actor, kind, "default", "x", sent)
-    return api.apply(actor, kind, "default", "x", sent, manager="tests", force=True)
-
-
-@cases("pod, refusal", {"network": (NETWORK, "hostNetwork is not allowed"), "class": (CLASS, "priorityClassName")})
-def test_nobody_decides_what_runs_with_another_privilege(admin, olga, pod, refusal):
-    api.create(admin, CRON_JOBS, made(CRON_JOBS, **pod))
-    api.patch(olga, CRON_JOBS, "default", "x", {"spec": {"suspend": True}})
-    new = json.loads(store.get(CRON_JOBS, "default", "x").body)
-    set_in(*IN_MAIN, command=["false"])(new)
-    with pytest.raises(Forbidden, match=refusal):
-        api.update(olga, CRON_JOBS, new)
-    api.update(admin, CRON_JOBS, new)
-
-
-def test_nobody_gives_a_class_of_the_system_to_a_job_later_and_the_form_offers_it_to_who_may(admin, sam, olga):
-    api.create(sam, JOBS, job("own"))
-    with pytest.raises(Forbidden, match="priorityClassName"):
-        api.patch(sam, JOBS, "default", "own", {"spec": CLASS})
-    api.create(admin, JOBS, job("critical", **CLASS))
-    api.patch(olga, JOBS, "default", "critical", {"metadata": {"labels": {"a": "b"}}})
-    offered = [[choice.value for choice in choices._priorities(actor)] for actor in (sam, admin)]
-    assert offered == [["high"], [CRITICAL, "high"]]
-
-
-def test_whoever_takes_the_path_away_decides_the_rest_and_whoever_runs_it_by_hand_makes_the_job(admin, olga):
+def test_whoever_runs_a_cron_job_by_hand_makes_the_job_and_the_form_offers_a_class_to_who_may(admin, alice, olga):
     """Its owner is the administrator's, but its pods run what he who asked for it may run."""
     api.create(admin, CRON_JOBS, made(CRON_JOBS, **PATH))
-    stored = store.get(CRON_JOBS, "default", "x")
-    by_hand = plan.by_hand(stored.read(CronJob))
+    by_hand = plan.by_hand(store.get(CRON_JOBS, "default", "x").read(CronJob))
     with pytest.raises(Forbidden, match='hostPath "/srv/data" is not allowed'):
         api.create(olga, JOBS, by_hand)
     api.create(admin, JOBS, by_hand)
-    new = json.loads(stored.body)
-    set_in(*IN_POD, volumes=[])(new)
-    set_in(*IN_MAIN, command=["rm"])(new)
-    api.update(olga, CRON_JOBS, new)
+    offered = [[choice.value for choice in choices._priorities(actor)] for actor in (alice, admin)]
+    assert offered == [["high"], [CRITICAL, "high"]]
 
 
 def machines(*walls):
@@ -239,22 +135,49 @@ NO_NETWORK = f"{HOLDS}; {node_walls.NO_PODS}there is no network"
     "a wall": ([HOLDS], "submitter", False, ""),
     "no network that pods may have": ([NO_NETWORK], "submitter", True, "no pods run: there is no network"),
 })  # fmt: skip
-def test_who_makes_what_no_machine_has_a_wall_for_is_told(admin, sam, settings, kind, walls, role, allowed, why):
+def test_who_makes_what_no_machine_has_a_wall_for_is_told(admin, alice, settings, kind, walls, role, allowed, why):
     settings.ALLOW_UNWALLED = allowed
     machines(*walls)
     heard = []
-    api.create(sam if role else admin, kind, made(kind), warn=heard.append)
+    api.create(alice if role else admin, kind, made(kind), warn=heard.append)
     found = [text for text in heard if "for want of a wall" in text]
     assert [why in text for text in found] == ([True] if why else [])
 
 
 @cases("wall, allowed", {"no wall": (NO_WALL, False), "a wall": ("holds with Landlock", True)})
-def test_nobody_decides_what_runs_without_a_wall(admin, olga, settings, wall, allowed):
+def test_nobody_decides_what_runs_without_a_wall(story, settings, wall, allowed):
     machines(wall)
-    api.create(admin, CRON_JOBS, made(CRON_JOBS))
-    other = {"spec": {"jobTemplate": {"spec": {"plugins": {"ssh": []}}}}}
-    if not allowed:
-        with pytest.raises(Forbidden, match=r"the node n0 has no wall round pods. Only pods of administrators"):
-            api.patch(olga, CRON_JOBS, "default", "x", other)
-        settings.ALLOW_UNWALLED = True
-    api.patch(olga, CRON_JOBS, "default", "x", other)
+    story.tell("root create cronjob x")
+    said = story.tell("olga patch cronjob x spec.jobTemplate.spec.plugins={ssh: []}")[0]
+    assert said.startswith("done") or "the node n0 has no wall round pods. Only pods of administrators" in said
+    assert said.startswith("done") is allowed
+    settings.ALLOW_UNWALLED = True
+    assert allowed or story.tell("olga patch cronjob x spec.jobTemplate.spec.plugins={ssh: []}")[0].startswith("done")
+
+
+@blocks("bounds", folder="cluster")
+def test_what_there_is_room_for(block, golden):
+    golden(block, Story().tell, by_line=True)
+
+
+def test_batch_takes_what_there_is_room_for():
+    Story().tell("create quota q spec.hard={count/jobs.batch.volcano.sh: '2'}")
+    outcomes = api.create_many(SYSTEM, JOBS, [job(name) for name in "aabc"])
+    assert [type(o) if isinstance(o, ApiError) else o.name for o in outcomes] == ["a", AlreadyExists, "b", Forbidden]
+
+
+def test_every_kind_can_be_counted():
+    names = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
+    spec = {"group": "quota.test", "scope": "Namespaced", "names": names, "versions": versions}
+    api.create(SYSTEM, CUSTOM_RESOURCE_DEFINITIONS, {"metadata": {"name": "gadgets.quota.test"}, "spec": spec})
+    Story().tell("create quota q spec.hard={count/gadgets.quota.test: '0'}")
+    with pytest.raises(Forbidden, match=r"count/gadgets.quota.test=1"):
+        api.create(SYSTEM, by_id("gadgets.quota.test"), {"metadata": {"name": "x", "namespace": "default"}})
+
+
+def test_creation_without_a_quota_asks_once_for_them(django_assert_max_num_queries):
+    store.write(Create(CONFIGMAPS, config_map("warm")))
+    with django_assert_max_num_queries(30) as queries:
+        api.create_many(SYSTEM, CONFIGMAPS, [config_map(f"m{n}") for n in range(50)])
+    assert len([q for q in queries.captured_queries if "'resourcequotas'" in q["sql"]]) == 1

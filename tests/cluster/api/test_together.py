@@ -21,13 +21,14 @@ from cluster.backend import Creation, OwnedRefused
 from cluster.models import AuditEntry
 from cluster.store import Stored, store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
-from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, PODS, QUEUES, RESOURCE_QUOTAS
+from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, QUEUES
 from proof.systems.system import PROJECT
-from tests import builders
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 from .conftest import config_map, job, queue
 
+pytestmark = pytest.mark.usefixtures("cluster")
 SCRIPT = """
 import os, signal, sys
 import django
@@ -71,10 +72,6 @@ def creations(actor, *objs, resource=JOBS):
     return [Creation(actor, resource, obj) for obj in objs]
 
 
-def quota(**hard):
-    api.create(SYSTEM, RESOURCE_QUOTAS, builders.of(RESOURCE_QUOTAS, "q", hard=hard))
-
-
 @pytest.fixture
 def rules(monkeypatch):
     """Rules that a test registers go away with it."""
@@ -82,16 +79,8 @@ def rules(monkeypatch):
 
 
 @pytest.fixture
-def alice(cluster, person):
-    return person("alice", default="submitter")
-
-
-@pytest.fixture
-def bob(cluster, person):
+def bob(person):
     return person("bob", other="submitter")
-
-
-# What several ask for at once.
 
 
 def test_each_stands_or_fails_for_itself_as_if_alone_and_in_order(alice, bob):
@@ -136,14 +125,13 @@ def of_several(actor, kind, objs):
 CREATE = {"of one": api.create_many, "of several": of_several}
 
 
+@blocks("together", folder="cluster")
+def test_what_is_created_together_and_what_comes_of_it(block, golden, story):
+    golden(block, story.tell, by_line=True)
+
+
 @cases("create", CREATE)
-def test_many_are_created_each_for_itself_and_what_rules_and_quotas_look_at_before_the_next_is_judged(alice, create):
-    jobs = [job("a"), job("Bad Name"), job("b"), job("c", "other"), job("a")]
-    assert kinds(create(alice, JOBS, jobs)) == ["a", Invalid, "b", Forbidden, AlreadyExists]
-    expected = "a done, b done, Bad Name refused, c denied, a refused"
-    assert {" ".join(row[3:5]) for row in deeds()} == set(expected.split(", "))
-    quota(pods="2")
-    assert kinds(create(SYSTEM, PODS, [builders.pod(f"p{n}") for n in range(3)])) == ["p0", "p1", Forbidden]
+def test_what_rules_look_at_is_there_before_the_next_is_judged(create):
     queues = [queue("parent"), queue("child", parent="parent"), queue("parent"), queue("lost", parent="none")]
     assert kinds(create(SYSTEM, QUEUES, queues)) == ["parent", "child", AlreadyExists, Invalid]
 
@@ -226,9 +214,6 @@ def test_names_that_are_generated_in_one_transaction_differ(cluster, monkeypatch
     assert [view.free_name(BATCH_JOBS, "default", "a-") for _ in range(2)] == ["a-bbbbb", "a-ccccc"]
 
 
-# An object and the many that it owns.
-
-
 def make(actor, jobs, owner=None):
     return api.create_with_owned(actor, CONFIGMAPS, owner or config_map("owner"), JOBS, jobs)
 
@@ -241,56 +226,19 @@ def test_all_are_stored_and_name_their_owner(alice):
     assert {stored.object["metadata"]["annotations"]["ui.volcano.sh/created-by"] for stored in found} == {"alice"}
     (reference,) = found[0].object["metadata"]["ownerReferences"]
     assert (reference["kind"], reference["name"], reference["uid"]) == ("ConfigMap", "owner", owner.uid)
+    rows = ("owner", "done", 1, ""), ("x0 … x699", "done", 700, "Owned by configmaps owner.")
+    assert [row[3:] for row in deeds()] == [*rows], "the audit has a row for the owner and one for all the others"
 
 
-@cases("count, names", {"one": (1, "x0"), "many": (30, "x0 … x29")})
-def test_the_audit_has_a_row_for_the_owner_and_one_for_all_the_others(alice, count, names):
-    make(alice, [job(f"x{n}") for n in range(count)])
-    assert [row[3:] for row in deeds()] == [
-        ("owner", "done", 1, ""), (names, "done", count, "Owned by configmaps owner."),
-    ]  # fmt: skip
-
-
-@cases("bad, errors, code", {
-    "a wrong name": ({3: job("Bad Name")}, {3: Invalid}, 422),
-    "a name twice": ({3: job("x0")}, {3: AlreadyExists}, 409),
-    "no right": ({1: job("a", "other"), 4: job("b", "other")}, {1: Forbidden, 4: Forbidden}, 403),
-    "a rule of the cluster": ({0: job("c", queue="closed")}, {0: Invalid}, 422),
-    "no object": ({2: "text"}, {2: Exception}, 400),
-})  # fmt: skip
-def test_when_one_is_refused_nothing_is_stored_and_its_place_is_told(alice, bad, errors, code):
+def test_what_is_no_object_and_what_breaks_a_rule_of_the_cluster_is_refused_with_all_the_others(alice):
     api.create(SYSTEM, QUEUES, queue("closed", state="Closed"))
-    AuditEntry.objects.all().delete()
     head = store.revision()
-    with pytest.raises(OwnedRefused) as caught:
-        make(alice, [bad.get(n, job(f"x{n}")) for n in range(6)])
-    assert caught.value.code == code
-    assert list(caught.value.refusals) == list(errors)
-    assert all(isinstance(caught.value.refusals[place], error) for place, error in errors.items())
+    for bad, code in (("text", 400), (job("c", queue="closed"), 422)):
+        with pytest.raises(OwnedRefused) as caught:
+            make(alice, [job("x0"), job("x1"), bad])
+        assert (caught.value.code, list(caught.value.refusals)) == (code, [2])
     assert store.revision() == head
-    ((*what, message),) = deeds()
-    assert what == ["alice", "create", "default", "owner", "denied" if code == 403 else "refused", 1]
-    assert f"{len(errors)} of 6 were refused" in message
-
-
-def test_a_quota_counts_all_of_them_together(alice):
-    quota(**{"count/jobs.batch.volcano.sh": "4"})
-    with pytest.raises(OwnedRefused) as caught:
-        make(alice, [job(f"x{n}") for n in range(6)])
-    assert list(caught.value.refusals) == [4, 5]
-    make(alice, [job(f"x{n}") for n in range(4)])
-
-
-@cases("owner, error", {
-    "a wrong name": (config_map("Bad Name"), Invalid),
-    "no right": (config_map("owner", "other"), Forbidden),
-    "there already": (config_map("there"), AlreadyExists),
-})  # fmt: skip
-def test_what_is_wrong_with_the_owner_is_told_as_of_any_object(alice, owner, error):
-    api.create(SYSTEM, CONFIGMAPS, config_map("there"))
-    with pytest.raises(error):
-        make(alice, [job("x")], owner)
-    assert store.find(JOBS) == []
+    assert "1 of 3 were refused" in deeds()[-1][-1]
 
 
 def test_a_database_that_fails_is_said_so_and_nothing_is_half_done(alice, monkeypatch):

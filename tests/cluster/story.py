@@ -1,0 +1,201 @@
+"""What people and programs do to objects, a line a deed, and what comes of it: written as in tests/cluster/objects.py.
+
+alice create vcjob other/x spec.maxRetry=9       who asks at the door of the API; also replace, update, patch, apply, delete
+→ Forbidden: … (create x denied)                 with what the audit has of it; else `done`, or `nothing` if nothing was stored
+root update vcjob x spec.maxRetry=5 > spec       what is stored, with a change; what then stands at a path
+root delete vcjob x uid=another; dry_run=true    with options (`OPTIONS`)
+alice command queue default action=CloseQueue    a Command to an object
+store pod p of=vcjob/x                           past the door, with owners that were met before: * is the controller, ! blocks its
+                                                     owner's deletion; also write, change, remove, mirror
+settle                                           controllers work until they have nothing to do
+restart                                          others take their places, and work
+after 60                                         time passes, and controllers work
+see pod p status.phase                           what stands somewhere; `managers` are those of its fields, `owners` their names
+names pod                                        which there are, of a kind
+changes pod                                      what happened to those of a kind since that was last asked
+"""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+from cluster import access, api
+from cluster.backend import Creation, OwnedRefused
+from cluster.models import AuditEntry
+from cluster.store import Create, Delete, Mirror, Patch, Update, store
+from kube.errors import ApiError
+from kube.resources import COMMANDS
+from tests import builders
+from tests.cluster.objects import at, otherwise, parsed, shown
+
+OPTIONS = {
+    "of", "uid", "version", "dry_run", "manager", "force", "how", "subresource", "action", "grace", "propagation", "at", "anew",
+}  # fmt: skip
+OF_EVENT = re.compile(r"\.[0-9a-f]{15,}")  # the end of an event's name
+UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class Story:
+    """`controllers` makes the runners of controllers, where there are some; `clock` is one that is moved."""
+
+    def __init__(self, clock=None, controllers=list, using=store, **actors):
+        self.clock, self.controllers, self.store = clock, controllers, using
+        self.actors, self.met, self.seen = {"system": access.SYSTEM, **actors}, {}, using.revision()
+        self.restart()
+
+    def tell(self, line):
+        """Do what a line says; return what came of it in words."""
+        head, audited = self.store.revision(), len(self.audited())
+        deed, _, paths = line.partition(" > ")
+        who, _, rest = deed.partition(" ")
+        actor, deed = (self.actors[who], rest) if who in self.actors else (access.SYSTEM, deed)
+        verb, _, rest = deed.partition(" ")
+        if verb in ("see", "names", "changes", "settle", "restart", "after", "renew", "step"):
+            return list(filter(None, [getattr(self, verb)(*rest.split())]))
+        if verb in ("create_many", "create_each", "own"):
+            said = getattr(self, verb)(actor, *rest.split())
+            return [f"{said} ({', '.join(self.audited()[audited:])}), {self.store.revision() - head} stored"]
+        try:
+            stored = self.act(actor, verb, *self.written(rest))
+            changed = "done" if self.store.revision() > head else "nothing"
+            said = " ".join([changed, *look(stored.object, paths.split())])
+        except ApiError as error:
+            said = f"{type(error).__name__}: {UID.sub('UID', error.message)}"
+        audit = ", ".join(self.audited()[audited:])
+        return [f"{said} ({audit})" if audit else said]
+
+    def audited(self):
+        rows = AuditEntry.objects.order_by("id") if self.store is store else ()
+        return [f"{row.verb} {row.name} {row.outcome}" + (f" × {row.count}" if row.count > 1 else "") for row in rows]
+
+    def written(self, rest):
+        """Return what is named by its word and place, the change, and the options."""
+        word, place, rest = (*rest.split(maxsplit=2), "")[:3]
+        parts = [each.strip() for each in rest.split("; ")]
+        options = dict(each.split("=", 1) for each in parts if each.partition("=")[0] in OPTIONS)
+        change = "; ".join(each for each in parts if each.partition("=")[0] not in OPTIONS)
+        return f"{word}/{place}", change, {name: yaml.safe_load(value) for name, value in options.items()}
+
+    def named(self, what):
+        """Return the kind of an object, its namespace and name, and the plain one."""
+        word, *namespace, name = what.split("/")
+        kind, obj = parsed(word)
+        place = (*namespace, "default" if kind.namespaced else "")[0], name
+        obj["metadata"] = {"name": name, **({"namespace": place[0]} if kind.namespaced else {})}
+        return kind, place, obj
+
+    def act(self, actor, verb, what, change, options):
+        (kind, place, obj), write = self.named(what), self.store.write
+        owners = {"ownerReferences": self.owners(options.pop("of"))} if "of" in options else {}
+        obj["metadata"] |= owners
+        is_list = change.startswith("[")
+        obj = obj if is_list else otherwise(obj, change)
+        body = yaml.safe_load(change) if is_list else otherwise({"metadata": owners} if owners else {}, change)
+        deeds = {
+            "create": lambda: api.create(actor, kind, obj, **options),
+            "replace": lambda: api.update(actor, kind, obj, **options),
+            "update": lambda: api.update(actor, kind, otherwise(store.get(kind, *place).object, change), **options),
+            "patch": lambda: api.patch(actor, kind, *place, body, **options),
+            "apply": lambda: api.apply(actor, kind, *place, obj, **{"manager": "flux", **options})[0],
+            "delete": lambda: api.delete(actor, kind, *place, **options),
+            "delete_many": lambda: raised(*api.delete_many(actor, kind, [place])),
+            "command": lambda: api.create(actor, COMMANDS, self.command(kind, obj, place, **options)),
+            "store": lambda: write(Create(kind, obj))[0],
+            "write": lambda: write(Update(kind, obj, **options))[0],
+            "change": lambda: write(Patch(kind, *place, body, **options))[0],
+            "remove": lambda: write(Delete(kind, *place, **options))[0],
+            "mirror": lambda: write(Mirror(kind, obj, **options))[0],
+        }
+        stored = deeds[verb]()
+        if verb not in ("remove", "delete"):
+            self.met[what] = stored.object
+        return stored
+
+    def owners(self, of):
+        return [
+            builders.owner(self.met[each.strip("*!")], controller="*" in each, blockOwnerDeletion="!" in each)
+            for each in ([of] if isinstance(of, str) else of)
+        ]
+
+    def command(self, kind, obj, place, action, uid=None):
+        """A Command as vcctl writes it: to the object that has the name, unless a uid is given."""
+        target = builders.owner(obj, uid=uid or store.get(kind, *place).uid, blockOwnerDeletion=True)
+        owners = obj["metadata"].get("ownerReferences", [target])
+        metadata = {"generateName": "c-", "namespace": "default", "ownerReferences": owners}
+        return {"metadata": metadata, "action": action, "target": target}
+
+    def many(self, word, places):
+        return [self.named(f"{word}/{place}")[2] for place in places]
+
+    def create_many(self, actor, word, *places):
+        return outcomes(api.create_many(actor, parsed(word)[0], self.many(word, places)))
+
+    def create_each(self, actor, word, *places):
+        return outcomes(api.create_each([Creation(actor, parsed(word)[0], obj) for obj in self.many(word, places)]))
+
+    def own(self, actor, word, owner, *places):
+        kind, _, obj = self.named(owner)
+        try:
+            return api.create_with_owned(actor, kind, obj, parsed(word)[0], self.many(word, places)).name
+        except OwnedRefused as error:
+            return f"{error.code} {outcomes(error.refusals.values())} at {', '.join(map(str, error.refusals))}"
+        except ApiError as error:
+            return type(error).__name__
+
+    def see(self, word, place, *paths):
+        kind, place, _ = self.named(f"{word}/{place}")
+        found = self.store.by_keys(kind, ["/".join(place)]).get("/".join(place))
+        return "; ".join(look(found.object, paths)) if found else "gone"
+
+    def names(self, word, namespace=None):
+        found = self.store.find(parsed(word)[0], namespace=namespace)
+        names = [" ".join([OF_EVENT.sub("", each.name), each.object.get("reason", "")]).strip() for each in found]
+        return " ".join(names) or "none"
+
+    def changes(self, word):
+        found, self.seen = self.store.changes(self.seen, [parsed(word)[0]]), self.store.revision()
+        return ", ".join(f"{each.verb} {each.name}" for each in found) or "none"
+
+    def settle(self):
+        """Let controllers work until they have nothing to do, which must come soon."""
+        for _ in range(300):
+            if not any([runner.step() for runner in self.runners]):  # noqa: C419  each has its turn
+                return
+        raise AssertionError("the controllers do not come to an end")
+
+    def step(self):
+        for runner in self.runners:
+            runner.step()
+
+    def restart(self):
+        self.runners = self.controllers()
+        self.settle()
+
+    def after(self, seconds):
+        """Let time pass in the steps in which controllers look again."""
+        left = float(seconds)
+        while left > 0:
+            self.clock.move(min(left, 10))
+            self.settle()
+            left -= 10
+
+
+def outcomes(found):
+    return " ".join(type(each).__name__ if isinstance(each, Exception) else each.name for each in found)
+
+
+def look(obj, paths):
+    """Return what stands at some paths of an object."""
+    entries = obj["metadata"].get("managedFields", ())
+    managers = [f"{each['manager']}/{each['operation']}{each.get('subresource', '')}" for each in entries]
+    owners = [each["name"] for each in obj["metadata"].get("ownerReferences") or ()]
+    special = {"managers": sorted(managers), "owners": owners}
+    return [UID.sub("UID", shown(special[path] if path in special else at(obj, path))) for path in paths]
+
+
+def raised(outcome):
+    if isinstance(outcome, ApiError):
+        raise outcome
+    return outcome
