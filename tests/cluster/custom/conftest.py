@@ -9,6 +9,7 @@ from cluster.runtime.consumer import Runner
 from cluster.store import Create, store
 from kube import resources
 from tests import builders
+from tests.cluster.story import Story
 
 
 @pytest.fixture(autouse=True)
@@ -21,22 +22,10 @@ def cluster(transactional_db):
     resources.set_custom(())
 
 
-class Controllers:
-    """The consumers that look after definitions and dependents."""
-
-    def __init__(self):
-        self.runners = [
-            Runner(registry.get("definitions"), 0, definitions.Definitions()),
-            Runner(registry.get("garbage"), 0, garbage.GarbageCollector()),
-        ]
-        self.settle()
-
-    def settle(self):
-        while any(runner.step() for runner in self.runners):
-            pass
-
-
 @pytest.fixture
-def controllers(monkeypatch):
-    monkeypatch.setattr(definitions, "RECHECK_MS", 0)  # a timer is due at once
-    return Controllers()
+def story(monkeypatch, moved_clock):
+    """With the controllers of definitions and dependents, of which no timer waits, at a moment that is always the same."""
+    monkeypatch.setattr(definitions, "RECHECK_MS", 0)
+    moved_clock.us = 1_800_000_000_000_000
+    made = {"definitions": definitions.Definitions, "garbage": garbage.GarbageCollector}
+    return Story(moved_clock, lambda: [Runner(registry.get(name), 0, consumer()) for name, consumer in made.items()])

@@ -14,11 +14,12 @@ from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, store
 from kube import conversion, resources
-from kube.errors import Invalid, MethodNotAllowed, NotFound
-from kube.resources import CONFIGMAPS, EVENTS, NAMESPACES
+from kube.errors import Invalid
+from kube.resources import CONFIGMAPS, NAMESPACES
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from tests import builders
 from tests.kube.custom import samples
+from tests.scheduler.blocks import blocks
 
 ID = "crontabs.stable.example.com"
 
@@ -40,10 +41,6 @@ def create(name="a", **fields):
     return api.create(SYSTEM, cron_tabs(), cron_tab(name, **fields))
 
 
-def patch(change, **options):
-    return api.patch(SYSTEM, cron_tabs(), "default", "a", change, **options)
-
-
 def forget():
     """Be a process that has not heard of any definition."""
     custom_kinds._known.clear()
@@ -55,13 +52,7 @@ def conditions(name=ID):
     return {condition["type"]: condition["status"] for condition in status["conditions"]}
 
 
-def is_gone(name=ID):
-    with pytest.raises(NotFound):
-        store.get(DEFINITIONS, "", name)
-    return True
-
-
-def test_definition_is_served_at_once_also_by_another_process():
+def test_definitions_are_served_at_once_also_by_another_process():
     stored = define()
     assert conditions() == {"NamesAccepted": "True", "Established": "True"}
     assert stored.object["status"]["storedVersions"] == ["v1"]
@@ -71,40 +62,15 @@ def test_definition_is_served_at_once_also_by_another_process():
     assert resources.by_id(ID).kind == "CronTab"
     with pytest.raises(KeyError):
         resources.by_id("things.example.com")
+    api.delete(SYSTEM, DEFINITIONS, "", ID)
+    for sample in samples.ALL.values():
+        if sample is not samples.CRON_TAB:
+            assert resources.by_id(define(sample).name).served
 
 
-@pytest.mark.parametrize("name", samples.ALL)
-def test_every_definition_of_the_samples_is_served(name):
-    assert resources.by_id(define(samples.ALL[name]).name).served
-
-
-def test_object_gets_defaults_loses_unknown_fields_and_is_refused_where_it_breaks_its_schema():
-    define()
-    sent = {**cron_tab(hue="green"), "status": {"replicas": "many"}}
-    found = api.create(SYSTEM, cron_tabs(), sent).object
-    assert found["spec"] == {"cronSpec": "* * * * */5", "image": "busybox", "replicas": 1}
-    assert "status" not in found
-    with pytest.raises(Invalid) as refusal:
-        create(cronSpec=5, replicas=20)
-    assert refusal.value.message == (
-        'CronTab.stable.example.com "a" is invalid: [spec.cronSpec: Invalid value: "integer": spec.cronSpec in body'
-        ' must be of type string: "integer", spec.replicas: Invalid value: 20: spec.replicas in body should be less'
-        " than or equal to 10]"
-    )
-
-
-def test_generation_counts_changes_outside_metadata_and_status_which_has_a_path_of_its_own():
-    define()
-    created = create()
-    labelled = patch({"metadata": {"labels": {"a": "b"}}})
-    changed = patch({"status": {"replicas": 3}, "spec": {"replicas": 3}})
-    assert "status" not in changed.object
-    found = patch({"status": {"replicas": 3}, "spec": {"replicas": 9}}, subresource="status")
-    assert [one.object["metadata"]["generation"] for one in (labelled, changed, found)] == [1, 2, 2]
-    assert (found.object["status"], found.object["spec"]["replicas"]) == ({"replicas": 3}, 3)
-    assert found.uid == created.uid
-    with pytest.raises(Invalid, match=r"status.replicas in body must be of type integer"):
-        patch({"status": {"replicas": "x"}}, subresource="status")
+@blocks("custom", folder="cluster")
+def test_what_is_done_to_objects_of_custom_kinds_and_what_comes_of_it(block, golden, story):
+    golden(block, story.tell, by_line=True)
 
 
 def test_versions_share_one_content():
@@ -119,44 +85,25 @@ def test_versions_share_one_content():
     assert api.update(SYSTEM, second, conversion.shown(second, changed.object)).revision == changed.revision
 
 
-def test_definition_takes_its_objects_with_it_when_they_are_let_go(controllers):
-    define()
-    create("free")
-    create("a", metadata={"finalizers": ["example.com/hold"]})
-    api.delete(SYSTEM, DEFINITIONS, "", ID)
-    with pytest.raises(MethodNotAllowed, match="create not allowed while custom resource definition is terminating"):
-        create("c")
-    for runner in controllers.runners:
-        for _ in range(4):
-            runner.step()
-    assert conditions()["Terminating"] == "True"
-    assert [stored.name for stored in store.find(cron_tabs())] == ["a"]
-    patch({"metadata": {"finalizers": None}})
-    controllers.settle()
-    assert is_gone()
-    assert cron_tabs() is None
-    assert store.changes(0)[-1].verb == "DELETED"
-
-
-def test_what_a_definition_leaves_behind_goes_after_it(controllers):
+def test_what_a_definition_leaves_behind_goes_after_it(story):
     define()
     create()
     kind = cron_tabs()
     store.commit([Group([Delete(DEFINITIONS, "", ID), Patch(DEFINITIONS, "", ID, {"metadata": {"finalizers": None}})])])
-    controllers.settle()
+    story.settle()
     assert store.find(kind) == []
 
 
-def test_new_version_becomes_the_one_in_which_objects_lie(controllers):
+def test_new_version_becomes_the_one_in_which_objects_lie(story):
     new = deepcopy(define(samples.definition()).object)
     new["spec"]["versions"] = [samples.version("v1", storage=False), samples.version("v2")]
     api.update(SYSTEM, DEFINITIONS, new)
-    controllers.settle()
+    story.settle()
     assert store.get(DEFINITIONS, "", ID).object["status"]["storedVersions"] == ["v1", "v2"]
     assert resources.by_id(ID).version == "v2"
 
 
-def test_name_that_becomes_free_is_given_to_who_waits_for_it(controllers):
+def test_name_that_becomes_free_is_given_to_who_waits_for_it(story):
     def others():
         return resources.by_path("stable.example.com", "v1", "others")
 
@@ -165,38 +112,23 @@ def test_name_that_becomes_free_is_given_to_who_waits_for_it(controllers):
     assert conditions("others.stable.example.com")["NamesAccepted"] == "False"
     assert others() is None
     api.delete(SYSTEM, DEFINITIONS, "", ID)
-    controllers.settle()
+    story.settle()
     assert conditions("others.stable.example.com")["Established"] == "True"
     assert others().short_names == ("ct",)
 
 
-@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-def test_dependents_of_a_custom_object_go_with_it(controllers, propagation):
-    define()
-    owner = create("owner")
-    owners = {"ownerReferences": [builders.owner(owner.object)]}
-    api.create(SYSTEM, CONFIGMAPS, builders.of(CONFIGMAPS, "m", **owners))
-    create("child", metadata=owners)
-    controllers.settle()
-    api.delete(SYSTEM, cron_tabs(), "default", "owner", propagation=propagation)
-    left = [stored.name for stored in store.find(cron_tabs())]
-    assert left == (["child", "owner"] if propagation == "Foreground" else ["child"])
-    controllers.settle()
-    assert store.find(CONFIGMAPS) == store.find(cron_tabs()) == []
-
-
-def test_objects_of_a_kind_that_nobody_knows_are_collected_too(controllers):
+def test_objects_of_a_kind_that_nobody_knows_are_collected_too(story):
     define()
     kind = cron_tabs()
     owner = api.create(SYSTEM, CONFIGMAPS, builders.config_map("m"))
     create("child", metadata={"ownerReferences": [builders.owner(owner.object)]})
-    controllers.settle()
+    story.settle()
     resources.set_source(lambda: None)
     resources.set_custom(())
     try:
         api.delete(SYSTEM, CONFIGMAPS, "default", "m")
-        controllers.runners[1].step()
-        controllers.runners[1].step()
+        story.runners[1].step()
+        story.runners[1].step()
     finally:
         resources.set_source(custom_kinds.look_again)
     assert store.find(kind) == []
@@ -228,12 +160,3 @@ def test_definitions_that_cannot_be_read_or_are_built_in_harm_nobody():
     custom_kinds.reload()
     assert resources.by_path("flow.example.com", "v1alpha1", "taskflows") is not None
     assert resources.by_id("jobs.batch.volcano.sh") is resources.JOBS
-
-
-def test_events_may_be_about_custom_objects():
-    define()
-    found = create()
-    about = {"apiVersion": "stable.example.com/v1", "kind": "CronTab", "name": "a", "uid": found.uid}
-    what = {"involvedObject": about, "reason": "Ran", "message": "it ran", "type": "Normal"}
-    made = api.create(SYSTEM, EVENTS, builders.of(EVENTS, "e", what))
-    assert made.object["involvedObject"]["kind"] == "CronTab"
