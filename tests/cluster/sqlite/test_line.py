@@ -13,6 +13,7 @@ from django.db import OperationalError, connections, transaction
 
 from cluster.sqlite.line import Line
 from proof.harness.waiting import HANG_S
+from tests.cluster.api.test_rivals import together
 from tests.cluster.store.conftest import database_opened
 from volcano_ui import env
 
@@ -31,32 +32,11 @@ def path(tmp_path):
     return str(tmp_path / "line")
 
 
-def in_threads(work, count=1):
-    """Do work in so many threads; raise what one of them raises."""
-    raised = []
-
-    def run():
-        try:
-            work()
-        except Exception as error:
-            raised.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(HANG_S)
-    for error in raised:
-        raise error
-
-
 def test_only_one_has_the_turn(path):
     """Eight threads read a number and write the next one: none is lost."""
     counted = [0]
 
-    def count():
+    def count(_):
         line = Line(path)
         for _ in range(200):
             assert line.enter(HANG_S)
@@ -66,7 +46,7 @@ def test_only_one_has_the_turn(path):
             line.leave()
         line.close()
 
-    in_threads(count, 8)
+    together(count, 8)
     assert counted == [1600]
 
 
@@ -87,10 +67,11 @@ def take_turns(*lines):
         line.leave()
 
 
-def test_who_came_too_late_takes_the_turn_from_nobody(path):
+def test_who_came_too_late_takes_the_turn_from_nobody_and_the_turn_that_one_has_is_not_waited_for(path):
     first, second, third = Line(path), Line(path), Line(path)
-    assert first.enter(HANG_S)
+    assert [first.enter(HANG_S), first.enter(0)] == [True, True]
     assert not second.enter(0.01)
+    first.leave()
     first.leave()
     take_turns(third, second)
 
@@ -112,14 +93,6 @@ def test_who_is_interrupted_while_he_waits_takes_the_turn_from_nobody(path):
     take_turns(third, second)
 
 
-def test_the_turn_that_one_has_is_not_waited_for(path):
-    line = Line(path)
-    assert [line.enter(0), line.enter(0)] == [True, True]
-    line.leave()
-    line.leave()
-    assert Line(path).enter(0)
-
-
 @pytest.fixture
 def database(tmp_path, django_db_blocker, monkeypatch):
     """An SQLite database as the product opens it, that waits for a moment only; yield its alias."""
@@ -137,8 +110,8 @@ def write():
 
 def test_a_writer_waits_for_another_as_long_as_the_database_says(database):
     with transaction.atomic(using=database), pytest.raises(OperationalError, match="database is locked"):
-        in_threads(write)
-    in_threads(write)
+        together(lambda _: write(), 1)
+    together(lambda _: write(), 1)
 
 
 def leave_by_error():
@@ -154,7 +127,7 @@ def leave_by_closing():
 @pytest.mark.parametrize("leave", [write, leave_by_error, leave_by_closing])
 def test_every_end_of_a_transaction_gives_the_turn_to_the_next(database, leave):
     leave()
-    in_threads(write)
+    together(lambda _: write(), 1)
 
 
 def test_a_transaction_that_cannot_begin_holds_nobody_up(database, tmp_path):
@@ -165,5 +138,5 @@ def test_a_transaction_that_cannot_begin_holds_nobody_up(database, tmp_path):
         write()
     stranger.execute("ROLLBACK")
     stranger.close()
-    in_threads(write)
+    together(lambda _: write(), 1)
     write()

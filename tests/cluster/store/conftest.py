@@ -33,17 +33,24 @@ def empty(alias):
             cursor.execute(f"DELETE FROM cluster_{table}")
 
 
+@contextmanager
+def each_database(request, tmp_path_factory, django_db_blocker, name, prepare=lambda url, alias: None):
+    """The alias of a database with the cluster's tables: each back end in turn; `prepare` may name one on a server."""
+    alias = f"{name}_{request.param}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DATABASE_URL", raising=False)
+        if request.param == "postgresql":
+            patch.setenv("DATABASE_URL", url := request.getfixturevalue("postgres_url"))
+        values = env.database(tmp_path_factory.mktemp(name) / "db.sqlite3")
+    if request.param == "postgresql":
+        values["NAME"] = prepare(url, alias) or values["NAME"]
+    with django_db_blocker.unblock(), database_opened(alias, values):
+        yield alias
+
+
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def database(request, tmp_path_factory, django_db_blocker):
-    """The alias of a database with the cluster's tables: each back end in turn."""
-    alias = f"contract_{request.param}"
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "postgresql":
-            patch.setenv("DATABASE_URL", request.getfixturevalue("postgres_url"))
-        else:
-            patch.delenv("DATABASE_URL", raising=False)
-        values = env.database(tmp_path_factory.mktemp("store") / "db.sqlite3")
-    with django_db_blocker.unblock(), database_opened(alias, values):
+    with each_database(request, tmp_path_factory, django_db_blocker, "contract") as alias:
         yield alias
 
 

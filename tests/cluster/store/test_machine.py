@@ -28,6 +28,7 @@ FINALIZERS = st.lists(st.sampled_from(["f/one", "f/two"]), unique=True, max_size
 
 
 HOLDS = st.integers(0, 40)
+ELSEWHERE, VERSIONS = st.sampled_from(["u1", "u2"]), st.sampled_from(["v1", "v2", "v3"])
 ONE = Single(CONFIGMAPS, "d", "b")
 KINDS = st.sampled_from([None, (PODS,), (PODS, CONFIGMAPS), AllBut((CONFIGMAPS,)), (PODS, ONE), (ONE,)])
 
@@ -206,14 +207,8 @@ class StoreMachine(RuleBasedStateMachine):
 
         self.agree(writes, expect)
 
-    @rule(
-        name=NAMES,
-        value=VALUES,
-        owners=OWNERS,
-        uid=st.sampled_from(["u1", "u2"]),
-        version=st.sampled_from(["v1", "v2", "v3"]),  # no number: other rules write to these objects too
-        deleted=st.booleans(),
-    )
+    # Versions are no numbers: other rules write to these objects too.
+    @rule(name=NAMES, value=VALUES, owners=OWNERS, uid=ELSEWHERE, version=VERSIONS, deleted=st.booleans())
     def mirror(self, name, value, owners, uid, version, deleted):
         obj = pod(value, owners, name=name, uid=uid, resourceVersion=version)
         known = self.model.get(name)

@@ -20,8 +20,7 @@ from kube.resources import CONFIGMAPS, PODS, PRIORITY_CLASSES
 from proof.harness.waiting import HANG_S
 from tests import campaign
 from tests.builders import of
-from tests.cluster.store.conftest import database_opened, empty
-from volcano_ui import env
+from tests.cluster.store.conftest import each_database, empty
 
 HOURS_MS = 24 * 3_600_000
 # Bytewise: B < Z < a < a-b < a.b < a0 < ab < ä; by locale: a < a0 < ab < a-b < a.b < ä < B < Z.
@@ -32,19 +31,11 @@ KINDS = st.sampled_from([PODS, PODS, CONFIGMAPS, PRIORITY_CLASSES])
 APPS = st.sampled_from(["x", "y"])
 PHASES = st.sampled_from(["Pending", "Running"])
 NUMBERED = st.integers(0, 5)  # 0 is no limit
-SELECTORS = st.sampled_from(
-    [
-        *[("", "")] * 8,
-        ("app=x", ""),
-        ("app!=x", ""),
-        ("", "metadata.name=a-b"),
-        ("", "metadata.name!=a"),
-        ("", "metadata.namespace=a"),
-        ("", "status.phase=Running"),
-        ("app=y", "status.phase!=Running"),
-        ("", "metadata.name=a,metadata.name=B"),
-    ]
-)
+SELECTORS = st.sampled_from([
+    *[("", "")] * 8, ("app=x", ""), ("app!=x", ""), ("", "metadata.name=a-b"), ("", "metadata.name!=a"),
+    ("", "metadata.namespace=a"), ("", "status.phase=Running"), ("app=y", "status.phase!=Running"),
+    ("", "metadata.name=a,metadata.name=B"),
+])  # fmt: skip
 
 
 class Listed(NamedTuple):
@@ -201,16 +192,7 @@ class ListMachine(RuleBasedStateMachine):
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def ordered_database(request, tmp_path_factory, django_db_blocker):
     """The alias of a database whose own order of text is a language's, where it can have one."""
-    alias = f"pages_{request.param}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("DATABASE_URL", raising=False)
-        if request.param == "postgresql":
-            url = request.getfixturevalue("postgres_url")
-            patch.setenv("DATABASE_URL", url)
-        values = env.database(tmp_path_factory.mktemp("pages") / "db.sqlite3")
-    if request.param == "postgresql":
-        values["NAME"] = create_database(url, alias)
-    with django_db_blocker.unblock(), database_opened(alias, values):
+    with each_database(request, tmp_path_factory, django_db_blocker, "pages", create_database) as alias:
         yield alias
 
 
