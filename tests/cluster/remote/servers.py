@@ -1,16 +1,23 @@
-"""Model servers over HTTP: what they have in common, how this process is connected to one, and one that keeps objects."""
+"""Model servers over HTTP, how this process is connected to one, and the questions that they ask."""
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
+from cluster import access
 from cluster.remote import server, target
+from cluster.remote.access_rules import Question, read
+from cluster.remote.authorizer import ClusterAuthorizer
+from cluster.remote.webhooks import hooks
 from kube import patch
+from kube.meta import now_text, parse_time
 
 
 class Server(ThreadingHTTPServer):
@@ -135,3 +142,162 @@ class ObjectHandler(Handler):
                 return self.refuse(denied, "not you")
         found = function(path, json.loads(body) if body else None)
         return self.refuse(code, reason, reason) if found is None else self.say(200, found)
+
+
+# Logs.
+
+
+class LogServer(Server):
+    """Hands out logs of pods as API servers do: by the last lines, from a second on, with times.
+
+    Its `logs` hold (epoch µs, line) by pod's name, container and whether the run before is meant.
+
+    `refused` has the HTTP code and message with which the log of a pod is refused, `heard` what was asked.
+    """
+
+    def __init__(self):
+        super().__init__(LogHandler)
+        self.logs, self.refused, self.heard, self.zone = {}, {}, [], "Z"
+
+    def log(self, pod, container="main", *, previous=False):
+        return self.logs.setdefault((pod, container, previous), [])
+
+    def write(self, pod, *lines, container="main", previous=False):
+        """Add lines, each with its time in seconds of one minute."""
+        begin = parse_time("2026-11-01T00:00:00Z") * 1000
+        for second, text in lines:
+            self.log(pod, container, previous=previous).append((begin + round(second * 1_000_000), text.encode()))
+
+    def answer(self, pod, query):
+        """Return the lines that are asked for, chosen as kubelets choose them: the last ones, and of these the late ones."""
+        lines = self.log(pod, query["container"], previous="previous" in query)
+        if "tailLines" in query:
+            lines = lines[-int(query["tailLines"]) :]
+        since = parse_time(query["sinceTime"]) * 1000 if "sinceTime" in query else 0
+        return [self.text(*line) for line in lines if line[0] >= since]
+
+    def text(self, moment, line):
+        seconds, micros = divmod(moment, 1_000_000)
+        if self.zone == "+02:00":
+            seconds += 7200
+        return f"{now_text(seconds * 1000)[:19]}.{micros:06d}000{self.zone} ".encode() + line
+
+
+class LogHandler(Handler):
+    def do_GET(self):
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        pod = parts.path.split("/")[-2]
+        self.server.heard.append((pod, query))
+        if pod in self.server.refused:
+            self.refuse(*self.server.refused[pod])
+        else:
+            self.say(200, b"".join(line + b"\n" for line in self.server.answer(pod, query)))
+
+
+# Reviews of what somebody may do.
+
+EVERYBODY = "system:authenticated"
+PATH = "/apis/authorization.k8s.io/v1/"
+
+
+def rule(verbs, *resources):
+    """A rule about resources, each by its id, all of one group."""
+    plurals, groups = set(), set()
+    for each in resources:
+        base, slash, part = each.partition("/")
+        plural, _, group = base.partition(".")
+        plurals.add(f"{plural}{slash}{part}")
+        groups.add(group)
+    return {"verbs": verbs.split(), "apiGroups": sorted(groups), "resources": sorted(plurals)}
+
+
+class Grants:
+    """Who holds which rules where; "" stands for everywhere. Of some nobody can tell all rules at once."""
+
+    def __init__(self):
+        self.held = {}  # (user or group, namespace) → rules
+        self.is_incomplete = False
+        self.asked = 0
+
+    def give(self, who, namespace, *rules):
+        self.held[who, namespace] = [*self.held.get((who, namespace), ()), *rules]
+
+    def take(self, who, namespace):
+        del self.held[who, namespace]
+
+    def rules(self, people, namespace):
+        found = [self.held.get((who, place), ()) for who in people for place in {"", namespace}]
+        return [one for rules in found for one in rules]
+
+    def all_rules(self, people, namespace):
+        """What a rules review answers: of an authorizer that cannot tell rules, none."""
+        self.asked += 1
+        rules = [] if self.is_incomplete else self.rules(people, namespace)
+        return {"status": {"resourceRules": rules, "nonResourceRules": [], "incomplete": self.is_incomplete}}
+
+    def allows(self, people, question):
+        """What an access review answers."""
+        self.asked += 1
+        return read({"status": {"resourceRules": self.rules(people, question.namespace)}}).allow(question)
+
+
+class ReviewServer(Server):
+    """Its `grants` decide. `refused` is (code, message) of what it answers instead, `heard` who was asked about."""
+
+    def __init__(self):
+        super().__init__(ReviewHandler)
+        self.grants, self.refused, self.heard = Grants(), None, []
+
+
+class ReviewHandler(Handler):
+    def do_POST(self):
+        body = json.loads(self.body())
+        user, groups = self.headers["Impersonate-User"], self.headers.get_all("Impersonate-Group") or []
+        self.server.heard.append((user, groups))
+        if self.server.refused:
+            self.refuse(*self.server.refused)
+        else:
+            self.say(201, {"status": self.answer([user, *groups, EVERYBODY], body["spec"])})
+
+    def answer(self, people, spec):
+        if self.path == f"{PATH}selfsubjectrulesreviews":
+            assert spec["namespace"], "no namespace on request"
+            return self.server.grants.all_rules(people, spec["namespace"])["status"]
+        assert self.path == f"{PATH}selfsubjectaccessreviews"
+        about = spec["resourceAttributes"]
+        kind = f"{about['resource']}.{about['group']}" if about["group"] else about["resource"]
+        part = f"/{about['subresource']}" if about["subresource"] else ""
+        question = Question(about["verb"], f"{kind}{part}", about["namespace"], about["name"])
+        return {"allowed": self.server.grants.allows(people, question)}
+
+
+@contextlib.contextmanager
+def deciding(tmp_path, settings, clock):
+    """Have a server decide who may do what, by the time of a clock."""
+    settings.IMPERSONATE = True
+    with connected(ReviewServer(), tmp_path, settings) as running:
+        access.delegate(ClusterAuthorizer())
+        running.clock = clock
+        yield running
+        access.delegate(None)
+
+
+# Questions that are asked of webhooks.
+
+
+def question(path, obj=None, old=None, operation=None):
+    """Return the AdmissionReview that asks about creating, changing or deleting an object."""
+    kind = hooks.BY_PATH[path].resource
+    operation = operation or ("DELETE" if obj is None else "CREATE" if old is None else "UPDATE")
+    resource = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    request = {"uid": "705ab4f5", "resource": resource, "operation": operation, "object": obj, "oldObject": old}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def patch_of(answer):
+    """Return the JSON patch of an answer."""
+    response = answer["response"]
+    assert response["allowed"], response["status"]
+    assert response.get("patchType") == ("JSONPatch" if "patch" in response else None)
+    return json.loads(base64.b64decode(response["patch"])) if "patch" in response else []

@@ -154,14 +154,12 @@ def test_kinds_that_are_not_served_are_no_error(server, connection):
     assert discovery.served(connection, kinds.KINDS) == {PODS.id}
 
 
-CONFIG = {
-    "contexts": [
-        {"name": "dev", "context": {"cluster": "one", "user": "me"}},
-        {"name": "lost", "context": {"cluster": "none"}},
-    ],
-    "clusters": [{"name": "one", "cluster": {"server": "https://one:6443/"}}],
-    "current-context": "dev",
-}
+CONTEXTS = [
+    {"name": "dev", "context": {"cluster": "one", "user": "me"}},
+    {"name": "lost", "context": {"cluster": "none"}},
+]
+CLUSTERS = [{"name": "one", "cluster": {"server": "https://one:6443/"}}]
+CONFIG = {"contexts": CONTEXTS, "clusters": CLUSTERS, "current-context": "dev"}
 
 
 @cases("config, context, words", {
@@ -185,15 +183,12 @@ def test_current_context_is_taken_and_what_is_wrong_with_a_kubeconfig_is_said(tm
     assert words in str(refused.value)
 
 
-def test_pod_finds_its_own_cluster(monkeypatch):
+def test_pod_finds_its_own_cluster_and_directories_of_two_clusters_differ(monkeypatch):
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     assert target.find("in-cluster", "") == Target("in-cluster", "https://[fd00::1]:443", "")
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
     with pytest.raises(TargetError, match="runs in no cluster"):
         target.find("in-cluster", "")
-
-
-def test_directories_of_two_clusters_differ():
     one, other = Target("a/b:c", "https://one", ""), Target("a/b:c", "https://two", "")
     assert one.directory.startswith("a-b-c-")
     assert one.directory != other.directory

@@ -20,6 +20,8 @@ from cluster.writes import Delete, Group, Mirror, Patch
 from kube.errors import ServiceUnavailable, TooManyRequests
 from kube.resources import CONFIGMAPS, PODS, SECRETS, SERVICES
 from tests import builders
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +37,7 @@ def pod(name, version="8", node=None, **fields):
     return builders.pod(name, namespace="d", uid=f"u-{name}", resourceVersion=version, nodeName=node, **fields)
 
 
-def test_only_who_leads_plans_and_only_from_whole_kinds():
+def test_only_who_leads_plans_and_only_from_whole_kinds_and_controllers_of_kubernetes_do_not_run():
     backend, queues = InPlace(), registry.get("queues")
     leads = Leadership("me", "me/0", clock.milliseconds() + 60_000)
     assert not backend.may_plan(queues, 0, store)
@@ -46,10 +48,7 @@ def test_only_who_leads_plans_and_only_from_whole_kinds():
     election.note(Leadership("me", "me/0", clock.milliseconds()))
     assert not backend.may_plan(queues, 0, store), "the Lease may be somebody else's by now"
     assert backend.may_plan(registry.get("history"), 0, store), "history only reads"
-
-
-def test_controllers_of_kubernetes_do_not_run():
-    running = {each.name for each in registry.every() if InPlace().runs(each)}
+    running = {each.name for each in registry.every() if backend.runs(each)}
     assert running == {"jobs", "queues", "scheduler", "jobflows", "cronjobs", "hypernodes", "history"}
 
 
@@ -61,7 +60,7 @@ def test_what_others_have_seen_to_is_passed_and_the_rest_is_heard():
     assert found == {"queues/0": (10, 2), "jobs/0": (12, 1), "history/0": (3, 1)}
 
 
-def test_more_is_mirrored_where_controllers_work_and_of_secrets_no_content():
+def test_more_is_mirrored_where_controllers_work_and_of_secrets_no_content_and_another_way_lists_all_again(settings):
     assert {SERVICES, SECRETS} <= set(recorder.followed())
     assert CONFIGMAPS.id not in kinds.selectors(works=True)
     assert CONFIGMAPS.id in kinds.selectors(works=False)
@@ -69,9 +68,6 @@ def test_more_is_mirrored_where_controllers_work_and_of_secrets_no_content():
     assert "data" not in recorder.confirm(SECRETS, [secret])[0].object
     event = reflection.read_event(SECRETS, {"type": "ADDED", "object": secret}, after="1")
     assert "data" not in event.write.object
-
-
-def test_another_way_has_all_listed_again(settings):
     recorder.choose()
     recorder.record([News(PODS, Step.LISTED, version="9")])
     recorder.choose()
@@ -127,16 +123,9 @@ def test_lease_is_seen_from_the_moment_in_which_it_changed():
     assert lease.seen(first, None, 110.0) == Sight("", "", DURATION_S, 110.0)
 
 
-@cases("sight, now, turn", {
-    "none": (Sight(), 0.0, "create"),
-    "mine": (Sight("7", "me", 15, 0.0), 100.0, "renew"),
-    "kept": (Sight("7", "other", 15, 0.0), 14.9, "wait"),
-    "left": (Sight("7", "other", 15, 0.0), 15.0, "take"),
-    "kept for longer": (Sight("7", "other", 60, 0.0), 30.0, "wait"),
-    "given back": (Sight("7", "", 15, 0.0), 1.0, "take"),
-})  # fmt: skip
-def test_turn(sight, now, turn):
-    assert lease.turn(sight, "me", now) == turn
+@blocks("turns", folder="cluster")
+def test_turn(block, golden):
+    golden(block, of_values(lambda now, *sight: lease.turn(Sight(*sight), "me", now)), by_line=True)
 
 
 def test_term_lasts_while_nobody_else_has_the_lease():
@@ -152,16 +141,16 @@ def test_term_lasts_while_nobody_else_has_the_lease():
     assert lease.term_of(back) != lease.term_of(first)
 
 
+def of_volcano(part, phase="Running"):
+    return builders.pod(f"volcano-{part}-7d9f", labels={"app": f"volcano-{part}"}, status={"phase": phase})
+
+
 def test_volcano_at_work_hinders_us_and_one_that_is_gone_does_not():
     kept = {"vc-scheduler": Sight("7", "host_uuid", 15, 10.0), "volcano": Sight()}
     text = lease.hindrance(kept, 20.0)
     assert "(host)" in text
     assert "VOLCANO_UI_WAY" in text
     assert lease.hindrance(kept, 25.0) == ""
-
-
-def of_volcano(part, phase="Running"):
-    return builders.pod(f"volcano-{part}-7d9f", labels={"app": f"volcano-{part}"}, status={"phase": phase})
 
 
 @cases("pods, working", {

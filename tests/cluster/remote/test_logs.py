@@ -6,10 +6,12 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from cluster.remote import log_ends, log_offsets
-from cluster.remote.log_ends import LOOK_S, MOST_NEW, RATE, RETRY_S, End, Instance, LogName
+from cluster.remote.log_ends import MOST_NEW, RATE, End, Instance, LogName
 from cluster.remote.log_offsets import Block, TimedLine, offset_of
 from cluster.remote.nodes import instances
 from kube.meta import now_text, parse_time
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 BEGIN = 1_780_000_000_000
@@ -69,44 +71,19 @@ def test_lines_of_one_offset_are_not_parted():
     assert len(block.tail(10, 10**6, before)[0]) == 10
 
 
-def test_offsets_fit_what_readers_keep():
+def test_offsets_fit_what_readers_keep_and_a_clock_that_goes_back_loses_no_line():
     assert len(str(offset_of(BEGIN + 20 * 365 * 86_400_000, 999))) <= 15
-
-
-def test_clock_that_goes_back_loses_no_line():
     log = [TimedLine(BEGIN + after, "", b"") for after in (5, 3, 6)]
     first, *rest = offsets(log)
     assert first < rest[0] < rest[1]
     assert offsets(since(log, rest[0])) == [first, *rest]
 
 
-@cases("line, moment, time, text", {
-    "usual": (b"2026-05-28T20:26:40.012345678Z hello  you", 12, "2026-05-28T20:26:40.012345Z", b"hello  you"),
-    "of a node with a zone": (b"2026-05-28T22:26:40.5+02:00 here", 500, "2026-05-28T20:26:40.500000Z", b"here"),
-    "empty line": (b"2026-05-28T20:26:40Z ", 0, "2026-05-28T20:26:40.000000Z", b""),
-    "a remark": (b"unable to retrieve", -BEGIN, "", b"unable to retrieve"),
-    "no time": (b"2026-15-28T20:26:40Z a", -BEGIN, "", b"2026-15-28T20:26:40Z a"),
-})  # fmt: skip
-def test_line_is_split(line, moment, time, text):
-    assert log_offsets.read_line(line) == (BEGIN + moment, time, text)
-
-
-TERMINATED = {"terminated": {"exitCode": 1}}
-WAITING, RUNNING = {"waiting": {}}, {"running": {}}
-
-
-@cases("status, runs", {
-    "not started": ({"state": WAITING}, []),
-    "first run": ({"state": RUNNING}, [(0, False, False)]),
-    "ended": ({"state": TERMINATED}, [(0, False, True)]),
-    "waits to be started again": ({"state": WAITING, "lastState": TERMINATED, "restartCount": 2}, [(2, False, True)]),
-    "runs again": ({"state": RUNNING, "lastState": TERMINATED, "restartCount": 3}, [(2, True, True), (3, False, False)]),
-})  # fmt: skip
-def test_runs_with_a_log(status, runs):
+def runs(status):
+    """The runs of a container that have a log: which one, whether it is that of the run before, whether it has ended."""
     pod = {"status": {"containerStatuses": [{"name": "main", **status}]}}
-    found = instances(pod, "main")
-    assert found == [Instance(number, is_previous=old, has_ended=ended) for number, old, ended in runs]
     assert instances(pod, "other") == []
+    return [[*each] for each in instances(pod, "main")]
 
 
 NOW = 1000.0
@@ -119,25 +96,29 @@ def known(ago=60.0, **more):
     return End(5, LINE, NOW - ago, **more)
 
 
-@cases("end, instance, is_due", {
-    "new": (None, RUNS, True),
-    "goes on": (known(), RUNS, True),
-    "asked just now": (known(LOOK_S / 2), RUNS, False),
-    "has ended since": (known(), ENDED, True),
-    "its end is known": (known(is_final=True), ENDED, False),
-    "refused just now": (known(RETRY_S / 2, why="no"), RUNS, False),
-    "refused some time ago": (known(RETRY_S, why="no"), ENDED, True),
-})  # fmt: skip
-def test_a_log_is_asked_for(end, instance, is_due):
-    ends = {} if end is None else {LOG: end}
-    assert log_ends.due(ends, {LOG: instance}, NOW) == [LOG] * is_due
+def is_due(end, has_ended):
+    """Whether a log is asked for whose end is known so, or not at all."""
+    ends = {} if end is None else {LOG: known(**end)}
+    return log_ends.due(ends, {LOG: ENDED if has_ended else RUNS}, NOW) == [LOG]
+
+
+ANSWERS = {
+    "a line is split": lambda line: str(log_offsets.read_line(line.encode())),
+    "runs with a log": runs,
+    "a log is asked for": is_due,
+}
+
+
+@blocks("logs", folder="cluster")
+def test_what_is_read(block, golden):
+    golden(block, of_values(ANSWERS[block.title]), by_line=True)
 
 
 def logs(number, instance):
     return {LogName("uid", "main", index): instance for index in range(number)}
 
 
-def test_logs_that_go_on_take_turns():
+def test_logs_that_go_on_take_turns_ended_ones_do_not_and_new_ones_are_bounded():
     many = logs(5 * RATE, RUNS)
     ends, turns = {log: known() for log in many}, []
     for second in range(5):
@@ -148,9 +129,6 @@ def test_logs_that_go_on_take_turns():
         assert log_ends.due(ends, many, now) == []
         turns += turn
     assert sorted(turns) == sorted(many), "each once"
-
-
-def test_ended_logs_do_not_wait_for_their_turn_and_new_ones_are_bounded():
     ended = logs(5 * RATE, ENDED)
     assert len(log_ends.due({log: known() for log in ended}, ended, NOW)) == len(ended)
     assert len(log_ends.due({}, logs(2 * MOST_NEW, RUNS), NOW)) == MOST_NEW
@@ -163,9 +141,6 @@ def test_a_new_last_line_is_behind_whoever_has_not_read_it(after, data):
     found = log_ends.seen(End(place, LINE, NOW), last, NOW + 1, is_final=True)
     assert (found.end > place) == (data != LINE.data)
     assert (found.asked, found.is_final) == (NOW + 1, True)
-
-
-def test_who_has_read_a_part_of_the_last_moment_has_more_to_read():
     assert log_ends.seen(None, LINE, NOW, is_final=False).end > offset_of(BEGIN, 700)
     assert log_ends.seen(None, None, NOW, is_final=False).end == 0
 

@@ -2,130 +2,87 @@
 
 from __future__ import annotations
 
+import hypothesis.strategies as st
 import pytest
-from msgspec.structs import replace
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from msgspec.structs import asdict
 
 from cluster import clock
 from cluster.models import MirroredCluster, MirroredKind
 from cluster.remote import election, freshness, recorder, reflection
 from cluster.remote.election import Leadership
-from cluster.remote.freshness import Freshness, Word
 from cluster.remote.reflection import News, Phase, Standing, Step
 from cluster.remote.target import Target
 from cluster.remote.webhooks import keeper
 from cluster.remote.webhooks.hooks import Address
 from cluster.store import store
 from cluster.writes import Mirror
-from kube.errors import Cause, Expired, Forbidden, InternalError, NotFound, Timeout, TooManyRequests, Unauthorized
+from kube import errors
+from kube.errors import Cause, Timeout
 from kube.kinds.pod import Pod
 from kube.resources import JOBS, NODES, PODS, SECRETS
-from tests.builders import pod
-from tests.tables import cases
+from tests import campaign
+from tests.builders import of, pod
+from tests.cluster.remote.model_server import MIRRORED, ModelServer, forget
+from tests.cluster.remote.model_server import Mirror as Follower
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
 
 NOW = 5000
 LIVE = Standing("7", phase=Phase.LIVE, since=1000)
 LOADING = Standing("", phase=Phase.LOADING, since=1000)
 AWAY = Standing("7", phase=Phase.AWAY, since=1000, reason="a")
 ANEW = Standing("", anew=True, phase=Phase.LOADING, since=1000)
-GONE = Standing("", anew=True, phase=Phase.ABSENT, since=NOW)
+
+
+STANDINGS = {"live": LIVE, "loading": LOADING, "away": AWAY, "anew": ANEW}
 
 
 def news(step, **fields):
     return News(PODS, step, **fields)
 
 
-@cases("before, heard, after", {
-    "a list begins anew": (LIVE, news(Step.BEGUN), replace(LOADING, since=NOW)),
-    "a page is counted": (LOADING, news(Step.PAGE, writes=(None, None)), replace(LOADING, objects_read=2)),
-    "a whole list settles which versions count": (ANEW, news(Step.LISTED, version="9"), replace(LIVE, version="9", since=NOW)),
-    "a change": (LIVE, news(Step.CHANGED, version="8"), replace(LIVE, version="8")),
-    "away keeps where to go on": (LIVE, news(Step.AWAY, reason="a"), replace(AWAY, since=NOW)),
-    "away for another reason is away since the first": (AWAY, news(Step.AWAY, reason="b"), replace(AWAY, reason="b")),
-    "watched again": (AWAY, news(Step.WATCHED), replace(LIVE, since=NOW)),
-    "a kind that is gone begins anew should it come back": (LIVE, news(Step.ABSENT), GONE),
-})  # fmt: skip
-def test_standing_after_news(before, heard, after):
-    assert reflection.standing_after(before, heard, NOW) == after
+def after(before, step, fields):
+    found = reflection.standing_after(STANDINGS[before], news(Step[step], **fields), NOW)
+    return " ".join(f"{name}={value}" for name, value in asdict(found).items() if value != getattr(Standing(), name))
 
 
-def line(verb, version="8"):
-    return {"type": verb, "object": pod(uid="u", resourceVersion=version)}
+def event(text):
+    """What a line of a watch means after version 7: the version, whether the object is gone, an error."""
+    found = reflection.read_event(PODS, text, after="7")
+    return [found.version, found.write and found.write.deleted, found.error and type(found.error).__name__]
 
 
-@cases("event, deleted, version, error", {
-    "added": (line("ADDED"), False, "8", None),
-    "modified": (line("MODIFIED"), False, "8", None),
-    "deleted": (line("DELETED"), True, "8", None),
-    "bookmark": (line("BOOKMARK", "9"), None, "9", None),
-    "versions went back": (line("BOOKMARK", "6"), None, "", reflection.GoneBack),
-    "expired in the stream": ({"type": "ERROR", "object": Expired("").status()}, None, "", Expired),
-    "another error": ({"type": "ERROR", "object": {"code": 500}}, None, "", InternalError),
-})  # fmt: skip
-def test_line_of_a_watch(event, deleted, version, error):
-    found = reflection.read_event(PODS, event, after="7")
-    assert found.version == version
-    assert (found.write.deleted if found.write else None) is deleted
-    assert type(found.error) is (error or type(None))
-
-
-@cases("error, what", {
-    "410": (Expired(""), "list"),
-    "versions went back": (reflection.GoneBack(""), "list anew"),
-    "a version of the future": (Timeout.too_large_resource_version(9, 7), "list anew"),
-    "that, told by its cause": (Timeout("x", causes=[Cause("ResourceVersionTooLarge", "Too large", "")]), "list anew"),
-    "504": (Timeout.of("busy"), "again"),
-    "429": (TooManyRequests(""), "again"),
-    "404": (NotFound(), "absent"),
-    "403": (Forbidden(""), "refused"),
-    "401, until the kubeconfig has another token": (Unauthorized(""), "again"),
-    "500": (InternalError(""), "again"),
-})  # fmt: skip
-def test_what_follows_an_error(error, what):
-    assert reflection.after_error(error) == what
-
-
-@cases("version, anew, gone", {
-    "older than the list": ("5", False, ["x"]),
-    "as old as the list": ("9", False, ["x"]),
-    "made after the list": ("10", False, []),
-    "versions count for nothing": ("10", True, ["x"]),
-})  # fmt: skip
-def test_what_a_list_does_not_name_is_gone_unless_it_is_newer(version, anew, gone):
+def gone(version, anew):
     listed = news(Step.LISTED, version="9", uids=frozenset("y"), anew=anew)
-    stored = {"x": "d/x", "y": "d/y"}
-    assert reflection.vanished(stored, listed.uids, {"y": "3", "x": version}, listed) == gone
+    return reflection.vanished({"x": "d/x", "y": "d/y"}, listed.uids, {"y": "3", "x": version}, listed)
 
 
-@cases("standing, is_news", {
-    "newer than what was heard": (Standing("7"), True),
-    "heard already": (Standing("8"), False),
-    "heard already, and more": (Standing("9"), False),
-    "while a list is read": (Standing(""), True),
-    "while versions count for nothing": (Standing("", anew=True), False),
-})  # fmt: skip
-def test_answer_of_the_api_is_news(standing, is_news):
-    assert reflection.is_news("8", standing) is is_news
+ERRORS = {
+    "GoneBack": reflection.GoneBack, "TooLarge": Timeout.too_large_resource_version, "Busy": Timeout.of,
+    "Caused": lambda text: Timeout(text, causes=[Cause("ResourceVersionTooLarge", "Too large", "")]),
+}  # fmt: skip
+ANSWERS = {
+    "a standing after news": after,
+    "a line of a watch": event,
+    "what a list does not name is gone unless it is newer": gone,
+    "what follows an error": lambda name, *about: reflection.after_error(
+        (ERRORS.get(name) or getattr(errors, name))(*about)
+    ),
+    "an answer of the API is news": lambda version, anew: reflection.is_news("8", Standing(version, anew=anew)),
+    "a kind is whole once it was listed": lambda found: (
+        not reflection.not_whole({} if found is None else {PODS.id: Standing(**found)}, [PODS.id])
+    ),
+    "how long is waited after failures": reflection.wait_s,
+    "a mirror has reported only what it has found itself": lambda heard, away, begun: freshness.is_followed(
+        cluster(HEARD + heard, away and HEARD + away), begun and HEARD + begun, HEARD
+    ),
+}
 
 
-@cases("standing, is_whole", {
-    "never heard of": (None, False),
-    "being read": (LOADING, False),
-    "live": (LIVE, True),
-    "away": (AWAY, True),
-    "begun anew": (replace(LIVE, anew=True), False),
-    "not served": (Standing(phase=Phase.ABSENT), True),
-})  # fmt: skip
-def test_kind_is_whole_once_it_was_listed(standing, is_whole):
-    standings = {} if standing is None else {PODS.id: standing}
-    assert reflection.not_whole(standings, [PODS.id]) == ([] if is_whole else [PODS.id])
-
-
-@pytest.mark.parametrize(
-    ("failures", "luck", "seconds"),
-    [(1, 0, 0.125), (1, 1, 0.25), (3, 1, 1.0), (6, 1, 8.0), (1000, 1, 8.0), (1000, 0, 4.0)],
-)
-def test_wait_grows_to_its_limit(failures, luck, seconds):
-    assert reflection.wait_s(failures, luck) == seconds
+@blocks("mirror", folder="cluster")
+def test_what_is_made_of_what_is_heard(block, golden):
+    golden(block, of_values(ANSWERS[block.title]), by_line=True)
 
 
 def mirrored(name, version="8", **fields):
@@ -180,13 +137,10 @@ def test_null_of_a_time_that_is_not_there_is_absent_for_readers():
     assert "startTime" not in stored.object["status"]
 
 
-def test_object_that_cannot_be_mirrored_does_not_keep_the_others_out():
+def test_object_that_cannot_be_mirrored_keeps_no_other_out_and_a_kind_that_is_gone_takes_its_objects_with_it():
     writes = (Mirror(PODS, pod("x", uid="", resourceVersion="8")), Mirror(PODS, mirrored("a")))
     recorder.record([News(PODS, Step.PAGE, writes=writes)])
     assert [one.name for one in store.find(PODS)] == ["a"]
-
-
-def test_kind_that_is_gone_takes_its_objects_with_it():
     recorder.record([News(PODS, Step.PAGE, writes=(Mirror(PODS, mirrored("a", "99")),)), News(PODS, Step.ABSENT)])
     assert recorder.standings()[PODS.id].phase is Phase.ABSENT
     # What is newer than nothing is gone all the same.
@@ -200,37 +154,25 @@ def test_answer_of_a_kind_that_is_not_mirrored_is_not_kept():
 
 
 HEARD = 1_800_000_000_000
-ABSENT = Standing(phase=Phase.ABSENT)
 
 
 def cluster(heard=HEARD, away=0, reason=""):
     return MirroredCluster(server="https://x", heard=heard, away=away, reason=reason)
 
 
-def refused(since, reason="no"):
-    return Standing(phase=Phase.REFUSED, since=since, reason=reason)
+def judged(heard, standings):
+    """How fresh a mirror is of which something was heard, by the standings of its kinds."""
+    known = None if heard is None else cluster(**{**heard, "heard": HEARD + heard.get("heard", 0)})
+    kinds = {"pods": PODS, "jobs": JOBS, "nodes": NODES}
+    made = {kinds[name].id: Standing(**{**each, "phase": Phase(each["phase"])}) for name, each in standings.items()}
+    found = freshness.judge("dev", known, made, HEARD)
+    since = found.since - HEARD if found.since > 10**9 else found.since
+    return f"{found.word.name} {since} {found.why}".strip()
 
 
-def away(since):
-    return Standing(phase=Phase.AWAY, since=since, reason="timed out")
-
-
-@cases("known, standings, said", {
-    "nothing": (None, {}, (Word.LOADING, 0, "it has not answered yet")),
-    "live": (cluster(), {PODS: LIVE}, (Word.LIVE,)),
-    "answers, and nothing is listed": (cluster(), {}, (Word.LOADING,)),
-    "loading": (cluster(), {PODS: replace(LOADING, objects_read=3500), JOBS: LIVE}, (Word.LOADING, 0, "pods, 3,500 objects so far")),
-    "away": (cluster(away=7, reason="connection refused"), {PODS: LIVE}, (Word.AWAY, 7, "connection refused")),
-    "nobody follows": (cluster(HEARD - 30_000), {PODS: LIVE}, (Word.UNKNOWN, HEARD - 30_000, "the program “mirror” does not run")),
-    "a kind may not be read": (cluster(), {PODS: refused(5), JOBS: LIVE}, (Word.PARTLY, 5, "pods: no")),
-    "nothing may be read": (cluster(), {PODS: refused(6), NODES: refused(5, "nodes is forbidden"), JOBS: ABSENT}, (Word.REFUSED, 5, "nodes is forbidden")),
-    "who refuses is there": (cluster(), {PODS: away(4), NODES: refused(5)}, (Word.REFUSED, 5, "no")),
-    "no kind answers": (cluster(), {PODS: away(6)}, (Word.AWAY, 6, "timed out")),
-    "a kind is not there": (cluster(), {PODS: LIVE, JOBS: ABSENT}, (Word.LIVE,)),
-})  # fmt: skip
-def test_worst_that_is_known_counts(known, standings, said):
-    found = freshness.judge("dev", known, {kind.id: each for kind, each in standings.items()}, HEARD)
-    assert found == Freshness("dev", *said)
+@blocks("freshness", folder="cluster")
+def test_worst_that_is_known_counts(block, golden):
+    golden(block, of_values(judged), by_line=True)
 
 
 def test_who_works_there_and_what_keeps_the_webhooks_from_being_asked_is_said(settings):
@@ -251,15 +193,107 @@ def test_who_works_there_and_what_keeps_the_webhooks_from_being_asked_is_said(se
     assert freshness.leading().endswith("of these pages work there.")
 
 
-@cases("heard, away, begun, is_followed", {
-    "of late, whoever heard it": (-1_000, 0, 0, True),
-    "since it began": (-1_000, 0, -2_000, True),
-    "by the one before": (-3_000, 0, -2_000, False),
-    "long ago": (-30_000, 0, 0, False),
-    "missed since it began": (-60_000, -1_000, -2_000, True),
-    "missed by the one before": (-60_000, -50_000, -2_000, False),
-    "still missed when it has asked": (-60_000, -50_000, -5_000, True),
-})  # fmt: skip
-def test_a_mirror_has_reported_only_what_it_has_found_itself(heard, away, begun, is_followed):
-    known = cluster(HEARD + heard, HEARD + away if away else 0)
-    assert freshness.is_followed(known, HEARD + begun if begun else 0, HEARD) == is_followed
+NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
+VALUES = st.integers(0, 9)
+
+
+class MirrorMachine(RuleBasedStateMachine):
+    """Model: the server. What people change here may be confirmed at once, late, or never."""
+
+    def mirrored(self):
+        return {one.name: one.object for one in store.find(PODS)}
+
+    @initialize()
+    def start(self):
+        forget(*MIRRORED)
+        self.server = ModelServer()
+        self.server.page = 2
+        self.backup = None
+        self.answers = []
+        self.mirror_is_killed()
+
+    @rule()
+    def mirror_is_killed(self):
+        self.mirror = Follower(self.server, [PODS])
+
+    @rule(name=NAMES, value=VALUES)
+    def others_write(self, name, value):
+        self.server.put("pods", of(PODS, name, namespace="d", value=value))
+
+    @rule(name=NAMES, value=VALUES)
+    def people_write_here(self, name, value):
+        self.others_write(name, value)
+        self.answers.append(self.server.objects["pods", name])
+
+    @precondition(lambda self: self.answers)
+    @rule(data=st.data())
+    def answer_is_confirmed(self, data):
+        answer = self.answers.pop(data.draw(st.integers(0, len(self.answers) - 1)))
+        recorder.confirm(PODS, [answer])
+
+    @precondition(lambda self: self.server.objects)
+    @rule(data=st.data())
+    def others_delete(self, data):
+        self.server.remove(*data.draw(st.sampled_from(sorted(self.server.objects))))
+
+    @rule()
+    def server_forgets(self):
+        self.server.forgotten = self.server.version
+
+    @rule()
+    def server_is_backed_up(self):
+        self.backup = (dict(self.server.objects), self.server.version)
+
+    @precondition(lambda self: self.backup)
+    @rule()
+    def server_is_restored(self):
+        """It goes on with versions that nobody has seen, as etcd's manual advises."""
+        # What was answered before is of a time that never was.
+        self.answers.clear()
+        self.server.restore(self.backup[0], self.server.version + 1000)
+
+    @precondition(lambda self: self.backup)
+    @rule()
+    def server_is_restored_in_place(self):
+        """The server's restart cuts every watch; who was there and comes back before it caught up sees that it is behind."""
+        self.all_is_well_for_a_while()
+        self.answers.clear()
+        self.server.restore(self.backup[0], min(self.backup[1], self.server.version))
+        self.mirror.hear()
+
+    @rule(lines=st.integers(0, 3))
+    def next_answer_is_cut(self, lines):
+        self.server.cut_after = lines
+
+    @rule(reachable=st.booleans())
+    def network_goes_or_comes(self, reachable):
+        self.server.reachable = reachable
+
+    @rule()
+    def mirror_listens_once(self):
+        self.mirror.listen()
+
+    @rule(part=st.integers(0, 10))
+    def news_are_written_down(self, part):
+        self.mirror.record(part)
+
+    @rule()
+    def all_is_well_for_a_while(self):
+        """Then the mirror is the server, whatever was before."""
+        self.server.reachable, self.server.cut_after = True, None
+        for _ in range(3):
+            self.mirror.listen()
+        self.mirror.record()
+        assert self.mirrored() == self.server.all("pods")
+        standing = recorder.standings([PODS])[PODS.id]
+        assert (standing.phase, standing.version) == (Phase.LIVE, str(self.server.version))
+        for answer in self.answers:
+            recorder.confirm(PODS, [answer])
+        assert self.mirrored() == self.server.all("pods"), "nothing comes back"
+
+    teardown = all_is_well_for_a_while
+
+
+@pytest.mark.campaign
+def test_mirror_becomes_what_the_server_has():
+    campaign.play(MirrorMachine, 80, 3000, steps=30)

@@ -10,22 +10,23 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cluster import access, clock
 from cluster.access.roles import EVERYWHERE
-from cluster.api.rights import QUEUE_STATE
 from cluster.models import RoleBinding
 from cluster.remote import access_rules, recorder, server, viewer
 from cluster.remote.access_rules import Question
-from cluster.remote.authorizer import AWAY_S
 from cluster.remote.request import Impersonation
 from cluster.remote.reviews import Unanswered
 from cluster.remote.viewer import Asking, Viewer
 from cluster.store import store
 from cluster.writes import Mirror
-from kube.errors import Forbidden, ServiceUnavailable
+from kube.errors import ApiError, Forbidden
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.harness.clocks import ManualClock
 from tests import builders, campaign
-from tests.cluster.remote import review_server
-from tests.cluster.remote.review_server import Grants, deciding
+from tests.cluster.objects import shown
+from tests.cluster.remote import servers
+from tests.cluster.remote.servers import Grants, deciding
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -39,37 +40,18 @@ def read(*rules, **status):
     return access_rules.read({"status": {"resourceRules": list(rules), **status}})
 
 
-VOLCANO = [JOBS.group]
-EVERYTHING = rule_of(["*"], ["*"], ["*"])
+ANSWERS = {
+    "what a rule allows": lambda rule, verb, kind, *place: read(rule_of(*rule)).allow(
+        Question(verb, kind, *(place or "d"))
+    ),
+    "a rule about names": lambda rule, names, *asked: read(rule_of(*rule, resourceNames=names)).allow(Question(*asked)),
+    "a namespace lies in itself": lambda *asked: str(viewer.question(*asked)),
+}
 
 
-def get(*resources, groups=("",), **more):
-    return rule_of(["get"], list(groups), list(resources), **more)
-
-
-@cases("given, asked, is_allowed", {
-    "named": (get("jobs", groups=VOLCANO), ("get", JOBS.id), True),
-    "another verb": (get("jobs", groups=VOLCANO), ("list", JOBS.id), False),
-    "patch is no update": (rule_of(["update"], VOLCANO, ["jobs"]), ("patch", JOBS.id), False),
-    "another group": (get("jobs", groups=["batch"]), ("get", JOBS.id), False),
-    "the core group": (get("pods"), ("get", PODS.id), True),
-    "another resource": (get("cronjobs", groups=VOLCANO), ("get", JOBS.id), False),
-    "everything": (EVERYTHING, ("delete", QUEUES.id), True),
-    "everything has parts": (EVERYTHING, ("get", "pods/log"), True),
-    "a part is not the whole": (get("pods"), ("get", "pods/log"), False),
-    "the whole is no part": (get("pods/log"), ("get", "pods"), False),
-    "a part": (get("pods/log"), ("get", "pods/log"), True),
-    "the part of anything": (get("*/log"), ("get", "pods/log"), True),
-    "another part": (get("*/log"), ("get", "pods/exec"), False),
-    "one object only": (get("pods", resourceNames=["a"]), ("get", "pods"), False),
-    "that object": (get("pods", resourceNames=["a"]), ("get", "pods", "", "a"), True),
-    "no name stands for all": (get("pods", resourceNames=["*"]), ("get", "pods", "", "a"), False),
-    "an empty rule": (rule_of([], [], []), ("get", "pods"), False),
-    "nulls": (rule_of(None, None, None), ("get", "pods"), False),
-})  # fmt: skip
-def test_rule(given, asked, is_allowed):
-    question = Question(asked[0], asked[1], *(asked[2:] or ("d",)))
-    assert read(given).allow(question) is is_allowed
+@blocks("rights", folder="cluster")
+def test_what_is_asked_and_allowed(block, golden):
+    golden(block, of_values(ANSWERS[block.title]), by_line=True)
 
 
 def test_answer_without_rules_allows_nothing_and_one_without_all_says_so():
@@ -119,7 +101,7 @@ class Cluster:
             raise self.failure
 
     def give(self, namespace, verbs="list", *kinds):
-        self.grants.give("ada", namespace, *(review_server.rule(verbs, kind) for kind in kinds or KINDS))
+        self.grants.give("ada", namespace, *(servers.rule(verbs, kind) for kind in kinds or KINDS))
 
     def allows(self, verb, resource, namespace):
         return self.viewer.allows(viewer.question(verb, resource, namespace))
@@ -136,7 +118,7 @@ def cluster(request, moved_clock):
     return made
 
 
-def test_what_is_given_is_there_at_once_for_who_opens_it_and_in_lists_within_a_minute(cluster):
+def test_what_is_given_is_there_at_once_for_who_opens_it_in_lists_within_a_minute_and_asked_once_for_a_page(cluster):
     assert cluster.lists() == frozenset()
     cluster.give("b")
     cluster.clock.move(viewer.FRESH_S + 1)
@@ -146,10 +128,8 @@ def test_what_is_given_is_there_at_once_for_who_opens_it_and_in_lists_within_a_m
     cluster.give("c")
     cluster.clock.move(viewer.QUIET_S)
     assert cluster.lists() == {"b", "c"}
-
-
-def test_page_asks_dozens_of_times_and_the_cluster_hears_of_each_thing_once(cluster):
-    cluster.give("b")
+    cluster.grants.asked = 0
+    cluster.clock.move(viewer.QUIET_S + 1)
     for _ in range(30):
         cluster.lists()
         cluster.allows("list", JOBS.id, "b")
@@ -157,7 +137,9 @@ def test_page_asks_dozens_of_times_and_the_cluster_hears_of_each_thing_once(clus
     assert cluster.grants.asked == questions * (2 if cluster.grants.is_incomplete else 1)
 
 
-def test_of_very_many_namespaces_some_are_asked_about_and_those_that_are_opened(moved_clock, monkeypatch):
+def test_of_very_many_namespaces_some_and_the_opened_are_asked_about_and_who_may_do_the_same_is_shown_the_same(
+    moved_clock, monkeypatch
+):
     monkeypatch.setattr(viewer, "MOST_NAMESPACES", 2)
     cluster = Cluster()
     for name in NAMES:
@@ -165,26 +147,11 @@ def test_of_very_many_namespaces_some_are_asked_about_and_those_that_are_opened(
     assert cluster.lists() == {"a", "b"}
     assert cluster.allows("list", JOBS.id, "c")
     assert cluster.lists() == {"a", "b", "c"}
-
-
-def test_people_who_may_do_the_same_are_shown_the_same(moved_clock):
     one, two, other = Cluster(), Cluster(), Cluster()
     one.give("a")
     two.give("a")
     other.give("b")
     assert one.viewer.scope(NAMES) == two.viewer.scope(NAMES) != other.viewer.scope(NAMES)
-
-
-@cases("asked, question", {
-    "one": (("get", NAMESPACES.id, "a"), Question("get", NAMESPACES.id, "a", "a")),
-    "one of a list": (("list", NAMESPACES.id, "a"), Question("get", NAMESPACES.id, "a", "a")),
-    "all": (("list", NAMESPACES.id, ""), Question("list", NAMESPACES.id, "")),
-    "a new one": (("create", NAMESPACES.id, "a"), Question("create", NAMESPACES.id, "")),
-    "deletion": (("delete", NAMESPACES.id, "a"), Question("delete", NAMESPACES.id, "a", "a")),
-    "something in it": (("create", JOBS.id, "a"), Question("create", JOBS.id, "a")),
-})  # fmt: skip
-def test_namespace_lies_in_itself(asked, question):
-    assert viewer.question(*asked) == question
 
 
 class Machine(RuleBasedStateMachine):
@@ -300,26 +267,66 @@ def ada(reviews):
     return access.for_user(user)
 
 
-def test_the_clusters_roles_decide_about_its_objects_and_ours_about_the_rest(reviews, ada):
-    RoleBinding.objects.create(user_id=ada.user_id, namespace=EVERYWHERE, role="administrator")
-    assert not access.allowed(ada, "create", JOBS, "team-a")
-    assert access.namespaces(ada, JOBS) == frozenset()
-    assert access.allowed(ada, "create", "users", "")
-    assert access.namespaces(ada, "audit") is access.ALL
-    reviews.grants.give("ada", "team-a", review_server.rule("list create", JOBS.id))
-    reviews.clock.move(viewer.FRESH_S + 1)
-    assert access.allowed(ada, "create", JOBS, "team-a")
-    assert not access.allowed(ada, "delete", JOBS, "team-a", owner="ada"), "nobody owns anything there"
-    assert access.namespaces(ada, JOBS) == {"team-a"}
-    assert access.namespaces(ada, JOBS, "create") == {"team-a"}
-    assert access.somewhere(ada, "create", JOBS)
-    assert not access.somewhere(ada, "delete", JOBS)
+def ids(text):
+    """Return kinds of ours by their plurals, or what is no kind."""
+    known = {each.id.partition(".")[0]: each.id for each in (JOBS, QUEUES, NODES, NAMESPACES, COMMANDS)}
+    return [
+        each.replace(base, known.get(base, base), 1) for each in text.split(",") for base in [each.partition("/")[0]]
+    ]
 
 
-def test_one_is_known_there_by_the_names_of_account_and_groups(reviews, ada, settings):
-    reviews.grants.give("speech", "team-b", review_server.rule("list", JOBS.id))
-    assert access.namespaces(ada, JOBS) == {"team-b"}
-    assert set(map(str, reviews.heard)) == {str(("ada", ["speech"]))}
+class Permissions:
+    """What a person gets there, a line a question: may, need, where, somewhere; "-" is everywhere, or a kind of the cluster."""
+
+    def __init__(self, reviews, actor):
+        self.reviews, self.actor, self.scopes = reviews, actor, []
+        grants = reviews.grants
+        self.deeds = {
+            "take": grants.take,
+            "after": lambda seconds: reviews.clock.move(float(seconds)),
+            "fail": lambda code, *words: setattr(reviews, "refused", (int(code), " ".join(words))),
+            "answer": lambda: setattr(reviews, "refused", None),
+            "incomplete": lambda: setattr(grants, "is_incomplete", True),
+            "role": lambda role: RoleBinding(user_id=actor.user_id, namespace=EVERYWHERE, role=role).save(),
+            "may": lambda verb, kind, place: access.allowed(actor, verb, *ids(kind), place, owner="ada"),
+            "need": lambda verb, kind, *where: access.require(actor, verb, *ids(kind), *where) or "yes",
+            "where": lambda verb, kind: access.namespaces(actor, *ids(kind), verb),
+            "somewhere": lambda verb, kind: access.somewhere(actor, verb, *ids(kind)),
+        }
+
+    def tell(self, line):
+        verb, *words = ("" if word == "-" else word for word in line.split())
+        try:
+            found = (self.deeds.get(verb) or getattr(self, verb))(*words)
+        except ApiError as error:
+            found = f"{type(error).__name__}: {error.message}"
+        found = sorted(found) if isinstance(found, frozenset) else found
+        return [] if found is None else [shown(found)]
+
+    def give(self, who, place, verbs, kinds, *names):
+        rule = servers.rule(verbs.replace(",", " "), *ids(kinds))
+        self.reviews.grants.give(who, place, {**rule, "resourceNames": list(names)} if names else rule)
+
+    def deactivate(self):
+        user = User.objects.get(pk=self.actor.user_id)
+        user.is_active = False
+        user.save()
+
+    def heard(self):
+        """Who was asked about since this was last asked."""
+        found, self.reviews.heard = self.reviews.heard, []
+        return [f"{user} {groups}" for user, groups in found]
+
+    def scope(self):
+        """Whether what is shown is that which was shown before."""
+        self.scopes.append(access.scope(self.actor))
+        return "the same" if self.scopes[-2:-1] == self.scopes[-1:] else "another"
+
+
+@blocks("permissions", folder="cluster")
+def test_what_a_person_may_do_there(block, golden, reviews, ada, settings):
+    settings.IMPERSONATE_USER_PREFIX = "oidc:" if "refusal" in block.title else ""
+    golden(block, Permissions(reviews, ada).tell, by_line=True)
 
 
 ADA = Impersonation("ada", ("speech",))
@@ -339,104 +346,10 @@ def test_names_are_passed_on_with_their_prefixes(ada, settings, group, user_pref
     assert server.impersonation(ada) == expected
 
 
-def test_who_is_deactivated_is_nobody_there(reviews, ada):
-    reviews.grants.give("ada", "", review_server.rule("*", JOBS.id))
-    assert access.allowed(ada, "list", JOBS, "")
-    user = User.objects.get(pk=ada.user_id)
-    user.is_active = False
-    user.save()
-    assert not access.allowed(ada, "list", JOBS, "")
-    assert access.namespaces(ada, JOBS) == frozenset()
-    with pytest.raises(Forbidden):
-        server.acting_as(ada)
-
-
-def test_parts_of_the_system_act_as_the_user_of_the_kubeconfig(reviews):
+def test_parts_of_the_system_act_as_the_user_of_the_kubeconfig_and_who_is_deactivated_as_nobody(reviews, ada):
     assert access.allowed(access.SYSTEM, "delete", JOBS, "team-a")
     assert server.acting_as(access.CONSOLE) is None
     assert reviews.heard == []
-
-
-def test_refusal_says_what_who_where_and_whom_to_ask(reviews, ada, settings):
-    settings.IMPERSONATE_USER_PREFIX = "oidc:"
-    where = 'User "oidc:ada" cannot create resource "jobs" in API group "batch.volcano.sh" in the namespace "team-a"'
-    with pytest.raises(
-        Forbidden, match=rf"{where}\. The cluster dev decides this; ask who administers it for a role there"
-    ):
-        access.require(ada, "create", JOBS, "team-a", "train")
-
-
-def test_right_to_one_object_counts_for_that_object(reviews, ada):
-    reviews.grants.give("ada", "team-a", {**review_server.rule("delete", JOBS.id), "resourceNames": ["train"]})
-    access.require(ada, "delete", JOBS, "team-a", "train")
+    Permissions(reviews, ada).deactivate()
     with pytest.raises(Forbidden):
-        access.require(ada, "delete", JOBS, "team-a", "other")
-    assert not access.allowed(ada, "delete", JOBS, "team-a")
-
-
-def test_queue_is_closed_by_who_may_create_commands_where_those_to_queues_lie(reviews, ada):
-    assert not access.allowed(ada, "update", QUEUE_STATE, "")
-    reviews.grants.give("ada", "default", review_server.rule("create", COMMANDS.id))
-    reviews.clock.move(viewer.FRESH_S + 1)
-    assert access.allowed(ada, "update", QUEUE_STATE, "")
-
-
-def test_what_lies_in_no_namespace_asks_about_none_and_namespaces_are_seen_by_who_may_get_them(reviews, ada):
-    reviews.grants.give("ada", "team-a", review_server.rule("list", NODES.id, NAMESPACES.id))
-    reviews.grants.give("ada", "team-b", review_server.rule("get", NAMESPACES.id))
-    reviews.grants.give("ada", "", review_server.rule("list", QUEUES.id))
-    assert access.namespaces(ada, NODES) == frozenset()
-    assert access.namespaces(ada, QUEUES) is access.ALL
-    assert len(reviews.heard) == 1
-    assert access.namespaces(ada, NAMESPACES) == {"team-b"}
-
-
-def test_cluster_that_is_away_shows_what_was_and_lets_nothing_be_changed(reviews, ada):
-    reviews.grants.give("ada", "team-a", review_server.rule("list get create", JOBS.id))
-    assert access.namespaces(ada, JOBS) == {"team-a"}
-    before = access.scope(ada)
-    reviews.refused = 503, "starting"
-    reviews.clock.move(3600)
-    assert access.namespaces(ada, JOBS) == {"team-a"}
-    assert access.scope(ada) == before
-    access.require(ada, "get", JOBS, "team-a", "train")
-    with pytest.raises(ServiceUnavailable, match=r"starting.*nothing was changed. Try again later"):
-        access.require(ada, "create", JOBS, "team-a", "train")
-    with pytest.raises(ServiceUnavailable, match="not known yet"):
-        access.allowed(access.for_user(User.objects.create_user("bob")), "list", JOBS, "team-a")
-    reviews.refused = None
-    reviews.clock.move(AWAY_S + 0.1)
-    access.require(ada, "create", JOBS, "team-a", "train")
-
-
-@cases("code, is_away", {
-    "an expired token": (401, True),
-    "overload": (429, True),
-    "a defect": (500, True),
-    "no right to impersonate": (403, False),
-})  # fmt: skip
-def test_cluster_that_fails_is_away_and_not_asked_for_each_button(reviews, ada, code, is_away):
-    reviews.grants.give("ada", "", review_server.rule("*", JOBS.id))
-    assert access.allowed(ada, "list", JOBS, "team-a")
-    reviews.refused = code, "pages cannot impersonate"
-    reviews.clock.move(viewer.FRESH_S + 1)
-    assert access.allowed(ada, "list", JOBS, "team-a") is is_away
-    reviews.heard.clear()
-    assert access.allowed(ada, "list", JOBS, "team-a") is is_away
-    assert reviews.heard == []
-    if not is_away:
-        with pytest.raises(Forbidden, match="does not tell what ada may do: pages cannot impersonate"):
-            access.require(ada, "list", JOBS, "team-a")
-
-
-def test_cluster_with_webhooks_is_asked_each_question_by_itself(reviews, ada):
-    reviews.grants.is_incomplete = True
-    reviews.grants.give("ada", "team-b", review_server.rule("list get", JOBS.id, f"{JOBS.id}/status"))
-    assert access.namespaces(ada, JOBS) == {"team-b"}
-    assert access.allowed(ada, "get", f"{JOBS.id}/status", "team-b")
-    assert not access.allowed(ada, "delete", JOBS, "team-b")
-    before = access.scope(ada)
-    reviews.grants.take("ada", "team-b")
-    reviews.clock.move(viewer.FRESH_S + 1)
-    assert access.scope(ada) != before
-    assert access.namespaces(ada, JOBS) == frozenset()
+        server.acting_as(ada)

@@ -21,17 +21,13 @@ __all__ = ["database"]  # a fixture
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def test_first_takes_it_and_the_second_waits():
-    first, second = Candidate("first"), Candidate("second")
-    assert [each.turn() for each in (first, second, first, second)] == ["first"] * 4
-    assert standby.term_of("first") == 1
-    assert standby.term_of("second") is None
-
-
-def test_of_many_who_look_at_once_one_leads():
+def test_first_takes_it_the_second_waits_and_of_many_who_look_at_once_one_leads():
     found = together(lambda number: Candidate(f"up-{number}").turn())
     (leader,) = {each for each in found if each}
     assert standby.term_of(leader) == 1
+    first, second = Candidate(leader), Candidate("second")
+    assert [each.turn() for each in (second, first, second)] == [leader] * 3
+    assert standby.term_of("second") is None
 
 
 @cases("silent_s, leads", {
@@ -70,20 +66,14 @@ def test_who_sleeps_amid_a_transaction_holds_nobody_up(moved_clock, asleep):
     assert first.turn() == "second"
 
 
-def test_renewal_counts_from_when_it_was_seen(moved_clock):
+def test_renewal_counts_from_when_it_was_seen_and_who_leaves_is_followed_at_once(moved_clock):
     first, second = Candidate("first"), Candidate("second")
     for _ in range(5):
         assert [first.turn(), second.turn()] == ["first"] * 2
         moved_clock.move(DURATION_S - 1)
-
-
-def test_who_leaves_is_followed_at_once():
-    first, second = Candidate("first"), Candidate("second")
-    assert [first.turn(), second.turn()] == ["first"] * 2
-    first.leave()
-    assert second.turn() == "second"
-    first.leave()
-    assert second.turn() == "second", "nobody leaves for another"
+    for _ in range(2):  # nobody leaves for another
+        first.leave()
+        assert second.turn() == "second"
 
 
 def test_term_that_is_over_writes_nothing_and_who_starts_again_leads_on_in_one_of_its_own():

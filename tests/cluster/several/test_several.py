@@ -15,53 +15,35 @@ from cluster.models import AuditEntry, Identity, LoginFailure, LoginLink, Object
 from cluster.remote.freshness import Word
 from cluster.remote.ways import Way
 from cluster.several import addresses, entries, reports, router
-from cluster.several.addresses import Route, counterpart, route
-from cluster.several.entries import EntriesError, Entry
+from cluster.several.addresses import counterpart, route
+from cluster.several.entries import Entry
 from cluster.several.reports import SILENT_MS, Report
 from jobs.models import Operation
 from kube.errors import Conflict, Forbidden
 from tests.cluster.api.conftest import make_user
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 PATHS = st.from_regex(r"/[A-Za-z0-9._/-]{1,20}", fullmatch=True)
 CONTEXTS = st.from_regex(r"([A-Za-z0-9@._/:-]{0,20}x)?", fullmatch=True)
-AWS = "arn:aws:eks:eu-west-1:1:cluster/eu"
 
 
-@cases("text, expected", {
-    "nothing": ("", ()),
-    "the embedded one": ("home=embedded", (Entry("home"),)),
-    "the current context": ("dev=~/.kube/config", (Entry("dev", "~/.kube/config"),)),
-    "a context": ("dev=/c#one", (Entry("dev", "/c", "one"),)),
-    "a way": ("dev=/c#one:in-place", (Entry("dev", "/c", "one", "in-place"),)),
-    "a way, and no context": ("dev=/c:read-only", (Entry("dev", "/c", "", "read-only"),)),
-    "a context with colons": (f"eu=/c#{AWS}", (Entry("eu", "/c", AWS),)),
-    "the cluster of this pod": ("here=in-cluster", (Entry("here", "in-cluster"),)),
-    "several, in lines": (" home=embedded,\n a=/a ,b=/b\n", (Entry("home"), Entry("a", "/a"), Entry("b", "/b"))),
-})  # fmt: skip
-def test_each_entry_is_a_cluster(text, expected):
-    assert entries.parse(text) == expected
+PAGES = {"/c/a/", "/c/a/jobs/", "/c/a/jobs/new/", "/c/a/queues/"}
+ANSWERS = {
+    "each entry is a cluster, and what is wrong is named with a remedy": lambda text: [*map(repr, entries.parse(text))],
+    "the same page of another cluster, or the nearest list": lambda path: counterpart(
+        path, "c/a/", "c/b/", PAGES.__contains__
+    ),
+    "to which cluster an address leads": lambda path: route(path, {"a": 1, "b": 2}, "a"),
+}
 
 
-@cases("text, words", {
-    "no source": ("dev", "'dev' does not say which cluster it is; write NAME=KUBECONFIG"),
-    "an empty source": ("dev=", "'dev=' does not say"),
-    "a capital": ("Dev=/c", "'Dev' cannot be a cluster's name"),
-    "a slash": ("a/b=/c", "'a/b' cannot be a cluster's name"),
-    "no name": ("=/c", "'' cannot be a cluster's name"),
-    "a long name": (f"{'a' * 64}=/c", "at most 63"),
-    "a name twice": ("a=/c,a=/d", "a is named twice"),
-    "embedded second": ("a=/c,b=embedded", "b is embedded and not the first; put it first"),
-    "embedded twice": ("a=embedded,b=embedded", "b is embedded and not the first"),
-    "a context of nothing": ("a=#one", "names a context or a way but no kubeconfig"),
-    "a way of ours": ("a=embedded:in-place", "names a context or a way but no kubeconfig"),
-})  # fmt: skip
-def test_what_is_wrong_is_named_with_a_remedy(text, words):
-    with pytest.raises(EntriesError) as refused:
-        entries.parse(text)
-    assert words in str(refused.value)
+@blocks("several", folder="cluster")
+def test_where_clusters_are(block, golden):
+    golden(block, of_values(ANSWERS[block.title], entries.EntriesError), by_line=True)
 
 
 ENTRIES = st.builds(Entry, NAMES, PATHS, CONTEXTS, st.sampled_from(["", *(way.value for way in Way)]))
@@ -70,38 +52,6 @@ ENTRIES = st.builds(Entry, NAMES, PATHS, CONTEXTS, st.sampled_from(["", *(way.va
 @given(st.lists(ENTRIES, unique_by=lambda entry: entry.name))
 def test_text_of_entries_is_read_as_the_same_entries(found):
     assert entries.parse(entries.text(found)) == tuple(found)
-
-
-PAGES = {"/c/a/", "/c/a/jobs/", "/c/a/jobs/new/", "/c/a/queues/"}
-
-
-@cases("path, expected", {
-    "the first page": ("/c/a/", "/c/b/"),
-    "a list": ("/c/a/jobs/", "/c/b/jobs/"),
-    "a form": ("/c/a/jobs/new/", "/c/b/jobs/new/"),
-    "an object goes to its list": ("/c/a/jobs/default/one/", "/c/b/jobs/"),
-    "a page of an object": ("/c/a/jobs/default/one/log/", "/c/b/jobs/"),
-    "no page at all": ("/c/a/nowhere/x", "/c/b/"),
-    "another cluster whose name begins alike": ("/c/ab/jobs/", "/c/b/"),
-    "another site": ("//evil.example/", "/c/b/"),
-})  # fmt: skip
-def test_counterpart_is_the_page_or_the_nearest_list(path, expected):
-    assert counterpart(path, "c/a/", "c/b/", PAGES.__contains__) == expected
-
-
-@cases("path, expected", {
-    "a cluster's page": ("/c/a/jobs/", Route("a")),
-    "another one's": ("/c/b/", Route("b")),
-    "without the slash": ("/c/a", Route(moved="/c/a/")),
-    "the first page": ("/", Route(moved="/c/a/")),
-    "an address of one cluster": ("/jobs/?", Route(moved="/c/a/jobs/?")),
-    "another site": ("//evil.example", Route(moved="/c/a//evil.example")),
-    "no such cluster": ("/c/none/", Route()),
-    "no name": ("/c/", Route()),
-    "a name written otherwise": ("/c/%61/", Route()),
-})  # fmt: skip
-def test_route(path, expected):
-    assert route(path, {"a": 1, "b": 2}, "a") == expected
 
 
 @given(st.text())
@@ -126,19 +76,16 @@ def test_who_is_silent_does_not_run_since_it_was_heard_last(report, now, word, s
     assert (judged.word, judged.since, judged.way) == (word, since, "beside" if report else "")
 
 
-def test_report_that_is_written_is_read(tmp_path):
+def test_report_that_is_written_is_read_and_what_is_none_counts_as_none(tmp_path):
     folder = reports.folder(tmp_path)
     reports.write(folder, "dev", AWAY)
     assert reports.read(folder, "dev") == AWAY
     assert [path.name for path in folder.iterdir()] == ["dev.json"]
+    for content in (b"", b"{", b'{"word": "merry"}', b"[]"):
+        (folder / "dev.json").write_bytes(content)
+        assert reports.read(folder, "dev") is None
     reports.forget(folder, "dev")
     assert reports.read(folder, "dev") is None
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b'{"word": "merry"}', b"[]"])
-def test_what_is_no_report_counts_as_none(tmp_path, content):
-    (tmp_path / "dev.json").write_bytes(content)
-    assert reports.read(tmp_path, "dev") is None
 
 
 @pytest.fixture
@@ -163,28 +110,22 @@ def test_the_database_of_a_model(settings, models, database):
         assert router.Accounts().db_for_read(model) == router.Accounts().db_for_write(model) == database
 
 
-def test_a_role_counts_in_the_cluster_that_gave_it(elsewhere):
+def test_a_role_counts_in_the_cluster_that_gave_it_and_is_taken_by_itself(elsewhere):
+    def roles(place):
+        elsewhere(place)
+        actor = access.for_user(user)
+        assert access.allowed(actor, "delete", "jobs.batch.volcano.sh", "team") == bool(accounts.role_bindings())
+        assert [each.role for each in accounts.users()[0].bindings] == [each.role for each in accounts.role_bindings()]
+        return [each.role for each in accounts.role_bindings()]
+
     user = make_user("alice")
     elsewhere("dev-1")
     accounts.bind_role(access.CONSOLE, Role.OPERATOR, "team", user=user)
-    assert access.allowed(access.for_user(user), "delete", "jobs.batch.volcano.sh", "team")
-    assert [each.role for each in accounts.role_bindings()] == [Role.OPERATOR]
-    for other in ("", "prod-2"):
-        elsewhere(other)
-        assert not access.allowed(access.for_user(user), "list", "jobs.batch.volcano.sh", "team")
-        assert accounts.role_bindings() == []
-        assert accounts.users()[0].bindings == ()
-
-
-def test_the_same_role_is_given_and_taken_in_each_cluster_by_itself(elsewhere):
-    user = make_user("alice")
-    for place in ("", "dev-1"):
-        elsewhere(place)
-        accounts.bind_role(access.CONSOLE, Role.VIEWER, "team", user=user)
-    accounts.unbind_role(access.CONSOLE, "team", user=user)
-    assert accounts.role_bindings() == []
+    assert [roles(place) for place in ("dev-1", "", "prod-2")] == [[Role.OPERATOR], [], []]
     elsewhere("")
-    assert [each.role for each in accounts.role_bindings()] == [Role.VIEWER]
+    accounts.bind_role(access.CONSOLE, Role.OPERATOR, "team", user=user)
+    accounts.unbind_role(access.CONSOLE, "team", user=user)
+    assert [roles(place) for place in ("dev-1", "")] == [[Role.OPERATOR], []]
 
 
 def test_every_cluster_keeps_somebody_who_administers_it(elsewhere):

@@ -11,7 +11,7 @@ from cluster.remote import viewer
 from cluster.store import Create, store
 from kube.resources import COMMANDS, CONFIGMAPS, EVENTS, JOBS, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS, QUEUES
 from tests.cluster.api.conftest import make_user
-from tests.cluster.remote.review_server import deciding, rule
+from tests.cluster.remote.servers import deciding, rule
 from tests.dashboard.pages.conftest import Page, page, pod, put, reader
 from tests.tables import cases
 

@@ -14,7 +14,7 @@ from jobs.logs.pods import Asked
 from jobs.logs.window import Limits, Mark
 from kube.resources import PODS
 from node.link import linked_node
-from tests.cluster.remote.log_server import serving
+from tests.cluster.remote.servers import LogServer, connected
 from tests.jobs.logs.written import Gang, body, read, running, texts, unpacked
 from tests.jobs.pages import world
 from tests.node.link.pair import linked
@@ -26,7 +26,7 @@ ALL = Limits(100_000, 10**8)
 @pytest.fixture
 def api(tmp_path, settings, monkeypatch):
     monkeypatch.setattr(backend, "nodes", RemoteNodes())
-    with serving(tmp_path, settings) as server:
+    with connected(LogServer(), tmp_path, settings) as server:
         yield server
 
 

@@ -6,6 +6,7 @@ import json
 
 import httpx
 import pytest
+import yaml
 from asgiref.sync import sync_to_async
 from django.db import connection
 
@@ -18,85 +19,50 @@ from cluster.remote.webhooks.review import Question, Ruling, review
 from kube.errors import BadRequest, Cause, Invalid
 from kube.resources import QUEUES
 from tests.builders import job
-from tests.cluster.remote.servers import ObjectServer, connected
-from tests.cluster.remote.webhooks.questions import patch_of, question
+from tests.cluster.objects import shown
+from tests.cluster.remote.servers import ObjectServer, connected, patch_of, question
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 SERVICE = Address("webhooks.pages.svc", 443)
 
 
-@cases("text, address, service", {
-    "IPv4": ("192.0.2.7:9443", Address("192.0.2.7", 9443), None),
-    "IPv6": ("[2001:db8::1]:9443", Address("2001:db8::1", 9443), None),
-    "a service": ("webhooks.pages.svc:443", SERVICE, ("webhooks", "pages")),
-    "a name that goes on": ("webhooks.pages.svc.cluster.local:443", Address("webhooks.pages.svc.cluster.local", 443), None),
-    "a host of that name": ("svc:1", Address("svc", 1), None),
-    "the last port": ("host:65535", Address("host", 65535), None),
-})  # fmt: skip
-def test_address_is_read(text, address, service):
-    assert hooks.address(text) == address
-    assert address.service == service
+def address(text):
+    found = hooks.address(text)
+    return f"{found.host}, {found.port}, service {found.service}"
 
 
-@pytest.mark.parametrize("text", ["", "host", "host:", ":443", "host:0", "host:65536", "https://host:1", "host:x"])
-def test_what_is_no_address_is_refused(text):
-    with pytest.raises(ValueError, match="not a host and a port"):
-        hooks.address(text)
+ANSWERS = {
+    "an address": address,
+    "where the webhooks listen": lambda host, usual: hooks.interface(Address(host, 443), usual),
+}
 
 
-@cases("host, usual, interface", {
-    "the pages are for this machine only": ("192.0.2.7", "127.0.0.1", "0.0.0.0"),
-    "an API server that speaks IPv6": ("2001:db8::1", "127.0.0.1", "::"),
-    "an API server on this machine": ("127.0.0.1", "127.0.0.1", "127.0.0.1"),
-    "in a cluster": ("webhooks.pages.svc", "::", "::"),
-})  # fmt: skip
-def test_webhooks_listen_where_the_api_server_reaches_them(host, usual, interface):
-    assert hooks.interface(Address(host, 443), usual) == interface
+@blocks("webhooks", folder="cluster")
+def test_where_webhooks_are(block, golden):
+    golden(block, of_values(ANSWERS[block.title], ValueError), by_line=True)
 
 
-def entries(at, verb, bundle="b", user="u"):
-    """What the API server is told of the webhooks, by their names."""
-    return {each["name"]: each for each in hooks.configurations(at, bundle, user)[verb]["webhooks"]}
+def configurations(host, port, user, verb):
+    """What the API server is told of the webhooks."""
+    return [shown(each) for each in hooks.configurations(Address(host, port), "bundle", user)[verb]["webhooks"]]
 
 
-def test_api_server_finds_each_webhook_at_its_path():
-    found = entries(SERVICE, "validate", "bundle")["validatejob.volcano.sh"]["clientConfig"]
-    service = {"name": "webhooks", "namespace": "pages", "path": "/jobs/validate", "port": 443}
-    assert found == {"service": service, "caBundle": "bundle"}
-    outside = entries(Address("2001:db8::1", 9443), "mutate")["mutatequeue.volcano.sh"]["clientConfig"]
-    assert outside["url"] == "https://[2001:db8::1]:9443/queues/mutate"
+@blocks("configurations", folder="cluster")
+def test_what_the_api_server_is_told_of_webhooks(block, golden):
+    golden(block, lambda line: configurations(*yaml.safe_load(f"[{line}]")), by_line=True)
 
 
-def test_operations_are_volcanos_and_no_status_is_asked_about():
-    found = entries(SERVICE, "mutate") | entries(SERVICE, "validate")
-    rules = {name: each["rules"][0] for name, each in found.items()}
-    assert rules["mutatejob.volcano.sh"]["operations"] == ["CREATE"]
-    assert rules["validatejob.volcano.sh"]["operations"] == ["CREATE", "UPDATE"]
-    assert rules["validatequeue.volcano.sh"]["operations"] == ["CREATE", "UPDATE", "DELETE"]
-    assert not [rule for rule in rules.values() if "/" in rule["resources"][0]]
-    ignored = [name for name, each in found.items() if each["failurePolicy"] == "Ignore"]
-    assert ignored == ["validatecommand.volcano.sh"], "what refuses nothing holds nothing up"
-
-
-def test_user_cannot_write_into_the_condition():
-    [entry, *_] = entries(SERVICE, "mutate", user='a" || true || "').values()
-    assert r'"a\" || true || \""' in entry["matchConditions"][0]["expression"]
-
-
-def test_configuration_is_written_only_when_it_differs():
-    old, wanted = (hooks.configurations(SERVICE, bundle, "u")["mutate"] for bundle in ("old", "new"))
-    changed = hooks.changed({**old, "metadata": {"name": "x", "resourceVersion": "7"}}, wanted)
-    assert changed["metadata"]["resourceVersion"] == "7"
-    assert changed["webhooks"] == wanted["webhooks"]
-    assert hooks.changed(changed, wanted) is None
-
-
-def test_a_configuration_trusts_what_all_its_webhooks_do():
+def test_configuration_is_written_only_when_it_differs_and_trusts_what_all_its_webhooks_do():
     old, new = (hooks.configurations(SERVICE, bundle, "u")["mutate"] for bundle in ("old", "new"))
+    changed = hooks.changed({**old, "metadata": {"name": "x", "resourceVersion": "7"}}, new)
+    assert (changed["metadata"]["resourceVersion"], changed["webhooks"]) == ("7", new["webhooks"])
+    assert hooks.changed(changed, new) is None
     assert hooks.trusts(new, "new")
     assert not hooks.trusts(new, "newer")
-    assert not hooks.trusts({"webhooks": []}, "new")
-    assert not hooks.trusts({"webhooks": [*new["webhooks"][1:], old["webhooks"][0]]}, "new")
+    for webhooks in ([], [*new["webhooks"][1:], old["webhooks"][0]]):
+        assert not hooks.trusts({"webhooks": webhooks}, "new")
 
 
 PATH = "/jobs/validate"
@@ -176,11 +142,14 @@ def test_why_something_is_no_question_is_told(body, message):
         review(VALIDATE, body, lambda *_: Ruling())
 
 
-def test_question_is_read_as_it_was_meant():
-    heard = []
-    old = {"metadata": {"name": "a", "uid": "1"}}
-    review(VALIDATE, question(PATH, JOB, old), lambda *about: heard.append(about) or Ruling())
+def test_question_is_read_as_it_was_meant_and_warnings_and_patch_go_with_a_yes():
+    heard, old = [], {"metadata": {"name": "a", "uid": "1"}}
+    plain = review(VALIDATE, question(PATH, JOB, old), lambda *about: heard.append(about) or Ruling())
     assert heard == [(VALIDATE, Question("705ab4f5", "UPDATE", JOB, old))]
+    assert plain["response"] == {"uid": "705ab4f5", "allowed": True}
+    ops = [{"op": "add", "path": "/spec", "value": {}}]
+    answer = review(VALIDATE, question(PATH, JOB), lambda *_: Ruling(None, ["odd"], ops))
+    assert (answer["response"]["warnings"], patch_of(answer)) == (["odd"], ops)
 
 
 def test_refusal_has_code_reason_and_each_cause_at_its_field():
@@ -192,11 +161,3 @@ def test_refusal_has_code_reason_and_each_cause_at_its_field():
     assert (response["uid"], response["allowed"], "patch" in response) == ("705ab4f5", False, False)
     assert (status["code"], status["reason"]) == (422, "Invalid")
     assert [each["field"] for each in status["details"]["causes"]] == ["spec.tasks", "spec"]
-
-
-def test_warnings_and_patch_go_with_a_yes():
-    ops = [{"op": "add", "path": "/spec", "value": {}}]
-    answer = review(VALIDATE, question(PATH, JOB), lambda *_: Ruling(None, ["odd"], ops))
-    assert (answer["response"]["warnings"], patch_of(answer)) == (["odd"], ops)
-    plain = review(VALIDATE, question(PATH, JOB), lambda *_: Ruling())["response"]
-    assert plain == {"uid": "705ab4f5", "allowed": True}

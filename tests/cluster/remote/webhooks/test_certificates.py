@@ -1,29 +1,112 @@
-"""One certificate for all who answer, kept in the cluster by who leads, and made known before it is shown."""
+"""Certificates of the webhooks: renewed in time, one for all who answer, kept in the cluster by who leads, and known before they are shown."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cluster import clock
+from cluster import clock, issuing
 from cluster.models import MirroredCluster
 from cluster.remote import election, recorder, server
 from cluster.remote.election import Leadership
 from cluster.remote.webhooks import hooks
+from cluster.remote.webhooks import keys as keeping
 from cluster.remote.webhooks.hooks import Address
 from cluster.remote.webhooks.keeper import SECRET, Keeper
-from cluster.remote.webhooks.rotation import Lives
+from cluster.remote.webhooks.rotation import Held, Lives, Span, Step, next_step
 from cluster.remote.webhooks.served import Served
 from kube.errors import Forbidden
 from proof.harness.waiting import HANG_S
 from tests.cluster.remote.servers import ObjectServer, connected
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
+from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+LIVES = Lives()
+NAMES = frozenset({"webhooks.pages.svc"})
+
+
+UNITS = {"d": DAY, "h": HOUR}
+
+
+def step(held, is_trusted):
+    """What comes next: of authorities and a certificate by their ages, of which authority that is, for which name."""
+    if held is not None:
+        *authorities, server = (
+            float(age[:-1]) * UNITS[age[-1]] for age in [*held["authorities"], held.get("server", "1d")]
+        )
+        spans = tuple(Span(NOW - age, NOW - age + LIVES.authority) for age in authorities)
+        server = Span(NOW - server, NOW - server + LIVES.server)
+        held = Held(spans, server, held.get("issuer", 0), frozenset({held["name"]}) if "name" in held else NAMES)
+    return next_step(held, NAMES, NOW, LIVES, is_trusted=is_trusted).name
+
+
+@blocks("rotation", folder="cluster")
+def test_next_step(block, golden):
+    golden(block, of_values(step), by_line=True)
+
+
+def trusted(bundle, server, moment):
+    """Whether an API server that trusts a bundle takes a certificate."""
+    return server.not_valid_before_utc <= moment <= server.not_valid_after_utc and any(
+        issuing.is_issued_by(server, each) and each.not_valid_after_utc > moment for each in bundle
+    )
+
+
+@given(st.lists(st.integers(1, 3), min_size=20, max_size=60))
+def test_whoever_is_a_look_behind_trusts_and_is_trusted_at_every_moment(quarters):
+    """API servers and processes hear of what is new one after the other: any of them may be where all were a look ago."""
+    lives = Lives(authority=12 * HOUR, server=6 * HOUR, overlap=HOUR)
+    now, keys = NOW, keeping.after(None, Step.BEGIN, NAMES, NOW, lives)
+    for number in quarters:
+        now += number * timedelta(minutes=15)
+        step = next_step(keys.held(), NAMES, now, lives, is_trusted=True)
+        before, keys = keys, keeping.after(keys, step, NAMES, now, lives)
+        for one, other in itertools.product((before, keys), repeat=2):
+            assert trusted(one.authorities, other.server[0], now)
+        assert len(keys.authorities) <= 2
+
+
+BEGUN = keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES)
+
+
+def test_secret_holds_all_that_is_needed_to_go_on():
+    keys = BEGUN
+    for step in (Step.AUTHORITY, Step.SERVER):
+        keys = keeping.after(keys, step, NAMES, NOW + 250 * DAY, LIVES)
+    again = keeping.read({"data": keys.data()})
+    assert again.held() == keys.held()
+    assert (again.bundle, again.data()) == (keys.bundle, keys.data())
+    issued = keeping.after(again, Step.SERVER, NAMES, NOW + 251 * DAY, LIVES)
+    assert issuing.is_issued_by(issued.server[0], keys.authority[0])
+
+
+@pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
+@cases("value", {"missing": None, "empty": "", "no base64": "!", "no PEM": "bm9uZQ=="})
+def test_secret_that_is_broken_holds_nothing(field, value):
+    data = {**BEGUN.data(), field: value}
+    assert keeping.read({"data": {name: text for name, text in data.items() if text is not None}}) is None
+
+
+def test_certificate_is_for_the_address_no_longer_than_its_authority_and_of_no_use_to_another():
+    other = keeping.after(None, Step.BEGIN, NAMES, NOW, LIVES)
+    assert BEGUN._replace(server=other.server).held() is None
+    server = keeping.after(None, Step.BEGIN, {"192.0.2.7"}, NOW, Lives(authority=10 * DAY)).server[0]
+    (name,) = issuing.names_of(server)
+    assert (str(name.value), isinstance(name, x509.IPAddress)) == ("192.0.2.7", True)
+    assert server.not_valid_after_utc == NOW + 10 * DAY
+
+
 ADDRESS = Address("webhooks.pages.svc", 443)
 
 
@@ -104,12 +187,6 @@ def test_new_authority_is_known_for_an_hour_before_it_issues_what_is_shown(clust
     assert (len(last.authorities), last.server[0]) == (1, shown.server[0])
 
 
-def test_another_address_gets_a_certificate_of_its_own_from_the_same_authority(cluster):
-    first = keeper().look(NOW)
-    moved = keeper(Address("192.0.2.7", 9443)).look(NOW)
-    assert (moved.bundle, moved.server[0] != first.server[0]) == (first.bundle, True)
-
-
 def test_who_does_not_lead_shows_what_is_there_and_writes_nothing(cluster):
     lead(ours=False)
     one = keeper()
@@ -134,12 +211,13 @@ def test_who_was_slower_takes_what_the_other_made(cluster):
     assert Slow(server.connection, ADDRESS).look(NOW).data() == quicker.look(NOW).data()
 
 
-def test_secret_that_somebody_broke_is_made_anew(cluster):
-    one = keeper()
-    first = one.look(NOW)
+def test_another_address_gets_a_certificate_of_the_same_authority_and_a_secret_that_is_broken_is_made_anew(cluster):
+    first = keeper().look(NOW)
+    moved = keeper(Address("192.0.2.7", 9443)).look(NOW)
+    assert (moved.bundle, moved.server[0] != first.server[0]) == (first.bundle, True)
     secret = cluster.named(SECRET)["secrets"]
     secret["data"]["tls.key"] = ""
-    second = one.look(NOW)
+    second = keeper().look(NOW)
     assert second.bundle != first.bundle
     assert cluster.named(SECRET)["secrets"]["data"] == second.data()
 
