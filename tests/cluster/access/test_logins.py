@@ -28,9 +28,6 @@ def alice():
     return make_user("alice", PASSWORD)
 
 
-# Links.
-
-
 def token_of(user=None, now=NOW):
     return logins.login_link("http://h", user, now=now).rstrip("/").rpartition("/")[2]
 
@@ -39,14 +36,11 @@ def claim(token, now=NOW):
     return logins.claim(token, "::1", now=now)
 
 
-def test_a_link_holds_a_long_random_token_of_which_only_the_hash_is_kept():
-    link = logins.login_link("http://host:1/", now=NOW)
-    assert re.fullmatch(r"http://host:1/login/[\w-]{43}/", link)
-    assert link[-44:-1] not in str(LoginLink.objects.values())
-
-
 def test_a_link_works_once_for_fifteen_minutes(alice):
-    token = token_of(alice)
+    link = logins.login_link("http://host:1/", alice, now=NOW)
+    assert re.fullmatch(r"http://host:1/login/[\w-]{43}/", link)
+    token = link[-44:-1]
+    assert token not in str(LoginLink.objects.values()), "only its hash is kept"
     assert logins.check_link(token, now=NOW + 15 * MINUTE - 1) == alice
     with pytest.raises(NotFound, match="older than 15 minutes"):
         claim(token, NOW + 15 * MINUTE)
@@ -58,24 +52,17 @@ def test_a_link_works_once_for_fifteen_minutes(alice):
     assert LoginLink.objects.count() == 1, "old ones are forgotten when new ones are made"
 
 
-@pytest.mark.parametrize("token", ["", "x", "../..", "é\udc80", "a" * 5000], ids=ascii)
-def test_a_token_that_nobody_gave_is_refused_with_the_remedy(token):
-    with pytest.raises(NotFound, match="make up"):
-        claim(token)
-
-
-def test_a_deactivated_user_cannot_use_a_link_and_gets_none(capsys):
-    token = token_of(make_user("gone", is_active=False))
+def test_a_token_that_nobody_gave_and_one_of_a_deactivated_user_are_refused_with_the_remedy(capsys):
+    for token in ("", "x", "../..", "é\udc80", "a" * 5000):
+        with pytest.raises(NotFound, match="make up"):
+            claim(token)
     with pytest.raises(NotFound, match="deactivated"):
-        claim(token)
+        claim(token_of(make_user("gone", is_active=False)))
     call_command("loginlink", "--url", "http://host:9")
     assert capsys.readouterr().out.startswith("http://host:9/login/")
     for name, why in (("nobody", 'no user "nobody"'), ("gone", "deactivated")):
         with pytest.raises(CommandError, match=why):
             call_command("loginlink", name)
-
-
-# Failures.
 
 
 def fail(name="alice", address="10.0.0.1", cookies=None, now=NOW):
@@ -93,7 +80,7 @@ def test_the_sixth_failure_for_a_name_from_one_place_has_to_wait():
     fail(now=NOW + 15 * MINUTE)
 
 
-def test_a_browser_in_which_the_user_logged_in_before_is_counted_by_itself():
+def test_a_browser_in_which_the_user_logged_in_before_is_counted_by_itself_and_no_other_cookie_counts():
     cookies = dict([logins.browser_cookie("alice")])
     for number in range(logins.MOST_FOR_ADDRESS):
         fail(f"name-{number}")
@@ -103,13 +90,9 @@ def test_a_browser_in_which_the_user_logged_in_before_is_counted_by_itself():
         fail(cookies=cookies)
     with pytest.raises(TooManyRequests):
         fail(cookies=cookies)
-
-
-def test_a_cookie_of_somebody_else_or_a_forged_one_is_worth_nothing():
-    name, _ = logins.browser_cookie("alice")
-    _, value = logins.browser_cookie("bob")
-    for cookies in ({name: value}, {name: "forged"}, {name: ""}):
-        assert logins.attempt("alice", "10.0.0.9", cookies, now=NOW).source == "10.0.0.9"
+    (name, _), (_, of_bob) = logins.browser_cookie("alice"), logins.browser_cookie("bob")
+    for worthless in (of_bob, "forged", ""):
+        assert logins.attempt("alice", "10.0.0.9", {name: worthless}, now=NOW).source == "10.0.0.9"
 
 
 def test_success_forgets_the_failures_of_this_user_from_here_and_what_was_typed_is_kept_only_if_it_is_a_name(alice):
@@ -120,9 +103,6 @@ def test_success_forgets_the_failures_of_this_user_from_here_and_what_was_typed_
     fail("hunter2-my-password")
     denied = AuditEntry.objects.filter(outcome="denied").values_list("name", flat=True)
     assert set(denied) == {"alice", "(unknown name)"}
-
-
-# The pages.
 
 
 def path_of(user):
@@ -179,28 +159,22 @@ def test_too_many_failures_are_told_when_to_come_back_but_not_where_the_user_was
 
 
 @cases("target, location", {
-    "a page": ("/jobs/?phase=Running", "/jobs/?phase=Running"),
-    "another site": ("https://evil.example/", "/"),
-    "without a scheme": ("//evil.example", "/"),
-    "a script": ("javascript:alert(1)", "/"),
-    "nothing": ("", "/"),
+    "a page": ("/jobs/?phase=Running", "/jobs/?phase=Running"), "another site": ("https://evil.example/", "/"),
+    "without a scheme": ("//evil.example", "/"), "a script": ("javascript:alert(1)", "/"), "nothing": ("", "/"),
 })  # fmt: skip
 def test_next_is_followed_only_inside_this_site(client, alice, target, location):
     assert log_in(client, next=target).headers["Location"] == location
 
 
-@pytest.mark.parametrize("path", ["/login/", "/login/abc/", "/password/"])
-def test_answers_are_kept_out_of_caches_and_referrers(client, path):
-    answer = client.get(path)
-    assert answer.headers["Referrer-Policy"] == "same-origin"
-    assert "no-store" in answer.headers["Cache-Control"]
-
-
-@pytest.mark.parametrize("name", ["x" * 10_000, "a\x00b", "é\u202e", "", '"><script>alert(1)</script>'])
-def test_strange_names_get_an_answer_that_shows_them_as_text(client, name):
-    answer = log_in(client, name=name)
-    assert answer.status_code == 401
-    assert b"<script>alert" not in answer.content
+def test_answers_are_kept_out_of_caches_and_show_strange_names_as_text(client):
+    for path in ("/login/", "/login/abc/", "/password/"):
+        answer = client.get(path)
+        assert answer.headers["Referrer-Policy"] == "same-origin"
+        assert "no-store" in answer.headers["Cache-Control"]
+    for name in ("x" * 10_000, "a\x00b", "é\u202e", "", '"><script>alert(1)</script>'):
+        answer = log_in(client, name=name)
+        assert answer.status_code == 401
+        assert b"<script>alert" not in answer.content
 
 
 def test_a_persons_browser_is_let_in_by_following_the_link_and_who_follows_it_twice_goes_on(client, alice):
@@ -268,23 +242,13 @@ def test_a_user_changes_his_password_and_other_sessions_end(client, alice):
     assert client.get("/password/").status_code == 302
 
 
-def test_who_came_by_a_link_sets_his_first_password(client):
+def test_who_came_by_a_link_sets_his_first_password_and_one_that_will_not_do_is_explained(client):
     client.post(path_of(make_user("alice")))
     assert b"Set a password" in client.get("/password/").content
     assert client.post("/password/", {"new_password1": PASSWORD, "new_password2": PASSWORD}).status_code == 302
-    assert User.objects.get().check_password(PASSWORD)
-
-
-@cases("fields", {
-    "wrong old password": ("wrong", OTHER, OTHER),
-    "weak": (PASSWORD, "12345678", "12345678"),
-    "different": (PASSWORD, OTHER, "another"),
-    "nothing": (),
-})  # fmt: skip
-def test_a_password_that_will_not_do_is_explained_and_not_set(client, alice, fields):
-    log_in(client)
     names = ("old_password", "new_password1", "new_password2")
-    answer = client.post("/password/", dict(zip(names, fields, strict=False)))
-    assert answer.status_code == 200
-    assert b'class="error"' in answer.content
-    assert User.objects.get().check_password(PASSWORD)
+    for fields in (("wrong", OTHER, OTHER), (PASSWORD, "12345678", "12345678"), (PASSWORD, OTHER, "another"), ()):
+        answer = client.post("/password/", dict(zip(names, fields, strict=False)))
+        assert answer.status_code == 200
+        assert b'class="error"' in answer.content
+        assert User.objects.get().check_password(PASSWORD)

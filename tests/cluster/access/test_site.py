@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -18,28 +19,22 @@ from django.core.management import call_command
 from cluster.access import certificates, kubeconfig, site
 from cluster.store import Create, store
 from kube.resources import NAMESPACES
+from tests.cluster.texts import of_values
+from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 LAB = "lab.example.org"
 
 
-@cases("hosts, listen, https, proxied, pages, api", {
-    "this machine": ([], "127.0.0.1", False, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-    "all addresses": ([], "0.0.0.0", False, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-    "all of both protocols": ([], "::", False, False, "http://[::1]:9000", "https://[::1]:9443"),
-    "TLS for nobody's name": ([], "127.0.0.1", True, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-    "TLS in front": ([LAB, "b"], "127.0.0.1", True, True, f"https://{LAB}", f"https://{LAB}:9443"),
-    "TLS elsewhere": ([LAB], "0.0.0.0", True, False, f"https://{LAB}", f"https://{LAB}:9443"),
-    "a proxy, since nobody else can come": ([LAB], "127.0.0.1", False, False, f"http://{LAB}", f"https://{LAB}:9443"),
-    "a proxy that is named": ([LAB], "0.0.0.0", False, True, f"http://{LAB}", f"https://{LAB}:9443"),
-    "none in front": ([LAB], "0.0.0.0", False, False, f"http://{LAB}:9000", f"https://{LAB}:9443"),
-    "patterns are no names": (["*", ".org", LAB], "0.0.0.0", True, False, f"https://{LAB}", f"https://{LAB}:9443"),
-    "patterns alone": (["*"], "0.0.0.0", True, False, "http://127.0.0.1:9000", "https://127.0.0.1:9443"),
-    "an address": (["2001:db8::1"], "::", False, False, "http://[2001:db8::1]:9000", "https://[2001:db8::1]:9443"),
-})  # fmt: skip
-def test_addresses_follow_from_names_and_ports(hosts, listen, https, proxied, pages, api):
-    assert site.pages_address(hosts, listen, 9000, https=https, proxied=proxied) == pages
-    assert site.api_address(hosts, listen, 9443) == api
+def addresses(hosts, listen, https, proxied):
+    return [
+        site.pages_address(hosts, listen, 9000, https=https, proxied=proxied), site.api_address(hosts, listen, 9443)
+    ]  # fmt: skip
+
+
+@blocks("addresses", folder="cluster")
+def test_addresses_follow_from_names_and_ports(block, golden):
+    golden(block, of_values(addresses), by_line=True)
 
 
 @pytest.fixture
@@ -77,8 +72,7 @@ def test_without_any_before_the_settings_count(place, left):
     if left is not None:
         (place / site.FILE).write_text(left)
     found = site.current()
-    assert found.site.pages == "http://127.0.0.1:8000"
-    assert "addresses of the settings" in found.said
+    assert (found.site.pages, "addresses of the settings" in found.said) == ("http://127.0.0.1:8000", True)
 
 
 @pytest.mark.django_db
@@ -111,8 +105,6 @@ def test_installations_have_names_of_their_own_in_kubeconfigs(monkeypatch, host,
     assert {each["name"] for kind in ("clusters", "contexts") for each in config[kind]} == {called}
     assert config["users"][0]["name"] == f"a-b@{called}"
 
-
-# Certificates.
 
 NAMES = ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc", "*.example.org"]
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -154,6 +146,8 @@ def test_the_servers_certificate_is_made_anew_and_the_authority_stays(tmp_path, 
     assert found.ca.read_bytes() == authority
     assert found.certificate.read_bytes() != server
     assert names_of(found) == set(names)
+    certificates.ensure(tmp_path, ["localhost", "*", "", "bücher.example", "\udc80"], now=NOW)
+    assert names_of(found) == {"localhost", "xn--bcher-kva.example"}, "names that no certificate can hold are left out"
 
 
 @pytest.mark.parametrize("name", ["server.crt", "server.key", "ca.key", "ca.crt"])
@@ -165,21 +159,10 @@ def test_a_file_that_is_lost_or_broken_is_made_anew(tmp_path, name, content):
     read(found.certificate).verify_directly_issued_by(read(found.ca))
 
 
-def test_names_that_no_certificate_can_hold_are_left_out(tmp_path):
-    found = certificates.ensure(tmp_path, ["localhost", "*", "", "bücher.example", "\udc80"], now=NOW)
-    assert names_of(found) == {"localhost", "xn--bcher-kva.example"}
-
-
 def test_processes_that_start_together_agree_on_one_authority(tmp_path):
-    def start():
-        seen.append(certificates.ensure(tmp_path, NAMES).ca.read_bytes())
-
-    seen, starts = [], [threading.Thread(target=start) for _ in range(6)]
-    for each in starts:
-        each.start()
-    for each in starts:
-        each.join()
-    assert (len(seen), len(set(seen))) == (6, 1)
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda _: certificates.ensure(tmp_path, NAMES).ca.read_bytes(), range(6)))
+    assert len(set(found)) == 1
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "kubernetes.default.svc"])

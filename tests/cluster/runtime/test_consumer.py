@@ -1,4 +1,4 @@
-"""Consumers read every change once, whoever fails when; those of edges hear of each pair of versions."""
+"""Consumers read every change once, whoever fails when; those of edges hear of each pair of versions; and which of them run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from itertools import pairwise
 import pytest
 from django.db import connection
 
-from cluster import clock
+from cluster import clock, tasks
+from cluster.models import Cursor
 from cluster.runtime import consumer, registry
 from cluster.runtime.backlog import Backlog
 from cluster.runtime.consumer import RETRY, Consumer, Plan, Runner
@@ -20,9 +21,11 @@ from cluster.runtime.registry import Registration
 from cluster.store import Create, Delete, Group, Patch, store
 from cluster.writes import Timer
 from kube.errors import AlreadyExists
-from kube.resources import CONFIGMAPS, PODS
+from kube.resources import CONFIGMAPS, JOBS, PODS
 from proof.harness.waiting import HANG_S
 from tests.builders import config_map, pod
+from volcano_ui.beat import Clock
+from volcano_ui.celery import Messages, app
 
 pytestmark = pytest.mark.django_db
 HOUR_MS = 3_600_000
@@ -101,13 +104,6 @@ def runner():
     return made
 
 
-def test_first_run_looks_at_what_is_there():
-    add("a")
-    runner = running()
-    drain(runner)
-    assert (copies(), runner.consumer.heard) == (["a"], [])
-
-
 def test_changes_are_heard_once_and_in_order_with_what_they_replaced_and_others_cost_no_write(runner):
     add("a")
     become("Running", "Failed")
@@ -137,13 +133,16 @@ def test_failed_plan_is_made_again_from_a_fresh_state_by_the_same_process_or_the
     assert copies() == ["a"]
 
 
-def test_only_one_of_two_processes_handles_a_change(runner):
+def test_first_run_looks_at_what_is_there_and_only_one_of_two_processes_handles_a_change(runner):
+    add("a")
+    drain(runner)
     other = running()
     drain(other)
-    add("a")
+    assert (copies(), other.consumer.heard) == (["a"], [])
+    add("b")
     drain(runner, other)
-    assert runner.consumer.heard + other.consumer.heard == [("ADDED", "a")]
-    assert copies() == ["a"]
+    assert runner.consumer.heard[1:] + other.consumer.heard == [("ADDED", "b")]
+    assert copies() == ["a", "b"]
 
 
 def test_another_process_waits_while_the_leader_is_alive(runner):
@@ -276,25 +275,6 @@ def test_a_plan_is_never_made_before_the_last_plans_writes_were_read(short_batch
     assert sorted(runner.consumer.heard) == names
 
 
-EDGES = list(zip([None, "", *"bcdefgh"], ["", *"bcdefghi"], strict=True))
-
-
-@pytest.mark.parametrize("plans", range(4))
-def test_who_ends_in_the_middle_is_followed_by_one_who_hears_the_rest(plans, short_batches):
-    drain(running(hears="edges"))
-    add("a")
-    become(*"bcdefgh")
-    first, second = running(hears="edges"), running(hears="edges")
-    first.consumer.crash_after = plans
-    with pytest.raises(ZeroDivisionError):
-        drain(first)
-    become("i")
-    while second.step():
-        assert second._read_cursor().position == second.heard
-    assert len(first.consumer.phases) == 2 * plans
-    assert first.consumer.phases + second.consumer.phases == EDGES
-
-
 @pytest.mark.parametrize(("hears", "replaced"), [("state", []), ("changes", [None, None]), ("edges", [None, ""])])
 def test_who_asks_for_less_is_told_less_after_a_load(hears, replaced):
     drain(running(hears=hears))
@@ -322,3 +302,54 @@ def test_kill_9_neither_loses_nor_doubles_an_edge(tmp_path, capsys):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= LEAST_KILLS
+
+
+# Which run, and on which queues.
+
+VOLCANO = ("jobs", "queues", "scheduler")
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """A cluster that has the controllers of Volcano already."""
+    monkeypatch.setattr(registry, "_runs", registry._runs)
+    registry.use(lambda registration: registration.name not in VOLCANO)
+
+
+def test_all_run_unless_somebody_says_otherwise_and_queues_news_and_ticks_are_for_those_who_run(request):
+    assert registry.running() == registry.every()
+    assert registry.queues() == ["controllers", "scheduler", "jobs"]
+    request.getfixturevalue("elsewhere")
+    assert not {each.name for each in registry.running()} & {*VOLCANO}
+    assert registry.queues() == list(Messages(app).queues) == ["controllers"]
+    assert not {each.name for each in registry.interested(frozenset([JOBS.id]))} & {*VOLCANO}
+    ticks = {name: entry.options["queue"] for name, entry in Clock(app=app).schedule.items() if "tick" in name}
+    assert ticks == {"tick controllers": "controllers"}
+
+
+def test_a_message_to_one_who_runs_no_more_is_dropped(elsewhere):
+    store.write(Create(PODS, pod()))
+    tasks.consume("scheduler", 0)
+    assert Backlog().of("scheduler", clock.milliseconds()) == []
+    assert Cursor.objects.count() == 0
+
+
+def test_each_shard_has_a_queue_and_a_cursor_of_its_own():
+    two = Registration("jobs", "", (JOBS,), queue="jobs", shards=2)
+    assert (two.queues, two.cursors) == (["jobs", "jobs-1"], ["jobs/0", "jobs/1"])
+
+
+def test_a_cursor_has_a_reader_as_long_as_its_consumer_is_registered():
+    assert registry.has_reader("jobs/0")
+    assert registry.has_reader("jobs/7"), "of a shard that is no more"
+    assert not registry.has_reader("someone/0")
+    assert not registry.has_reader("jobsite/0"), "of a name that only begins so"
+
+
+def test_a_shard_that_is_no_more_wakes_those_that_are(monkeypatch):
+    two, one = (Registration("reader", "", (PODS,), hears="edges", shards=shards) for shards in (2, 1))
+    for name in two.cursors:
+        Cursor.objects.create(name=name, position=0, generation=1, holder="somebody")
+    for each, woken in ((two, []), (one, [(one, 0)])):
+        monkeypatch.setattr(registry, "_registrations", {"reader": each})
+        assert Backlog().of("controllers", clock.milliseconds()) == woken

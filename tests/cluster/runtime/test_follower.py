@@ -86,16 +86,14 @@ async def test_everything_after_the_start_is_taken_in_order_whatever_a_pass_hold
     assert (follower.taken, follower.lost) == (added(*made), [])
 
 
-async def test_of_other_kinds_nothing_is_taken_but_the_position_moves(follower):
+async def test_of_other_kinds_nothing_is_taken_but_the_position_moves_and_what_does_not_come_is_waited_for_so_long(
+    follower,
+):
     follower.kinds = [PODS]
     await follower.start()
     (pod,), (other,) = await make("p"), await make("c", kind=CONFIGMAPS)
     await follower.reach(other.revision)
     assert follower.taken == added(pod)
-
-
-async def test_a_revision_that_does_not_come_is_waited_for_so_long(follower):
-    await follower.start()
     with pytest.raises(Timeout):
         await follower.reach(follower.position + 1, within_s=0.05)
 
@@ -136,7 +134,7 @@ async def test_more_than_is_worth_reading_is_given_up(follower, monkeypatch):
     assert (follower.lost, follower.taken) == ([made[-1].revision], [])
 
 
-async def test_who_fails_to_take_changes_has_lost_them(follower):
+async def test_who_fails_to_take_changes_has_lost_them_and_one_who_was_stopped_begins_again_at_the_head(follower):
     await follower.start()
     follower.defect = ValueError("a defect")
     (made,) = await make("a")
@@ -145,13 +143,9 @@ async def test_who_fails_to_take_changes_has_lost_them(follower):
     (made,) = await make("b")
     await follower.reach(made.revision)
     assert follower.taken[-1:] == added(made)
-
-
-async def test_a_stopped_follower_begins_again_at_the_head(follower):
-    await follower.start()
     await follower.stop()
     await make("meanwhile")
     await follower.start()
-    (made,) = await make("a")
-    await follower.reach(made.revision)
-    assert follower.taken == added(made)
+    (new,) = await make("c")
+    await follower.reach(new.revision)
+    assert follower.taken[-2:] == added(made, new)
