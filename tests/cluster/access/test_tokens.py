@@ -71,19 +71,10 @@ def test_only_the_hash_of_a_token_is_kept_nothing_says_it_and_a_part_lets_nobody
     kept = f"{Token.objects.values()} {AuditEntry.objects.values()} {issued!r} {issued.row} {caplog.text}"
     assert secret[4:20] not in kept
     parts = (secret[:-1], secret[1:], secret + "a", secret.upper(), f" {secret}", f"{secret}\n")
-    for none in (
-        *parts,
-        "",
-        "x",
-        "vui_",
-        "vui_" + "a" * 43,
-        "vui_" + "a" * 44,
-        "vui_" + "é" * 43,
-        "a" * 100_000,
-        "vui_\0",
-        "\udc80",
-    ):
-        assert tokens.find(none, now=NOW) is None
+    wrong = (
+        "", "x", "vui_", "vui_" + "a" * 43, "vui_" + "a" * 44, "vui_" + "é" * 43, "a" * 100_000, "vui_\0", "\udc80"
+    )  # fmt: skip
+    assert [none for none in (*parts, *wrong) if tokens.find(none, now=NOW)] == []
 
 
 @cases("asked, given", {"a second": (1, 600), "ten minutes": (600, 600), "long": (10**9, 365 * DAY_S)})

@@ -35,11 +35,8 @@ class Puppet(Handler):
         for part in parts:
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.wfile.flush()
-        if is_whole:
-            self.wfile.write(b"0\r\n\r\n")
-        else:
-            self.wfile.write(b"ff\r\nthree\nhalf of a")
-            self.close_connection = True
+        self.wfile.write(b"0\r\n\r\n" if is_whole else b"ff\r\nthree\nhalf of a")
+        self.close_connection |= not is_whole
 
 
 @pytest.fixture
