@@ -27,9 +27,8 @@ LAB = "lab.example.org"
 
 
 def addresses(hosts, listen, https, proxied):
-    return [
-        site.pages_address(hosts, listen, 9000, https=https, proxied=proxied), site.api_address(hosts, listen, 9443)
-    ]  # fmt: skip
+    pages = site.pages_address(hosts, listen, 9000, https=https, proxied=proxied)
+    return [pages, site.api_address(hosts, listen, 9443)]
 
 
 @blocks("addresses", folder="cluster")

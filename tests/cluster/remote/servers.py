@@ -114,6 +114,9 @@ class ObjectHandler(Handler):
     def do_PATCH(self):
         self.answer(self.merge, 409, "Conflict")
 
+    def do_DELETE(self):
+        self.answer(lambda path, _: self.server.objects.pop(path, None), 404, "NotFound")
+
     def create(self, path, body):
         if path.endswith("/selfsubjectreviews"):
             return {"status": {"userInfo": {"username": "pages"}}}

@@ -6,6 +6,7 @@ import pytest
 
 from cluster import access
 from cluster.access import authorizer
+from cluster.backend import OwnedRefused
 from cluster.models import AuditEntry
 from cluster.remote import calls, changing, creation, preview, recorder, server, ways
 from cluster.remote.reflection import News, Phase, Standing, Step
@@ -66,10 +67,9 @@ def test_refusal_for_an_old_version_brings_the_newest_one_for_the_next_try(api):
     assert [row.outcome for row in AuditEntry.objects.filter(verb="update").order_by("pk")] == ["refused", "done"]
 
 
-@cases(
-    "change, error",
-    {"replaced": (lambda: update("8"), Conflict), "patched": (patch, Conflict), "made": (create, AlreadyExists)},
-)
+@cases("change, error", {
+    "replaced": (lambda: update("8"), Conflict), "patched": (patch, Conflict), "made": (create, AlreadyExists)
+})  # fmt: skip
 def test_another_object_of_the_name_is_left_to_the_watch(api, change, error):
     api.put(PATH, config("", "of another", uid="uid-b"))
     with pytest.raises(error):
@@ -84,6 +84,13 @@ def test_creation_finds_what_the_first_has_made_and_a_patch_changes_what_it_name
     assert mirrored() == "of another"
     patch()
     assert (mirrored(), api.objects[PATH]["data"]["text"]) == ("mine", "mine")
+
+
+def test_what_owns_something_that_is_refused_is_taken_back(api):
+    owner = config("", "") | {"metadata": {"name": "owner", "namespace": "d", "uid": "uid-o"}}
+    with pytest.raises(OwnedRefused):
+        creation.create_with_owned(access.SYSTEM, CONFIGMAPS, owner, CONFIGMAPS, [config("", "mine")])
+    assert list(api.objects) == [PATH]
 
 
 def test_review_tells_what_is_wrong_with_the_object_and_not_that_it_changes_meanwhile(api):
@@ -108,10 +115,8 @@ STANDINGS = {
 def test_webhook_that_does_not_answer_is_named_with_its_cause_and_a_remedy(said, cause):
     error = calls.unasked("dev", InternalError(said))
     assert error.code == 503
-    assert (
-        f"asks the admission webhook validatejob.volcano.sh about such changes, which does not answer ({cause})"
-        in error.message
-    )
+    asks = f"asks the admission webhook validatejob.volcano.sh about such changes, which does not answer ({cause})"
+    assert asks in error.message
     assert "nothing was changed. Try again in a moment" in error.message
     other = InternalError("etcd is full")
     assert calls.unasked("dev", other) is other
@@ -119,10 +124,8 @@ def test_webhook_that_does_not_answer_is_named_with_its_cause_and_a_remedy(said,
 
 @blocks("ways", folder="cluster")
 def test_what_may_not_be_changed_in_a_cluster_is_refused(block, golden):
-    def refusal(chosen, standings, verb, resource):
-        return ways.permits("dev", chosen, STANDINGS[standings]).refusal(verb, resource)
-
-    golden(block, of_values(refusal), by_line=True)
+    refusal = of_values(lambda way, of, *asked: ways.permits("dev", way, STANDINGS[of]).refusal(*asked))
+    golden(block, refusal, by_line=True)
 
 
 def test_what_the_cluster_refuses_nobody_may(monkeypatch):

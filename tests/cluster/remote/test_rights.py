@@ -66,11 +66,8 @@ rules = st.builds(rule_of, words, words, words)
 
 
 @given(
-    st.lists(rules, max_size=4),
-    rules,
-    st.sampled_from(["get", "list"]),
-    st.sampled_from(["pods", "pods/log", "deployments.apps"]),
-)
+    st.lists(rules, max_size=4), rules, st.sampled_from(["get", "list"]), st.sampled_from(["pods", "pods/log", "deployments.apps"])
+)  # fmt: skip
 def test_another_rule_takes_nothing_away(some, more, verb, resource):
     asked = Question(verb, resource, "d")
     assert read(*some, more).allow(asked) == (read(*some).allow(asked) or read(more).allow(asked))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection, connections
@@ -107,11 +108,8 @@ def test_defect_of_the_mirror_ends_its_process(settings):
         made.append(threading.Thread(**{**options, "target": threading.Event().wait}))
         return made[-1]
 
-    def connect():
-        raise ZeroDivisionError
-
     with pytest.raises(ZeroDivisionError):
-        ClusterMirror(1, connect, thread=thread).run()
+        ClusterMirror(1, Mock(side_effect=ZeroDivisionError), thread=thread).run()
     assert [each.name for each in made if each.daemon] == ["writer"]
 
 

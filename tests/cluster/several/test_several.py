@@ -108,6 +108,7 @@ def test_the_database_of_a_model(settings, models, database):
     settings.ACCOUNTS_DATABASE = "accounts"
     for model in models:
         assert router.Accounts().db_for_read(model) == router.Accounts().db_for_write(model) == database
+    assert router.Accounts().allow_relation(Operation, User), "what is kept here may name a user"
 
 
 def test_a_role_counts_in_the_cluster_that_gave_it_and_is_taken_by_itself(elsewhere):
