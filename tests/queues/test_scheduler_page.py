@@ -5,8 +5,6 @@ That both are live is asked in tests/actions.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cluster.api import backend
@@ -19,8 +17,8 @@ from queues.scheduler import words
 from queues.scheduler.versions import difference
 from scheduler.policy.configuration import read
 from scheduler.policy.policy import DEFAULT
+from tests.blocks import blocks
 from tests.dashboard.pages.conftest import Page, page, reader
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -29,7 +27,6 @@ DECISIONS = f"{ADDRESS}decisions/"
 PLACE = ("volcano-system", "volcano-scheduler-configmap")
 GOOD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]"
 LATER = "actions: allocate"
-GOLDEN = Path(__file__).parents[1] / "golden" / "pages"
 
 
 def said(line, *, measures_load=True):
@@ -40,7 +37,7 @@ def said(line, *, measures_load=True):
     return [each.text for each in words.said(policy, measures_load=measures_load) if each.title == title]
 
 
-@blocks("scheduler", GOLDEN)
+@blocks("scheduler", folder="pages")
 def test_what_is_said(block, golden):
     golden(block, said, by_line=True)
 

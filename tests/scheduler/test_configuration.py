@@ -14,10 +14,10 @@ from scheduler.policy import known
 from scheduler.policy.configuration import LONGEST, read
 from scheduler.policy.kept import Configuration
 from scheduler.policy.policy import DEFAULT, Policy
+from tests.blocks import blocks
 from tests.campaign import examples
 from tests.tables import cases
 
-from .blocks import blocks
 from .world import configuration
 
 HELM = """

@@ -10,9 +10,9 @@ from kube.resources import PODS
 from scheduler.engine.cause import Reason
 from scheduler.engine.message import gist
 from scheduler.writes import groups_of
+from tests.blocks import GOLDEN, blocks
 from tests.tables import cases
 
-from .blocks import GOLDEN, blocks
 from .world import Outcome, Story, World
 
 
@@ -89,7 +89,7 @@ def test_what_is_kept_step_by_step(block, golden):
 
 def told_in_golden():
     """Return the reasons and what is told of them in the golden files."""
-    text = "\n".join(each.read_text() for each in GOLDEN.glob("**/*.txt"))
+    text = "\n".join(each.read_text() for each in (GOLDEN / "scheduler").glob("**/*.txt"))
     return re.findall(rf"^→ .*?\b({'|'.join(Reason)})[:,] (.*)$", text, re.M)
 
 

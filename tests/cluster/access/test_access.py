@@ -20,10 +20,10 @@ from cluster.models import AuditEntry, RoleBinding
 from kube import resources
 from kube.errors import Forbidden
 from kube.resources import JOBS
+from tests.blocks import blocks
 from tests.cluster.api.conftest import make_user
 from tests.cluster.objects import shown
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

@@ -18,9 +18,9 @@ from cluster.access.roles import Role
 from cluster.claims import Person
 from cluster.models import AuditEntry
 from kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from tests.blocks import blocks
 from tests.cluster.api.conftest import make_user
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

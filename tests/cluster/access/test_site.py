@@ -19,8 +19,8 @@ from django.core.management import call_command
 from cluster.access import certificates, kubeconfig, site
 from cluster.store import Create, store
 from kube.resources import NAMESPACES
+from tests.blocks import blocks
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 LAB = "lab.example.org"

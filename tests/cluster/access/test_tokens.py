@@ -20,9 +20,9 @@ from cluster.store import Create, Delete, store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, Unauthorized
 from kube.resources import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS
 from tests import builders
+from tests.blocks import blocks
 from tests.cluster.api.conftest import make_user
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

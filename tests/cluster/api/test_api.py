@@ -10,7 +10,7 @@ from cluster.models import AuditEntry
 from cluster.store import Create, Stored, store
 from kube.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, RequestEntityTooLarge, forbidden
 from kube.resources import JOBS, QUEUES, SECRETS
-from tests.scheduler.blocks import blocks
+from tests.blocks import blocks
 
 from .conftest import config_map, job
 

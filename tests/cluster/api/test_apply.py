@@ -14,7 +14,7 @@ from kube import resources
 from kube.errors import BadRequest, Conflict, RequestEntityTooLarge
 from kube.resources import CONFIGMAPS, JOBS
 from tests import builders
-from tests.scheduler.blocks import blocks
+from tests.blocks import blocks
 from tests.tables import cases
 
 from .conftest import config_map, job

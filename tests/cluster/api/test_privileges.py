@@ -29,8 +29,8 @@ from kube.resources import (
     by_id,
 )
 from tests import builders
+from tests.blocks import blocks
 from tests.cluster.story import Story
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 from .conftest import config_map, job

@@ -23,7 +23,7 @@ from cluster.store import Stored, store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
 from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, QUEUES
 from proof.systems.system import PROJECT
-from tests.scheduler.blocks import blocks
+from tests.blocks import blocks
 from tests.tables import cases
 
 from .conftest import config_map, job, queue

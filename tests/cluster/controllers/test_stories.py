@@ -17,9 +17,9 @@ from cluster.store import Create, Delete, Group, Patch, store
 from kube.resources import CONFIGMAPS, CRON_JOBS, JOB_FLOWS, JOBS, NODES
 from node.agent.machine import renew
 from tests import builders
+from tests.blocks import blocks
 from tests.cluster.story import Story
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)

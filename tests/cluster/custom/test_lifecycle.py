@@ -18,8 +18,8 @@ from kube.errors import Invalid
 from kube.resources import CONFIGMAPS, NAMESPACES
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from tests import builders
+from tests.blocks import blocks
 from tests.kube.custom import samples
-from tests.scheduler.blocks import blocks
 
 ID = "crontabs.stable.example.com"
 

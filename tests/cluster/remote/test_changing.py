@@ -14,9 +14,9 @@ from cluster.store import store
 from cluster.writes import Mirror
 from kube.errors import AlreadyExists, Conflict, Forbidden, InternalError
 from kube.resources import CONFIGMAPS, JOB_FLOWS, JOBS
+from tests.blocks import blocks
 from tests.cluster.remote.servers import ObjectServer, connected
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 PATH = "/api/v1/namespaces/d/configmaps/a"

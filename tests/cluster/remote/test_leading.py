@@ -20,8 +20,8 @@ from cluster.writes import Delete, Group, Mirror, Patch
 from kube.errors import ServiceUnavailable, TooManyRequests
 from kube.resources import CONFIGMAPS, PODS, SECRETS, SERVICES
 from tests import builders
+from tests.blocks import blocks
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

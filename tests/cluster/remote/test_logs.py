@@ -10,8 +10,8 @@ from cluster.remote.log_ends import MOST_NEW, RATE, End, Instance, LogName
 from cluster.remote.log_offsets import Block, TimedLine, offset_of
 from cluster.remote.nodes import instances
 from kube.meta import now_text, parse_time
+from tests.blocks import blocks
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 BEGIN = 1_780_000_000_000

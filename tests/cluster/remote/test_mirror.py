@@ -22,11 +22,11 @@ from kube.errors import Cause, Timeout
 from kube.kinds.pod import Pod
 from kube.resources import JOBS, NODES, PODS, SECRETS
 from tests import campaign
+from tests.blocks import blocks
 from tests.builders import of, pod
 from tests.cluster.remote.model_server import MIRRORED, ModelServer, forget
 from tests.cluster.remote.model_server import Mirror as Follower
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 
 NOW = 5000
 LIVE = Standing("7", phase=Phase.LIVE, since=1000)

@@ -22,11 +22,11 @@ from kube.errors import ApiError, Forbidden
 from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.harness.clocks import ManualClock
 from tests import builders, campaign
+from tests.blocks import blocks
 from tests.cluster.objects import shown
 from tests.cluster.remote import servers
 from tests.cluster.remote.servers import Grants, deciding
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

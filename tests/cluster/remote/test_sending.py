@@ -13,10 +13,10 @@ from cluster.writes import Create, Decision, Delete, Group, Minimum, Mirror, Pat
 from kube import errors
 from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS, QUEUES
+from tests.blocks import blocks
 from tests.builders import of, pod
 from tests.cluster.objects import shown
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 STATE = {"state": {"phase": "Running"}}

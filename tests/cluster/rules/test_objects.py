@@ -19,9 +19,9 @@ from kube.meta import timestamp
 from kube.resources import BATCH_JOBS, CONFIGMAPS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from proof.systems.system import PROJECT
 from tests import builders
+from tests.blocks import blocks
 from tests.cluster.objects import changed, job, parsed, pod, shown
 from tests.cluster.texts import of_objects, of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 from .defaulted import CASES, seen

@@ -20,9 +20,9 @@ from cluster.several.entries import Entry
 from cluster.several.reports import SILENT_MS, Report
 from jobs.models import Operation
 from kube.errors import Conflict, Forbidden
+from tests.blocks import blocks
 from tests.cluster.api.conftest import make_user
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

@@ -10,13 +10,13 @@ from django.db import IntegrityError, connections, transaction
 from cluster.store import Create, Delete, Group, Mirror, Patch, Store, Update, sql
 from kube.errors import ApiError, Conflict, Expired
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, PODS
+from tests.blocks import blocks
 from tests.builders import config_map, job, of, pod
 from tests.cluster.api.test_rivals import together
 from tests.cluster.store.forgetting import forget_elsewhere
 from tests.cluster.store.test_filters import sets
 from tests.cluster.story import Story
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 NOW = 1_800_000_000_000

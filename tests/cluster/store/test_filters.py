@@ -14,9 +14,9 @@ from cluster.store.query import Span
 from cluster.writes import Decision, Record
 from kube.resources import JOBS, PODS
 from kube.selector import parse_labels
+from tests.blocks import blocks
 from tests.builders import job
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 NOW = 1_800_000_000_000

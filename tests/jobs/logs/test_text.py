@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from jobs.logs.pens import Pen, changed
 from jobs.logs.text import MOST_MOVED, ShownLine, plain, runs
+from tests.blocks import blocks
 from tests.dashboard import style
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "logs"
 
 
-@blocks("terminal", GOLDEN.parent / "pages")
+@blocks("terminal", folder="pages")
 def test_what_is_printed_is_shown_as_a_terminal_does(block, golden):
     def shown(line):
         made = ShownLine()

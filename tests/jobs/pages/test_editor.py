@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from ast import literal_eval
-from pathlib import Path
 
 import pytest
 import yaml
@@ -25,13 +24,13 @@ from jobs.sweeps.samples import DESCENT
 from kube import lenient
 from kube.resources import JOBS, LEASES, NAMESPACES, NODES, PRIORITY_CLASSES
 from proof.systems.seed import SPARK_JOB, TF_JOB
+from tests.blocks import blocks
 from tests.builders import namespace, node, of
 from tests.campaign import examples
 from tests.dashboard.pages.conftest import _picture, put, queue
 from tests.dashboard.pages.conftest import node as ready_node
 from tests.jobs.builders import job, task
 from tests.jobs.pages import world
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 TOKEN = "0123456789abcdef"
@@ -75,7 +74,7 @@ def test_another_form_with_the_same_name_is_refused_and_keeps_its_text(client, a
     assert all(text in response.content.decode() for text in ("minAvailable: 3  # mine", "already exists"))
 
 
-@blocks("editor", Path(__file__).parents[2] / "golden" / "pages")
+@blocks("editor", folder="pages")
 def test_what_the_check_says_stands_at_its_field_and_line(client, alice, block, golden):
     def said(line):
         text = GOOD.replace(*literal_eval(line), 1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -11,12 +9,10 @@ from cluster import access
 from cluster.store import Create, Delete, store
 from jobs.editor import editor, foreseen, yaml_write
 from kube.resources import HYPER_NODES, LIMIT_RANGES, NODES, QUEUES
+from tests.blocks import blocks
 from tests.builders import of
 from tests.jobs.builders import container, defaulted, job, task
 from tests.scheduler import world as scheduling
-from tests.scheduler.blocks import blocks
-
-GOLDEN = Path(__file__).parents[2] / "golden" / "pages"
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +41,7 @@ def starts(user, obj):
     return report(user, obj).verdict != editor.COULD_NOT_START
 
 
-@blocks("foreseen", GOLDEN)
+@blocks("foreseen", folder="pages")
 def test_what_cannot_start_is_told_with_the_number_and_the_remedy(alice, block, golden):
     def said(line):
         found = report(alice, asking(**yaml.safe_load(line)))

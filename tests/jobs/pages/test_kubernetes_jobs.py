@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -12,9 +10,9 @@ from cluster.bootstrap import bootstrap
 from cluster.store import store
 from jobs.editor import converted, editor
 from kube.resources import BATCH_JOBS, JOBS
+from tests.blocks import blocks
 from tests.builders import of
 from tests.jobs.pages.job_page import JobPage, words
-from tests.scheduler.blocks import blocks
 
 POD = {"restartPolicy": "Never", "containers": [{"name": "pi", "image": "perl", "command": ["perl", "-e", "1"]}]}
 
@@ -52,7 +50,7 @@ def test_who_may_not_see_it_is_told_nothing_and_no_number(stored, person, client
     assert JobPage(client, address="/jobs/-/kubernetes/").names == []
 
 
-@blocks("kubernetes_jobs", Path(__file__).parents[2] / "golden" / "pages")
+@blocks("kubernetes_jobs", folder="pages")
 def test_the_volcano_job_does_the_same_work(stored, admin_user, block, golden):
     obj = stored(metadata={"labels": {"app": "pi"}}, **yaml.safe_load(block.inputs[0])).object
     golden(block, lambda _: converted.text(obj).splitlines())

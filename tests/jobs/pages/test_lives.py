@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from pathlib import Path
 
 import msgspec
 from django.conf import settings
@@ -23,11 +22,11 @@ from jobs.pages.timeline import bar_of, bar_of_span
 from kube.resources import JOBS, PODS, QUEUES
 from scheduler.decided import ZONE_CLOSED
 from scheduler.policy.policy import Action as SchedulerAction
+from tests.blocks import blocks
 from tests.builders import queue
 from tests.jobs.control import task
 from tests.jobs.pages.job_page import JobPage, words
 from tests.jobs.pages.world import WINNER
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 STYLES = settings.BASE_DIR / "frontend" / "styles"
@@ -35,7 +34,7 @@ STEPS = ("admit", "place", "run")
 random = examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@blocks("lives", Path(__file__).parents[2] / "golden" / "pages")
+@blocks("lives", folder="pages")
 def test_what_the_pages_say(block, golden, story):
     golden(block, story().tell, by_line=True)
 

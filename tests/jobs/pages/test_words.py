@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import yaml
 from hypothesis import given
@@ -17,11 +15,10 @@ from jobs.pages.timeline import Mark
 from jobs.plugins.table import PLUGINS
 from jobs.templatetags.gang import gang_bar
 from kube.kinds.batch import JobPhase
+from tests.blocks import blocks
 from tests.jobs.builders import defaulted, job, task
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "pages"
 TRAIN = (task("master", 1), task("worker", 4))
 APART = (task("worker", 3, pod={"hostname": "w", "subdomain": "d"}),)
 
@@ -66,7 +63,7 @@ SENTENCES = {
 }  # fmt: skip
 
 
-@blocks("sentences", GOLDEN)
+@blocks("sentences", folder="pages")
 def test_what_is_said(block, golden):
     golden(block, SENTENCES[block.title], by_line=True)
 

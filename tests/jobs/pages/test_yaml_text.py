@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from pathlib import Path
 
 import pytest
 import yaml
@@ -12,11 +11,10 @@ from jobs.editor import job_text
 from jobs.editor.job_text import YamlError
 from kube.yaml import scalar
 from proof.systems.seed import SPARK_JOB, TF_JOB
+from tests.blocks import blocks
 from tests.campaign import examples
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "pages"
 HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
 
 
@@ -86,7 +84,7 @@ def test_a_field_that_is_not_written_has_the_line_of_what_is_around_it():
     assert {path: document.line_of(path) for path in lines} == lines
 
 
-@blocks("yaml", GOLDEN)
+@blocks("yaml", folder="pages")
 def test_a_text_that_is_not_one_job_says_what_and_where(block, golden):
     def said(line):
         return [

@@ -24,9 +24,9 @@ from cluster.remote.webhooks.rotation import Held, Lives, Span, Step, next_step
 from cluster.remote.webhooks.served import Served
 from kube.errors import Forbidden
 from proof.harness.waiting import HANG_S
+from tests.blocks import blocks
 from tests.cluster.remote.servers import ObjectServer, connected
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

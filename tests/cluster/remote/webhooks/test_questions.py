@@ -18,11 +18,11 @@ from cluster.remote.webhooks.hooks import Address
 from cluster.remote.webhooks.review import Question, Ruling, review
 from kube.errors import BadRequest, Cause, Invalid
 from kube.resources import QUEUES
+from tests.blocks import blocks
 from tests.builders import job
 from tests.cluster.objects import shown
 from tests.cluster.remote.servers import ObjectServer, connected, patch_of, question
 from tests.cluster.texts import of_values
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 SERVICE = Address("webhooks.pages.svc", 443)

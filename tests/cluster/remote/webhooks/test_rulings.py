@@ -20,10 +20,10 @@ from cluster.store import store
 from cluster.writes import Mirror
 from kube import patch, resources
 from kube.errors import InternalError
+from tests.blocks import blocks
 from tests.builders import container, job, namespace, pod_group, queue
 from tests.cluster.objects import otherwise, parsed, shown
 from tests.cluster.remote.servers import ObjectServer, connected, patch_of, question
-from tests.scheduler.blocks import blocks
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.tables import cases
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 ARROW = "→ "
 
 
@@ -51,4 +51,5 @@ def blocks(*patterns, folder="scheduler"):
             title = f"{path.stem}: {block.title}" if many else block.title
             assert title not in rows, f"two blocks have one title: {title}"
             rows[title] = block
+    assert rows, f"there is no block in {folder}: {', '.join(patterns)}"
     return cases("block", rows)
