@@ -127,7 +127,6 @@ def delete(stage: Stage) -> None:
         "delete podgroup gang",
         "delete cronvcjob nightly --wait=false",
         "delete jobflow,jobtemplate,hypernode,command --all",
-        "delete queue research",
         """patch queue research --subresource=status --type=merge -p '{"status":{"state":"Closed"}}'""",
         "delete queue research",
     ):

@@ -29,7 +29,6 @@ def queues(stage: Stage) -> None:
     stage.set_status(f"{ALL_QUEUES}/research", {"state": "Open"})
     for line in ("queue list", "queue get -n research", "queue get -n none", "queue operate -n research -w 5", "queue operate -n research -a close", "queue operate -n research -a open"):  # fmt: skip
         stage.vcctl(line)
-    stage.vcctl("queue delete -n research")
     stage.set_status(f"{ALL_QUEUES}/research", {"state": "Closed"})
     stage.vcctl("queue delete -n research")
     stage.vcctl("queue delete -n none")
