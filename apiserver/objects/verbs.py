@@ -350,8 +350,8 @@ async def delete(request: Request) -> Response:
     info, resource = request.info, _resource(request)
     options = query.delete_options(request.query, await _delete_body(request))
     _warn_of_orphans(request, resource, options)
-    stored = await threads.write(_delete, request, resource, options)
-    if stored.object["metadata"].get("deletionTimestamp") or resource.id in RETURNED:
+    stored, waits = await threads.write(_delete, request, resource, options)
+    if waits or resource.id in RETURNED:
         return await _shown(request, stored)
     details = {"name": info.name, "group": resource.group, "kind": resource.plural, "uid": stored.uid}
     return respond.success(request, {key: value for key, value in details.items() if value})
@@ -371,9 +371,10 @@ async def _delete_body(request: Request) -> Object | None:
     return body
 
 
-def _delete(request: Request, resource: Resource, options: query.DeleteOptions) -> Stored:
+def _delete(request: Request, resource: Resource, options: query.DeleteOptions) -> tuple[Stored, bool]:
+    """Delete an object; return its last state, and whether it waits to go."""
     info = request.info
-    return api.delete(
+    stored = api.delete(
         request.actor,
         resource,
         info.namespace,
@@ -384,6 +385,16 @@ def _delete(request: Request, resource: Resource, options: query.DeleteOptions) 
         propagation=options.propagation or None,
         dry_run=options.dry_run,
     )
+    is_marked = bool(stored.object["metadata"].get("deletionTimestamp"))
+    return stored, is_marked and (options.dry_run or _is_there(resource, stored))
+
+
+def _is_there(resource: Resource, stored: Stored) -> bool:
+    """Whether an object is there after its deletion: one that waited already may have gone with a second one."""
+    try:
+        return store.get(resource, stored.namespace, stored.name).uid == stored.uid
+    except NotFound:
+        return False
 
 
 async def delete_collection(request: Request) -> Response:

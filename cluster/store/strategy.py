@@ -184,11 +184,11 @@ def deleted(write: Delete, old: Object, now: int) -> Object | None:
     """Return the object marked for deletion, or None when it goes at once."""
     check_preconditions(write.resource, old, write.uid, write.version)
     metadata = dict(old["metadata"])
-    finalizers = list(metadata.get("finalizers") or ())
-    wanted = FINALIZER_OF.get(write.propagation)
-    if wanted and wanted not in finalizers and write.grace != 0:
-        finalizers.append(wanted)
+    finalizers = _finalizers(write, list(metadata.get("finalizers") or ()))
+    if finalizers:
         metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
     grace = _grace(write, old)
     held = spec_finalizers(write.resource, old)
     if grace == 0 and not finalizers and not held:
@@ -200,6 +200,15 @@ def deleted(write: Delete, old: Object, now: int) -> Object | None:
     if held:
         marked["status"] = {**(old.get("status") or {}), "phase": "Terminating"}
     return marked
+
+
+def _finalizers(write: Delete, finalizers: list[str]) -> list[str]:
+    """Return what holds an object from now on: of a second deletion what becomes of dependents is said anew."""
+    if write.grace == 0:  # which is how its node ends a pod
+        return finalizers
+    wanted = FINALIZER_OF.get(write.propagation)
+    kept = [each for each in finalizers if each == wanted or each not in FINALIZER_OF.values()]
+    return kept if wanted is None or wanted in kept else [*kept, wanted]
 
 
 def spec_finalizers(resource: Resource, obj: Object) -> list[str]:

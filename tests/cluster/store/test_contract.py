@@ -54,6 +54,19 @@ def test_what_is_written_and_what_comes_of_it(block, golden, store, moved_clock)
     golden(block, Story(using=store).tell, by_line=True)
 
 
+@pytest.mark.parametrize("first", ["Foreground", "Orphan"])
+def test_a_second_deletion_says_anew_what_becomes_of_dependents(store, first):
+    for name, finalizers in (("j", []), ("held", ["x/y"])):
+        made = of(JOBS, name)
+        made["metadata"]["finalizers"] = finalizers
+        make(store, made, resource=JOBS)
+        store.write(Delete(JOBS, "default", name, propagation=first))
+    (marked,) = store.write(Delete(JOBS, "default", "held", propagation="Background"))
+    assert marked.object["metadata"]["finalizers"] == ["x/y"]
+    store.write(Delete(JOBS, "default", "j", propagation="Background"))
+    assert [each.name for each in store.find(JOBS)] == ["held"]
+
+
 class Letters(Random):
     """Gives the letters of a text, one after the other."""
 
