@@ -7,6 +7,7 @@ everything wrong at once, each at its field, whatever the input looks like.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.rules import disruption_annotations, intake, pods, simulation, templates
@@ -30,6 +31,7 @@ _DEFAULTS = {"queue": DEFAULT_QUEUE, "schedulerName": DEFAULT_SCHEDULER, "maxRet
 MOST_PODS = 100_000  # of one job: what one batch of writes and one page can still cope with
 LONGEST_POD_NAME = 63  # bytes: it is a host name and a label
 SUFFIX_LENGTH = 5  # of a generated name
+ALWAYS_WRITTEN = ("metadata", "resources")
 NEEDS_SVC = ("tensorflow", "mpi", "pytorch", "ray")
 
 
@@ -59,6 +61,7 @@ def default(job: Object, old: Object | None, _view: JobRulesView) -> None:
     before = None if old is None else lenient.mapping(old, "spec")
     if before is not None:
         _keep_made_claims(spec, before)
+        _keep_templates(spec, before)
     _default_tasks(spec, before)
     _default_topology(spec, before)
     for field, value in _DEFAULTS.items():
@@ -178,6 +181,24 @@ def _keep_made_claims(spec: dict[str, Any], before: dict[str, Any]) -> None:
         made = lenient.text(old, "volumeClaimName")
         if made and lenient.mapping(volume, "volumeClaim") and "volumeClaimName" not in volume:
             volume["volumeClaimName"] = made
+
+
+def _keep_templates(spec: dict[str, Any], before: dict[str, Any]) -> None:
+    """Keep templates to which a client has only added what its types always write, such as empty `resources`."""
+    for task, old in zip(lenient.sequence(spec, "tasks"), lenient.sequence(before, "tasks"), strict=False):
+        template, known = lenient.mapping(task, "template"), lenient.mapping(old, "template")
+        if known and template != known and _without_empty(template) == _without_empty(known):
+            task["template"] = copy.deepcopy(known)
+
+
+def _without_empty(value: Any) -> Any:
+    """Return a value without nulls, and without those structures of Go's types that are written when they are empty."""
+    if isinstance(value, list):
+        return [_without_empty(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _without_empty(each) for key, each in value.items() if each is not None}
+    return {key: each for key, each in found.items() if each != {} or key not in ALWAYS_WRITTEN}
 
 
 def _default_task(task: dict[str, Any], number: int, *, is_new: bool) -> None:

@@ -404,6 +404,21 @@ def test_what_of_a_job_may_change(golden, path, value):
     golden("changes", listed({cause.field: cause.message for cause in found}))
 
 
+@cases("metadata, resources, is_kept", {
+    "as Go's types write it": ({"creationTimestamp": None}, {}, True),
+    "as Volcano's webhook writes it": ({}, {}, True),
+    "a label": ({"labels": {"a": "b"}}, {}, False),
+    "a request": ({}, {"requests": {"cpu": "1"}}, False),
+})  # fmt: skip
+def test_a_typed_client_may_send_back_the_template_that_it_read(metadata, resources, is_kept):
+    old = defaulted(job(task(replicas=3)))
+    new = changed(old, "spec.tasks.0.template.metadata", metadata)
+    put(new, "spec.tasks.0.template.spec.containers.0.resources", resources)
+    made = defaulted(new, old=old)
+    assert (made["spec"] == old["spec"]) is is_kept
+    assert (admission.validate(made, old, CLUSTER) == []) is is_kept
+
+
 @pytest.mark.shows("1.6/spec.tasks[].replicas", "7.4/1")
 def test_1_partitions_bound_the_replicas_of_a_change():
     old = defaulted(partitioned(4, 2, 2))
