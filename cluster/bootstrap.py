@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.store import Create, Group, store
 from kube.errors import AlreadyExists, ApiError
+from kube.kinds.scheduling import DequeueStrategy
 from kube.resources import LIMIT_RANGES, NAMESPACES, PRIORITY_CLASSES, QUEUES
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def queues() -> list[tuple[Resource, Object]]:
 
 
 def _queue(name: str, spec: dict[str, Any]) -> tuple[Resource, Object]:
+    spec = {"dequeueStrategy": DequeueStrategy.TRAVERSE.value, **spec}
     return QUEUES, {"metadata": {"name": name}, "spec": spec, "status": {"state": "Open"}}
 
 

@@ -42,6 +42,7 @@ def test_bootstrap_makes_namespaces_queues_and_priority_classes_once():
     assert len(bootstrap()) == 9
     assert [n.name for n in store.find(NAMESPACES)] == ["default", "kube-node-lease", "kube-public", "kube-system"]
     assert {q.name: q.object["status"]["state"] for q in store.find(QUEUES)} == {"default": "Open", "root": "Open"}
+    assert {q.object["spec"]["dequeueStrategy"] for q in store.find(QUEUES)} == {"traverse"}
     values = {"master-pri": 1000, "system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
     assert {c.name: c.object["value"] for c in store.find(PRIORITY_CLASSES)} == values
     store.write(Patch(QUEUES, "", "default", {"spec": {"weight": 7}}))
