@@ -114,7 +114,7 @@ def test_rules_and_oddities_of_several_applications_add_up(cluster):
 def test_a_view_reads_each_thing_once_and_sees_no_later_change(cluster, django_assert_num_queries):
     store.write(Create(QUEUES, queue("child", parent="default")))
     view = ClusterView()
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         for _ in range(3):
             assert view.queue("default")["metadata"]["name"] == "default"
             assert view.queue("none") is None
