@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGEST = 65536  # bytes of an answer that is kept: what is larger is OpenAPI
+STARTING = b"storage is (re)initializing"  # said of a kind for a moment after its definition was written
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ENDS_HERE = frozenset(
     {
@@ -83,7 +84,10 @@ class Recorder:
         for exchange, body, pieces in self._exchanges:
             if not exchange.status:
                 continue  # who asked went away before it was answered
-            _symbolize(exchange, body, b"".join(pieces), symbols)
+            answer = b"".join(pieces)
+            if exchange.status == http.client.TOO_MANY_REQUESTS and STARTING in answer:
+                continue  # nor has it been answered: the client asks again until the server has started
+            _symbolize(exchange, body, answer, symbols)
             is_read = exchange.method == "GET" and not is_watch(exchange.path)
             key = json.dumps([exchange.client, *_seen(exchange)]) if is_read else str(next(numbers))
             if key in kept:

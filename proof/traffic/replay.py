@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import httpx
 import msgspec
 
+from proof.traffic import protobuf
 from proof.traffic.comparing import Difference, differences
 from proof.traffic.exchange import STAGE, Exchange, is_watch
 from proof.traffic.recorder import PROTOBUF
@@ -75,9 +76,16 @@ class Replay:
         if exchange.body is None:
             return None
         if exchange.content_type.startswith(PROTOBUF):
-            return base64.b64decode(exchange.body)
+            body = base64.b64decode(exchange.body)
+            return body if exchange.method != "PUT" else self._replacement(exchange, body)
         body = self._bindings.fill(exchange.body)
         return (body if isinstance(body, str) else json.dumps(body)).encode()
+
+    def _replacement(self, exchange: Exchange, body: bytes) -> bytes:
+        """Name the object that there is; where a conflict was answered, its version stays the recorded one."""
+        there = self._client.get(exchange.path).json()["metadata"]
+        is_newest = exchange.status != http.client.CONFLICT
+        return protobuf.naming(body, there["uid"], there["resourceVersion"] if is_newest else "")
 
     def _compared(self, exchange: Exchange, answer: httpx.Response, found: Any) -> Iterator[Difference]:
         if answer.status_code != exchange.status:
