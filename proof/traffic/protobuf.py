@@ -11,7 +11,9 @@ RAW, METADATA, UID, VERSION = 2, 1, 5, 6  # numbers of the fields in the envelop
 def naming(body: bytes, uid: str, version: str) -> bytes:
     """Return an object in its envelope with another uid and version; "" leaves what is written."""
     texts = {UID: uid.encode(), VERSION: version.encode()}
-    return MAGIC + _with_texts(body[len(MAGIC) :], (RAW, METADATA), {k: v for k, v in texts.items() if v})
+    return MAGIC + _with_texts(
+        body[len(MAGIC) :], (RAW, METADATA), {number: text for number, text in texts.items() if text}
+    )
 
 
 def _with_texts(message: bytes, path: tuple[int, ...], texts: dict[int, bytes]) -> bytes:
@@ -20,7 +22,8 @@ def _with_texts(message: bytes, path: tuple[int, ...], texts: dict[int, bytes]) 
     while at < len(message):
         key, value = wire.varint(message, at, len(message))
         after = wire.skip(message, value, len(message), key & 7)
-        number, content = key >> 3, None
+        number = key >> 3
+        content: bytes | None = None
         if path and number == path[0]:
             start, end = wire.extent(message, value, after)
             content = _with_texts(message[start:end], path[1:], texts)
