@@ -85,7 +85,7 @@ class Serving:
         "changes": change,
         "mine": lambda number: running_job(f"job-{number}", "mine"),
     }
-    MOST = dict.fromkeys(set(MANY) - {"nodes", "queues"}, 300)
+    MOST = dict.fromkeys(MANY, 300)
     PAGES = {
         "the overview": "/",
         "the jobs": "/jobs/?namespace=mine",
