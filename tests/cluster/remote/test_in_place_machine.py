@@ -178,7 +178,7 @@ class InPlaceMachine(RuleBasedStateMachine):
     @rule()
     def all_is_well_for_a_while(self):
         self.server.next_answers = []
-        for _ in range(30):
+        for _ in range(30 + 5 * self.commands):  # which are carried out one after the other, each over several turns
             quiet = self.server.version, store.revision(), len(outbox.cursors("default"))
             self.server.end_pods()
             self.controller_runs()
