@@ -288,15 +288,7 @@ def job_table(actor: Actor, name: str, view: TableView) -> Table:
         for word, count in store.count(JOBS, **filters).items():
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(
-            JOBS,
-            phase=phase,
-            order=view.order,
-            total=page.total,
-            limit=page.size,
-            offset=page.offset,
-            **filters,
-        )
+        found = store.find(JOBS, phase=phase, order=view.order, **page.span, **filters)
     # What many jobs are chosen by names one queue.
     offer = bulk.offered(JOBS.id, actor) if len(queues) == 1 else None
     return Table(

@@ -84,15 +84,7 @@ def event_table(actor: Actor, view: TableView) -> Table:
         counts = store.count(EVENTS, **filters)
         kind = view.get("phase")
         page = paging.Page(view.page, view.per, counts.get(kind, 0) if kind else sum(counts.values()))
-        found = store.find(
-            EVENTS,
-            phase=kind or None,
-            order=view.sort,
-            total=page.total,
-            limit=page.size,
-            offset=page.offset,
-            **filters,
-        )
+        found = store.find(EVENTS, phase=kind or None, order=view.sort, **page.span, **filters)
         choices = sorted(store.count(EVENTS, by="namespace", namespace=namespaces_of("", visible)))
     return Table(
         view=view,

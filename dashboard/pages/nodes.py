@@ -264,7 +264,7 @@ def pod_table(actor: Actor, name: str, view: TableView) -> Table:
         page = paging.Page(view.page, view.per, total)
         found = store.find(
             PODS, node=name, phase=view.get("phase") or None, text=view.q or None,
-            order=view.order, total=total, limit=page.size, offset=page.offset, **scope,
+            order=view.order, **page.span, **scope,
         )  # fmt: skip
     return Table(
         view=view,

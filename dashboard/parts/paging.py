@@ -30,6 +30,11 @@ class Page:
         return (self.number - 1) * self.size
 
     @property
+    def span(self) -> dict[str, int]:
+        """What `store.find` reads of all that match."""
+        return {"total": self.total, "limit": self.size, "offset": self.offset}
+
+    @property
     def first_row(self) -> int:
         return self.offset + 1 if self.total else 0
 

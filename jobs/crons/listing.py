@@ -81,15 +81,7 @@ def table(actor: Actor, view: TableView, now: int) -> Table:
         counts = store.count(CRON_JOBS, **filters)
         wanted = view.get("phase")
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(
-            CRON_JOBS,
-            phase=wanted or None,
-            order=view.sort,
-            total=page.total,
-            limit=page.size,
-            offset=page.offset,
-            **filters,
-        )
+        found = store.find(CRON_JOBS, phase=wanted or None, order=view.sort, **page.span, **filters)
         choices = sorted(store.count(CRON_JOBS, by="namespace", namespace=events.namespaces_of("", visible)))
     upcoming = {stored.uid: plan.upcoming(stored.read(CronJob), now) for stored in found}
     return Table(
@@ -213,15 +205,7 @@ class Detail:
         for word, count in store.count(JOBS, **filters).items():
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(
-            JOBS,
-            phase=phase,
-            order=view.sort,
-            total=page.total,
-            limit=page.size,
-            offset=page.offset,
-            **filters,
-        )
+        found = store.find(JOBS, phase=phase, order=view.sort, **page.span, **filters)
         return Table(
             view=view,
             rows={f"job-{stored.uid}": _job_row(stored) for stored in found},

@@ -113,15 +113,7 @@ def _table(
         for word, count in store.count(resource, **filters).items():
             counts[word or "Pending"] = counts.get(word or "Pending", 0) + count
         page = paging.Page(view.page, view.per, counts.get(wanted, 0) if wanted else sum(counts.values()))
-        found = store.find(
-            resource,
-            phase=phase,
-            order=view.sort,
-            total=page.total,
-            limit=page.size,
-            offset=page.offset,
-            **filters,
-        )
+        found = store.find(resource, phase=phase, order=view.sort, **page.span, **filters)
         choices = sorted(store.count(resource, by="namespace", namespace=events.namespaces_of("", visible)))
     return Table(
         view=view,

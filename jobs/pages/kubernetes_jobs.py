@@ -51,9 +51,7 @@ def table(actor: Actor, view: TableView) -> Table:
     }
     with store.reading() as head:
         page = paging.Page(view.page, view.per, sum(store.count(BATCH_JOBS, **filters).values()))
-        found = store.find(
-            BATCH_JOBS, order=view.order, total=page.total, limit=page.size, offset=page.offset, **filters
-        )
+        found = store.find(BATCH_JOBS, order=view.order, **page.span, **filters)
         choices = sorted(store.count(BATCH_JOBS, by="namespace", namespace=events.namespaces_of("", visible)))
     return Table(
         view=view,

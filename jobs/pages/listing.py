@@ -124,9 +124,7 @@ def table(actor: Actor, view: TableView) -> Table:
 
 
 def _rows(view: TableView, page: paging.Page, chosen: dict[str, Any], *, selectable: bool) -> dict[str, str]:
-    found = store.find(
-        JOBS, order=view.order, total=page.total, limit=page.size, offset=page.offset, **chosen
-    )
+    found = store.find(JOBS, order=view.order, **page.span, **chosen)
     kept, ran = pods.kept(found), _ran_before(found, {})
     return {
         row_id(stored): row(stored, selectable=selectable, kept=kept.get(stored.uid), ran=ran.get(stored.uid))

@@ -178,8 +178,7 @@ def _pods(view: TableView, page: paging.Page, filters: dict[str, Any]) -> list[S
             phases = store.phases(PODS, **filters)
             found.sort(key=lambda stored: phases[stored.name], reverse=view.sort == "-phase")
         return found[page.offset : page.offset + page.size]
-    span = {"total": page.total, "limit": page.size, "offset": page.offset}
-    return store.find(PODS, order=view.sort, **span, **filters)
+    return store.find(PODS, order=view.sort, **page.span, **filters)
 
 
 def _natural(name: str) -> tuple[str, int]:

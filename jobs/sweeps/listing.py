@@ -72,9 +72,7 @@ def table(actor: Actor, view: TableView) -> Table:
     with store.reading() as head:
         total = sum(store.count(CONFIGMAPS, **filters).values())
         page = paging.Page(view.page, view.per, total)
-        found = store.find(
-            CONFIGMAPS, order=view.sort, total=page.total, limit=page.size, offset=page.offset, **filters
-        )
+        found = store.find(CONFIGMAPS, order=view.sort, **page.span, **filters)
         shown = _whose_jobs_show(actor, found)
         counted = store.count_owned(JOBS, shown) if shown else {}
         everywhere = {**filters, "namespace": events.namespaces_of("", visible)}
