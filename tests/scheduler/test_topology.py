@@ -21,7 +21,8 @@ def fullness(world, name, fading):
 
     def full(members):
         whole = sum(int(world.get(resources.NODES, each)["status"]["allocatable"]["cpu"]) for each in members)
-        return sum(at in members for at in world.where().values()) / whole if whole else 0
+        used = sum(at in members for at in world.where().values())
+        return used / whole if used <= whole else 0  # holding more than there is, it is worth nothing
 
     nodes = [key[2] for key in world.objects if key[0] == "nodes"]
     rack = [each for each in nodes if each[0] == name[0] and each[0] != "z"]
