@@ -18,7 +18,6 @@ import gc
 import importlib
 import os
 import runpy
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -110,7 +109,7 @@ def become(order: Order, descriptors: list[int], supervisor: int) -> None:
         os._exit(0)  # nobody knows of it
     os.close(begin)
     os.setsid()
-    if ask := die_with(supervisor, signal.Signals(order.orphaned)):
+    if ask := die_with(supervisor):
         ask()
     os.umask(order.umask)
     nothing = os.open(os.devnull, os.O_RDWR)

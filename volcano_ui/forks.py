@@ -31,7 +31,6 @@ class Order(msgspec.Struct):
     command: list[str]  # `PYTHON -m MODULE …`, of a module with a `main`, or `PYTHON FILE …`
     environment: dict[str, str]
     umask: int
-    orphaned: int  # the signal that it gets when the supervisor dies
     numbers: list[int]
 
 

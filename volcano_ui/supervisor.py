@@ -55,16 +55,15 @@ LONGEST_PATIENCE_S = 30.0
 class Program:
     """What to run, and how it wants to be stopped.
 
-    `stage` orders the end: lower stages are told to stop and awaited first, each program for
-    `patience_s`; where that is infinite, `outwait` is to be called before. `orphaned` is the signal it gets when the supervisor was killed. Who gives signs of life, or answers
-    when it is asked, is killed and started again when that ends for `SILENT_S` seconds.
+    `stage` orders the end: lower stages are told to stop and awaited first, each program for `patience_s`; where that is
+    infinite, `outwait` is to be called before. Who gives signs of life, or answers when it is asked, is killed and started
+    again when that ends for `SILENT_S` seconds. When the supervisor is killed, so are all programs.
     """
 
     name: str
     command: list[str]
     stage: int = 1
     patience_s: float = 2.0
-    orphaned: signal.Signals = signal.SIGKILL
     descriptors: tuple[int, ...] = ()
     before: Callable[[], None] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)  # beside the supervisor's
@@ -132,7 +131,7 @@ class Supervisor:
             cwd=self._cwd,
             environment={**self._environment, logs.PROGRAM: name},
             log=self._logs and self._logs / f"{name}.log",
-            before_exec=die_with(os.getpid(), signal.SIGKILL),
+            before_exec=die_with(os.getpid()),
         )
         self._starting += 1
         try:
@@ -159,7 +158,7 @@ class Supervisor:
                 env=self._environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=die_with(os.getpid(), signal.SIGKILL),
+                preexec_fn=die_with(os.getpid()),
             )
             try:
                 return await process.wait()
@@ -269,9 +268,7 @@ class Supervisor:
         if self._fork_server and program.may_fork:
             outputs = (output.fileno(),) * 2 if output else ()
             umask = program.umask if program.umask >= 0 else _umask()
-            order = Order(
-                program.command, environment, umask, program.orphaned, [*(1, 2)[: len(outputs)], *handed]
-            )
+            order = Order(program.command, environment, umask, [*(1, 2)[: len(outputs)], *handed])
             try:
                 return await self._fork_server.fork(order, (*outputs, *handed))
             except OSError as error:
@@ -286,7 +283,7 @@ class Supervisor:
             start_new_session=True,
             pass_fds=handed,
             umask=program.umask,
-            preexec_fn=die_with(os.getpid(), program.orphaned),
+            preexec_fn=die_with(os.getpid()),
         )
 
     async def _listen(self) -> None:
@@ -338,8 +335,8 @@ class Supervisor:
                 os.waitpid(ended.si_pid, 0)
 
 
-def die_with(parent: int, orphaned: signal.Signals) -> Callable[[], None] | None:
-    """Return what a child does before exec: ask for a signal at its parent's death."""
+def die_with(parent: int, orphaned: signal.Signals = signal.SIGKILL) -> Callable[[], None] | None:
+    """Return what a child does before exec: ask for a signal when its parent dies, once for each of its threads."""
     if _prctl is None:
         return None
 

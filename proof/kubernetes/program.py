@@ -36,7 +36,7 @@ class Program:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 # A test run that is killed leaves nothing behind.
-                preexec_fn=supervisor.die_with(os.getpid(), signal.SIGKILL),
+                preexec_fn=supervisor.die_with(os.getpid()),
             )
 
     def check(self) -> None:

@@ -66,7 +66,7 @@ class Machine:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # A test run that is killed leaves nothing behind.
-                preexec_fn=supervisor.die_with(os.getpid(), signal.SIGKILL),
+                preexec_fn=supervisor.die_with(os.getpid()),
             )
         return self
 

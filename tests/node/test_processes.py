@@ -45,7 +45,7 @@ class System:
         self.running = []
 
     def start(self, *command):
-        dies = supervisor.die_with(os.getpid(), signal.SIGKILL)
+        dies = supervisor.die_with(os.getpid())
         with (self.data / "err").open("ab") as errors:
             argv = [sys.executable, "manage.py", *command]
             self.running.append(subprocess.Popen(argv, cwd=PROJECT, env=self.env, stderr=errors, preexec_fn=dies))

@@ -49,7 +49,7 @@ def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
         for number, may_fork in enumerate((True, False)):
             await supervisor.start(ours(
                 "tell", str(folder / f"told-{number}"), "two words", may_fork=may_fork, umask=0o027, gives_signs=True,
-                orphaned=signal.SIGTERM, descriptors=(listener.fileno(),), environment={"OWN": "own"}))
+                descriptors=(listener.fileno(),), environment={"OWN": "own"}))
             await until(lambda: says("tell").count("trouble") == number + 1)
             await supervisor.end([each.program for each in supervisor._children.values()])
         print(os.getpid())
@@ -175,33 +175,21 @@ def test_nothing_is_left_of_what_was_started_when_all_was_stopped(forking, tmp_p
     assert not any(alive(int(pid)) for pid in (tmp_path / "stays.log").read_text().split())
 
 
-SOFT = """
-import os, signal, time
-from pathlib import Path
-signal.signal(signal.SIGTERM, lambda *_: (print("bye", flush=True), os._exit(0)))
-print(os.getpid(), flush=True)
-time.sleep(600)
-"""
-
-
 @pytest.mark.parametrize("begin", [FORKS, ""], ids=["forks", "by themselves"])
-def test_programs_get_their_signals_when_the_supervisor_is_killed(run, tmp_path, begin):
+def test_programs_are_killed_with_their_supervisor(run, tmp_path, begin):
     process = run(
         begin
         + textwrap.dedent("""
-        await supervisor.start(ours("soft", orphaned=signal.SIGTERM))
-        await supervisor.start(ours("hard"))
-        await until(lambda: says("soft") and says("hard"))
-        (folder / "server").write_text(str(getattr(supervisor._fork_server, "pid", "")) or says("hard"))
+        await supervisor.start(ours("stays"))
+        await until(lambda: says("stays"))
+        (folder / "server").write_text(str(getattr(supervisor._fork_server, "pid", "")) or says("stays"))
         await asyncio.sleep(600)
         """),
         cwd="Path.cwd()",
-        soft=SOFT,
-        hard=STAYS,
+        stays=STAYS,
     )
-    files = (tmp_path / "soft.log", tmp_path / "hard.log", tmp_path / "server")
+    files = (tmp_path / "stays.log", tmp_path / "server")
     until(lambda: all(file.exists() and file.read_text() for file in files), what="its programs")
     pids = [int(file.read_text()) for file in files]
     process.kill()
     until(lambda: not any(map(alive, pids)), what="their end")
-    assert files[0].read_text().split()[1:] == ["bye"]
