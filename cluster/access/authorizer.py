@@ -20,19 +20,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db import transaction
-from django.db.models import Q, Value
 from django.db.models.signals import m2m_changed, post_delete, post_save
 from django.dispatch import receiver
 
 from cluster import clock
 from cluster.access.roles import ALL, EVERYWHERE, Everywhere, Grants, Role, decide, needed, places, strongest
-from cluster.models import RoleBinding
+from cluster.models.accounts import this_cluster
+from cluster.store import sql
 from kube.errors import Forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable
 
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
     from django.http import HttpRequest
@@ -82,6 +81,20 @@ NODES = "system:nodes"
 BOOTSTRAPPERS = (
     "system:bootstrappers"  # who holds a token with which a machine joins, and may do nothing else
 )
+# Each request and, once a second, each right of what lasts reads roles: for Django to compose these took ten times as long
+# as they take themselves.
+OF_USER = """
+    SELECT b.namespace, b.role FROM cluster_rolebinding b JOIN auth_user u ON u.id = b.user_id
+     WHERE u.id = %s AND u.is_active AND b.cluster = %s
+    UNION SELECT b.namespace, b.role FROM cluster_rolebinding b
+      JOIN auth_user_groups m ON m.group_id = b.group_id JOIN auth_user u ON u.id = m.user_id
+     WHERE u.id = %s AND u.is_active AND b.cluster = %s
+    UNION SELECT %s, %s FROM auth_user u WHERE u.id = %s AND u.is_active AND u.is_superuser
+"""
+OF_NAMES = """
+    SELECT b.namespace, b.role FROM cluster_rolebinding b LEFT JOIN auth_group g ON g.id = b.group_id
+     WHERE b.cluster = %s AND (g.name IN ({groups}) OR (b.account_namespace = %s AND b.account = %s))
+"""
 _generation = 0
 _refused: Callable[[str, str], str] = lambda verb, resource: ""  # noqa: E731
 _delegate: Authorizer | None = None
@@ -314,33 +327,20 @@ def _resolve(actor: Actor) -> Grants:
     return Grants(actor.name, roles)
 
 
-def _bindings(actor: Actor) -> Iterable[tuple[str, str]]:
+def _bindings(actor: Actor) -> list[tuple[str, str]]:
     """The (namespace, role) pairs of an actor in one query; none for an inactive account."""
-    if actor.user_id is None:
-        return _bindings_by_name(actor)
-    superuser = get_user_model().objects.filter(pk=actor.user_id, is_active=True, is_superuser=True)
-    own = RoleBinding.objects.filter(user=actor.user_id, user__is_active=True)
-    through = RoleBinding.objects.filter(group__user=actor.user_id, group__user__is_active=True)
-    return (
-        own.values_list("namespace", "role")
-        .union(
-            through.values_list("namespace", "role"),
-            superuser.values_list(Value(EVERYWHERE), Value(Role.ADMINISTRATOR.value)),
-        )
-        .order_by()
-    )
-
-
-def _bindings_by_name(actor: Actor) -> Iterable[tuple[str, str]]:
-    """Those of a service account, and of the groups that the authenticator vouches for; machines have none."""
-    if NODES in actor.groups or BOOTSTRAPPERS in actor.groups:
+    here = this_cluster()
+    if actor.user_id is not None:
+        user = actor.user_id
+        params = [user, here, user, here, EVERYWHERE, Role.ADMINISTRATOR.value, user]
+        return sql.rows(settings.ACCOUNTS_DATABASE, OF_USER, params)
+    # Those of a service account, and of the groups that the authenticator vouches for; machines have none.
+    account = account_of(actor.name)
+    if NODES in actor.groups or BOOTSTRAPPERS in actor.groups or not (account or actor.groups):
         return []
-    held = Q(group__name__in=actor.groups)
-    if account := account_of(actor.name):
-        held |= Q(account_namespace=account[0], account=account[1])
-    elif not actor.groups:
-        return []
-    return RoleBinding.objects.filter(held).values_list("namespace", "role")
+    groups = sorted(actor.groups)
+    text = OF_NAMES.format(groups=sql.marks(len(groups)) or "NULL")
+    return sql.rows(settings.ACCOUNTS_DATABASE, text, [here, *groups, *(account or (None, None))])
 
 
 @receiver([post_save, post_delete], sender="cluster.RoleBinding")

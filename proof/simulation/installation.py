@@ -95,7 +95,7 @@ class Installation:
         self.times: dict[int, int] = {}  # the cluster's revisions → when they were written
         self.unheard: defaultdict[str, deque[tuple[int, int]]] = defaultdict(deque)  # kind → revisions, times
         self._chance = itertools.count(seed * 1000 + 3)
-        self._known: tuple[int, bool] = (-1, False)
+        self._known: tuple[int, bool, election.Leadership] = (-1, False, election.Leadership())
         self._stack = ExitStack()
 
     def begin(self, *, is_tight: bool, forgets: bool, random: Random) -> None:
@@ -156,8 +156,9 @@ class Installation:
             written = connection.connection.total_changes
             if self._known[0] != written:
                 is_whole = not reflection.not_whole(recorder.standings(), kinds.BY_ID)
-                self._known = written, is_whole
-            return not self._known[1] or not election.current().is_held(clock.milliseconds())
+                self._known = written, is_whole, election.current()
+            _, is_whole, leadership = self._known
+            return not is_whole or not leadership.is_held(clock.milliseconds())
 
     # What happens to it.
 
