@@ -20,7 +20,9 @@ def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
     the sum of `least` cannot be. What does not divide evenly goes to those with least for their weight, then to the first.
     This is where the loop of proportion (reference/volcano-scheduler §3.5) ends up.
     """
-    most = np.minimum(most, np.maximum(least, amount))
+    most = np.maximum(np.minimum(most, amount), least)
+    if most.sum() <= amount:
+        return most
     parts = _parts(0.0, weights, least, most)
     if parts.sum() >= amount:
         return parts
@@ -39,7 +41,7 @@ def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
 
 def _parts(level: float, weights: Vector, least: Vector, most: Vector) -> Vector:
     even = np.minimum(level * weights, most.astype(np.float64)).astype(np.int64)
-    parts: Vector = np.clip(even, least, np.maximum(most, least))
+    parts: Vector = np.clip(even, least, most)
     return parts
 
 
