@@ -62,11 +62,8 @@ class Reach:
             reaching |= (
                 {test} if "::" in test else {each for each in self.seconds if each.startswith(f"{test}::")}
             )
-        reaching &= self.seconds.keys()
-        if reaching:
-            return sorted(reaching, key=distance)
         # Of what only an import reaches, such as a table, nobody knows which tests use it.
-        return sorted((test for test in self.seconds if folders[0] in test.split("/")), key=distance)
+        return sorted(reaching & self.seconds.keys() or self.seconds, key=distance)
 
     def taken_s(self, tests: Iterable[str]) -> float:
         """Return how long tests take."""
