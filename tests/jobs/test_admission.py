@@ -26,6 +26,17 @@ BOTH_CLAIMS = {"mountPath": "/a", "volumeClaimName": "c", "volumeClaim": {"stora
 ABSENT = object()
 ON_FAILED, ON_3 = {"event": "PodFailed", "action": "AbortJob"}, {"exitCode": 3, "action": "AbortJob"}
 ANY, EVENTS = {"event": "*", "action": "AbortJob"}, {"action": "RestartJob", "events": ["PodFailed"]}
+LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
+ACTIONS = (
+    "AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob", "ResumeJob",
+)  # fmt: skip
+ONE_CLAIM_TWICE = [{"mountPath": path, "volumeClaimName": "c"} for path in ("/a", "/b")]
+UNCHANGEABLE = {
+    "spec.policies": [ON_FAILED], "spec.plugins": {"env": []}, "spec.minSuccess": 1, "spec.ttlSecondsAfterFinished": 60,
+    "spec.schedulerName": "mine", "spec.runningEstimate": "1h", "spec.volumes": [], "spec.tasks.0.name": "other",
+    "spec.tasks.0.policies": [ON_FAILED], "spec.tasks.0.dependsOn": {"name": ["b"]}, "spec.tasks.0.maxRetry": 9,
+    "spec.tasks.0.topologyPolicy": "none", "spec.tasks.0.partitionPolicy": {"totalPartitions": 3, "partitionSize": 1},
+}  # fmt: skip
 
 
 def pod(**fields):
@@ -184,9 +195,6 @@ def numa(kind="containers", policy="restricted", **resources):
     return job(task(topologyPolicy=policy, pod=spec))
 
 
-LEAST, MOST = "volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable"
-
-
 def disrupted(of_job, of_task, **spec):
     """A job that says with annotations what a disruption must leave of it."""
     made = job(task(), annotations=of_job, **spec)
@@ -255,12 +263,6 @@ def test_all_problems_are_told_at_once():
     assert set(refusals(bad)) == {"spec.tasks[0].minAvailable", "spec.tasks[1].name", "spec.queue", "spec.minAvailable"}
 
 
-ACTIONS = (
-    "AbortJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "TerminateJob", "CompleteJob", "ResumeJob",
-)  # fmt: skip
-ONE_CLAIM_TWICE = [{"mountPath": path, "volumeClaimName": "c"} for path in ("/a", "/b")]
-
-
 @cases("obj", {
     "plain": job(),
     "a diamond of dependencies": job(task("a"), after("b", "a"), after("c", "a"), after("d", "b", "c")),
@@ -279,8 +281,6 @@ def test_accepted(obj):
 
 
 # ---- defaults
-
-
 @cases("obj", {
     "a plain job | 1.1/schedulerName + 7.2/2 + 1.1/queue + 7.1/queue + 7.2/1 + queues 4/none + queue state 3/no queue"
     " + 1.1/maxRetry + 7.1/maxRetry + 7.2/3 + 1.1/ttlSecondsAfterFinished + 1.1/minSuccess + 1.2/maxRetry + 7.2/7": job(),
@@ -336,8 +336,6 @@ def test_any_of_two_tasks_is_enough_where_that_is_written(names, iteration, is_a
 
 
 # ---- changes
-
-
 @pytest.mark.shows("1.6/defaults")
 @cases("written", {
     "a plain job": job(),
@@ -368,14 +366,6 @@ def test_a_job_that_was_stored_without_a_default_keeps_being_without_it():
     old["spec"] |= {"minAvailable": 0, "networkTopology": {"highestTierAllowed": 1}}
     del old["spec"]["tasks"][0]["partitionPolicy"]["minPartitions"]
     assert defaulted(old, old=old) == old
-
-
-UNCHANGEABLE = {
-    "spec.policies": [ON_FAILED], "spec.plugins": {"env": []}, "spec.minSuccess": 1, "spec.ttlSecondsAfterFinished": 60,
-    "spec.schedulerName": "mine", "spec.runningEstimate": "1h", "spec.volumes": [], "spec.tasks.0.name": "other",
-    "spec.tasks.0.policies": [ON_FAILED], "spec.tasks.0.dependsOn": {"name": ["b"]}, "spec.tasks.0.maxRetry": 9,
-    "spec.tasks.0.topologyPolicy": "none", "spec.tasks.0.partitionPolicy": {"totalPartitions": 3, "partitionSize": 1},
-}  # fmt: skip
 
 
 @cases("path, value", {
@@ -436,7 +426,6 @@ def test_a_closed_queue_takes_changes_of_the_jobs_it_has():
 
 
 # ---- anything
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -26,6 +26,8 @@ TWO_WAIT = {
 TOGETHER = {"tasks": [task("first", 1), task("second", 1, dependsOn={"name": ["first"]})], "minAvailable": 2}
 ANY_OF_TWO = {"name": ["first", "other"], "iteration": "any"}
 IN_VAIN = [task("first", 1), task("other", 0), task("second", 1, dependsOn=ANY_OF_TWO)]
+OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."}
+NO_PROGRAM = {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'}
 
 
 @pytest.mark.each_backend
@@ -89,10 +91,6 @@ IN_VAIN = [task("first", 1), task("other", 0), task("second", 1, dependsOn=ANY_O
 })  # fmt: skip
 def test_story(tell, spec, story):
     tell(spec, story)
-
-
-OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."}
-NO_PROGRAM = {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'}
 
 
 @cases("terminated, words", {

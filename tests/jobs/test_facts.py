@@ -17,6 +17,8 @@ from tests.jobs.builders import defaulted, job, task
 from tests.jobs.control import pods, state
 from tests.tables import cases
 
+events = st.lists(st.sampled_from(["PodFailed", "PodEvicted", "TaskCompleted", "Unknown"]), max_size=2)
+
 
 def sent(**spec):
     """A job as vcctl sends it: without a queue, and tasks without names."""
@@ -53,9 +55,6 @@ def answering(name, of_job, of_task):
     written = ([{"event": event, "action": "AbortJob"} for event in events] for events in (of_task, of_job))
     obj = job(task(policies=next(written)), name=name, policies=next(written))
     return Known(facts.read_job(json.encode(obj)))
-
-
-events = st.lists(st.sampled_from(["PodFailed", "PodEvicted", "TaskCompleted", "Unknown"]), max_size=2)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.tuples(events, events)), max_size=12))

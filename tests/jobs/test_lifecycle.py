@@ -24,6 +24,21 @@ from tests.tables import cases
 
 P = JobPhase
 NAMES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+POLICY = "by its policy TaskCompleted → CompleteJob (ps)"
+TWO = [("a", 2, 1), ("b", 2, 2)]
+ALIKE = (Failure("x-a-0", "a", (3,)), Failure("x-a-1", "a", (1,)), Failure("x-a-2", "a", (3,)))
+ONE_FAILED, ONE_POD = {"failures": ALIKE[1:2]}, ("a", 1, 1)
+OF_QUEUES = {Action.SYNC_QUEUE, Action.OPEN_QUEUE, Action.CLOSE_QUEUE}
+BY = ["", "on request", POLICY, "by its policy Unknown → RestartJob", "by its policy exitCode 3 → RestartJob (ps)"]
+CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
+STATES = st.just({}) | st.builds(lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143]))
+written = st.builds(
+    Fired,
+    st.sampled_from([each for each in list(JobEvent)[:-1] if each.isalnum()]),
+    st.text(max_size=40).filter(lambda text: "The policy for it" not in text),
+    st.sampled_from(list(Action)),
+    st.sampled_from(["", "1m0s", "5s"]),
+)
 
 
 def counts(terminating=0, **tasks):
@@ -42,14 +57,6 @@ def situation(*tasks, least=None, terminating=0, counted=None, **fields):
 
 def main(*numbers, **fields):
     return situation(counted={"main": numbers}, **fields)
-
-
-POLICY = "by its policy TaskCompleted → CompleteJob (ps)"
-TWO = [("a", 2, 1), ("b", 2, 2)]
-
-
-ALIKE = (Failure("x-a-0", "a", (3,)), Failure("x-a-1", "a", (1,)), Failure("x-a-2", "a", (3,)))
-ONE_FAILED, ONE_POD = {"failures": ALIKE[1:2]}, ("a", 1, 1)
 
 
 @cases("phase, found", {
@@ -112,16 +119,10 @@ def test_decision(golden, phase, found):
     golden("decisions", f"{phase} → {decision.phase} {decision.reason}: {decision.message}")
 
 
-OF_QUEUES = {Action.SYNC_QUEUE, Action.OPEN_QUEUE, Action.CLOSE_QUEUE}
-
-
 @pytest.mark.shows("3.2/SyncQueue, OpenQueue, CloseQueue", "3.4/1", "6.3/action")
 def test_action_of_a_command():
     assert all(phases.action_of(str(action)) is (None if action in OF_QUEUES else action) for action in Action)
     assert [phases.action_of(text) for text in ("", "Jump", "abortjob")] == [None] * 3
-
-
-BY = ["", "on request", POLICY, "by its policy Unknown → RestartJob", "by its policy exitCode 3 → RestartJob (ps)"]
 
 
 @pytest.mark.parametrize("phase", sorted(phases.STOPPING))
@@ -196,8 +197,6 @@ def test_unknown_phase_is_pending():
 
 
 # ---- why pods failed, in words
-
-
 def failed(*indexes, code=1, task="worker", **how):
     return [Failure(f"job-{task}-{index}", task, (code,) if code else (), **how) for index in indexes]
 
@@ -256,9 +255,6 @@ def test_a_failure_is_of_the_container_that_ended_badly(reason, ended, init, fai
     assert causes.failure("a-b-0", "b", reason, message, ended, init) == Failure("a-b-0", "b", *failure)
 
 
-CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
-
-
 @cases("text, line", {
     "lines": ("one\n two. ", "one two"),
     "not within brackets": (f"{CLAUSES} (VOLCANO_UI_ENGINE, which says so, is none, {'x' * 99}).",
@@ -306,9 +302,6 @@ def test_each_failure_has_one_cause(failures):
     assert len({one.said for one in found}) == len(found)
 
 
-STATES = st.just({}) | st.builds(lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143]))
-
-
 @given(st.lists(STATES, max_size=3), st.lists(STATES, max_size=3))
 def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
     status = {
@@ -343,15 +336,6 @@ def test_a_sentence_tells_pod_and_exit_code(what, pod, code):
 def test_other_sentences_are_no_policies():
     texts = ("", "Suspended by alice.", "alice asked: the policy for it is RestartJob.")
     assert [fired.read(text) for text in texts] == [None] * 3
-
-
-written = st.builds(
-    Fired,
-    st.sampled_from([each for each in list(JobEvent)[:-1] if each.isalnum()]),
-    st.text(max_size=40).filter(lambda text: "The policy for it" not in text),
-    st.sampled_from(list(Action)),
-    st.sampled_from(["", "1m0s", "5s"]),
-)
 
 
 @given(written)

@@ -51,6 +51,10 @@ OUT_OF_SCOPE = (
 )  # of nodes, scheduler and queues, which are played here
 ASKED = {"Aborted": "AbortJob", "Terminated": "TerminateJob"}  # what somebody has to ask for
 RULES = [each.name for each in INVARIANTS if each.__module__.rpartition(".")[2] not in OUT_OF_SCOPE]
+# Of the defects that the simulation knows, those that this machine finds within a few dozen examples.
+FOUND = (
+    "wrong-task", "any-uid", "one-too-many", "told-late", "asked-again", "counted-twice", "products-left", "no-retry",
+)  # fmt: skip
 
 
 class LifecycleMachine(RuleBasedStateMachine):
@@ -387,12 +391,6 @@ def play(**fields):
 def test_jobs_live_as_the_reference_says():
     """The same lives in each run of the tests, and others in each campaign."""
     play(max_examples=scaled(EXAMPLES, 1500), derandomize=scaled(True, False))
-
-
-# Of the defects that the simulation knows, those that this machine finds within a few dozen examples.
-FOUND = (
-    "wrong-task", "any-uid", "one-too-many", "told-late", "asked-again", "counted-twice", "products-left", "no-retry",
-)  # fmt: skip
 
 
 @pytest.mark.campaign

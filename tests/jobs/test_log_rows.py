@@ -23,6 +23,7 @@ HOLD = "release"
 COUNT = crowd.CROWD + 1
 KINDS = {JOBS.id: "Job", POD_GROUPS.id: "PodGroup", PODS.id: "Pod", EVENTS.id: "Event"}
 WAITS, HAS_PODS = "jobs Job Pending: WaitingForQueue", "jobs Job Pending: WaitingForPods"
+BOUND = 25  # 19 for the smallest; large batches go in several statements
 
 
 class Scribe:
@@ -126,9 +127,6 @@ def test_jobs_of_a_crowd_that_go_on_waiting_are_told_so_after_two_seconds(scribe
     moved_clock.move(10)
     scribe.work_off()
     assert len(scribe.rows) == COUNT
-
-
-BOUND = 25  # 19 for the smallest; large batches go in several statements
 
 
 @pytest.mark.django_db(transaction=True)

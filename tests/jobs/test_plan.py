@@ -23,6 +23,9 @@ from tests.tables import cases
 GOLDEN = Path(__file__).parents[1] / "golden" / "jobs"
 WORLD = World(PriorityClasses(PriorityClass("master-pri", 1000), PriorityClass("low", 1)), {"default": {"data"}})
 KEYS = KeyPair("the private key", "the public key\n")
+VOLCANO = "volcano.sh/"
+OF_DISRUPTION = f"{VOLCANO}jdb-max-unavailable"
+OF_JOB = {"schedulerName": "mine", "priorityClassName": "a"}
 
 
 def after(known, writes):
@@ -64,9 +67,6 @@ def group_of(written):
     return found
 
 
-VOLCANO = "volcano.sh/"
-
-
 def shown(path):
     """The items of the reference that a golden file shows, by its own words."""
     lines = [line.removeprefix("# shows ") for line in path.read_text().splitlines() if line.startswith("# shows ")]
@@ -86,17 +86,9 @@ def test_golden(path, request):
 
 
 # ---- pods
-
-
-OF_DISRUPTION = f"{VOLCANO}jdb-max-unavailable"
-
-
 def test_of_two_bounds_of_disruption_pods_get_the_one_that_there_is():
     pod = made(job(annotations={OF_DISRUPTION: "1"}))["demo-main-0"]
     assert pod["metadata"]["annotations"][OF_DISRUPTION] == "1"
-
-
-OF_JOB = {"schedulerName": "mine", "priorityClassName": "a"}
 
 
 @pytest.mark.shows("1.1/schedulerName", "4.1/schedulerName", "1.1/priorityClassName", "4.1/priorityClassName")
@@ -149,8 +141,6 @@ def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
 
 
 # ---- the pod group
-
-
 @pytest.mark.shows("4.4/networkTopology")
 def test_the_tier_is_named_or_numbered():
     name, number = {"highestTierName": "rack"}, {"highestTierAllowed": 0}
@@ -204,8 +194,6 @@ def test_what_pods_are_charged_names_everything_that_a_quota_counts(golden):
 
 
 # ---- rounds
-
-
 @pytest.mark.shows("2.2/1", "2.4/1", "6.1/while it is deleted")
 def test_job_that_is_being_deleted_is_left_alone():
     obj = defaulted(job(uid=UID, deletionTimestamp="2026-01-01T00:00:00Z"))

@@ -19,6 +19,9 @@ from tests.tables import cases
 
 FAILED, EVICTED, PENDING = JobEvent.POD_FAILED, JobEvent.POD_EVICTED, JobEvent.POD_PENDING
 COMPLETED, RESTARTED, UNKNOWN = JobEvent.TASK_COMPLETED, JobEvent.TASK_FAILED, JobEvent.UNKNOWN
+SECOND, OTHERS = Target("main", "demo-main-1", 1), Target("other", "demo-other-1", 0)
+WORLD = World(PriorityClasses(), {})
+PARTS = {"totalPartitions": 2, "partitionSize": 2}
 
 
 def policy(action="RestartJob", *events, code=None, timeout=None):
@@ -154,9 +157,6 @@ def test_what_waits_is_called_off_when_the_pod_runs_again(event, name, is_called
     assert (found == ()) is is_called_off
 
 
-SECOND, OTHERS = Target("main", "demo-main-1", 1), Target("other", "demo-other-1", 0)
-
-
 @pytest.mark.shows("3.5/carried out")
 @cases("action, target, left, is_called_off", {
     "job: job": ("RestartJob", Target(), waiting("AbortJob"), True),
@@ -210,8 +210,6 @@ def test_pods_that_are_pending_for_too_long(pods, after_s, actions, look_s):
 
 
 # ---- what happened
-
-
 def started_again(number, phase="Running", field="containerStatuses"):
     return pod_fact(phase=phase, **{field: [{"name": "main", "restartCount": number}]})
 
@@ -262,12 +260,6 @@ def test_changes_of_living_pods_are_decoded_only_where_a_policy_answers_them():
 
 
 # ---- requests, in one round, judged by what is written
-
-
-WORLD = World(PriorityClasses(), {})
-PARTS = {"totalPartitions": 2, "partitionSize": 2}
-
-
 def known(fact, pods):
     return Known(fact, {each.name: each for each in pods}, group_fact())
 
@@ -358,8 +350,6 @@ def test_action_in_a_phase(phase, action, expected):
 
 
 # ---- parts of a job, and several requests at once
-
-
 def running(*pods, phase="Running", **fields):
     """A job of two tasks, the second in partitions of two, with these pods or all of them running."""
     written = job(task("driver", 2), task("worker", 4, partitionPolicy=PARTS))

@@ -37,8 +37,6 @@ from tests.jobs.builders import defaulted
 from tests.tables import cases
 
 # ---- actions
-
-
 PHASES = [str(phase) for phase in JobPhase]
 EVERY, ALIVE = frozenset(PHASES), frozenset({"Pending", "Running"})
 # Which phases heed an action (reference: volcano-job §2.6), written down once more.
@@ -47,6 +45,20 @@ APPLIES = {
     **dict.fromkeys(("scale", "suspend", "restart", "complete", "terminate"), ALIVE),
     "resume": {"Aborting", "Aborted"},
 }
+OTHERS = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}
+PULL = 'Back-off pulling image "r/a:1": ErrImagePull: failed to pull image "r/a:1": '
+UNAUTHORIZED = "unable to retrieve auth token: invalid username/password: unauthorized"
+PODS, REST = "exit 1 · w-0, w-3 and 2 more", "1 of 4 pods succeeded."
+NEVER = "This can never start: a pod needs 1.5 CPU"
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+POD = {"containers": [{"name": "main", "image": "busybox"}]}
+ONE, OTHER = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
+MOUNTS = [{"name": "v", "mountPath": path} for path in ("/a", "/b")]
+values = st.recursive(
+    st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 def job(phase="Running", *, reason="", message="", retried=0, deleting=False, replicas=3, there=3, **status):
@@ -160,9 +172,6 @@ def test_a_client_is_warned_of_a_command_that_the_page_would_not_offer(action, p
     assert said == ([] if phase in APPLIES[action.name] else [words])
 
 
-OTHERS = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "none"}
-
-
 @cases("change", {
     "an action of controllers": {"action": "SyncJob"}, "no action": {"action": ["AbortJob"]}, "no target": {"target": None},
     "a queue": {"target": {"kind": "Queue", "name": "demo"}}, "no such job": {"target": OTHERS},
@@ -179,8 +188,6 @@ def test_what_lasts_too_long_is_told_with_what_the_job_says_of_itself():
 
 
 # ---- words
-
-
 def test_every_event_that_happens_and_every_action_has_words_and_all_that_make_sense_are_offered():
     assert set(words.EVENT_WORDS) == set(policies.ALLOWED_EVENTS) - {JobEvent.JOB_UPDATED}
     assert set(words.ACTION_WORDS) == set(policies.ALLOWED_ACTIONS)
@@ -222,9 +229,6 @@ def test_what_the_overview_calls_hopeless_does_not_end_by_itself():
     assert overview.DEADLOCK == phases.TASK_DEADLOCK
 
 
-PULL = 'Back-off pulling image "r/a:1": ErrImagePull: failed to pull image "r/a:1": '
-
-
 def test_what_the_registry_said_stands_alone():
     said = {
         f"{PULL}manifest unknown": "manifest unknown",
@@ -233,9 +237,6 @@ def test_what_the_registry_said_stands_alone():
         "": "",
     }
     assert {message: image_waits.said(message) for message in said} == said
-
-
-UNAUTHORIZED = "unable to retrieve auth token: invalid username/password: unauthorized"
 
 
 @cases("reason, said, helps", {
@@ -266,10 +267,6 @@ def test_the_way_out_is_named_where_commands_can_run_without_images(reason, else
     assert all((way in remedy) is is_named for way in ("ui.volcano.sh/runtime: process", "VOLCANO_UI_ENGINE=none"))
 
 
-PODS, REST = "exit 1 · w-0, w-3 and 2 more", "1 of 4 pods succeeded."
-NEVER = "This can never start: a pod needs 1.5 CPU"
-
-
 @cases("name, message, said", {
     "exit code": ("a", f"Exit 1 · w-0, w-3 and 2 more. {REST}", PODS),
     "at length": ("a", f"Exited with code 1 · a-w-0, a-w-3 and 2 more. {REST}", PODS),
@@ -287,12 +284,6 @@ def test_the_cause_leads_and_is_all(name, message, said):
 
 
 # ---- what was written of a stored job, and how it differs from what is stored
-
-
-ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
-POD = {"containers": [{"name": "main", "image": "busybox"}]}
-
-
 def stored(spec, **metadata):
     """A job as it is stored after it was written so."""
     return defaulted({"metadata": {"name": "demo", "namespace": "default", **metadata}, "spec": spec}, None)
@@ -361,10 +352,6 @@ def test_what_was_written_is_stored_as_the_job_is(spec):
     assert written(stored(found.spec)) == found
 
 
-ONE, OTHER = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
-MOUNTS = [{"name": "v", "mountPath": path} for path in ("/a", "/b")]
-
-
 @cases("before, after, found", {
     "equal": ({"a": 1}, {"a": 1}, []),
     "added": ({}, {"queue": "x"}, [("queue", "", "x")]),
@@ -381,13 +368,6 @@ MOUNTS = [{"name": "v", "mountPath": path} for path in ("/a", "/b")]
 })  # fmt: skip
 def test_each_difference_is_a_field(before, after, found):
     assert [(each.name, each.before, each.after) for each in additions.of(before, after)] == found
-
-
-values = st.recursive(
-    st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=8,
-)
 
 
 @given(values, values)

@@ -22,6 +22,7 @@ from tests.jobs.control import job, report
 pytestmark = pytest.mark.django_db
 NAMES = [f"job-{number}" for number in range(8)]
 HOUR_MS = 3_600_000
+fired: list[tuple[str, str]] = []
 
 
 class Late(Runner):
@@ -31,9 +32,6 @@ class Late(Runner):
         timers = super()._due(now + HOUR_MS)
         fired.extend((timer.kind, timer.key) for timer in timers if timer.key)
         return timers
-
-
-fired: list[tuple[str, str]] = []
 
 
 @pytest.fixture

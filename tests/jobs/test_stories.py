@@ -352,8 +352,6 @@ def test_quota_that_must_know_the_request_is_told_by_the_limit_range(tell):
 
 
 # ---- Commands
-
-
 @pytest.mark.shows("6.3/vcctl's")
 def test_command_is_the_one_that_vcctl_makes():
     target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "demo", "uid": "u1",

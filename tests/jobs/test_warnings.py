@@ -24,6 +24,15 @@ from tests.tables import cases
 ALWAYS, ON_FAILURE = ({"restartPolicy": name} for name in ("Always", "OnFailure"))
 PARTITIONS = {"totalPartitions": 2, "partitionSize": 1}
 REMEDY = r"[;.,] [^;]*\b(add|choose|Create|give|leave|lower|make|move|name|put|remove|set|use|write|exit codes are)\b"
+BARE = {"name": "head", "image": "img"}
+ON_SIMULATED = {"nodeSelector": {SIMULATED: "true"}}
+BEARS_SIMULATED = {"tolerations": [{"key": SIMULATED, "operator": "Exists"}]}
+SIMULATION = {"ui.volcano.sh/duration-seconds": "6", "ui.volcano.sh/note": "x"}
+SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "Perhaps"}]}
+NOTHING, EVERYTHING = "", "mpirun,ray,ssh,sshd"
+CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+AFFINITY = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}}
+NAMES = ("a", "b", "c", "d")
 
 
 def said(obj, cluster=CLUSTER, old=None):
@@ -223,16 +232,6 @@ def test_a_change_is_told_what_it_brings_and_nothing_else():
 
 
 # ---- commands, simulated nodes and what pods demand
-
-BARE = {"name": "head", "image": "img"}
-ON_SIMULATED = {"nodeSelector": {SIMULATED: "true"}}
-BEARS_SIMULATED = {"tolerations": [{"key": SIMULATED, "operator": "Exists"}]}
-
-
-SIMULATION = {"ui.volcano.sh/duration-seconds": "6", "ui.volcano.sh/note": "x"}
-SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "Perhaps"}]}
-
-
 def bare(plugins=None, **pod):
     """A job whose only container is without a command."""
     return job(task("head", pod={"containers": [BARE], **pod}), plugins=plugins or {})
@@ -275,11 +274,6 @@ def test_said_of_commands_simulated_nodes_demands_and_tiers(golden, obj, cluster
 
 
 # ---- programs that plugins need
-
-NOTHING, EVERYTHING = "", "mpirun,ray,ssh,sshd"
-CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
-
-
 class Machines(Cluster):
     """A cluster with nodes."""
 
@@ -310,9 +304,6 @@ def as_processes(obj):
     for each in obj["spec"]["tasks"]:
         each["template"]["metadata"] = {"annotations": {"ui.volcano.sh/runtime": "process"}}
     return obj
-
-
-AFFINITY = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {}}}}
 
 
 @cases("obj, nodes", {
@@ -369,10 +360,6 @@ def test_of_a_job_that_needs_no_program_or_does_not_change_none_is_said():
 
 
 # ---- tasks that wait for each other
-
-NAMES = ("a", "b", "c", "d")
-
-
 @st.composite
 def gangs(draw):
     """Tasks that may wait for tasks before them, and a minimum of the job."""

@@ -16,6 +16,14 @@ from tests.campaign import examples
 from tests.cluster.rules.known import Known
 from tests.tables import cases
 
+CLOSED = {"state": "Closed"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=6), inner, max_size=2),
+    max_leaves=5,
+)
+FIELDS = ("capability", "deserved", "guarantee", "parent", "state", "weight", "reclaimable", "dequeueStrategy")
+
 
 def queue(name="team", status=None, **fields):
     return builders.of(QUEUES, name, status=status or {"state": "Open"}, **fields)
@@ -157,9 +165,6 @@ def test_strategy_is_filled_in_where_it_is_left_out_and_stays_where_it_is_given(
         assert defaulted(queue(dequeueStrategy=written), old)["spec"]["dequeueStrategy"] == stored
 
 
-CLOSED = {"state": "Closed"}
-
-
 @pytest.mark.shows("queue state 2/deleted when Closed")
 @cases("stored, children, texts", {
     "closed and empty | queues 1.10/state": (queue(status=CLOSED), "", []),
@@ -175,14 +180,6 @@ def test_deletion_says_what_to_do(stored, children, texts):
     found = [cause.message for cause in admission.deletion(stored, cluster)]
     assert len(found) == len(texts)
     assert all(text in message for text, message in zip(texts, found, strict=True))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=6), inner, max_size=2),
-    max_leaves=5,
-)
-FIELDS = ("capability", "deserved", "guarantee", "parent", "state", "weight", "reclaimable", "dequeueStrategy")
 
 
 @examples(200)

@@ -18,6 +18,8 @@ from tests.queues.story import Controller, Story, group, order, shut_since, stat
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
+CLOSED = "queue team root Closed, later"
+WITH_WORK = "group a team, later"
 
 
 @pytest.fixture
@@ -31,10 +33,6 @@ def controller(moved_clock):
 @pytest.fixture
 def story(controller):
     return Story(controller)
-
-
-CLOSED = "queue team root Closed, later"
-WITH_WORK = "group a team, later"
 
 
 @cases("text", {

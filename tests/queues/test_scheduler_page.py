@@ -27,6 +27,10 @@ DECISIONS = f"{ADDRESS}decisions/"
 PLACE = ("volcano-system", "volcano-scheduler-configmap")
 GOOD = "actions: enqueue, allocate\ntiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 2}}]}]"
 LATER = "actions: allocate"
+RECLAIM = "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: %s}}]"
+GANG = "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]"
+UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
+T = 1_780_000_000_000
 
 
 def said(line, *, measures_load=True):
@@ -124,10 +128,6 @@ def test_a_check_stores_nothing_and_shows_what_saving_changes(admin):
     assert "+ tiers: [{plugins: [{name: overcommit, arguments: {overcommit-factor: 3}}]}]" in body
 
 
-RECLAIM = "actions: allocate, reclaim\nconfigurations: [{name: reclaim, arguments: {minRuntime: %s}}]"
-GANG = "actions: allocate\ntiers: [{plugins: [{name: gang, arguments: {reservation-wait: never}}]}]"
-
-
 @cases("written", {
     "what has no effect": "actions: allocate, shuffle", "evicted for nobody": "actions: allocate",
     "evicted by preempt": "actions: allocate, preempt", "evicted by reclaim": "actions: allocate, reclaim",
@@ -197,10 +197,6 @@ def test_where_another_scheduler_works_there_is_neither_page(admin, monkeypatch)
     monkeypatch.setattr(backend, "runs", Remote().runs)
     assert [admin.get(address).status_code for address in (ADDRESS, DECISIONS)] == [404, 404]
     assert ADDRESS not in links(admin, "/queues/")
-
-
-UID = "0b0e3f0e-6f2a-4c3e-9d5c-2f3a4b5c6d7e"
-T = 1_780_000_000_000
 
 
 @pytest.fixture

@@ -24,6 +24,11 @@ from tests.campaign import examples
 from tests.tables import cases
 
 NONE, SOME = {"Completed": 5, "Running": 0}, {"Running": 2, "Pending": 1}
+TREE = ("default", "a", "b", "c", "d")
+PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
+GROUPS_OF_OWNERS = ("batch.volcano.sh/v1alpha1", "batch/v1", "apps/v1")
+OWNERS = ([], *([{"apiVersion": each, "kind": "Job", "name": "j", "controller": True}] for each in GROUPS_OF_OWNERS))
+some, parts = st.sampled_from, st.fixed_dictionaries
 
 
 @pytest.mark.shows(
@@ -73,13 +78,6 @@ def test_what_is_left_in_words(groups, loose, said):
 })  # fmt: skip
 def test_wish(kept, state, by_parent, wish):
     assert states.wish(kept, state, is_closed_by_parent=by_parent) == wish
-
-
-TREE = ("default", "a", "b", "c", "d")
-PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
-GROUPS_OF_OWNERS = ("batch.volcano.sh/v1alpha1", "batch/v1", "apps/v1")
-OWNERS = ([], *([{"apiVersion": each, "kind": "Job", "name": "j", "controller": True}] for each in GROUPS_OF_OWNERS))
-some, parts = st.sampled_from, st.fixed_dictionaries
 
 
 def metadata(owners=OWNERS, **annotations):

@@ -16,6 +16,9 @@ from tests.jobs.made import PLACE, Killed, dying, job_names, runner, settle, spe
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+FORBID, REPLACE = {"concurrencyPolicy": "Forbid"}, {"concurrencyPolicy": "Replace"}
+CLOSED = {"jobTemplate": {"spec": spec(queue="night")}}
+HALF_PAST, TIMES = {"schedule": "30 0 * * *"}, ("00:10", "00:20", "00:30", "00:40", "00:50")
 
 
 @pytest.fixture
@@ -29,11 +32,6 @@ def at_night():
 @pytest.fixture
 def tell(at_night):
     return lambda text: Story(runner("cronjobs"), at_night).goes(text)
-
-
-FORBID, REPLACE = {"concurrencyPolicy": "Forbid"}, {"concurrencyPolicy": "Replace"}
-CLOSED = {"jobTemplate": {"spec": spec(queue="night")}}
-HALF_PAST, TIMES = {"schedule": "30 0 * * *"}, ("00:10", "00:20", "00:30", "00:40", "00:50")
 
 
 @cases("fields, story", {

@@ -21,6 +21,8 @@ from tests.jobs.made import spec
 from tests.tables import cases
 
 BERLIN, YORK, HOWE, NEPAL = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"
+NOW = meta.parse_time("2026-03-11T12:00:00Z")  # a Wednesday
+TEMPLATE = "spec.jobTemplate.spec"
 
 
 def moments(text, start, count, zone=""):
@@ -164,9 +166,6 @@ def test_every_counts_from_its_first_moment(start, minutes, passed):
     assert (following - created) % (minutes * 60_000) == 0
 
 
-NOW = meta.parse_time("2026-03-11T12:00:00Z")  # a Wednesday
-
-
 def job(name, scheduled="", created="2026-03-10T08:00:00Z", phase="Completed"):
     annotations = {"volcano.sh/cronjob-scheduled-timestamp": scheduled} if scheduled else {}
     metadata = {"name": name, "annotations": annotations, "creationTimestamp": created}
@@ -205,11 +204,6 @@ def test_of_many_runs_the_nearest_to_now_are_shown():
 
 
 # ---- admission
-
-
-TEMPLATE = "spec.jobTemplate.spec"
-
-
 def with_tasks(*tasks, **fields):
     return cron(jobTemplate={"spec": spec(*tasks, **fields)})
 

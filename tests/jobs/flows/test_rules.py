@@ -23,6 +23,16 @@ NOW = 1_772_323_200_000  # 2026-03-01T00:00:00Z
 TEMPLATES = {name: template(name) for name in "abcd"}
 A, B, C = step("a"), step("b", "a"), step("c", "a")
 PAIR, DIAMOND = flow(A, B), flow(A, B, C, step("d", "b", "c"))
+TWICE = flow(A, B, step("c", "b"), step("c", "a", patch={"jobSpec": {"maxRetry": 9}}))
+TWO_A = flow(A, A)
+phases = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", *JobPhase]))
+flows = st.sampled_from([DIAMOND, flow(*(step(name) for name in "abcd"), jobRetainPolicy="delete"), PAIR])
+MAIN, SUCCEEDED, FAILED = (("main", phase) for phase in ("Running", "Succeeded", "Failed"))
+SIDE, OTHER = ("side", "Running"), ("other", "Running")
+TWO = {"main": {"Running": 2}}
+names = st.sampled_from("abcdef")
+graphs = st.dictionaries(names, st.sets(names, max_size=3), max_size=6)
+FIELDS = st.sampled_from(["flows", "name", "dependsOn", "targets", "probe"])
 
 
 def made(name, phase, *tasks, **status):
@@ -48,10 +58,6 @@ def look(obj, before=None, *, gone=(), taken=(), templates=TEMPLATES, now=NOW, *
     objects = [write.object for write in writes if hasattr(write, "object") and write.resource.kind == "Job"]
     created = [each["metadata"]["name"] for each in objects]
     return after, created, [write.name for write in writes if hasattr(write, "propagation")]
-
-
-TWICE = flow(A, B, step("c", "b"), step("c", "a", patch={"jobSpec": {"maxRetry": 9}}))
-TWO_A = flow(A, A)
 
 
 @cases("obj, before, phases, expected, created", {
@@ -131,10 +137,6 @@ def test_of_a_deleted_job_its_end_counts(phase, created):
     assert ("jobStatusList" in after) == (phase in ("Completed", "Failed"))
 
 
-phases = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", *JobPhase]))
-flows = st.sampled_from([DIAMOND, flow(*(step(name) for name in "abcd"), jobRetainPolicy="delete"), PAIR])
-
-
 @given(flows, phases, phases)
 def test_who_is_asked_again_changes_nothing_of_the_status(obj, earlier, later):
     before = look(obj, **earlier)[0]
@@ -145,11 +147,6 @@ def test_who_is_asked_again_changes_nothing_of_the_status(obj, earlier, later):
     for name in created:
         assert name.removeprefix("f-") not in later
         assert {f"f-{target}" for target in names[name]} <= over
-
-
-MAIN, SUCCEEDED, FAILED = (("main", phase) for phase in ("Running", "Succeeded", "Failed"))
-SIDE, OTHER = ("side", "Running"), ("other", "Running")
-TWO = {"main": {"Running": 2}}
 
 
 @cases("probe, phase, counts, expected", {
@@ -260,8 +257,6 @@ def test_nothing_stands_on_something_else_and_all_lines_lead_to_the_right(target
 
 
 # ---- admission
-
-
 def probing(**probe):
     return flow(step("a"), {"name": "b", "dependsOn": {"targets": ["a"], "probe": probe}})
 
@@ -352,10 +347,6 @@ def test_what_a_template_leaves_open_stays_open_in_todays_spelling():
     assert obj["spec"] == {"tasks": [task()]}
 
 
-names = st.sampled_from("abcdef")
-graphs = st.dictionaries(names, st.sets(names, max_size=3), max_size=6)
-
-
 @given(graphs)
 def test_a_flow_is_accepted_when_its_jobs_can_be_put_in_an_order(graph):
     done, left = set(), dict(graph)
@@ -364,9 +355,6 @@ def test_a_flow_is_accepted_when_its_jobs_can_be_put_in_an_order(graph):
         left = {name: targets for name, targets in left.items() if name not in ready}
     found = refusals(flow(*(step(name, *sorted(targets)) for name, targets in graph.items())))
     assert (found == {}) == (not left)
-
-
-FIELDS = st.sampled_from(["flows", "name", "dependsOn", "targets", "probe"])
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda each: st.lists(each) | st.dictionaries(FIELDS, each)))

@@ -96,8 +96,6 @@ LIVES = pytest.mark.parametrize(
 
 
 # ---- folding
-
-
 @cases("lived, expected, is_recorded", {
     "runs": (runs, [("", 2)], False),
     "completes": (completes, [("Completed", 2)], False),
@@ -218,8 +216,6 @@ def test_of_many_starts_the_first_and_the_newest_are_kept_and_of_many_events_the
 
 
 # ---- recording
-
-
 def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_past(life, moved_clock):
     one = runs(life)
     before = whole(one).runs

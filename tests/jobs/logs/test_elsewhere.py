@@ -21,6 +21,7 @@ from tests.node.link.pair import linked
 from tests.tables import cases
 
 ALL = Limits(100_000, 10**8)
+NODE = "node-0"
 
 
 @pytest.fixture
@@ -203,9 +204,6 @@ def test_limits_of_the_tail_say_that_there_is_more(gang, api, monkeypatch):
     assert (texts(message), message["before"]) == (["b", "c"], None)
     chunk = backend.nodes.tail_log(gang.uid["worker-0"], "main", lines=2)
     assert (chunk.text, chunk.skipped) == ("b\nc\n", 0), "what was not asked for is not lost"
-
-
-NODE = "node-0"
 
 
 @pytest.fixture

@@ -18,6 +18,9 @@ from jobs.logs.window import Limits, Mark
 from tests.jobs.logs.written import log_of
 
 LARGE = 10**9
+LOGS = ("pod-0", "pod-1", "pod-2")
+ALL = Limits(1000, 10**6)
+some_times = st.lists(st.integers(0, 50), max_size=15).map(sorted)
 
 
 def sequences(times):
@@ -91,11 +94,6 @@ def test_the_pieces_of_a_line_count_as_one():
     log = [Entry(Log("pod", "main", 0), each) for each in pieces]
     assert merge.newest([reversed(log)], lines=2, size=LARGE) == (log[1:], True)
     assert merge.newest([reversed(log)], lines=3, size=LARGE) == (log, False)
-
-
-LOGS = ("pod-0", "pod-1", "pod-2")
-ALL = Limits(1000, 10**6)
-some_times = st.lists(st.integers(0, 50), max_size=15).map(sorted)
 
 
 @settings(max_examples=50)

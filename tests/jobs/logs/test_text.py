@@ -21,6 +21,11 @@ from tests.dashboard import style
 from tests.tables import cases
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "logs"
+PARTS = st.sampled_from(
+    ["a", "bc", "\N{VOLCANO}", "\t", "\r", "\b", "\x1b", "\x1b[", "\x1b[K", "\x1b[1K", "\x1b[2K", "\x1b[31m", "\x1b[38;5;20m", "1;", "m", "K",
+     "\x1b]8;;https://e.x/", "\x1b]0;", "\x07", "\x1b\\", "\\", "\x9b", "\x00", " http://e.x", ")", "\x1b[9999C", "\x1b[3D", "\x1b(B", "\x1bP"]
+) | st.text(max_size=3)  # fmt: skip
+TEXTS = st.lists(PARTS, max_size=25).map("".join)
 
 
 @blocks("terminal", folder="pages")
@@ -54,13 +59,6 @@ def test_every_colour_is_a_class_that_keeps_contrast_in_both_themes(theme):
         assert f".log-ground-{ground} {{\n  --log-ground: var(--{ground}-fill);" in rules
         for ink in [*(f"--{each}-ink" for each in inks), "--ink", "--ink-soft"]:
             assert style.contrast(tokens[ink], tokens[f"--{ground}-fill"]) >= 4.5
-
-
-PARTS = st.sampled_from(
-    ["a", "bc", "\N{VOLCANO}", "\t", "\r", "\b", "\x1b", "\x1b[", "\x1b[K", "\x1b[1K", "\x1b[2K", "\x1b[31m", "\x1b[38;5;20m", "1;", "m", "K",
-     "\x1b]8;;https://e.x/", "\x1b]0;", "\x07", "\x1b\\", "\\", "\x9b", "\x00", " http://e.x", ")", "\x1b[9999C", "\x1b[3D", "\x1b(B", "\x1bP"]
-) | st.text(max_size=3)  # fmt: skip
-TEXTS = st.lists(PARTS, max_size=25).map("".join)
 
 
 @given(TEXTS)

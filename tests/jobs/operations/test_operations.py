@@ -33,6 +33,8 @@ from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
 
+ALL = "/jobs/-/operations/"
+
 
 @pytest.fixture
 def actor(cluster, person):
@@ -247,11 +249,6 @@ def test_a_run_asks_and_looks_at_what_came_of_it(actor, follow):
 
 
 # ---- the pages
-
-
-ALL = "/jobs/-/operations/"
-
-
 @pytest.fixture
 def jobs(alice):
     """Two that run, one that failed and one that belongs to bob."""

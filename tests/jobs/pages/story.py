@@ -171,8 +171,6 @@ class PageStory:
 
 
 # ---- what is seen
-
-
 def seconds(value):
     return "…" if value is None else f"{value / 1000:g}"
 

@@ -21,6 +21,9 @@ from tests.tables import cases
 NOT_NOW = "It is Completed; only jobs that are Pending or Running can be suspended."
 PAGE, EDIT, SCALE = "/jobs/default/mine/", "/jobs/default/mine/edit/", "/jobs/default/mine/scale/"
 SIX, TOGETHER = {"Replicas of worker": "6"}, "Pods that must start together"
+COUNTS = st.fixed_dictionaries(
+    {name: st.integers(0, 9) for name in ("minAvailable", "tasks.0.replicas", "tasks.0.minAvailable")}
+)
 
 
 def becomes(name, phase, message=""):
@@ -237,11 +240,6 @@ def test_the_page_follows_a_scaling_until_the_pods_are_there(client, job, reads)
     store.write(Patch(JOBS, "default", "mine", {"status": {"taskStatusCount": counts}}, subresource="status"))
     reads(client, f"{PAGE} job-asked")
     assert OperationItem.objects.count() == 1
-
-
-COUNTS = st.fixed_dictionaries(
-    {name: st.integers(0, 9) for name in ("minAvailable", "tasks.0.replicas", "tasks.0.minAvailable")}
-)
 
 
 @given(COUNTS, COUNTS, COUNTS)

@@ -30,6 +30,10 @@ from tests.tables import cases
 T = world.START
 PLACED = {"scheduled": T - 50_000, "started": T - 40_000}
 FINISHED = {**PLACED, "phase": "Succeeded", "finished": T - 30_000, "code": 0}
+AT_LIMIT = "Queue team, which is above its own, is at its limit"
+OVERUSED = "resource in cluster is overused: overused cpu"
+EMPTY_GANG = "0/0 tasks in gang unschedulable: pod group is not ready, 1 minAvailable"
+WHY = "/jobs/default/wait/ job-why"
 
 
 def worker(index, **options):
@@ -241,11 +245,6 @@ def test_a_part_hears_of_the_jobs_own_pods_and_events_and_of_no_others(running):
     assert EVENTS.index(of_pod).owner != running.uid
 
 
-AT_LIMIT = "Queue team, which is above its own, is at its limit"
-OVERUSED = "resource in cluster is overused: overused cpu"
-EMPTY_GANG = "0/0 tasks in gang unschedulable: pod group is not ready, 1 minAvailable"
-
-
 def why(client, name="wait"):
     return JobPage(client, name).text("job-why")
 
@@ -275,9 +274,6 @@ def waiting(alice):
     say(POD_GROUPS, group_of("wait"), unschedulable("ParentQueueLimit", message))
     read_by("jobs")
     read_by("scheduler")
-
-
-WHY = "/jobs/default/wait/ job-why"
 
 
 def test_a_waiting_job_says_what_helps(client, waiting, reads):

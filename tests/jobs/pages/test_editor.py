@@ -35,6 +35,19 @@ from tests.tables import cases
 
 TOKEN = "0123456789abcdef"
 GOOD = SAMPLES["primes"].yaml
+HARD = ["y", "on", "010", "1e3", "1:30", "~", "two\nlines\n", " x\ny", "a: b", "# c", "*", "\x85", "trailing \nblank"]
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=30) | st.sampled_from(HARD),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3),
+    max_leaves=20,
+)
+BEGINNINGS = {
+    **{slug: job_text.read(each.yaml).object for slug, each in SAMPLES.items()},
+    "empty": job_text.read(EMPTY_JOB).object,
+    "sweep": job_text.read(DESCENT.text.replace("{{", "").replace("}}", "")).object,
+    **{slug: fill(each.template, each.parameters, each.defaults) for slug, each in BUILTINS.items()},
+}
+LARGE = ("python:3", "python:latest")
 
 
 def names():
@@ -194,29 +207,12 @@ def test_the_next_free_name(name, taken, expected):
     assert yaml_write.next_name(name, frozenset(taken)) == expected
 
 
-HARD = ["y", "on", "010", "1e3", "1:30", "~", "two\nlines\n", " x\ny", "a: b", "# c", "*", "\x85", "trailing \nblank"]
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=30) | st.sampled_from(HARD),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(min_size=1, max_size=8), inner, max_size=3),
-    max_leaves=20,
-)
-
-
 @given(VALUES)
 @examples(300)
 def test_what_is_dumped_is_read_back_by_kubectls_rules(value):
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "extra": value}
     assert job_text.read(yaml_write.dump(job)).object == job
     assert yaml.safe_load(yaml_write.dump({"kind": "Job"})) == {"kind": "Job"}
-
-
-BEGINNINGS = {
-    **{slug: job_text.read(each.yaml).object for slug, each in SAMPLES.items()},
-    "empty": job_text.read(EMPTY_JOB).object,
-    "sweep": job_text.read(DESCENT.text.replace("{{", "").replace("}}", "")).object,
-    **{slug: fill(each.template, each.parameters, each.defaults) for slug, each in BUILTINS.items()},
-}
-LARGE = ("python:3", "python:latest")
 
 
 @pytest.mark.parametrize("job", BEGINNINGS.values(), ids=BEGINNINGS)

@@ -20,6 +20,12 @@ from tests.tables import cases
 
 HOUR = job_filters.HOUR_MS
 WHY = "Exited with code 3 · train-worker-0. 1 of 4 pods succeeded; minAvailable is 4."
+LONGEST_TABLE = 60_000  # bytes of a hundred rows
+WRITTEN = {
+    job_filters.label_problem: ("team in (a,b),!gpu", "team>1", "team=", "team in a"),
+    job_filters.exit_code_problem: ("137", "0", "256", "²"),
+    job_filters.moment_problem: ("2026-11-20T08:30", "yesterday"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("phase", ["Running", "Pending", "Failed"])
@@ -93,9 +99,6 @@ def test_a_new_job_is_offered_to_those_who_may_submit_one(cluster, person, clien
     assert not begins_in or f"namespace: {begins_in}\n" in form.content.decode()
 
 
-LONGEST_TABLE = 60_000  # bytes of a hundred rows
-
-
 def test_a_hundred_jobs_are_a_small_page(client, cluster, person):
     """A fifth of them wait and a fifth failed, each with a sentence; what is sent is all rows with the table's head."""
     client.force_login(person("boss", "operator", "*"))
@@ -119,13 +122,6 @@ def test_every_reason_of_a_job_is_a_cause_or_usual():
     assert given <= reasons.WORDS.keys() | reasons.USUAL
     assert not reasons.WORDS.keys() & reasons.USUAL
     assert reasons.WORDS.keys() | reasons.USUAL <= given | {"Aborted", "Terminated"}
-
-
-WRITTEN = {
-    job_filters.label_problem: ("team in (a,b),!gpu", "team>1", "team=", "team in a"),
-    job_filters.exit_code_problem: ("137", "0", "256", "²"),
-    job_filters.moment_problem: ("2026-11-20T08:30", "yesterday"),
-}  # fmt: skip
 
 
 def test_what_is_wrong_with_a_value(reads):

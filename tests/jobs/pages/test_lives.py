@@ -32,6 +32,9 @@ from tests.tables import cases
 STYLES = settings.BASE_DIR / "frontend" / "styles"
 STEPS = ("admit", "place", "run")
 random = examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+POLICIES = [{"exitCode": 1, "action": "RestartJob"}, {"exitCode": 2, "action": "RestartPod"}]
+RESTARTS = {"fail main-0 1": "whole", "restart": "whole", "fail main-0 2": "part", "suspend resume": "resumed"}
+SPANS = st.tuples(st.integers(0, 20), st.none() | st.integers(1, 10)).map(lambda each: (each[0], each[1] and sum(each)))
 
 
 @blocks("lives", folder="pages")
@@ -110,10 +113,6 @@ def test_a_page_that_is_open_ends_with_its_job(story):
     head = live.job_head(TopicRequest(access.SYSTEM, {"namespace": "default", "name": "demo"})).parts["job-head"]
     assert all(text in head for text in ('data-phase="Deleted"', "This job was deleted."))
     assert 'data-mode="since"' not in head
-
-
-POLICIES = [{"exitCode": 1, "action": "RestartJob"}, {"exitCode": 2, "action": "RestartPod"}]
-RESTARTS = {"fail main-0 1": "whole", "restart": "whole", "fail main-0 2": "part", "suspend resume": "resumed"}
 
 
 def test_what_is_said_of_restarts_agrees_everywhere(story, client):
@@ -285,9 +284,6 @@ def test_every_way_to_be_evicted_has_words():
         said = evictions.Eviction(0, 2, str(reason), other, frozenset()).said
         assert "  " not in said
         assert "pod group " not in said
-
-
-SPANS = st.tuples(st.integers(0, 20), st.none() | st.integers(1, 10)).map(lambda each: (each[0], each[1] and sum(each)))
 
 
 @given(st.lists(SPANS, max_size=6), st.integers(1, 4))

@@ -21,6 +21,8 @@ from tests.tables import cases
 
 TRAIN = (task("master", 1), task("worker", 4))
 APART = (task("worker", 3, pod={"hostname": "w", "subdomain": "d"}),)
+IDLE = {"Pending", "Restarting", "Aborted", "Failed", "Completed", "Terminated"}
+HISTORIES = st.lists(st.sampled_from([str(phase) for phase in JobPhase]), max_size=12)
 
 
 def of_policy(text):
@@ -74,10 +76,6 @@ def test_every_plugin_has_something_to_say():
 
 def test_the_bar_says_its_numbers():
     assert "1 succeeded, 2 running, 1 failed, 1 waiting" in gang_bar(Progress(5, 4, 2, 1, 1))
-
-
-IDLE = {"Pending", "Restarting", "Aborted", "Failed", "Completed", "Terminated"}
-HISTORIES = st.lists(st.sampled_from([str(phase) for phase in JobPhase]), max_size=12)
 
 
 @given(HISTORIES, st.integers(1, 5))

@@ -16,6 +16,9 @@ from tests.campaign import examples
 from tests.tables import cases
 
 HEAD = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n"
+SPEC = {"containers": [{"name": "a", "image": "b"}], "priorityClassName": "master-pri"}
+CONTAINER = "{containers: {name: a, image: b}, priorityClass: master-pri}"
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]))
 
 
 def problems(text):
@@ -49,10 +52,6 @@ def test_stars_and_dots_in_strings_and_comments_stay():
     document = job_text.read(text)
     assert document.text == text.removesuffix("e: *\n") + 'e: "*"\n'
     assert document.object["b"] == "event: *\n...\n"
-
-
-SPEC = {"containers": [{"name": "a", "image": "b"}], "priorityClassName": "master-pri"}
-CONTAINER = "{containers: {name: a, image: b}, priorityClass: master-pri}"
 
 
 @cases("spec, read, lines", {
@@ -140,9 +139,6 @@ def test_plain_scalars_mean_what_they_mean_to_kubectl(written, value):
     found = scalar.resolve(written)
     assert found == value
     assert isinstance(found, bool) == isinstance(value, bool)
-
-
-TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]))
 
 
 @given(st.dictionaries(TEXT, TEXT | st.lists(TEXT, max_size=4), max_size=4), st.sampled_from(["'", '"']))

@@ -30,6 +30,9 @@ WRITTEN = {
     "default-words": "good day",
 }  # fmt: skip
 PARAMETERS = (Parameter("replicas", "How many", "2", "whole"), Parameter("words", "What", "hello"))
+NO_PLACEHOLDERS = TEXT.replace("{{words}}", "x").replace("{{replicas}}", "1")
+WRONG_POLICY = TEXT.replace("restartPolicy: Never", "restartPolicy: {{words}}")
+DECLARED = [{"name": name, "meaning": "m", "default": default} for name, default in (("replicas", "1"), ("words", "w"))]
 
 
 def post(sam, **fields):
@@ -50,8 +53,6 @@ def keep(name, kept, place="default", age=1):
 
 
 # ---- values and the templates of the product
-
-
 @cases("kind, value, words", {
     "a number": (WHOLE, "2", ""), "a number with blanks": (WHOLE, " 2 ", ""), "a fraction": (WHOLE, "1.5", "whole number"),
     "zero": (WHOLE, "0", "at least 1"), "negative": (WHOLE, "-1", "at least 1"), "no number": (WHOLE, "", "missing"),
@@ -102,8 +103,6 @@ def test_the_templates_are_offered_where_jobs_are_written(sam):
 
 
 # ---- templates that people keep
-
-
 def test_a_template_is_kept_with_its_placeholders_filled_in_and_opens_the_editor_or_becomes_a_sweep(sam, kept):
     assert kept.object["spec"]["tasks"][0]["replicas"] == 2
     found = declaration.read(kept.object)
@@ -127,10 +126,6 @@ def test_a_template_is_kept_with_its_placeholders_filled_in_and_opens_the_editor
     for address in (FORM, f"{FORM}?value-replicas=1&value-words=x", "/sweeps/-/new/?kept=default/hello"):
         shown = page(sam, address)
         assert (shown.status, "hello" in shown.text(tag="main")) == (404, True)
-
-
-NO_PLACEHOLDERS = TEXT.replace("{{words}}", "x").replace("{{replicas}}", "1")
-WRONG_POLICY = TEXT.replace("restartPolicy: Never", "restartPolicy: {{words}}")
 
 
 @cases("change, words", {
@@ -168,9 +163,6 @@ def test_a_sweep_that_is_to_be_kept_brings_its_first_values_as_defaults(sam):
 def test_placeholders_and_declarations_are_the_same(parameters, words):
     with pytest.raises(DeclarationError, match=words):
         declaration.declare(TEXT, parameters)
-
-
-DECLARED = [{"name": name, "meaning": "m", "default": default} for name, default in (("replicas", "1"), ("words", "w"))]
 
 
 @cases("annotation, words", {

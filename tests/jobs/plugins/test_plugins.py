@@ -17,6 +17,18 @@ from jobs.rules import admission
 from tests.jobs.builders import CLUSTER, container, defaulted, job, listed, refusals, task
 from tests.tables import cases
 
+NAMED = ["--master=boss", "--worker=hand"]
+RANK_7 = {"containers": [container(env=[{"name": "RANK", "value": "7"}])]}
+PAIR = [task("master", 2), task("worker", 2)]
+FLAGS = {"name": "none", "port": 22, "fast": False, "kind": "a"}
+RIGHT = st.lists(st.sampled_from(["--name=x", "--fast", "--port=7", "--kind=b"]), max_size=4)
+ANY = st.lists(st.text(alphabet="-=abport0fn", max_size=8) | st.text(max_size=5), max_size=5)
+MPI = (task("master"), task("worker"))
+GENERATED = {**job(plugins={"svc": []}), "metadata": {"generateName": "1a-", "namespace": "default"}}
+ENV, MOUNT = "containers[0].env[1]", "containers[0].volumeMounts[0].mountPath"
+RAYS_HEAD = task("head", pod={"containers": [container("head", args=["x"], env=[{"name": "POD_IP", "value": "9"}])]})
+VOLUME_OF_SSH = task(pod={"volumes": [{"name": "demo-ssh", "emptyDir": {}}]})
+
 
 @cases("name", {
     "env": "env", "hcclrank | 5.9/--master, --worker": "hcclrank", "mpi | 5.7/--master, --worker + 5.7/--port": "mpi",
@@ -96,8 +108,6 @@ def test_a_pod_has_an_address_before_it_exists_and_what_is_no_task_has_none():
 
 
 # ---- ssh
-
-
 def secret(*arguments):
     """What is in the Secret of ssh."""
     pairs = [*of_job(job(task(), plugins={"ssh": [*arguments]}), KeyPair("private", "public"))]
@@ -135,8 +145,6 @@ def test_ssh_mounts_its_files(arguments, path, mode):
 
 
 # ---- pytorch and hcclrank
-
-
 @pytest.mark.shows("5.5/--wait-master-enabled")
 @cases("first, there, waits", {
     "a worker": ("worker", [], ["wait-for-master"]),
@@ -149,11 +157,6 @@ def test_pytorch_workers_wait_for_the_master(first, there, waits):
     pod = {"initContainers": there} if there else {}
     spec = made({"pytorch": ["--wait-master-enabled"]}, task(first, pod=pod), *others)
     assert [each["name"] for each in spec.get("initContainers", ())] == waits
-
-
-NAMED = ["--master=boss", "--worker=hand"]
-RANK_7 = {"containers": [container(env=[{"name": "RANK", "value": "7"}])]}
-PAIR = [task("master", 2), task("worker", 2)]
 
 
 @pytest.mark.shows("5.9/hccl/rankIndex")
@@ -175,10 +178,6 @@ def test_hcclrank_notes_the_rank(wanted, tasks, annotations, rank):
 
 
 # ---- arguments, as Go's package flag reads them
-
-FLAGS = {"name": "none", "port": 22, "fast": False, "kind": "a"}
-
-
 @pytest.mark.shows("5.1/arguments")
 @cases("words, changed", {
     "none": ([], {}), "two dashes": (["--name=x"], {"name": "x"}), "one dash": (["-name=x"], {"name": "x"}),
@@ -222,10 +221,6 @@ def test_a_flag_at_the_end_needs_its_value_and_two_dashes_end_the_flags():
     assert parse(["--", "--name=x"], FLAGS).problem == '"--" ends the flags; it and what follows it are ignored.'
 
 
-RIGHT = st.lists(st.sampled_from(["--name=x", "--fast", "--port=7", "--kind=b"]), max_size=4)
-ANY = st.lists(st.text(alphabet="-=abport0fn", max_size=8) | st.text(max_size=5), max_size=5)
-
-
 @given(RIGHT, ANY)
 def test_what_stands_before_a_wrong_word_holds_and_every_flag_has_a_value_of_its_type(right, rest):
     assert parse([*right, "--wrong", *rest], FLAGS).values == parse(right, FLAGS).values
@@ -234,11 +229,6 @@ def test_what_stands_before_a_wrong_word_holds_and_every_flag_has_a_value_of_its
 
 
 # ---- plugins of jobs
-
-MPI = (task("master"), task("worker"))
-GENERATED = {**job(plugins={"svc": []}), "metadata": {"generateName": "1a-", "namespace": "default"}}
-
-
 def warned(obj):
     return [text for text in admission.warn(defaulted(obj), None, CLUSTER) if text.startswith("spec.plugins")]
 
@@ -309,11 +299,6 @@ def overwritten(obj):
     """The fields that a plugin overwrites, each with the plugin's name."""
     found = (text.partition(": the plugin ") for text in admission.warn(defaulted(obj), None, CLUSTER))
     return {path: rest.split()[0] for path, mark, rest in found if mark}
-
-
-ENV, MOUNT = "containers[0].env[1]", "containers[0].volumeMounts[0].mountPath"
-RAYS_HEAD = task("head", pod={"containers": [container("head", args=["x"], env=[{"name": "POD_IP", "value": "9"}])]})
-VOLUME_OF_SSH = task(pod={"volumes": [{"name": "demo-ssh", "emptyDir": {}}]})
 
 
 @cases("first, wanted, paths", {

@@ -127,8 +127,6 @@ def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_o
 
 
 # ---- somebody else's
-
-
 @cases("kind, name, spec, story", {
     "a Service is left as it is, and an event says so | 5.3/somebody else's + 3.7/PluginError": (SERVICES, "demo", SVC_SSH, """
         admit → pods main-0 main-1
@@ -187,8 +185,6 @@ def test_two_jobs_that_want_one_name_both_run(controller):
 
 
 # ---- keys
-
-
 @pytest.fixture
 def pairs():
     """The pairs of keys that were made; those that are made are texts."""

@@ -26,6 +26,13 @@ TOKEN = "0123456789abcdef"
 GRID = {"source": "grid", "grid-lr": "0.1, 0.2", "grid-batch": "32, 64, 128"}
 
 BEYOND = "lr,batch\n" + "".join(f"1,{number}\n" for number in range(1, 60)) + "1,two\n"
+OF_BATCH = TRAIN.replace("replicas: 1", "replicas: {{batch}}")
+MUCH = "lr,batch\n" + f"1,{'2' * 4000}\n" * 300
+MANY = TRAIN.replace("{{ batch }}", "and {{ batch }}")
+ASKING = TRAIN.replace("          env:", "          resources: {requests: {cpu: '{{batch}}'}}\n          env:").replace(
+    "replicas: 1", "replicas: {{lr}}"
+)
+BIG = "This can never start: a pod needs 9 CPU, the largest node that it may use has 8 CPU (large)."
 
 
 def send(browser, text=TRAIN, do="submit", **fields):
@@ -75,11 +82,6 @@ def test_values_are_given_in_other_ways(sam, fields, number):
     assert kept()[1] == number
 
 
-OF_BATCH = TRAIN.replace("replicas: 1", "replicas: {{batch}}")
-MUCH = "lr,batch\n" + f"1,{'2' * 4000}\n" * 300
-MANY = TRAIN.replace("{{ batch }}", "and {{ batch }}")
-
-
 def csv(text):
     return {"source": "csv", "csv": text}
 
@@ -112,12 +114,6 @@ def test_what_is_refused_is_told_before_it_is_submitted(sam):
     answer = send(sam)
     assert (answer.status_code, "There is a sweep train in default already" in said(answer)) == (409, True)
     assert kept() == (["train.sweep"], 6)
-
-
-ASKING = TRAIN.replace("          env:", "          resources: {requests: {cpu: '{{batch}}'}}\n          env:").replace(
-    "replicas: 1", "replicas: {{lr}}"
-)
-BIG = "This can never start: a pod needs 9 CPU, the largest node that it may use has 8 CPU (large)."
 
 
 @cases("rows, verdict, told", {
@@ -181,8 +177,6 @@ def test_what_lies_in_another_namespace_is_not_copied_or_made(sam, stranger):
 
 
 # ---- the outcomes: the grid and the rows of one, the list of all, and how they go
-
-
 def rendered(topic):
     name, params = topics.parse(topic)
     with store.reading():

@@ -16,6 +16,12 @@ from tests.jobs.sweeps.conftest import TRAIN, job
 from tests.tables import cases
 
 GRID = values.from_grid({"lr": "0.1,0.2", "batch": "32,64"})
+SCALARS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
+TWO = Values(("lr", "batch"), (("0.1", "32"), ("0.2", "64")))
+CELL = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=12)
+PRINTABLE = CELL.filter(lambda cell: cell.strip() and cell.isprintable())
+TABLE = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[PRINTABLE] * width), min_size=1, max_size=6))
+PLACED = TRAIN.replace("namespace: default", "namespace: {{lr}}")
 
 
 def planned(text, table=GRID):
@@ -99,9 +105,6 @@ def test_a_value_is_put_in(line, value, expected):
     assert (found, type(found)) == (expected, type(expected))
 
 
-SCALARS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
-
-
 def shape(node):
     """What is left of an object when its scalars are taken away."""
     if isinstance(node, dict):
@@ -147,9 +150,6 @@ def test_the_stem_of_a_name_is_what_is_no_placeholder():
     assert {name: placeholders.read(job("a: {{lr}}", name=name)).stem() for name in stems} == stems
 
 
-TWO = Values(("lr", "batch"), (("0.1", "32"), ("0.2", "64")))
-
-
 @cases("text, expected", {
     "plain": ("lr,batch\n0.1,32\n0.2,64\n", TWO),
     "from a spreadsheet": ("\ufefflr,batch\r\n0.1,32\r\n0.2,64", TWO),
@@ -160,11 +160,6 @@ TWO = Values(("lr", "batch"), (("0.1", "32"), ("0.2", "64")))
 })  # fmt: skip
 def test_csv_is_read(text, expected):
     assert values.from_csv(text) == expected
-
-
-CELL = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), min_size=1, max_size=12)
-PRINTABLE = CELL.filter(lambda cell: cell.strip() and cell.isprintable())
-TABLE = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[PRINTABLE] * width), min_size=1, max_size=6))
 
 
 @given(TABLE)
@@ -183,9 +178,6 @@ def grid(text):
 
 def of(text, table=GRID):
     return lambda: planned(text, table)
-
-
-PLACED = TRAIN.replace("namespace: default", "namespace: {{lr}}")
 
 
 @cases("make, row, line, column, said", {
