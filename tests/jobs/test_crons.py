@@ -1,7 +1,8 @@
-"""Schedules, the calendar, and every rule for cron jobs."""
+"""Cron jobs: their schedules and rules, their controller on the real store, and their pages."""
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise, takewhile
 from zoneinfo import ZoneInfo
@@ -11,18 +12,97 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster import clock
+from cluster.access import SYSTEM
+from cluster.bootstrap import bootstrap
+from cluster.store import Create, Delete, Patch, store
+from dashboard.live import topics
 from jobs.crons import admission, calendar, schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
 from kube import meta
+from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
+from proof.harness import clocks
+from proof.harness.clocks import ManualClock
+from tests.builders import of
+from tests.dashboard.pages.conftest import page, reader
+from tests.jobs import made
 from tests.jobs.builders import CLUSTER, Cluster, listed, task
-from tests.jobs.crons.control import cron, refusals
-from tests.jobs.made import spec
+from tests.jobs.control import messages
+from tests.jobs.made import PLACE, Killed, dying, end, job_names, runner, settle, spec
 from tests.tables import cases
 
-BERLIN, YORK, HOWE, NEPAL = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"
+NIGHT = "2026-03-01T00:00:30Z"  # when the clock of tests begins
 NOW = meta.parse_time("2026-03-11T12:00:00Z")  # a Wednesday
-TEMPLATE = "spec.jobTemplate.spec"
+BERLIN, YORK, HOWE, NEPAL = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"
+FORBID, REPLACE = {"concurrencyPolicy": "Forbid"}, {"concurrencyPolicy": "Replace"}
+CLOSED = {"jobTemplate": {"spec": spec(queue="night")}}
+HALF_PAST, TIMES = {"schedule": "30 0 * * *"}, ("00:10", "00:20", "00:30", "00:40", "00:50")
+LIST, DETAIL, TOPIC = "/cronjobs/", "/cronjobs/default/c/", "cronjobs:detail?name=c&namespace=default"
+
+
+def cron(schedule="*/10 * * * *", name="c", **fields):
+    """A cron job with its defaults."""
+    template = fields.pop("jobTemplate", {"spec": spec()})
+    obj = of(CRON_JOBS, name, schedule=schedule, jobTemplate=template, **fields)
+    admission.default(obj, None, CLUSTER)
+    return obj
+
+
+def make(schedule="*/10 * * * *", *, by="sam", **fields):
+    """Store a cron job that somebody made."""
+    obj = cron(schedule, **fields)
+    obj["metadata"] |= {"annotations": {CREATOR_ANNOTATION: by}}
+    return store.write(Create(CRON_JOBS, obj))[0]
+
+
+def status(name="c"):
+    return store.get(CRON_JOBS, PLACE, name).object.get("status") or {}
+
+
+def name_at(moment):
+    """How the job of a time of the first night is called, such as `00:10`."""
+    return f"c-{meta.parse_time(f'2026-03-01T{moment}:00Z') // 60_000}"
+
+
+def refusals(obj, old=None):
+    """What is wrong with a cron job: field → message."""
+    written = copy.deepcopy(obj)
+    admission.default(written, old, CLUSTER)
+    return {cause.field: cause.message for cause in admission.validate(written, old, CLUSTER)}
+
+
+class Story(made.Story):
+    """A cron job and its jobs, each by its time; a number is how many minutes pass, `00:10 Running` a job that comes to a phase."""
+
+    consumer, kind, name = "cronjobs", CRON_JOBS, "c"
+
+    def called(self, job):
+        return name_at(job)
+
+    def does(self, step):
+        verb, *words = step.split()
+        if verb.lstrip("-").isdigit():
+            self.clock.move(int(verb) * 60)
+            settle(self.controller)
+        elif verb[0].isdigit():
+            end(name_at(verb), *words)
+        else:
+            super().does(step)
+
+    def seen(self):
+        times = [f"{hour:02}:{minute:02}" for hour in range(6) for minute in range(60)]
+        names = dict(zip(map(name_at, times), times, strict=True))
+        return {
+            "jobs": " ".join(names[name] for name in job_names()),
+            "active": " ".join(names[each["name"]] for each in status().get("active", ())),
+            "last": status().get("lastScheduleTime", "")[11:16],
+            "completed": status().get("lastSuccessfulTime", ""),
+            **self.reasons(),
+        }
+
+    def resume(self):
+        store.write(Patch(CRON_JOBS, PLACE, "c", {"spec": {"suspend": False}}))
 
 
 def moments(text, start, count, zone=""):
@@ -228,7 +308,7 @@ def test_refusals(golden, obj):
 
 def test_what_is_accepted_and_filled_in():
     for text in ("@hourly", "@every 5m", "0 2 * * MON-FRI"):
-        assert refusals(cron(text, name="c" * 47, timeZone="Europe/Berlin", startingDeadlineSeconds=0)) == {}
+        assert refusals(cron(text, name="c" * 47, timeZone=BERLIN, startingDeadlineSeconds=0)) == {}
     stored = cron()["spec"]
     assert (stored["concurrencyPolicy"], stored["suspend"]) == ("Allow", False)
     assert (stored["successfulJobsHistoryLimit"], stored["failedJobsHistoryLimit"]) == (3, 1)
@@ -246,7 +326,7 @@ def test_what_does_not_change_may_stay_as_it_is():
 def test_a_closed_queue_is_told_and_not_refused():
     cluster = Cluster(night={"status": {"state": "Closed"}})
     told = admission.warn(with_tasks(queue="night"), None, cluster)
-    assert [text.partition(":")[0] for text in told] == [f"{TEMPLATE}.queue"]
+    assert [text.partition(":")[0] for text in told] == ["spec.jobTemplate.spec.queue"]
     assert admission.warn(with_tasks(), None, CLUSTER) == []
 
 
@@ -254,3 +334,164 @@ def test_any_input_is_judged():
     for written in (None, {"schedule": 5, "jobTemplate": "x"}, {"jobTemplate": {"spec": []}}):
         assert "spec.schedule" in refusals({"spec": written})
     assert "spec.schedule" in refusals({})
+
+
+@pytest.fixture
+def at_night(transactional_db, runner_mode):
+    """A clock that stands at half a minute past midnight until a test moves it."""
+    with clocks.using(ManualClock(meta.parse_time(NIGHT) * 1000)) as manual:
+        bootstrap()
+        yield manual
+
+
+@pytest.fixture
+def tell(at_night):
+    return lambda text: Story(runner("cronjobs"), at_night).goes(text)
+
+
+@cases("fields, story", {
+    "at each time": ({}, "9 → jobs\n1 → jobs 00:10\n10 → jobs 00:10 00:20"),
+    "of the times that were missed the last one is made up for": ({}, "35 → jobs 00:30"),
+    "a deadline that has passed": (HALF_PAST | {"startingDeadlineSeconds": 300}, "35 → jobs"),
+    "a deadline that has not": (HALF_PAST | {"startingDeadlineSeconds": 331}, "35 → jobs 00:30"),
+    "a suspended one makes none until it is resumed": ({"suspend": True}, "25 → jobs\nresume → jobs 00:20"),
+    "Forbid waits for the earlier job and says so once": (FORBID, """
+        10 → jobs 00:10; active 00:10; reasons SuccessfulCreate
+        10 → jobs 00:10; reasons ForbidConcurrent
+        00:10 Running → jobs 00:10; reasons
+        00:10 Completed → jobs 00:10 00:20; active 00:20"""),
+    "Replace deletes the earlier job": (REPLACE, """
+        10 → jobs 00:10
+        10 → jobs 00:20; active 00:20; reasons ReplaceConcurrent SuccessfulDelete SuccessfulCreate"""),
+    "a clock that is set back makes no job twice": ({}, """
+        10 → jobs 00:10
+        -5, 5 → jobs 00:10
+        10 → jobs 00:10 00:20"""),
+    "a deleted job is not made again": ({}, """
+        10 → jobs 00:10
+        delete 00:10 → jobs
+        1, restart → jobs; active"""),
+    "one that is being deleted makes none": ({}, "going, 10 → jobs"),
+    "many missed times are told": ({"schedule": "* * * * *"}, """
+        101 → reasons SuccessfulCreate
+        102 → reasons SuccessfulCreate TooManyMissedTimes"""),
+    **{
+        f"of {phase} jobs {number} stay, with {limits}": (limits, f"""
+        {", ".join(f"10, {time} {phase}" for time in TIMES)} → jobs {" ".join(TIMES[5 - number:])}""")
+        for phase, limits, number in (
+            ("Completed", {}, 3), ("Failed", {}, 1), ("Completed", {"successfulJobsHistoryLimit": 0}, 0),
+            ("Failed", {"failedJobsHistoryLimit": 2}, 2), ("Terminated", {}, 1), ("Aborted", {}, 5),
+        )
+    },
+    "what completed is noted also when it is gone": ({}, """
+        10 →
+        00:10 Completed, delete 00:10, restart → last 00:10; completed 1970-01-01T00:00:00Z; active; reasons SawCompletedJob"""),
+    "a name that somebody else has is passed over": ({}, """
+        foreign 00:10, 10 → reasons ForeignJob; last 00:10
+        10 → jobs 00:10 00:20"""),
+    "a closed queue holds a job back until it is open": (CLOSED, """
+        queue Closed, 10, 1 → jobs; reasons FailedCreate; tells queue `night` status is `Closed`
+        queue Open, 1 → jobs 00:10"""),
+})  # fmt: skip
+def test_jobs_are_made_as_time_passes(tell, fields, story):
+    make(**fields)
+    tell(f"→\n{story}")
+
+
+def test_a_job_says_whose_it_is_and_for_which_time(tell):
+    metadata = {"labels": {"app": "x"}, "annotations": {"note": "y", CREATOR_ANNOTATION: "mallory"}, "name": "z"}
+    stored = make("0 2 * * *", timeZone=BERLIN, jobTemplate={"metadata": metadata, "spec": spec()}, by="alice")
+    tell("0\n60")
+    job = store.get(JOBS, PLACE, name_at("01:00")).object["metadata"]
+    assert job["labels"] == {"app": "x"}
+    written = {"volcano.sh/cronjob-scheduled-timestamp": "2026-03-01T02:00:00+01:00"}
+    assert job["annotations"] == {"note": "y", CREATOR_ANNOTATION: "alice", **written}
+    assert [(one["kind"], one["uid"]) for one in job["ownerReferences"]] == [("CronJob", stored.uid)]
+
+
+def test_a_job_that_somebody_else_owns_as_well_is_still_the_cron_jobs_own(tell):
+    make()
+    tell("10")
+    (name,) = job_names()
+    ours = store.get(JOBS, PLACE, name).object["metadata"]["ownerReferences"]
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "of-another"}
+    store.write(Patch(JOBS, PLACE, name, {"metadata": {"ownerReferences": [other, *ours]}}))
+    tell("0")
+    assert [each["name"] for each in status()["active"]] == [name]
+
+
+def test_one_that_cannot_be_read_does_not_stop_the_others(tell):
+    store.write(*(Create(CRON_JOBS, of(CRON_JOBS, name, schedule=text)) for name, text in (("bad", 1), ("odd", "?"))))
+    make(name="late")
+    store.write(Patch(CRON_JOBS, PLACE, "late", {"status": {"lastScheduleTime": "soon"}}, "status"))
+    make()
+    tell("0\n10 → jobs 00:10")
+
+
+@pytest.mark.parametrize("point", ["_move_cursor", "_set_timers", "_wake_for"])
+def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(at_night, monkeypatch, point):
+    controller = runner("cronjobs")
+    make(**REPLACE)
+    for _ in range(2):
+        settle(controller)
+        at_night.move(600)
+    with pytest.raises(Killed), dying(controller, monkeypatch, point):
+        controller.step()
+    settle(runner("cronjobs"))
+    assert job_names() == [name_at("00:20")]
+    assert sorted(messages("SuccessfulCreate")) == [f"Created job {name_at(time)}" for time in ("00:10", "00:20")]
+
+
+def rendered(topic):
+    name, params = topics.parse(topic)
+    with store.reading():
+        return topics.find(name)(topics.TopicRequest(SYSTEM, params))
+
+
+def test_a_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next(sam):
+    assert "Write one and give it to kubectl apply" in page(sam, LIST).text(id="table-empty")
+    stored, suspended = make("0 * * * *", timeZone=BERLIN), make("0 * * * *", name="d", suspend=True)
+    row = page(sam, LIST).text(id=f"cron-{stored.uid}")
+    following = clock.milliseconds() // 3_600_000 * 3_600_000 + 3_600_000
+    moment = meta.timestamp(following)[:16].replace("T", " ")
+    assert all(word in row for word in ("Scheduled", "0 * * * *", BERLIN, "sam", moment))
+    assert page(sam, f"{LIST}?phase=Suspended").rows() == [f"cron-{suspended.uid}"]
+    assert "No jobs are made until it is resumed" in page(sam, "/cronjobs/default/d/").text(id="cron-head")
+    # From the next run on the topics are other ones.
+    assert (rendered("cronjobs:list").again, rendered(TOPIC).again <= following) == (following, True)
+    store.write(Delete(CRON_JOBS, PLACE, "c"))
+    assert rendered("cronjobs:list").again is None
+
+
+def test_the_page_shows_facts_calendar_and_jobs_and_its_buttons_to_who_made_it(sam):
+    make(**FORBID, startingDeadlineSeconds=60)
+    assert "It has made no job yet" in page(sam, DETAIL).text(id="table-empty")
+    sam.post(f"{DETAIL}run/")
+    (name,) = job_names()
+    end(name, "Failed")
+    shown = page(sam, DETAIL)
+    assert all(words in shown.text(id="cron-head") for words in ("the next one waits (Forbid)", "60 s"))
+    (run,) = shown.all(tag="a", **{"class": "calendar-run"})
+    assert (run.get("data-phase"), run.get("href")) == ("Failed", f"/jobs/default/{name}/")
+    assert name in shown.text(id="table-rows")
+    assert f"{DETAIL}suspend/" in shown.actions()
+    other = page(reader("tom", "submitter", PLACE), DETAIL)
+    assert not [action for action in other.actions() if action.startswith(DETAIL)]
+    assert sam.post(f"{DETAIL}delete/")["Location"] == LIST
+    assert "was deleted" in rendered(TOPIC).parts["cron-head"]
+
+
+def test_a_job_that_is_run_now_is_the_cron_jobs_own_and_one_that_is_refused_is_told(sam):
+    stored = make(name="c" * 47)
+    answer = sam.post(f"/cronjobs/default/{stored.name}/run/")
+    (name,) = job_names()
+    assert (answer["Location"], name.startswith(f"{stored.name}-")) == (f"/jobs/default/{name}/", True)
+    metadata = store.get(JOBS, PLACE, name).object["metadata"]
+    assert metadata["ownerReferences"][0]["uid"] == stored.uid
+    assert metadata["annotations"] == {"cronjob.kubernetes.io/instantiate": "manual", CREATOR_ANNOTATION: "sam"}
+    settle(runner("cronjobs"))
+    assert [each["name"] for each in status(stored.name)["active"]] == [name]
+    make(jobTemplate={"spec": spec(queue="nowhere")})
+    sam.post(f"{DETAIL}run/")
+    assert "queue nowhere not found" in page(sam, DETAIL).text(id="toasts")
+    assert job_names() == [name]
