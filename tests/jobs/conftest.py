@@ -1,19 +1,28 @@
-"""What tests of the job controller share."""
+"""What tests of jobs share: people, and jobs under the real controller."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import lxml.html
 import pytest
 import yaml
+from django.contrib.auth.models import User
 
 from cluster.bootstrap import bootstrap
+from cluster.models import RoleBinding
+from proof.harness import clocks
+from proof.harness.clocks import ManualClock
 from scheduler import rehearsal, waiting_lines
 from tests.dashboard.pages.conftest import reader
 from tests.jobs.control import Controller
+from tests.jobs.life import Life
+from tests.jobs.pages import world
 from tests.jobs.story import Story
+from tests.reading import reads
 
+__all__ = ["reads"]
 ROWS = Path(__file__).parents[1] / "golden" / "jobs" / "rows"
 
 
@@ -24,10 +33,49 @@ def controller(db):
 
 
 @pytest.fixture
+def cluster(db):
+    world.base()
+
+
+@pytest.fixture
+def person(db):
+    """Make a user with a role in a namespace."""
+
+    def make(name, role="submitter", namespace="default"):
+        user = User.objects.create_user(name, password="x")
+        if role:
+            RoleBinding.objects.create(user=user, namespace=namespace, role=role)
+        return user
+
+    return make
+
+
+@pytest.fixture
+def alice(cluster, person, client):
+    """A submitter of the namespace default, logged in with `client`."""
+    user = person("alice")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
 def sam(db):
-    """The browser of a submitter of the namespace default."""
+    """The browser of a submitter of the namespace default, which the product itself has furnished."""
     bootstrap()
     return reader("sam", "submitter", "default")
+
+
+@pytest.fixture
+def parse():
+    return lambda response: lxml.html.document_fromstring(response.content.decode())
+
+
+@pytest.fixture
+def life(db, person, client):
+    """Begin the life of a job whose pages alice reads, on a clock that begins at `world.START`."""
+    client.force_login(person("alice"))
+    with clocks.using(ManualClock(world.START * 1000)) as clock:
+        yield lambda name="demo", **spec: Life(clock, client, name, **spec)
 
 
 @pytest.fixture

@@ -313,10 +313,9 @@ def test_a_warning_tells_of(second, words):
     assert admission.warn(flow(step("a"), step(second)), None, Cluster(template("a"))) == [words]
 
 
-OVER = ["spec.flows"]
-
-
-@cases("phase, refused", {"runs": ("Running", []), "over": ("Succeed", OVER), "failed": ("Failed", OVER)})
+@cases("phase, refused", {
+    "runs": ("Running", []), "over": ("Succeed", ["spec.flows"]), "failed": ("Failed", ["spec.flows"]),
+})  # fmt: skip
 def test_a_flow_that_is_over_keeps_its_jobs(phase, refused):
     old = flow(step("a")) | {"status": {"state": {"phase": phase}}}
     assert list(refusals(flow(step("a"), step("b")), old=old)) == refused

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.http import QueryDict
 
 from cluster import access
@@ -240,10 +241,9 @@ def test_of_a_job_whose_page_reads_some_pods_all_are_counted_and_can_be_chosen(a
 
 
 @pytest.fixture
-def one(life, person, client, data):
+def one(life, data):
     """A job that has its life, and somebody who reads its logs."""
-    one, user = life(), person("alice")
-    client.force_login(user)
+    one, user = life().does("admit, place"), User.objects.get(username="alice")
     about = {"namespace": "default", "job": one.name, "of": one.job.uid, "pod": "*"}
     one.read = lambda **params: Reader(access.for_user(user), about | params)
     return one
@@ -266,9 +266,9 @@ def downloaded(browser, page):
 
 
 def test_each_run_has_its_own_logs_together(one, client, parse):
-    one.admit().place().run()
+    one.does("run")
     speak("once")
-    one.passes(60).suspend().passes(600).resume().admit().place().run()
+    one.does("wait 60, suspend, wait 600, resume, admit, place, run")
     speak("again")
     assert read(one.read(pod="task/main")) == ["demo-main-0 again", "demo-main-1 again"]
     first = one.read(pod="task/main", run="1")
@@ -280,16 +280,14 @@ def test_each_run_has_its_own_logs_together(one, client, parse):
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "before the recorder saw it"])
 def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, client, parse, is_recorded):
-    one.admit().place().run()
+    one.does("run")
     kept = speak("here")
     goes_on = one.read()
     assert len(read(goes_on)) == 2
-    one.delete()
-    if is_recorded:
-        one.record()
+    one.does("delete" + ", record" * is_recorded)
     following = one.read()
     assert (read(following), following.is_done) == (["demo-main-0 here", "demo-main-1 here"], True)
-    one.passes(2)
+    one.clock.move(2)
     assert (read(goes_on), goes_on.rests) == ([], True), "who read when it was deleted"
     shutil.rmtree(settings.DATA / "node" / "pods" / kept["demo-main-0"])
     page = parse(client.get("/jobs/default/demo/?tab=logs&pod=task/main"))
@@ -300,11 +298,10 @@ def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, 
 
 
 def test_of_a_simulated_pod_that_is_gone_no_log_was_removed(one, client, parse):
-    one.admit().place()
     running = {"name": "main", "containerID": "simulated://1", "state": {"running": {"startedAt": one.now()}}}
     for pod in store.find(PODS):
         status = {"status": {"phase": "Running", "containerStatuses": [running]}}
         store.write(Patch(PODS, pod.namespace, pod.name, status, "status"))
-    one.delete()
+    one.does("delete")
     page = parse(client.get("/jobs/default/demo/?tab=logs&pod=demo-main-0"))
     assert "nothing was executed, so there is no output" in part(page, "note")

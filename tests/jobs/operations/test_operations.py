@@ -28,7 +28,6 @@ from jobs.rules.actions import TIME_LIMIT_MS, Result
 from kube.errors import Conflict, NotFound, ServiceUnavailable
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.control import submit
-from tests.jobs.operations.conftest import carry_on
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
@@ -50,6 +49,12 @@ def make(number, *, phase="Running", owner="alice", namespace="default", begin=0
         groups.append(Group([Create(JOBS, job)]))
     store.commit(groups)
     return store.names(JOBS)
+
+
+def carry_on(budget_s=1):
+    """Ask what is left for a while, and look at what was asked, as the task does."""
+    batches.ask(budget_s)
+    batches.settle_all()
 
 
 def begin(actor, action, chosen=None):

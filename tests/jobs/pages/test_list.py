@@ -13,7 +13,7 @@ from jobs.rules import reasons
 from kube.pod_health import Cause
 from kube.resources import JOBS
 from scheduler.engine.cause import Reason
-from tests.jobs.history.lives import Recorder
+from tests.jobs.life import Recorder
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases

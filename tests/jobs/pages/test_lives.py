@@ -1,4 +1,4 @@
-"""What the pages of a job say as it lives: how to read tests/golden/pages/lives.txt, says story.py."""
+"""What the pages of a job say as it lives: how to read tests/golden/pages/lives.txt, says tests/jobs/life.py."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from scheduler.decided import ZONE_CLOSED
 from scheduler.policy.policy import Action as SchedulerAction
 from tests.blocks import blocks
 from tests.builders import queue
-from tests.jobs.control import task
+from tests.jobs.control import state, task
 from tests.jobs.pages.job_page import JobPage, words
 from tests.jobs.pages.world import WINNER
 from tests.tables import cases
 
 STYLES = settings.BASE_DIR / "frontend" / "styles"
-STEPS = ("admit", "place", "run")
+STEPS = "admit, place, run"
 random = examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 POLICIES = [{"exitCode": 1, "action": "RestartJob"}, {"exitCode": 2, "action": "RestartPod"}]
 RESTARTS = {"fail main-0 1": "whole", "restart": "whole", "fail main-0 2": "part", "suspend resume": "resumed"}
@@ -38,14 +38,14 @@ SPANS = st.tuples(st.integers(0, 20), st.none() | st.integers(1, 10)).map(lambda
 
 
 @blocks("lives", folder="pages")
-def test_what_the_pages_say(block, golden, story):
-    golden(block, story().tell, by_line=True)
+def test_what_the_pages_say(block, golden, life):
+    golden(block, life().tell, by_line=True)
 
 
-def test_pages_of_an_earlier_run_and_of_a_deleted_job_lead_to_what_is_kept(story, client):
-    one = story(policies=[{"event": "PodFailed", "action": "RestartJob"}], maxRetry=3)
-    one.does(*STEPS, "wait 5", "fail main-1 3", "bury", *STEPS)
-    uid = one.life.job.uid
+def test_pages_of_an_earlier_run_and_of_a_deleted_job_lead_to_what_is_kept(life, client):
+    one = life(policies=[{"event": "PodFailed", "action": "RestartJob"}], maxRetry=3)
+    one.does(STEPS, "wait 5", "fail main-1 3", "bury", STEPS)
+    uid = one.job.uid
     pod = store.get(PODS, "default", "demo-main-0").uid
     first = JobPage(client, query="?run=1")
     link = first.rows[0].find("th/a").get("href")
@@ -55,8 +55,7 @@ def test_pages_of_an_earlier_run_and_of_a_deleted_job_lead_to_what_is_kept(story
     }
     assert ("run=1" in log, client.get(log).status_code) == (True, 200)
     one.fail("main-0", 3)
-    one.life.tell("Note", "it <b>broke</b>")
-    one.does("delete")
+    one.does("event Note it <b>broke</b>", "delete")
     assert "it &lt;b&gt;broke&lt;/b&gt;" in JobPage(client, query="?tab=events").html
     assert "replicas: 2" in JobPage(client, query="?tab=yaml").html
     assert "data-live=" not in JobPage(client).html
@@ -68,10 +67,10 @@ def test_pages_of_an_earlier_run_and_of_a_deleted_job_lead_to_what_is_kept(story
     assert "has been removed" in client.get(link).content.decode()
 
 
-def test_deleted_jobs_are_listed_behind_a_chip_with_filters_of_their_own(story, client):
-    story("there", replicas=1)
+def test_deleted_jobs_are_listed_behind_a_chip_with_filters_of_their_own(life, client):
+    life("there", replicas=1)
     store.write(Create(QUEUES, queue("research")))
-    gone = story("gone", queue="research")
+    gone = life("gone", queue="research")
     store.write(Patch(JOBS, "default", "gone", {"metadata": {"annotations": {"ui.volcano.sh/created-by": "bob"}}}))
     gone.does("delete", "record")
     living, deleted = (JobPage.of_list(client, query) for query in ("", "?phase=Deleted"))
@@ -82,20 +81,20 @@ def test_deleted_jobs_are_listed_behind_a_chip_with_filters_of_their_own(story, 
     assert deleted.offered("namespace") == ["default"]
 
 
-def test_filters_of_an_earlier_runs_pods_offer_the_tasks_that_it_had(story, client):
-    one = story(tasks=[task("early", 1), task("late", 0)]).does(*STEPS, "suspend")
+def test_filters_of_an_earlier_runs_pods_offer_the_tasks_that_it_had(life, client):
+    one = life(tasks=[task("early", 1), task("late", 0)]).does(STEPS, "suspend")
     early, late = store.get(JOBS, "default", "demo").object["spec"]["tasks"]
     changed = [{**early, "replicas": 0}, {**late, "replicas": 1}]
     store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": changed}}))
-    one.does("resume", *STEPS)
+    one.does("resume", STEPS)
     assert JobPage(client, query="?run=1").offered("task") == ["early"]
     assert JobPage(client).offered("task") == ["early", "late"]
 
 
-def test_a_deleted_job_is_found_beside_a_living_one_of_its_name_by_who_could_see_it(story, client, person):
-    one = story().does(*STEPS, "delete", "record")
-    uid = one.life.job.uid
-    story(replicas=1)
+def test_a_deleted_job_is_found_beside_a_living_one_of_its_name_by_who_could_see_it(life, client, person):
+    one = life().does(STEPS, "delete", "record")
+    uid = one.job.uid
+    life(replicas=1)
     href = JobPage.of_list(client, "?phase=Deleted").rows[0].find("th/a").get("href")
     assert b"This job was deleted" in client.get(href).content
     assert "This job was deleted" not in JobPage(client).html
@@ -107,30 +106,30 @@ def test_a_deleted_job_is_found_beside_a_living_one_of_its_name_by_who_could_see
     assert JobPage.of_list(client, "?phase=Deleted").names == []
 
 
-def test_a_page_that_is_open_ends_with_its_job(story):
+def test_a_page_that_is_open_ends_with_its_job(life):
     """Its times would go on in the browser for as long as somebody looks."""
-    story().does(*STEPS, "wait 39", "delete")
+    life().does(STEPS, "wait 39", "delete")
     head = live.job_head(TopicRequest(access.SYSTEM, {"namespace": "default", "name": "demo"})).parts["job-head"]
     assert all(text in head for text in ('data-phase="Deleted"', "This job was deleted."))
     assert 'data-mode="since"' not in head
 
 
-def test_what_is_said_of_restarts_agrees_everywhere(story, client):
+def test_what_is_said_of_restarts_agrees_everywhere(life, client):
     number = itertools.count()
 
     @random
     @given(st.lists(st.sampled_from(sorted(RESTARTS)), max_size=5), st.integers(1, 4))
     def check(ways, most):
-        one = story(f"job-{next(number)}", replicas=2, minAvailable=1, maxRetry=most, policies=POLICIES).does("go")
+        one = life(f"job-{next(number)}", replicas=2, minAvailable=1, maxRetry=most, policies=POLICIES).does("go")
         made = {"whole": 0, "part": 0, "resumed": 0}
         asked = 0
         for way in ways:
-            if one.status["state"]["phase"] != "Running":
+            if one.phase != "Running":
                 break
             one.does(*(way.split() if way == "suspend resume" else [way]), "go")
             asked += RESTARTS[way] != "resumed"
             made[RESTARTS[way]] += RESTARTS[way] == "resumed" or asked < most
-        restarts, page, status = made["whole"] + made["part"], JobPage(client, one.name), one.status
+        restarts, page, status = made["whole"] + made["part"], JobPage(client, one.name), state(one.name)
         assert status.get("retryCount", 0) == asked
         assert len(page.runs) in (
             1 + made["whole"] + made["resumed"],
@@ -207,19 +206,8 @@ def test_every_state_of_a_bar_has_a_word_in_the_legend_and_a_colour():
 
 
 HAPPENS = (
-    "admit",
-    "place",
-    "run",
-    "fail",
-    "succeed",
-    "abort",
-    "resume",
-    "restart",
-    "terminate",
-    "evict",
-    "bury 143",
-    "wait 3",
-)
+    "admit", "place", "run", "fail", "succeed", "abort", "resume", "restart", "terminate", "evict", "bury 143", "wait 3",
+)  # fmt: skip
 
 
 def play(one, step):
@@ -232,10 +220,10 @@ def play(one, step):
         one.does(step)
     else:
         placed = [each.name for each in store.find(PODS) if each.object["spec"].get("nodeName")]
-        one.since = one.life.now()
+        one.since = one.now()
         for name in placed:
-            one.life.status(name, "Running", state={"running": {"startedAt": one.since}})
-    one.life.passes(3)
+            one.status(name, "Running", state={"running": {"startedAt": one.since}})
+    one.clock.move(3)
 
 
 def phase(stored):
@@ -246,14 +234,14 @@ def has_failed_itself(stored):
     return phase(stored) == "Failed" and not stored.object["metadata"].get("deletionTimestamp")
 
 
-def test_nothing_of_a_deleted_job_depends_on_when_one_looks(story, client):
+def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, client):
     """Also its list, and each of its runs: no time goes on, and no pod that had not failed is called failed."""
     number = itertools.count()
 
     @random
     @given(st.lists(st.sampled_from(HAPPENS), max_size=14))
     def check(steps):
-        one, failed = story(f"job-{next(number)}", maxRetry=4), set()
+        one, failed = life(f"job-{next(number)}", maxRetry=4), set()
         for step in steps:
             play(one, step)
             failed |= {each.uid for each in store.find(PODS) if has_failed_itself(each)}
@@ -262,7 +250,7 @@ def test_nothing_of_a_deleted_job_depends_on_when_one_looks(story, client):
         one.clock.move(3600)
         one.does("record")
         assert look(client, one.name) == seen
-        bars = [bar_of_span(span) for run in one.life.history().runs for span in run.pods.values()]
+        bars = [bar_of_span(span) for run in one.history().runs for span in run.pods.values()]
         assert {bar.pod.metadata.uid for bar in bars if bar.state == "failed"} <= failed
 
     check()

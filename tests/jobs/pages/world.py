@@ -120,7 +120,6 @@ def many(number, *, begin=0, now=START):
 
 def evict(life, *names, reason="preempt", other=WINNER, grace=1):
     """Have the scheduler evict pods of a job that lives, and their nodes end them a second later."""
-    at = life.clock.microseconds() // 1000
     for name in names:
         conditions = store.get(resources.PODS, "default", name).object["status"].get("conditions") or []
         target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
@@ -128,9 +127,10 @@ def evict(life, *names, reason="preempt", other=WINNER, grace=1):
         pods = resources.PODS
         store.write(Patch(pods, "default", name, status, "status"), Delete(pods, "default", name, grace=30))
     group, nodes = f"{life.name}-{life.job.uid}", (("node-1", len(names)),)
-    decisions.put([Decision(at, "evict", reason, "default", group, "default", len(names), "", other, nodes)])
+    decisions.put([Decision(life.moment, "evict", reason, "default", group, "default", len(names), "", other, nodes)])
     life.jobs.settle()
-    return life.passes(grace).bury() if grace else life
+    if grace:
+        life.does(f"wait {grace}, bury")
 
 
 def words(response, parse, part):

@@ -19,21 +19,29 @@ from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after
 from jobs.history.gather import Ref
 from jobs.history.record import History
 from jobs.pages.reading import ContainerState, ContainerStatus, Pod, PodStatus, Running, Terminated
-from kube.kinds.batch import Action
 from kube.meta import now_text
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
-from tests.jobs.control import job, task
-from tests.jobs.history.lives import Life, Recorder
+from tests.jobs.control import job
+from tests.jobs.life import Recorder
 from tests.tables import cases
 
 KINDS = (JOBS, POD_GROUPS, PODS, EVENTS)
 DAY_MS = 24 * 3600 * 1000
+RUNS = "wait 2, admit, wait 3, place, wait 1, run"
+COMPLETES, FAILS = (f"{RUNS}, wait 10, fail main-1 {code}, fail main-0 0" for code in (0, 3))
+IS_SUSPENDED = f"{RUNS}, wait 60, suspend"
+IS_RESUMED = f"{IS_SUSPENDED}, wait 600, resume, wait 2, admit, place, run"
+RESTARTS = f"{RUNS}, wait 5, restart, wait 1, bury, wait 2, admit, place, run"
+A_POD_RESTARTS = f"{RUNS}, wait 5, fail main-1 7, bury, wait 1, admit, place, run"
+IS_DELETED = f"{COMPLETES}, wait 5, delete"
+LIVES = pytest.mark.parametrize("steps", [COMPLETES, IS_RESUMED, RESTARTS, A_POD_RESTARTS, IS_DELETED])
 
 
 @pytest.fixture
-def life(db, moved_clock):
-    bootstrap()
-    return lambda **spec: Life(moved_clock, **spec)
+def lives(life):
+    """Have a job of two pods live, of which one that ends with 7 is restarted alone."""
+    policies = [{"exitCode": 7, "action": "RestartPod"}]
+    return lambda steps="", name="demo": life(name, replicas=2, policies=policies).does(steps)
 
 
 def whole(life):
@@ -45,82 +53,29 @@ def log(life):
     return [change for change in store.changes(0, KINDS, limit=10_000) if life.job.name in change.name]
 
 
-def runs(life):
-    return life().passes(2).admit().passes(3).place().passes(1).run()
-
-
-def ends(life, *codes):
-    """Pods of a job that runs end after ten seconds with these codes, the last first."""
-    one = runs(life)
-    began = one.now()
-    one.passes(10)
-    for number, code in reversed([*enumerate(codes)]):
-        one.end(f"demo-main-{number}", code, began=began)
-    return one
-
-
-def completes(life):
-    return ends(life, 0, 0)
-
-
-def fails(life):
-    return ends(life, 0, 3)
-
-
-def is_suspended(life):
-    return runs(life).passes(60).suspend()
-
-
-def is_resumed(life):
-    return is_suspended(life).passes(600).resume().passes(2).admit().place().run()
-
-
-def restarts(life):
-    one = runs(life).passes(5).ask(Action.RESTART_JOB)
-    return one.passes(1).bury().passes(2).admit().place().run()
-
-
-def restarts_a_task(life):
-    policies = [{"event": "PodFailed", "action": "RestartTask"}]
-    one = life(tasks=[task("main", 1), task("side", 1, policies=policies)]).admit().place().run().passes(5)
-    return one.end("demo-side-0", 1, began=one.now()).bury().passes(1).admit().place().run()
-
-
-def is_deleted(life):
-    return completes(life).passes(5).delete()
-
-
-LIVES = pytest.mark.parametrize(
-    "lived", [completes, is_resumed, restarts, restarts_a_task, is_deleted], ids=lambda lived: lived.__name__
-)
-
-
 # ---- folding
-@cases("lived, expected, is_recorded", {
-    "runs": (runs, [("", 2)], False),
-    "completes": (completes, [("Completed", 2)], False),
-    "fails": (fails, [("Failed", 2)], False),
-    "is suspended": (is_suspended, [("Aborted", 2)], True),
-    "is suspended and resumed": (is_resumed, [("Aborted", 2), ("", 2)], True),
-    "restarts": (restarts, [("Restarting", 2), ("", 2)], True),
-    "restarts a task and goes on": (restarts_a_task, [("", 3)], True),
-    "is deleted": (is_deleted, [("Completed", 2)], True),
+@cases("steps, expected, is_recorded", {
+    "runs": (RUNS, [("", 2)], False), "completes": (COMPLETES, [("Completed", 2)], False),
+    "fails": (FAILS, [("Failed", 2)], False), "is suspended": (IS_SUSPENDED, [("Aborted", 2)], True),
+    "is suspended and resumed": (IS_RESUMED, [("Aborted", 2), ("", 2)], True),
+    "restarts": (RESTARTS, [("Restarting", 2), ("", 2)], True), "restarts a pod and goes on": (A_POD_RESTARTS, [("", 3)], True),
+    "is deleted": (IS_DELETED, [("Completed", 2)], True),
 })  # fmt: skip
-def test_a_life_is_told_in_runs_and_recorded_when_a_run_or_the_job_ends_for_good(life, lived, expected, is_recorded):
-    one = lived(life)
+def test_a_life_is_told_in_runs_and_recorded_when_a_run_or_the_job_ends_for_good(lives, steps, expected, is_recorded):
+    one = lives(steps)
     found = whole(one)
     assert [(run.phase, len(run.pods)) for run in found.runs] == expected
     assert all(before.ended is not None for before in found.runs[:-1])
     assert (found.runs[-1].ended is None) == (not found.runs[-1].phase)
-    kept = one.record()
+    kept = one.kept()
     assert (kept is not None) is is_recorded
     if is_recorded:
         assert record.read(kept.history) == found
-        assert (kept.name, kept.queue, kept.deleted > 0) == ("demo", "default", lived is is_deleted)
+        assert (kept.name, kept.queue, kept.deleted > 0) == ("demo", "default", steps == IS_DELETED)
 
 
-def test_a_run_has_its_own_times(life):
-    first, second = whole(is_resumed(life)).runs
+def test_a_run_has_its_own_times(lives):
+    first, second = whole(lives(IS_RESUMED)).runs
     times = (first.let_in - first.begun, first.running - first.let_in, first.ended - first.running)
     assert times == (2000, 4000, 60_000)
     assert (second.begun - first.ended, second.let_in - second.begun) == (600_000, 2000)
@@ -128,35 +83,28 @@ def test_a_run_has_its_own_times(life):
     assert first.pods.keys().isdisjoint(second.pods)
 
 
-def test_what_ended_a_run_is_said(life):
-    found = whole(fails(life))
+def test_what_ended_a_run_is_said(lives):
+    found = whole(lives(FAILS))
     assert "main" in found.runs[0].message
     spans = {span.pod.metadata.name: span for span in found.runs[0].pods.values()}
     assert [(each.exit_code, each.finished - each.started) for each in spans["demo-main-1"].stretches] == [(3, 10_000)]
     assert [entry.phase for entry in found.phases] == ["Pending", "Running", "Failed"]
 
 
-def is_tidied_away(one):
-    one.end("demo-main-0", 143, began=one.now()).ask(Action.RESTART_JOB).bury()
-
-
 @cases("happens, is_asked", {
-    "removed before it had ended": (lambda one: one.suspend(), True),
-    "ended by the signal": (lambda one: one.ask(Action.ABORT_JOB).bury(143), True),
-    "ended well when asked": (lambda one: one.ask(Action.ABORT_JOB).bury(0), True),
-    "failed by itself, then tidied away": (is_tidied_away, False),
-    "failed and stays": (lambda one: one.end("demo-main-0", 1, began=one.now()), False),
+    "removed before it had ended": ("suspend", True), "ended by the signal": ("abort, bury 143", True),
+    "ended well when asked": ("abort, bury 0", True), "failed by itself, then tidied away": ("fail main-0 143, restart, bury", False),
+    "failed and stays": ("fail main-0 1", False),
 })  # fmt: skip
-def test_who_was_asked_to_end_is_told_from_who_ended(life, happens, is_asked):
-    one = runs(life).passes(5)
-    happens(one)
-    (span,) = (each for each in whole(one).runs[0].pods.values() if each.pod.metadata.name == "demo-main-0")
+def test_who_was_asked_to_end_is_told_from_who_ended(lives, happens, is_asked):
+    spans = whole(lives(f"{RUNS}, wait 5, {happens}")).runs[0].pods.values()
+    (span,) = (each for each in spans if each.pod.metadata.name == "demo-main-0")
     assert (span.asked is not None) == is_asked
 
 
 @LIVES
-def test_a_log_in_pieces_and_pods_that_are_told_after_their_job_are_folded_into_the_same(life, lived):
-    changes = log(lived(life))
+def test_a_log_in_pieces_and_pods_that_are_told_after_their_job_are_folded_into_the_same(lives, steps):
+    changes = log(lives(steps))
     expected = fold(History(), changes)
 
     @hypothesis_settings(max_examples=60, database=None)
@@ -204,25 +152,21 @@ def test_stretches_are_what_containers_ran(states, expected):
     assert stretches(states) == expected
 
 
-def test_of_many_starts_the_first_and_the_newest_are_kept_and_of_many_events_the_newest(life):
+def test_of_many_starts_the_first_and_the_newest_are_kept_and_of_many_events_the_newest(lives):
     found = stretches([(ran(number * 10, number * 10 + 1), None) for number in range(MOST_STRETCHES + 20)])
     assert (len(found), found[0][0], found[-1][0]) == (MOST_STRETCHES, 0, (MOST_STRETCHES + 19) * 10)
-    one = life()
-    for number in range(MOST_TOLD + 5):
-        one.passes(1).tell("Told", f"number {number}")
+    one = lives(", ".join(f"wait 1, event Told number {number}" for number in range(MOST_TOLD + 5)))
     messages = {each.message for each in whole(one).told.values()}
     assert len(messages) == MOST_TOLD
     assert (f"number {MOST_TOLD + 4}" in messages, "number 0" in messages) == (True, False)
 
 
 # ---- recording
-def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_past(life, moved_clock):
-    one = runs(life)
+def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_past(lives):
+    one = lives(RUNS)
     before = whole(one).runs
     for _ in range(12):
-        moved_clock.move(sweep_ms() / 1000 + 1)
-        one.recorder.settle()
-        one.jobs.settle()
+        one.does(f"wait {sweep_ms() / 1000 + 1}, record, wait 0")
         retention.run(clock.monotonic() + 60)
     assert store.compacted() > 0
     found = one.history().runs
@@ -230,29 +174,22 @@ def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_
     assert found[0].pods.keys() == before[0].pods.keys()
 
 
-def test_what_finished_is_recorded_once(life, moved_clock):
-    one = completes(life)
-    kept = []
-    for _ in range(4):
-        moved_clock.move(sweep_ms() / 1000 + 1)
-        kept.append(one.record())
+def test_what_finished_is_recorded_once(lives):
+    one = lives(COMPLETES)
+    kept = [one.does(f"wait {sweep_ms() / 1000 + 1}").kept() for _ in range(4)]
     assert kept == [kept[0]] * 4 != [None] * 4
 
 
-def test_pods_that_end_after_their_job_are_told_as_well(life, moved_clock):
-    one = runs(life)
-    began = one.now()
+def test_pods_that_end_after_their_job_are_told_as_well(lives):
+    one = lives(RUNS)
     store.write(Delete(JOBS, "default", "demo"))
     assert not one.history().is_settled
-    one.jobs.settle()
-    moved_clock.move(5)
-    one.end("demo-main-0", 143, began=began).end("demo-main-1", 143, began=began)
-    moved_clock.move(30)
+    one.does("wait 5, fail main-0 143, fail main-1 143, wait 30")
     assert [span.pod.exit_code for run in one.history().runs for span in run.pods.values()] == [143, 143]
 
 
-def test_a_recorder_that_dies_before_its_commit_leaves_all_to_the_next(life, monkeypatch):
-    one = is_deleted(life)
+def test_a_recorder_that_dies_before_its_commit_leaves_all_to_the_next(lives, monkeypatch):
+    one = lives(IS_DELETED)
     put = records.put
 
     def dies(*args, **options):
@@ -265,18 +202,14 @@ def test_a_recorder_that_dies_before_its_commit_leaves_all_to_the_next(life, mon
             one.recorder.settle()
     assert records.by_uid(JOBS, [one.job.uid]) == {}
     one.recorder = Recorder()
-    kept = one.record()
+    kept = one.kept()
     assert record.read(kept.history) == whole(one)
     records.put([gather.replace(kept, revision=kept.revision - 1, history=b"")])
-    assert one.record() == kept, "a record that has read less changes nothing"
+    assert one.kept() == kept, "a record that has read less changes nothing"
 
 
-def test_a_job_of_a_name_that_another_had_has_its_own_record(life):
-    first = is_deleted(life)
-    first.record()
-    second = Life(first.clock)
-    second.delete()
-    second.record()
+def test_a_job_of_a_name_that_another_had_has_its_own_record(lives):
+    first, second = lives(f"{IS_DELETED}, record"), lives("delete, record")
     assert {each.uid for each in records.find(JOBS, limit=10)} == {first.job.uid, second.job.uid}
     assert records.newest(JOBS, "default", "demo").uid == second.job.uid
     assert len(first.history().runs[0].pods) == 2
@@ -297,16 +230,12 @@ def test_many_that_go_at_once_are_recorded_in_bounded_steps_with_few_queries(db,
     assert records.count(JOBS) == len(names)
 
 
-def test_records_of_deleted_jobs_go_after_their_time_and_those_of_living_ones_stay(life, moved_clock):
-    one = is_deleted(life)
-    one.record()
-    other = Life(moved_clock, "other").admit().place().run().suspend()
-    other.record()
+def test_records_of_deleted_jobs_go_after_their_time_and_those_of_living_ones_stay(lives):
+    one, other = lives(f"{IS_DELETED}, record"), lives("admit, place, run, suspend, record", "other")
     end = clock.milliseconds() + settings.JOB_HISTORY_DAYS * DAY_MS
     assert records.expire(clock.monotonic() + 60, now=end - 60_000) == 0
     assert records.expire(clock.monotonic() + 60, now=end + 60_000) == 1
-    assert one.record() is None
-    assert other.record() is not None
+    assert (one.kept() is None, other.kept() is None) == (True, False)
 
 
 def test_a_job_that_nobody_knows_has_no_record(db):

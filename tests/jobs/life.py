@@ -1,63 +1,88 @@
-"""Lives of a job in words, and what its pages then say."""
+"""Lives of a job in words under the real controller and the real recorder: its record, and what its pages say."""
 
 from __future__ import annotations
 
 import yaml
 
 from cluster.bootstrap import bootstrap
-from cluster.store import Create, Delete, Patch, decisions, store
+from cluster.runtime import registry
+from cluster.store import Create, Delete, Patch, decisions, records, store
 from cluster.writes import Decision
+from jobs.history import record
+from jobs.history.controller import HistoryConsumer
+from kube.events import event
 from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action
-from kube.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS
+from kube.meta import now_text
+from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
+from proof.modes.mode import Runner
 from tests.builders import config_map
+from tests.jobs import control
 from tests.jobs.control import resize, task
-from tests.jobs.history.lives import Life
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage
 from tests.reading import text
 
 ACTIONS = ("abort", "resume", "restart", "terminate", "complete")
-OF_LIFE = ("admit", "place", "suspend", "record", "delete")
 LACKS = {"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" not found'}}
 CRASHED = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+FIRED = "*[@id='job-policies']//tbody/tr"
 
 
-class PageStory:
-    """One job of two pods under the real controller and recorder, and somebody who reads its pages.
+class Recorder(Runner):
+    """The consumer that keeps records, run by hand."""
+
+    def __init__(self):
+        super().__init__(registry.get("history"), 0, HistoryConsumer())
+
+    def settle(self):
+        while self.step():
+            pass
+
+
+class Life:
+    """One job, what is done to it, its record, and somebody who reads its pages.
 
         job {maxRetry: 3}
         admit, place, run, wait 60, suspend | runs pods | ?run=1 head
 
     A line has what happens, each a method with its words; a pod goes by its name without the job's. Behind each bar
     stands the query of a page, if it has one, and which parts of it are looked at: `PARTS`, or elements by their ids.
+    A job of two pods is made unless a line says which.
     """
 
-    def __init__(self, clock, browser, name="demo", **spec):
+    def __init__(self, clock, browser=None, name="demo", **spec):
         bootstrap()
         self.clock, self.browser, self.name = clock, browser, name
+        self.jobs, self.recorder, self.job = control.Controller(), Recorder(), None
+        self.jobs.settle()
+        self.recorder.settle()
         self.began = self.moment
-        self.life = Life(clock, name, **spec) if spec else None
+        if spec:
+            self.submit(**spec)
+
+    def submit(self, **spec):
+        self.job = self.jobs.submit(control.job(self.name, **spec))
 
     def tell(self, line):
         """Return what is seen after a line, a line for each part."""
         steps, *looks = line.split(" | ")
         if steps.startswith("job "):
             spec = yaml.safe_load(steps.removeprefix("job "))
-            tasks = [task(*each) for each in spec.pop("tasks", {}).items()]
-            self.life = Life(self.clock, self.name, tasks=tasks, **spec)
+            self.submit(tasks=[task(*each) for each in spec.pop("tasks", {}).items()], **spec)
         else:
-            self.does(*filter(None, map(str.strip, steps.split(","))))
+            self.does(steps)
         return [said for look in looks for said in self.seen(*look.split())]
 
-    def does(self, *steps):
-        self.life = self.life or Life(self.clock, self.name)
-        for step in steps:
+    def does(self, *lines):
+        if self.job is None:
+            self.submit()
+        for step in filter(None, (step.strip() for line in lines for step in line.split(","))):
             verb, *named = step.split()
             if verb in ACTIONS:
-                self.life.ask(Action[f"{verb.upper()}_JOB"])
+                self.jobs.issue(Action[f"{verb.upper()}_JOB"], name=self.name)
             else:
-                getattr(self.life if verb in OF_LIFE else self, verb)(*named)
+                getattr(self, verb)(*named)
         return self
 
     def seen(self, *parts):
@@ -72,48 +97,99 @@ class PageStory:
         return self.clock.microseconds() // 1000
 
     @property
-    def status(self):
-        return store.get(JOBS, "default", self.name).object["status"]
+    def phase(self):
+        return store.get(JOBS, "default", self.name).object["status"]["state"]["phase"]
+
+    def now(self):
+        return now_text(self.moment)
 
     def pods(self, *named):
         """The names of pods in full; of all where none is named."""
-        return [f"{self.name}-{each}" for each in named] or [
-            each.name for each in store.find(PODS, owner=self.life.job.uid)
-        ]
+        own = store.find(PODS, owner=self.job.uid)
+        return [f"{self.name}-{each}" for each in named] or [each.name for each in own]
+
+    def kept(self):
+        """The record of the job."""
+        self.recorder.settle()
+        return records.by_uid(JOBS, [self.job.uid]).get(self.job.uid)
+
+    def history(self):
+        return record.read(self.kept().history)
 
     # ---- what happens
 
     def wait(self, seconds):
-        self.life.passes(float(seconds)).jobs.settle()
+        self.clock.move(float(seconds))
+        self.jobs.settle()
+
+    def admit(self):
+        self.jobs.admit()
+
+    def place(self):
+        """Pods get their node."""
+        placed = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": self.now()}]
+        binding = {"spec": {"nodeName": "node-1"}, "status": {"conditions": placed}}
+        for pod in store.find(PODS):
+            if not pod.object["spec"].get("nodeName"):
+                store.write(Patch(PODS, pod.namespace, pod.name, binding, "binding"))
 
     def run(self):
-        self.since = self.life.now()
-        self.life.run()
+        self.since = self.now()
+        for pod in store.find(PODS):
+            self.status(pod.name, "Running", state={"running": {"startedAt": self.since}})
 
-    def bury(self, *code):
-        self.life.bury(*map(int, code))
+    def status(self, pod, phase, *, state, last=None, restarts=0):
+        """A node says how a pod's only container does."""
+        container = {"name": "main", "restartCount": restarts, "state": state, "lastState": last or {}}
+        self.jobs.become(phase, pod, containerStatuses=[container])
 
-    def fail(self, pod, code):
-        self.life.end(f"{self.name}-{pod}", int(code), began=self.since)
-        self.life.jobs.settle()
+    def fail(self, pod, code, began=""):
+        """A pod ends with a code."""
+        state = {"terminated": {"exitCode": int(code), "startedAt": began or self.since, "finishedAt": self.now()}}
+        self.status(f"{self.name}-{pod}", "Failed" if int(code) else "Succeeded", state=state)
+
+    def bury(self, code=None):
+        """Nodes end the pods that are to go; with a code they say first how their containers ended."""
+        for pod in store.find(PODS):
+            if pod.object["metadata"].get("deletionTimestamp"):
+                if code is not None and pod.object["status"]["phase"] == "Running":
+                    self.fail(pod.name.removeprefix(f"{self.name}-"), code, self.now())
+                store.write(Delete(PODS, pod.namespace, pod.name, grace=0))
+        self.jobs.settle()
+
+    def suspend(self):
+        self.does("abort, bury")
+
+    def event(self, reason, *words):
+        """Somebody tells an event of the job."""
+        about = {**store.get(JOBS, "default", self.name).object, "apiVersion": JOBS.api_version, "kind": "Job"}
+        store.write(Create(EVENTS, event(about, reason, " ".join(words), self.moment, component="test")))
+
+    def delete(self):
+        store.write(Delete(JOBS, "default", self.name))
+        for name in self.pods():
+            store.write(Delete(PODS, "default", name, grace=0))
+
+    def record(self):
+        self.recorder.settle()
 
     def crash(self, *named, restarts=1):
         """Pods ended and wait to start again."""
-        self.last = {"terminated": {"exitCode": 1, "startedAt": self.since, "finishedAt": self.life.now()}}
+        self.last = {"terminated": {"exitCode": 1, "startedAt": self.since, "finishedAt": self.now()}}
         for name in self.pods(*named):
-            self.life.status(name, "Running", state=CRASHED, last=self.last, restarts=restarts)
+            self.status(name, "Running", state=CRASHED, last=self.last, restarts=restarts)
 
     def again(self, *named):
         """The containers of pods that had ended run again."""
         for name in self.pods(*named):
-            state = {"running": {"startedAt": self.life.now()}}
-            self.life.status(name, "Running", state=state, last=self.last, restarts=2)
+            state = {"running": {"startedAt": self.now()}}
+            self.status(name, "Running", state=state, last=self.last, restarts=2)
 
     def lack(self, *then):
         """One pod after the other fails as it lacks something, `then dropped` by somebody."""
         for name in self.pods():
             for phase in ("Pending", "Failed"):
-                self.life.status(name, phase, state=LACKS)
+                self.status(name, phase, state=LACKS)
             if then:
                 store.write(Delete(PODS, "default", name))
 
@@ -123,25 +199,22 @@ class PageStory:
 
     def go(self):
         """The job comes to run, if anything lets it."""
-        one = self.life
         for _ in range(3):
-            one.passes(1).bury(143).admit().place()
-            one.jobs.settle()
-        self.since = one.now()
-        for pod in store.find(PODS, owner=one.job.uid):
+            self.does("wait 1, bury 143, admit, place, wait 0")
+        self.since = self.now()
+        for pod in store.find(PODS, owner=self.job.uid):
             if pod.object["spec"].get("nodeName") and pod.object["status"].get("phase") == "Pending":
-                one.status(pod.name, "Running", state={"running": {"startedAt": one.now()}})
-        one.jobs.settle()
+                self.status(pod.name, "Running", state={"running": {"startedAt": self.since}})
 
     def scale(self, replicas):
         resize(int(replicas))
-        self.life.jobs.settle()
+        self.jobs.settle()
 
     def unplaced(self, pod):
         """The scheduler says why a pod has no node."""
         said = {"type": "PodScheduled", "status": "False", "message": "Nothing is free."}
         store.write(Patch(PODS, "default", f"{self.name}-{pod}", {"status": {"conditions": [said]}}, "status"))
-        self.life.jobs.settle()
+        self.jobs.settle()
 
     def evict(self, *named):
         """Pods are evicted, `by` an action `for` a group; `slowly` they still end."""
@@ -151,7 +224,7 @@ class PageStory:
         options |= dict(zip(named[at::2], named[at + 1 :: 2], strict=True))
         other = options.get("for", world.WINNER).replace("nobody", "")
         grace = int(options.get("slowly", 1))
-        world.evict(self.life, *self.pods(*named[:at]), reason=options.get("by", "preempt"), other=other, grace=grace)
+        world.evict(self, *self.pods(*named[:at]), reason=options.get("by", "preempt"), other=other, grace=grace)
 
     def winner(self):
         """The job for which pods went gets its node, in the queue prod."""
@@ -160,8 +233,8 @@ class PageStory:
 
     def noted(self):
         """The pod group says since when the job was evicted."""
-        noted = {"metadata": {"annotations": {FIRST_EVICTED: self.life.now()}}}
-        store.write(Patch(POD_GROUPS, "default", f"{self.name}-{self.life.job.uid}", noted))
+        noted = {"metadata": {"annotations": {FIRST_EVICTED: self.now()}}}
+        store.write(Patch(POD_GROUPS, "default", f"{self.name}-{self.job.uid}", noted))
 
     def reclaim(self, runtime):
         """The scheduler is told how long jobs run before reclaim may evict them."""
@@ -206,7 +279,6 @@ def of(path):
     return lambda story, page: " · ".join(map(text, page.tree.findall(f".//{path}")))
 
 
-FIRED = "*[@id='job-policies']//tbody/tr"
 PARTS = {
     "bars": bars, "waits": waits, "pods": pods,
     "zero": lambda story, page: seconds(page.drawn["zero"] - story.began),
@@ -223,5 +295,5 @@ PARTS = {
         if page.tree.findall(f".//*[{path}]")),
     "row": lambda story, page: row(story.browser),
     "deleted": lambda story, page: row(story.browser, f"?phase=Deleted&q={story.name}"),
-    "state": lambda story, page: "{phase} {reason}: {message}".format_map(story.status["state"]),
+    "state": lambda story, page: "{phase} {reason}: {message}".format_map(control.state(story.name)["state"]),
 }  # fmt: skip
