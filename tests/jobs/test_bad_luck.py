@@ -12,13 +12,24 @@ from contextlib import suppress
 import pytest
 from django.db import connection
 
-from tests.jobs.control import Controller, messages, task, uids
+from cluster.store import Create, Delete, sql, store
+from jobs.controller import facts
+from jobs.controller.expectations import Sent
+from kube.resources import JOBS, PODS
+from tests.builders import pod
+from tests.jobs.control import Controller, messages, report, task, uids
 from tests.jobs.lifecycle.mortal import Doom, Killed
 from tests.jobs.story import Story
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THREE = {"replicas": 3}
+FIVE = {"replicas": 5, "minAvailable": 1}
+IN_THREE = (
+    "2 pods failed: demo-main-0 exited with code 1, demo-main-1 exited with code 1. "
+    "2 pods failed: demo-main-2 exited with code 1, demo-main-3 exited with code 1. 1 pod failed: demo-main-4 exited with code 1."
+)
+MAIN_1 = "1 pod failed: demo-main-1 exited with code 1."
 # Where a job gets from a phase when nothing else happens to it.
 GOES_ON = {
     "Pending": "Running", "Running": "Running", "Restarting": "Running", "Aborting": "Aborted", "Aborted": "Aborted",
@@ -40,6 +51,9 @@ ALL = "main-0 main-1 main-2"
 
 def on(event, action="RestartJob", **fields):
     return {"policies": [{"event": event, "action": action, **fields}]}
+
+
+FAILED = on("PodFailed")
 
 
 def evicted(phase, how, policies):
@@ -108,6 +122,40 @@ def jumped(phase, seconds):
         THREE | on("PodFailed"), """
         run, bind, !fail main-0, !evict main-0, !scale 2 2, !command AbortJob ResumeJob, !group Unknown, next, rest → running 2
         → phase Running; pods main-0 main-1; executed 0"""),
+    "a group that loses its place while its job is deleted leads to nothing": (
+        on("Unknown", timeout="1m"), "run, bind, remove, group Unknown → executed 0"),
+    "a delayed action does not reach a later job of the name | 3.5/job deleted + 10/Q-11": (on("PodFailed", timeout="1m"), """
+        run, bind, fail main-1, again, run, bind, wait 61 → phase Running; retries 0"""),
+    # ---- what happens to pods is told and answered by policies once, whoever dies when (volcano-job §3)
+    "all that was missed is told before the job is taken for over": (FIVE | FAILED, """
+        run, bind
+        batch 2, !succeed main-0 main-1 main-2 main-3, !fail main-4, next → passed Restarting Pending"""),
+    **{
+        f"an answer whose writes fail is given later: {words} | 3.6/tried again": (FAILED, f"""
+        run, bind, !fail main-0, meanwhile evict main-1, step → phase Running
+        {goes_on} → passed Restarting Pending; retries 1""")
+        for words, goes_on in (("the controller dies", "next"), ("it goes on", "settle"))
+    },
+    "an answer that was given is not given by the next controller": (on("PodFailed", "RestartPod"), """
+        run, bind, !fail main-1, step, next, sweep, run, bind, wait 120, next → phase Running; retries 1"""),
+    "an answer waits for the job's last writes": (FAILED, """
+        run, bind, owe, fail main-1 → phase Running
+        next → phase Restarting; retries 1"""),
+    "a Command and a policy at once are both heeded": (FAILED, """
+        run, bind, !command AbortJob, fail main-1, sweep → phase Aborted; commands 0"""),
+    # ---- what is told of pods
+    **{
+        f"a failure while no controller runs is told once: {steps}": (FIVE, f"""
+        run
+        !fail main-1, !evict main-1, {steps} → reasons PodFailed PodEvicted SuccessfulCreate; tells {MAIN_1}""")
+        for steps in ("next", "next, next")
+    },
+    "a failure is told once when the commit of its plan fails": (FIVE, f"""
+        run, !fail main-1, crash → reported
+        next, settle → reported {MAIN_1}"""),
+    "failures that end the job are all told though they were missed in several batches": (FIVE, f"""
+        run, batch 2, !fail, next → phase Failed; reported {IN_THREE}"""),
+    "a failure is told while the job waits for its writes": (FIVE, f"run, owe, !fail main-1, step → reported {MAIN_1}"),
 })  # fmt: skip
 def test_story(tell, spec, story):
     tell(spec, story)
@@ -138,3 +186,49 @@ def test_restart_is_whole_before_which_statement_ever_the_controller_dies(
         if doom.left >= 0:
             break
     assert at > 20, "it died somewhere"
+
+
+def steps(controller, moved_clock):
+    """Say in how many of twenty steps, a moment apart, there was something to do."""
+    done = 0
+    for _ in range(20):
+        moved_clock.move(0.01)
+        done += controller.step()
+    return done
+
+
+def fails(controller):
+    controller.start(bound=True, **on("PodFailed", timeout="10m"))
+    controller.become("Failed", "demo-main-0", code=1)
+
+
+def test_what_was_asked_of_a_job_that_went_meanwhile_keeps_nobody_busy(controller, moved_clock):
+    fails(controller)
+    store.write(Delete(JOBS, "default", "demo"))
+    following = Controller()
+    following.step()
+    moved_clock.move(601)
+    assert steps(following, moved_clock) < 20
+    assert sql.rows("default", "SELECT key FROM cluster_timer WHERE kind = 'asked'") == []
+
+
+def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_its_writes(
+    controller, moved_clock, monkeypatch
+):
+    fails(controller)
+    moved_clock.move(599)
+    controller.settle()
+    monkeypatch.setattr(Sent, "is_seen", lambda self, position: False)
+    controller.change(minAvailable=1)
+    moved_clock.move(2)
+    assert steps(controller, moved_clock) < 20
+
+
+@pytest.mark.shows("3.3/pods of others")
+def test_job_that_cannot_be_read_or_a_pod_of_no_job_keeps_no_failure_of_another_from_being_told(controller):
+    controller.start(**FIVE)
+    store.write(Create(JOBS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"tasks": "no"}}))
+    store.write(Create(PODS, pod("bad-0", annotations={facts.JOB_NAME: "bad"})), Create(PODS, pod("lonely")))
+    report("Failed", "bad-0", "lonely", "demo-main-1", code=1)
+    controller.settle()
+    assert messages("PodFailed", "PodEvicted") == [MAIN_1]

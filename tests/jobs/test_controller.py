@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 from django.db import connection
 
-from cluster import tasks
+from cluster import access, api, tasks
+from cluster.bootstrap import bootstrap
 from cluster.runtime import consumer
 from cluster.store import Create, Delete, Patch, store
 from jobs.lifecycle import fired
-from kube.resources import CLAIMS, EVENTS, JOBS, POD_GROUPS, PODS
-from tests.builders import pod_group
+from kube.resources import CLAIMS, EVENTS, JOBS, NODES, POD_GROUPS, PODS
+from tests.builders import node, pod_group
 from tests.jobs.builders import terminated
-from tests.jobs.control import CLAIM, Controller, job, messages, phase, pods, state, task
+from tests.jobs.control import CLAIM, Controller, job, messages, phase, pods, report, state, task
+from tests.jobs.made import runner, settle
 from tests.tables import cases
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
+SEEDS = Path(__file__).parents[1] / "golden" / "jobs"
 NO_REPLICAS, NO_MINIMUM = ({"tasks": [task("main", n, minAvailable=0)], "minAvailable": 0} for n in (0, 2))
 TWO_WAIT = {
     "tasks": [task("first", 3, minAvailable=2), task("then", 1, dependsOn={"name": ["first"]})],
@@ -237,3 +242,24 @@ def test_what_is_told_of_exit_codes_is_what_policies_answer(controller, codes, i
     assert (phase() == "Aborted") is bool(answered)
     assert [each for each in range(1, 256) if store.find(JOBS, exit_code=each)] == listed
     assert [each.exit_code for each in map(fired.read, messages()) if each] == answered
+
+
+@pytest.mark.shows("6.1/owners", "coscheduling 2/owner")
+@pytest.mark.parametrize("name", ["tf-job", "spark-job", "mpi-job"])
+def test_job_of_the_seed_runs_to_its_end_and_goes_with_all_it_made(name):
+    """With scheduler, queue controller and garbage collector, through the one door."""
+    bootstrap()
+    store.write(Create(NODES, node("n1", allocatable={"cpu": "8", "memory": "32Gi"})))
+    system = [runner(each) for each in ("jobs", "scheduler", "queues", "garbage")]
+    api.create(access.SYSTEM, JOBS, yaml.safe_load((SEEDS / f"{name}.in.yaml").read_text()))
+    settle(*system)
+    assert all(pod.object["spec"].get("nodeName") == "n1" for pod in store.find(PODS))
+    report("Running")
+    settle(*system)
+    assert phase(name) == "Running"
+    report("Succeeded")
+    settle(*system)
+    assert (phase(name), store.find(POD_GROUPS)) == ("Completed", [])
+    api.delete(access.SYSTEM, JOBS, "default", name)
+    settle(*system)
+    assert store.find(JOBS) == store.find(PODS) == []

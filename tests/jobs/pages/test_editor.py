@@ -14,23 +14,24 @@ from hypothesis import strategies as st
 from cluster import access, api
 from cluster.api import backend
 from cluster.rules import intake, node_engines
-from cluster.store import Create, Patch, store
-from jobs.editor import choices, editor, job_text, samples, yaml_write
+from cluster.store import Create, Delete, Patch, store
+from jobs.editor import choices, editor, foreseen, job_text, samples, yaml_write
 from jobs.editor.samples import SAMPLES
 from jobs.pages.views import EMPTY_JOB
 from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
 from jobs.sweeps.samples import DESCENT
 from kube import lenient
-from kube.resources import JOBS, LEASES, NAMESPACES, NODES, PRIORITY_CLASSES
+from kube.resources import HYPER_NODES, JOBS, LEASES, LIMIT_RANGES, NAMESPACES, NODES, PRIORITY_CLASSES, QUEUES
 from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.blocks import blocks
 from tests.builders import namespace, node, of
 from tests.campaign import examples
 from tests.dashboard.pages.conftest import _picture, put, queue
 from tests.dashboard.pages.conftest import node as ready_node
-from tests.jobs.builders import job, task
+from tests.jobs.builders import container, defaulted, job, task
 from tests.jobs.pages import world
+from tests.scheduler import world as scheduling
 from tests.tables import cases
 
 TOKEN = "0123456789abcdef"
@@ -361,3 +362,77 @@ def test_directories_of_the_node_are_offered_to_who_may_mount_one(
     settings.HOST_PATHS = directories
     client.force_login(person("somebody", role, "*"))
     assert ('value="hostPath"' in client.get("/jobs/new/").content.decode()) is is_offered
+
+
+# ---- what could not start on the cluster as it is
+@pytest.fixture
+def nodes(alice):
+    store.write(of_cpu("large", 8), of_cpu("small", 4, gpu="t4"), a_queue("narrow", {"cpu": "2"}))
+    return alice
+
+
+def of_cpu(name, cpu, **labels):
+    return Create(NODES, of(NODES, name) | scheduling.node(name, cpu=str(cpu), labels=labels)[1])
+
+
+def a_queue(name, *about, **fields):
+    return Create(QUEUES, of(QUEUES, name) | scheduling.queue(name, *about, **fields)[1])
+
+
+def asking(cpu, replicas=1, pod=None, **spec):
+    requests = {"resources": {"requests": {"cpu": str(cpu)}}}
+    return job(task(replicas=replicas, pod={"containers": [container(**requests)], **(pod or {})}), **spec)
+
+
+def report(user, obj):
+    return editor.check(access.for_user(user), yaml_write.dump(obj))
+
+
+def starts(user, obj):
+    return report(user, obj).verdict != editor.COULD_NOT_START
+
+
+@blocks("foreseen", folder="pages")
+def test_what_cannot_start_is_told_with_the_number_and_the_remedy(nodes, block, golden):
+    def said(line):
+        found = report(nodes, asking(**yaml.safe_load(line)))
+        assert found.accepted
+        return [found.verdict, *(f"line {each.line}, {each.field}: {each.message}" for each in found.warnings)]
+
+    golden(block, said, by_line=True)
+
+
+def test_what_guarantees_of_others_leave_counts(nodes):
+    store.write(a_queue("kept", **scheduling.keeping(5)))
+    assert [starts(nodes, asking(cpu)) for cpu in (8, 7)] == [False, True]
+
+
+def test_hyper_nodes_count(nodes):
+    for name in ("large", "small"):
+        member = {"type": "Node", "selector": {"exactMatch": {"name": name}}}
+        store.write(Create(HYPER_NODES, of(HYPER_NODES, f"of-{name}", tier=1, members=[member])))
+    for tier, can_start in ((1, False), (2, True)):
+        gang = asking(3, 3, networkTopology={"mode": "hard", "highestTierAllowed": tier})
+        assert starts(nodes, gang) is can_start
+
+
+def test_a_limit_range_counts_as_it_will_for_the_pods(nodes):
+    limits = [{"type": "Container", "defaultRequest": {"cpu": "9"}, "default": {"cpu": "9"}}]
+    store.write(Create(LIMIT_RANGES, of(LIMIT_RANGES, "a", limits=limits)))
+    assert not starts(nodes, job(task()))
+
+
+def test_the_world_is_as_before_and_follows_what_changes(nodes):
+    large = defaulted(asking(9))
+    assert foreseen.warnings(large) == foreseen.warnings(large) != []
+    assert foreseen.warnings(defaulted(asking(8))) == []
+    store.write(of_cpu("larger", 16))
+    assert foreseen.warnings(large) == []
+    store.write(*(Delete(NODES, "", name) for name in ("larger", "large", "small")))
+    assert foreseen.warnings(large) == []  # that there is no node yet is no matter of the job
+
+
+def test_the_status_of_a_job_that_is_copied_counts_for_nothing(nodes):
+    done = {"state": {"phase": "Completed"}, "version": 3, "retryCount": 2}
+    assert not starts(nodes, {**asking(9), "status": done})
+    assert foreseen.warnings({**defaulted(asking(9)), "status": {"state": 3}}) != []
