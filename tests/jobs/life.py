@@ -5,20 +5,18 @@ from __future__ import annotations
 import yaml
 
 from cluster.bootstrap import bootstrap
-from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, decisions, records, store
 from cluster.writes import Decision
 from jobs.history import record
-from jobs.history.controller import HistoryConsumer
 from kube.events import event
 from kube.evictions import FIRST_EVICTED
 from kube.kinds.batch import Action
 from kube.meta import now_text
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, POD_GROUPS, PODS
-from proof.modes.mode import Runner
 from tests.builders import config_map
 from tests.jobs import control
 from tests.jobs.control import resize, task
+from tests.jobs.made import runner, settle
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage
 from tests.reading import text
@@ -27,17 +25,6 @@ ACTIONS = ("abort", "resume", "restart", "terminate", "complete")
 LACKS = {"waiting": {"reason": "CreateContainerConfigError", "message": 'configmap "c" not found'}}
 CRASHED = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
 FIRED = "*[@id='job-policies']//tbody/tr"
-
-
-class Recorder(Runner):
-    """The consumer that keeps records, run by hand."""
-
-    def __init__(self):
-        super().__init__(registry.get("history"), 0, HistoryConsumer())
-
-    def settle(self):
-        while self.step():
-            pass
 
 
 class Life:
@@ -54,9 +41,8 @@ class Life:
     def __init__(self, clock, browser=None, name="demo", **spec):
         bootstrap()
         self.clock, self.browser, self.name = clock, browser, name
-        self.jobs, self.recorder, self.job = control.Controller(), Recorder(), None
-        self.jobs.settle()
-        self.recorder.settle()
+        self.jobs, self.recorder, self.job = control.Controller(), runner("history"), None
+        settle(self.jobs, self.recorder)
         self.began = self.moment
         if spec:
             self.submit(**spec)
@@ -110,7 +96,7 @@ class Life:
 
     def kept(self):
         """The record of the job."""
-        self.recorder.settle()
+        settle(self.recorder)
         return records.by_uid(JOBS, [self.job.uid]).get(self.job.uid)
 
     def history(self):
@@ -171,7 +157,7 @@ class Life:
             store.write(Delete(PODS, "default", name, grace=0))
 
     def record(self):
-        self.recorder.settle()
+        settle(self.recorder)
 
     def crash(self, *named, restarts=1):
         """Pods ended and wait to start again."""

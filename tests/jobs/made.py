@@ -20,6 +20,20 @@ class Killed(BaseException):
     """Ends a process where it stands."""
 
 
+class Doom:
+    """Has a process die before a statement: the one of that number that it executes."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, execute, sql, params, many, context):
+        if sql.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+        return execute(sql, params, many, context)
+
+
 def runner(name):
     """The consumer of a name, as a new process runs it."""
     registration = registry.get(name)

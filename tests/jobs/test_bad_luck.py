@@ -1,8 +1,4 @@
-"""Each piece of bad luck that a job may have, on its own: what comes of it, and what people are told.
-
-More of it: Commands in a burst (`test_stories`), answers whose writes fail (`test_answers`), several pieces at once
-(`test_lifecycle_machine`).
-"""
+"""Each piece of bad luck that a job may have, on its own; several at once are those of `test_lifecycle_machine`."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from jobs.controller.expectations import Sent
 from kube.resources import JOBS, PODS
 from tests.builders import pod
 from tests.jobs.control import Controller, messages, report, task, uids
-from tests.jobs.lifecycle.mortal import Doom, Killed
+from tests.jobs.made import Doom, Killed
 from tests.jobs.story import Story
 from tests.tables import cases
 

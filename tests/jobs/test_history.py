@@ -22,7 +22,7 @@ from jobs.pages.reading import ContainerState, ContainerStatus, Pod, PodStatus, 
 from kube.meta import now_text
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job
-from tests.jobs.life import Recorder
+from tests.jobs.made import runner, settle
 from tests.tables import cases
 
 KINDS = (JOBS, POD_GROUPS, PODS, EVENTS)
@@ -199,9 +199,9 @@ def test_a_recorder_that_dies_before_its_commit_leaves_all_to_the_next(lives, mo
     with monkeypatch.context() as patched:
         patched.setattr(records, "put", dies)
         with pytest.raises(KeyboardInterrupt):
-            one.recorder.settle()
+            settle(one.recorder)
     assert records.by_uid(JOBS, [one.job.uid]) == {}
-    one.recorder = Recorder()
+    one.recorder = runner("history")
     kept = one.kept()
     assert record.read(kept.history) == whole(one)
     records.put([gather.replace(kept, revision=kept.revision - 1, history=b"")])
@@ -217,8 +217,8 @@ def test_a_job_of_a_name_that_another_had_has_its_own_record(lives):
 
 def test_many_that_go_at_once_are_recorded_in_bounded_steps_with_few_queries(db, moved_clock):
     bootstrap()
-    recorder = Recorder()
-    recorder.settle()
+    recorder = runner("history")
+    settle(recorder)
     names = [f"job-{number}" for number in range(MOST + 50)]
     store.write(*(Create(JOBS, job(name)) for name in names))
     store.write(*(Delete(JOBS, "default", name) for name in names))
@@ -226,7 +226,7 @@ def test_many_that_go_at_once_are_recorded_in_bounded_steps_with_few_queries(db,
         assert recorder.step()
     assert records.count(JOBS) == MOST
     assert len(asked) < 25
-    recorder.settle()
+    settle(recorder)
     assert records.count(JOBS) == len(names)
 
 

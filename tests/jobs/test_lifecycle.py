@@ -19,7 +19,7 @@ from jobs.lifecycle.situation import Situation, Task
 from jobs.pages.reading import Pod
 from kube.kinds.batch import Action, JobEvent, JobPhase
 from tests.campaign import examples
-from tests.jobs.lifecycle import reference
+from tests.jobs import reference
 from tests.tables import cases
 
 P = JobPhase
@@ -167,7 +167,7 @@ def test_only_moves_of_the_table_are_made_and_each_is_explained(phase, action, f
 @examples(300)
 @given(st.sampled_from(sorted(P)), situations)
 def test_the_phase_is_the_one_that_the_reference_says(phase, found):
-    """`tests.jobs.lifecycle.reference` says it once more, of objects as they are stored."""
+    """`tests.jobs.reference` says it once more, of objects as they are stored."""
     least = [{} if task.minimum is None else {"minAvailable": task.minimum} for task in found.tasks]
     tasks = [{"name": each.name, "replicas": each.replicas, **of} for each, of in zip(found.tasks, least, strict=True)]
     spec = {

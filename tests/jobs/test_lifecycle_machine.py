@@ -1,7 +1,6 @@
 """Jobs of any kind, to which anything may happen at any moment, live as the reference says, and come to an end.
 
-`tests.jobs.lifecycle` has the jobs (`specs`), the controller (`mortal`) and which phase follows (`reference`); the invariants of
-`proof.invariants` judge the log.
+`tests.jobs.reference` says which phase follows, and the invariants of `proof.invariants` judge the log.
 """
 
 from __future__ import annotations
@@ -19,10 +18,13 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from cluster import clock
 from cluster.bootstrap import bootstrap
-from cluster.runtime import consumer
+from cluster.runtime import consumer, registry
+from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Patch, store
 from jobs.controller import plan, ssh_keys
+from jobs.controller.job_controller import JobConsumer
 from jobs.plugins.contract import KeyPair
+from jobs.rules import admission
 from kube import resources
 from kube.errors import ApiError
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
@@ -31,17 +33,23 @@ from proof.invariants import INVARIANTS, Judge
 from proof.simulation.planted import planted
 from tests.campaign import EXAMPLES, scaled
 from tests.cluster.store.conftest import empty
-from tests.jobs.lifecycle import reference, specs
-from tests.jobs.lifecycle.mortal import Doom, Killed, Mortal
-from tests.jobs.made import runner
+from tests.jobs import builders, reference
+from tests.jobs.made import Doom, Killed, runner
 
 pytestmark = pytest.mark.django_db(transaction=True)
+ACTIONS = (
+    "RestartJob", "RestartTask", "RestartPod", "RestartPartition", "AbortJob",
+    "TerminateJob", "CompleteJob", "ResumeJob",
+)  # fmt: skip
+ANSWERED = ("PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed")
+CODES = (1, 3, 137)
+TIMEOUTS = (None, None, "30s", "10m")
 PLACE = "default"
 STEPS = 400  # of a controller that has nothing more to do long before
 START_US = 1_767_225_600_000_000
 NAMES = st.sampled_from(("x", "x", "x", "y"))
 WHICH = st.integers(0, 5)
-COMMANDS = (*specs.ACTIONS, "Jump")
+COMMANDS = (*ACTIONS, "Jump")
 OUT_OF_SCOPE = (
     "nodes",
     "gangs",
@@ -57,10 +65,95 @@ FOUND = (
 )  # fmt: skip
 
 
+# ---- jobs by chance, small and odd, and such as admission accepts
+@st.composite
+def policies(draw):
+    """A list of policies: `*` alone, or some events, each once; beside them exit codes."""
+    wild = draw(st.integers(0, 4)) == 0
+    events = ["*"] if wild else draw(st.lists(st.sampled_from(ANSWERED), unique=True, max_size=2))
+    codes = draw(st.lists(st.sampled_from(CODES), unique=True, max_size=1))
+    answered = [{"event": each} for each in events] + [{"exitCode": code} for code in codes]
+    return [draw(with_action(each)) for each in draw(st.permutations(answered))]
+
+
+@st.composite
+def with_action(draw, answered):
+    policy = {**answered, "action": draw(st.sampled_from(ACTIONS))}
+    timeout = draw(st.sampled_from(TIMEOUTS))
+    return policy | ({"timeout": timeout} if timeout else {})
+
+
+@st.composite
+def tasks(draw, name, before):
+    """A task, which may wait for those before it."""
+    fields = {"policies": draw(policies())} if draw(st.booleans()) else {}
+    replicas = draw(st.sampled_from((0, 1, 2, 2, 3)))
+    if draw(st.integers(0, 4)) == 0:
+        fields["partitionPolicy"] = {"totalPartitions": 2, "partitionSize": 1}
+        replicas = 2
+    elif draw(st.booleans()):
+        fields["minAvailable"] = draw(st.integers(0, replicas))
+    if before and draw(st.integers(0, 2)) == 0:
+        names = draw(st.lists(st.sampled_from(before), unique=True, min_size=1))
+        fields["dependsOn"] = {"name": names, "iteration": draw(st.sampled_from(("any", "all")))}
+    if draw(st.booleans()):
+        fields["maxRetry"] = draw(st.integers(1, 3))
+    return builders.task(name, replicas, pod={"restartPolicy": "OnFailure"}, **fields)
+
+
+@st.composite
+def specs(draw):
+    """What is wished of a job."""
+    names = ("a", "b", "c")[: draw(st.integers(1, 3))]
+    wanted = [draw(tasks(name, names[:number])) for number, name in enumerate(names)]
+    total = sum(each["replicas"] for each in wanted)
+    fields = {"policies": draw(policies()), "maxRetry": draw(st.integers(1, 3))}
+    if draw(st.booleans()):
+        fields["minAvailable"] = draw(st.integers(0, total))
+    if draw(st.integers(0, 3)) == 0:
+        fields["minSuccess"] = draw(st.integers(1, max(total, 1)))
+    if draw(st.integers(0, 3)) == 0:
+        fields["ttlSecondsAfterFinished"] = draw(st.sampled_from((0, 60)))
+    fields["plugins"] = {name: [] for name in draw(st.sets(st.sampled_from(("svc", "ssh", "env"))))}
+    return wanted, fields
+
+
+def submitted(name, spec):
+    """Return a job that a person submits, with its defaults; None where admission refuses it."""
+    wanted, fields = spec
+    obj = builders.job(*wanted, name=name, **fields)
+    if builders.refusals(obj):
+        return None
+    admission.default(obj, None, None)
+    return obj
+
+
+# ---- the controller in a process that may die, before any statement or with the last of its transaction
+class Mortal(Runner):
+    dies_uncommitted = False
+    interrupted_by = None  # what somebody does between the plan and its commit
+
+    def __init__(self):
+        super().__init__(registry.get("jobs"), 0, JobConsumer())
+
+    def _commit(self, cursor, plan, timers, now):
+        interrupted_by, self.interrupted_by = self.interrupted_by, None
+        if interrupted_by is not None:
+            interrupted_by()
+        super()._commit(cursor, plan, timers, now)
+
+    def _conclude(self, groups, outcomes, now):
+        """The last that is written in the transaction."""
+        following = super()._conclude(groups, outcomes, now)
+        if self.dies_uncommitted:
+            raise Killed
+        return following
+
+
 class LifecycleMachine(RuleBasedStateMachine):
     """One or two jobs, people, a scheduler and nodes, and a controller that may die; only what a rule says happens."""
 
-    @initialize(spec=specs.specs(), room=st.sampled_from((plan.ROOM, plan.ROOM, 2)), far=st.integers(0, 3))
+    @initialize(spec=specs(), room=st.sampled_from((plan.ROOM, plan.ROOM, 2)), far=st.integers(0, 3))
     def begin(self, spec, room, far):
         self.batch, self.room = consumer.BATCH, plan.reconcile.__kwdefaults__
         plan.reconcile.__kwdefaults__ = {**self.room, "room": room}
@@ -91,9 +184,9 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     # ---- people
 
-    @rule(name=NAMES, spec=specs.specs())
+    @rule(name=NAMES, spec=specs())
     def submits(self, name, spec):
-        obj = specs.submitted(name, spec)
+        obj = submitted(name, spec)
         if obj is not None:
             write(Create(JOBS, obj))
 
@@ -121,7 +214,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     def deletes(self, name, propagation):
         write(Delete(JOBS, PLACE, name, propagation=propagation))
 
-    @rule(name=NAMES, spec=specs.specs(), action=st.sampled_from((None, *COMMANDS)))
+    @rule(name=NAMES, spec=specs(), action=st.sampled_from((None, *COMMANDS)))
     def makes_anew(self, name, spec, action):
         """A job is deleted, and another has its name at once; what was asked of the first is not for the second."""
         if action:
@@ -170,7 +263,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         for pod in some(which, lambda pod: node_of(pod) and phase_of(pod) == "Pending"):
             report(pod, "Running", ready=True, state={"running": {}})
 
-    @rule(which=WHICH, code=st.sampled_from((0, *specs.CODES)), number=st.integers(1, 3))
+    @rule(which=WHICH, code=st.sampled_from((0, *CODES)), number=st.integers(1, 3))
     def pods_end(self, which, code, number):
         for pod in some(which, lambda pod: node_of(pod) and phase_of(pod) in reference.ALIVE, number):
             end(pod, code)
@@ -316,10 +409,9 @@ def rests(job):
     group = groups[0].object.get("status", {}).get("phase", "") if groups else ""
     assert all((state["reason"], state["message"])), state
     assert reference.by_itself(phase, spec, status, group) == phase, status
-    messages = [
-        each.object["message"] for each in store.find(EVENTS) if each.object["involvedObject"].get("uid") == job.uid
-    ]
-    assert ASKED.get(phase, "") in " ".join(messages), f"{phase}: {messages}"
+    events = [each.object for each in store.find(EVENTS) if each.object["involvedObject"].get("uid") == job.uid]
+    messages = " ".join(each["message"] for each in events)
+    assert ASKED.get(phase, "") in messages, f"{phase}: {messages}"
     if phase in reference.ALIVE:
         left = [pod for pod in own if pod.object["metadata"]["annotations"]["volcano.sh/job-version"] != version]
     else:

@@ -13,7 +13,7 @@ from jobs.rules import reasons
 from kube.pod_health import Cause
 from kube.resources import JOBS
 from scheduler.engine.cause import Reason
-from tests.jobs.life import Recorder
+from tests.jobs.made import runner, settle
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
@@ -48,16 +48,8 @@ def test_filters_and_orders(client, alice, reads):
     world.make("train", "Running")
     world.make("wait", "Pending", owner="bob")
     store.write(Create(JOBS, world.job_object("new")))  # no controller has seen it
-    queries = (
-        "q=tra",
-        "phase=Pending&sort=name",
-        "owner=bob",
-        "queue=default&sort=name",
-        "queue=nowhere",
-        "sort=-name",
-        "q=%25_%21",
-    )
-    reads(client, *(f"/jobs/?{query} names" for query in queries))
+    queries = "q=tra phase=Pending&sort=name owner=bob queue=default&sort=name queue=nowhere sort=-name q=%25_%21"
+    reads(client, *(f"/jobs/?{query} names" for query in queries.split()))
 
 
 def test_counts_obey_every_filter_but_the_phase(client, alice, reads):
@@ -169,11 +161,11 @@ def test_jobs_are_listed_counted_chosen_and_found_when_deleted_by_what_is_asked(
     if names:
         client.post("/jobs/-/operations/", {"which": "all", "action": "delete", **query})
         assert " ".join(item.name for item in Operation.objects.get().items.order_by("name")) == names
-    recorder = Recorder()
-    recorder.settle()
+    recorder = runner("history")
+    settle(recorder)
     for name in ("cat", "dog", "eel"):
         store.write(Delete(JOBS, "default", name, grace=0))
-    recorder.settle()
+    settle(recorder)
     assert JobPage.of_list(client, f"?{urlencode(query | {'sort': 'name', 'phase': 'Deleted'})}").names == names.split()
 
 
