@@ -8,9 +8,10 @@ import msgspec
 
 from jobs.controller import facts
 from jobs.rules import admission
-from kube.resources import HYPER_NODES
+from kube.resources import PRIORITY_CLASSES
 from tests import builders
 from tests.builders import container as container
+from tests.cluster.rules.known import Known
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 UID = "5a1f7f2e-0000-4000-8000-000000000001"
@@ -20,44 +21,21 @@ OWNER = {
 }  # fmt: skip
 
 
-class Cluster:
-    """What admission sees: queues by name, priority classes, HyperNodes, no claims, Secrets or ConfigMaps, no machines."""
+class Cluster(Known):
+    """What admission sees: two open queues, a priority class and these objects."""
 
-    hyper_nodes = ()
-
-    def __init__(self, **queues):
-        self.queues = {"default": {}, "root": {}, **queues}
-
-    def listed(self, resource, namespace):
-        assert (resource, namespace) == (HYPER_NODES, "")
-        return list(self.hyper_nodes)
-
-    def queue(self, name):
-        if name not in self.queues:
-            return None
-        return {"metadata": {"name": name}, "status": {"state": "Open"}, **self.queues[name]}
-
-    def queue_children(self, name):
-        of_name = {child: queue for child, queue in self.queues.items() if queue.get("spec", {}).get("parent") == name}
-        return [{"metadata": {"name": child}, **queue} for child, queue in of_name.items()]
-
-    def priority_class(self, name):
-        return {"metadata": {"name": name}} if name == "master-pri" else None
+    def __init__(self, *objects):
+        master = builders.of(PRIORITY_CLASSES, "master-pri")
+        super().__init__(builders.queue("default"), builders.queue("root"), master, *objects)
 
     def get(self, resource, namespace, name):
-        return None
+        return self.objects.get((resource.kind, namespace, name))
 
-    def claim(self, namespace, name):
-        return None
+    def listed(self, resource, namespace):
+        return self._all(resource.kind)
 
     def machines(self):
-        return []
-
-    def runs_images(self):
-        return False
-
-    def needs_commands(self):
-        return True
+        return copy.deepcopy(self._all("Node"))
 
 
 CLUSTER = Cluster()
@@ -72,16 +50,17 @@ def job(*tasks, name="demo", **spec):
     return builders.job(name, *tasks, **spec)
 
 
-def defaulted(obj, cluster=CLUSTER, old=None):
-    """The job with its defaults, as a new one or as a change of an old one."""
+def defaulted(obj, cluster=CLUSTER, old=None, rules=admission):
+    """An object with its defaults, as a new one or as a change of an old one."""
     result = copy.deepcopy(obj)
-    admission.default(result, old, cluster)
+    rules.default(result, old, cluster)
     return result
 
 
-def refusals(obj, cluster=CLUSTER, old=None):
-    """What is wrong with the job: field → message."""
-    return {cause.field: cause.message for cause in admission.validate(defaulted(obj, cluster, old), old, cluster)}
+def refusals(obj, cluster=CLUSTER, old=None, rules=admission):
+    """What is wrong with an object: field → message."""
+    made = defaulted(obj, cluster, old, rules)
+    return {cause.field: cause.message for cause in rules.validate(made, old, cluster)}
 
 
 def warnings(obj, cluster=CLUSTER, old=None):

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
+from jobs.flows import admission as flows
 from kube import meta
-from kube.resources import JOBS, QUEUES
+from kube.resources import JOB_FLOWS, JOB_TEMPLATES, JOBS, QUEUES
 from proof.modes.mode import Runner
 from tests.builders import of, queue
-from tests.jobs.builders import task
+from tests.jobs.builders import CLUSTER, defaulted, task
 from tests.jobs.story import Script
 
 PLACE = "default"
@@ -104,3 +105,21 @@ def job_names():
 
 def spec(*tasks, **fields):
     return {"tasks": list(tasks) or [task()], **fields}
+
+
+def template(name="a", *tasks, **fields):
+    obj = of(JOB_TEMPLATES, name, {"spec": spec(*tasks, **fields)})
+    flows.default_template(obj, None, CLUSTER)
+    return obj
+
+
+def step(name, *targets, probe=None, **fields):
+    """A job of a flow; with a probe of (task, phase) pairs."""
+    after = {"targets": list(targets)} if targets else {}
+    if probe is not None:
+        after["probe"] = {"taskStatusList": [{"taskName": task, "phase": phase} for task, phase in probe]}
+    return {"name": name, **({"dependsOn": after} if after else {}), **fields}
+
+
+def flow(*steps, name="f", **fields):
+    return defaulted(of(JOB_FLOWS, name, flows=[*steps], **fields), rules=flows)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jobs.controller import facts
 from jobs.controller.facts import Dependency
 from jobs.rules import additions, admission
+from tests.builders import queue
 from tests.campaign import examples
 from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, listed, refusals, task
 from tests.tables import cases
@@ -20,7 +21,7 @@ from tests.tables import cases
 TIERS = {"highestTierAllowed": 1, "highestTierName": "a"}
 ABOVE_LIMIT = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
 UNKNOWN_VOLUME = {"volumeMounts": [{"name": "x", "mountPath": "/x"}]}
-MPI, OF_TEAM = [task("master")], {"spec": {"parent": "team"}}
+MPI = [task("master")]
 TWO_OF_A_NAME = {"containers": [container(), container()]}
 BOTH_CLAIMS = {"mountPath": "/a", "volumeClaimName": "c", "volumeClaim": {"storageClassName": "s"}}
 ABSENT = object()
@@ -246,15 +247,15 @@ def test_policies_of_a_task_are_refused_like_those_of_a_job(policies):
     assert refusals(job(task(policies=policies))) == expected != {}
 
 
-@cases("state, children", {
-    "closed | 7.3/17 + queues 4/Closed, Closing + queue state 3/not Open": ({"state": "Closed"}, {}),
-    "closing | queues 4/Closed, Closing + queue state 3/not Open": ({"state": "Closing"}, {}),
-    "unknown | queue state 3/not Open": ({"state": "Unknown"}, {}),
-    "not seen by its controller | 7.3/17 + queues 4/no state yet": ({}, {}),
-    "with children | 7.3/19 + queues 4/with children": ({"state": "Open"}, {"sub": OF_TEAM}),
+@cases("queues", {
+    "closed | 7.3/17 + queues 4/Closed, Closing + queue state 3/not Open": [queue("team", "Closed")],
+    "closing | queues 4/Closed, Closing + queue state 3/not Open": [queue("team", "Closing")],
+    "unknown | queue state 3/not Open": [queue("team", "Unknown")],
+    "not seen by its controller | 7.3/17 + queues 4/no state yet": [queue("team", "")],
+    "with children | 7.3/19 + queues 4/with children": [queue("team"), queue("sub", parent="team")],
 })  # fmt: skip
-def test_17_19_which_queue_takes_jobs(golden, state, children):
-    golden("refusals", listed(refusals(job(queue="team"), Cluster(team={"status": state}, **children))))
+def test_17_19_which_queue_takes_jobs(golden, queues):
+    golden("refusals", listed(refusals(job(queue="team"), Cluster(*queues))))
 
 
 @pytest.mark.shows("7.3/all at once")
@@ -422,7 +423,7 @@ def test_a_closed_queue_takes_changes_of_the_jobs_it_has():
     old = defaulted(job(task(replicas=3), queue="team"))
     new = changed(old, "spec.minAvailable", 2)
     new["spec"]["tasks"][0] |= {"replicas": 2, "minAvailable": 2}
-    assert admission.validate(new, old, Cluster(team={"status": {"state": "Closed"}})) == []
+    assert admission.validate(new, old, Cluster(queue("team", "Closed"))) == []
 
 
 # ---- anything

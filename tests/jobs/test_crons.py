@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import islice, pairwise, takewhile
 from zoneinfo import ZoneInfo
 
@@ -24,14 +24,15 @@ from kube import meta
 from kube.resources import CREATOR_ANNOTATION, CRON_JOBS, JOBS
 from proof.harness import clocks
 from proof.harness.clocks import ManualClock
-from tests.builders import of
+from tests.builders import of, queue
 from tests.dashboard.pages.conftest import page, reader
-from tests.jobs import made
-from tests.jobs.builders import CLUSTER, Cluster, listed, task
+from tests.jobs import builders, made
+from tests.jobs.builders import CLUSTER, Cluster, defaulted, listed, task
 from tests.jobs.control import messages
 from tests.jobs.made import PLACE, Killed, dying, end, job_names, runner, settle, spec
 from tests.tables import cases
 
+refusals = partial(builders.refusals, rules=admission)
 NIGHT = "2026-03-01T00:00:30Z"  # when the clock of tests begins
 NOW = meta.parse_time("2026-03-11T12:00:00Z")  # a Wednesday
 BERLIN, YORK, HOWE, NEPAL = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"
@@ -44,9 +45,7 @@ LIST, DETAIL, TOPIC = "/cronjobs/", "/cronjobs/default/c/", "cronjobs:detail?nam
 def cron(schedule="*/10 * * * *", name="c", **fields):
     """A cron job with its defaults."""
     template = fields.pop("jobTemplate", {"spec": spec()})
-    obj = of(CRON_JOBS, name, schedule=schedule, jobTemplate=template, **fields)
-    admission.default(obj, None, CLUSTER)
-    return obj
+    return defaulted(of(CRON_JOBS, name, schedule=schedule, jobTemplate=template, **fields), rules=admission)
 
 
 def make(schedule="*/10 * * * *", *, by="sam", **fields):
@@ -63,13 +62,6 @@ def status(name="c"):
 def name_at(moment):
     """How the job of a time of the first night is called, such as `00:10`."""
     return f"c-{meta.parse_time(f'2026-03-01T{moment}:00Z') // 60_000}"
-
-
-def refusals(obj, old=None):
-    """What is wrong with a cron job: field → message."""
-    written = copy.deepcopy(obj)
-    admission.default(written, old, CLUSTER)
-    return {cause.field: cause.message for cause in admission.validate(written, old, CLUSTER)}
 
 
 class Story(made.Story):
@@ -318,13 +310,13 @@ def test_what_is_accepted_and_filled_in():
 
 def test_what_does_not_change_may_stay_as_it_is():
     old = cron(timeZone="Mars/Olympus")
-    assert refusals(old | {"spec": old["spec"] | {"suspend": True}}, old) == {}
+    assert refusals(old | {"spec": old["spec"] | {"suspend": True}}, old=old) == {}
     changed = old | {"spec": old["spec"] | {"schedule": "1 * * * *"}}
-    assert list(refusals(changed, old)) == ["spec.timeZone"]
+    assert list(refusals(changed, old=old)) == ["spec.timeZone"]
 
 
 def test_a_closed_queue_is_told_and_not_refused():
-    cluster = Cluster(night={"status": {"state": "Closed"}})
+    cluster = Cluster(queue("night", "Closed"))
     told = admission.warn(with_tasks(queue="night"), None, cluster)
     assert [text.partition(":")[0] for text in told] == ["spec.jobTemplate.spec.queue"]
     assert admission.warn(with_tasks(), None, CLUSTER) == []

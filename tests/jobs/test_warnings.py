@@ -14,8 +14,9 @@ from jobs.controller.facts import Dependency
 from jobs.lifecycle.situation import Task
 from jobs.plugins.table import PLUGINS
 from jobs.rules import admission
-from kube.resources import SECRETS
+from kube.resources import CLAIMS, HYPER_NODES, SECRETS
 from tests.builders import node as built_node
+from tests.builders import of
 from tests.campaign import examples
 from tests.jobs.builders import CLUSTER, Cluster, container, defaulted, job, listed, refusals, task, warnings
 from tests.scheduler import world
@@ -91,6 +92,9 @@ ONE_ALWAYS = [A, task("b", pod=ALWAYS)]
 OVERRULING = [answering(on("*", "CompleteJob"), name="a"), answering(on("PodFailed"), name="b")]
 RACKS = task(replicas=2, partitionPolicy={**PARTITIONS, "networkTopology": {"highestTierName": "rack"}})
 LOST = {"name": "lost"}
+# A cluster that has a claim and a Secret of the namespace, and one with two tiers.
+STOCKED = Cluster(of(SECRETS, "a"), of(CLAIMS, "known"))
+NETWORK = Cluster(of(HYPER_NODES, "a", tier=2, tierName="rack"), of(HYPER_NODES, "b", tier=3))
 OF_CONFIG_MAP = {"name": "A", "valueFrom": {"configMapKeyRef": {**LOST, "key": "a"}}}
 LOST_CLAIM = {"persistentVolumeClaim": {"claimName": "lost"}}
 PROJECTED = {"projected": {"sources": [{"configMap": LOST}]}}
@@ -153,25 +157,6 @@ def test_said_at_its_field_with_a_remedy(golden, obj):
     golden("warnings", f"{path}: {text}")
 
 
-class Network(Cluster):
-    """A cluster with two tiers."""
-
-    hyper_nodes = (
-        {"metadata": {"name": "a"}, "spec": {"tier": 2, "tierName": "rack"}},
-        {"metadata": {"name": "b"}, "spec": {"tier": 3}},
-    )
-
-
-class Stocked(Cluster):
-    """A cluster that has every claim and Secret of the namespace."""
-
-    def get(self, resource, namespace, name):
-        return {"metadata": {"name": name}} if (resource, namespace) == (SECRETS, "default") else None
-
-    def claim(self, namespace, name):
-        return {"metadata": {"name": name, "namespace": namespace}}
-
-
 class Elsewhere(Cluster):
     """A cluster with an API of its own, whose Secrets are not known here."""
 
@@ -187,8 +172,8 @@ MADE_CLAIM = {"mountPath": "/d", "volumeClaim": {"accessModes": ["ReadWriteOnce"
 
 
 @cases("obj, cluster", {
-    "a Secret that exists": (OF_SECRET, Stocked()), "another cluster's Secret": (OF_SECRET, Elsewhere()),
-    "a claim that exists": (claimed("known"), Stocked()),
+    "a Secret that exists": (OF_SECRET, STOCKED), "another cluster's Secret": (OF_SECRET, Elsewhere()),
+    "a claim that exists": (claimed("known"), STOCKED),
     **{words: (obj, CLUSTER) for words, obj in {
         "tasks on one node": noted("a", "b", near="a,b", apart="b", order="b,a"),
         "a wish of the network": job(networkTopology={"mode": "soft", "highestTierAllowed": 1}),
@@ -264,27 +249,16 @@ def placed(**topology):
     "a restart policy that is left out": (of_pod(restartPolicy=""), CLUSTER),
     "an unknown priority class": (of_pod(priorityClassName="none"), CLUSTER),
     # ---- tiers that no HyperNode has are told with those that there are
-    "too low a tier": (placed(highestTierAllowed=1), Network()), "the lowest tier": (placed(highestTierAllowed=2), Network()),
-    "above all tiers": (placed(highestTierAllowed=9), Network()),
-    "an unknown tier": (placed(highestTierName="hall"), Network()),
-    "a tier by its name": (placed(highestTierName="rack"), Network()),
+    "too low a tier": (placed(highestTierAllowed=1), NETWORK), "the lowest tier": (placed(highestTierAllowed=2), NETWORK),
+    "above all tiers": (placed(highestTierAllowed=9), NETWORK),
+    "an unknown tier": (placed(highestTierName="hall"), NETWORK),
+    "a tier by its name": (placed(highestTierName="rack"), NETWORK),
 })  # fmt: skip
 def test_said_of_commands_simulated_nodes_demands_and_tiers(golden, obj, cluster):
     golden("warnings", listed(warnings(obj, cluster)))
 
 
 # ---- programs that plugins need
-class Machines(Cluster):
-    """A cluster with nodes."""
-
-    def __init__(self, *nodes):
-        super().__init__()
-        self.nodes = nodes
-
-    def machines(self):
-        return copy.deepcopy([*self.nodes])
-
-
 def node(name="here", programs=NOTHING, engine=None, **fields):
     """A node; None for programs: it says nothing of them."""
     notes = {"ui.volcano.sh/programs": programs, "ui.volcano.sh/engine": engine}
@@ -342,7 +316,7 @@ def as_processes(obj):
     "plugins that need no program": (job(plugins={"svc": [], "env": [], "pytorch": []}), [node()]),
 })  # fmt: skip
 def test_a_program_that_a_node_lacks_is_said_with_the_node_and_the_remedy(golden, obj, nodes):
-    found = admission.warn(defaulted(obj), None, Machines(*nodes))
+    found = admission.warn(defaulted(obj), None, Cluster(*nodes))
     golden("programs", "\n".join(text for text in found if "containers run the programs of their node" in text))
 
 
@@ -356,7 +330,7 @@ class Silent(Cluster):
 def test_of_a_job_that_needs_no_program_or_does_not_change_none_is_said():
     warnings(job(plugins={name: [] for name in PLUGINS.keys() - {"mpi", "ssh", "ray"}}), Silent())
     old = defaulted(ray())
-    assert warnings(old, Machines(node()), old) == {}
+    assert warnings(old, Cluster(node()), old) == {}
 
 
 # ---- tasks that wait for each other

@@ -13,8 +13,7 @@ from tests.dashboard.pages.conftest import page, reader
 from tests.jobs import made
 from tests.jobs.builders import task
 from tests.jobs.control import messages
-from tests.jobs.flows.control import flow, step, template
-from tests.jobs.made import PLACE, Killed, dying, end, job_names, runner, settle
+from tests.jobs.made import PLACE, Killed, dying, end, flow, job_names, runner, settle, step, template
 from tests.tables import cases
 
 DIAMOND = (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))

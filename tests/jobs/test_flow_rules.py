@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import msgspec
 import pytest
@@ -15,11 +16,13 @@ from jobs.made.jobs import MadeJob
 from kube.kinds.batch import JobPhase
 from kube.kinds.flow import Flow, JobFlow
 from kube.patch import PatchError
-from tests.jobs.builders import container, listed, task
-from tests.jobs.flows.control import CLUSTER, Cluster, flow, refusals, step, template
+from tests.jobs import builders
+from tests.jobs.builders import CLUSTER, Cluster, container, listed, task
+from tests.jobs.made import flow, step, template
 from tests.tables import cases
 
 NOW = 1_772_323_200_000  # 2026-03-01T00:00:00Z
+refusals = partial(builders.refusals, rules=admission)
 TEMPLATES = {name: template(name) for name in "abcd"}
 A, B, C = step("a"), step("b", "a"), step("c", "a")
 PAIR, DIAMOND = flow(A, B), flow(A, B, C, step("d", "b", "c"))
