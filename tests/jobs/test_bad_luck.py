@@ -67,13 +67,6 @@ def lost(phase):
     return f"{REACH[phase]} → phase {phase}\nlose, rest → phase {GOES_ON[phase]}; retries {retries}; running {running}"
 
 
-def jumped(phase, seconds):
-    """The story of a job that goes on when the clock jumps."""
-    end = "Completed" if phase == "Running" else GOES_ON[phase]
-    ended = ", succeed main-1 main-2" * (phase == "Running")
-    return f"{REACH[phase]} → phase {phase}\nwait {seconds}{ended}, rest → phase {end}"
-
-
 @cases("spec, story", {
     # ---- policies that fight
     "restarted for whatever happens it fails with its retries and tells its story": (
@@ -98,11 +91,6 @@ def jumped(phase, seconds):
     **{
         f"{phase}: nodes are lost": (THREE | on("PodFailed") | {"maxRetry": 1 if phase == "Failed" else 3}, lost(phase))
         for phase in GOES_ON
-    },
-    **{
-        f"{phase}: the clock jumps by {seconds}": (THREE, jumped(phase, seconds))
-        for phase in GOES_ON
-        for seconds in (3600, -3600)
     },
     # ---- while every controller is down
     **{

@@ -402,16 +402,11 @@ def test_what_is_done_at_a_request(golden, before, requests):
     after = status(outcome.writes) or {"state": {"phase": "no change"}}
     marked = [each.name.removeprefix("demo-") for each in outcome.writes if isinstance(each, Patch)]
     assert marked == ended(outcome.writes)
-    numbers = {name: after[name] for name in ("retryCount", "version", "running", "terminating") if name in after}
-    group = [type(each).__name__ for each in outcome.writes if each.resource == POD_GROUPS]
-    found = {
-        "ended": marked,
-        "group": group,
-        "told": executed(outcome.writes),
-        "phase": after["state"]["phase"],
-        **numbers,
-    }
-    golden("requests", found | {"waiting": [str(each.action) for each in outcome.waiting], "again": outcome.again})
+    found = {"ended": marked, "group": [type(each).__name__ for each in outcome.writes if each.resource == POD_GROUPS]}
+    found |= {"told": executed(outcome.writes), "phase": [after["state"]["phase"]]}
+    found |= {name: [after[name]] for name in ("retryCount", "version", "running", "terminating") if name in after}
+    found |= {"waiting": [each.action for each in outcome.waiting], "again": ["at once"] * outcome.again}
+    golden("requests", "; ".join(f"{key} {', '.join(map(str, each))}" for key, each in found.items() if each))
 
 
 def test_job_that_no_controller_has_seen_is_pending_first():
