@@ -37,11 +37,6 @@ class Controller(Runner):
         self.run(bound=bound)
         return stored
 
-    def change(self, **spec):
-        """Change fields of the job."""
-        store.write(Patch(JOBS, "default", "demo", {"spec": spec}))
-        self.settle()
-
     def resize(self, replicas, **fields):
         resize(replicas, **fields)
         self.settle()
@@ -64,10 +59,6 @@ class Controller(Runner):
         for group in store.find(POD_GROUPS):
             if not group.object.get("status", {}).get("phase"):
                 store.write(Patch(POD_GROUPS, group.namespace, group.name, {"status": {"phase": "Inqueue"}}))
-        self.settle()
-
-    def group_is(self, phase, *conditions):
-        group_is(phase, *conditions)
         self.settle()
 
     def become(self, phase, *names, **status):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 from cluster.runtime import registry
 from cluster.store import Create, Delete, Patch, store
 from jobs.flows import admission as flows
@@ -45,18 +43,6 @@ def settle(*runners):
     """Let consumers work until none of them has anything to do."""
     while sum(each.step() for each in runners):
         pass
-
-
-@contextmanager
-def dying(consumer, monkeypatch, point):
-    """Have a process die where it calls a method of its consumer."""
-
-    def killed(*_):
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(consumer, point, killed)
-        yield
 
 
 def end(name, phase, **status):

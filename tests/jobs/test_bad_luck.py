@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from django.db import connection
 
-from cluster.store import Create, Delete, sql, store
+from cluster.store import Create, Delete, Patch, sql, store
 from jobs.controller import facts
 from jobs.controller.expectations import Sent
 from kube.resources import JOBS, PODS
@@ -203,7 +203,8 @@ def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_it
     moved_clock.move(599)
     controller.settle()
     monkeypatch.setattr(Sent, "is_seen", lambda self, position: False)
-    controller.change(minAvailable=1)
+    store.write(Patch(JOBS, "default", "demo", {"spec": {"minAvailable": 1}}))
+    controller.settle()
     moved_clock.move(2)
     assert steps(controller, moved_clock) < 20
 

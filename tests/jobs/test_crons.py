@@ -28,8 +28,7 @@ from tests.builders import of, queue
 from tests.dashboard.pages.conftest import page, reader
 from tests.jobs import builders, made
 from tests.jobs.builders import CLUSTER, Cluster, defaulted, listed, task
-from tests.jobs.control import messages
-from tests.jobs.made import PLACE, Killed, dying, end, job_names, runner, settle, spec
+from tests.jobs.made import PLACE, end, job_names, runner, settle, spec
 from tests.tables import cases
 
 refusals = partial(builders.refusals, rules=admission)
@@ -418,20 +417,6 @@ def test_one_that_cannot_be_read_does_not_stop_the_others(tell):
     store.write(Patch(CRON_JOBS, PLACE, "late", {"status": {"lastScheduleTime": "soon"}}, "status"))
     make()
     tell("0\n10 → jobs 00:10")
-
-
-@pytest.mark.parametrize("point", ["_move_cursor", "_set_timers", "_wake_for"])
-def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(at_night, monkeypatch, point):
-    controller = runner("cronjobs")
-    make(**REPLACE)
-    for _ in range(2):
-        settle(controller)
-        at_night.move(600)
-    with pytest.raises(Killed), dying(controller, monkeypatch, point):
-        controller.step()
-    settle(runner("cronjobs"))
-    assert job_names() == [name_at("00:20")]
-    assert sorted(messages("SuccessfulCreate")) == [f"Created job {name_at(time)}" for time in ("00:10", "00:20")]
 
 
 def rendered(topic):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 
 from cluster.bootstrap import bootstrap
@@ -13,7 +11,7 @@ from tests.dashboard.pages.conftest import page, reader
 from tests.jobs import made
 from tests.jobs.builders import task
 from tests.jobs.control import messages
-from tests.jobs.made import PLACE, Killed, dying, end, flow, job_names, runner, settle, step, template
+from tests.jobs.made import PLACE, end, flow, job_names, runner, settle, step, template
 from tests.tables import cases
 
 DIAMOND = (step("a"), step("b", "a"), step("c", "a"), step("d", "b", "c"))
@@ -167,28 +165,6 @@ def test_a_template_lists_the_jobs_that_were_made_from_it(controller):
     before = store.revision()
     settle(runner("jobflows"))
     assert store.revision() == before, "who is asked again writes nothing"
-
-
-@pytest.mark.parametrize("at", range(1, 8))
-def test_a_controller_that_is_killed_loses_no_job_and_makes_none_twice(controller, monkeypatch, at):
-    """Whichever step the process dies in, and whether that was before or after the commit, the next one goes on."""
-    submit(flow(*DIAMOND), "a", "b", "c", "d")
-    steps = 0
-    for name in ("f-a", "f-b", "f-c", "f-d"):
-        while True:
-            steps += 1
-            if steps == at:
-                with suppress(Killed), dying(controller, monkeypatch, "_wake_for" if at % 2 == 0 else "_set_timers"):
-                    controller.step()
-                controller = runner("jobflows")
-            if not controller.step():
-                break
-        end(name, "Completed")
-    settle(controller)
-    assert (state()["phase"], state()["reason"]) == ("Succeed", "AllCompleted")
-    assert sorted(messages("Created")) == [f"Created job f-{each} from template {each}." for each in "abcd"]
-    generations = {job.name: job.object["metadata"]["generation"] for job in store.find(JOBS)}
-    assert generations == dict.fromkeys(("f-a", "f-b", "f-c", "f-d"), 1)
 
 
 @pytest.fixture

@@ -336,15 +336,6 @@ def test_what_was_not_asked_is_not_told_on_the_page_of_the_job(client, jobs):
     assert JobPage(client, "three").text("job-asked") == ""
 
 
-def test_a_running_operation_is_stopped_by_who_began_it(client, jobs, parse):
-    where = confirmed(client, "delete", "one", "two")
-    answer = client.post(f"{where}stop/", follow=True)
-    assert "Stopped: 2 jobs were not asked." in world.words(answer, parse, "toasts")
-    carry_on()
-    assert len(store.find(JOBS)) == 4
-    assert "alice stopped it" in JobPage(client, address=where).text("operation-head")
-
-
 def login(person, name, role="submitter", namespace="default"):
     browser = Client()
     browser.force_login(person(name, role, namespace))

@@ -206,8 +206,3 @@ def test_a_kept_template_without_parameters_has_no_form_and_begins_a_job_under_a
         job = job_text.read(text).object
         assert (job["metadata"], job["spec"]) == ({"name": name, "namespace": "default"}, kept.object["spec"])
         assert sam.post("/jobs/new/", {"text": text, "token": ""}).status_code == 302
-
-
-@cases("name, status", {"none": ("default/never", 404), "another's": ("kube-system/x", 403), "no name": ("x", 200)})
-def test_a_strange_template_begins_no_job(sam, name, status):
-    assert sam.get(f"/jobs/new/?kept={name}").status_code == status

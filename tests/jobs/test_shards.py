@@ -7,16 +7,15 @@ from dataclasses import replace
 from itertools import chain
 
 import pytest
-from django.db import connection
 
 from cluster import clock
 from cluster.bootstrap import bootstrap
 from cluster.runtime import registry
 from cluster.runtime.backlog import Backlog
-from cluster.runtime.consumer import RETRY, Runner
+from cluster.runtime.consumer import Runner
 from cluster.store import Create, Patch, sql, store
 from jobs.controller.job_controller import JobConsumer
-from kube.resources import EVENTS, JOBS, POD_GROUPS
+from kube.resources import JOBS, POD_GROUPS
 from tests.jobs.control import job, report
 
 pytestmark = pytest.mark.django_db
@@ -66,12 +65,6 @@ def timers():
     return {(kind, key): cursor for cursor, kind, key in rows if key}
 
 
-def set_timer(cursor, kind, key, due, payload):
-    with connection.cursor() as db:
-        statement = "INSERT INTO cluster_timer (cursor, kind, key, due, payload) VALUES (%s, %s, %s, %s, %s)"
-        db.execute(statement, [cursor, kind, key, due, payload])
-
-
 def cursors():
     return sorted(row[0] for row in sql.rows(store.using, "SELECT name FROM cluster_cursor"))
 
@@ -92,41 +85,6 @@ def test_finished_jobs_expire_once_whatever_the_number_of_workers_becomes(start,
     assert Counter(fired) == Counter(("ttl", f"default/{name}/{uid}") for name, uid in uids.items())
     assert all("deletionTimestamp" in found.object["metadata"] for found in store.find(JOBS))
     assert timers() == {}
-
-
-@pytest.mark.parametrize("numbers", [(1, 2, 1), (2, 1, 2), (3, 2, 3)])
-@pytest.mark.parametrize("heard", [False, True], ids=["that nobody heard of", "that one worker heard of"])
-def test_failures_of_pods_are_told_once_whatever_the_number_of_workers_becomes(start, numbers, heard):
-    workers = run_jobs(start, numbers[0], replicas=1)
-    report("Failed")
-    while heard and workers[-1].step():
-        pass
-    for number in numbers[1:]:
-        start(number)
-    failures = [event.object for event in store.find(EVENTS) if event.object["reason"] == "PodFailed"]
-    assert sorted(each["involvedObject"]["name"] for each in failures) == NAMES
-
-
-@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
-def test_jobs_whose_writes_failed_are_tried_again_by_another_number_of_workers(start, before, after):
-    run_jobs(start, before)
-    stuck = {f"default/{name}" for name in NAMES}
-    for key in stuck:
-        cursor, due = f"jobs/{registry.shard_of(key, before)}", clock.milliseconds() + 60_000
-        set_timer(cursor, RETRY, key, due, '{"error": "it was written meanwhile", "tries": 9}')
-    start(after)
-    assert {key for _, key in timers()} == stuck
-    start(after, Late)
-    assert Counter(fired) == Counter((RETRY, key) for key in stuck)
-
-
-def test_a_timer_of_a_worker_that_is_no_more_wakes_those_that_are(start):
-    start(1)
-    set_timer("jobs/1", "ttl", "default/gone", clock.milliseconds() - 1, '{"uid": "1"}')
-    assert Backlog().of("jobs", clock.milliseconds()) == [(registry.get("jobs"), 0)]
-    start(1)
-    assert timers() == {}
-    assert Backlog().of("jobs", clock.milliseconds()) == []
 
 
 def test_a_worker_that_never_looked_is_woken_for_the_jobs_that_are_there_already(monkeypatch):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from cluster.store import Create, Delete, store
-from jobs.controller.commands import to_job
-from kube.kinds.batch import Action
 from kube.resources import COMMANDS, JOBS, PODS
 from tests.jobs.control import Controller, command, messages, phase, state, task
 from tests.tables import cases
@@ -352,19 +350,6 @@ def test_quota_that_must_know_the_request_is_told_by_the_limit_range(tell):
 
 
 # ---- Commands
-@pytest.mark.shows("6.3/vcctl's")
-def test_command_is_the_one_that_vcctl_makes():
-    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "demo", "uid": "u1",
-              "controller": True, "blockOwnerDeletion": True}  # fmt: skip
-    assert to_job("team", "demo", "u1", Action.ABORT_JOB) == {
-        "apiVersion": "bus.volcano.sh/v1alpha1",
-        "kind": "Command",
-        "metadata": {"generateName": "demo-abortjob-", "namespace": "team", "ownerReferences": [target]},
-        "action": "AbortJob",
-        "target": target,
-    }
-
-
 @cases("name, fields, expected, words", {
     "uid of an earlier job | 6.3/target": ("demo", {"uid": "another"}, "Running", []),
     "no such job | 6.3/target": ("gone", {"uid": "some"}, "Running", []),

@@ -65,17 +65,6 @@ def test_lines_of_all_pods_come_in_the_order_of_their_times_and_then_what_comes(
     assert texts(following.look()) == ["of the same moment"]
 
 
-def test_quiet_logs_are_asked_for_one_line_each_in_turns(gang, api, moved_clock, monkeypatch):
-    monkeypatch.setattr(log_ends, "RATE", 2)
-    following = gang.read()
-    following.look()
-    for _ in range(3):
-        moved_clock.move(1)
-        api.heard.clear()
-        assert following.look() is following.look() is None
-        assert [query.get("tailLines") for _, query in api.heard] == ["1", "1"]
-
-
 def test_nothing_is_asked_any_more_of_logs_that_have_ended(gang, alone, api, moved_clock):
     api.write("train-worker-0", (1, "a"))
     following = alone()

@@ -23,6 +23,7 @@ from jobs.pages.detail import Detail
 from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from scheduler.decided import Kind
+from tests.builders import owner
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
@@ -208,7 +209,7 @@ def test_the_button_sends_the_command_that_vcctl_sends(client, alice, phase, ver
     answer = client.post(f"/jobs/default/mine/{verb}/")
     assert answer.url == "/jobs/default/mine/"
     sent = store.find(COMMANDS)[0].object
-    assert (sent["action"], sent["target"]["uid"]) == (action, job.uid)
+    assert (sent["action"], sent["target"]) == (action, owner(job.object, blockOwnerDeletion=True))
     assert sent["metadata"]["name"].startswith(f"mine-{action.lower()}-")
     assert sent["metadata"]["ownerReferences"] == [sent["target"]]
     assert sent["metadata"]["annotations"]["ui.volcano.sh/created-by"] == "alice"

@@ -15,7 +15,7 @@ from cluster import access, api
 from cluster.api import backend
 from cluster.rules import intake, node_engines
 from cluster.store import Create, Delete, Patch, store
-from jobs.editor import choices, editor, foreseen, job_text, samples, yaml_write
+from jobs.editor import choices, editor, foreseen, job_text, yaml_write
 from jobs.editor.samples import SAMPLES
 from jobs.pages.views import EMPTY_JOB
 from jobs.parameterized.builtin import BUILTINS
@@ -185,6 +185,7 @@ def test_a_sample_that_may_not_run_says_why(cluster, person, client):
 @cases("query, status", {
     "a sample that is not there": ("sample=nope", 200), "a job that is not there": ("from=default/never", 404),
     "no job": ("from=x", 200), "no name": ("from=/", 200), "a job of another namespace": ("from=other/secret", 403),
+    "a template that is not there": ("kept=default/never", 404), "one of another namespace": ("kept=other/x", 403),
 })  # fmt: skip
 def test_strange_beginnings(client, alice, query, status):
     world.make("secret", "Completed", namespace="other")
@@ -222,10 +223,6 @@ def test_whatever_a_job_begins_with_runs_where_an_engine_is_installed_and_no_reg
     assert all(node_engines.wants_process(lenient.mapping(each, "metadata", "annotations")) for each in templates)
     images = {container["image"] for each in templates for container in each["spec"]["containers"]}
     assert not images.intersection(LARGE)
-
-
-def test_who_shares_a_cluster_is_not_offered_a_gang_that_takes_it_all():
-    assert {*samples.offered(elsewhere=False)} - {*samples.offered(elsewhere=True)} == {"too-large"}
 
 
 OF_JOB = {

@@ -144,16 +144,6 @@ def test_nobody_contradicts_another(told, pods):
         assert shown.message in shown.head or causes == {"ImageMissing"}
 
 
-@pytest.mark.parametrize("cause", [*CAUSES][:-1])
-def test_each_cause_is_told_everywhere(told, cause, reads):
-    for phase in ("Running",) if cause == "ContainersEnded" else ("Pending", "Running"):
-        containers = [{"name": "main", "image": "img", "state": CAUSES[cause], "lastState": ENDED}]
-        shown = told([{"phase": phase, "containerStatuses": containers}] * 3)
-        reads.read(f"{phase}: {shown.message} {shown.row_tags}")
-        assert (shown.status["waitingReason"], shown.row_tags) == (cause, shown.head_tags)
-        assert (shown.is_found_by(cause), len(shown.attention)) == (True, 1)
-
-
 @pytest.mark.parametrize("cause", [*pod_health.Cause])
 def test_a_mirrored_job_is_found_by_what_keeps_its_pods_whoever_writes_its_status(cluster, alice, client, cause):
     def mirrored(kind, name, status, **metadata):

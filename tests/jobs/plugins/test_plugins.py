@@ -302,17 +302,12 @@ def overwritten(obj):
 
 
 @cases("first, wanted, paths", {
-    "env": (setting("VC_TASK_INDEX"), {"env": []}, {ENV: "env"}),
     "env, init": (setting("VK_TASK_INDEX", kind="initContainers"), {"env": []}, {"initContainers[0].env[1]": "env"}),
-    "svc's variables": (setting("VC_MAIN_HOSTS"), {"svc": []}, {ENV: "svc"}),
     "svc without variables": (setting("VC_MAIN_HOSTS"), {"svc": ["--inject-hosts-env=false"]}, {}),
     "svc's files": (mounting("/etc/volcano/"), {"svc": []}, {MOUNT: "svc"}),
-    "ssh's files": (mounting("/root/.ssh"), {"ssh": []}, {MOUNT: "ssh"}),
     "ssh's files elsewhere": (mounting("/root/.ssh"), {"ssh": ["--ssh-key-file-path=/k"]}, {}),
     "pytorch": (setting("RANK", "master"), {"pytorch": [], "svc": []}, {ENV: "pytorch"}),
     "hcclrank takes what is written": (setting("RANK", "master"), {"hcclrank": []}, {}),
-    "tensorflow": (setting("TF_CONFIG", "ps"), {"tensorflow": []}, {ENV: "tensorflow"}),
-    "mpi": (setting("MPI_HOST", "master"), {"mpi": []}, {ENV: "mpi"}),
     "ray": (RAYS_HEAD, {"ray": []}, {f"containers[0].{field}": "ray" for field in ("command", "args", "env[0]")}),
     "a volume's name": (VOLUME_OF_SSH, {"ssh": []}, {"volumes[0].name": "ssh"}),
     "nothing": (setting("OTHER"), {"env": [], "svc": [], "ssh": []}, {}),

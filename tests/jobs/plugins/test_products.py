@@ -112,20 +112,6 @@ def test_restart_of_a_part_keeps_the_products_and_the_next_run_has_its_own(contr
     assert (set(there()), secret()["id_rsa"] != key) == (MADE, True)
 
 
-def test_controller_that_dies_before_the_commit_or_after_it_makes_each_product_once(controller, monkeypatch):
-    store.write(Create(JOBS, job(**SVC_SSH)))
-    before = Controller()
-    monkeypatch.setattr(before, "_commit", lambda *_: (_ for _ in ()).throw(ConnectionError))
-    with pytest.raises(ConnectionError):
-        before.step()
-    assert there() == {}
-    controller.step()
-    Controller().settle()
-    changes = store.changes(0, list(products.RESOURCES.values()))
-    assert sorted(c.verb for c in changes if c.name.startswith("demo")) == ["ADDED"] * len(MADE)
-    assert messages() == []
-
-
 # ---- somebody else's
 @cases("kind, name, spec, story", {
     "a Service is left as it is, and an event says so | 5.3/somebody else's + 3.7/PluginError": (SERVICES, "demo", SVC_SSH, """
