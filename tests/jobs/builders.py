@@ -46,7 +46,6 @@ def task(name="main", replicas=1, pod=None, **fields):
 
 
 def job(*tasks, name="demo", **spec):
-    """A job as a person writes it."""
     return builders.job(name, *tasks, **spec)
 
 
@@ -58,19 +57,16 @@ def defaulted(obj, cluster=CLUSTER, old=None, rules=admission):
 
 
 def refusals(obj, cluster=CLUSTER, old=None, rules=admission):
-    """What is wrong with an object: field → message."""
     made = defaulted(obj, cluster, old, rules)
     return {cause.field: cause.message for cause in rules.validate(made, old, cluster)}
 
 
 def warnings(obj, cluster=CLUSTER, old=None):
-    """What is said of a job that is accepted: field → sentence."""
     said = admission.warn(defaulted(obj, cluster, old), old, cluster)
     return dict(text.split(": ", 1) for text in said)
 
 
 def listed(said):
-    """What is said, a line for each field."""
     return "\n".join(f"{path}: {text}" for path, text in said.items())
 
 
@@ -101,5 +97,4 @@ def group_fact(obj=None, phase="Running"):
 
 
 def terminated(*codes):
-    """The statuses of containers that ended."""
     return [{"name": str(n), "state": {"terminated": {"exitCode": code}}} for n, code in enumerate(codes)]

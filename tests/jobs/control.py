@@ -81,7 +81,6 @@ def admit(controller):
 
 
 def job(name="demo", *, tasks=(), replicas=2, **spec):
-    """A job with its defaults."""
     return defaulted(builders.job(name, *(tasks or [builders.task("main", replicas)]), **spec), None)
 
 
@@ -110,7 +109,6 @@ def group_is(phase, *conditions):
 
 
 def bind():
-    """Give every pod a node."""
     for pod in store.find(PODS):
         if not pod.object["spec"].get("nodeName"):
             store.write(Patch(PODS, "default", pod.name, {"spec": {"nodeName": "n"}}, "binding"))
@@ -125,7 +123,6 @@ def report(phase, *names, code=None, **status):
 
 
 def remove(*names):
-    """Have pods gone at once."""
     store.write(*(Delete(PODS, "default", name, grace=0) for name in names))
 
 

@@ -51,7 +51,6 @@ class Life:
         self.job = self.jobs.submit(control.job(self.name, **spec))
 
     def tell(self, line):
-        """Return what is seen after a line, a line for each part."""
         steps, *looks = line.split(" | ")
         if steps.startswith("job "):
             spec = yaml.safe_load(steps.removeprefix("job "))
@@ -90,12 +89,10 @@ class Life:
         return now_text(self.moment)
 
     def pods(self, *named):
-        """The names of pods in full; of all where none is named."""
         own = store.find(PODS, owner=self.job.uid)
         return [f"{self.name}-{each}" for each in named] or [each.name for each in own]
 
     def kept(self):
-        """The record of the job."""
         settle(self.recorder)
         return records.by_uid(JOBS, [self.job.uid]).get(self.job.uid)
 
@@ -112,7 +109,6 @@ class Life:
         self.jobs.admit()
 
     def place(self):
-        """Pods get their node."""
         placed = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": self.now()}]
         binding = {"spec": {"nodeName": "node-1"}, "status": {"conditions": placed}}
         for pod in store.find(PODS):
@@ -130,7 +126,6 @@ class Life:
         self.jobs.become(phase, pod, containerStatuses=[container])
 
     def fail(self, pod, code, began=""):
-        """A pod ends with a code."""
         state = {"terminated": {"exitCode": int(code), "startedAt": began or self.since, "finishedAt": self.now()}}
         self.status(f"{self.name}-{pod}", "Failed" if int(code) else "Succeeded", state=state)
 
@@ -147,7 +142,6 @@ class Life:
         self.does("abort, bury")
 
     def event(self, reason, *words):
-        """Somebody tells an event of the job."""
         about = {**store.get(JOBS, "default", self.name).object, "apiVersion": JOBS.api_version, "kind": "Job"}
         store.write(Create(EVENTS, event(about, reason, " ".join(words), self.moment, component="test")))
 

@@ -34,7 +34,6 @@ class Doom:
 
 
 def runner(name):
-    """The consumer of a name, as a new process runs it."""
     registration = registry.get(name)
     return Runner(registration, 0, registration.make())
 
@@ -73,7 +72,6 @@ class Story(Script):
         store.write(Delete(JOBS, PLACE, self.called(job)))
 
     def foreign(self, job):
-        """Somebody else makes a job of the name."""
         store.write(Create(JOBS, of(JOBS, self.called(job))))
 
     def going(self):

@@ -11,7 +11,6 @@ FINISHED = ("Completed", "Failed", "Terminated")
 
 
 def replicas_of(spec):
-    """Return how many pods a job wants."""
     return sum(task.get("replicas", 0) for task in spec["tasks"])
 
 
@@ -56,7 +55,6 @@ def _after_running(spec, status, wanted, least, pending, succeeded, failed):
 
 
 def _is_short_of_a_task(spec, status, least):
-    """Say whether a task has too few successes, where the job asks for the minimum of each."""
     if least < sum(task.get("minAvailable", task.get("replicas", 0)) for task in spec["tasks"]):
         return False
     counts = status.get("taskStatusCount", {})

@@ -127,7 +127,6 @@ class Story(Script):
         }
 
     def passed(self):
-        """The phases that the job came to."""
         found = []
         for each in store.changes(self.revision, [JOBS]):
             reached = each.object.get("status", {}).get("state", {}).get("phase")
@@ -170,7 +169,6 @@ class Story(Script):
             self.controller.step()
 
     def next(self):
-        """Another controller takes the place of this one."""
         self.controller = Controller()
         self.controller.settle()
 
@@ -240,12 +238,10 @@ class Story(Script):
         self.controller.submit(job(**self.spec))
 
     def other(self):
-        """There is another job of two pods."""
         store.write(Create(JOBS, job("other")))
         self.settle()
 
     def alone(self):
-        """The other job is deleted."""
         store.write(Delete(JOBS, "default", "other"))
         self.settle()
 
@@ -264,7 +260,6 @@ class Story(Script):
         self.settle()
 
     def hold(self, name):
-        """Somebody else makes a pod of the name."""
         store.write(Create(PODS, pod(f"demo-{name}", nodeName="n")))
         self.settle()
 
@@ -341,7 +336,6 @@ class Story(Script):
         self.settle()
 
     def evict(self, *names):
-        """Pods are gone at once."""
         remove(*self.named(names))
         self.settle()
 
@@ -361,7 +355,6 @@ class Story(Script):
         self.controller.sweep()
 
     def drop(self, plural):
-        """What plugins made of a kind is deleted."""
         (kind,) = (each for each in products.RESOURCES.values() if each.plural == plural)
         found = [each.name for each in store.find(kind, namespace="default") if each.name.startswith("demo")]
         store.write(*(Delete(kind, "default", name) for name in found))

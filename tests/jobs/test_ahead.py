@@ -103,7 +103,6 @@ class Late(Script):
         store.write(Delete(JOBS, "default", "demo"))
 
     def anew(self):
-        """Another job of the name is made."""
         self.gone()
         store.write(Create(JOBS, job(replicas=1)))
 
@@ -111,7 +110,6 @@ class Late(Script):
         store.write(Create(JOBS, job("other", replicas=1)))
 
     def hold(self, name, whose=""):
-        """Another job, or nobody, has a pod of the name."""
         owners = [owner(store.get(JOBS, "default", whose).object)] if whose else []
         store.write(Create(PODS, pod(f"demo-{name}", ownerReferences=owners)))
 

@@ -61,7 +61,6 @@ def evicted(phase, how, policies):
 
 
 def lost(phase):
-    """The story of a job whose nodes are lost."""
     is_restarted = phase in ("Pending", "Running", "Restarting")
     retries, running = int(is_restarted or phase == "Failed"), 3 * is_restarted
     return f"{REACH[phase]} → phase {phase}\nlose, rest → phase {GOES_ON[phase]}; retries {retries}; running {running}"

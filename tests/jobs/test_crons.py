@@ -16,7 +16,6 @@ from cluster import clock
 from cluster.access import SYSTEM
 from cluster.bootstrap import bootstrap
 from cluster.store import Create, Delete, Patch, store
-from dashboard.live import topics
 from jobs.crons import admission, calendar, schedule
 from jobs.crons.schedule import ScheduleError
 from jobs.made.jobs import MadeJob
@@ -30,6 +29,7 @@ from tests.jobs import builders, made
 from tests.jobs.builders import CLUSTER, Cluster, defaulted, listed, task
 from tests.jobs.made import PLACE, end, job_names, runner, settle, spec
 from tests.tables import cases
+from tests.verify import render
 
 refusals = partial(builders.refusals, rules=admission)
 NIGHT = "2026-03-01T00:00:30Z"  # when the clock of tests begins
@@ -42,13 +42,11 @@ LIST, DETAIL, TOPIC = "/cronjobs/", "/cronjobs/default/c/", "cronjobs:detail?nam
 
 
 def cron(schedule="*/10 * * * *", name="c", **fields):
-    """A cron job with its defaults."""
     template = fields.pop("jobTemplate", {"spec": spec()})
     return defaulted(of(CRON_JOBS, name, schedule=schedule, jobTemplate=template, **fields), rules=admission)
 
 
 def make(schedule="*/10 * * * *", *, by="sam", **fields):
-    """Store a cron job that somebody made."""
     obj = cron(schedule, **fields)
     obj["metadata"] |= {"annotations": {CREATOR_ANNOTATION: by}}
     return store.write(Create(CRON_JOBS, obj))[0]
@@ -97,7 +95,6 @@ class Story(made.Story):
 
 
 def moments(text, start, count, zone=""):
-    """The next moments, as texts."""
     times = schedule.parse(text, schedule.zone(zone), meta.parse_time(start))
     return [meta.timestamp(each)[:16] for each in islice(times.after(meta.parse_time(start)), count)]
 
@@ -419,12 +416,6 @@ def test_one_that_cannot_be_read_does_not_stop_the_others(tell):
     tell("0\n10 → jobs 00:10")
 
 
-def rendered(topic):
-    name, params = topics.parse(topic)
-    with store.reading():
-        return topics.find(name)(topics.TopicRequest(SYSTEM, params))
-
-
 def test_a_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next(sam):
     assert "Write one and give it to kubectl apply" in page(sam, LIST).text(id="table-empty")
     stored, suspended = make("0 * * * *", timeZone=BERLIN), make("0 * * * *", name="d", suspend=True)
@@ -435,9 +426,9 @@ def test_a_list_shows_schedule_state_and_next_run_and_when_empty_what_to_do_next
     assert page(sam, f"{LIST}?phase=Suspended").rows() == [f"cron-{suspended.uid}"]
     assert "No jobs are made until it is resumed" in page(sam, "/cronjobs/default/d/").text(id="cron-head")
     # From the next run on the topics are other ones.
-    assert (rendered("cronjobs:list").again, rendered(TOPIC).again <= following) == (following, True)
+    assert (render(SYSTEM, "cronjobs:list").again, render(SYSTEM, TOPIC).again <= following) == (following, True)
     store.write(Delete(CRON_JOBS, PLACE, "c"))
-    assert rendered("cronjobs:list").again is None
+    assert render(SYSTEM, "cronjobs:list").again is None
 
 
 def test_the_page_shows_facts_calendar_and_jobs_and_its_buttons_to_who_made_it(sam):
@@ -455,7 +446,7 @@ def test_the_page_shows_facts_calendar_and_jobs_and_its_buttons_to_who_made_it(s
     other = page(reader("tom", "submitter", PLACE), DETAIL)
     assert not [action for action in other.actions() if action.startswith(DETAIL)]
     assert sam.post(f"{DETAIL}delete/")["Location"] == LIST
-    assert "was deleted" in rendered(TOPIC).parts["cron-head"]
+    assert "was deleted" in render(SYSTEM, TOPIC).parts["cron-head"]
 
 
 def test_a_job_that_is_run_now_is_the_cron_jobs_own_and_one_that_is_refused_is_told(sam):

@@ -39,14 +39,12 @@ FIELDS = st.sampled_from(["flows", "name", "dependsOn", "targets", "probe"])
 
 
 def made(name, phase, *tasks, **status):
-    """A job of the flow f as it is stored."""
     state = {"state": {"phase": phase, "lastTransitionTime": "2026-03-01T00:00:05.000000Z"}} if phase else {}
     metadata = {"name": f"f-{name}", "namespace": "default", "uid": "u", "creationTimestamp": "2026-03-01T00:00:00Z"}
     return msgspec.convert({"metadata": metadata, "spec": {"tasks": [*tasks]}, "status": state | status}, MadeJob)
 
 
 def planned(obj, before, jobs, gone=(), taken=(), templates=TEMPLATES, now=NOW):
-    """What is written for a flow with these jobs."""
     read = msgspec.convert({**obj, "metadata": {**obj["metadata"], "uid": "u"}, "status": before}, JobFlow)
     left = {name: jobs.pop(name) for name in [f"f-{each}" for each in gone]}
     groups = plan.reconcile(Known(read, before, jobs, left, templates, taken), CLUSTER, now).groups
@@ -223,7 +221,6 @@ def drawn(*steps, **status):
 
 
 def places(found):
-    """Column and row of each job."""
     width, height = graph.WIDTH + graph.GAP_X, graph.HEIGHT + graph.GAP_Y
     return {each.step: ((each.x - graph.MARGIN) // width, (each.y - graph.MARGIN) // height) for each in found.nodes}
 

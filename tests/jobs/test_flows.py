@@ -22,7 +22,6 @@ TEMPLATES, TEMPLATE = "/flows/-/templates/", "/flows/-/templates/default/a/"
 
 
 def put(resource, obj):
-    """Store what sam has made."""
     obj["metadata"] |= {"annotations": {CREATOR_ANNOTATION: "sam"}}
     return store.write(Create(resource, obj))[0]
 

@@ -45,7 +45,6 @@ def lives(life):
 
 
 def whole(life):
-    """The fold of the job's whole log."""
     return fold(History(), log(life))
 
 

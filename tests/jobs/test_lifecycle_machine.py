@@ -85,7 +85,6 @@ def with_action(draw, answered):
 
 @st.composite
 def tasks(draw, name, before):
-    """A task, which may wait for those before it."""
     fields = {"policies": draw(policies())} if draw(st.booleans()) else {}
     replicas = draw(st.sampled_from((0, 1, 2, 2, 3)))
     if draw(st.integers(0, 4)) == 0:
@@ -103,7 +102,6 @@ def tasks(draw, name, before):
 
 @st.composite
 def specs(draw):
-    """What is wished of a job."""
     names = ("a", "b", "c")[: draw(st.integers(1, 3))]
     wanted = [draw(tasks(name, names[:number])) for number, name in enumerate(names)]
     total = sum(each["replicas"] for each in wanted)
@@ -318,7 +316,6 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @rule()
     def starts_anew(self):
-        """Another process takes the controller's place."""
         self.controller = Mortal()
 
     @rule(at=st.integers(0, 40))
@@ -397,7 +394,6 @@ class LifecycleMachine(RuleBasedStateMachine):
 
 
 def living():
-    """The jobs that nobody deletes."""
     return [job for job in store.find(JOBS) if not is_going(job)]
 
 
@@ -437,7 +433,6 @@ def write(change):
 
 
 def report(pod, phase, **container):
-    """Let a node say how a pod and its container are."""
     before = (pod.object["status"].get("containerStatuses") or [{"name": "main"}])[0]
     status = {"phase": phase, "containerStatuses": [{**before, **container}]}
     write(Patch(PODS, PLACE, pod.name, {"status": status}, "status"))

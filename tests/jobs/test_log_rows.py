@@ -81,7 +81,6 @@ def scribe(transactional_db, redis_url, settings, monkeypatch, moved_clock):
 
 
 def _held_job(scribe, name="demo"):
-    """Make a job whose pod holds until there is a ConfigMap."""
     job = shapes.job(name, 1, HOLD)
     job["spec"]["tasks"][0]["template"]["metadata"]["annotations"]["ui.volcano.sh/duration-seconds"] = "0"
     scribe.cluster.make(JOBS, job)

@@ -40,7 +40,6 @@ def actor(cluster, person):
 
 
 def make(number, *, owner="alice", begin=0):
-    """Make jobs that run."""
     running = {"status": world.status("Running", now=world.START)}
     names = [f"job-{index:04d}" for index in range(begin, begin + number)]
     store.commit([Group([Create(JOBS, world.job_object(name, owner=owner) | running)]) for name in names])
@@ -247,7 +246,6 @@ def ticked(client, action, *names, **more):
 
 
 def chosen(response):
-    """The names of the jobs of the operation that a form has led to."""
     number = int(response["Location"].strip("/").rpartition("/")[2])
     return sorted(Operation.objects.get(pk=number).items.values_list("name", flat=True))
 

@@ -160,7 +160,6 @@ def asking(name, replicas, cpu, minimum, **pod):
 
 
 def both(masters, workers):
-    """The tasks of the worked examples of volcano-job §4.5, by their minimums."""
     return [asking("master", 2, "50m", masters), asking("worker", 2, "100m", workers)]
 
 

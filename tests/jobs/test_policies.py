@@ -325,7 +325,6 @@ CELLS = {
 
 
 def items(phase, action):
-    """The items of the reference that a cell is."""
     is_deaf = phase in ("Restarting", "Completing", "Terminating") and action in WHOLE
     return f"2.6/{phase}×{action}" + " + 10/Q-13" * is_deaf
 

@@ -52,7 +52,6 @@ def start(monkeypatch):
 
 
 def run_jobs(start, shards, **spec):
-    """Submit jobs and have their pods made."""
     store.write(*(Create(JOBS, job(name, **spec)) for name in NAMES))
     start(shards)
     for group in store.find(POD_GROUPS):

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from cluster import access
 from cluster.models import AuditEntry
 from cluster.store import Create, Delete, store
-from dashboard.live import topics
 from jobs.sweeps import placeholders, record, submission, values
 from jobs.sweeps.draft import Draft
 from jobs.sweeps.plan import plan
@@ -26,6 +25,7 @@ from tests.dashboard.pages.conftest import Page, page, reader
 from tests.jobs.made import end, runner, settle
 from tests.scheduler import world as scheduling
 from tests.tables import cases
+from tests.verify import render
 
 TRAIN = """\
 apiVersion: batch.volcano.sh/v1alpha1
@@ -77,7 +77,6 @@ def job(*lines, name="train"):
 
 
 def made(browser, text=TRAIN, csv="", **grid):
-    """Make a sweep of a grid or of CSV; return its ConfigMap."""
     source = "csv" if csv else "grid"
     draft = Draft(text=text, source=source, csv=csv, grid=grid or {"lr": "0.1, 0.2", "batch": "32, 64, 128"})
     return submission.submit(access.for_user(browser.user), draft)
@@ -306,7 +305,6 @@ def send(browser, text=TRAIN, do="submit", **fields):
 
 
 def said(answer):
-    """What the page says of the draft."""
     found = re.search(r'<section class="panel" id="sweep-preview".*?</section>', answer.content.decode(), re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
 
@@ -444,12 +442,6 @@ def test_what_lies_in_another_namespace_is_not_copied_or_made(sam):
 
 
 # ---- the outcomes: the grid and the rows of one, the list of all, and how they go
-def parts_of(topic):
-    name, params = topics.parse(topic)
-    with store.reading():
-        return topics.find(name)(topics.TopicRequest(access.SYSTEM, params))
-
-
 def cells(shown):
     """The cells of the grid, by the values of their row and column: their names and hues."""
     columns = [head.text for head in shown.all(tag="th", scope="col")][1:]
@@ -499,14 +491,14 @@ def test_one_value_or_pairs_that_are_not_unique_are_rows_which_a_phase_filters(s
 
 def test_a_part_hears_of_its_sweeps_jobs_and_changes_with_their_cell_alone(sam):
     stored = made(sam)
-    before = parts_of(TOPIC)
+    before = render(access.SYSTEM, TOPIC)
     end("train-3", "Completed")
-    after = parts_of(TOPIC)
+    after = render(access.SYSTEM, TOPIC)
     assert [part for part in before.order if before.parts[part] != after.parts[part]] == ["grid-2"]
     assert ("jobs.batch.volcano.sh", "default", None, stored.uid) in after.watches
     store.write(Delete(CONFIGMAPS, "default", "train.sweep"))
-    assert "was deleted" in parts_of(HEAD).parts["sweep-head"]
-    assert parts_of(TOPIC).parts == {}
+    assert "was deleted" in render(access.SYSTEM, HEAD).parts["sweep-head"]
+    assert render(access.SYSTEM, TOPIC).parts == {}
 
 
 def test_the_lists_say_what_became_of_each_and_find_its_jobs(sam):

@@ -79,7 +79,6 @@ def of_pod(**fields):
 
 
 def noted(*names, near="", apart="", order=""):
-    """A job of these tasks with annotations about their topology."""
     texts = {"affinity": near, "anti-affinity": apart, "task-order": order}
     notes = {f"volcano.sh/task-topology-{name}": text for name, text in texts.items() if text}
     return job(*(task(name) for name in names), annotations=notes)
@@ -218,12 +217,10 @@ def test_a_change_is_told_what_it_brings_and_nothing_else():
 
 # ---- commands, simulated nodes and what pods demand
 def bare(plugins=None, **pod):
-    """A job whose only container is without a command."""
     return job(task("head", pod={"containers": [BARE], **pod}), plugins=plugins or {})
 
 
 def simulated(**pod):
-    """A job with annotations for simulated nodes."""
     obj = of_pod(**pod)
     obj["spec"]["tasks"][0]["template"]["metadata"] = {"annotations": SIMULATION}
     return obj

@@ -107,7 +107,6 @@ class Story:
     # ---- what happens
 
     def next(self):
-        """Another controller takes the place of this one."""
         self.controller = Controller(self.controller.clock)
         self.controller.settle()
 

@@ -10,11 +10,11 @@ from cluster.remote.backend import Remote
 from cluster.remote.in_place import InPlace
 from cluster.store import Create, Patch, store
 from dashboard import cluster_usage
-from dashboard.live import topics
 from kube.resources import JOBS, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from tests import builders
 from tests.dashboard.pages.conftest import Page, page, put, queue, reader
 from tests.tables import cases
+from tests.verify import render
 
 pytestmark = pytest.mark.usefixtures("cluster")
 FORM = {"weight": "1", "priority": "0", "order": "traverse", "parent": "", "reclaimable": "on"}
@@ -103,9 +103,7 @@ def test_shares_are_shown_where_our_scheduler_works(admin, monkeypatch, way, sho
 
 @pytest.mark.parametrize("topic", ["queues:list", "queues:detail?name=research", "dashboard:overview"])
 def test_a_page_watches_all_that_it_shows_of_use(topic):
-    name, params = topics.parse(topic)
-    watches = topics.find(name)(topics.TopicRequest(SYSTEM, params)).watches
-    assert {each.resource for each in watches} >= {kind.id for kind in cluster_usage.KINDS}
+    assert {each.resource for each in render(SYSTEM, topic).watches} >= {kind.id for kind in cluster_usage.KINDS}
 
 
 def test_a_queue_is_made_with_any_resource(admin):

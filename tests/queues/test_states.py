@@ -151,7 +151,6 @@ class Raw:
         return own or named or "default"
 
     def alive(self, queues):
-        """Yield the pods of some queues that have not ended, each with its group."""
         for (space, _), pod in self.of(PODS).items():
             if pod["status"]["phase"] in ("Pending", "Running") and self.queue_of(space, pod) in queues:
                 yield pod, self.group_of(space, pod)

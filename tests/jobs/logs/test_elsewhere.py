@@ -38,7 +38,6 @@ def gang(alice, api):
 
 @pytest.fixture
 def alone(gang):
-    """Begin to read the first pod's log."""
     return lambda **params: gang.read("train-worker-0", uid=gang.uid["worker-0"], **params)
 
 
@@ -197,7 +196,6 @@ def test_limits_of_the_tail_say_that_there_is_more(gang, api, monkeypatch):
 
 @pytest.fixture
 def linked_gang(alice, tmp_path, settings):
-    """A job of two workers on another machine."""
     settings.DATA = tmp_path
     linked_node._resting.clear()
     pods = [running(node=NODE), running(index=1, node=NODE)]

@@ -40,8 +40,6 @@ def pod(alice, data):
 
 @pytest.fixture
 def opened(alice, pod):
-    """Begin to read the log of the pod."""
-
     def begin(**params):
         asked = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, **params}
         return Reader(access.for_user(alice), asked)
@@ -254,7 +252,6 @@ def test_the_stream_ends_with_the_pod(alice, pod):
 # ---- many logs together
 @pytest.fixture
 def gang(alice, data):
-    """A job of two workers and a server."""
     pods = [running(), running(index=1), running("ps")]
     return Gang(alice, world.make("train", "Running", pods=pods, tasks=(("worker", 2), ("ps", 1))))
 
@@ -351,7 +348,6 @@ def test_the_tail_is_the_end_of_all_logs_together_and_says_what_is_before(gang, 
 
 
 def line_of(message, text):
-    """Return how links name a line."""
     number, _, _, _, _, offset, *_ = next(line for line in message["lines"] if line[3] == text)
     _, uid, container, attempt, *_ = message["logs"][number]
     return f"{uid}.{container}.{attempt}.{offset}"
@@ -465,7 +461,6 @@ def test_of_a_job_whose_page_reads_some_pods_all_are_counted_and_can_be_chosen(a
 
 @pytest.fixture
 def one(life, data):
-    """A job that has its life, and somebody who reads its logs."""
     one, user = life().does("admit, place"), User.objects.get(username="alice")
     about = {"namespace": "default", "job": one.name, "of": one.job.uid, "pod": "*"}
     one.read = lambda **params: Reader(access.for_user(user), about | params)
@@ -473,7 +468,6 @@ def one(life, data):
 
 
 def speak(words):
-    """Let each pod that there is print its name with these words."""
     found = {pod.name: pod.uid for pod in store.find(PODS)}
     for second, (name, uid) in enumerate(sorted(found.items())):
         log_of(uid, entries=[(second, f"{name} {words}")])

@@ -47,7 +47,6 @@ class Gang:
         return Reader(access.for_user(self.user), asked)
 
     def replace(self, name, task="worker", index=0):
-        """Put another pod in the place of one, if it is there."""
         if name in self.uid:
             store.write(Delete(PODS, self.job.namespace, f"{self.job.name}-{name}", grace=0))
         (new,) = store.write(Create(PODS, world.pod_object(self.job, **running(task, index))))
@@ -55,7 +54,6 @@ class Gang:
 
 
 def stamp(second):
-    """Return a moment of one minute as logs write it."""
     return f"2026-11-01T00:00:{second:09.6f}Z"
 
 
@@ -67,7 +65,6 @@ def texts(message):
 
 
 def read(reader):
-    """Return the lines of all messages until nothing is new."""
     found = []
     while message := reader.look():
         found += texts(message)
@@ -75,8 +72,6 @@ def read(reader):
 
 
 def body(response):
-    """Return what a download sends."""
-
     async def read():
         async with contextlib.aclosing(response.streaming_content) as parts:
             return b"".join([part async for part in parts])
@@ -85,7 +80,6 @@ def body(response):
 
 
 def unpacked(response):
-    """Return the files of an archive that is downloaded."""
     assert response["Content-Type"] == "application/zip"
     with zipfile.ZipFile(BytesIO(body(response))) as archive:
         assert archive.testzip() is None

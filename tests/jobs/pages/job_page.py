@@ -8,7 +8,6 @@ import lxml.html
 
 
 def words(element):
-    """What an element says, with single spaces."""
     return " ".join("".join(element.itertext()).split())
 
 
@@ -21,16 +20,13 @@ class JobPage:
 
     @classmethod
     def of_list(cls, browser, query=""):
-        """The page of the list of jobs."""
         return cls(browser, address=f"/jobs/{query}")
 
     def text(self, part):
-        """What it says in the element with an id."""
         return words(self.tree.get_element_by_id(part))
 
     @property
     def drawn(self):
-        """What the timeline draws."""
         return json.loads(self.tree.get_element_by_id("timeline").get("data-drawn"))
 
     @property
@@ -43,7 +39,6 @@ class JobPage:
 
     @property
     def pods(self):
-        """The phases of the pods by their names."""
         return {row.find("th/a").text: words(row.find("td[@data-label='Phase']")) for row in self.rows}
 
     @property

@@ -134,7 +134,6 @@ def saved(client, address, **changes):
 
 
 def review(client, opened=None, **changes):
-    """Fill in a form and look at the differences."""
     return client.post(EDIT, filled(opened or client.get(EDIT), **changes))
 
 

@@ -12,7 +12,6 @@ from cluster.remote.backend import Remote
 from cluster.runtime import behind
 from cluster.store import Create, Delete, Patch, decisions, store
 from cluster.writes import Decision
-from dashboard.live import topics
 from dashboard.live.topics import TopicRequest
 from dashboard.pages import overview
 from dashboard.parts import decisions as rows
@@ -27,6 +26,7 @@ from tests.builders import owner
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
+from tests.verify import render
 
 T = world.START
 PLACED = {"scheduled": T - 50_000, "started": T - 40_000}
@@ -192,7 +192,6 @@ def test_a_job_without_pods_has_every_tab(client, alice):
 
 
 def labels(client, name):
-    """The buttons that a job's page offers, as words."""
     actions = JobPage(client, name).tree.get_element_by_id("job-actions")
     return [words(each) for each in (*actions.findall("a"), *actions.findall("form/button"))]
 
@@ -233,14 +232,10 @@ def test_the_yaml_tab_says_what_the_system_added(client, alice, reads):
     assert "maxRetry" not in JobPage(client, "train", "?tab=yaml").text("job-written")
 
 
-def rendered(topic):
-    with store.reading():
-        return topics.find(topic)(topics.TopicRequest(SYSTEM, {"namespace": "default", "name": "train"}))
-
-
 def test_a_part_hears_of_the_jobs_own_pods_and_events_and_of_no_others(running):
     for topic, resource in (("jobs:pods", PODS), ("jobs:timeline", EVENTS)):
-        assert {watch.owner for watch in rendered(topic).watches if watch.resource == resource.id} == {running.uid}
+        watches = render(SYSTEM, f"{topic}?name=train&namespace=default").watches
+        assert {watch.owner for watch in watches if watch.resource == resource.id} == {running.uid}
     assert EVENTS.index(world.event_object(running, "ExecuteAction", "Restarted.")).owner == running.uid
     of_pod = world.event_object(running, "Started", "Began.", about="Pod", name="train-worker-0")
     assert EVENTS.index(of_pod).owner != running.uid
@@ -251,7 +246,6 @@ def why(client, name="wait"):
 
 
 def say(kind, name, said, **status):
-    """Let a controller say something of an object in its status."""
     store.write(Patch(kind, "default", name, {"status": {**status, **said}}, "status"), now=clock.milliseconds())
 
 
@@ -344,7 +338,6 @@ def beside_volcano(alice, monkeypatch):
 
 
 def tell(message, at, reason="Unschedulable"):
-    """Tell something about the pod group of the job `wait`."""
     (group,) = store.find(POD_GROUPS)
     event = {
         "metadata": {"name": f"{group.name}.{at}", "namespace": group.namespace},

@@ -56,7 +56,6 @@ def names():
 
 
 def check(client, text):
-    """What the check before submitting answers."""
     return client.post("/jobs/validate/", {"text": text}).json()
 
 

@@ -54,7 +54,6 @@ states = st.sampled_from([RUNS, STARTS, NOT_PULLED, *CAUSES.values()])
 
 
 def status_of(phase, *containers):
-    """A pod's status, by the states of its containers."""
     named = zip(("main", "side"), containers, strict=False)
     return {
         "phase": phase,
@@ -83,8 +82,6 @@ def tags(element):
 
 
 class Told:
-    """One job and all that is told of it, by whoever tells it."""
-
     def __init__(self, controller, client, pods):
         self.client, self.name = client, f"job-{next(NUMBERS)}"
         others = [(kind, each) for kind in (PODS, POD_GROUPS, JOBS) for each in store.find(kind)]

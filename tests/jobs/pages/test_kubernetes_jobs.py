@@ -19,7 +19,6 @@ POD = {"restartPolicy": "Never", "containers": [{"name": "pi", "image": "perl", 
 
 @pytest.fixture
 def stored(alice, admin_user):
-    """Store a Job of batch/v1 as kubectl does."""
     bootstrap()
 
     def store_(name="pi", metadata=None, **spec):
@@ -59,7 +58,6 @@ def test_the_volcano_job_does_the_same_work(stored, admin_user, block, golden):
 
 
 def line(client, address, part="jobs-not-run"):
-    """Return what the page says of Jobs of batch/v1, and where that leads."""
     element = JobPage(client, address=address).tree.get_element_by_id(part)
     return words(element), "".join(element.xpath(".//a/@href"))
 

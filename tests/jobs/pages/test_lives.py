@@ -211,7 +211,6 @@ HAPPENS = (
 
 
 def play(one, step):
-    """Do one thing to a job, as far as it is there to be done."""
     names = [each.name.removeprefix(f"{one.name}-") for each in store.find(PODS) if phase(each) == "Running"][:1]
     if step in ("fail", "succeed", "evict"):
         how = {"fail": "fail {} 1", "succeed": "fail {} 0", "evict": "evict {} slowly"}[step]
@@ -257,7 +256,6 @@ def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, client):
 
 
 def look(browser, name):
-    """Return all that the pages say of a deleted job; nothing of it goes on."""
     first = JobPage(browser, name)
     pages = [first, *(JobPage(browser, name, f"?run={number}") for number in range(1, len(first.runs) + 1))]
     pages.append(JobPage.of_list(browser, f"?phase=Deleted&q={name}"))

@@ -33,7 +33,6 @@ def job_object(name, *, tasks=(("worker", 4),), minimum=4, queue="default", owne
 
 
 def status(phase, *, now, began=None, message="", **counts):
-    """A job's status as the controller writes it."""
     times = [("Pending", now - 60_000)]
     times += [("Running", began)] if began is not None else []
     times += [(phase, now)] if phase not in ("Pending", "Running") else []

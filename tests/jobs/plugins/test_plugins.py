@@ -65,7 +65,6 @@ def made(wanted, *tasks, index=0):
 
 
 def both(**fields):
-    """A pod with a container and an init container."""
     return {"containers": [container(**fields)], "initContainers": [container("first", **fields)]}
 
 
@@ -109,7 +108,6 @@ def test_a_pod_has_an_address_before_it_exists_and_what_is_no_task_has_none():
 
 # ---- ssh
 def secret(*arguments):
-    """What is in the Secret of ssh."""
     pairs = [*of_job(job(task(), plugins={"ssh": [*arguments]}), KeyPair("private", "public"))]
     (content,) = (product.content(context) for plugin, context in pairs for product in plugin.products)
     return {name: base64.b64decode(text).decode() for name, text in content["data"].items()}
@@ -296,7 +294,6 @@ def mounting(path):
 
 
 def overwritten(obj):
-    """The fields that a plugin overwrites, each with the plugin's name."""
     found = (text.partition(": the plugin ") for text in admission.warn(defaulted(obj), None, CLUSTER))
     return {path: rest.split()[0] for path, mark, rest in found if mark}
 

@@ -51,7 +51,6 @@ def there():
 
 
 def begin(controller, *names, **spec):
-    """Submit jobs with svc and ssh, and have their groups let in."""
     stored = [controller.submit(job(name, **SVC_SSH, **spec)) for name in names or ("demo",)]
     controller.admit()
     return stored[0]
@@ -63,7 +62,6 @@ def secret():
 
 
 def assert_settled():
-    """Nobody who runs the controller writes anything more."""
     before = store.revision()
     Controller().settle()
     assert store.revision() == before
