@@ -235,9 +235,8 @@ def bars(story, page):
         times = "–".join(map(seconds, (made, placed, started, ended)))
         exited = f" exit {code}" if code is not None else ""
         again = "".join(f" [{seconds(begun)}–{seconds(over)}]" for begun, over, *_ in starts)
-        found.append(
-            f"{name.removeprefix(f'{story.name}-')} {state} {times}{exited}{again} {' '.join(more[1:])}".rstrip()
-        )
+        own = name.removeprefix(f"{story.name}-")
+        found.append(f"{own} {state} {times}{exited}{again} {' '.join(more[1:])}".rstrip())
     return ", ".join(found)
 
 

@@ -43,13 +43,11 @@ class Late(Script):
     def seen(self):
         groups = self.planned.groups if self.planned else ()
         writes = [write for group in groups for write in group.writes]
-        made = [
-            each.object["metadata"]["name"] for each in writes if isinstance(each, Create) and each.resource == PODS
-        ]
+        pods = [each.object for each in writes if isinstance(each, Create) and each.resource == PODS]
         entry = self.state.entries.get(KEY)
         current = store.find(JOBS, name="demo")
         return {
-            "made": " ".join(name.removeprefix("demo-") for name in made),
+            "made": " ".join(each["metadata"]["name"].removeprefix("demo-") for each in pods),
             "plans": str(len(groups)),
             "pods": " ".join(name.removeprefix("demo-") for name in sorted(entry.known.pods)) if entry else "",
             "others": " ".join(self.known("other").pods) if "default/other" in self.state.entries else "",

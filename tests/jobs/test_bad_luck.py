@@ -149,9 +149,7 @@ def test_story(tell, spec, story):
     "by a Command": ("command RestartJob", "RestartJob", 2, 1),
     "of a pod": ("fail main-0", "RestartPod", 1, 0),
 })  # fmt: skip
-def test_restart_is_whole_before_which_statement_ever_the_controller_dies(
-    controller, monkeypatch, happens, action, anew, version
-):
+def test_restart_is_whole_whenever_the_controller_dies(controller, monkeypatch, happens, action, anew, version):
     policies = {} if "command" in happens else on("PodFailed", action)
     story = Story(controller, monkeypatch, **policies)
     for at in itertools.count():
@@ -195,9 +193,7 @@ def test_what_was_asked_of_a_job_that_went_meanwhile_keeps_nobody_busy(controlle
     assert sql.rows("default", "SELECT key FROM cluster_timer WHERE kind = 'asked'") == []
 
 
-def test_what_is_due_is_not_asked_for_again_and_again_while_its_job_waits_for_its_writes(
-    controller, moved_clock, monkeypatch
-):
+def test_what_is_due_is_asked_for_once_while_its_job_waits_for_its_writes(controller, moved_clock, monkeypatch):
     fails(controller)
     moved_clock.move(599)
     controller.settle()

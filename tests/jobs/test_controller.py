@@ -24,10 +24,8 @@ from tests.tables import cases
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode")]
 SEEDS = Path(__file__).parents[1] / "golden" / "jobs"
 NO_REPLICAS, NO_MINIMUM = ({"tasks": [task("main", n, minAvailable=0)], "minAvailable": 0} for n in (0, 2))
-TWO_WAIT = {
-    "tasks": [task("first", 3, minAvailable=2), task("then", 1, dependsOn={"name": ["first"]})],
-    "minAvailable": 2,
-}
+THEN = task("then", 1, dependsOn={"name": ["first"]})
+TWO_WAIT = {"tasks": [task("first", 3, minAvailable=2), THEN], "minAvailable": 2}
 TOGETHER = {"tasks": [task("first", 1), task("second", 1, dependsOn={"name": ["first"]})], "minAvailable": 2}
 ANY_OF_TWO = {"name": ["first", "other"], "iteration": "any"}
 IN_VAIN = [task("first", 1), task("other", 0), task("second", 1, dependsOn=ANY_OF_TWO)]
@@ -107,9 +105,8 @@ def test_story(tell, spec, story):
 def test_failure_names_the_pod_and_why_its_container_ended(controller, terminated, words):
     controller.start()
     controller.become("Succeeded", "demo-main-0", code=0)
-    controller.become(
-        "Failed", "demo-main-1", containerStatuses=[{"name": "main", "state": {"terminated": terminated}}]
-    )
+    ended = {"name": "main", "state": {"terminated": terminated}}
+    controller.become("Failed", "demo-main-1", containerStatuses=[ended])
     assert (phase(), state()["exitCodes"]) == ("Failed", [terminated["exitCode"]])
     assert state()["state"]["message"].startswith(f"{words} ")
     assert [each.name for each in store.find(JOBS, exit_code=terminated["exitCode"])] == ["demo"]

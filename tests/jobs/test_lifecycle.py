@@ -170,12 +170,8 @@ def test_the_phase_is_the_one_that_the_reference_says(phase, found):
     """`tests.jobs.reference` says it once more, of objects as they are stored."""
     least = [{} if task.minimum is None else {"minAvailable": task.minimum} for task in found.tasks]
     tasks = [{"name": each.name, "replicas": each.replicas, **of} for each, of in zip(found.tasks, least, strict=True)]
-    spec = {
-        "tasks": tasks,
-        "minAvailable": found.min_available,
-        "maxRetry": found.max_retry,
-        "minSuccess": found.min_success,
-    }
+    spec = {"tasks": tasks, "minAvailable": found.min_available, "minSuccess": found.min_success}
+    spec["maxRetry"] = found.max_retry
     status = {name.lower(): sum(of.get(name, 0) for of in found.counts.tasks.values()) for name in NAMES}
     status |= {"terminating": found.counts.terminating, "retryCount": found.retry_count}
     status["taskStatusCount"] = {name: {"phase": of} for name, of in found.counts.tasks.items()}

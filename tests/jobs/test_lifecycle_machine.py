@@ -50,13 +50,7 @@ START_US = 1_767_225_600_000_000
 NAMES = st.sampled_from(("x", "x", "x", "y"))
 WHICH = st.integers(0, 5)
 COMMANDS = (*ACTIONS, "Jump")
-OUT_OF_SCOPE = (
-    "nodes",
-    "gangs",
-    "queues",
-    "quotas",
-    "waiting",
-)  # of nodes, scheduler and queues, which are played here
+OUT_OF_SCOPE = ("nodes", "gangs", "queues", "quotas", "waiting")  # scheduler and nodes are played here
 ASKED = {"Aborted": "AbortJob", "Terminated": "TerminateJob"}  # what somebody has to ask for
 RULES = [each.name for each in INVARIANTS if each.__module__.rpartition(".")[2] not in OUT_OF_SCOPE]
 # Of the defects that the simulation knows, those that this machine finds within a few dozen examples.

@@ -293,9 +293,8 @@ def confirmed(client, *what):
 
 
 def test_before_anything_is_done_the_effect_is_shown(client, jobs, parse):
-    shown = JobPage(client, address=ticked(client, "suspend", "one", "two", "three", "four")["Location"]).text(
-        "content"
-    )
+    draft = ticked(client, "suspend", "one", "two", "three", "four")["Location"]
+    shown = JobPage(client, address=draft).text("content")
     assert "Suspend 2 of 4 jobs?" in shown
     assert "6 running pods will be stopped, and 2 waiting pods will not start." in shown
     assert "1 is in a phase in which a job cannot be suspended, and stays as it is." in shown

@@ -120,9 +120,8 @@ def test_ports_in_the_network_of_the_machine_are_those_of_the_machine_and_a_host
 
 @pytest.mark.parametrize("noted", [{CREATOR_ANNOTATION: "alice"}, {}], ids=["alice", "the system"])
 def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted):
-    written = job(
-        volumes=[{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}], annotations=noted
-    )
+    claimed = {"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    written = job(volumes=[claimed], annotations=noted)
     written["spec"]["tasks"][0]["template"]["metadata"] = {"annotations": {CREATOR_ANNOTATION: "root", "own": "1"}}
     first, second = rounds(job_fact(written))
     for kind in (PODS, POD_GROUPS, CLAIMS):

@@ -347,9 +347,8 @@ def gangs(draw):
 def play(tasks, waits, minimum):
     """Make the pods that may be made, schedule them with room for all, let them run; return those that ran."""
     roles = {each.name: each.needed for each in tasks}
-    cluster = world.World(
-        world.node("n", cpu="100", pods=100), world.queue(), world.group(minimum=minimum, minTaskMember=roles)
-    )
+    group = world.group(minimum=minimum, minTaskMember=roles)
+    cluster = world.World(world.node("n", cpu="100", pods=100), world.queue(), group)
     by_name = {each.name: each for each in tasks}
     ran = {}
     for _ in range(len(tasks) + 1):

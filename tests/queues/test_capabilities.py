@@ -117,16 +117,15 @@ def test_a_state_that_a_client_writes_is_a_wish(admin, controller, before, writt
 
 
 @pytest.mark.shows("queue state 2/closing ends nothing", "queues 2.4/root")
-def test_closing_by_the_status_waits_for_work_is_nothing_for_root_and_not_lost_while_no_controller_runs(
+def test_closing_by_the_status_waits_for_work_and_for_a_controller_and_is_nothing_for_root(
     admin, controller, moved_clock
 ):
     bring(admin, controller, "Open")
     group("work", "team", "Running")
     write_state(admin, "Closed")
     write_state(admin, "Closed", "root")
-    Story(Controller(moved_clock)).goes(
-        "later → team wish=Closed; team Closing; root Open\nungroup work, later → team Closed"
-    )
+    story = Story(Controller(moved_clock)).goes("later → team wish=Closed; team Closing; root Open")
+    story.goes("ungroup work, later → team Closed")
 
 
 @pytest.mark.shows("queue state 2/deleted when Closed")

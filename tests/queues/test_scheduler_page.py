@@ -35,9 +35,8 @@ T = 1_780_000_000_000
 
 def said(line, *, measures_load=True):
     title, _, plugin = line.partition(": ")
-    policy = (
-        read(f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]").policy if plugin.strip() else DEFAULT
-    )
+    text = f"actions: allocate, shuffle\ntiers: [{{plugins: [{{{plugin}}}]}}]"
+    policy = read(text).policy if plugin.strip() else DEFAULT
     return [each.text for each in words.said(policy, measures_load=measures_load) if each.title == title]
 
 

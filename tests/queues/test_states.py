@@ -96,11 +96,8 @@ def of_phase(*phases, spec, **of_metadata):
 
 GROUP = of_phase("", *PHASES, "Completed", spec={"queue": some([*TREE, ""])})
 CONTAINERS = some([[{"resources": {"requests": {"cpu": cpu}}}] for cpu in "12"])
-SPEC = {
-    "nodeName": some(["", "node"]),
-    "schedulerName": some(["volcano", "volcano", "other"]),
-    "containers": CONTAINERS,
-}
+SCHEDULERS = some(["volcano", "volcano", "other"])
+SPEC = {"nodeName": some(["", "node"]), "schedulerName": SCHEDULERS, "containers": CONTAINERS}
 NAMES = {"group": ["", "g", "g", "h", "gone"], "own": ["", *TREE]}
 POD = of_phase("Pending", "Running", "Succeeded", "Failed", spec=SPEC, **NAMES)
 NAMESPACE = parts({"metadata": metadata([[]], default=["", *TREE])})

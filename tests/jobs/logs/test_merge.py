@@ -60,9 +60,7 @@ def test_nothing_is_lost_and_each_log_keeps_its_order_also_when_its_clock_went_b
 
 
 @given(sorted_logs, st.integers(1, 20), st.integers(0, 51), st.integers(0, 40))
-def test_logs_in_order_make_one_sequence_of_which_the_end_is_had_by_lines_by_time_and_by_size(
-    logs, number, since, size
-):
+def test_logs_in_order_make_one_sequence_whose_end_is_had_by_lines_by_time_and_by_size(logs, number, since, size):
     merged = [*merge.oldest_first(logs)]
     assert [entry.line.time for entry in merged] == sorted(entry.line.time for log in logs for entry in log)
     found = merge.newest(backwards(logs), lines=number, size=LARGE)

@@ -59,9 +59,8 @@ def stamp(second):
 
 def texts(message):
     """Return the lines of a message, of each what is new."""
-    return [
-        shown if isinstance(shown := line[3], str) else "".join(run[0] for run in shown) for line in message["lines"]
-    ]
+    of_lines = (line[3] for line in message["lines"])
+    return [shown if isinstance(shown, str) else "".join(run[0] for run in shown) for shown in of_lines]
 
 
 def read(reader):

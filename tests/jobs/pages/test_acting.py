@@ -21,9 +21,8 @@ from tests.tables import cases
 NOT_NOW = "It is Completed; only jobs that are Pending or Running can be suspended."
 PAGE, EDIT, SCALE = "/jobs/default/mine/", "/jobs/default/mine/edit/", "/jobs/default/mine/scale/"
 SIX, TOGETHER = {"Replicas of worker": "6"}, "Pods that must start together"
-COUNTS = st.fixed_dictionaries(
-    {name: st.integers(0, 9) for name in ("minAvailable", "tasks.0.replicas", "tasks.0.minAvailable")}
-)
+NUMBERS = ("minAvailable", "tasks.0.replicas", "tasks.0.minAvailable")
+COUNTS = st.fixed_dictionaries(dict.fromkeys(NUMBERS, st.integers(0, 9)))
 
 
 def becomes(name, phase, message=""):
@@ -113,9 +112,8 @@ def filled(page, **changes):
         if not isinstance(values[name], str):
             values[name] = form.fields[name].prepare_value(values[name])
     values = {name: "" if value is None else value for name, value in values.items() if value is not False}
-    return values | {
-        next((each.html_name for each in form if each.label == label), label): changes[label] for label in changes
-    }
+    names = {each.label: each.html_name for each in form}
+    return values | {names.get(label, label): value for label, value in changes.items()}
 
 
 def spec(name="mine"):

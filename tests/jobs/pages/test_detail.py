@@ -397,9 +397,8 @@ def test_decisions_stand_newest_first_with_reason_and_nodes_and_stay_when_the_jo
     store.write(Delete(JOBS, "default", "train"), now=T + 5000)
     reads(client, f"{page} tbody")
     world.make("train", "Pending")
-    assert [
-        len(JobPage(client, address=each).tree.findall(".//tbody/tr")) for each in (page, f"{page}&of={job.uid}")
-    ] == [0, 2]
+    shown = (JobPage(client, address=each) for each in (page, f"{page}&of={job.uid}"))
+    assert [len(each.tree.findall(".//tbody/tr")) for each in shown] == [0, 2]
 
 
 def test_where_another_scheduler_works_there_is_no_such_tab(client, job, monkeypatch):

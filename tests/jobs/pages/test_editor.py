@@ -93,11 +93,9 @@ def test_what_the_check_says_stands_at_its_field_and_line(client, alice, block, 
         text = GOOD.replace(*literal_eval(line), 1)
         report = check(client, text)
         assert report["accepted"] or submit(client, text).status_code == 422
-        found = [
-            f"line {each['line']}, {each['field']}: {each['message']}"
-            for each in (*report["causes"], *report["warnings"])
-        ]
-        return [report["verdict"], report["summary"], *found]
+        found = (*report["causes"], *report["warnings"])
+        told = [f"line {each['line']}, {each['field']}: {each['message']}" for each in found]
+        return [report["verdict"], report["summary"], *told]
 
     golden(block, said, by_line=True)
     assert names() == []
@@ -308,13 +306,8 @@ def test_a_namespace_that_goes_is_not_to_be_chosen(cluster, person):
 
 
 def test_queues_are_offered_with_their_room_and_the_others_with_the_reason_for_which_they_are_refused(client, alice):
-    put(
-        ready_node("one"),
-        queue("root", parent=""),
-        queue("team"),
-        queue("sub", parent="team"),
-        queue("a-old", state="Closed"),
-    )
+    put(ready_node("one"), queue("root", parent=""), queue("a-old", state="Closed"))
+    put(queue("team"), queue("sub", parent="team"))
     world.make("waits", queue="sub")
     world.make("hidden", queue="sub", namespace="other")
     found = offered(alice, "spec.queue")
@@ -352,9 +345,7 @@ def test_the_page_brings_the_choices_and_the_check_brings_them_again_when_asked(
     "an administrator of everything": ("administrator", [], True),
 })  # fmt: skip
 @pytest.mark.usefixtures("cluster")
-def test_directories_of_the_node_are_offered_to_who_may_mount_one(
-    person, client, settings, role, directories, is_offered
-):
+def test_directories_are_offered_to_who_may_mount_one(person, client, settings, role, directories, is_offered):
     settings.HOST_PATHS = directories
     client.force_login(person("somebody", role, "*"))
     assert ('value="hostPath"' in client.get("/jobs/new/").content.decode()) is is_offered

@@ -55,10 +55,8 @@ states = st.sampled_from([RUNS, STARTS, NOT_PULLED, *CAUSES.values()])
 
 def status_of(phase, *containers):
     named = zip(("main", "side"), containers, strict=False)
-    return {
-        "phase": phase,
-        "containerStatuses": [{"name": name, "state": state, "lastState": ENDED} for name, state in named],
-    }
+    statuses = [{"name": name, "state": state, "lastState": ENDED} for name, state in named]
+    return {"phase": phase, "containerStatuses": statuses}
 
 
 @st.composite

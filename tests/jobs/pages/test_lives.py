@@ -50,9 +50,7 @@ def test_pages_of_an_earlier_run_and_of_a_deleted_job_lead_to_what_is_kept(life,
     first = JobPage(client, query="?run=1")
     link = first.rows[0].find("th/a").get("href")
     assert ("run=1" in link, pod in link) == (True, False)
-    (log,) = {
-        each.get("href") for each in first.tree.findall(".//*[@id='job-policies']//tbody//a") if "main-1" in each.text
-    }
+    (log,) = {*first.tree.xpath("//*[@id='job-policies']//tbody//a[contains(text(), 'main-1')]/@href")}
     assert ("run=1" in log, client.get(log).status_code) == (True, 200)
     one.fail("main-0", 3)
     one.does("event Note it <b>broke</b>", "delete")
@@ -131,10 +129,8 @@ def test_what_is_said_of_restarts_agrees_everywhere(life, client):
             made[RESTARTS[way]] += RESTARTS[way] == "resumed" or asked < most
         restarts, page, status = made["whole"] + made["part"], JobPage(client, one.name), state(one.name)
         assert status.get("retryCount", 0) == asked
-        assert len(page.runs) in (
-            1 + made["whole"] + made["resumed"],
-            0 if not made["whole"] + made["resumed"] else None,
-        )
+        began = made["whole"] + made["resumed"]
+        assert len(page.runs) in (1 + began, None if began else 0)
         assert f"{restarts} of {most - 1} restart" in page.text("job-policies")
         facts = words(page.tree.find(".//*[@class='job-facts']"))
         if asked:

@@ -73,23 +73,16 @@ def test_a_field_that_is_not_written_has_the_line_of_what_is_around_it():
     containers = "        containers:\n        - resources:\n            requests:\n              cpu: x\n"
     document = job_text.read(f"{HEAD}spec:\n  tasks:\n  - template:\n      spec:\n{containers}")
     requests = "spec.tasks[0].template.spec.containers[0].resources.requests"
-    lines = {
-        f"{requests}[cpu]": 10,
-        f"{requests}.memory": 9,
-        "spec.tasks[0].replicas": 5,
-        "metadata.name": 0,
-        "spec.tasks[7].name": 4,
-    }
+    lines = {f"{requests}[cpu]": 10, f"{requests}.memory": 9, "spec.tasks[0].replicas": 5}
+    lines |= {"metadata.name": 0, "spec.tasks[7].name": 4}
     assert {path: document.line_of(path) for path in lines} == lines
 
 
 @blocks("yaml", folder="pages")
 def test_a_text_that_is_not_one_job_says_what_and_where(block, golden):
     def said(line):
-        return [
-            f"line {each.line}{f', {each.field}' * bool(each.field)}: {each.message}"
-            for each in problems(literal_eval(line))
-        ]
+        found = problems(literal_eval(line))
+        return [f"line {each.line}{f', {each.field}' * bool(each.field)}: {each.message}" for each in found]
 
     golden(block, said, by_line=True)
 

@@ -17,10 +17,8 @@ TEMPLATE = template(CONTAINER)
 
 def base(now=START):
     """The namespaces default and other, and an open queue."""
-    wanted = [
-        *((resources.NAMESPACES, namespace(each)) for each in ("default", "other")),
-        (resources.QUEUES, queue("default", weight=1)),
-    ]
+    wanted = [(resources.NAMESPACES, namespace(each)) for each in ("default", "other")]
+    wanted.append((resources.QUEUES, queue("default", weight=1)))
     missing = [(kind, obj) for kind, obj in wanted if not store.find(kind, name=obj["metadata"]["name"])]
     store.write(*(Create(kind, obj) for kind, obj in missing), now=now)
 
@@ -106,9 +104,8 @@ def many(number, *, begin=0, now=START):
     phases = ["Pending", "Running", "Completed", "Failed", "Aborted"]
     groups = []
     for index in range(begin, begin + number):
-        job = job_object(
-            f"job-{index:05d}", owner=("alice", "bob")[index % 2], namespace=("default", "other")[index % 3 == 0]
-        )
+        place = "other" if index % 3 == 0 else "default"
+        job = job_object(f"job-{index:05d}", owner=("alice", "bob")[index % 2], namespace=place)
         phase = phases[index % 5]
         began = None if phase == "Pending" else now + index - 5000
         job["status"] = status(phase, now=now + index, began=began, running=index % 5)
