@@ -174,13 +174,6 @@ def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_
     assert (spec()["minAvailable"], numbers()[0]) == (3, 6)
 
 
-def test_what_others_changed_and_the_reader_did_not_touch_is_kept(client, job):
-    opened = client.get(EDIT)
-    store.write(Patch(JOBS, "default", "mine", {"spec": {"minAvailable": 4}}))
-    review(client, review(client, review(client, opened, **SIX)))
-    assert (spec()["minAvailable"], numbers()[0]) == (4, 6)
-
-
 @cases("changes, status, said", {
     "of a job that was replaced": ({"uid": "another"}, 409, "Another job has this name by now"),
     "base is no JSON": ({"base": "{", **SIX}, 422, "The form is damaged"),

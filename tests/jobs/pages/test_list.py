@@ -122,16 +122,6 @@ def test_what_is_wrong_with_a_value(reads):
             reads.read(f"{text}: {problem(text) or 'nothing'}")
 
 
-@cases("values, since", {
-    "any time": ({}, None),
-    "lately": ({"created": "24h"}, 100 * HOUR - 24 * HOUR),
-    "from": ({"from": "1970-01-02T00:00"}, 24 * HOUR),
-    "the later of two": ({"created": "24h", "from": "1970-01-02T00:00"}, 76 * HOUR),
-})  # fmt: skip
-def test_times_are_counted_from_now_or_given(values, since):
-    assert job_filters.searched(values, 100 * HOUR)["since"] == since
-
-
 @pytest.fixture
 def zoo(cluster):
     def failed(name, labels, *codes, reason="TooFewSucceeded", now=world.START):
