@@ -29,8 +29,6 @@ TWO_WAIT = {"tasks": [task("first", 3, minAvailable=2), THEN], "minAvailable": 2
 TOGETHER = {"tasks": [task("first", 1), task("second", 1, dependsOn={"name": ["first"]})], "minAvailable": 2}
 ANY_OF_TWO = {"name": ["first", "other"], "iteration": "any"}
 IN_VAIN = [task("first", 1), task("other", 0), task("second", 1, dependsOn=ANY_OF_TWO)]
-OUT_OF_MEMORY = {"exitCode": 137, "reason": "OOMKilled", "message": "It used 2 bytes; its limit is 1."}
-NO_PROGRAM = {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no such file or directory'}
 
 
 @pytest.mark.each_backend
@@ -94,22 +92,6 @@ NO_PROGRAM = {"exitCode": 128, "reason": "StartError", "message": 'exec: "x": no
 })  # fmt: skip
 def test_story(tell, spec, story):
     tell(spec, story)
-
-
-@cases("terminated, words", {
-    "exit code": ({"exitCode": 3}, "Exit 3 · main-1."),
-    "did not start": (NO_PROGRAM, 'Could not start: exec: "x": no such file or directory · main-1.'),
-    "memory": (OUT_OF_MEMORY, "Out of memory: It used 2 bytes; its limit is 1 · main-1."),
-    "its own message": ({"exitCode": 1, "message": "one\n\ntwo" + "." * 500}, "Exit 1: one two · main-1."),
-})  # fmt: skip
-def test_failure_names_the_pod_and_why_its_container_ended(controller, terminated, words):
-    controller.start()
-    controller.become("Succeeded", "demo-main-0", code=0)
-    ended = {"name": "main", "state": {"terminated": terminated}}
-    controller.become("Failed", "demo-main-1", containerStatuses=[ended])
-    assert (phase(), state()["exitCodes"]) == ("Failed", [terminated["exitCode"]])
-    assert state()["state"]["message"].startswith(f"{words} ")
-    assert [each.name for each in store.find(JOBS, exit_code=terminated["exitCode"])] == ["demo"]
 
 
 @pytest.mark.embedded  # as many requests would take half a minute

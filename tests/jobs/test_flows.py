@@ -88,10 +88,6 @@ def controller(transactional_db, runner_mode):
         b Completed → jobs a b c; state Running InProgress
         c Completed → jobs a b c d; state Running InProgress
         d Completed → jobs a b c d; state Succeed AllCompleted"""),
-    "a failed job ends the flow, and those that run are still followed": (flow(step("a"), step("b"), step("c", "b")), "abc", """
-        → jobs a b; state Pending InProgress
-        a Failed, b Running → jobs a b; state Failed JobFailed
-        b Completed → jobs a b; state Failed JobFailed"""),
     "jobs of a flow that has succeeded are deleted on request and never made again": (
         flow(*LINE, jobRetainPolicy="delete"), "ab", """
         →
@@ -117,7 +113,6 @@ def controller(transactional_db, runner_mode):
         →
         serve 1 → jobs a; state Running InProgress
         serve 2 → jobs a b; state Running InProgress"""),
-    "a flow without jobs has succeeded": (flow(), "", "→ jobs; state Succeed AllCompleted"),
     "a job that was deleted before its end is made anew": (flow(*ONE), "a", """
         → state Pending InProgress
         a Running →

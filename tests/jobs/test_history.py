@@ -18,7 +18,7 @@ from jobs.history.controller import MOST, sweep_ms
 from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after
 from jobs.history.gather import Ref
 from jobs.history.record import History
-from jobs.pages.reading import ContainerState, ContainerStatus, Pod, PodStatus, Running, Terminated
+from jobs.pages.reading import ContainerState, ContainerStatus, Pod, PodStatus, Terminated
 from kube.meta import now_text
 from kube.resources import EVENTS, JOBS, POD_GROUPS, PODS
 from tests.jobs.control import job
@@ -119,41 +119,13 @@ def test_a_log_in_pieces_and_pods_that_are_told_after_their_job_are_folded_into_
     assert fold(own, [each for each in changes if each.resource == PODS.id]) == expected
 
 
-def running(start):
-    return ContainerState(running=Running(started_at=now_text(start * 1000)))
-
-
-def ran(start, end):
-    times = {"started_at": now_text(start * 1000), "finished_at": now_text(end * 1000)}
-    return ContainerState(terminated=Terminated(exit_code=1, **times))
-
-
-def stretches(states):
-    """The stretches of a pod whose only container was in each of the states, with what it was in before."""
-    found = []
-    for state, last in states:
-        container = ContainerStatus(name="main", state=state, last_state=last or ContainerState())
-        found = stretches_after(found, Pod(status=PodStatus(container_statuses=[container])))
-    return [(each.started // 1000, each.finished and each.finished // 1000) for each in found]
-
-
-WAITS = ContainerState()
-STARTS_AGAIN = [(running(1), None), (WAITS, ran(1, 2)), (running(12), ran(1, 2)), (WAITS, ran(12, 13))]
-
-
-@cases("states, expected", {
-    "runs": ([(running(1), None)], [(1, None)]),
-    "ran": ([(running(1), None), (ran(1, 4), None)], [(1, 4)]),
-    "starts again: the first start stays": (STARTS_AGAIN, [(1, 2), (12, 13)]),
-    "seen late": ([(WAITS, ran(12, 13))], [(12, 13)]),
-})  # fmt: skip
-def test_stretches_are_what_containers_ran(states, expected):
-    assert stretches(states) == expected
-
-
 def test_of_many_starts_the_first_and_the_newest_are_kept_and_of_many_events_the_newest(lives):
-    found = stretches([(ran(number * 10, number * 10 + 1), None) for number in range(MOST_STRETCHES + 20)])
-    assert (len(found), found[0][0], found[-1][0]) == (MOST_STRETCHES, 0, (MOST_STRETCHES + 19) * 10)
+    found = []
+    for start in range(0, (MOST_STRETCHES + 20) * 10_000, 10_000):
+        ran = Terminated(exit_code=1, started_at=now_text(start), finished_at=now_text(start + 1000))
+        container = ContainerStatus(name="main", state=ContainerState(terminated=ran))
+        found = stretches_after(found, Pod(status=PodStatus(container_statuses=[container])))
+    assert (len(found), found[0].started, found[-1].started) == (MOST_STRETCHES, 0, start)
     one = lives(", ".join(f"wait 1, event Told number {number}" for number in range(MOST_TOLD + 5)))
     messages = {each.message for each in whole(one).told.values()}
     assert len(messages) == MOST_TOLD

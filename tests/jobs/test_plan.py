@@ -130,12 +130,6 @@ def test_what_is_made_for_a_job_says_whose_it_is_and_believes_no_template(noted)
         assert notes.get(CREATOR_ANNOTATION) == noted.get(CREATOR_ANNOTATION), kind.id
 
 
-def test_pods_of_a_task_share_what_they_have_in_common():
-    first, second, _ = made(job(task(replicas=3))).values()
-    assert first["spec"] is second["spec"]
-    assert first["metadata"]["labels"] is not second["metadata"]["labels"]
-
-
 def test_pods_that_ask_for_simulated_nodes_tolerate_their_taint():
     tolerations = [{"key": "gpu", "operator": "Exists"}]
     asking = {"nodeSelector": {"ui.volcano.sh/simulated": "true"}, "tolerations": tolerations}

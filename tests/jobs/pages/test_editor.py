@@ -22,10 +22,10 @@ from jobs.parameterized.builtin import BUILTINS
 from jobs.parameterized.parameters import fill
 from jobs.sweeps.samples import DESCENT
 from kube import lenient
-from kube.resources import HYPER_NODES, JOBS, LEASES, LIMIT_RANGES, NAMESPACES, NODES, PRIORITY_CLASSES, QUEUES
+from kube.resources import HYPER_NODES, JOBS, LIMIT_RANGES, NAMESPACES, NODES, PRIORITY_CLASSES, QUEUES
 from proof.systems.seed import SPARK_JOB, TF_JOB
 from tests.blocks import blocks
-from tests.builders import namespace, node, of
+from tests.builders import of
 from tests.campaign import examples
 from tests.dashboard.pages.conftest import _picture, put, queue
 from tests.dashboard.pages.conftest import node as ready_node
@@ -99,16 +99,6 @@ def test_what_the_check_says_stands_at_its_field_and_line(client, alice, block, 
 
     golden(block, said, by_line=True)
     assert names() == []
-
-
-def test_a_program_that_this_machine_lacks_is_said_before_the_job_is_submitted(client, alice):
-    programs = {"ui.volcano.sh/programs": "ssh"}
-    store.write(Create(NAMESPACES, namespace("kube-node-lease")), Create(NODES, node("here", annotations=programs)))
-    store.write(Create(LEASES, of(LEASES, "here", namespace="kube-node-lease")))
-    text = GOOD.replace("  plugins:\n", "  plugins:\n    ssh: []\n", 1)
-    report = check(client, text)
-    (warning,) = report["warnings"]
-    assert (warning["message"][:21], line_of(text, warning)) == ("Node here has no sshd", "ssh: []")
 
 
 @pytest.mark.django_db(transaction=True)
