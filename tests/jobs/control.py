@@ -92,11 +92,11 @@ def resize(replicas, **fields):
     store.write(Patch(JOBS, "default", "demo", {"spec": {"tasks": tasks, **numbers}}))
 
 
-def command(action, name="demo", *, uid=None, by="alice", **metadata):
-    """Store a Command; by default to the job that has the name now."""
+def command(action, name="demo", *, kind=JOBS, uid=None, by="alice", **metadata):
+    """Store a Command; by default to who has the name now."""
     if uid is None:
-        uid = store.get(JOBS, "default", name).uid
-    target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": name, "uid": uid}
+        uid = store.get(kind, "default" if kind.namespaced else "", name).uid
+    target = {"apiVersion": kind.api_version, "kind": kind.kind, "name": name, "uid": uid}
     notes = {CREATOR_ANNOTATION: by} if by else {}
     about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
     return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]

@@ -11,6 +11,8 @@ from queues import states
 from queues.controller import PAUSE_MS, QueueConsumer
 from queues.states import CLOSED_BY_PARENT_ANNOTATION
 from tests import builders
+from tests.jobs.control import command
+from tests.jobs.story import Script
 
 
 class Controller(Runner):
@@ -41,13 +43,8 @@ def group(name, queue="default", phase="Pending", **fields):
     store.write(Create(POD_GROUPS, builders.pod_group(name, queue=queue, status={"phase": phase}, **fields)))
 
 
-def order(action, name="default", *, uid=None, **metadata):
-    """Store a Command as vcctl does: in the namespace `default`, for the queue that has the name now."""
-    uid = store.get(QUEUES, "", name).uid if uid is None else uid
-    target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": name, "uid": uid}
-    notes = {"ui.volcano.sh/created-by": "olga"}
-    about = {"generateName": f"{name}-", "namespace": "default", "annotations": notes, **metadata}
-    return store.write(Create(COMMANDS, {"metadata": about, "action": action, "target": target}))[0]
+def order(action, name="default", **fields):
+    return command(action, name, kind=QUEUES, by="olga", **fields)
 
 
 def status(name="default"):
@@ -62,47 +59,46 @@ def shut_since(name="default"):
     return store.get(QUEUES, "", name).object["metadata"].get("annotations", {}).get(SHUT_SINCE)
 
 
-class Story:
+class Story(Script):
     """Queues under a controller.
 
         Story(controller).goes('''
             queue team, queue sub team, group a sub Running, later → team Open; sub Open
-            wish team Closed, later → team Closing says 1 unfinished pod group is left; sub Closing
+            wish team Closed, later → team Closing; sub Closing; says 1 unfinished pod group is left
         ''')
 
-    Before the arrow stands what happens, each a method with its words, behind it what is seen of queues: the state and
-    what the message says; a wish, a note of Volcano, a number of the status; and of `told` the events of default.
+    Seen are the states of queues by their names, a wish, a note of Volcano or a number of a status as `team.wish`, and by
+    `told` what events said of the queue default; `says` ends a line and is a part of what the statuses say.
     """
 
     def __init__(self, controller):
         self.controller = controller
 
     def goes(self, text):
-        for line in filter(None, map(str.strip, text.splitlines())):
-            steps, _, seen = line.partition("→")
-            for step in filter(None, map(str.strip, steps.split(","))):
-                verb, *words = step.split()
-                getattr(self.controller if verb in ("settle", "later") else self, verb)(*words)
-            for each in filter(None, map(str.strip, seen.split(";"))):
-                about, _, said = each.partition(" says ")
-                name, *wanted = about.split(" ", 1)
-                found = self.seen(name, *wanted)
-                assert [found] == (wanted or [""]), f"{line}: {each}: {found}"
-                assert not said or said in status(name)["message"], f"{line}: {each}: {status(name)}"
+        super().goes(text)
         return self
 
-    def seen(self, name, wanted=""):
-        """What a queue is, or in the terms of what is wanted of it: its wish, its note or a number."""
-        if name == "told":
-            found = [each.object for each in store.find(EVENTS, order="created")]
-            return " ".join(each["reason"] for each in found if each["involvedObject"]["name"] == "default")
-        key, _, _ = wanted.partition("=")
-        if "=" not in wanted:
-            return status(name)["state"]
-        stored = store.get(QUEUES, "", name).object
-        notes = stored["metadata"].get("annotations", {})
-        values = {"wish": wished(name), "note": notes.get(CLOSED_BY_PARENT_ANNOTATION), **status(name)}
-        return f"{key}={values.get(key, 0)}"
+    def does(self, step):
+        verb, *words = step.split()
+        getattr(self.controller if verb in ("settle", "later") else self, verb)(*words)
+
+    def message(self):
+        return " ".join(each.object.get("status", {}).get("message", "") for each in store.find(QUEUES))
+
+    def seen(self):
+        events = [each.object for each in store.find(EVENTS, order="created")]
+        found = {"told": " ".join(each["reason"] for each in events if each["involvedObject"]["name"] == "default")}
+        for each in store.find(QUEUES):
+            status, notes = each.object.get("status", {}), each.object["metadata"].get("annotations", {})
+            found[each.name] = status.get("state", "")
+            counts = dict.fromkeys(("pending", "inqueue", "running", "unknown"), 0)
+            about = (
+                counts
+                | status
+                | {"wish": each.object["spec"].get("state", ""), "note": notes.get(CLOSED_BY_PARENT_ANNOTATION)}
+            )
+            found |= {f"{each.name}.{key}": str(value) for key, value in about.items()}
+        return found
 
     # ---- what happens
 

@@ -124,7 +124,7 @@ def test_closing_by_the_status_waits_for_work_and_for_a_controller_and_is_nothin
     group("work", "team", "Running")
     write_state(admin, "Closed")
     write_state(admin, "Closed", "root")
-    story = Story(Controller(moved_clock)).goes("later → team wish=Closed; team Closing; root Open")
+    story = Story(Controller(moved_clock)).goes("later → team.wish Closed; team Closing; root Open")
     story.goes("ungroup work, later → team Closed")
 
 

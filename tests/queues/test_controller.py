@@ -40,31 +40,31 @@ def story(controller):
     " + queues 1.5/default + queues 2.3/Closing, nothing left + queues 2.4/event + queues 2.8/pods that run"
     " + queue state 2/closing ends nothing + queues 2.4/children close + queues 2.4/children open": """
         queue sub default, queue own default Closed, group a default Running, group b, settle
-        wish default Closed, settle → default Closing says 2 unfinished pod groups are left (1 pending, 1 running)
-        ungroup b, phase a Completed, later → default Closed; sub Closed says parent queue default; own Closed
+        wish default Closed, settle → default Closing; says 2 unfinished pod groups are left (1 pending, 1 running)
+        ungroup b, phase a Completed, later → default Closed; sub Closed; own Closed; says parent queue default
         wish default Open, later → default Open; sub Open; own Closed; told Closing Closed Opened""",
     "close an empty queue | queues 2.3/Open, CloseQueue, empty + queues 2.2/target + queues 2.2/once"
-    " + queue state 5/operate": "queue team, later, command Close team → team wish=Closed; team Closed",
+    " + queue state 5/operate": "queue team, later, command Close team → team.wish Closed; team Closed",
     "close a queue with work | queues 2.3/Open, CloseQueue, in use + queues 2.2/target":
-        f"queue team, {WITH_WORK}, command Close team → team wish=Closed; team Closing",
+        f"queue team, {WITH_WORK}, command Close team → team.wish Closed; team Closing",
     "close a closed queue | queues 2.3/Closed, CloseQueue":
-        f"{CLOSED}, command Close team → team wish=Closed; team Closed",
+        f"{CLOSED}, command Close team → team.wish Closed; team Closed",
     "close a closing queue | queues 2.3/Closing, CloseQueue":
-        f"{CLOSED}, {WITH_WORK}, command Close team → team wish=Closed; team Closing",
-    "open a closed queue | queues 2.3/Closed, OpenQueue": f"{CLOSED}, command Open team → team wish=Open; team Open",
+        f"{CLOSED}, {WITH_WORK}, command Close team → team.wish Closed; team Closing",
+    "open a closed queue | queues 2.3/Closed, OpenQueue": f"{CLOSED}, command Open team → team.wish Open; team Open",
     "open a closing queue | queues 2.3/Closing, OpenQueue":
-        f"{CLOSED}, {WITH_WORK}, command Open team → team wish=Open; team Open",
+        f"{CLOSED}, {WITH_WORK}, command Open team → team.wish Open; team Open",
     "open an open queue | queues 2.3/Open, OpenQueue":
-        "queue team, later, command Open team → team wish=Open; team Open",
-    "look at it again | queues 2.3/Closed, SyncQueue": f"{CLOSED}, command Sync team → team wish=Closed; team Closed",
+        "queue team, later, command Open team → team.wish Open; team Open",
+    "look at it again | queues 2.3/Closed, SyncQueue": f"{CLOSED}, command Sync team → team.wish Closed; team Closed",
     "a queue below a closed one is opened with it | queues 2.4/below a closed one": f"""
-        {CLOSED}, queue sub team Closed, command Open sub, later → sub wish=Open; sub Closed
+        {CLOSED}, queue sub team Closed, command Open sub, later → sub.wish Open; sub Closed
         command Open team, later → sub Open""",
-    "a new process writes what the last one owed": "group a, settle, group b, settle, next, later → default pending=2",
+    "a new process writes what the last one owed": "group a, settle, group b, settle, next, later → default.pending 2",
     "a queue without a wish is closed and opened by commands | queues 2.3/Closing, nothing left": """
         wishless plain, group a plain Running, later → plain Open
         command Close plain, later → plain Closing
-        ungroup a, later → plain Closed; plain wish=
+        ungroup a, later → plain Closed; plain.wish
         command Open plain, later → plain Open""",
     **{
         f"a queue that Volcano closed with its parent opens with it: {note} | queues 1.4/closed-by-parent": f"""
@@ -74,8 +74,8 @@ def story(controller):
     },
     "queues without a wish close and open with the one above": """
         wishless team, wishless sub team, wishless own team Closed, later, command Close team, later
-        → team Closed; sub Closed; own Closed; sub note=true
-        command Open team, later → team Open; sub Open; own Closed; sub note=false""",
+        → team Closed; sub Closed; own Closed; sub.note true
+        command Open team, later → team Open; sub Open; own Closed; sub.note false""",
 })  # fmt: skip
 def test_what_becomes_of_queues(story, text):
     story.goes(text)
@@ -102,11 +102,11 @@ def test_groups_without_pods_whose_job_is_gone_keep_no_queue_from_closing(story)
     for phase in ("Pending", "Inqueue", "Unknown", "Running"):
         group(phase.lower(), phase=phase, ownerReferences=[gone])
     left = "4 unfinished pod groups are left (1 inqueue, 1 pending, 1 running, 1 unknown)"
-    story.goes(f"wish default Closed, later → default Closing says {left}")
+    story.goes(f"wish default Closed, later → default Closing; says {left}")
     collector = Runner(registry.get("garbage"), 0, GarbageCollector())
     while collector.step():
         pass
-    story.goes("later → default Closed; default pending=0; default inqueue=0; default unknown=0; default running=0")
+    story.goes("later → default Closed; default.pending 0; default.inqueue 0; default.unknown 0; default.running 0")
 
 
 def test_queue_notes_since_when_it_is_not_open(story):
@@ -151,7 +151,7 @@ def test_counters_are_written_a_few_times_a_second_however_much_happens(controll
 def test_clock_that_is_set_back_delays_no_status(story, moved_clock):
     story.goes("group a, settle")
     moved_clock.us -= 600 * 1_000_000
-    story.goes("group b, later → default pending=2")
+    story.goes("group b, later → default.pending 2")
 
 
 @cases("kept", {"keeps its wish": "Open", "keeps none, as Volcano's": None})
@@ -171,14 +171,14 @@ def test_state_that_a_client_writes_while_the_counters_are_planned_is_not_lost(s
         return planned
 
     monkeypatch.setattr(consumer, "plan", interrupted)
-    story.goes("later → team Closed; team running=0")
+    story.goes("later → team Closed; team.running 0")
     assert consumer.plan == plan
 
 
 def test_queue_deleted_meanwhile_does_not_stop_the_others(story):
     story.goes("queue team")
     store.commit([Group([Delete(QUEUES, "", "team")])])
-    story.goes("group a team, group b, later → default pending=1")
+    story.goes("group a team, group b, later → default.pending 1")
 
 
 def told():
@@ -229,4 +229,4 @@ def test_status_of_which_the_cluster_drops_a_part_is_written_once(story):
     story.goes("later, later, later")
     assert status("plain") == kept
     assert [change for change in store.changes(before, [QUEUES]) if change.name == "plain"] == []
-    story.goes(f"group a plain, wait {PAUSE_MS / 1000}, later → plain pending=1")
+    story.goes(f"group a plain, wait {PAUSE_MS / 1000}, later → plain.pending 1")
