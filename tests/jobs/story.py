@@ -42,12 +42,12 @@ class Script:
     def begins(self):
         pass
 
-    def ends(self):
-        pass
+    ends = begins
 
     def does(self, step):
+        """What is no word of the story is one of its controller."""
         verb, *words = step.split()
-        getattr(self, verb)(*words)
+        getattr(self if hasattr(self, verb) else self.controller, verb)(*words)
 
     def reasons(self):
         """The reasons of the events since the line began, and how many of these are warnings."""
@@ -148,9 +148,9 @@ class Story(Script):
         while store.revision() != before:
             before = store.revision()
             self.controller.settle()
-            self.sweep()
-            self.admit()
-            self.bind()
+            self.controller.sweep()
+            self.controller.admit()
+            control.bind()
             if waiting := [pod.name for pod in store.find(PODS) if pod.object["status"]["phase"] == "Pending"]:
                 report("Running", *waiting)
             self.controller.settle()
@@ -160,9 +160,6 @@ class Story(Script):
     def settle(self):
         if self.is_watched:
             self.controller.settle()
-
-    def step(self):
-        self.controller.step()
 
     def until(self, phase):
         while control.phase() != phase:
@@ -286,11 +283,8 @@ class Story(Script):
 
     def run(self):
         """The job is let in and its pods run."""
-        self.admit()
-        self.starts()
-
-    def admit(self):
         self.controller.admit()
+        self.starts()
 
     def bind(self):
         control.bind()
@@ -350,9 +344,6 @@ class Story(Script):
             elif each.object["status"]["phase"] in ("Pending", "Running"):
                 report("Failed", each.name, reason="NodeLost")
         self.settle()
-
-    def sweep(self):
-        self.controller.sweep()
 
     def drop(self, plural):
         (kind,) = (each for each in products.RESOURCES.values() if each.plural == plural)

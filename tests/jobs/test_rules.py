@@ -74,14 +74,28 @@ def job(phase="Running", *, reason="", message="", retried=0, deleting=False, re
     )
 
 
+def warned(command, phase):
+    """What is said of a Command in a cluster with one job, which is in a phase."""
+
+    class Cluster:
+        def get(self, resource, namespace, name):
+            demo = {"metadata": {"name": "demo", "namespace": "default"}, "status": {"state": {"phase": phase}}}
+            return demo if (resource, namespace, name) == (JOBS, "default", "demo") else None
+
+    return command_warnings.warn(command, None, Cluster())
+
+
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", [action.name for action in actions.ACTIONS])
-def test_an_action_applies_in_the_phases_that_heed_it(name, phase):
-    said = actions.problem(actions.BY_NAME[name], job(phase))
+def test_an_action_applies_in_the_phases_that_heed_it_and_clients_are_warned_of_what_is_not_offered(name, phase):
+    action = actions.BY_NAME[name]
+    said = actions.problem(action, job(phase))
     assert (said == "") == (phase in APPLIES[name])
     assert said == "" or said.startswith(f"It is {phase}; only jobs that are ")
-    words = actions.problem(actions.BY_NAME[name], job(phase, deleting=True))
-    assert words == ("" if name == "clone" else "It is being deleted.")
+    assert actions.problem(action, job(phase, deleting=True)) == ("" if name == "clone" else "It is being deleted.")
+    if action in actions.BY_ORDER.values():
+        warning = warned(commands.to_job("default", "demo", "", action.order), phase)
+        assert warning == [f"target: The job demo stays as it is. {said}"] * bool(said)
 
 
 @pytest.mark.parametrize("name", [action.name for action in actions.CONFIRMED if action.target])
@@ -151,25 +165,6 @@ def test_the_outcome_is_judged_by_the_job_as_it_is(name, found, result):
 @pytest.mark.parametrize("name", [action.name for action in actions.CONFIRMED if action.name != "delete"])
 def test_an_order_to_a_job_that_is_over_is_never_left_open(name):
     assert all(actions.verdict(actions.BY_NAME[name], job(phase), 0) is not None for phase in FINISHED)
-
-
-def warned(command, phase):
-    """What is said of a Command in a cluster with one job, which is in a phase."""
-
-    class Cluster:
-        def get(self, resource, namespace, name):
-            demo = {"metadata": {"name": "demo", "namespace": "default"}, "status": {"state": {"phase": phase}}}
-            return demo if (resource, namespace, name) == (JOBS, "default", "demo") else None
-
-    return command_warnings.warn(command, None, Cluster())
-
-
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("action", actions.BY_ORDER.values(), ids=lambda action: action.name)
-def test_a_client_is_warned_of_a_command_that_the_page_would_not_offer(action, phase):
-    words = f"target: The job demo stays as it is. {actions.problem(action, job(phase))}"
-    said = warned(commands.to_job("default", "demo", "", action.order), phase)
-    assert said == ([] if phase in APPLIES[action.name] else [words])
 
 
 @cases("change", {

@@ -78,10 +78,6 @@ class Story(Script):
         super().goes(text)
         return self
 
-    def does(self, step):
-        verb, *words = step.split()
-        getattr(self.controller if verb in ("settle", "later") else self, verb)(*words)
-
     def message(self):
         return " ".join(each.object.get("status", {}).get("message", "") for each in store.find(QUEUES))
 
