@@ -19,30 +19,13 @@ from tests.jobs.story import Story
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db(transaction=True)
-THREE = {"replicas": 3}
+THREE, ALL = {"replicas": 3}, "main-0 main-1 main-2"
 FIVE = {"replicas": 5, "minAvailable": 1}
 IN_THREE = (
     "2 pods failed: demo-main-0 exited with code 1, demo-main-1 exited with code 1. "
     "2 pods failed: demo-main-2 exited with code 1, demo-main-3 exited with code 1. 1 pod failed: demo-main-4 exited with code 1."
 )
 MAIN_1 = "1 pod failed: demo-main-1 exited with code 1."
-# Where a job gets from a phase when nothing else happens to it.
-GOES_ON = {
-    "Pending": "Running", "Running": "Running", "Restarting": "Running", "Aborting": "Aborted", "Aborted": "Aborted",
-    "Completing": "Completed", "Completed": "Completed", "Terminating": "Terminated", "Terminated": "Terminated",
-    "Failed": "Failed",
-}  # fmt: skip
-BY_COMMAND = {
-    "Restarting": "RestartJob", "Aborting": "AbortJob", "Aborted": "AbortJob", "Completing": "CompleteJob",
-    "Completed": "CompleteJob", "Terminating": "TerminateJob", "Terminated": "TerminateJob",
-}  # fmt: skip
-# How a job of three pods gets to a phase; where pods are left in it, one of them has succeeded.
-RUNS = "run, bind, succeed main-0"
-REACH = {
-    "Pending": "admit, bind", "Running": RUNS, "Failed": f"{RUNS}, fail main-1 main-2",
-    **{phase: f"{RUNS}, command {action}" + ", sweep" * (GOES_ON[phase] == phase) for phase, action in BY_COMMAND.items()},
-}  # fmt: skip
-ALL = "main-0 main-1 main-2"
 
 
 def on(event, action="RestartJob", **fields):
@@ -50,20 +33,6 @@ def on(event, action="RestartJob", **fields):
 
 
 FAILED = on("PodFailed")
-
-
-def evicted(phase, how, policies):
-    """The story of a job whose pods somebody deletes: a policy heeds it only while the job is on its way."""
-    is_heeded = bool(policies) and phase in ("Pending", "Running")
-    end = "Aborted" if is_heeded else GOES_ON[phase]
-    there = ALL if end == "Running" else ""
-    return f"{REACH[phase]} → phase {phase}\n{how}, rest → phase {end}; executed {int(is_heeded)}; pods {there}; anew {there}"
-
-
-def lost(phase):
-    is_restarted = phase in ("Pending", "Running", "Restarting")
-    retries, running = int(is_restarted or phase == "Failed"), 3 * is_restarted
-    return f"{REACH[phase]} → phase {phase}\nlose, rest → phase {GOES_ON[phase]}; retries {retries}; running {running}"
 
 
 @cases("spec, story", {
@@ -79,18 +48,16 @@ def lost(phase):
     "of policies that ask for opposites at once the first decides": (
         {"tasks": [task("a", **on("PodFailed", "RestartTask")), task("b")], **on("PodFailed", "AbortJob")}, """
         rest, fail, rest → phase Running; retries 1; executed 2"""),
-    # ---- in every phase
+    # ---- what in other phases comes of it: test_lifecycle_machine
     **{
-        f"{phase}: pods are deleted {words}": (THREE | policies, evicted(phase, how, policies))
-        for phase in GOES_ON
-        for words, how, policies in (
-            ("by force", "evict", {}), ("with grace", "delete", {}), ("and answered", "evict", on("PodEvicted", "AbortJob")),
-        )
+        f"pods that somebody deletes are made again: {how}": (THREE, f"""
+        run, bind, succeed main-0 → phase Running
+        {how}, rest → phase Running; executed 0; pods {ALL}; anew {ALL}""")
+        for how in ("evict", "delete")
     },
-    **{
-        f"{phase}: nodes are lost": (THREE | on("PodFailed") | {"maxRetry": 1 if phase == "Failed" else 3}, lost(phase))
-        for phase in GOES_ON
-    },
+    "unless a policy answers it": (THREE | on("PodEvicted", "AbortJob"), """
+        run, bind, succeed main-0, evict, rest → phase Aborted; executed 1; pods"""),
+    "the nodes are lost": (THREE | FAILED, "run, bind, succeed main-0, lose, rest → phase Running; retries 1; running 3"),
     # ---- while every controller is down
     **{
         f"what happens while every controller is down is answered once: {event}": (on(event, **fields), f"""
