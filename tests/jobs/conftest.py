@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import lxml.html
 import pytest
 import yaml
 from django.contrib.auth.models import User
@@ -63,11 +62,6 @@ def sam(db):
     """The browser of a submitter of the namespace default, which the product itself has furnished."""
     bootstrap()
     return reader("sam", "submitter", "default")
-
-
-@pytest.fixture
-def parse():
-    return lambda response: lxml.html.document_fromstring(response.content.decode())
 
 
 @pytest.fixture

@@ -197,14 +197,22 @@ class Life:
         self.jobs.settle()
 
     def evict(self, *named):
-        """Pods are evicted, `by` an action `for` a group; `slowly` they still end."""
-        options = {"slowly": "0"} if "slowly" in named else {}
-        named = [each for each in named if each != "slowly"]
+        """The scheduler evicts pods, `by` an action `for` a group; they end a second later, or `slowly`."""
+        named, is_slow = [each for each in named if each != "slowly"], "slowly" in named
         at = min((named.index(each) for each in ("by", "for") if each in named), default=len(named))
-        options |= dict(zip(named[at::2], named[at + 1 :: 2], strict=True))
-        other = options.get("for", world.WINNER).replace("nobody", "")
-        grace = int(options.get("slowly", 1))
-        world.evict(self, *self.pods(*named[:at]), reason=options.get("by", "preempt"), other=other, grace=grace)
+        options = {"by": "preempt", "for": world.WINNER, **dict(zip(named[at::2], named[at + 1 :: 2], strict=True))}
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        names = self.pods(*named[:at])
+        for name in names:
+            conditions = store.get(PODS, "default", name).object["status"].get("conditions") or []
+            status = {"status": {"conditions": [*conditions, {**target, "lastTransitionTime": self.now()}]}}
+            store.write(Patch(PODS, "default", name, status, "status"), Delete(PODS, "default", name, grace=30))
+        group, other = f"{self.name}-{self.job.uid}", options["for"].replace("nobody", "")
+        about = ("default", group, "default", len(names), "", other, (("node-1", len(names)),))
+        decisions.put([Decision(self.moment, "evict", options["by"], *about)])
+        self.jobs.settle()
+        if not is_slow:
+            self.does("wait 1, bury")
 
     def winner(self):
         """The job for which pods went gets its node, in the queue prod."""

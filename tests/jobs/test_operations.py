@@ -28,7 +28,7 @@ from jobs.rules.actions import TIME_LIMIT_MS, Result
 from kube.errors import Conflict, NotFound, ServiceUnavailable
 from kube.resources import COMMANDS, JOBS
 from tests.jobs.pages import world
-from tests.jobs.pages.job_page import JobPage, words
+from tests.jobs.pages.job_page import JobPage, words, words_of
 from tests.tables import cases
 
 ALL = "/jobs/-/operations/"
@@ -262,10 +262,10 @@ def test_all_that_match_the_filters_are_chosen_or_the_ticked_ones(client, jobs, 
 
 
 @pytest.mark.parametrize("form", [{"which": "all"}, {"which": "ticked"}])
-def test_more_jobs_than_one_operation_takes_are_refused(client, jobs, monkeypatch, parse, form):
+def test_more_jobs_than_one_operation_takes_are_refused(client, jobs, monkeypatch, form):
     monkeypatch.setattr(selection, "MOST", 1)
     answer = client.post(ALL, {"action": "delete", "uid": [uid("one"), uid("two")], **form}, follow=True)
-    assert "one operation takes 1 at most" in world.words(answer, parse, "toasts")
+    assert "one operation takes 1 at most" in words_of(answer, "toasts")
     assert not Operation.objects.exists()
 
 
@@ -278,9 +278,9 @@ def test_more_jobs_than_one_operation_takes_are_refused(client, jobs, monkeypatc
     "no bulk action": ({"action": "edit", "which": "all"}, "Say what to do"),
     "no action": ({"which": "all"}, "Say what to do"),
 })  # fmt: skip
-def test_what_chooses_nothing_is_told_and_leads_back(client, jobs, parse, form, said):
+def test_what_chooses_nothing_is_told_and_leads_back(client, jobs, form, said):
     answer = client.post(ALL, {**form, "next": "/jobs/?q=o"}, follow=True)
-    assert said in world.words(answer, parse, "toasts")
+    assert said in words_of(answer, "toasts")
     assert answer.redirect_chain[-1][0] == "/jobs/?q=o"
     assert not Operation.objects.exists()
 
@@ -292,7 +292,7 @@ def confirmed(client, *what):
     return page
 
 
-def test_before_anything_is_done_the_effect_is_shown(client, jobs, parse):
+def test_before_anything_is_done_the_effect_is_shown(client, jobs):
     draft = ticked(client, "suspend", "one", "two", "three", "four")["Location"]
     shown = JobPage(client, address=draft).text("content")
     assert "Suspend 2 of 4 jobs?" in shown
@@ -361,13 +361,13 @@ def test_others_see_and_do_what_they_have_the_right_to(client, alice, jobs, pers
     assert Operation.objects.get(confirmed__gt=0).stopped_by == "olga"
 
 
-def test_a_viewer_is_offered_nothing(cluster, person, parse):
+def test_a_viewer_is_offered_nothing(cluster, person):
     world.make("one", "Running")
     browser = login(person, "vera", "viewer")
     shown = JobPage.of_list(browser).html
     assert ('id="bulk"' in shown, 'type="checkbox"' in shown) == (False, False)
     answer = browser.post(ALL, {"action": "delete", "which": "all"}, follow=True)
-    assert "Nowhere may you delete jobs" in world.words(answer, parse, "toasts")
+    assert "Nowhere may you delete jobs" in words_of(answer, "toasts")
     assert not Operation.objects.exists()
 
 
@@ -398,9 +398,9 @@ def test_an_operation_that_is_not_there_is_told_so(client, alice, number):
 
 
 def test_the_page_costs_the_same_queries_for_few_and_for_many(client, alice):
-    world.many(600)
+    make(600)
     counts = []
-    for filters in ({"q": "job-0000"}, {}):
+    for filters in ({"q": "job-000"}, {}):
         page = client.post(ALL, {"action": "delete", "which": "all", **filters})["Location"]
         client.post(f"{page}confirm/")
         with CaptureQueriesContext(connection) as captured:

@@ -24,6 +24,7 @@ from kube.resources import JOBS, PODS
 from proof.harness.waiting import HANG_S
 from tests.jobs.logs.written import Gang, body, log_of, read, running, stamp, texts, unpacked
 from tests.jobs.pages import world
+from tests.jobs.pages.job_page import JobPage
 from tests.tables import cases
 
 
@@ -210,9 +211,9 @@ def test_what_a_line_has_said_is_listed_on_demand(opened, pod, log, client):
         assert client.get(wrong).status_code == 404
 
 
-def test_without_scripts_the_page_has_colours_links_and_earlier_states(log, client, parse):
+def test_without_scripts_the_page_has_colours_links_and_earlier_states(log, client):
     log.feed("stdout", b"1%\r\x1b[1;31mno\x1b[0m <b> https://e.x/a\n")
-    first = parse(client.get("/jobs/default/train/?tab=logs")).find(".//*[@data-part='first']")
+    first = JobPage(client, address="/jobs/default/train/?tab=logs").tree.find(".//*[@data-part='first']")
     assert "".join(first.itertext()).strip() == "no <b> https://e.x/a earlier states"
     assert first.find("span").get("class") == "log-ink-red log-bold"
     link, earlier = first.findall("a")
@@ -353,11 +354,11 @@ def line_of(message, text):
     return f"{uid}.{container}.{attempt}.{offset}"
 
 
-def test_a_link_shows_its_line_with_what_surrounds_it_and_goes_on_when_the_end_is_near(gang, client, parse):
+def test_a_link_shows_its_line_with_what_surrounds_it_and_goes_on_when_the_end_is_near(gang, client):
     log = gang.prints("worker-0", (1, "a"), (3, "c"))
     gang.prints("worker-1", (2, "b"), (4, "d"))
     link = line_of(gang.read().look(), "b")
-    page = parse(client.get("/jobs/default/train/", {"tab": "logs", "pod": "*", "line": link}))
+    page = JobPage(client, address=f"/jobs/default/train/?tab=logs&pod=*&line={link}").tree
     assert page.find(".//mark[@id='line']").text == "train-worker-1  b"
     reader = gang.read(line=link)
     message = reader.look()
@@ -417,10 +418,10 @@ def test_without_javascript_the_tab_offers_each_choice_and_shows_the_end_of_all_
     "the only pod of a task": ({"worker": "Running"}, "train-worker-0"),
     "of several tasks that of a pod that runs": ({"worker": "Pending Pending", "ps": "Running"}, "train-ps-0"),
 })  # fmt: skip
-def test_the_tab_begins_with_what_helps(alice, data, client, parse, phases, begins):
+def test_the_tab_begins_with_what_helps(alice, data, client, phases, begins):
     found = [(task, *each) for task, of_task in phases.items() for each in enumerate(of_task.split())]
     world.make("train", "Running", pods=[running(task, index, phase=phase) for task, index, phase in found])
-    page = parse(client.get("/jobs/default/train/?tab=logs"))
+    page = JobPage(client, address="/jobs/default/train/?tab=logs").tree
     assert page.find(".//*[@id='log']").get("data-pod") == begins
 
 
@@ -482,7 +483,7 @@ def downloaded(browser, page):
     return unpacked(browser.get(page.find(".//*[@id='log']//a[@download]").get("href")))
 
 
-def test_each_run_has_its_own_logs_together(one, client, parse):
+def test_each_run_has_its_own_logs_together(one, client):
     one.does("run")
     speak("once")
     one.does("wait 60, suspend, wait 600, resume, admit, place, run")
@@ -490,13 +491,13 @@ def test_each_run_has_its_own_logs_together(one, client, parse):
     assert read(one.read(pod="task/main")) == ["demo-main-0 again", "demo-main-1 again"]
     first = one.read(pod="task/main", run="1")
     assert (read(first), first.is_done) == (["demo-main-0 once", "demo-main-1 once"], True)
-    page = parse(client.get("/jobs/default/demo/?tab=logs&run=1&pod=task/main"))
+    page = JobPage(client, address="/jobs/default/demo/?tab=logs&run=1&pod=task/main").tree
     assert part(page, "first") == "demo-main-0  demo-main-0 once\ndemo-main-1  demo-main-1 once\n"
     assert sorted(downloaded(client, page).values()) == ["demo-main-0 once\n", "demo-main-1 once\n"]
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "before the recorder saw it"])
-def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, client, parse, is_recorded):
+def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, client, is_recorded):
     one.does("run")
     kept = speak("here")
     goes_on = one.read()
@@ -507,18 +508,18 @@ def test_a_deleted_job_has_the_same_choices_and_says_whose_log_is_not_kept(one, 
     one.clock.move(2)
     assert (read(goes_on), goes_on.rests) == ([], True), "who read when it was deleted"
     shutil.rmtree(settings.DATA / "node" / "pods" / kept["demo-main-0"])
-    page = parse(client.get("/jobs/default/demo/?tab=logs&pod=task/main"))
+    page = JobPage(client, address="/jobs/default/demo/?tab=logs&pod=task/main").tree
     assert page.find(".//select[@name='pod']/option[1]").text == "task main · all 2 pods"
     removed = "demo-main-0: The pod is gone, and its log has been removed."
     assert (part(page, "first"), part(page, "note")) == ("demo-main-1  demo-main-1 here\n", removed)
     assert sorted(downloaded(client, page).values()) == [f"{removed}\n", "demo-main-1 here\n"]
 
 
-def test_of_a_simulated_pod_that_is_gone_no_log_was_removed(one, client, parse):
+def test_of_a_simulated_pod_that_is_gone_no_log_was_removed(one, client):
     running = {"name": "main", "containerID": "simulated://1", "state": {"running": {"startedAt": one.now()}}}
     for pod in store.find(PODS):
         status = {"status": {"phase": "Running", "containerStatuses": [running]}}
         store.write(Patch(PODS, pod.namespace, pod.name, status, "status"))
     one.does("delete")
-    page = parse(client.get("/jobs/default/demo/?tab=logs&pod=demo-main-0"))
+    page = JobPage(client, address="/jobs/default/demo/?tab=logs&pod=demo-main-0").tree
     assert "nothing was executed, so there is no output" in part(page, "note")

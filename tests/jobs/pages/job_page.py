@@ -11,6 +11,15 @@ def words(element):
     return " ".join("".join(element.itertext()).split())
 
 
+def tree_of(answer):
+    return lxml.html.document_fromstring(answer.content.decode())
+
+
+def words_of(answer, part):
+    """What an answer says in the element with an id."""
+    return words(tree_of(answer).get_element_by_id(part))
+
+
 class JobPage:
     def __init__(self, browser, name="demo", query="", address=""):
         answer = browser.get(address or f"/jobs/default/{name}/{query}")

@@ -15,7 +15,7 @@ from jobs.rules.actions import TIME_LIMIT_MS
 from kube.kinds.batch import Action
 from kube.resources import COMMANDS, JOBS, PRIORITY_CLASSES
 from tests.jobs.pages import world
-from tests.jobs.pages.job_page import JobPage
+from tests.jobs.pages.job_page import JobPage, tree_of, words_of
 from tests.tables import cases
 
 NOT_NOW = "It is Completed; only jobs that are Pending or Running can be suspended."
@@ -31,12 +31,12 @@ def becomes(name, phase, message=""):
 
 
 @pytest.fixture
-def act(client, alice, parse):
+def act(client, alice):
     """Do something to a job, and return what the page to which that leads says first."""
 
     def act(job, verb, uid=None):
         answer = client.post(f"/jobs/default/{job.name}/{verb}/", {"uid": uid or job.uid}, follow=True)
-        return world.words(answer, parse, "toasts")
+        return words_of(answer, "toasts")
 
     return act
 
@@ -153,11 +153,11 @@ def test_the_differences_are_shown_before_anything_is_saved(client, job, reads):
     "negative": ("Replicas of worker", "-1", ""), "no number": ("Replicas of worker", "many", ""),
     "a label without a colon": ("Labels", "team", ""), "a label twice": ("Labels", "a: b\na: c", ""),
 })  # fmt: skip
-def test_what_is_wrong_is_told_at_its_field_and_stays_in_the_form(client, job, parse, field, value, said):
+def test_what_is_wrong_is_told_at_its_field_and_stays_in_the_form(client, job, field, value, said):
     page = review(client, **{field: value})
     assert page.status_code == 422
     assert value in [each.value() for each in page.context["form"]]
-    errors = parse(page).xpath("//*[contains(@id, '_error')]")
+    errors = tree_of(page).xpath("//*[contains(@id, '_error')]")
     assert said in " ".join(each.text_content() for each in errors)
 
 
@@ -183,18 +183,18 @@ def test_of_two_people_who_edit_one_job_the_second_sees_both_versions_and_loses_
     **{f"the job never had {base}": ({"base": base}, None, "")
        for base in ("[]", "7", "null", '{"labels": 3}', '{"tasks.0.replicas": {}}')},
 })  # fmt: skip
-def test_a_form_that_is_damaged_or_changes_nothing_stores_nothing(client, job, parse, changes, status, said):
+def test_a_form_that_is_damaged_or_changes_nothing_stores_nothing(client, job, changes, status, said):
     page = review(client, **changes)
     assert status in (None, page.status_code)
-    assert not said or said in world.words(page, parse, "content")
+    assert not said or said in words_of(page, "content")
     assert store.get(JOBS, "default", "mine").revision == job.revision
 
 
-def test_of_a_job_that_is_over_the_pods_stay_as_they_are(client, alice, parse):
+def test_of_a_job_that_is_over_the_pods_stay_as_they_are(client, alice):
     world.make("mine", "Completed")
     assert client.get(SCALE).status_code == 409
     page = review(client, **SIX)
-    assert "The job is Completed: its pods stay as they are." in world.words(page, parse, "content")
+    assert "The job is Completed: its pods stay as they are." in words_of(page, "content")
     review(client, page)
     assert (spec()["tasks"][0]["replicas"], OperationItem.objects.exists()) == (6, False)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.store import Create, Delete, Group, Patch, decisions, store
-from cluster.writes import Decision
+from cluster.store import Create, Group, Patch, store
 from kube import resources
 from kube.meta import now_text, timestamp
 from tests.builders import container, namespace, of, owner, pod, pod_group, queue, template
@@ -97,38 +96,3 @@ def make(name, phase="Pending", *, pods=(), why="", message="", now=START, began
     full = status(phase, now=now, began=began, message=message, **(counts or {}))
     (job,) = store.write(Patch(resources.JOBS, job.namespace, name, {"status": full}, subresource="status"), now=now)
     return job
-
-
-def many(number, *, begin=0, now=START):
-    """Create jobs in bulk, numbered from `begin`, in several namespaces' worth of phases and owners."""
-    phases = ["Pending", "Running", "Completed", "Failed", "Aborted"]
-    groups = []
-    for index in range(begin, begin + number):
-        place = "other" if index % 3 == 0 else "default"
-        job = job_object(f"job-{index:05d}", owner=("alice", "bob")[index % 2], namespace=place)
-        phase = phases[index % 5]
-        began = None if phase == "Pending" else now + index - 5000
-        job["status"] = status(phase, now=now + index, began=began, running=index % 5)
-        groups.append(Group([Create(resources.JOBS, job)]))
-    for start in range(0, number, 1000):
-        store.commit(groups[start : start + 1000], now=now + start)
-
-
-def evict(life, *names, reason="preempt", other=WINNER, grace=1):
-    """Have the scheduler evict pods of a job that lives, and their nodes end them a second later."""
-    for name in names:
-        conditions = store.get(resources.PODS, "default", name).object["status"].get("conditions") or []
-        target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-        status = {"status": {"conditions": [*conditions, {**target, "lastTransitionTime": life.now()}]}}
-        pods = resources.PODS
-        store.write(Patch(pods, "default", name, status, "status"), Delete(pods, "default", name, grace=30))
-    group, nodes = f"{life.name}-{life.job.uid}", (("node-1", len(names)),)
-    decisions.put([Decision(life.moment, "evict", reason, "default", group, "default", len(names), "", other, nodes)])
-    life.jobs.settle()
-    if grace:
-        life.does(f"wait {grace}, bury")
-
-
-def words(response, parse, part):
-    """What a page says in the element with an id."""
-    return " ".join("".join(parse(response).find(f".//*[@id='{part}']").itertext()).split())
