@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from django.contrib.auth.models import User
 
 from cluster.bootstrap import bootstrap
-from cluster.models import RoleBinding
 from proof.harness import clocks
 from proof.harness.clocks import ManualClock
 from scheduler import rehearsal, waiting_lines
@@ -39,14 +37,7 @@ def cluster(db):
 @pytest.fixture
 def person(db):
     """Make a user with a role in a namespace."""
-
-    def make(name, role="submitter", namespace="default"):
-        user = User.objects.create_user(name, password="x")
-        if role:
-            RoleBinding.objects.create(user=user, namespace=namespace, role=role)
-        return user
-
-    return make
+    return lambda name, role="submitter", namespace="default": reader(name, role or None, namespace).user
 
 
 @pytest.fixture

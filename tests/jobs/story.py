@@ -161,10 +161,6 @@ class Story(Script):
         if self.is_watched:
             self.controller.settle()
 
-    def until(self, phase):
-        while control.phase() != phase:
-            self.controller.step()
-
     def next(self):
         self.controller = Controller()
         self.controller.settle()

@@ -86,8 +86,6 @@ IN_VAIN = [task("first", 1), task("other", 0), task("second", 1, dependsOn=ANY_O
         run, succeed, again, wait 60, run, succeed → going no
         wait 50 → going no
         wait 51 → going yes"""),
-    "what is left of a finished job outlives the controller": ({"replicas": 1, "ttlSecondsAfterFinished": 30}, """
-        admit, !succeed, until Completed, next, wait 61 → going yes"""),
     "of a finished job without pods nothing is kept": ({}, "run, command TerminateJob, sweep → phase Terminated; pods; kept 0"),
 })  # fmt: skip
 def test_story(tell, spec, story):

@@ -9,7 +9,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.http import QueryDict
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from cluster import access
@@ -27,6 +26,7 @@ from jobs.rules import actions
 from jobs.rules.actions import TIME_LIMIT_MS, Result
 from kube.errors import Conflict, NotFound, ServiceUnavailable
 from kube.resources import COMMANDS, JOBS
+from tests.dashboard.pages.conftest import reader
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words, words_of
 from tests.tables import cases
@@ -333,15 +333,9 @@ def test_what_was_not_asked_is_not_told_on_the_page_of_the_job(client, jobs):
     assert JobPage(client, "three").text("job-asked") == ""
 
 
-def login(person, name, role="submitter", namespace="default"):
-    browser = Client()
-    browser.force_login(person(name, role, namespace))
-    return browser
-
-
-def test_others_see_and_do_what_they_have_the_right_to(client, alice, jobs, person):
+def test_others_see_and_do_what_they_have_the_right_to(client, alice, jobs):
     page = ticked(client, "delete", "one")["Location"]
-    bob, olga = login(person, "bob", "operator"), login(person, "olga", "operator", "*")
+    bob, olga = reader("bob", "operator", "default"), reader("olga", "operator", "*")
     assert [bob.get(page).status_code, bob.post(f"{page}confirm/").status_code] == [
         404,
         404,
@@ -354,16 +348,16 @@ def test_others_see_and_do_what_they_have_the_right_to(client, alice, jobs, pers
     client.post(f"{where}confirm/")
     for browser, said in ((client, "all that match"), (bob, "No bulk operation yet"), (olga, "all that match")):
         assert said in JobPage(browser, address=ALL).text("content")
-    page = JobPage(login(person, "vera", "viewer"), address=where)
+    page = JobPage(reader("vera", "viewer", "default"), address=where)
     assert ("hidden" in page.text("content"), "of 3 jobs" in page.text("operation-head")) == (False, True)
-    assert login(person, "will", "viewer", "elsewhere").get(where).status_code == 404
+    assert reader("will", "viewer", "elsewhere").get(where).status_code == 404
     assert (bob.post(f"{where}stop/").status_code, olga.post(f"{where}stop/").status_code) == (403, 302)
     assert Operation.objects.get(confirmed__gt=0).stopped_by == "olga"
 
 
-def test_a_viewer_is_offered_nothing(cluster, person):
+def test_a_viewer_is_offered_nothing(cluster):
     world.make("one", "Running")
-    browser = login(person, "vera", "viewer")
+    browser = reader("vera", "viewer", "default")
     shown = JobPage.of_list(browser).html
     assert ('id="bulk"' in shown, 'type="checkbox"' in shown) == (False, False)
     answer = browser.post(ALL, {"action": "delete", "which": "all"}, follow=True)

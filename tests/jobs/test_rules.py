@@ -33,7 +33,8 @@ from kube.kinds.batch import Action, JobEvent, JobPhase
 from kube.pod_health import Cause
 from kube.resources import JOBS
 from scheduler.engine.cause import Reason
-from tests.jobs.builders import defaulted
+from tests.builders import of
+from tests.jobs.builders import Cluster, defaulted
 from tests.tables import cases
 
 # ---- actions
@@ -76,13 +77,7 @@ def job(phase="Running", *, reason="", message="", retried=0, deleting=False, re
 
 def warned(command, phase):
     """What is said of a Command in a cluster with one job, which is in a phase."""
-
-    class Cluster:
-        def get(self, resource, namespace, name):
-            demo = {"metadata": {"name": "demo", "namespace": "default"}, "status": {"state": {"phase": phase}}}
-            return demo if (resource, namespace, name) == (JOBS, "default", "demo") else None
-
-    return command_warnings.warn(command, None, Cluster())
+    return command_warnings.warn(command, None, Cluster(of(JOBS, "demo", status={"state": {"phase": phase}})))
 
 
 @pytest.mark.parametrize("phase", PHASES)
