@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from cluster import clock
-from cluster.bootstrap import bootstrap
 from cluster.controllers.garbage import GarbageCollector
 from cluster.runtime import registry
 from cluster.store import Delete, Group, Patch, Update, store
@@ -20,14 +19,6 @@ from tests.tables import cases
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner_mode"), pytest.mark.each_backend]
 CLOSED = "queue team root Closed, later"
 WITH_WORK = "group a team, later"
-
-
-@pytest.fixture
-def controller(moved_clock):
-    bootstrap()
-    controller = Controller(moved_clock)
-    controller.later()
-    return controller
 
 
 @pytest.fixture
