@@ -241,13 +241,6 @@ def test_places(steps, expected, lines):
     assert all(node.x + graph.WIDTH <= found.width and node.y + graph.HEIGHT <= found.height for node in found.nodes)
 
 
-def test_a_job_is_told_as_the_status_tells_it():
-    status = [{"name": "f-a", "state": "Completed", "startTimestamp": "x", "endTimestamp": "y"}]
-    made, waiting = drawn(A, B, jobStatusList=status).nodes
-    assert (made.phase, made.is_made, made.started, made.ended) == ("Completed", True, "x", "y")
-    assert (waiting.phase, waiting.is_made, waiting.job) == (graph.WAITING, False, "f-b")
-
-
 @given(st.lists(st.sets(st.integers(0, 11), max_size=3), max_size=12))
 def test_nothing_stands_on_something_else_and_all_lines_lead_to_the_right(targets):
     before = [sorted(f"s{each}" for each in wanted if each < number) for number, wanted in enumerate(targets)]

@@ -170,19 +170,6 @@ def broken_items():
         cursor.execute("DROP TRIGGER broken")
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_batch_that_breaks_is_undone_whole_and_done_later(actor):
-    make(3)
-    operation = begin(actor, actions.SUSPEND)
-    with broken_items(), pytest.raises(Exception, match="no"):
-        carry_on()
-    assert ordered() == []
-    assert AuditEntry.objects.filter(verb="AbortJob").count() == 0
-    carry_on()
-    assert len(ordered()) == 3
-    assert counts(operation) == {"Asked": 3}
-
-
 def test_a_batch_of_many_costs_as_many_queries_as_one_of_few(actor):
     make(400)
     names, costs = list(store.names(JOBS).items()), []
@@ -353,16 +340,6 @@ def test_others_see_and_do_what_they_have_the_right_to(client, alice, jobs):
     assert reader("will", "viewer", "elsewhere").get(where).status_code == 404
     assert (bob.post(f"{where}stop/").status_code, olga.post(f"{where}stop/").status_code) == (403, 302)
     assert Operation.objects.get(confirmed__gt=0).stopped_by == "olga"
-
-
-def test_a_viewer_is_offered_nothing(cluster):
-    world.make("one", "Running")
-    browser = reader("vera", "viewer", "default")
-    shown = JobPage.of_list(browser).html
-    assert ('id="bulk"' in shown, 'type="checkbox"' in shown) == (False, False)
-    answer = browser.post(ALL, {"action": "delete", "which": "all"}, follow=True)
-    assert "Nowhere may you delete jobs" in words_of(answer, "toasts")
-    assert not Operation.objects.exists()
 
 
 @cases("address, names, has_boxes", {

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cluster.writes import Create, Delete, Patch, Update
-from jobs.controller import answers, asked, facts, plan, pod_events
+from jobs.controller import answers, asked, plan, pod_events
 from jobs.controller.asked import Asked
 from jobs.controller.plan import Known, World
 from jobs.controller.pod_events import Happening
@@ -248,15 +248,6 @@ def test_of_many_pods_three_are_named():
     assert pod_events.told(FAILED, [failed] * 5) == words
     words = "2 pods were deleted, and not by the job controller: demo-main-0, demo-main-0."
     assert pod_events.told(EVICTED, [failed] * 2) == words
-
-
-def test_changes_of_living_pods_are_decoded_only_where_a_policy_answers_them():
-    body = msgspec.json.encode({"metadata": {}, "status": {"phase": "Running"}})
-    for sought, expected in ((pod_events.TOLD, False), ((JobEvent.TASK_FAILED,), True)):
-        marks = pod_events.marks(sought)
-        assert pod_events.is_worth_a_look(body, marks, is_gone=False) is expected
-    marked = msgspec.json.encode({"metadata": {"annotations": {facts.OUT_OF_SYNC: "true"}}})
-    assert not pod_events.is_worth_a_look(marked, marks, is_gone=True)
 
 
 # ---- requests, in one round, judged by what is written

@@ -309,12 +309,6 @@ def said(answer):
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", found[0])).split())
 
 
-def test_the_page_begins_with_a_sweep_that_would_be_made(sam):
-    shown = page(sam, NEW)
-    assert "15 jobs would be made." in shown.text(id="sweep-preview")
-    assert shown.one(name="grid-rate").get("value") == "0.001, 0.01, 0.1, 1, 4"
-
-
 def test_a_sweep_is_made_once_and_leads_to_its_outcomes(sam):
     for _ in range(2):
         answer = send(sam)

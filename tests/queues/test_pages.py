@@ -141,14 +141,6 @@ def test_an_edit_changes_what_was_changed_or_taken_out_and_keeps_the_rest(admin)
     assert spec("vision")["capability"] == {"memory": "1Gi"}
 
 
-def test_an_operator_opens_and_closes_but_does_not_edit(operator):
-    assert f"{VISION}close/" in page(operator, VISION).actions()
-    assert operator.get(f"{VISION}edit/").status_code == 403
-    for verb, state in (("close", "Closed"), ("open", "Open")):
-        operator.post(f"{VISION}{verb}/")
-        assert spec("vision")["state"] == state
-
-
 def test_closing_says_what_it_stops_and_the_refusal_of_a_deletion_what_to_do(admin, reads):
     reads(admin, f"{RESEARCH} close-queue")
     admin.post(f"{VISION}delete/")

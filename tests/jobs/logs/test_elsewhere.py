@@ -9,7 +9,7 @@ from cluster.api import backend
 from cluster.remote import log_ends, log_memory
 from cluster.remote.nodes import RemoteNodes
 from cluster.store import Patch, store
-from jobs.logs import download, follow, window
+from jobs.logs import download, window
 from jobs.logs.pods import Asked
 from jobs.logs.window import Limits, Mark
 from kube.resources import PODS
@@ -183,15 +183,6 @@ def test_first_page_reads_the_end_of_each_log_once(gang, api):
         api.write(f"train-worker-{index}", (index, "a"))
     assert read(gang.read()) == ["a", "a", "a"]
     assert [query["tailLines"] for _, query in api.heard] == [str(log_memory.FIRST_LINES)] * 3
-
-
-def test_limits_of_the_tail_say_that_there_is_more(gang, api, monkeypatch):
-    monkeypatch.setattr(follow, "TAIL", Limits(2, 10**6))
-    api.write("train-worker-0", (1, "a"), (2, "b"), (3, "c"))
-    message = gang.read().look()
-    assert (texts(message), message["before"]) == (["b", "c"], None)
-    chunk = backend.nodes.tail_log(gang.uid["worker-0"], "main", lines=2)
-    assert (chunk.text, chunk.skipped) == ("b\nc\n", 0), "what was not asked for is not lost"
 
 
 @pytest.fixture

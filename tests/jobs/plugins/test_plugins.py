@@ -100,12 +100,6 @@ def test_addresses_of_a_task(pod, replicas, expected):
     assert [host.address for host in addresses.of_task("demo", task(replicas=replicas, pod=pod))] == expected
 
 
-def test_a_pod_has_an_address_before_it_exists_and_what_is_no_task_has_none():
-    assert addresses.of_pod("demo", task(replicas=0), 4).address == "demo-main-4.demo"
-    for junk in (None, 1, {}, {"template": [], "replicas": "x"}, {"name": 1}):
-        assert addresses.of_task("demo", junk) == []
-
-
 # ---- ssh
 def secret(*arguments):
     pairs = [*of_job(job(task(), plugins={"ssh": [*arguments]}), KeyPair("private", "public"))]
