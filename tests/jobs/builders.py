@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import msgspec
+from hypothesis import strategies as st
 
 from jobs.controller import facts
 from jobs.rules import admission
@@ -98,3 +100,9 @@ def group_fact(obj=None, phase="Running"):
 
 def terminated(*codes):
     return [{"name": str(n), "state": {"terminated": {"exitCode": code}}} for n, code in enumerate(codes)]
+
+
+def nested(values, keys, leaves=8):
+    """Values by chance, and lists and mappings of them."""
+    mappings = functools.partial(st.dictionaries, keys, max_size=3)
+    return st.recursive(values, lambda inner: st.lists(inner, max_size=3) | mappings(inner), max_leaves=leaves)

@@ -52,10 +52,8 @@ class Script:
     def reasons(self):
         """The reasons of the events since the line began, and how many of these are warnings."""
         events = [event.object for event in store.find(EVENTS, order="created")][self.events :]
-        return {
-            "reasons": " ".join(each["reason"] for each in events),
-            "warnings": str(sum(each["type"] == "Warning" for each in events)),
-        }
+        warnings = [each for each in events if each["type"] == "Warning"]
+        return {"reasons": " ".join(each["reason"] for each in events), "warnings": str(len(warnings))}
 
 
 class Story(Script):

@@ -139,21 +139,13 @@ def test_who_asked_is_read_from_what_was_said_of_it(phase, by):
 
 numbers = st.integers(0, 5)
 counted = st.dictionaries(st.sampled_from("abc"), st.tuples(*[numbers] * 5), max_size=3)
+task = st.builds(Task, st.sampled_from("abc"), numbers, st.none() | numbers)
+tasks = st.lists(task, max_size=3, unique_by=lambda each: each.name)
 situations = st.builds(
-    Situation,
-    tasks=st.lists(
-        st.builds(Task, st.sampled_from("abc"), numbers, st.none() | numbers),
-        max_size=3,
-        unique_by=lambda each: each.name,
-    ).map(tuple),
-    counts=st.builds(lambda terminating, tasks: counts(terminating, **tasks), numbers, counted),
-    min_available=numbers,
-    min_success=st.none() | numbers,
-    retry_count=numbers,
-    max_retry=numbers,
-    admitted=st.booleans(),
-    waiting=st.sampled_from(["", "no node."]),
-)
+    Situation, tasks=tasks.map(tuple), min_available=numbers, min_success=st.none() | numbers, retry_count=numbers,
+    counts=st.builds(lambda terminating, tasks: counts(terminating, **tasks), numbers, counted), max_retry=numbers,
+    admitted=st.booleans(), waiting=st.sampled_from(["", "no node."]),
+)  # fmt: skip
 
 
 @pytest.mark.shows("2.7/only these", "1.5/state.reason, state.message", "9.1/29")
@@ -270,22 +262,16 @@ def test_a_message_is_never_longer_than_it_may_be_and_says_when_it_is_cut(text):
 
 
 def test_a_message_is_left_without_what_is_told_apart():
-    rests = {
-        "Exit 1 · worker-0. 3 of 4 succeeded.": "3 of 4 succeeded.",
-        "Suspended. Exit 1 · worker-0.": "Suspended.",
-        "Exit 2 · worker-0. 3 of 4.": "Exit 2 · worker-0. 3 of 4.",
-    }
+    rests = {"Exit 1 · worker-0. 3 of 4 succeeded.": "3 of 4 succeeded.", "Suspended. Exit 1 · worker-0.": "Suspended."}
+    rests["Exit 2 · worker-0. 3 of 4."] = "Exit 2 · worker-0. 3 of 4."
     assert {each: causes.without(each, causes.sentence(failed(0))) for each in rests} == rests
 
 
 failures = st.builds(
-    Failure,
-    st.from_regex(r"job-(a|b-c)-[0-9]", fullmatch=True),
-    st.sampled_from(["a", "b-c", ""]),
+    Failure, st.from_regex(r"job-(a|b-c)-[0-9]", fullmatch=True), st.sampled_from(["a", "b-c", ""]),
     st.lists(st.integers(1, 255), max_size=3, unique=True).map(tuple),
-    st.sampled_from(["", "Error", "OOMKilled", "Odd"]),
-    st.sampled_from(["", "one", "two"]),
-)
+    st.sampled_from(["", "Error", "OOMKilled", "Odd"]), st.sampled_from(["", "one", "two"]),
+)  # fmt: skip
 
 
 @given(st.lists(failures, max_size=12))
@@ -300,11 +286,8 @@ def test_each_failure_has_one_cause(failures):
 
 @given(st.lists(STATES, max_size=3), st.lists(STATES, max_size=3))
 def test_pages_and_controllers_read_one_fact_of_a_pod(states, init):
-    status = {
-        "phase": "Failed",
-        "containerStatuses": [{"name": f"c{n}", "state": each} for n, each in enumerate(states)],
-        "initContainerStatuses": [{"name": f"i{n}", "state": each} for n, each in enumerate(init)],
-    }
+    own, first = ([{"name": f"c{n}", "state": state} for n, state in enumerate(each)] for each in (states, init))
+    status = {"phase": "Failed", "containerStatuses": own, "initContainerStatuses": first}
     body = msgspec.json.encode({"metadata": {"name": "a-b-0"}, "status": status})
     fact, shown = facts.read_pod(body)[1], msgspec.json.decode(body, type=Pod)
     codes = {each["terminated"]["exitCode"] for each in (*states, *init) if each} - {0}

@@ -323,10 +323,7 @@ def test_what_was_not_asked_is_not_told_on_the_page_of_the_job(client, jobs):
 def test_others_see_and_do_what_they_have_the_right_to(client, alice, jobs):
     page = ticked(client, "delete", "one")["Location"]
     bob, olga = reader("bob", "operator", "default"), reader("olga", "operator", "*")
-    assert [bob.get(page).status_code, bob.post(f"{page}confirm/").status_code] == [
-        404,
-        404,
-    ]  # a draft is nobody else's
+    assert bob.get(page).status_code == bob.post(f"{page}confirm/").status_code == 404, "a draft is nobody else's"
     assert not Operation.objects.exclude(confirmed=0).exists()
     assert "No bulk operation yet" in JobPage(client, address=ALL).text("content")
     RoleBinding.objects.create(user=alice, namespace="other", role="submitter")

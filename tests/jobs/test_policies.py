@@ -355,10 +355,8 @@ def executed(writes):
 DRIVER, WORKER = request("RestartTask", task="driver"), request("RestartPod", pod="demo-worker-0")
 ABORT, THIRD = request("AbortJob"), {"task": "worker", "pod": "demo-worker-2"}
 FIRST_2 = request("RestartPartition", task="driver", partition=0)
-STRANGERS, GOING = (
-    pod_fact("driver", 0, metadata=fields)
-    for fields in ({"ownerReferences": []}, {"deletionTimestamp": "2026-01-01T00:00:00Z"})
-)
+STRANGERS = pod_fact("driver", 0, metadata={"ownerReferences": []})
+GOING = pod_fact("driver", 0, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
 ONE = pod_fact("driver", 1)
 OVER = [pod_fact("driver", 0, "Failed"), pod_fact("driver", 1, "Succeeded"), pod_fact("worker", 0)]
 

@@ -15,18 +15,9 @@ from jobs.lifecycle import phases
 from jobs.lifecycle.phases import FINISHED, TRANSITIONS
 from jobs.pages.reading import Job, JobSpec, JobState, JobStatus, Metadata, TaskCount, TaskSpec
 from jobs.plugins.table import PLUGINS
-from jobs.rules import (
-    actions,
-    additions,
-    command_warnings,
-    image_waits,
-    policies,
-    reasons,
-    remedies,
-    short_cause,
-    words,
-)
+from jobs.rules import actions, additions, image_waits, policies, reasons, remedies, short_cause, words
 from jobs.rules.actions import Extent, Result
+from jobs.rules.command_warnings import warn
 from jobs.rules.written import written
 from kube import pod_health
 from kube.kinds.batch import Action, JobEvent, JobPhase
@@ -34,7 +25,7 @@ from kube.pod_health import Cause
 from kube.resources import JOBS
 from scheduler.engine.cause import Reason
 from tests.builders import of
-from tests.jobs.builders import Cluster, defaulted
+from tests.jobs.builders import Cluster, defaulted, nested
 from tests.tables import cases
 
 # ---- actions
@@ -55,11 +46,7 @@ ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 POD = {"containers": [{"name": "main", "image": "busybox"}]}
 ONE, OTHER = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
 MOUNTS = [{"name": "v", "mountPath": path} for path in ("/a", "/b")]
-values = st.recursive(
-    st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=8,
-)
+values = nested(st.integers() | st.text(max_size=3), st.sampled_from("abc"))
 
 
 def job(phase="Running", *, reason="", message="", retried=0, deleting=False, replicas=3, there=3, **status):
@@ -77,7 +64,7 @@ def job(phase="Running", *, reason="", message="", retried=0, deleting=False, re
 
 def warned(command, phase):
     """What is said of a Command in a cluster with one job, which is in a phase."""
-    return command_warnings.warn(command, None, Cluster(of(JOBS, "demo", status={"state": {"phase": phase}})))
+    return warn(command, None, Cluster(of(JOBS, "demo", status={"state": {"phase": phase}})))
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -220,12 +207,8 @@ def test_what_the_overview_calls_hopeless_does_not_end_by_itself():
 
 
 def test_what_the_registry_said_stands_alone():
-    said = {
-        f"{PULL}manifest unknown": "manifest unknown",
-        'failed to pull image "r/a:1": dial tcp: refused': "dial tcp: refused",
-        "anything else": "anything else",
-        "": "",
-    }
+    said = {f"{PULL}manifest unknown": "manifest unknown", "anything else": "anything else", "": ""}
+    said['failed to pull image "r/a:1": dial tcp: refused'] = "dial tcp: refused"
     assert {message: image_waits.said(message) for message in said} == said
 
 

@@ -14,14 +14,11 @@ from queues import admission
 from tests import builders
 from tests.campaign import examples
 from tests.cluster.rules.known import Known
+from tests.jobs.builders import nested
 from tests.tables import cases
 
 CLOSED = {"state": "Closed"}
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=6), inner, max_size=2),
-    max_leaves=5,
-)
+JSON = nested(st.none() | st.booleans() | st.integers() | st.text(max_size=6), st.text(max_size=6), 5)
 FIELDS = ("capability", "deserved", "guarantee", "parent", "state", "weight", "reclaimable", "dequeueStrategy")
 
 

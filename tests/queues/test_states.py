@@ -389,9 +389,7 @@ def test_a_state_that_a_client_writes_is_a_wish(controller, admin, before, writt
 
 
 @pytest.mark.shows("queue state 2/closing ends nothing", "queues 2.4/root")
-def test_closing_by_the_status_waits_for_work_and_for_a_controller_and_is_nothing_for_root(
-    admin, controller, moved_clock
-):
+def test_closing_by_the_status_waits_for_work_and_a_controller_and_is_nothing_for_root(admin, controller, moved_clock):
     bring(controller, admin, "Open")
     make_group("work", "team", "Running")
     write_state(admin, "Closed")

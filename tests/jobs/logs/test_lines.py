@@ -44,13 +44,11 @@ TEXTS = st.lists(PARTS, max_size=25).map("".join)
 
 def sequences(times):
     """Return logs with lines of these times, each line saying whose it is and which."""
-    return [
-        [
-            Entry(Log(f"pod-{pod}", "main", 0), Line(f"{time:03}", "stdout", b"%d.%d" % (pod, place), True, place))
-            for place, time in enumerate(of_pod)
-        ]
-        for pod, of_pod in enumerate(times)
-    ]
+
+    def entry(pod, place, time):
+        return Entry(Log(f"pod-{pod}", "main", 0), Line(f"{time:03}", "stdout", b"%d.%d" % (pod, place), True, place))
+
+    return [[entry(pod, *each) for each in enumerate(of_pod)] for pod, of_pod in enumerate(times)]
 
 
 def by_log(entries):

@@ -22,7 +22,7 @@ from jobs.pages.detail import Detail
 from kube.meta import now_text
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS
 from scheduler.decided import Kind
-from tests.builders import owner
+from tests.builders import of, owner
 from tests.jobs.pages import world
 from tests.jobs.pages.job_page import JobPage, words
 from tests.tables import cases
@@ -339,14 +339,10 @@ def beside_volcano(alice, monkeypatch):
 
 def tell(message, at, reason="Unschedulable"):
     (group,) = store.find(POD_GROUPS)
-    event = {
-        "metadata": {"name": f"{group.name}.{at}", "namespace": group.namespace},
-        "involvedObject": {"kind": "PodGroup", "name": group.name, "namespace": group.namespace, "uid": group.uid},
-        "reason": reason,
-        "type": "Warning" if message == EMPTY_GANG else "Normal",
-        "message": message,
-        "lastTimestamp": f"2026-11-23T12:00:{at:02}Z",
-    }
+    kind, moment = "Warning" if message == EMPTY_GANG else "Normal", f"2026-11-23T12:00:{at:02}Z"
+    told = {"reason": reason, "type": kind, "message": message, "lastTimestamp": moment}
+    about = {"kind": "PodGroup", "name": group.name, "namespace": group.namespace, "uid": group.uid}
+    event = of(EVENTS, f"{group.name}.{at}", {"involvedObject": about, **told}, namespace=group.namespace)
     store.write(Create(EVENTS, event), now=world.START)
 
 

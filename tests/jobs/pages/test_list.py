@@ -173,10 +173,8 @@ def test_a_value_that_is_none_is_left_out_with_a_note_and_filters_that_are_folde
         (notes,) = page.tree.xpath("//ul[@class='table-notes']")
         reads.read(f"{query}: {words(notes)}")
         assert len(page.rows) == 3
-    some, none = (
-        JobPage.of_list(client, query).tree.find(".//details[@id='filters-more']/summary/b")
-        for query in ("?exit=1&label=team&queue=default", "")
-    )
+    pages = (JobPage.of_list(client, query) for query in ("?exit=1&label=team&queue=default", ""))
+    some, none = (page.tree.find(".//details[@id='filters-more']/summary/b") for page in pages)
     assert (some.text, none.get("hidden") is not None) == ("2 set", True)
 
 
@@ -237,10 +235,9 @@ def test_the_list_of_jobs_says_how_many_match_and_leads_to_them(admin_client, st
 
 def test_the_overview_counts_them_and_their_list_leads_to_the_page_of_each(admin_client, stored):
     stored()
-    assert line(admin_client, "/?namespace=default", "overview-not-run") == (
-        "1 Job of batch/v1 in default is stored and not run here.",
-        "/jobs/-/kubernetes/?namespace=default",
-    )
+    said, way = line(admin_client, "/?namespace=default", "overview-not-run")
+    assert said == "1 Job of batch/v1 in default is stored and not run here."
+    assert way == "/jobs/-/kubernetes/?namespace=default"
     stored("tau")
     (row,) = JobPage(admin_client, address="/jobs/-/kubernetes/?q=pi").rows
     assert "not run here" in words(row)

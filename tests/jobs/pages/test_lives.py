@@ -282,10 +282,7 @@ def test_every_way_to_be_evicted_has_words():
 def test_a_gang_is_held_exactly_while_enough_are_there(found, needed):
     held = chapters.held(found, needed)
     for moment in range(40):
-        enough, is_held = (
-            sum(begun <= moment and (ended is None or moment < ended) for begun, ended in each)
-            for each in (found, held)
-        )
+        enough, is_held = (sum(begun <= moment < (ended or 99) for begun, ended in each) for each in (found, held))
         assert bool(is_held) == (enough >= needed)
 
 

@@ -67,14 +67,9 @@ def pod_object(
 def group_object(job, *, phase="Running", why=""):
     unschedulable = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": why}
     conditions = [{**unschedulable, "lastTransitionTime": now_text(START)}] if why else []
-    return pod_group(
-        f"{job.name}-{job.uid}",
-        job.object["spec"]["minAvailable"],
-        namespace=job.namespace,
-        ownerReferences=[owner(job.object)],
-        queue=job.object["spec"]["queue"],
-        status={"phase": phase, "conditions": conditions},
-    )
+    spec, about = job.object["spec"], {"namespace": job.namespace, "ownerReferences": [owner(job.object)]}
+    status = {"phase": phase, "conditions": conditions}
+    return pod_group(f"{job.name}-{job.uid}", spec["minAvailable"], queue=spec["queue"], status=status, **about)
 
 
 def event_object(job, reason, message, *, about="Job", name="", now=START, kind="Normal"):
