@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import msgspec
 import pytest
@@ -23,6 +23,7 @@ from tests.jobs import reference
 from tests.tables import cases
 
 P = JobPhase
+Ended = namedtuple("Ended", "exit_code reason message", defaults=("", ""))
 NAMES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 POLICY = "by its policy TaskCompleted → CompleteJob (ps)"
 TWO = [("a", 2, 1), ("b", 2, 2)]
@@ -218,12 +219,6 @@ def without_command(task, *indexes):
 })  # fmt: skip
 def test_failures_are_told_in_a_few_words(golden, failures, more):
     golden("causes", causes.cause(failures, more))
-
-
-class Ended(NamedTuple):
-    exit_code: int
-    reason: str = ""
-    message: str = ""
 
 
 @cases("reason, ended, init, failure", {

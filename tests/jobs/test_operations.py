@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import User
@@ -161,15 +160,6 @@ def test_what_the_cluster_could_not_take_waits(outcomes, settled):
         assert [item for item, _ in batches.answered(asked, outcomes)] == list(settled)
 
 
-@contextmanager
-def broken_items():
-    """Have the database refuse to note what became of a job."""
-    with connection.cursor() as cursor:
-        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
-        yield
-        cursor.execute("DROP TRIGGER broken")
-
-
 def test_a_batch_of_many_costs_as_many_queries_as_one_of_few(actor):
     make(400)
     names, costs = list(store.names(JOBS).items()), []
@@ -202,8 +192,10 @@ def test_a_run_asks_and_looks_at_what_came_of_it(actor, follow):
     make(1)
     operation = begin(actor, actions.DELETE)
     tasks.hurry()
-    with broken_items():
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TRIGGER broken BEFORE UPDATE ON jobs_operationitem BEGIN SELECT RAISE(ABORT, 'no'); END")
         tasks.advance()
+        cursor.execute("DROP TRIGGER broken")
     assert len(store.find(JOBS)) == 1
     tasks.advance(follow)
     operation.refresh_from_db()

@@ -212,6 +212,8 @@ def test_a_change_is_told_what_it_brings_and_nothing_else():
     changed = copy.deepcopy(old)
     changed["spec"]["minAvailable"] = 3
     assert ([*said(changed, old=old)], said(old, old=old)) == (["spec.tasks[1].dependsOn"], {})
+    needing = defaulted(ray())
+    assert warnings(needing, Cluster(node()), needing) == {}
 
 
 # ---- commands, simulated nodes and what pods demand
@@ -314,11 +316,6 @@ def as_processes(obj):
 def test_a_program_that_a_node_lacks_is_said_with_the_node_and_the_remedy(golden, obj, nodes):
     found = admission.warn(defaulted(obj), None, Cluster(*nodes))
     golden("programs", "\n".join(text for text in found if "containers run the programs of their node" in text))
-
-
-def test_of_a_job_that_does_not_change_none_is_said():
-    old = defaulted(ray())
-    assert warnings(old, Cluster(node()), old) == {}
 
 
 # ---- tasks that wait for each other

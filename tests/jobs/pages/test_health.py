@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 
-import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.utils.http import urlencode
@@ -14,13 +13,11 @@ from hypothesis import strategies as st
 
 from cluster.store import Delete, Patch, store
 from cluster.writes import Mirror
-from jobs.pages.reading import Pod
 from jobs.rules import reasons
 from kube import pod_health
 from kube.resources import JOBS, POD_GROUPS, PODS
 from tests.jobs import control
 from tests.jobs.pages.job_page import JobPage, words
-from tests.tables import cases
 
 NUMBERS = itertools.count()
 PULL = 'Back-off pulling image "a:1": ErrImagePull: failed to pull image "a:1": manifest unknown'
@@ -166,18 +163,3 @@ def test_what_is_mended_is_told_no_more(told, controller):
     assert (now["state"]["reason"], now.get("waitingReason")) == ("PodsRunning", None)
     assert now["state"]["message"] == "3 of 3 pods are running; minAvailable is 3."
     assert not shown.is_found_by("CrashLoop")
-
-
-BACK_OFF = waiting("ImagePullBackOff")
-STARTED = {"terminated": {"startedAt": "2026-11-20T08:00:01Z"}}
-
-
-@cases("phase, state, last, has_started", {
-    "ended before any container ran": ("Failed", BACK_OFF, {}, False), "waits": ("Pending", BACK_OFF, {}, False),
-    "waits to start again": ("Running", BACK_OFF, STARTED, True), "failed": ("Failed", STARTED, {}, True),
-    "runs": ("Running", RUNS, {}, True),
-})  # fmt: skip
-def test_a_pod_has_started_when_a_container_has_run(phase, state, last, has_started):
-    statuses = [{"name": "main", "state": state, "lastState": last}]
-    status = {"phase": phase, "startTime": "2026-11-20T08:00:00Z", "containerStatuses": statuses}
-    assert (msgspec.convert({"status": status}, Pod).started is not None) == has_started

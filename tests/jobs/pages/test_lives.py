@@ -19,7 +19,7 @@ from dashboard.parts import phases
 from jobs.pages import chapters, evictions, fired_policies, live, plugin_sentences, policy_sentences, progress, timeline
 from jobs.pages.chapters import Chapter, Times
 from jobs.pages.progress import Progress
-from jobs.pages.reading import Job, Pod
+from jobs.pages.reading import Pod
 from jobs.pages.timeline import Mark, bar_of, bar_of_span
 from jobs.plugins.table import PLUGINS
 from jobs.templatetags.gang import gang_bar
@@ -353,18 +353,6 @@ def test_only_a_job_that_runs_or_ends_its_pods_runs_and_nothing_grows_once_it_is
         assert not {*phases[living.since :]} & IDLE
     assert deleted.since is None
     assert (deleted.before is None) or deleted.before <= len(phases) + later
-
-
-@cases("phase, said", {
-    "running": ("Running", "1 of 4 needed is running or has succeeded"),
-    "aborting: nothing more starts": ("Aborting", "1 of 4 pods succeeded"),
-    "aborted": ("Aborted", "1 of 4 pods succeeded"),
-    "restarting": ("Restarting", "1 of 4 needed is running or has succeeded"),
-})  # fmt: skip
-def test_a_job_that_is_ending_waits_for_no_gang(phase, said):
-    spec = {"minAvailable": 4, "tasks": [{"name": "main", "replicas": 4}]}
-    status = {"state": {"phase": phase}, "succeeded": 1}
-    assert progress.of_job(msgspec.convert({"spec": spec, "status": status}, Job)).said == said
 
 
 def failed(at, index, *, code=3, action="RestartJob", times=1):
