@@ -281,7 +281,6 @@ def test_accepted(obj):
     assert refusals(obj) == {}
 
 
-# ---- defaults
 @cases("obj", {
     "a plain job | 1.1/schedulerName + 7.2/2 + 1.1/queue + 7.1/queue + 7.2/1 + queues 4/none + queue state 3/no queue"
     " + 1.1/maxRetry + 7.1/maxRetry + 7.2/3 + 1.1/ttlSecondsAfterFinished + 1.1/minSuccess + 1.2/maxRetry + 7.2/7": job(),
@@ -336,7 +335,6 @@ def test_any_of_two_tasks_is_enough_where_that_is_written(names, iteration, is_a
     assert found == {"b": Dependency(tuple(names), any=is_any)}
 
 
-# ---- changes
 @pytest.mark.shows("1.6/defaults")
 @cases("written", {
     "a plain job": job(),
@@ -426,7 +424,6 @@ def test_a_closed_queue_takes_changes_of_the_jobs_it_has():
     assert admission.validate(new, old, Cluster(queue("team", "Closed"))) == []
 
 
-# ---- anything
 VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 FIELDS = {
     "": "metadata metadata.name spec",

@@ -52,7 +52,6 @@ def log(life):
     return [change for change in store.changes(0, KINDS, limit=10_000) if life.job.name in change.name]
 
 
-# ---- folding
 @cases("steps, expected, is_recorded", {
     "runs": (RUNS, [("", 2)], False), "completes": (COMPLETES, [("Completed", 2)], False),
     "fails": (FAILS, [("Failed", 2)], False), "is suspended": (IS_SUSPENDED, [("Aborted", 2)], True),
@@ -132,7 +131,6 @@ def test_of_many_starts_the_first_and_the_newest_are_kept_and_of_many_events_the
     assert (f"number {MOST_TOLD + 4}" in messages, "number 0" in messages) == (True, False)
 
 
-# ---- recording
 def test_a_job_that_goes_on_is_recorded_at_intervals_and_no_retention_takes_its_past(lives):
     one = lives(RUNS)
     before = whole(one).runs

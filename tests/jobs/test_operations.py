@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from cluster import access
 from cluster.api import backend
 from cluster.models import AuditEntry, RoleBinding
-from cluster.store import Create, Delete, Group, Patch, store
+from cluster.store import Create, Delete, Group, store
 from dashboard import live
 from dashboard.live.topics import TopicRequest
 from dashboard.parts import phases
@@ -62,12 +62,6 @@ def counts(operation):
     return Counter(item.result for item in operation.items.all())
 
 
-def becomes(phase, *names):
-    for name in names or [stored.name for stored in store.find(JOBS)]:
-        status = world.status(phase, now=world.START)
-        store.write(Patch(JOBS, "default", name, {"status": status}, subresource="status"))
-
-
 def ordered():
     return sorted((each.object["action"], each.object["target"]["name"]) for each in store.find(COMMANDS))
 
@@ -80,7 +74,8 @@ def test_each_job_is_asked_once_and_the_operation_is_over_when_each_shows_it_or_
     assert ordered() == [("AbortJob", f"job-000{index}") for index in range(3)]
     assert counts(operation) == {"Asked": 3}
     assert not drafts.confirm(operation)
-    becomes("Aborted", "job-0000", "job-0001")
+    for name in ("job-0000", "job-0001"):
+        world.becomes(name, "Aborted")
     operation.items.filter(name="job-0002").update(asked=operation.confirmed - TIME_LIMIT_MS)
     carry_on()
     operation.refresh_from_db()
@@ -94,7 +89,7 @@ def test_jobs_that_changed_or_vanished_or_were_replaced_or_are_another_ones_are_
     make(4)
     make(1, owner="bob", begin=4)
     operation = begin(actor, actions.SUSPEND)
-    becomes("Completed", "job-0000")
+    world.becomes("job-0000", "Completed")
     for name in ("job-0001", "job-0002"):
         store.write(Delete(JOBS, "default", name))
     store.write(Create(JOBS, world.job_object("job-0002")))

@@ -92,7 +92,6 @@ def test_golden(path, request):
     assert text == expected.read_text()
 
 
-# ---- pods
 def test_of_two_bounds_of_disruption_pods_get_the_one_that_there_is():
     pod = made(job(annotations={OF_DISRUPTION: "1"}))["demo-main-0"]
     assert pod["metadata"]["annotations"][OF_DISRUPTION] == "1"
@@ -192,7 +191,6 @@ def test_what_pods_are_charged_names_everything_that_a_quota_counts(golden):
     golden("charged", group_of(job(task("a", pod=spec), task("b", pod=spec)))["spec"]["minResources"])
 
 
-# ---- rounds
 @pytest.mark.shows("2.2/1", "2.4/1", "6.1/while it is deleted")
 def test_job_that_is_being_deleted_is_left_alone():
     obj = defaulted(job(uid=UID, deletionTimestamp="2026-01-01T00:00:00Z"))

@@ -28,7 +28,6 @@ from tests.builders import of
 from tests.jobs.builders import Cluster, defaulted, nested
 from tests.tables import cases
 
-# ---- actions
 PHASES = [str(phase) for phase in JobPhase]
 EVERY, ALIVE = frozenset(PHASES), frozenset({"Pending", "Running"})
 # Which phases heed an action (reference: volcano-job §2.6), written down once more.
@@ -153,7 +152,6 @@ def test_what_lasts_too_long_is_told_with_what_the_job_says_of_itself():
     assert "being deleted" in actions.overdue(actions.DELETE, job(deleting=True)).why
 
 
-# ---- words
 def test_every_event_that_happens_and_every_action_has_words_and_all_that_make_sense_are_offered():
     assert set(words.EVENT_WORDS) == set(policies.ALLOWED_EVENTS) - {JobEvent.JOB_UPDATED}
     assert set(words.ACTION_WORDS) == set(policies.ALLOWED_ACTIONS)

@@ -136,11 +136,6 @@ def test_a_record_is_read_as_what_was_written_and_found_by_what_it_holds():
     assert CONFIGMAPS.index({"metadata": {"labels": {"ui.volcano.sh/holds": "bread"}}}).phase == ""
 
 
-def rendered(line, **values):
-    """The value of the field `it` that a line with placeholders sets."""
-    return placeholders.read(job(line)).render(values)["spec"]["it"]
-
-
 @cases("line, value, expected", {
     "a whole scalar is a number": ("it: {{x}}", "3", 3),
     "spaces within the braces": ("it: {{ x }}", "0.5", 0.5),
@@ -164,7 +159,7 @@ def rendered(line, **values):
     "others": ("it: '{{x y}} {{1}} {{}} { {x}} {{x}}'", "3", "{{x y}} {{1}} {{}} { {x}} 3"),
 })  # fmt: skip
 def test_a_value_is_put_in(line, value, expected):
-    found = rendered(line, x=value)
+    found = placeholders.read(job(line)).render({"x": value})["spec"]["it"]
     assert (found, type(found)) == (expected, type(expected))
 
 

@@ -25,11 +25,6 @@ NUMBERS = ("minAvailable", "tasks.0.replicas", "tasks.0.minAvailable")
 COUNTS = st.fixed_dictionaries(dict.fromkeys(NUMBERS, st.integers(0, 9)))
 
 
-def becomes(name, phase, message=""):
-    status = world.status(phase, now=world.START, message=message)
-    store.write(Patch(JOBS, "default", name, {"status": status}, subresource="status"))
-
-
 @pytest.fixture
 def act(client, alice):
     """Do something to a job, and return what the page to which that leads says first."""
@@ -68,7 +63,7 @@ def test_a_job_that_took_the_name_of_the_one_that_was_looked_at_is_left_alone(ac
 def test_the_page_tells_of_an_action_until_the_job_shows_its_outcome(client, act, reads, person):
     act(world.make("mine", "Running"), "suspend")
     for phase in ("Running", "Aborting", "Aborted"):
-        becomes("mine", phase)
+        world.becomes("mine", phase)
         reads(client, f"{PAGE} job-asked")
     OperationItem.objects.update(asked=1, settled=1)
     assert JobPage(client, "mine").text("job-asked") == "", "it is forgotten after some minutes"
@@ -80,7 +75,7 @@ def test_the_page_tells_of_an_action_until_the_job_shows_its_outcome(client, act
 })  # fmt: skip
 def test_an_action_without_effect_is_told_so(client, act, reads, phase, message, earlier):
     act(world.make("mine", "Running"), "suspend")
-    becomes("mine", phase, message)
+    world.becomes("mine", phase, message)
     OperationItem.objects.update(asked=OperationItem.objects.get().asked - earlier)
     reads(client, f"{PAGE} job-asked")
 

@@ -61,10 +61,6 @@ def submit(client, text, token=TOKEN):
     return client.post("/jobs/new/", {"text": text, "token": token})
 
 
-def line_of(text, found):
-    return text.split("\n")[found["line"] - 1].strip()
-
-
 @cases("written, made", {
     "a name": ("name: primes\n", "primes"), "a generated name": ("generateName: primes-\n", "primes-"),
 })  # fmt: skip

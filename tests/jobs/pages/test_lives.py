@@ -235,10 +235,6 @@ def phase(stored):
     return stored.object.get("status", {}).get("phase", "")
 
 
-def has_failed_itself(stored):
-    return phase(stored) == "Failed" and not stored.object["metadata"].get("deletionTimestamp")
-
-
 def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, client):
     """Also its list, and each of its runs: no time goes on, and no pod that had not failed is called failed."""
     number = itertools.count()
@@ -249,7 +245,8 @@ def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, client):
         one, failed = life(f"job-{next(number)}", maxRetry=4), set()
         for step in steps:
             play(one, step)
-            failed |= {each.uid for each in store.find(PODS) if has_failed_itself(each)}
+            ended = [each for each in store.find(PODS) if phase(each) == "Failed"]
+            failed |= {each.uid for each in ended if "deletionTimestamp" not in each.object["metadata"]}
         one.does("delete", "record")
         seen = look(client, one.name)
         one.clock.move(3600)

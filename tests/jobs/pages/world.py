@@ -91,3 +91,9 @@ def make(name, phase="Pending", *, pods=(), why="", message="", now=START, began
     full = status(phase, now=now, began=began, message=message, **(counts or {}))
     (job,) = store.write(Patch(resources.JOBS, job.namespace, name, {"status": full}, subresource="status"), now=now)
     return job
+
+
+def becomes(name, phase, message=""):
+    """The controller says that a job is in a phase."""
+    full = {"status": status(phase, now=START, message=message)}
+    store.write(Patch(resources.JOBS, "default", name, full, subresource="status"))

@@ -110,7 +110,6 @@ def test_restart_of_a_part_keeps_the_products_and_the_next_run_has_its_own(contr
     assert (set(there()), secret()["id_rsa"] != key) == (MADE, True)
 
 
-# ---- somebody else's
 @cases("kind, name, spec, story", {
     "a Service is left as it is, and an event says so | 5.3/somebody else's + 3.7/PluginError": (SERVICES, "demo", SVC_SSH, """
         admit → pods main-0 main-1
@@ -168,7 +167,6 @@ def test_two_jobs_that_want_one_name_both_run(controller):
     assert_settled()
 
 
-# ---- keys
 @pytest.fixture
 def pairs():
     """The pairs of keys that were made; those that are made are texts."""
