@@ -172,12 +172,8 @@ def test_probes(probe, phase, counts, expected):
 
 
 ONE, OF_B = {"name": "A", "value": "1"}, {"name": "B", "value": "2"}
-SPEC = {
-    "queue": "q",
-    "plugins": {"svc": [], "env": []},
-    "tasks": [task("x", pod={"containers": [container(env=[ONE])]}), task("y")],
-    "volumes": [{"mountPath": "/a", "volumeClaimName": "one"}],
-}
+SPEC = {"queue": "q", "plugins": {"svc": [], "env": []}, "volumes": [{"mountPath": "/a", "volumeClaimName": "one"}]}
+SPEC["tasks"] = [task("x", pod={"containers": [container(env=[ONE])]}), task("y")]
 ANOTHER = [{"mountPath": "/a", "volumeClaimName": "two"}]
 WITH_B = {"name": "x", "template": {"spec": {"containers": [{"name": "main", "env": [OF_B]}]}}}
 IN_X = ("tasks", 0, "template", "spec", "containers")

@@ -16,7 +16,6 @@ from cluster.store import Create, Delete, records, retention, store
 from jobs.history import gather, record
 from jobs.history.controller import MOST, sweep_ms
 from jobs.history.fold import MOST_STRETCHES, MOST_TOLD, fold, stretches_after
-from jobs.history.gather import Ref
 from jobs.history.record import History
 from jobs.pages.reading import ContainerState, ContainerStatus, Pod, PodStatus, Terminated
 from kube.meta import now_text
@@ -205,8 +204,3 @@ def test_records_of_deleted_jobs_go_after_their_time_and_those_of_living_ones_st
     assert records.expire(clock.monotonic() + 60, now=end - 60_000) == 0
     assert records.expire(clock.monotonic() + 60, now=end + 60_000) == 1
     assert (one.kept() is None, other.kept() is None) == (True, False)
-
-
-def test_a_job_that_nobody_knows_has_no_record(db):
-    with store.reading() as revision:
-        assert gather.up_to(revision, [Ref("default", "demo", "no-such-uid")]) == {}

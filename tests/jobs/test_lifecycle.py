@@ -33,13 +33,10 @@ OF_QUEUES = {Action.SYNC_QUEUE, Action.OPEN_QUEUE, Action.CLOSE_QUEUE}
 BY = ["", "on request", POLICY, "by its policy Unknown → RestartJob", "by its policy exitCode 3 → RestartJob (ps)"]
 CLAUSES = "This node runs commands and no images; give container job a command, or install podman there and start again"
 STATES = st.just({}) | st.builds(lambda code: {"terminated": {"exitCode": code}}, st.sampled_from([0, 1, 42, 143]))
-written = st.builds(
-    Fired,
-    st.sampled_from([each for each in list(JobEvent)[:-1] if each.isalnum()]),
-    st.text(max_size=40).filter(lambda text: "The policy for it" not in text),
-    st.sampled_from(list(Action)),
-    st.sampled_from(["", "1m0s", "5s"]),
-)
+events = [each for each in list(JobEvent)[:-1] if each.isalnum()]
+words = st.text(max_size=40).filter(lambda text: "The policy for it" not in text)
+delays = st.sampled_from(["", "1m0s", "5s"])
+written = st.builds(Fired, st.sampled_from(events), words, st.sampled_from(list(Action)), delays)
 
 
 def counts(terminating=0, **tasks):

@@ -286,14 +286,11 @@ OF_POD = {"main-1"}
 # action → the pods that end, whether the pod group does and all pods count as ended, the phase, further retries
 IN_LINE = ("SyncJob", "EnqueueJob", "ResumeJob")
 BEFORE_THE_END = {
-    "RestartJob": (ALL, True, "Restarting", 1),
-    "RestartTask": (OF_TASK, False, "Restarting", 1),
-    "RestartPod": (OF_POD, False, "Restarting", 1),
-    "RestartPartition": (OF_PARTITION, False, "Restarting", 1),
-    "AbortJob": (ALIVE, True, "Aborting", 0),
-    "TerminateJob": (ALIVE, True, "Terminating", 0),
+    "RestartJob": (ALL, True, "Restarting", 1), "RestartTask": (OF_TASK, False, "Restarting", 1),
+    "RestartPod": (OF_POD, False, "Restarting", 1), "RestartPartition": (OF_PARTITION, False, "Restarting", 1),
+    "AbortJob": (ALIVE, True, "Aborting", 0), "TerminateJob": (ALIVE, True, "Terminating", 0),
     "CompleteJob": (ALIVE, True, "Completing", 0),
-}
+}  # fmt: skip
 ACTIONS = (*BEFORE_THE_END, *IN_LINE)
 WHOLE = ("RestartJob", "AbortJob", "TerminateJob", "CompleteJob", "ResumeJob")
 RESUMED = {"ResumeJob": (ALL, True, "Restarting", 0)}  # put right

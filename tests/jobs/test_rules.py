@@ -49,16 +49,11 @@ values = nested(st.integers() | st.text(max_size=3), st.sampled_from("abc"))
 
 
 def job(phase="Running", *, reason="", message="", retried=0, deleting=False, replicas=3, there=3, **status):
-    return Job(
-        metadata=Metadata(name="demo", deletion_timestamp="2026-01-01T00:00:00Z" if deleting else ""),
-        spec=JobSpec(max_retry=3, tasks=[TaskSpec(name="main", replicas=replicas)]),
-        status=JobStatus(
-            state=JobState(phase=phase, reason=reason, message=message),
-            retry_count=retried,
-            task_status_count={"main": TaskCount(phase={"Running": there})} if there else {},
-            **status,
-        ),
-    )
+    state, counts = JobState(phase=phase, reason=reason, message=message), TaskCount(phase={"Running": there})
+    status |= {"state": state, "retry_count": retried, "task_status_count": {"main": counts} if there else {}}
+    metadata = Metadata(name="demo", deletion_timestamp="2026-01-01T00:00:00Z" if deleting else "")
+    spec = JobSpec(max_retry=3, tasks=[TaskSpec(name="main", replicas=replicas)])
+    return Job(metadata=metadata, spec=spec, status=JobStatus(**status))
 
 
 def warned(command, phase):

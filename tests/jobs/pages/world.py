@@ -51,17 +51,11 @@ def pod_object(
     if scheduled is not None:
         placed = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": now_text(scheduled)}]
     containers = {"containerStatuses": [{"name": "main", "restartCount": 0, "state": state}]} if state else {}
-    return pod(
-        f"{job.name}-{task}-{index}",
-        CONTAINER,
-        namespace=job.namespace,
-        labels={"volcano.sh/job-name": job.name, **index_of},
-        annotations=index_of,
-        ownerReferences=[owner(job.object)],
-        restartPolicy="Never",
-        nodeName=node if placed else None,
-        status={"phase": phase, "conditions": placed, **containers},
-    )
+    about = {"namespace": job.namespace, "ownerReferences": [owner(job.object)], "annotations": index_of}
+    about["labels"] = {"volcano.sh/job-name": job.name, **index_of}
+    about["status"] = {"phase": phase, "conditions": placed, **containers}
+    name, place = f"{job.name}-{task}-{index}", node if placed else None
+    return pod(name, CONTAINER, restartPolicy="Never", nodeName=place, **about)
 
 
 def group_object(job, *, phase="Running", why=""):
