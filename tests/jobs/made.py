@@ -1,4 +1,4 @@
-"""Controllers that make jobs, run by hand against the real store, and what they are run on."""
+"""Consumers run by hand against the real store, how they die, and what makes jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flow controller on the real store: jobs in their order, phases, and what survives a crash; and the pages of flows and templates."""
+"""The flow controller on the real store, and the pages of flows and templates."""
 
 from __future__ import annotations
 
