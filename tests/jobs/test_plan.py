@@ -274,12 +274,6 @@ def test_unfilled_job_gets_its_pods_and_one_that_was_admitted_is_taken_as_it_is(
     assert (pods(), state("tiny")["pending"]) == (["tiny-default0-0", "tiny-default0-1"], 2)
 
 
-def answering(name, of_job, of_task):
-    written = ([{"event": event, "action": "AbortJob"} for event in events] for events in (of_task, of_job))
-    obj = job(task(policies=next(written)), name=name, policies=next(written))
-    return Known(facts.read_job(json.encode(obj)))
-
-
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.tuples(events, events)), max_size=12))
 def test_an_event_is_heeded_as_long_as_a_job_answers_it(steps):
     found, answered = JobsState(0, 1), {}
@@ -288,6 +282,8 @@ def test_an_event_is_heeded_as_long_as_a_job_answers_it(steps):
             found.forget(f"default/{name}")
             answered.pop(name, None)
         else:
-            found.keep(JobEntry(answering(name, *policies)))
+            of_job, of_task = ([{"event": each, "action": "AbortJob"} for each in events] for events in policies)
+            obj = job(task(policies=of_task), name=name, policies=of_job)
+            found.keep(JobEntry(Known(facts.read_job(json.encode(obj)))))
             answered[name] = {JobEvent(event) for each in policies for event in each}
         assert found.heeded == set().union(*answered.values())
