@@ -1,4 +1,4 @@
-"""The state of a queue: in words, what is in it and below it, its fair share, and what it can in each state (the seed's table)."""
+"""The state of a queue, what is in it and below it, its fair share, and what it can in each state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of one pod and those of many together over real files, as the node writes them, also of earlier runs and deleted jobs."""
+"""The logs of one pod and of many together over real files, also of earlier runs and of deleted jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of jobs and the owners that are offered, and the Jobs of batch/v1, which are stored and not run."""
+"""The list of jobs and the owners that are offered, and Jobs of batch/v1, which are stored and not run."""
 
 from __future__ import annotations
 

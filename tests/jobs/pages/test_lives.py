@@ -1,4 +1,4 @@
-"""What the pages of a job say as it lives, and of policies, plugins and how far it is: how to read lives.txt, says tests/jobs/life.py."""
+"""What the pages of a job say as it lives: how to read tests/golden/pages/lives.txt, says tests/jobs/life.py."""
 
 from __future__ import annotations
 
