@@ -57,7 +57,7 @@ FAILED = on("PodFailed")
     },
     "unless a policy answers it": (THREE | on("PodEvicted", "AbortJob"), """
         run, bind, succeed main-0, evict, rest → phase Aborted; executed 1; pods"""),
-    "the nodes are lost": (THREE | FAILED, "run, bind, succeed main-0, lose, rest → phase Running; retries 1; running 3"),
+    "nodes are lost": (THREE | FAILED, "run, bind, succeed main-0, lose, rest → phase Running; retries 1; running 3"),
     # ---- while every controller is down
     **{
         f"what happens while every controller is down is answered once: {event}": (on(event, **fields), f"""

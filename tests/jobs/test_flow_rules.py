@@ -76,7 +76,7 @@ def look(obj, before=None, *, gone=(), taken=(), templates=TEMPLATES, now=NOW, *
     "the first is being terminated": (PAIR, "Running", {"a": "Terminating"}, "Running", ""),
     "all have completed": (PAIR, "Running", {"a": "Completed", "b": "Completed"}, "Succeed", ""),
     "all have completed at once": (PAIR, "Pending", {"a": "Completed", "b": "Completed"}, "Succeed", ""),
-    "over, and the jobs are gone": (PAIR, "Succeed", {}, "Succeed", ""), "no jobs": (flow(), "Pending", {}, "Succeed", ""),
+    "over, and the jobs gone": (PAIR, "Succeed", {}, "Succeed", ""), "no jobs": (flow(), "Pending", {}, "Succeed", ""),
     "over, whatever comes of it": (PAIR, "Failed", {"a": "Completed"}, "Failed", ""),
     "a template that comes twice: both may start": (TWO_A, "", {}, "Pending", "f-a"),
     "and the one job has completed": (TWO_A, "", {"a": "Completed"}, "Succeed", ""),

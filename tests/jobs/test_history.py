@@ -55,8 +55,8 @@ def log(life):
     "runs": (RUNS, [("", 2)], False), "completes": (COMPLETES, [("Completed", 2)], False),
     "fails": (FAILS, [("Failed", 2)], False), "is suspended": (IS_SUSPENDED, [("Aborted", 2)], True),
     "is suspended and resumed": (IS_RESUMED, [("Aborted", 2), ("", 2)], True),
-    "restarts": (RESTARTS, [("Restarting", 2), ("", 2)], True), "restarts a pod and goes on": (A_POD_RESTARTS, [("", 3)], True),
-    "is deleted": (IS_DELETED, [("Completed", 2)], True),
+    "restarts": (RESTARTS, [("Restarting", 2), ("", 2)], True),
+    "restarts a pod": (A_POD_RESTARTS, [("", 3)], True), "is deleted": (IS_DELETED, [("Completed", 2)], True),
 })  # fmt: skip
 def test_a_life_is_told_in_runs_and_recorded_when_a_run_or_the_job_ends_for_good(lives, steps, expected, is_recorded):
     one = lives(steps)
@@ -90,8 +90,8 @@ def test_what_ended_a_run_is_said(lives):
 
 @cases("happens, is_asked", {
     "removed before it had ended": ("suspend", True), "ended by the signal": ("abort, bury 143", True),
-    "ended well when asked": ("abort, bury 0", True), "failed by itself, then tidied away": ("fail main-0 143, restart, bury", False),
-    "failed and stays": ("fail main-0 1", False),
+    "ended well when asked": ("abort, bury 0", True), "failed and stays": ("fail main-0 1", False),
+    "failed by itself, then tidied away": ("fail main-0 143, restart, bury", False),
 })  # fmt: skip
 def test_who_was_asked_to_end_is_told_from_who_ended(lives, happens, is_asked):
     spans = whole(lives(f"{RUNS}, wait 5, {happens}")).runs[0].pods.values()

@@ -344,9 +344,9 @@ def of_csv(text):
     "names": (TRAIN.replace("name: train", "name: train-{{lr}}"), SENT, 422, "Row 2: the job's name train-0.1"),
     "two documents": (TRAIN + "---\n" + TRAIN, SENT, 400, "Line 23. The text holds 2 objects"),
     "field": (TRAIN.replace("minA", "minB"), SENT, 422, "There is no field spec.minBvailable"),
-    "a value of the wrong type": (OF_BATCH, of_csv("lr,batch\n1,2\n1,two\n1,3\n"), 422, "Row 2: spec.tasks[0].replicas:"),
+    "a value of a wrong type": (OF_BATCH, of_csv("lr,batch\n1,2\n1,two\n1,3\n"), 422, "Row 2: spec.tasks[0].replicas:"),
     "no such queue": (TRAIN.replace("queue: default", "queue: none"), SENT, 422, "none"),
-    "a row beyond those that are looked at while typing": (OF_BATCH, of_csv(BEYOND), 422, "Row 60: spec.tasks[0].replicas"),
+    "a row beyond those looked at while typing": (OF_BATCH, of_csv(BEYOND), 422, "Row 60: spec.tasks[0].replicas"),
     "values that are too much for one object": (MANY, of_csv(MUCH), 413, "make several sweeps, or shorter values"),
 })  # fmt: skip
 def test_what_is_wrong_is_told_at_its_place_and_nothing_is_stored_or_lost(sam, text, fields, code, words):

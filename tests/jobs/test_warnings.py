@@ -247,7 +247,8 @@ def placed(**topology):
     "a restart policy that is left out": (of_pod(restartPolicy=""), CLUSTER),
     "an unknown priority class": (of_pod(priorityClassName="none"), CLUSTER),
     # ---- tiers that no HyperNode has are told with those that there are
-    "too low a tier": (placed(highestTierAllowed=1), NETWORK), "the lowest tier": (placed(highestTierAllowed=2), NETWORK),
+    "too low a tier": (placed(highestTierAllowed=1), NETWORK),
+    "the lowest tier": (placed(highestTierAllowed=2), NETWORK),
     "above all tiers": (placed(highestTierAllowed=9), NETWORK),
     "an unknown tier": (placed(highestTierName="hall"), NETWORK),
     "a tier by its name": (placed(highestTierName="rack"), NETWORK),

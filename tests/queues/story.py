@@ -67,8 +67,8 @@ class Story(Script):
             wish team Closed, later → team Closing; sub Closing; says 1 unfinished pod group is left
         ''')
 
-    Seen are the states of queues by their names, a wish, a note of Volcano or a number of a status as `team.wish`, and by
-    `told` what events said of the queue default; `says` ends a line and is a part of what the statuses say.
+    Seen are the states of queues by their names, a wish, a note of Volcano or a number of a status as `team.wish`, and
+    by `told` what events said of the queue default; `says` ends a line and is a part of what the statuses say.
     """
 
     def __init__(self, controller):

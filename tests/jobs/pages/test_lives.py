@@ -212,7 +212,8 @@ def test_every_state_of_a_bar_has_a_word_in_the_legend_and_a_colour():
 
 
 HAPPENS = (
-    "admit", "place", "run", "fail", "succeed", "abort", "resume", "restart", "terminate", "evict", "bury 143", "wait 3",
+    "admit", "place", "run", "fail", "succeed", "abort", "resume", "restart", "terminate", "evict",
+    "bury 143", "wait 3",
 )  # fmt: skip
 
 
