@@ -166,9 +166,6 @@ def test_hcclrank_notes_the_rank(wanted, tasks, annotations, rank):
     assert found.annotations.get("hccl/rankIndex") == rank
 
 
-# ---- what is read of arguments, and said of the plugins of a job before it is accepted
-
-
 # ---- arguments, as Go's package flag reads them
 @pytest.mark.shows("5.1/arguments")
 @cases("words, changed", {
@@ -220,7 +217,7 @@ def test_what_stands_before_a_wrong_word_holds_and_every_flag_has_a_value_of_its
     assert {name: type(value) for name, value in values.items()} == {name: type(value) for name, value in FLAGS.items()}
 
 
-# ---- plugins of jobs
+# ---- what is said of the plugins of a job before it is accepted
 def warned(obj):
     return [text for text in admission.warn(defaulted(obj), None, CLUSTER) if text.startswith("spec.plugins")]
 
