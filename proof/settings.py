@@ -18,7 +18,7 @@ if url := os.environ.pop("DATABASE_URL", ""):
     os.environ["TEST_DATABASE_URL"] = url
 
 from volcano_ui.settings import *  # noqa: E402, F403
-from volcano_ui.settings import ALLOWED_HOSTS, DATA, DATABASES, STORAGES  # noqa: E402
+from volcano_ui.settings import ALLOWED_HOSTS, DATA, DATABASES, MIDDLEWARE, STORAGES  # noqa: E402
 
 ALLOWED_HOSTS = [*ALLOWED_HOSTS, "testserver"]
 # A file, as in the product: SQLite in memory locks differently.
@@ -27,6 +27,10 @@ DATABASES["default"]["TEST"] = {"NAME": str(DATA / "test.sqlite3")}
 DATABASES["default"]["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"
 # Pages are rendered without a front end being built first.
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+MIDDLEWARE = [
+    each.replace("servestatic.middleware.ServeStaticMiddleware", "proof.harness.static_files.served")
+    for each in MIDDLEWARE
+]
 STATIC_ROOT = DATA / "static"
 STATIC_ROOT.mkdir()
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
