@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django import template
@@ -37,7 +38,7 @@ THEMES = ("light", "dark")
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
     """Draw an icon of the sprite; without a label it is decoration and hidden from readers."""
-    address = f"{static('build/icons.svg')}#{name}"
+    address = f"{_sprite()}#{name}"
     if label:
         return format_html(
             '<svg class="icon" role="img" aria-label="{}"><title>{}</title><use href="{}"/></svg>',
@@ -46,6 +47,11 @@ def icon(name: str, label: str = "") -> SafeString:
             address,
         )
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}"/></svg>', address)
+
+
+@cache
+def _sprite() -> str:
+    return static("build/icons.svg")
 
 
 @register.simple_tag
@@ -225,10 +231,10 @@ def refusals(kind: str, namespace: str, name: str, revision: int) -> SafeString:
 def nav(context: dict[str, Any], name: str, title: str, symbol: str, *more: str) -> SafeString:
     """One entry of the navigation, which stands for the pages below `name` and `more`."""
     try:
-        addresses = [reverse(each) for each in (name, *more)]
+        addresses = [_address(each) for each in (name, *more)]
     except NoReverseMatch:
         return SafeString("")
-    path, top = _path(context), reverse("dashboard:overview")
+    path, top = _path(context), _address("dashboard:overview")
     current = path == addresses[0] or any(each != top and path.startswith(each) for each in addresses)
     return format_html(
         '<a href="{}{}" class="nav-link"{}>{}<span>{}</span></a>',
@@ -243,9 +249,15 @@ def nav(context: dict[str, Any], name: str, title: str, symbol: str, *more: str)
 @register.simple_tag(takes_context=True)
 def tab(context: dict[str, Any], name: str, title: str) -> SafeString:
     """A list beside this one, among the tabs above both."""
-    address = reverse(name)
+    address = _address(name)
     current = SafeString(' aria-current="page"') if _path(context) == address else ""
     return format_html('<a href="{}{}"{}>{}</a>', address, _namespace_query(context), current, title)
+
+
+@cache
+def _address(name: str) -> str:
+    """Return the address of a page that has only one."""
+    return reverse(name)
 
 
 def _path(context: dict[str, Any]) -> str:
