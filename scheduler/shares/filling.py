@@ -23,7 +23,13 @@ def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
     most = np.maximum(np.minimum(most, amount), least)
     if most.sum() <= amount:
         return most
-    parts = _parts(0.0, weights, least, most)
+    bounds = most.astype(np.float64)
+
+    def parts_at(level: float) -> Vector:
+        even = np.minimum(level * weights, bounds).astype(np.int64)
+        return np.minimum(np.maximum(even, least), most)
+
+    parts = parts_at(0.0)
     if parts.sum() >= amount:
         return parts
     low, high = 0.0, float(most.max()) + 1.0
@@ -31,18 +37,11 @@ def fill(amount: int, weights: Vector, least: Vector, most: Vector) -> Vector:
         level = (low + high) / 2
         if level in (low, high):
             break
-        if _parts(level, weights, least, most).sum() <= amount:
-            low = level
+        if (given := parts_at(level)).sum() <= amount:
+            low, parts = level, given
         else:
             high = level
-    parts = _parts(low, weights, least, most)
     return _give_rest(amount - int(parts.sum()), parts, weights, most)
-
-
-def _parts(level: float, weights: Vector, least: Vector, most: Vector) -> Vector:
-    even = np.minimum(level * weights, most.astype(np.float64)).astype(np.int64)
-    parts: Vector = np.clip(even, least, most)
-    return parts
 
 
 def _give_rest(rest: int, parts: Vector, weights: Vector, most: Vector) -> Vector:
