@@ -111,7 +111,7 @@ def load(directory: Path = DEFAULT) -> list[Stage]:
     stages = []
     for path in sorted(directory.glob("*.yaml")):
         try:
-            documents = list(yaml.safe_load_all(path.read_text()))
+            documents = list(yaml.load_all(path.read_text(), Loader=yaml.CSafeLoader))
             stages += [msgspec.convert(document, Stage) for document in documents if document is not None]
         except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
             raise StageError(f"The stage file {path} cannot be used: {error}") from None
