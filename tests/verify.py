@@ -24,6 +24,7 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import lxml.html
@@ -56,6 +57,7 @@ RECORDED = re.compile(r'\s*<a class="chip" href="[^"]*phase=Deleted".*?</a>', re
 
 READ, WRITTEN = re.compile(r'(?:FROM|JOIN) "?(\w+)'), re.compile(r'(?:INTO|UPDATE|DELETE FROM) "?(\w+)')
 KINDS = {resource.id for resource in resources.ALL}
+MOMENT_MS = 10_000
 
 
 class Person(NamedTuple):
@@ -211,9 +213,9 @@ class Screen:
     def wrong_topics(self, written):
         """Yield each topic that is on the screen in another way than a fresh load brings it.
 
-        What is made of nothing that was written is as it was, unless time has passed.
+        What is made of nothing that was written is as it was, unless time has passed: more than watches are let wait.
         """
-        has_passed = clock.milliseconds() > self.seen
+        has_passed = clock.milliseconds() > self.seen + MOMENT_MS
         for topic, shown in self.shown.items():
             if not has_passed and not self.reads[topic] & written:
                 continue
@@ -231,13 +233,19 @@ class Screen:
         for address, before in self.pages.items():
             live = set(topics_of(before))  # a page without any does not say that it is up to date
             messages = [message for message in self.unread if message["id"] in live]
-            if not live or not (messages or any(name in before for name in self.names)):
+            if not live or not (messages or self.names & _words(before)):
                 continue
             fresh = self.load(address)
             if not any(message["op"] == "denied" for message in messages):
                 yield from _wrong_page(address, before, messages, fresh)
             self.pages[address] = fresh
         self.unread, self.names = [], set()
+
+
+@lru_cache(maxsize=200)
+def _words(text):
+    """Return the words that are read on a page; also names are words."""
+    return frozenset(re.findall(r"\w(?:[\w.-]*\w)?", re.sub("<[^>]*>", " ", text.partition("<main")[2])))
 
 
 def _wrong_page(address, before, messages, fresh):
@@ -359,7 +367,10 @@ def content(page):
     for form in page.xpath("//form[@data-draft]"):
         form.drop_tree()
     text = RECORDED.sub("", OWN.sub("", lxml.html.tostring(page.get_element_by_id("content"), encoding="unicode")))
-    return re.sub(r"\s*([<>])\s*", r"\1", re.sub(r"\s+", " ", text))
+    text = " ".join(text.split())
+    for bracket in "<>":
+        text = text.replace(f" {bracket}", bracket).replace(f"{bracket} ", bracket)
+    return text
 
 
 # 3. The API and the store.

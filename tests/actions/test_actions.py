@@ -275,7 +275,7 @@ ACTIONS = {
     "people: an account": Row(ACCOUNT, "", 24),
     "people: a link": Row(post("/access/users/olive/link/"), ""),
     "people: out": Row(after(ACCOUNT, post("/access/users/ann/active/", active="0")), "", 39),
-    "people: a role": Row(post("/access/roles/", kind="user", subject="root", role="operator", namespace=PLACE), ""),
+    "people: a role": Row(post("/access/roles/", kind="user", subject="rita", role="operator", namespace=PLACE), ""),
     "people: a token": Row(TOKEN, ""),
     "people: a token revoked": Row(after(TOKEN, revoke), "", 40),
     "people: a password": Row(after(ACCOUNT, post("/access/users/ann/password/", password="another horse 8")), "", 39),

@@ -216,7 +216,7 @@ class World:
             cluster.settle()
             for resource, obj in objects():
                 api.create(access.SYSTEM, resource, obj)
-            self.reader = person("root", User.objects.create_superuser)
+            self.reader = person("rita", User.objects.create_superuser)
             self.outsider = person("olive", User.objects.create_user)
             RoleBinding.objects.create(user_id=self.outsider.actor.user_id, namespace=APART, role="administrator")
             let_time_pass(cluster)
