@@ -84,8 +84,8 @@ def kubectl(asked):
 
 
 def filtered(asked):
-    causes = [cause for cause in pod_health.Cause if page(asked.browser, f"/jobs/?cause={cause}").rows()]
-    return " ".join(pod_health.SAID[cause] for cause in causes)
+    causes = [cause for cause in pod_health.Cause if store.find(resources.JOBS, cause=cause)]
+    return " ".join(pod_health.SAID[cause] for cause in causes if page(asked.browser, f"/jobs/?cause={cause}").rows())
 
 
 TELL_HOW_MANY_RUN = {
