@@ -22,14 +22,14 @@ def scaled(usual, long):
     return long if RUNS else usual
 
 
-def examples(number, **options):
-    """Mark a property: it tries so many examples in a campaign, and EXAMPLES at most in `make test`.
+def examples(number, *, here=EXAMPLES, **options):
+    """Mark a property: it tries so many examples in a campaign, and `here` at most in `make test`.
 
     options are those of `hypothesis.settings`.
     """
 
     def marked(test):
-        size = scaled(min(number, EXAMPLES), number)
+        size = scaled(min(number, here), number)
         return pytest.mark.campaign(hypothesis.settings(max_examples=size, **options)(test))
 
     return marked

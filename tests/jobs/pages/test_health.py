@@ -8,7 +8,7 @@ import re
 import pytest
 from django.contrib.auth.models import User
 from django.utils.http import urlencode
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from cluster.store import Delete, Patch, store
@@ -16,6 +16,7 @@ from cluster.writes import Mirror
 from jobs.rules import reasons
 from kube import pod_health
 from kube.resources import JOBS, POD_GROUPS, PODS
+from tests.campaign import examples
 from tests.jobs import control
 from tests.jobs.pages.job_page import JobPage, words
 
@@ -109,7 +110,7 @@ def told(controller, client):
     return lambda pods: Told(controller, client, pods)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(200, here=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pods=st.lists(statuses(), min_size=3, max_size=3))
 @example(pods=[status_of("Pending", each) for each in (STARTS, CAUSES["SecretMissing"], NOT_PULLED)])
 def test_nobody_contradicts_another(told, pods):

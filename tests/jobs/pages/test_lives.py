@@ -6,6 +6,7 @@ import itertools
 import re
 
 import msgspec
+import pytest
 import yaml
 from django.conf import settings
 from hypothesis import HealthCheck, given
@@ -29,6 +30,7 @@ from scheduler.decided import ZONE_CLOSED
 from scheduler.policy.policy import Action as SchedulerAction
 from tests.blocks import blocks
 from tests.builders import queue
+from tests.campaign import scaled
 from tests.jobs.builders import defaulted, job
 from tests.jobs.control import state, task
 from tests.jobs.pages.job_page import JobPage, words
@@ -37,7 +39,7 @@ from tests.tables import cases
 
 STYLES = settings.BASE_DIR / "frontend" / "styles"
 STEPS = "admit, place, run"
-random = examples(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+random = examples(max_examples=scaled(15, 200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 POLICIES = [{"exitCode": 1, "action": "RestartJob"}, {"exitCode": 2, "action": "RestartPod"}]
 RESTARTS = {"fail main-0 1": "whole", "restart": "whole", "fail main-0 2": "part", "suspend resume": "resumed"}
 SPANS = st.tuples(st.integers(0, 20), st.none() | st.integers(1, 10)).map(lambda each: (each[0], each[1] and sum(each)))
@@ -122,6 +124,7 @@ def test_a_page_that_is_open_ends_with_its_job(life):
     assert 'data-mode="since"' not in head
 
 
+@pytest.mark.campaign
 def test_what_is_said_of_restarts_agrees_everywhere(life, client):
     number = itertools.count()
 
@@ -236,6 +239,7 @@ def phase(stored):
     return stored.object.get("status", {}).get("phase", "")
 
 
+@pytest.mark.campaign
 def test_nothing_of_a_deleted_job_depends_on_when_one_looks(life, client):
     """Also its list, and each of its runs: no time goes on, and no pod that had not failed is called failed."""
     number = itertools.count()
