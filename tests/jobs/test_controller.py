@@ -31,7 +31,6 @@ ANY_OF_TWO = {"name": ["first", "other"], "iteration": "any"}
 IN_VAIN = [task("first", 1), task("other", 0), task("second", 1, dependsOn=ANY_OF_TWO)]
 
 
-@pytest.mark.each_backend
 @cases("spec, story", {
     "events tell of all pods at once | 3.7/SuccessfulCreate, SuccessfulDelete": ({"replicas": 30}, """
         admit → reasons SuccessfulCreate; tells Created 30 pods.
