@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 PROJECT = f"{settings.BASE_DIR}/"
+PACKAGES = "/site-packages/"  # of an environment in the project's folder
 
 
 @contextmanager
@@ -36,21 +37,29 @@ def counted():
 
 
 def _tracer(cost):
-    names: dict[object, str] = {}
-
-    def line(frame, event, _):
-        if event == "line":
-            cost[names[frame.f_code]] += 1
-        return line
+    followed = {}  # by identity: the hash of a code is one of all that is in it, and each line would ask for it
 
     def call(frame, *_):
         code = frame.f_code
+        _, name, line = followed.get(id(code)) or followed.setdefault(id(code), follow(frame))
+        if name:
+            cost[name] += 1
+        return line
+
+    def follow(frame):
+        """Return the code, which stays as long as its identity is used, under which name it counts, and who counts its lines."""
+        code = frame.f_code
         if code.co_filename == __file__:
-            return None
-        if code not in names:
-            names[code] = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
-        cost[names[code]] += 1
-        return line if code.co_filename.startswith(PROJECT) else None
+            return code, "", None
+        name = f"{frame.f_globals.get('__name__')}.{code.co_qualname}"
+
+        def line(frame, event, _):
+            if event == "line":
+                cost[name] += 1
+            return line
+
+        ours = code.co_filename.startswith(PROJECT) and PACKAGES not in code.co_filename
+        return code, name, line if ours else None
 
     return call
 
