@@ -53,16 +53,16 @@ def site(transactional_db, redis_url, settings, _front_end):
     nudge.client.cache_clear()
 
 
-# Playwright runs an event loop in the tests' thread. So it ends with the file, as other files' tests need a loop of
+# Playwright runs an event loop in the tests' thread. So it ends with the folder, as other folders' tests need a loop of
 # their own; and Django is told that it may be asked between two steps of the browser.
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _asked_between_steps():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         yield
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium(chromium_path):
     with launched(chromium_path) as browser:
         yield browser
