@@ -5,7 +5,7 @@ import { parse as load } from "yaml";
 import { job, random, write } from "./specs.mjs";
 
 // The same jobs in every run; a campaign tries more.
-export const ROUNDS = Number(process.env.ROUNDS ?? 60);
+export const ROUNDS = Number(process.env.ROUNDS ?? 25);
 
 const samples = [];
 
