@@ -6,16 +6,17 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.resources import HYPER_NODES, POD_GROUPS, PODS
+from tests.campaign import examples
 
 from .world import World, group, node, pod, priority_class, queue
 
 STEPS = 60
 PRIORITIES = ("p0", "p1", "p2")
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = examples(300, here=25)
 
 
 def job_of(pod_name):

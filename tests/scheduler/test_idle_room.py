@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from cluster.store import Change
@@ -15,6 +15,7 @@ from proof.invariants import amounts, idle
 from proof.invariants.picture import Picture
 from scheduler.idle import judge
 from scheduler.idle.reader import KINDS, WAITING, Reader
+from tests.campaign import examples
 
 from .world import World, group, keeping, node, pod, priority_class, queue
 
@@ -53,7 +54,7 @@ class Cluster(World):
 
     def turn(self, seconds):
         """Make pods, and let a cycle decide after some seconds; tell whether anything came of it."""
-        before = json.dumps([*self.objects.values()])
+        before = dict(self.objects)
         for name, (pods, spec) in self.jobs.items():
             is_in = self.status(name).get("phase") != "Pending"
             for number in range(pods) if is_in else ():
@@ -61,7 +62,7 @@ class Cluster(World):
                     self.put(pod(f"{name}-{number}", name, role="main", created=timestamp(self.now), **spec))
         self.cycle(seconds)
         self.gone()
-        return before != json.dumps([*self.objects.values()])
+        return before != self.objects
 
     def rest(self):
         """Go on for some minutes, and judge whenever nothing changes."""
@@ -119,7 +120,7 @@ some_jobs = st.lists(
     }),
     min_size=1, max_size=9,
 )  # fmt: skip
-relaxed = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+relaxed = examples(400, here=20, suppress_health_check=list(HealthCheck))
 
 
 def job(pods=1, cpu=1, where="default", **more):

@@ -10,7 +10,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kube.meta import timestamp
@@ -30,7 +30,7 @@ CONFIGURED = configuration(
     'actions: "enqueue, allocate, backfill, preempt, reclaim"\n'
     f"tiers: [{{plugins: [{{name: gang, arguments: {{reservation-wait: {WAIT}s}}}}, {{name: overcommit}}]}}]"
 )
-relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = examples(200, here=10)
 
 
 class Stream(World):
@@ -312,7 +312,7 @@ def by_weight(name, weights):
     return by_weight(PARENTS[name], weights) * weights[name] / beside
 
 
-few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = examples(200, here=8)
 short_lasts = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
 

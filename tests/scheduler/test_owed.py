@@ -6,15 +6,17 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+
+from tests.campaign import examples
 
 from .test_evictions import History, Job, job_of, some_cpus, some_times
 from .world import node, pod, queue
 
 GPU = "nvidia.com/gpu"
 QUEUES = ("a", "b", "c")
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = examples(300, here=25)
 
 
 class Work(Job):

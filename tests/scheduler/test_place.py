@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.engine.accounts import Account
@@ -304,7 +304,7 @@ def test_nothing_is_overcommitted_no_gang_is_in_part_there_and_nothing_stays_idl
                 assert not placer.take(attempt, number, 1)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(300, here=15)
 @given(st.integers(0, 2**32 - 1), st.none() | some_weights())
 def test_many_nodes_and_rankings_kept_for_long_give_the_same_answer(seed, weights):
     random = np.random.default_rng(seed)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.store import Create, Delete, Patch, store
 from kube import resources
 from scheduler import waiting_lines
 from scheduler.waiting_lines import Lines
+from tests.campaign import examples
 
 from .world import World, configuration, group, node, pod, priority_class, queue
 
@@ -87,7 +88,7 @@ def test_what_minima_ask_for_is_added_up():
     assert now().asked("other") == {}
 
 
-@settings(max_examples=30, deadline=None)
+@examples(150, here=12)
 @given(
     st.lists(st.tuples(st.sampled_from(["", "high", "low"]), st.integers(0, 5), st.booleans()), min_size=1, max_size=8),
     st.booleans(),
