@@ -138,12 +138,18 @@ class _Told:
             yield "free", f"at most {most}"
 
     def kept_for(self, keepers: str) -> Found:
-        """For whom guarantees keep what is not used."""
+        """For whom guarantees keep what is not used; at the door what those of lower priority use counts as unused."""
         told = re.findall(r"([\d.]+ \S+) for queue (\S+?)(?=,| and |$)", keepers)
         for amount, queue in told:
-            shown = {
-                show(name, self._kept(queue, name)) for name in self._request or self._group.min_resources
-            }
+            kept = {name: self._kept(queue, name) for name in self._request or self._group.min_resources}
+            shown = {show(name, each) for name, each in kept.items()}
+            if not self._group.pods:
+                more = {name: each + self._use(queue, name) for name, each in kept.items()}
+                if any(
+                    _is_between(amount, show(name, each), show(name, more[name]))
+                    for name, each in kept.items()
+                ):
+                    continue
             if amount not in shown:
                 yield "keepers", f"one of {shown} for {queue}"
 
@@ -260,6 +266,12 @@ class _Told:
 
 class _Other(Exception):
     """Somebody is told of an amount that he does not ask for."""
+
+
+def _is_between(shown: str, least: str, most: str) -> bool:
+    """Say whether an amount is one of the same resource between two others."""
+    units = {each.partition(" ")[2] for each in (shown, least, most)}
+    return len(units) == 1 and _number(least) <= _number(shown) <= _number(most)
 
 
 def _number(shown: str) -> float:

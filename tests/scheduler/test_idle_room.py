@@ -135,7 +135,8 @@ FOUR, THREE = {"capability": {"cpu": "4"}}, [job(2, 5, zone="a"), job(2, 8)]
 # What once kept clusters idle, and its kin: who was let in by sums alone, or when nobody came whose pods did not fit; who
 # was always about to have his pods made; who did not fit, behind whom nobody was tried; kept room that counted beside pods,
 # or on every node; a guarantee that counted beside its use; ceilings that bound queues beside; queues that were all first
-# in, first out; large gangs that were not tried; pods that are gone. Then an amount of what only those need who do not fit.
+# in, first out; large gangs that were not tried; pods that are gone. Then an amount of what only those need who do not fit,
+# and a guarantee of which those of lower priority use a part.
 @relaxed
 @example([A, A], {}, [job(4, 3, zone="typo")], [job(1, 8, "vip")], [])
 @example([A, A, A], {}, [job(3, 5, zone="typo"), job(2, 4, never=True)], [job(1, 8, "vip")], [])
@@ -150,6 +151,7 @@ FOUR, THREE = {"capability": {"cpu": "4"}}, [job(2, 5, zone="a"), job(2, 8)]
 @example([A], {}, [job(3, 2)], [], [])
 @example([A], {"vip": FOUR}, [job(1, 4, "vip")], [job(), job(1, 4, "vip")], [0])
 @example([A], {"vip": keeping(2)}, [job(1, 1), job(3, 2, bare=True)], [], [])
+@example([zoned(16, "a")], {"vip": keeping(2)}, [job(1, 11, high=True), job(1, 1, "vip")], [job(1, 8, high=True)], [])
 @given(some_nodes, some_queues, some_jobs, some_jobs, st.lists(st.integers(0, 17), max_size=6))
 def test_nobody_waits_for_what_nobody_uses(nodes, queues, jobs, later, ends):
     cluster = Cluster(nodes, queues, jobs)
