@@ -20,8 +20,13 @@ def flush_by_deletion():
 
 def _empty_databases(case):
     for alias in case._databases_names(include_mirrors=False):
-        connection = connections[alias]
-        tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
-        with transaction.atomic(alias), connection.cursor() as cursor:
-            for table in set(tables) - KEPT:
-                cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+        empty(alias)
+
+
+def empty(alias):
+    """Empty a database's tables."""
+    connection = connections[alias]
+    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    with transaction.atomic(alias), connection.cursor() as cursor:
+        for table in set(tables) - KEPT:
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 
 from cluster.models import ProgramsLease
@@ -19,7 +18,7 @@ from node.paths import Layout
 from node.shim import linux
 from proof.harness import services
 from proof.harness.waiting import HANG_S, until
-from tests.cluster.api.test_rivals import default_database, execute, settings_of
+from tests.cluster.api.test_rivals import default_database, emptied_at_the_end, execute, migrated_schema, settings_of
 from tests.tables import cases
 from volcano_ui import database_claim, env
 from volcano_ui.database_claim import Claim, Place, Taken
@@ -27,20 +26,20 @@ from volcano_ui.database_claim import Claim, Place, Taken
 LOOK_S = 0.1
 
 
+@pytest.fixture(scope="module")
+def schema(postgres_url, django_db_blocker):
+    """The settings of a schema of PostgreSQL with our tables, which goes away."""
+    with django_db_blocker.unblock(), migrated_schema(postgres_url, "claimed") as values:
+        yield values
+
+
 @pytest.fixture
-def database(postgres_url, transactional_db, monkeypatch):
-    """A schema of PostgreSQL of its own as the default database."""
+def database(postgres_url, schema, transactional_db, monkeypatch):
+    """That schema as the default database."""
     monkeypatch.setenv("DATABASE_URL", postgres_url)
     monkeypatch.setattr(database_claim, "LOOK_EVERY_S", LOOK_S)
-    with default_database(settings_of(search_path="public")):
-        execute("CREATE SCHEMA claimed")
-    try:
-        with default_database(settings_of(search_path="claimed")):
-            call_command("migrate", verbosity=0)
-            yield
-    finally:
-        with default_database(settings_of(search_path="public")):
-            execute("DROP SCHEMA claimed CASCADE")
+    with emptied_at_the_end(schema):
+        yield
 
 
 @pytest.fixture

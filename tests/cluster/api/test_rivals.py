@@ -19,6 +19,7 @@ from cluster.store import Create, store
 from kube import resources
 from kube.errors import ApiError, NotFound
 from proof.settings import DATA
+from tests.database import empty
 from volcano_ui import env
 
 from .conftest import config_map, make_user, namespace
@@ -27,22 +28,46 @@ RIVALS = 8
 WRITERS, TURNS = 16, 5
 
 
+@pytest.fixture(scope="module")
+def schema(postgres_url, django_db_blocker):
+    """The settings of a schema of PostgreSQL with our tables, which goes away."""
+    with django_db_blocker.unblock(), migrated_schema(postgres_url, "rivals") as values:
+        yield values
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request, transactional_db, monkeypatch):
-    """The default database on each back end; on PostgreSQL in a schema that goes away."""
+def database(request, transactional_db):
+    """The default database on each back end."""
     if request.param == "sqlite":
         yield
         return
-    monkeypatch.setenv("DATABASE_URL", request.getfixturevalue("postgres_url"))
-    with default_database(settings_of(search_path="public")):
-        execute("CREATE SCHEMA rivals")
+    with emptied_at_the_end(request.getfixturevalue("schema")):
+        yield
+
+
+@contextmanager
+def migrated_schema(url, name):
+    """Settings of a schema of PostgreSQL with our tables, for the length of the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DATABASE_URL", url)
+        outside, inside = settings_of(search_path="public"), settings_of(search_path=name)
+    with default_database(outside):
+        execute(f"CREATE SCHEMA {name}")
     try:
-        with default_database(settings_of(search_path="rivals")):
+        with default_database(inside):
             call_command("migrate", verbosity=0)
-            yield
+        yield inside
     finally:
-        with default_database(settings_of(search_path="public")):
-            execute("DROP SCHEMA rivals CASCADE")
+        with default_database(outside):
+            execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@contextmanager
+def emptied_at_the_end(values):
+    """Let a schema that others use after this test be the default database for the length of the block."""
+    with default_database(values):
+        yield
+        empty("default")
 
 
 def settings_of(search_path):
