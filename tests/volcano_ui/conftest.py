@@ -50,7 +50,8 @@ def run(tmp_path):
             (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
         code = HARNESS.format(logs=logs, cwd=cwd, body=textwrap.indent(textwrap.dedent(body), "    "))
         command = [sys.executable, "-c", code, str(tmp_path)]
-        environment = {**os.environ, "SHARED": "shared", "DJANGO_SETTINGS_MODULE": "volcano_ui.settings"}
+        # Who supervises small programs needs no application of ours, which each fork server would load.
+        environment = {**os.environ, "SHARED": "shared", "DJANGO_SETTINGS_MODULE": "django.conf.global_settings"}
         options = {"cwd": settings.BASE_DIR, "env": environment, "stdout": subprocess.PIPE, "text": True}
         processes.append(subprocess.Popen(command, **options))
         return processes[-1]

@@ -68,23 +68,29 @@ def test_a_fork_has_what_an_executed_program_has(forking, tmp_path):
     assert (tmp_path / "tell.log").read_text() == "hello\ntrouble\n" * 2
 
 
-@cases("text, told", {
-    "an exit code": ("raise SystemExit(3)", "ended with exit code 3"),
-    "an exception": ("1 / 0", "ended with exit code 1 (ZeroDivisionError: division by zero)"),
-    "a signal": ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
-    "a sentence": ("import sys; sys.exit('no port')", "ended with exit code 1 (no port)"),
-    "nothing more to do": ("pass", "ended with exit code 0"),
-})  # fmt: skip
-def test_an_end_is_told_and_the_program_started_again(forking, text, told):
-    first, second, *_ = forking(
-        """
-        await supervisor.start(ours("short"))
-        await until(lambda: says("short").count("again") >= 2)
+# What a program does, and what is told of its end.
+ENDS = {
+    "code": ("raise SystemExit(3)", "ended with exit code 3"),
+    "exception": ("1 / 0", "ended with exit code 1 (ZeroDivisionError: division by zero)"),
+    "signal": ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+    "sentence": ("import sys; sys.exit('no port')", "ended with exit code 1 (no port)"),
+    "nothing": ("pass", "ended with exit code 0"),
+}
+
+
+def test_an_end_is_told_and_the_program_started_again(forking):
+    lines = forking(
+        f"""
+        for name in {[*ENDS]}:
+            await supervisor.start(ours(name))
+            await until(lambda: says(name).count("again") >= 2)
         """,
-        short=text,
+        **{name: text for name, (text, _) in ENDS.items()},
     )
-    assert first == f"✗ short {told}; starting it again in 0.2 s"
-    assert second.endswith("starting it again in 0.4 s")
+    for name, (_, told) in ENDS.items():
+        first, second, *_ = [line for line in lines if line.startswith(f"✗ {name} ")]
+        assert first == f"✗ {name} {told}; starting it again in 0.2 s"
+        assert second.endswith("starting it again in 0.4 s")
 
 
 STAYS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
