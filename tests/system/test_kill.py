@@ -19,10 +19,11 @@ from kube.resources import JOBS
 from proof import invariants
 from proof.harness.waiting import HANG_S, until
 from proof.systems.work import FINISHED, Person, Watcher, job, shell, task
+from tests.campaign import scaled
 from tests.system.pair import installed
 
-COUNTS = {"embedded": 200, "in-place": 80}  # jobs; elsewhere each takes a dozen requests
-KILLS = 72
+COUNTS = {"embedded": scaled(100, 200), "in-place": scaled(40, 80)}  # jobs; elsewhere each takes a dozen requests
+KILLS = scaled(36, 72)
 BETWEEN_S = (0.2, 1.2)
 # Whoever dies sooner is restarted later and later: most are left to work for this long, some are hit while they start.
 GROWN_S = 5.2
@@ -30,6 +31,7 @@ YOUNG_SHARE = 0.15
 SIMULATED = {"ui.volcano.sh/simulated": "true"}
 
 
+@pytest.mark.campaign
 @pytest.mark.system
 @pytest.mark.both_modes
 def test_nothing_is_lost_or_doubled_whatever_is_killed(system_mode, tmp_path, capsys):

@@ -93,5 +93,6 @@ def test_in_kubernetes_people_are_acted_as_by_name():
 def test_no_manifest_deletes_several_objects():
     """Kustomize before 5.7, as in kubectl until 1.34, panics on a file with several `$patch: delete`."""
     for path in sorted((DEPLOY / "kubernetes").rglob("*.yaml")):
-        documents = yaml.safe_load_all(path.read_text())
+        text = path.read_text()
+        documents = yaml.safe_load_all(text) if "$patch" in text else ()
         assert sum(isinstance(each, dict) and each.get("$patch") == "delete" for each in documents) <= 1, path

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import re
+import runpy
 import sqlite3
 import stat
 from functools import partial
@@ -14,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from cluster.several.entries import Entry
 from tests.tables import cases, parts
-from volcano_ui import env
+from volcano_ui import env, settings
 
 HOME, DEV = Entry("home"), Entry("dev", "/no/such/file")
 READ = {
@@ -88,6 +89,20 @@ def test_each_commit_waits_for_the_disk_where_that_is_asked_for(value, level, mo
     with contextlib.closing(sqlite3.connect(tmp_path / "db")) as opened:
         opened.executescript(env.database(tmp_path / "db", synchronous=value)["OPTIONS"]["init_command"])
         assert opened.execute("PRAGMA synchronous").fetchone() == (level,)
+
+
+@cases("name, value", {
+    "an address": ("VOLCANO_UI_REDIS_URL", "foo://x"),
+    "a kubeconfig that is not there": ("VOLCANO_UI_KUBECONFIG", "/no/such/file"),
+    "a word": ("VOLCANO_UI_WAY", "aside"),
+    "a part that there is not": ("VOLCANO_UI_ONLY", "pages"),
+    "a cluster without a kubeconfig": ("VOLCANO_UI_CLUSTERS", "home=embedded,dev"),
+})  # fmt: skip
+def test_settings_are_refused_by_the_name_of_the_wrong_one(monkeypatch, name, value):
+    """What every command then says in a sentence, as tests/volcano_ui/test_up.py shows of one."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ImproperlyConfigured, match=rf"^{name} is '{value}'"):
+        runpy.run_path(settings.__file__)
 
 
 @pytest.mark.parametrize("host", ["host", "h" * 54, "h" * 55, "h" * 64], ids=len)

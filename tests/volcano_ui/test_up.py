@@ -63,7 +63,7 @@ def test_it_says_its_address_at_last_and_what_keeps_pods_from_the_machine(system
     assert not [file for file in files if file.stat().st_mode & 0o077], "they are for their owner"
 
 
-@pytest.mark.parametrize("part", [part for part, name in PROGRAMS.items() if name not in ("apiserver", "agent")])
+@pytest.mark.parametrize("part", ["volcano_ui.web", "redis.sock", "manage.py worker jobs"])
 def test_killed_process_is_started_again(system, part):
     before = system.pid(part)
     system.kill(part)
@@ -118,13 +118,8 @@ EMBEDDED = "^✗ VOLCANO_UI_ONLY is 'works', and the embedded cluster is of one 
 
 
 @cases("name, value, words", {
-    "a number": ("VOLCANO_UI_NODES", "-1", "^✗ .*VOLCANO_UI_NODES"),
-    "an address": ("VOLCANO_UI_REDIS_URL", "foo://x", "^✗ .*VOLCANO_UI_REDIS_URL"),
-    "a kubeconfig that is not there": ("VOLCANO_UI_KUBECONFIG", "/no/such/file", "^✗ .*VOLCANO_UI_KUBECONFIG"),
-    "a word": ("VOLCANO_UI_WAY", "aside", "^✗ .*VOLCANO_UI_WAY"),
-    "a part that there is not": ("VOLCANO_UI_ONLY", "pages", "^✗ .*VOLCANO_UI_ONLY"),
+    "a number": ("VOLCANO_UI_NODES", "-1", "^✗ VOLCANO_UI_NODES is '-1'"),
     "a part of an embedded cluster": ("VOLCANO_UI_ONLY", "works", EMBEDDED),
-    "a cluster without a kubeconfig": ("VOLCANO_UI_CLUSTERS", "home=embedded,dev", "^✗ .*VOLCANO_UI_CLUSTERS"),
     "not of this machine": ("VOLCANO_UI_LISTEN", "203.0.113.1", "^✗ .*VOLCANO_UI_LISTEN"),
     "a server that is away": ("DATABASE_URL", "postgresql://u:hunter2@127.0.0.1:1/x", "^✗ .*DATABASE_URL"),
     "a Redis that is away": ("VOLCANO_UI_REDIS_URL", "redis://127.0.0.1:1/0", "Redis at .* does not answer.*REDIS_URL"),

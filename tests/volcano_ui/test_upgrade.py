@@ -77,24 +77,19 @@ def test_a_backup_is_restored_and_an_older_version_goes_on_with_it_only(start, t
     refused = start("data", **HERE)
     refused.said(rf"^✗ The state directory \S+ is of version 99\.0\.0, and this is {VERSION}\. Nothing was written")
     assert refused.ended() == 1
-    for commands in (ALL, COPIED):
+    for commands, version in ((ALL, VERSION), (COPIED, "0.0.1")):
         typed(commands)
+        (folder / "restored" / "version").write_text(f"{version}\n")
         second = start("restored", **HERE)
         second.said("^Open ")
+        goes_on = f"What version {version} left goes on with {VERSION}."
+        assert (goes_on in second.lines) == (version != VERSION)
+        assert (folder / "restored" / "version").read_text() == f"{VERSION}\n"
         assert (known(second), (folder / "restored" / "secret-key").read_text()) == (before, key)
         assert second.stop() == 0
         shutil.rmtree(folder / "restored")
     typed(REMOVE)
     assert not (folder / "data").exists()
-
-
-def test_state_of_an_older_version_is_gone_on_with(start, folder):
-    (folder / "data").mkdir()
-    (folder / "data" / "version").write_text("0.0.1\n")
-    system = start("data", **HERE)
-    system.said(rf"^What version 0\.0\.1 left goes on with {re.escape(VERSION)}\.")
-    system.said("^Open ")
-    assert (folder / "data" / "version").read_text() == f"{VERSION}\n"
 
 
 def test_a_backup_of_postgresql_is_restored(postgres_url, monkeypatch, folder, typed):
