@@ -233,4 +233,4 @@ def test_list_and_watch_agree_with_the_store(transactional_db, loop, monkeypatch
         monkeypatch.setattr(f"apiserver.watch.stream.{name}", small)
     WatchMachine.loop = loop
     options = {"stateful_step_count": 25, "deadline": None, "suppress_health_check": list(HealthCheck)}
-    run_state_machine_as_test(WatchMachine, settings=settings(max_examples=scaled(40, 150), **options))
+    run_state_machine_as_test(WatchMachine, settings=settings(max_examples=scaled(15, 150), **options))

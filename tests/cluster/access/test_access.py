@@ -244,6 +244,7 @@ def test_no_data_of_a_secret_ever_shows(old, new):
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=10,
 )
 
 

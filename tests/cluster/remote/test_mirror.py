@@ -296,4 +296,4 @@ class MirrorMachine(RuleBasedStateMachine):
 
 @pytest.mark.campaign
 def test_mirror_becomes_what_the_server_has():
-    campaign.play(MirrorMachine, 80, 3000, steps=30)
+    campaign.play(MirrorMachine, 30, 3000, steps=30)

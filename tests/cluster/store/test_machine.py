@@ -354,4 +354,4 @@ class StoreMachine(RuleBasedStateMachine):
 def test_store_behaves_like_its_model(database, django_db_blocker):
     StoreMachine.database = database
     with django_db_blocker.unblock():
-        campaign.play(StoreMachine, 40, 200, steps=30)
+        campaign.play(StoreMachine, 15, 200, steps=30)

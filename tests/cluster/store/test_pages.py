@@ -220,7 +220,7 @@ def lists(ordered_database, monkeypatch, settings, django_db_blocker):
 @pytest.mark.campaign
 def test_lists_are_exact_whatever_happens_between_their_pages(lists):
     ListMachine.database = lists
-    campaign.play(ListMachine, 25, 100, steps=40)
+    campaign.play(ListMachine, 10, 100, steps=40)
 
 
 def plan(database, text, params):

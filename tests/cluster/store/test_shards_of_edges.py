@@ -125,7 +125,7 @@ class ShardMachine(RuleBasedStateMachine):
 def test_each_edge_is_told_once_whatever_the_number_of_shards_becomes(database, django_db_blocker):
     with django_db_blocker.unblock():
         ShardMachine.store = Store(database)
-        campaign.play(ShardMachine, *((40, 150) if "sqlite" in database else (15, 60)), steps=25)
+        campaign.play(ShardMachine, *((15, 150) if "sqlite" in database else (5, 60)), steps=25)
 
 
 def test_timers_go_to_the_shard_of_their_key_at_once(store):

@@ -25,6 +25,7 @@ from cluster.remote.webhooks.served import Served
 from kube.errors import Forbidden
 from proof.harness.waiting import HANG_S
 from tests.blocks import blocks
+from tests.campaign import examples
 from tests.cluster.remote.servers import ObjectServer, connected
 from tests.cluster.texts import of_values
 from tests.tables import cases
@@ -63,6 +64,7 @@ def trusted(bundle, server, moment):
     )
 
 
+@examples(100, here=15)
 @given(st.lists(st.integers(1, 3), min_size=20, max_size=60))
 def test_whoever_is_a_look_behind_trusts_and_is_trusted_at_every_moment(quarters):
     """API servers and processes hear of what is new one after the other: any of them may be where all were a look ago."""
