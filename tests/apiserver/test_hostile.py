@@ -126,7 +126,8 @@ def test_values_by_the_million_are_refused_before_they_are_made():
 @hypothesis.given(
     st.recursive(
         st.none() | st.booleans() | st.integers(0, 9) | st.text('",:[{\\\n\xe9', max_size=4),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text('"\\a', max_size=2), inner),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('"\\a', max_size=2), inner, max_size=3),
+        max_leaves=10,
     ),
     st.booleans(),
 )

@@ -249,7 +249,7 @@ def test_a_client_that_counts_windows_gets_no_more_than_it_grants(door, program)
 
 
 def test_megabytes_go_both_ways_and_what_the_pod_has_taken_is_granted_anew(door, program):
-    client, count = door.spdy(), 20 << 20
+    client, count = door.spdy(), 6 << 20
     _, data = client.pair(program.port)
 
     def write():

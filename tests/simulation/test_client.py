@@ -88,7 +88,7 @@ def test_a_weight_of_nothing_means_never_and_a_wrong_name_is_told():
 @pytest.mark.timeout(300)
 def test_the_api_takes_what_people_want():
     """In a world, which is the same each time: the real API, consumers and nodes."""
-    done = command.run("proof.simulation.reception", "--wishes", 100)
+    done = command.run("proof.simulation.reception", "--wishes", 30)
     assert done.returncode == 0, done.stdout + done.stderr
     shares = {meant: float(share) for meant, share in re.findall(r"share (\w+): ([\d.]+)", done.stdout)}
     assert shares["accepted"] >= ACCEPTED_SHARE, done.stdout
