@@ -56,7 +56,7 @@ def subsets(names):
 
 
 @pytest.mark.shows("scheduler 2.4/ports and affinity")
-@examples(150)
+@examples(150, here=25)
 @given(scenes())
 def test_victims_are_found_where_any_set_of_them_helps_and_none_of_them_goes_in_vain(scene):
     ground, running, wanted = scene
