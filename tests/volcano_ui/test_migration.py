@@ -12,7 +12,6 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from tests.cluster.api.test_rivals import default_database, execute, settings_of, together
-from tests.tables import cases
 from volcano_ui import checks, env, migration
 
 # The last ones before pods of two versions ran beside each other.
@@ -134,18 +133,17 @@ def test_step_that_fails_half_way_leaves_the_version_before(bare):
     assert last in MigrationRecorder(connection).applied_migrations()
 
 
-@cases("app, name, refused", {
-    "of ours": ("cluster", "0999_newer", True),
-    "of Django": ("auth", "0099_newer", True),
-    "of somebody beside us": ("blog", "0001_initial", False),
-})  # fmt: skip
-def test_older_code_refuses_what_a_newer_version_has_written(bare, app, name, refused):
+def test_older_code_refuses_what_a_newer_version_has_written(bare):
     migration.migrate()
-    MigrationRecorder(connection).record_applied(app, name)
-    told = rf"newer version: this one does not know {app}\.{name}\. Nothing"
-    with pytest.raises(migration.Refused, match=told) if refused else contextlib.nullcontext():
-        migration.check()
-    migration.check(may_be_newer=True)
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("blog", "0001_initial")  # of somebody beside us
+    migration.check()
+    for app, name in (("cluster", "0999_newer"), ("auth", "0099_newer")):
+        recorder.record_applied(app, name)
+        with pytest.raises(migration.Refused, match=rf"newer version: this one does not know {app}\.{name}\. Nothing"):
+            migration.check()
+        migration.check(may_be_newer=True)
+        recorder.record_unapplied(app, name)
 
 
 def goes_beside(operation):
