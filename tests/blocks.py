@@ -1,4 +1,4 @@
-"""Golden files: blocks of a title, with items after a `|`, of inputs, and of what is made of them.
+"""Golden files: blocks of a title, with items after a `|`, of inputs, and behind an arrow of what is made of them.
 
 What stands in a block `== given` stands before the inputs of all blocks that come after it; `let DAY = …` is a text that
 stands there for `$DAY`.
@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.tables import cases
 
 GOLDEN = Path(__file__).parent / "golden"
-ARROW = "→ "
+ARROW = "→"
 
 
 class Block:
@@ -21,7 +21,7 @@ class Block:
     def __init__(self, path, text, given=()):
         self.path, self.text = path, text
         self.title, *lines = text.rstrip().splitlines()
-        self.inputs = [line for line in lines if not line.startswith(ARROW)]
+        self.inputs = [line.partition(f" {ARROW}")[0] for line in lines if not line.strip().startswith(ARROW)]
         self._words = [line[4:].split(" = ", 1) for line in given if line.startswith("let ")]
         self.given = [self._whole(line) for line in given if not line.startswith("let ")]
 
@@ -34,8 +34,24 @@ class Block:
         """Return the block with what is said of all its inputs, or of one line after the other."""
         lines = [self.title]
         for each in self.inputs if by_line else ["\n".join(self.inputs)]:
-            lines += [each, *(ARROW + line for line in answer(self._whole(each)))]
+            lines += [each, *(f"{ARROW} {line}" for line in answer(self._whole(each)))]
         return "\n".join(lines) + "\n"
+
+    def told(self, answer):
+        """Return the block with what is said of each line: the first of it behind that line, and what more there is below."""
+        lines = [self.title]
+        for each in self.inputs:
+            first, *more = [f"{ARROW} {line}".rstrip() for line in answer(self._whole(each))] or [""]
+            lines += [f"{each} {first}".rstrip(), *(f"    {line}" for line in more)]
+        return "\n".join(lines) + "\n"
+
+    def compare(self, made, config):
+        """Compare the block with what is made of its inputs; `pytest --update-golden` writes it anew."""
+        if config.getoption("--update-golden"):
+            whole = self.path.read_text()
+            self.path.write_text(whole.replace(f"== {self.text.rstrip()}\n", f"== {made}"))
+        else:
+            assert made.rstrip() == self.text.rstrip()
 
 
 def blocks(*patterns, folder="scheduler"):

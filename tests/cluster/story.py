@@ -1,7 +1,8 @@
 """What people and programs do to objects, a line a deed, and what comes of it: written as in tests/cluster/objects.py.
 
+Behind the arrow is the refusal, `done`, or `nothing` if nothing was stored, and in brackets what the audit has of it.
+
 alice create vcjob other/x spec.maxRetry=9       who asks at the door of the API; also replace, update, patch, apply, delete
-→ Forbidden: … (create x denied)                 with what the audit has of it; else `done`, or `nothing` if nothing was stored
 root update vcjob x spec.maxRetry=5 > spec       what is stored, with a change; what then stands at a path
 root delete vcjob x uid=another; dry_run=true    with options (`OPTIONS`)
 alice command queue default action=CloseQueue    a Command to an object

@@ -221,7 +221,7 @@ def described(old, new):
 
 @blocks("audit", folder="cluster")
 def test_what_is_told_of_a_change(block, golden):
-    golden(block, of_values(described), by_line=True)
+    golden(block, of_values(described))
 
 
 def test_many_changes_end_with_how_many_more_there_are():

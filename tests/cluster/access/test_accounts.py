@@ -67,7 +67,7 @@ def refused(admin, name, password):
 @blocks("accounts", folder="cluster")
 def test_an_account_with_bad_values_is_refused_and_a_claim_that_cannot_be_used_is_named(block, golden, admin):
     answers = {"accounts": lambda *given: refused(admin, *given), "claims": lambda claimed: read(**claimed)}
-    golden(block, of_values(answers[block.title], claims.ClaimError), by_line=True)
+    golden(block, of_values(answers[block.title], claims.ClaimError))
 
 
 @cases("ask", {

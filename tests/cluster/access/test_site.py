@@ -33,7 +33,7 @@ def addresses(hosts, listen, https, proxied):
 
 @blocks("addresses", folder="cluster")
 def test_addresses_follow_from_names_and_ports(block, golden):
-    golden(block, of_values(addresses), by_line=True)
+    golden(block, of_values(addresses))
 
 
 @pytest.fixture

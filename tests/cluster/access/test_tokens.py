@@ -239,7 +239,7 @@ def test_the_kubeconfig_lets_in_the_first_administrator_or_a_service_account_and
 
 @blocks("kubeconfigs", folder="cluster")
 def test_what_is_wrong_is_said_with_the_remedy_and_leaves_no_token(block, golden):
-    golden(block, of_values(kubeconfig, CommandError), by_line=True)
+    golden(block, of_values(kubeconfig, CommandError))
     assert not Token.objects.exists()
 
 

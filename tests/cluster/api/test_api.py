@@ -33,7 +33,7 @@ def test_what_is_created_is_audited_with_its_uid_and_revision(alice):
 
 @blocks("door", folder="cluster")
 def test_what_people_do_and_what_comes_of_it(block, golden, story):
-    golden(block, story.tell, by_line=True)
+    golden(block, story.tell)
 
 
 def test_an_update_of_what_somebody_else_changed_says_who_and_without_a_revision_it_wins(alice, olga):

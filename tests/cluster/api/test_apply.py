@@ -47,7 +47,7 @@ def managers(stored):
 
 @blocks("apply", folder="cluster")
 def test_what_is_applied_and_what_comes_of_it(block, golden, story):
-    golden(block, story.tell, by_line=True)
+    golden(block, story.tell)
 
 
 @cases("obj", {"Volcano job": job("a"), "pod": builders.pod()})

@@ -101,7 +101,7 @@ def test_what_the_setting_names_is_everybody_s(alice, settings):
 
 @blocks("privileges", folder="cluster")
 def test_nobody_decides_what_runs_with_a_privilege_that_he_does_not_have(story, block, golden):
-    golden(block, story.tell, by_line=True)
+    golden(block, story.tell)
 
 
 def test_whoever_runs_a_cron_job_by_hand_makes_the_job_and_the_form_offers_a_class_to_who_may(admin, alice, olga):
@@ -157,7 +157,7 @@ def test_nobody_decides_what_runs_without_a_wall(story, settings, wall, allowed)
 
 @blocks("bounds", folder="cluster")
 def test_what_there_is_room_for(block, golden):
-    golden(block, Story().tell, by_line=True)
+    golden(block, Story().tell)
 
 
 def test_batch_takes_what_there_is_room_for():

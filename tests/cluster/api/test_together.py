@@ -127,7 +127,7 @@ CREATE = {"of one": api.create_many, "of several": of_several}
 
 @blocks("together", folder="cluster")
 def test_what_is_created_together_and_what_comes_of_it(block, golden, story):
-    golden(block, story.tell, by_line=True)
+    golden(block, story.tell)
 
 
 @cases("create", CREATE)

@@ -49,7 +49,7 @@ def cluster(redis_url, settings, moved_clock, monkeypatch, tmp_path):
 
 @blocks("controllers", folder="cluster")
 def test_what_controllers_make_of_what_happens(block, golden, cluster):
-    golden(block, cluster.tell, by_line=True)
+    golden(block, cluster.tell)
 
 
 @blocks("silence", folder="cluster")
@@ -57,7 +57,7 @@ def test_what_is_done_about_a_node_that_falls_silent(block, golden):
     def done(ready, tainted, silent_s, unreachable_s):
         return step(ready, tainted=tainted, silent_s=silent_s, unreachable_s=unreachable_s, lost_s=60).name
 
-    golden(block, of_values(done), by_line=True)
+    golden(block, of_values(done))
 
 
 def test_programs_in_a_namespace_find_the_authority_of_the_api(cluster, tmp_path):
@@ -109,7 +109,7 @@ def collecting(clock, collector=garbage.GarbageCollector, kind=Story):
 @blocks("garbage", folder="cluster")
 def test_what_is_left_of_a_family(block, golden, moved_clock, monkeypatch, kind):
     monkeypatch.setattr(garbage, "ROOM", 4)
-    golden(block, collecting(moved_clock, kind=kind).tell, by_line=True)
+    golden(block, collecting(moved_clock, kind=kind).tell)
 
 
 def test_collector_that_was_never_there_finds_what_vanished_and_nodes_are_no_business_of_it(moved_clock):

@@ -70,7 +70,7 @@ def test_definitions_are_served_at_once_also_by_another_process():
 
 @blocks("custom", folder="cluster")
 def test_what_is_done_to_objects_of_custom_kinds_and_what_comes_of_it(block, golden, story):
-    golden(block, story.tell, by_line=True)
+    golden(block, story.tell)
 
 
 def test_versions_share_one_content():

@@ -125,7 +125,7 @@ def test_webhook_that_does_not_answer_is_named_with_its_cause_and_a_remedy(said,
 @blocks("ways", folder="cluster")
 def test_what_may_not_be_changed_in_a_cluster_is_refused(block, golden):
     refusal = of_values(lambda way, of, *asked: ways.permits("dev", way, STANDINGS[of]).refusal(*asked))
-    golden(block, refusal, by_line=True)
+    golden(block, refusal)
 
 
 def test_what_the_cluster_refuses_nobody_may(monkeypatch):

@@ -125,7 +125,7 @@ def test_lease_is_seen_from_the_moment_in_which_it_changed():
 
 @blocks("turns", folder="cluster")
 def test_turn(block, golden):
-    golden(block, of_values(lambda now, *sight: lease.turn(Sight(*sight), "me", now)), by_line=True)
+    golden(block, of_values(lambda now, *sight: lease.turn(Sight(*sight), "me", now)))
 
 
 def test_term_lasts_while_nobody_else_has_the_lease():

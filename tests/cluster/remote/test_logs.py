@@ -111,7 +111,7 @@ ANSWERS = {
 
 @blocks("logs", folder="cluster")
 def test_what_is_read(block, golden):
-    golden(block, of_values(ANSWERS[block.title]), by_line=True)
+    golden(block, of_values(ANSWERS[block.title]))
 
 
 def logs(number, instance):

@@ -82,7 +82,7 @@ ANSWERS = {
 
 @blocks("mirror", folder="cluster")
 def test_what_is_made_of_what_is_heard(block, golden):
-    golden(block, of_values(ANSWERS[block.title]), by_line=True)
+    golden(block, of_values(ANSWERS[block.title]))
 
 
 def mirrored(name, version="8", **fields):
@@ -172,7 +172,7 @@ def judged(heard, standings):
 
 @blocks("freshness", folder="cluster")
 def test_worst_that_is_known_counts(block, golden):
-    golden(block, of_values(judged), by_line=True)
+    golden(block, of_values(judged))
 
 
 def test_who_works_there_and_what_keeps_the_webhooks_from_being_asked_is_said(settings):

@@ -51,7 +51,7 @@ ANSWERS = {
 
 @blocks("rights", folder="cluster")
 def test_what_is_asked_and_allowed(block, golden):
-    golden(block, of_values(ANSWERS[block.title]), by_line=True)
+    golden(block, of_values(ANSWERS[block.title]))
 
 
 def test_answer_without_rules_allows_nothing_and_one_without_all_says_so():
@@ -323,7 +323,7 @@ class Permissions:
 @blocks("permissions", folder="cluster")
 def test_what_a_person_may_do_there(block, golden, reviews, ada, settings):
     settings.IMPERSONATE_USER_PREFIX = "oidc:" if "refusal" in block.title else ""
-    golden(block, Permissions(reviews, ada).tell, by_line=True)
+    golden(block, Permissions(reviews, ada).tell)
 
 
 ADA = Impersonation("ada", ("speech",))

@@ -50,7 +50,7 @@ def request(name):
 
 @blocks("requests", folder="cluster")
 def test_request(block, golden):
-    golden(block, of_values(request), by_line=True)
+    golden(block, of_values(request))
 
 
 def test_patched_status_is_sent_whole_and_what_is_mirrored_never():
@@ -171,7 +171,7 @@ ANSWERS = {
 
 @blocks("verdicts", folder="cluster")
 def test_what_becomes_of_a_write(block, golden):
-    golden(block, of_values(ANSWERS[block.title]), by_line=True)
+    golden(block, of_values(ANSWERS[block.title]))
 
 
 def test_what_stands_in_the_way_is_told_and_a_server_that_cannot_be_looked_at_is_asked_again():
@@ -259,7 +259,7 @@ class Way:
 
 @blocks("progress", folder="cluster")
 def test_how_far_a_group_is(block, golden):
-    golden(block, Way().tell, by_line=True)
+    golden(block, Way().tell)
 
 
 def test_only_bindings_that_were_made_are_bound():

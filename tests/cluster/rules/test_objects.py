@@ -32,7 +32,7 @@ DEFAULTS = json.loads((PROJECT / "tests/golden/kubernetes/defaults.json").read_t
 
 @blocks("events", "groups", "jobs", "kinds", "metadata", "pods", "ranges", folder="rules")
 def test_what_the_rules_make_of_objects(block, golden):
-    golden(block, Judge().says, by_line=True)
+    golden(block, Judge().says)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -194,7 +194,7 @@ SAYS = {
 
 @blocks("nodes", "quotas", folder="rules")
 def test_what_is_said_of_nodes_and_by_bounds(block, golden):
-    golden(block, SAYS.get(block.title) or of_values(OF_NODES[block.title]), by_line=True)
+    golden(block, SAYS.get(block.title) or of_values(OF_NODES[block.title]))
 
 
 def test_quotas_with_scopes_count_nothing_but_pods():

@@ -43,7 +43,7 @@ ANSWERS = {
 
 @blocks("several", folder="cluster")
 def test_where_clusters_are(block, golden):
-    golden(block, of_values(ANSWERS[block.title], entries.EntriesError), by_line=True)
+    golden(block, of_values(ANSWERS[block.title], entries.EntriesError))
 
 
 ENTRIES = st.builds(Entry, NAMES, PATHS, CONTEXTS, st.sampled_from(["", *(way.value for way in Way)]))

@@ -51,7 +51,7 @@ def test_create_fills_in_what_the_server_owns_whatever_was_sent(store):
 @blocks("contract", folder="cluster")
 def test_what_is_written_and_what_comes_of_it(block, golden, store, moved_clock):
     moved_clock.us = NOW * 1000
-    golden(block, Story(using=store).tell, by_line=True)
+    golden(block, Story(using=store).tell)
 
 
 @pytest.mark.parametrize("first", ["Foreground", "Orphan"])
@@ -240,7 +240,7 @@ def test_objects_are_found(store, block, golden):
     jobs = ("a_1", "q1", None), ("b%2", "q2", None), ("c", "q1", None), ("e", "q3", CONTROLLED), ("d", "q3", CONTROLLED)
     for index, (name, queue, owners) in enumerate(jobs):
         store.write(Create(JOBS, job(name, queue=queue, ownerReferences=owners)), now=NOW + index)
-    golden(block, of_values(lambda filters: " ".join(s.name for s in store.find(JOBS, **sets(filters)))), by_line=True)
+    golden(block, of_values(lambda filters: " ".join(s.name for s in store.find(JOBS, **sets(filters)))))
     assert store.count(JOBS, by="queue") == {"q1": 2, "q2": 1, "q3": 2}
     assert set(store.by_keys(JOBS, ["default/c", "default/none"])) == {"default/c"}
 

@@ -54,7 +54,7 @@ def test_objects_are_found_by_label_cause_exit_code_and_time(few, block, golden)
         assert sum(few.count(JOBS, **given).values()) == len(found)
         return " ".join(each.name for each in found)
 
-    golden(block, of_values(names), by_line=True)
+    golden(block, of_values(names))
 
 
 def test_a_condition_that_cannot_be_searched_is_refused(few):
@@ -76,7 +76,7 @@ def test_pages_from_either_end_are_those_of_the_whole_list(store, monkeypatch, o
 
 @blocks("spans", folder="cluster")
 def test_the_span_of_a_page(block, golden):
-    golden(block, of_values(lambda *place: str(Span.of(50, *place))), by_line=True)
+    golden(block, of_values(lambda *place: str(Span.of(50, *place))))
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_records_of_deleted_objects_are_found_and_counted(keep, database, block,
         assert records.count(JOBS, using=database, **sets(filters)) == len(records_found)
         return [*(each.name for each in records_found), records.values(JOBS, using=database, **sets(filters))]
 
-    golden(block, of_values(found), by_line=True)
+    golden(block, of_values(found))
 
 
 @pytest.mark.parametrize("order", ["name", "-name", "created", "-created", "phase", "queue", "-creator"])
@@ -260,7 +260,7 @@ def test_decisions_are_found_and_counted(decided, database, block, golden):
         assert sum(decisions.count(Filters(**filters), using=database).values()) == len(whole)
         return " ".join(each.kind for each in whole)
 
-    golden(block, of_values(kinds), by_line=True)
+    golden(block, of_values(kinds))
 
 
 @cases("most, at", {"old": (9, NOW + 1 + settings.DECISION_DAYS * DAY_MS), "too many, however young": (2, NOW)})

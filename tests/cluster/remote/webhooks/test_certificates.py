@@ -54,7 +54,7 @@ def step(held, is_trusted):
 
 @blocks("rotation", folder="cluster")
 def test_next_step(block, golden):
-    golden(block, of_values(step), by_line=True)
+    golden(block, of_values(step))
 
 
 def trusted(bundle, server, moment):

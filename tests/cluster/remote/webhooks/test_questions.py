@@ -41,7 +41,7 @@ ANSWERS = {
 
 @blocks("webhooks", folder="cluster")
 def test_where_webhooks_are(block, golden):
-    golden(block, of_values(ANSWERS[block.title], ValueError), by_line=True)
+    golden(block, of_values(ANSWERS[block.title], ValueError))
 
 
 def configurations(host, port, user, verb):
@@ -51,7 +51,7 @@ def configurations(host, port, user, verb):
 
 @blocks("configurations", folder="cluster")
 def test_what_the_api_server_is_told_of_webhooks(block, golden):
-    golden(block, lambda line: configurations(*yaml.safe_load(f"[{line}]")), by_line=True)
+    golden(block, lambda line: configurations(*yaml.safe_load(f"[{line}]")))
 
 
 def test_configuration_is_written_only_when_it_differs_and_trusts_what_all_its_webhooks_do():

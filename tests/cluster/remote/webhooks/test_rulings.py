@@ -120,7 +120,7 @@ class Rulings:
 
 @blocks("rulings", folder="cluster")
 def test_what_the_webhooks_say(block, golden, cluster, settings):
-    golden(block, Rulings(cluster, settings).tell, by_line=True)
+    golden(block, Rulings(cluster, settings).tell)
 
 
 @cases("number, looked_up", {
