@@ -1,4 +1,7 @@
-"""Objects in words: `pod spec.nodeName=n; !spec.containers` is a plain pod, what is otherwise in it, and what it lacks."""
+"""Objects in words: `pod spec.nodeName=n; !spec.containers` is a plain pod, what is otherwise in it, and what it lacks.
+
+And functions whose answers stand in golden files: a line is what one is given, behind the arrow is what it says.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import copy
 import yaml
 
 from kube import resources
+from kube.errors import ApiError
 from kube.resources import BATCH_JOBS, PODS
 from tests import builders
 from tests.kube.custom import samples
@@ -45,7 +49,6 @@ def indexed(**spec):
 
 
 def of(kind, **fields):
-    """Return a small object of a kind, with its fields beside the metadata."""
     return builders.of(kind, "x", fields)
 
 
@@ -81,7 +84,6 @@ def parsed(text):
 
 
 def otherwise(obj, text):
-    """Return an object with what a text says is otherwise."""
     for each in filter(None, text.split("; ")):
         path, _, value = each.partition("=")
         obj = changed(obj, path[1:], DROP) if path[0] == "!" else changed(obj, path, yaml.safe_load(value))
@@ -100,3 +102,20 @@ def shown(value):
         return str(value)
     text = yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True)
     return value if value and isinstance(value, str) else text.removesuffix("...\n").strip()
+
+
+def of_values(function, errors=ApiError):
+    """Give a function the items of a line as YAML reads them; an error of this kind is an answer, too."""
+
+    def says(line):
+        try:
+            return [shown(function(*yaml.safe_load(f"[{line}]")))]
+        except errors as error:
+            return [f"{type(error).__name__}: {error}"]
+
+    return says
+
+
+def of_objects(function):
+    """Give a function the objects of a line, as tests/cluster/objects.py has them, each with its kind, with `|` between them."""
+    return lambda line: [shown(function(*map(parsed, line.split(" | "))))]

@@ -6,6 +6,7 @@ alice create vcjob other/x spec.maxRetry=9       who asks at the door of the API
 root update vcjob x spec.maxRetry=5 > spec       what is stored, with a change; what then stands at a path
 root delete vcjob x uid=another; dry_run=true    with options (`OPTIONS`)
 alice command queue default action=CloseQueue    a Command to an object
+alice review vcjob x update=true                 what is wrong with an object, or odd
 store pod p of=vcjob/x                           past the door, with owners that were met before: * is the controller, ! blocks its
                                                      owner's deletion; also write, change, remove, mirror
 settle                                           controllers work until they have nothing to do
@@ -33,6 +34,7 @@ from tests.cluster.objects import at, otherwise, parsed, shown
 
 OPTIONS = {
     "of", "uid", "version", "dry_run", "manager", "force", "how", "subresource", "action", "grace", "propagation", "at", "anew",
+    "update", "deleted",
 }  # fmt: skip
 OF_EVENT = re.compile(r"\.[0-9a-f]{15,}")  # the end of an event's name
 UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -47,7 +49,6 @@ class Story:
         self.restart()
 
     def tell(self, line):
-        """Do what a line says; return what came of it in words."""
         head, audited = self.store.revision(), len(self.audited())
         deed, _, paths = line.partition(" > ")
         who, _, rest = deed.partition(" ")
@@ -58,6 +59,8 @@ class Story:
         if verb in ("create_many", "create_each", "own"):
             said = getattr(self, verb)(actor, *rest.split())
             return [f"{said} ({', '.join(self.audited()[audited:])}), {self.store.revision() - head} stored"]
+        if verb == "review":
+            return [self.review(actor, *self.written(rest))]
         try:
             stored = self.act(actor, verb, *self.written(rest))
             changed = "done" if self.store.revision() > head else "nothing"
@@ -145,6 +148,11 @@ class Story:
         except ApiError as error:
             return type(error).__name__
 
+    def review(self, actor, what, change, options):
+        kind, _, obj = self.named(what)
+        found = api.review(actor, kind, otherwise(obj, change), **options)
+        return ", ".join([cause.field or "the whole" for cause in found.causes] + list(found.warnings)) or "fine"
+
     def see(self, word, place, *paths):
         kind, place, _ = self.named(f"{word}/{place}")
         found = self.store.by_keys(kind, ["/".join(place)]).get("/".join(place))
@@ -188,7 +196,6 @@ def outcomes(found):
 
 
 def look(obj, paths):
-    """Return what stands at some paths of an object."""
     entries = obj["metadata"].get("managedFields", ())
     managers = [f"{each['manager']}/{each['operation']}{each.get('subresource', '')}" for each in entries]
     owners = [each["name"] for each in obj["metadata"].get("ownerReferences") or ()]

@@ -1,60 +1,70 @@
-"""Accounts: made by administrators, at the start, or at the first login at a provider; their roles, and who may change them."""
+"""Accounts, their roles, tokens and logins, and machines that join: the stories of people.py, and what they do not tell."""
 
 from __future__ import annotations
 
 import contextlib
+import io
+import logging
+import re
 
 import pytest
+import yaml
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
+from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster import access, claims
-from cluster.access import accounts, identities, tokens
+from cluster.access import accounts, joining, logins, tokens
 from cluster.access.accounts import Binding
+from cluster.access.joining import ANY, Asked
 from cluster.access.roles import Role
-from cluster.claims import Person
-from cluster.models import AuditEntry
-from kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
+from cluster.access.tokens import DAY_S
+from cluster.models import AuditEntry, LoginFailure, LoginLink, RoleBinding, Token
+from cluster.store import Create, store
+from kube.errors import Conflict, Forbidden, Invalid, NotFound, TooManyRequests, Unauthorized
+from kube.resources import NAMESPACES, SERVICE_ACCOUNTS
+from tests import builders
 from tests.blocks import blocks
+from tests.cluster.access.people import People
 from tests.cluster.api.conftest import make_user
-from tests.cluster.texts import of_values
-from tests.tables import cases
+from tests.cluster.objects import of_values
 
 pytestmark = pytest.mark.django_db
+NOW = 1_800_000_000_000
+DAY_MS = DAY_S * 1000
 PASSWORD = "correct horse battery"
-ALICE = Person("https://p", "1", "alice", ("staff", "team-a"))
 
 
-def deeds():
-    return list(AuditEntry.objects.order_by("id").values_list("actor", "verb", "resource", "name"))
+@pytest.fixture
+def people(moved_clock, settings, admin):
+    moved_clock.us = NOW * 1000
+    return People(moved_clock, settings)
 
 
-def told():
-    return list(AuditEntry.objects.order_by("id").values_list("verb", "message"))
+@pytest.fixture
+def alice(db):
+    return make_user("alice", PASSWORD)
 
 
-def test_the_first_administrator_is_made_once_has_no_password_and_another_name_where_his_is_taken():
-    first = accounts.ensure_administrator()
-    assert accounts.ensure_administrator() == first
-    assert (first.username, first.is_superuser, first.has_usable_password()) == ("admin", True, False)
-    User.objects.update(is_superuser=False)
-    assert accounts.ensure_administrator().username == "admin-2"
+@blocks("people", "logins", folder="cluster")
+def test_what_people_do_to_accounts_roles_tokens_and_logins(block, golden, people):
+    golden(block, people.tell)
+    assert not re.search("battery|horse", str(list(AuditEntry.objects.values())))
 
 
-def test_an_administrator_makes_an_account_and_passwords_that_are_switched_off_are_not_given(settings, admin):
-    user = accounts.create_user(admin, "alice", password=PASSWORD, groups=["team"])
-    assert user.check_password(PASSWORD)
-    assert [group.name for group in user.groups.all()] == ["team"]
-    assert deeds() == [("root", "create", "users", "alice")]
-    assert "battery" not in str(AuditEntry.objects.values())
-    settings.PASSWORD_LOGIN = False
-    with pytest.raises(ApiError, match="switched off here"):
-        accounts.set_password(admin, user, PASSWORD)
-    with pytest.raises(ApiError, match="VOLCANO_UI_PASSWORD_LOGIN"):
-        accounts.create_user(admin, "bob", password=PASSWORD)
+@blocks("joining", folder="cluster")
+def test_machines_that_join(block, golden, people):
+    """No roles come to them from groups."""
+    store.write(Create(NAMESPACES, builders.namespace("kube-system")))
+    everybody = Group.objects.create(name="system:authenticated")
+    RoleBinding.objects.create(group=everybody, namespace="*", role=Role.ADMINISTRATOR)
+    golden(block, people.tell)
+
+
+# Accounts.
 
 
 def refused(admin, name, password):
@@ -70,130 +80,20 @@ def test_an_account_with_bad_values_is_refused_and_a_claim_that_cannot_be_used_i
     golden(block, of_values(answers[block.title], claims.ClaimError))
 
 
-@cases("ask", {
-    "create": lambda actor, user: accounts.create_user(actor, "new"),
-    "set password": lambda actor, user: accounts.set_password(actor, user, PASSWORD),
-    "deactivate": lambda actor, user: accounts.set_active(actor, user, active=False),
-    "groups": lambda actor, user: accounts.set_groups(actor, user, ["g"]),
-    "bind everywhere": lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "*", user=user),
-    "bind elsewhere": lambda actor, user: accounts.bind_role(actor, Role.VIEWER, "other", user=user),
-    "unbind": lambda actor, user: accounts.unbind_role(actor, "*", user=user),
-})  # fmt: skip
-def test_an_administrator_of_one_namespace_gives_roles_there_and_does_nothing_else(person, ask):
-    chief, user = person("chief", default="administrator"), make_user("alice")
-    with pytest.raises(Forbidden):
-        ask(chief, user)
-    accounts.bind_role(chief, Role.OPERATOR, "default", user=user)
-    assert access.allowed(access.for_user(user), "delete", "pods", "default")
-
-
-def test_a_role_replaces_the_one_held_in_the_same_place_and_what_cannot_be_is_refused(admin):
-    accounts.bind_role(admin, Role.OPERATOR, "a", group="team")
-    accounts.bind_role(admin, Role.VIEWER, "a", group="team")
-    assert accounts.role_bindings("a") == [Binding("", "team", "a", Role.VIEWER)]
-    assert AuditEntry.objects.last().changes == [{"path": "role", "old": "operator", "new": "viewer"}]
-    accounts.unbind_role(admin, "a", group="team")
-    assert accounts.role_bindings("a") == []
-    with pytest.raises(NotFound):
-        accounts.unbind_role(admin, "a", group="team")
-    with pytest.raises(Invalid):
-        accounts.bind_role(admin, Role.VIEWER, "No Such", group="team")
-    with pytest.raises(AlreadyExists):
-        accounts.create_user(admin, "root")
-
-
-def test_a_user_sets_his_own_password_and_loses_sessions_and_rights_when_he_is_deactivated(admin, client):
-    user = make_user("alice", is_superuser=True)
-    accounts.set_password(access.for_user(user), user, PASSWORD)
-    assert User.objects.get(username="alice").check_password(PASSWORD)
-    assert deeds() == [("alice", "set-password", "users", "alice")]
-    client.force_login(user)
-    accounts.set_active(admin, user, active=False)
-    assert not Session.objects.exists()
-    assert not User.objects.get(username="alice").is_active
-    assert access.grants(access.for_user(user)).roles == {}
-
-
-def test_the_last_who_administers_neither_goes_nor_steps_down_nor_leaves_his_group(admin):
-    chief = User.objects.get(username="root")
-    with pytest.raises(Conflict):
-        accounts.set_active(admin, chief, active=False)
-    with pytest.raises(Conflict):
-        accounts.bind_role(admin, Role.VIEWER, "*", user=chief)
-    with pytest.raises(Conflict):
-        accounts.unbind_role(admin, "*", user=chief)
-    assert accounts.role_bindings("*") == [Binding("root", "", "*", Role.ADMINISTRATOR)]
-    assert (User.objects.get().is_active, deeds()) == (True, [])
-    member = make_user("chief", group="admins")
-    accounts.bind_role(access.SYSTEM, Role.ADMINISTRATOR, "*", group="admins")
-    accounts.unbind_role(admin, "*", user=chief)
-    with pytest.raises(Conflict):
-        accounts.set_groups(access.SYSTEM, member, [])
-    assert Group.objects.get().user_set.count() == 1
-    superuser = make_user("super", is_superuser=True)
-    accounts.set_groups(access.SYSTEM, member, [])
-    with pytest.raises(Conflict):
-        accounts.set_active(access.for_user(superuser), superuser, active=False)
-
-
-@pytest.mark.parametrize("revoke", [True, False])
-def test_a_new_password_revokes_tokens_if_asked(admin, revoke):
-    alice, bob = make_user("alice"), make_user("bob")
-    held = [tokens.issue(access.CONSOLE, user, "laptop", tokens.DAY_S).secret for user in (alice, alice, bob)]
-    assert {each.name: each.tokens for each in accounts.users()} == {"alice": 2, "bob": 1, "root": 0}
-    AuditEntry.objects.all().delete()
-    count = 2 if revoke else 0
-    assert accounts.set_password(admin, alice, PASSWORD, revoke=revoke) == count
-    assert [tokens.find(secret) is not None for secret in held] == [not revoke, not revoke, True]
-    revoked = [("revoke-token", "Token “laptop”.")] * count
-    assert told() == [*revoked, ("set-password", f"Sessions ended, tokens revoked: {count}.")]
+def test_the_first_administrator_is_made_once_and_gets_another_name_where_his_is_taken(db):
+    assert accounts.ensure_administrator() == accounts.ensure_administrator()
+    User.objects.update(is_superuser=False)
+    assert accounts.ensure_administrator().username == "admin-2"
 
 
 def test_the_list_of_accounts_costs_five_queries(admin, django_assert_num_queries):
     for number in range(5):
         accounts.bind_role(admin, Role.VIEWER, "a", user=make_user(f"user-{number}", group="team"))
+    tokens.issue(access.CONSOLE, User.objects.get(username="user-0"), "laptop", DAY_S)
     with django_assert_num_queries(5):
         found = accounts.users()
-    assert [(a.name, a.groups) for a in found][1:3] == [("user-0", ("team",)), ("user-1", ("team",))]
+    assert [(a.name, a.groups, a.tokens) for a in found][1:3] == [("user-0", ("team",), 1), ("user-1", ("team",), 0)]
     assert found[1].bindings == (Binding("user-0", "", "a", Role.VIEWER),)
-
-
-def test_a_login_is_in_the_audit_with_its_groups():
-    identities.log_in(ALICE, "::1")
-    assert told() == [
-        ("create", "At the first login at https://p."),
-        ("update", "As the provider says."),
-        ("login", "Logged in at https://p from ::1."),
-    ]
-    assert "team-a" in str(AuditEntry.objects.get(verb="update").changes)
-
-
-def deactivated():
-    identities.log_in(ALICE, "")
-    User.objects.update(is_active=False)
-
-
-@cases("prepare, person, error", {
-    "taken": (lambda: make_user("alice"), ALICE, Conflict),
-    "no name of ours": (lambda: None, Person("https://p", "1", "system:a b", ()), Invalid),
-    "deactivated": (deactivated, ALICE, Forbidden),
-    "the same subject of another provider": (lambda: identities.log_in(ALICE, ""), Person("https://other", "1", "alice", ()), Conflict),
-})  # fmt: skip
-def test_who_is_refused_changes_nothing(prepare, person, error):
-    prepare()
-    before = AuditEntry.objects.count(), len(accounts.users())
-    with pytest.raises(error):
-        identities.log_in(person, "::1")
-    assert (AuditEntry.objects.count(), len(accounts.users())) == before
-
-
-def test_a_user_may_take_another_account_of_the_provider():
-    user = make_user("al")
-    for person in (ALICE, ALICE, Person("https://p", "2", "alice-two", ())):
-        identities.connect(user, person)
-    assert identities.subject_of(user, "https://p") == "2"
-    assert not user.groups.exists()
-    assert identities.log_in(ALICE, "::1").username == "alice"
 
 
 def test_the_administrators_group_is_appointed_at_the_start_once(settings, capsys):
@@ -227,3 +127,160 @@ def test_whatever_is_sent_gives_a_person_whom_accounts_can_take_or_a_sentence(cl
         assert all(0 < len(each) <= 150 and each.isprintable() for each in found.groups)
         assert not any(each.startswith("system:") for each in found.groups)
         assert list(found.groups) == sorted(set(found.groups))
+
+
+# Tokens.
+
+
+def test_only_the_hash_of_a_token_is_kept_nothing_says_it_and_a_part_lets_nobody_in(alice, caplog):
+    caplog.set_level(logging.DEBUG)
+    issued = tokens.issue(access.CONSOLE, alice, "laptop", DAY_S)
+    secret = issued.secret
+    assert len(secret) == 47
+    kept = f"{Token.objects.values()} {AuditEntry.objects.values()} {issued!r} {issued.row} {caplog.text}"
+    assert secret[4:20] not in kept
+    parts = (secret[:-1], secret[1:], secret + "a", secret.upper(), f" {secret}", f"{secret}\n")
+    wrong = (
+        "", "x", "vui_", "vui_" + "a" * 43, "vui_" + "a" * 44, "vui_" + "é" * 43, "a" * 100_000, "vui_\0", "\udc80"
+    )  # fmt: skip
+    assert [none for none in (*parts, *wrong) if tokens.find(none)] == []
+
+
+def test_a_user_has_a_hundred_tokens_at_most_and_no_group_of_django_passes_for_one_of_the_system(alice):
+    for _ in range(tokens.MOST_OF_USER):
+        tokens.issue(access.CONSOLE, alice, "laptop", DAY_S)
+    with pytest.raises(Conflict, match="revoke"):
+        tokens.issue(access.CONSOLE, alice, "laptop", DAY_S)
+    alice.groups.add(Group.objects.create(name="system:masters"), Group.objects.create(name="team"))
+    assert tokens.user_actor(alice).groups == ("team", "system:authenticated")
+
+
+def test_the_last_use_is_noted_once_in_ten_minutes_and_tokens_that_ended_are_forgotten_after_a_day(
+    alice, django_assert_num_queries
+):
+    lifetimes = (90 * DAY_S, 90 * DAY_S, DAY_S)
+    row, revoked, _ = (tokens.issue(access.CONSOLE, alice, "laptop", each, now=NOW).row for each in lifetimes)
+    tokens.note_use(row, now=NOW)
+    row.refresh_from_db()
+    with django_assert_num_queries(0):
+        tokens.note_use(row, now=NOW + tokens.USED_MS - 1)
+    tokens.note_use(row, now=NOW + tokens.USED_MS)
+    tokens.revoke(access.for_user(alice), revoked.pk, now=NOW)
+    assert [tokens.prune(NOW + after) for after in (DAY_MS, DAY_MS + 1, 2 * DAY_MS + 1)] == [0, 1, 1]
+    assert Token.objects.get().used == NOW + tokens.USED_MS
+
+
+def kubeconfig(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    call_command("kubeconfig", *arguments, stdout=out, stderr=err)
+    return yaml.safe_load(out.getvalue()), err.getvalue()
+
+
+@pytest.fixture
+def installed(db):
+    store.write(Create(NAMESPACES, builders.namespace("kube-system")))
+
+
+def test_the_kubeconfig_lets_in_the_first_administrator_or_a_service_account_and_a_file_is_its_owners_alone(
+    installed, caplog, tmp_path
+):
+    caplog.set_level(logging.DEBUG)
+    config, said = kubeconfig("--server", "https://there:1")
+    secret = config["users"][0]["user"]["token"]
+    assert tokens.find(secret).user.is_superuser
+    assert config["clusters"][0]["cluster"]["server"] == "https://there:1"
+    assert secret not in said + caplog.text + str(AuditEntry.objects.values())
+    store.write(Create(SERVICE_ACCOUNTS, builders.of(SERVICE_ACCOUNTS, "robot", namespace="team")))
+    config, _ = kubeconfig("--service-account", "team/robot", "--expires", "12h")
+    assert tokens.find(config["users"][0]["user"]["token"]).account == "robot"
+    assert config["contexts"][0]["context"]["namespace"] == "team"
+    file = tmp_path / "kubeconfig"
+    file.write_text("old")
+    file.chmod(0o644)
+    assert kubeconfig("--file", str(file))[0] is None
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert yaml.safe_load(file.read_text())["kind"] == "Config"
+
+
+@blocks("kubeconfigs", folder="cluster")
+def test_what_is_wrong_is_said_with_the_remedy_and_leaves_no_token(block, golden, installed):
+    golden(block, of_values(kubeconfig, CommandError))
+    assert not Token.objects.exists()
+
+
+@pytest.mark.parametrize("which", ["join", "own"])
+def test_who_was_let_in_a_moment_before_his_token_ended_gets_no_other(installed, which):
+    def join(came_in, now):
+        return joining.join(came_in, Asked("lab", "agent-1"), now=now)
+
+    row = joining.invite(access.CONSOLE, ANY, 3600, now=NOW).row
+    if which == "own":
+        row = tokens.find(join(tokens.actor_of(row), NOW).token, now=NOW)
+    came_in = tokens.actor_of(row)
+    with pytest.raises(Unauthorized):
+        join(came_in, row.expires)
+    if which == "own":
+        with pytest.raises(Forbidden, match="joins with a token"):
+            join(access.Actor(came_in.name, came_in.groups, uid=came_in.uid, real="admin"), NOW)
+    tokens.revoke(access.CONSOLE, row.pk, now=NOW)
+    with pytest.raises(Unauthorized):
+        join(came_in, NOW)
+    assert not Token.objects.filter(revoked=None).exists()
+
+
+# Logging in.
+
+
+def test_of_a_link_only_the_hash_is_kept_and_old_ones_are_forgotten(alice, capsys):
+    link = logins.login_link("http://host:1/", alice, now=NOW)
+    assert re.fullmatch(r"http://host:1/login/[\w-]{43}/", link)
+    assert link[-44:-1] not in str(LoginLink.objects.values())
+    for token in ("", "x", "../..", "é\udc80", "a" * 5000):
+        with pytest.raises(NotFound, match="make up"):
+            logins.claim(token, "::1")
+    logins.login_link("http://host:1/", alice, now=NOW + 31 * 60_000)
+    assert LoginLink.objects.count() == 1
+    call_command("loginlink", "--url", "http://host:9")
+    assert capsys.readouterr().out.startswith("http://host:9/login/")
+    make_user("gone", is_active=False)
+    for name, why in (("nobody", 'no user "nobody"'), ("gone", "deactivated")):
+        with pytest.raises(CommandError, match=why):
+            call_command("loginlink", name)
+
+
+def test_a_browser_in_which_the_user_logged_in_before_is_counted_by_itself_and_no_other_cookie_counts(db):
+    def fail(name="alice", cookies=None):
+        logins.attempt(name, "10.0.0.1", cookies or {}).failed()
+
+    cookies = dict([logins.browser_cookie("alice")])
+    for number in range(logins.MOST_FOR_ADDRESS):
+        fail(f"name-{number}")
+    with pytest.raises(TooManyRequests):
+        fail()
+    for _ in range(5):
+        fail(cookies=cookies)
+    with pytest.raises(TooManyRequests):
+        fail(cookies=cookies)
+    assert LoginFailure.objects.filter(name="alice").count() == 5
+    (name, _), (_, of_bob) = logins.browser_cookie("alice"), logins.browser_cookie("bob")
+    for worthless in (of_bob, "forged", ""):
+        assert logins.attempt("alice", "10.0.0.9", {name: worthless}).source == "10.0.0.9"
+
+
+def test_name_and_password_let_in_with_the_forms_token_another_session_key_and_safe_cookies(alice):
+    client, wanted = Client(enforce_csrf_checks=True), {"username": "alice", "password": PASSWORD}
+    session = client.session
+    session["theme"] = "dark"
+    session.save()
+    assert client.post("/login/", wanted).status_code == 403
+    for path in ("/login/", "/login/abc/", "/password/"):
+        answer = client.get(path)
+        assert answer.headers["Referrer-Policy"] == "same-origin"
+        assert "no-store" in answer.headers["Cache-Control"]
+    token = re.search(r'csrfmiddlewaretoken" value="(\w+)"', client.get("/login/").content.decode())[1]
+    answer = client.post("/login/", {**wanted, "csrfmiddlewaretoken": token})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+    assert client.session.session_key != session.session_key
+    assert not Session.objects.filter(session_key=session.session_key).exists()
+    assert {(bool(cookie["httponly"]), cookie["samesite"]) for cookie in answer.cookies.values()} == {(True, "Lax")}
+    assert any(name.startswith("volcano_ui_known_") for name in answer.cookies)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
-import ssl
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +18,7 @@ from cluster.access import certificates, kubeconfig, site
 from cluster.store import Create, store
 from kube.resources import NAMESPACES
 from tests.blocks import blocks
-from tests.cluster.texts import of_values
+from tests.cluster.objects import of_values
 from tests.tables import cases
 
 LAB = "lab.example.org"
@@ -160,20 +158,6 @@ def test_processes_that_start_together_agree_on_one_authority(tmp_path):
     with ThreadPoolExecutor(6) as threads:
         found = list(threads.map(lambda _: certificates.ensure(tmp_path, NAMES).ca.read_bytes(), range(6)))
     assert len(set(found)) == 1
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "kubernetes.default.svc"])
-def test_a_client_that_knows_the_authority_trusts_the_server_by_each_name(tmp_path, host):
-    found = certificates.ensure(tmp_path, NAMES)
-    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server.load_cert_chain(found.certificate, found.key)
-    client = ssl.create_default_context(cadata=found.ca_text())
-    ours, theirs = socket.socketpair()
-    answer = threading.Thread(target=lambda: server.wrap_socket(theirs, server_side=True).close())
-    answer.start()
-    with client.wrap_socket(ours, server_hostname=host) as connection:
-        assert connection.version() == "TLSv1.3"
-    answer.join()
 
 
 MACHINE = socket.gethostname()

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, User
 from cluster import access
 from cluster.api import admission
 from cluster.models import RoleBinding
-from cluster.store import Create, store
+from cluster.store import Create, Stored, store
 from kube import resources
 from tests import builders
 from tests.builders import config_map
@@ -29,6 +29,10 @@ def queue(name, state="Open", **spec):
 def job(name, namespace="default", *, tasks=None, **spec):
     tasks = tasks or [builders.task("work")]
     return builders.job(name, *tasks, namespace=namespace, **{"queue": "default", "minAvailable": 1, **spec})
+
+
+def kinds(outcomes):
+    return [one.name if isinstance(one, Stored) else type(one) for one in outcomes]
 
 
 @pytest.fixture

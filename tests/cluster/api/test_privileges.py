@@ -11,29 +11,16 @@ from cluster.rules.leases import LEASE_NAMESPACE
 from cluster.store import Create, store
 from jobs.crons import plan
 from jobs.editor import choices
-from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from kube import resources
+from kube.errors import Forbidden, NotFound
 from kube.kinds.batch import CronJob
-from kube.resources import (
-    BATCH_JOBS,
-    CONFIGMAPS,
-    CRON_JOBS,
-    CUSTOM_RESOURCE_DEFINITIONS,
-    JOB_FLOWS,
-    JOB_TEMPLATES,
-    JOBS,
-    LEASES,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    by_id,
-)
+from kube.resources import JOB_FLOWS, JOBS, POD_GROUPS, PODS
 from tests import builders
 from tests.blocks import blocks
 from tests.cluster.story import Story
 from tests.tables import cases
 
-from .conftest import config_map, job
+from .conftest import config_map
 
 pytestmark = pytest.mark.django_db
 CRITICAL = "system-node-critical"
@@ -44,15 +31,15 @@ PRIVILEGES = {
     "network": ({"hostNetwork": True}, "hostNetwork is not allowed: .* kubectl port-forward"),
     "class": ({"priorityClassName": CRITICAL}, f'priorityClassName "{CRITICAL}" is not allowed.*use another class, or ask'),
 }  # fmt: skip
-PATH, NETWORK, CLASS = (pod for pod, _ in PRIVILEGES.values())
-KINDS = (PODS, POD_GROUPS, JOBS, JOB_TEMPLATES, CRON_JOBS, JOB_FLOWS, BATCH_JOBS)
-SHARED = (JOB_TEMPLATES, JOB_FLOWS)  # of several people: nobody's rights are those of their pods
+PATH = PRIVILEGES["path"][0]
+KINDS = (PODS, POD_GROUPS, JOBS, resources.JOB_TEMPLATES, resources.CRON_JOBS, JOB_FLOWS, resources.BATCH_JOBS)
+SHARED = (resources.JOB_TEMPLATES, JOB_FLOWS)  # of several people: nobody's rights are those of their pods
 
 
 @pytest.fixture(autouse=True)
 def _cluster(cluster):
     for name, value in ((CRITICAL, 2_000_001_000), ("high", 1000)):
-        store.write(Create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value}))
+        store.write(Create(resources.PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value}))
 
 
 def made(kind, **pod):
@@ -63,10 +50,10 @@ def made(kind, **pod):
         PODS: {"containers": [builders.container()], **pod},
         POD_GROUPS: {"minMember": 1, **group},
         JOBS: {"queue": "default", "minAvailable": 1, "tasks": tasks},
-        JOB_TEMPLATES: {"tasks": tasks},
-        CRON_JOBS: {"schedule": "@daily", "jobTemplate": {"spec": {"tasks": tasks}}},
+        resources.JOB_TEMPLATES: {"tasks": tasks},
+        resources.CRON_JOBS: {"schedule": "@daily", "jobTemplate": {"spec": {"tasks": tasks}}},
         JOB_FLOWS: {"flows": [{"name": "a", "patch": {"jobSpec": {"tasks": tasks}}}]},
-        BATCH_JOBS: {"template": builders.template(**pod)},
+        resources.BATCH_JOBS: {"template": builders.template(**pod)},
     }
     return {"metadata": {"name": "x", "namespace": "default"}, "spec": specs[kind]}
 
@@ -106,8 +93,8 @@ def test_nobody_decides_what_runs_with_a_privilege_that_he_does_not_have(story, 
 
 def test_whoever_runs_a_cron_job_by_hand_makes_the_job_and_the_form_offers_a_class_to_who_may(admin, alice, olga):
     """Its owner is the administrator's, but its pods run what he who asked for it may run."""
-    api.create(admin, CRON_JOBS, made(CRON_JOBS, **PATH))
-    by_hand = plan.by_hand(store.get(CRON_JOBS, "default", "x").read(CronJob))
+    api.create(admin, resources.CRON_JOBS, made(resources.CRON_JOBS, **PATH))
+    by_hand = plan.by_hand(store.get(resources.CRON_JOBS, "default", "x").read(CronJob))
     with pytest.raises(Forbidden, match='hostPath "/srv/data" is not allowed'):
         api.create(olga, JOBS, by_hand)
     api.create(admin, JOBS, by_hand)
@@ -117,9 +104,9 @@ def test_whoever_runs_a_cron_job_by_hand_makes_the_job_and_the_form_offers_a_cla
 
 def machines(*walls):
     for number, words in enumerate(walls):
-        lease = builders.of(LEASES, f"n{number}", namespace=LEASE_NAMESPACE)
-        store.write(Create(NODES, builders.node(f"n{number}", annotations={node_walls.ANNOTATION: words})))
-        store.write(Create(LEASES, lease))
+        lease = builders.of(resources.LEASES, f"n{number}", namespace=LEASE_NAMESPACE)
+        store.write(Create(resources.NODES, builders.node(f"n{number}", annotations={node_walls.ANNOTATION: words})))
+        store.write(Create(resources.LEASES, lease))
 
 
 NO_WALL, HOLDS = "none: no Landlock", "holds: Landlock"
@@ -160,24 +147,8 @@ def test_what_there_is_room_for(block, golden):
     golden(block, Story().tell)
 
 
-def test_batch_takes_what_there_is_room_for():
-    Story().tell("create quota q spec.hard={count/jobs.batch.volcano.sh: '2'}")
-    outcomes = api.create_many(SYSTEM, JOBS, [job(name) for name in "aabc"])
-    assert [type(o) if isinstance(o, ApiError) else o.name for o in outcomes] == ["a", AlreadyExists, "b", Forbidden]
-
-
-def test_every_kind_can_be_counted():
-    names = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
-    versions = [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]
-    spec = {"group": "quota.test", "scope": "Namespaced", "names": names, "versions": versions}
-    api.create(SYSTEM, CUSTOM_RESOURCE_DEFINITIONS, {"metadata": {"name": "gadgets.quota.test"}, "spec": spec})
-    Story().tell("create quota q spec.hard={count/gadgets.quota.test: '0'}")
-    with pytest.raises(Forbidden, match=r"count/gadgets.quota.test=1"):
-        api.create(SYSTEM, by_id("gadgets.quota.test"), {"metadata": {"name": "x", "namespace": "default"}})
-
-
 def test_creation_without_a_quota_asks_once_for_them(django_assert_max_num_queries):
-    store.write(Create(CONFIGMAPS, config_map("warm")))
+    store.write(Create(resources.CONFIGMAPS, config_map("warm")))
     with django_assert_max_num_queries(30) as queries:
-        api.create_many(SYSTEM, CONFIGMAPS, [config_map(f"m{n}") for n in range(50)])
+        api.create_many(SYSTEM, resources.CONFIGMAPS, [config_map(f"m{n}") for n in range(50)])
     assert len([q for q in queries.captured_queries if "'resourcequotas'" in q["sql"]]) == 1

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import os
-import random
-import signal
-import subprocess
-import sys
 
 import pytest
 from django.db import DatabaseError, OperationalError
@@ -22,45 +16,13 @@ from cluster.models import AuditEntry
 from cluster.store import Stored, store
 from kube.errors import AlreadyExists, Forbidden, Invalid, ServiceUnavailable
 from kube.resources import BATCH_JOBS, CONFIGMAPS, JOBS, QUEUES
-from proof.systems.system import PROJECT
 from tests.blocks import blocks
+from tests.cluster.store.test_contract import Letters
 from tests.tables import cases
 
-from .conftest import config_map, job, queue
+from .conftest import config_map, job, kinds, queue
 
 pytestmark = pytest.mark.usefixtures("cluster")
-SCRIPT = """
-import os, signal, sys
-import django
-django.setup()
-from django.core.management import call_command
-from cluster import access, api
-from cluster.api import admission
-from cluster.backend import Creation
-from cluster.models import AuditEntry
-from cluster.store import Create, store
-from kube.resources import CONFIGMAPS, NAMESPACES
-
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-if sys.argv[1] == "count":
-    print(len(store.find(CONFIGMAPS)), AuditEntry.objects.count(), store.revision(), len(store.changes(0)))
-    sys.exit()
-call_command("migrate", verbosity=0)
-store.write(Create(NAMESPACES, {"metadata": {"name": "default"}, "status": {"phase": "Active"}}))
-store.listeners.clear()
-if sys.argv[1] == "before":
-    admission.register(CONFIGMAPS, bound=lambda obj, *_: die() if obj["metadata"]["name"] == "m3" else [])
-else:
-    store.listeners.append(die)
-maps = [{"metadata": {"name": f"m{n}", "namespace": "default"}} for n in range(4)]
-api.create_each([Creation(access.CONSOLE, CONFIGMAPS, one) for one in maps])
-"""
-
-
-def kinds(outcomes):
-    return [one.name if isinstance(one, Stored) else type(one) for one in outcomes]
 
 
 def deeds():
@@ -74,7 +36,6 @@ def creations(actor, *objs, resource=JOBS):
 
 @pytest.fixture
 def rules(monkeypatch):
-    """Rules that a test registers go away with it."""
     monkeypatch.setattr(admission, "_rules", copy.deepcopy(admission._rules))
 
 
@@ -110,7 +71,6 @@ def attempt(one):
 
 
 def told(outcome):
-    """What a client sees of an outcome, but for what is another with each attempt."""
     if not isinstance(outcome, Stored):
         return str(outcome)
     own = ("uid", "resourceVersion", "creationTimestamp")
@@ -181,35 +141,32 @@ def test_when_the_transaction_breaks_each_is_done_alone(alice, bob, rules):
     assert [row[3:5] for row in deeds()] == [("a", "done"), ("b", "done"), ("c", "denied"), ("d", "done")]
 
 
+class Killed(BaseException):
+    """The process ended."""
+
+
+def test_a_process_that_is_killed_leaves_nothing(rules):
+    def dies(obj, *_):
+        if obj["metadata"]["name"] == "m3":
+            raise Killed
+        return []
+
+    admission.register(CONFIGMAPS, bound=dies)
+    head, maps = store.revision(), [config_map(f"m{n}") for n in range(4)]
+    with pytest.raises(Killed):
+        api.create_each(creations(SYSTEM, *maps, resource=CONFIGMAPS))
+    assert (store.find(CONFIGMAPS), store.revision(), deeds()) == ([], head, [])
+
+
 def test_on_a_full_disk_all_are_told_and_nothing_is_stored(cluster, full_disk):
     maps = [config_map(f"m{n}", text="x" * 100_000) for n in range(3)]
     assert kinds(api.create_each(creations(SYSTEM, *maps, resource=CONFIGMAPS))) == [ServiceUnavailable] * 3
     assert store.find(CONFIGMAPS) == []
 
 
-@pytest.mark.parametrize(("moment", "expected"), [("before", "0 0 1 1"), ("after", "4 4 5 5")])
-def test_a_process_that_is_killed_leaves_all_or_nothing(tmp_path, moment, expected):
-    """The figures: objects, audit rows, newest revision, rows of the log; the namespace is one of the last two."""
-    where = {"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "VOLCANO_UI_DATA": str(tmp_path)}
-    options = {"cwd": PROJECT, "env": {**os.environ, **where}, "capture_output": True, "text": True}
-    died = subprocess.run([sys.executable, "-c", SCRIPT, moment], check=False, **options)
-    assert died.returncode == -signal.SIGKILL
-    left = subprocess.run([sys.executable, "-c", SCRIPT, "count"], check=True, **options)
-    assert left.stdout.split() == expected.split()
-
-
-class TheSameTwice(random.Random):
-    """Chance that draws one name twice, and then another."""
-
-    letters = itertools.chain("bbbbb", "bbbbb", itertools.repeat("c"))
-
-    def choice(self, seq):
-        return next(self.letters)
-
-
 def test_names_that_are_generated_in_one_transaction_differ(cluster, monkeypatch):
     """What is judged together is not stored yet when the next name is chosen."""
-    monkeypatch.setattr(store, "random", TheSameTwice())
+    monkeypatch.setattr(store, "random", Letters("bbbbb bbbbb ccccc"))
     view = ClusterView()
     assert [view.free_name(BATCH_JOBS, "default", "a-") for _ in range(2)] == ["a-bbbbb", "a-ccccc"]
 

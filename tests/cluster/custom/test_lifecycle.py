@@ -1,4 +1,4 @@
-"""Kinds that users define: stored, changed, collected, and gone with their definition."""
+"""Kinds that users define: stored, changed, collected, and gone with their definition (tests/golden/cluster/custom.txt)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,54 @@ import pytest
 from cluster import api
 from cluster.access import SYSTEM
 from cluster.api import custom_kinds
-from cluster.controllers import namespaces
+from cluster.controllers import definitions, garbage, namespaces
 from cluster.runtime import registry
 from cluster.runtime.consumer import Runner
 from cluster.store import Create, Delete, Group, Patch, store
 from kube import conversion, resources
 from kube.errors import Invalid
-from kube.resources import CONFIGMAPS, NAMESPACES
+from kube.resources import CONFIGMAPS
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS as DEFINITIONS
 from tests import builders
 from tests.blocks import blocks
+from tests.cluster.story import Story
 from tests.kube.custom import samples
 
 ID = "crontabs.stable.example.com"
+CONTROLLERS = {
+    "definitions": definitions.Definitions, "garbage": garbage.GarbageCollector, "namespaces": namespaces.NamespaceController,
+}  # fmt: skip
+
+
+def forget():
+    """Be a process that has not heard of any definition."""
+    custom_kinds._known.clear()
+    resources.set_custom(())
+
+
+@pytest.fixture(autouse=True)
+def cluster(transactional_db):
+    """The namespace default; afterwards nobody knows the kinds that the test defined."""
+    store.write(Create(resources.NAMESPACES, builders.namespace()))
+    custom_kinds.reload()
+    yield
+    forget()
+
+
+class Forgetful(Story):
+    """In which those who take the places of others have not heard of any definition."""
+
+    def restart(self):
+        forget()
+        super().restart()
+
+
+@pytest.fixture
+def story(monkeypatch, moved_clock):
+    """With the controllers, of which no timer waits, at a moment that is always the same."""
+    monkeypatch.setattr(definitions, "RECHECK_MS", 0)
+    moved_clock.us = 1_800_000_000_000_000
+    return Forgetful(moved_clock, lambda: [Runner(registry.get(name), 0, made()) for name, made in CONTROLLERS.items()])
 
 
 def define(crd=samples.CRON_TAB):
@@ -32,30 +67,18 @@ def cron_tabs():
     return resources.by_path("stable.example.com", "v1", "crontabs")
 
 
-def cron_tab(name="a", *, metadata=None, **spec):
-    obj = samples.cron_tab(name, **spec)
-    return {**obj, "metadata": {**obj["metadata"], **(metadata or {})}}
+def create(name="a", **metadata):
+    obj = samples.cron_tab(name)
+    return api.create(SYSTEM, cron_tabs(), {**obj, "metadata": {**obj["metadata"], **metadata}})
 
 
-def create(name="a", **fields):
-    return api.create(SYSTEM, cron_tabs(), cron_tab(name, **fields))
-
-
-def forget():
-    """Be a process that has not heard of any definition."""
-    custom_kinds._known.clear()
-    resources.set_custom(())
-
-
-def conditions(name=ID):
-    status = store.get(DEFINITIONS, "", name).object["status"]
-    return {condition["type"]: condition["status"] for condition in status["conditions"]}
+@blocks("custom", folder="cluster")
+def test_what_is_done_to_objects_of_custom_kinds_and_what_comes_of_it(block, golden, story):
+    golden(block, story.tell)
 
 
 def test_definitions_are_served_at_once_also_by_another_process():
-    stored = define()
-    assert conditions() == {"NamesAccepted": "True", "Established": "True"}
-    assert stored.object["status"]["storedVersions"] == ["v1"]
+    define()
     assert cron_tabs() in resources.served()
     assert resources.by_kind("stable.example.com/v1", "CronTab") == cron_tabs()
     forget()
@@ -68,17 +91,11 @@ def test_definitions_are_served_at_once_also_by_another_process():
             assert resources.by_id(define(sample).name).served
 
 
-@blocks("custom", folder="cluster")
-def test_what_is_done_to_objects_of_custom_kinds_and_what_comes_of_it(block, golden, story):
-    golden(block, story.tell)
-
-
 def test_versions_share_one_content():
-    define(
-        samples.definition(versions=[samples.version("v1"), samples.version("v2", storage=False)], scope="Namespaced")
-    )
+    versions = [samples.version("v1"), samples.version("v2", storage=False)]
+    define(samples.definition(versions=versions, scope="Namespaced"))
     second = resources.by_path("stable.example.com", "v2", "crontabs")
-    stored = api.create(SYSTEM, second, {**cron_tab(), "apiVersion": "stable.example.com/v2"})
+    stored = api.create(SYSTEM, second, {**samples.cron_tab("a"), "apiVersion": "stable.example.com/v2"})
     assert stored.object["apiVersion"] == "stable.example.com/v1"
     changed = api.patch(SYSTEM, second, "default", "a", {"spec": {"x": 1}})
     assert (changed.object["apiVersion"], changed.object["metadata"]["generation"]) == ("stable.example.com/v1", 2)
@@ -94,34 +111,11 @@ def test_what_a_definition_leaves_behind_goes_after_it(story):
     assert store.find(kind) == []
 
 
-def test_new_version_becomes_the_one_in_which_objects_lie(story):
-    new = deepcopy(define(samples.definition()).object)
-    new["spec"]["versions"] = [samples.version("v1", storage=False), samples.version("v2")]
-    api.update(SYSTEM, DEFINITIONS, new)
-    story.settle()
-    assert store.get(DEFINITIONS, "", ID).object["status"]["storedVersions"] == ["v1", "v2"]
-    assert resources.by_id(ID).version == "v2"
-
-
-def test_name_that_becomes_free_is_given_to_who_waits_for_it(story):
-    def others():
-        return resources.by_path("stable.example.com", "v1", "others")
-
-    define(samples.definition(shortNames=["ct"]))
-    define(samples.definition("others", kind="Other", shortNames=["ct"]))
-    assert conditions("others.stable.example.com")["NamesAccepted"] == "False"
-    assert others() is None
-    api.delete(SYSTEM, DEFINITIONS, "", ID)
-    story.settle()
-    assert conditions("others.stable.example.com")["Established"] == "True"
-    assert others().short_names == ("ct",)
-
-
 def test_objects_of_a_kind_that_nobody_knows_are_collected_too(story):
     define()
     kind = cron_tabs()
     owner = api.create(SYSTEM, CONFIGMAPS, builders.config_map("m"))
-    create("child", metadata={"ownerReferences": [builders.owner(owner.object)]})
+    create("child", ownerReferences=[builders.owner(owner.object)])
     story.settle()
     resources.set_source(lambda: None)
     resources.set_custom(())
@@ -132,20 +126,6 @@ def test_objects_of_a_kind_that_nobody_knows_are_collected_too(story):
     finally:
         resources.set_source(custom_kinds.look_again)
     assert store.find(kind) == []
-
-
-def test_custom_objects_go_with_their_namespace():
-    define()
-    api.create(SYSTEM, NAMESPACES, {"metadata": {"name": "work"}})
-    create("inside", metadata={"namespace": "work"})
-    create("outside")
-    api.delete(SYSTEM, NAMESPACES, "", "work")
-    forget()
-    runner = Runner(registry.get("namespaces"), 0, namespaces.NamespaceController())
-    while runner.step():
-        pass
-    assert [found.name for found in store.find(cron_tabs())] == ["outside"]
-    assert "work" not in [found.name for found in store.find(NAMESPACES)]
 
 
 def test_definitions_that_cannot_be_read_or_are_built_in_harm_nobody():

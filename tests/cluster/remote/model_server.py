@@ -45,7 +45,6 @@ class Mirror:
             self.reflectors[plural].turn()
 
     def record(self, part=None):
-        """Write down what was heard, or a part of it."""
         recorder.record(self.news[:part])
         del self.news[:part]
 
@@ -75,7 +74,6 @@ class ModelServer:
         self.refused = Counter()  # plural → how many requests were refused, or failed
 
     def put(self, plural, obj):
-        """Create or replace an object, as others do; return it."""
         key = plural, obj["metadata"]["name"]
         old = self.objects.get(key)
         self.version += 1
@@ -87,7 +85,6 @@ class ModelServer:
         return obj
 
     def remove(self, plural, name):
-        """Let an object be gone; return its last state."""
         old = self.objects.pop((plural, name))
         self.version += 1
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self.version)}}
@@ -95,7 +92,6 @@ class ModelServer:
         return last
 
     def all(self, plural):
-        """Return the objects of a kind by name."""
         return {name: obj for (kind, name), obj in sorted(self.objects.items()) if kind == plural}
 
     def end_pods(self):
@@ -224,7 +220,6 @@ class ModelServer:
 
 
 def held(pods, names):
-    """Return which of the pods hold their nodes and stay."""
     there = [(name, pods[name]) for name in names if name in pods]
     return [name for name, one in there if "nodeName" in one["spec"] and "deletionTimestamp" not in one["metadata"]]
 

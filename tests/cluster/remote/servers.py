@@ -21,8 +21,6 @@ from kube.meta import now_text, parse_time
 
 
 class Server(ThreadingHTTPServer):
-    """Serves on a port of this machine from when it is made."""
-
     daemon_threads = True
 
     def __init__(self, handler):
@@ -102,49 +100,37 @@ class ObjectServer(Server):
 
 
 class ObjectHandler(Handler):
-    def do_GET(self):
-        self.answer(lambda path, _: self.server.objects.get(path), 404, "NotFound")
-
-    def do_POST(self):
-        self.answer(self.create, 409, "AlreadyExists")
-
-    def do_PUT(self):
-        self.answer(self.replace, 409, "Conflict")
-
-    def do_PATCH(self):
-        self.answer(self.merge, 409, "Conflict")
-
-    def do_DELETE(self):
-        self.answer(lambda path, _: self.server.objects.pop(path, None), 404, "NotFound")
-
-    def create(self, path, body):
-        if path.endswith("/selfsubjectreviews"):
-            return {"status": {"userInfo": {"username": "pages"}}}
-        whole = f"{path}/{body['metadata']['name']}"
-        return None if whole in self.server.objects else self.server.put(whole, body)
-
-    def replace(self, path, body):
-        newest = self.server.objects[path]["metadata"]["resourceVersion"]
-        if body["metadata"].get("resourceVersion") != newest:
-            return None
-        return body if "dryRun" in self.path else self.server.put(path, body)
-
-    def merge(self, path, body):
-        """Apply a merge patch, unless it names another object's uid."""
-        stored = self.server.objects[path]
-        if body["metadata"].get("uid") != stored["metadata"]["uid"]:
-            return None
-        return self.server.put(path, patch.merge(stored, body))
-
-    def answer(self, function, code, reason):
-        """Answer with what a function makes of path and body, or with what it means that this is nothing."""
-        path, body = self.path.partition("?")[0], self.body()
+    def answer(self):
+        """Answer with what a request makes of an object, or with what it means that this is nothing."""
+        path, body = self.path.partition("?")[0], json.loads(self.body() or b"null")
         self.server.heard.append((self.command, path))
         for (method, end), denied in self.server.denied.items():
             if self.command == method and path.endswith(end):
                 return self.refuse(denied, "not you")
-        found = function(path, json.loads(body) if body else None)
-        return self.refuse(code, reason, reason) if found is None else self.say(200, found)
+        if (found := self.made(path, body)) is not None:
+            return self.say(200, found)
+        reason = {"GET": "NotFound", "DELETE": "NotFound", "POST": "AlreadyExists"}.get(self.command, "Conflict")
+        return self.refuse(404 if reason == "NotFound" else 409, reason, reason)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = answer  # noqa: N815
+
+    def made(self, path, body):
+        old = self.server.objects.get(path)
+        match self.command:
+            case "GET":
+                return old
+            case "DELETE":
+                return self.server.objects.pop(path, None)
+            case "POST" if path.endswith("/selfsubjectreviews"):
+                return {"status": {"userInfo": {"username": "pages"}}}
+            case "POST":
+                whole = f"{path}/{body['metadata']['name']}"
+                return None if whole in self.server.objects else self.server.put(whole, body)
+        about, field = body["metadata"], "uid" if self.command == "PATCH" else "resourceVersion"
+        if about.get(field) != old["metadata"].get(field):
+            return None
+        new = patch.merge(old, body) if self.command == "PATCH" else body
+        return body if "dryRun" in self.path else self.server.put(path, new)
 
 
 # Logs.
@@ -240,7 +226,6 @@ class Grants:
         return {"status": {"resourceRules": rules, "nonResourceRules": [], "incomplete": self.is_incomplete}}
 
     def allows(self, people, question):
-        """What an access review answers."""
         self.asked += 1
         return read({"status": {"resourceRules": self.rules(people, question.namespace)}}).allow(question)
 
@@ -277,7 +262,6 @@ class ReviewHandler(Handler):
 
 @contextlib.contextmanager
 def deciding(tmp_path, settings, clock):
-    """Have a server decide who may do what, by the time of a clock."""
     settings.IMPERSONATE = True
     with connected(ReviewServer(), tmp_path, settings) as running:
         access.delegate(ClusterAuthorizer())
@@ -299,7 +283,6 @@ def question(path, obj=None, old=None, operation=None):
 
 
 def patch_of(answer):
-    """Return the JSON patch of an answer."""
     response = answer["response"]
     assert response["allowed"], response["status"]
     assert response.get("patchType") == ("JSONPatch" if "patch" in response else None)

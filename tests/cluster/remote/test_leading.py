@@ -21,7 +21,7 @@ from kube.errors import ServiceUnavailable, TooManyRequests
 from kube.resources import CONFIGMAPS, PODS, SECRETS, SERVICES
 from tests import builders
 from tests.blocks import blocks
-from tests.cluster.texts import of_values
+from tests.cluster.objects import of_values
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from cluster.remote.log_offsets import Block, TimedLine, offset_of
 from cluster.remote.nodes import instances
 from kube.meta import now_text, parse_time
 from tests.blocks import blocks
-from tests.cluster.texts import of_values
+from tests.cluster.objects import of_values
 from tests.tables import cases
 
 BEGIN = 1_780_000_000_000
@@ -97,7 +97,6 @@ def known(ago=60.0, **more):
 
 
 def is_due(end, has_ended):
-    """Whether a log is asked for whose end is known so, or not at all."""
     ends = {} if end is None else {LOG: known(**end)}
     return log_ends.due(ends, {LOG: ENDED if has_ended else RUNS}, NOW) == [LOG]
 

@@ -24,9 +24,9 @@ from kube.resources import JOBS, NODES, PODS, SECRETS
 from tests import campaign
 from tests.blocks import blocks
 from tests.builders import of, pod
+from tests.cluster.objects import of_values
 from tests.cluster.remote.model_server import MIRRORED, ModelServer, forget
 from tests.cluster.remote.model_server import Mirror as Follower
-from tests.cluster.texts import of_values
 
 NOW = 5000
 LIVE = Standing("7", phase=Phase.LIVE, since=1000)
@@ -114,16 +114,6 @@ def test_away_counts_from_the_first_time_and_is_over_with_an_answer():
     known = MirroredCluster.objects.get()
     assert (known.away, known.reason) == (0, "")
     assert known.heard
-
-
-def test_objects_and_the_version_that_they_reach_are_written_together():
-    writes = tuple(Mirror(PODS, mirrored(name)) for name in "ab")
-    recorder.record([News(PODS, Step.BEGUN), News(PODS, Step.PAGE, writes=writes)])
-    assert recorder.standings()[PODS.id].objects_read == 2
-    recorder.record([News(PODS, Step.LISTED, version="9", uids=frozenset({"uid-a"}))])
-    assert [one.name for one in store.find(PODS)] == ["a"]
-    standing = recorder.standings()[PODS.id]
-    assert (standing.version, standing.phase) == ("9", Phase.LIVE)
 
 
 def test_null_of_a_time_that_is_not_there_is_absent_for_readers():

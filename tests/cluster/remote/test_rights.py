@@ -23,10 +23,9 @@ from kube.resources import COMMANDS, JOBS, NAMESPACES, NODES, PODS, QUEUES
 from proof.harness.clocks import ManualClock
 from tests import builders, campaign
 from tests.blocks import blocks
-from tests.cluster.objects import shown
+from tests.cluster.objects import of_values, shown
 from tests.cluster.remote import servers
 from tests.cluster.remote.servers import Grants, deciding
-from tests.cluster.texts import of_values
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -249,7 +248,6 @@ def test_nothing_lasts_that_was_taken_away():
 
 @pytest.fixture
 def reviews(tmp_path, settings, moved_clock):
-    """A cluster with two namespaces that decides; its clock stands."""
     recorder.claim("https://one")
     for name in ("team-a", "team-b"):
         store.write(Mirror(NAMESPACES, builders.namespace(name, uid=f"uid-{name}", resourceVersion="8")))
@@ -315,7 +313,6 @@ class Permissions:
         return [f"{user} {groups}" for user, groups in found]
 
     def scope(self):
-        """Whether what is shown is that which was shown before."""
         self.scopes.append(access.scope(self.actor))
         return "the same" if self.scopes[-2:-1] == self.scopes[-1:] else "another"
 

@@ -15,8 +15,7 @@ from kube.kinds.pod import OUT_OF_SYNC
 from kube.resources import COMMANDS, EVENTS, JOBS, POD_GROUPS, PODS, QUEUES
 from tests.blocks import blocks
 from tests.builders import of, pod
-from tests.cluster.objects import shown
-from tests.cluster.texts import of_values
+from tests.cluster.objects import of_values, shown
 from tests.tables import cases
 
 STATE = {"state": {"phase": "Running"}}

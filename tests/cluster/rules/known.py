@@ -19,11 +19,11 @@ UID = "6f1b0d34-0000-4000-8000-000000000001"
 
 
 class Known:
-    """The objects that exist."""
-
     def __init__(self, *objects):
         self.objects = {(o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]): o for o in objects}
         self.accounts, self.numbers = {}, count(1)
+        self.keeps_wishes = self.needs_commands = lambda: True
+        self.runs_images, self.groups_in = lambda: False, lambda queue: {}
 
     def _all(self, kind):
         return [found for (name, _, _), found in self.objects.items() if name == kind]
@@ -47,23 +47,11 @@ class Known:
     def queue_children(self, name):
         return [found for found in self._all("Queue") if found.get("spec", {}).get("parent") == name]
 
-    def groups_in(self, queue):
-        return {}
-
-    def keeps_wishes(self):
-        return True
-
     def listed(self, resource, namespace):
         return [found for found in self._all(resource.kind) if found["metadata"]["namespace"] == namespace]
 
     def claim(self, namespace, name):
         return self.objects.get(("PersistentVolumeClaim", namespace, name))
-
-    def needs_commands(self):
-        return True
-
-    def runs_images(self):
-        return False
 
     def free_name(self, resource, namespace, base):
         return f"{base}{next(self.numbers):05}"
@@ -78,8 +66,6 @@ def admit(resource, obj, old=None, *known, warnings=False):
 
 
 class Judge:
-    """Says line by line what the rules make of objects."""
-
     def __init__(self):
         self.beside = []
 

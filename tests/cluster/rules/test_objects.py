@@ -20,8 +20,7 @@ from kube.resources import BATCH_JOBS, CONFIGMAPS, POD_GROUPS, PODS, PRIORITY_CL
 from proof.systems.system import PROJECT
 from tests import builders
 from tests.blocks import blocks
-from tests.cluster.objects import changed, job, parsed, pod, shown
-from tests.cluster.texts import of_objects, of_values
+from tests.cluster.objects import changed, job, of_objects, of_values, parsed, pod, shown
 from tests.tables import cases
 
 from .defaulted import CASES, seen
@@ -52,12 +51,6 @@ def codes(values):
 def test_a_failure_policy_has_so_many_parts_at_most(rules, field):
     (cause,) = admit(BATCH_JOBS, job(podFailurePolicy={"rules": rules})).causes
     assert (cause.field, cause.reason) == (field, "FieldValueTooMany")
-
-
-def test_a_name_that_is_generated_is_a_label_of_a_jobs_pods():
-    stored = admit(BATCH_JOBS, job("", generateName="pi-")).checked()
-    labels = stored["spec"]["template"]["metadata"]["labels"]
-    assert stored["metadata"]["name"] == labels["job-name"] == "pi-00001"
 
 
 @given(st.sets(st.integers(0, 60)))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 
+import hypothesis.strategies as st
 import pytest
 from asgiref.sync import sync_to_async
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cluster.runtime import nudge
 from cluster.runtime.follower import Follower, Pace, Wanted
+from cluster.runtime.room import PART_OF_ONE, Room
 from cluster.store import Create, Delete, Patch, log, store
 from kube.errors import Timeout
 from kube.resources import CONFIGMAPS, PODS
@@ -20,8 +23,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Notes(Follower):
-    """Notes what it takes and that it lost something."""
-
     pace = Pace(shortest_s=0.0, longest_s=0.0, load=1.0, poll_s=0.02, sweep_s=0.05)
     batch = 3
     kinds = None
@@ -72,7 +73,6 @@ def added(*made):
 
 @contextmanager
 def asleep():
-    """Let followers find nothing in the log."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Notes, "_read", lambda self, after, wanted: (after, []))
         yield
@@ -149,3 +149,94 @@ async def test_who_fails_to_take_changes_has_lost_them_and_one_who_was_stopped_b
     (new,) = await make("c")
     await follower.reach(new.revision)
     assert follower.taken[-2:] == added(made, new)
+
+
+MOST = 400
+NAMES = ("alice", "bob", "carol")
+
+
+def distinct(shelves):
+    return sum({id(chunk): len(chunk) for shelf in shelves for chunk in shelf.model}.values())
+
+
+class Rooms(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.room, self.readers, self.chunks = Room(MOST), [], []
+
+    @rule(name=st.sampled_from(NAMES))
+    def come(self, name):
+        reader = type("Reader", (), {"name": name, "model": [], "is_cut": False})()
+
+        def cut():
+            reader.is_cut, reader.model = True, []
+            reader.shelf.close()
+
+        reader.shelf = self.room.shelf(name, cut)
+        self.readers.append(reader)
+
+    def chosen(self, data, of):
+        return of[data.draw(st.integers(0, len(of) - 1))]
+
+    @precondition(lambda self: self.readers)
+    @rule(data=st.data(), size=st.integers(1, 120), is_shared=st.booleans())
+    def put(self, data, size, is_shared):
+        chunk = self.chosen(data, self.chunks) if is_shared and self.chunks else b"x" * (size + 1)
+        self.chunks.append(chunk)
+        reader = self.chosen(data, self.readers)
+        before = {one: one.shelf.size for one in self.readers}
+        if not reader.is_cut:
+            reader.model.append(chunk)
+            before[reader] += len(chunk)
+        reader.shelf.put(chunk)
+        gone = [one for one in before if one.is_cut and before[one]]
+        rest = [one for one in before if not one.is_cut and one.name == reader.name]
+        if gone and rest and all(one.name == reader.name for one in gone):
+            assert max(before[one] for one in rest) <= max(before[one] for one in gone)
+
+    @precondition(lambda self: any(one.model for one in self.readers))
+    @rule(data=st.data())
+    def read(self, data):
+        reader = self.chosen(data, [one for one in self.readers if one.model])
+        reader.shelf.remove(reader.model.pop(0))
+
+    @precondition(lambda self: self.readers)
+    @rule(data=st.data())
+    def go(self, data):
+        reader = self.chosen(data, self.readers)
+        self.readers.remove(reader)
+        reader.shelf.close()
+
+    @invariant()
+    def what_waits_is_counted_and_bounded(self):
+        assert self.room.size == distinct(self.readers) <= MOST
+        for name in NAMES:
+            own = [one for one in self.readers if one.name == name]
+            assert distinct(own) <= MOST // PART_OF_ONE
+            assert [one.shelf.size for one in own] == [sum(map(len, one.model)) for one in own]
+        assert set(self.room._names) <= {one.name for one in self.readers}
+
+
+TestRooms = Rooms.TestCase
+
+
+def test_readers_of_the_same_bytes_are_not_cut_off_for_being_many():
+    room, line = Room(MOST), b"x" * 90
+    shelves = [room.shelf(f"reader {number}", lambda: pytest.fail("cut off")) for number in range(1000)]
+    for shelf in shelves:
+        shelf.put(line)
+    assert room.size == 90
+
+
+def test_who_holds_most_goes_first_and_who_reads_stays():
+    room, cut = Room(MOST), []
+    slow, slower, quick = (room.shelf(name, lambda name=name: cut.append(name)) for name in NAMES)
+    for _ in range(4):
+        slow.put(bytes(10))
+        slower.put(bytes(25))
+        quick.put(chunk := bytes(30))
+        quick.remove(chunk)
+    other = [room.shelf(f"other {number}", lambda: cut.append("other")) for number in range(3)]
+    for shelf in other:
+        shelf.put(bytes(90))
+    assert cut == ["bob", "other"]

@@ -1,4 +1,4 @@
-"""What VOLCANO_UI_CLUSTERS says, where the pages of several clusters are and how each is; one set of accounts, and roles that each gives by itself."""
+"""What VOLCANO_UI_CLUSTERS says, where the pages of several clusters are, how each is, and which keeps the accounts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster import access
-from cluster.access import accounts
-from cluster.access.roles import Role
 from cluster.models import AuditEntry, Identity, LoginFailure, LoginLink, Object, RoleBinding, Token
 from cluster.remote.freshness import Word
 from cluster.remote.ways import Way
@@ -19,10 +17,9 @@ from cluster.several.addresses import counterpart, route
 from cluster.several.entries import Entry
 from cluster.several.reports import SILENT_MS, Report
 from jobs.models import Operation
-from kube.errors import Conflict, Forbidden
+from kube.errors import Forbidden
 from tests.blocks import blocks
-from tests.cluster.api.conftest import make_user
-from tests.cluster.texts import of_values
+from tests.cluster.objects import of_values
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -34,11 +31,9 @@ CONTEXTS = st.from_regex(r"([A-Za-z0-9@._/:-]{0,20}x)?", fullmatch=True)
 PAGES = {"/c/a/", "/c/a/jobs/", "/c/a/jobs/new/", "/c/a/queues/"}
 ANSWERS = {
     "each entry is a cluster, and what is wrong is named with a remedy": lambda text: [*map(repr, entries.parse(text))],
-    "the same page of another cluster, or the nearest list": lambda path: counterpart(
-        path, "c/a/", "c/b/", PAGES.__contains__
-    ),
+    "the same page of another cluster, or the nearest list": lambda path: counterpart(path, "c/a/", "c/b/", PAGES.__contains__),
     "to which cluster an address leads": lambda path: route(path, {"a": 1, "b": 2}, "a"),
-}
+}  # fmt: skip
 
 
 @blocks("several", folder="cluster")
@@ -88,18 +83,6 @@ def test_report_that_is_written_is_read_and_what_is_none_counts_as_none(tmp_path
     assert reports.read(folder, "dev") is None
 
 
-@pytest.fixture
-def elsewhere(settings):
-    """Let this process be about a cluster that is not the first of several; its accounts are in the same database here."""
-    home = settings.DATA
-
-    def go(place):
-        settings.HOME, settings.DATA = home, home / "clusters" / place if place else home
-        settings.ROLES_OF = place
-
-    return go
-
-
 @cases("models, database", {
     "of the first for accounts": ([User, Group, User.groups.through, Session, RoleBinding, Identity, LoginLink, LoginFailure], "accounts"),
     "a cluster's own for all else": ([Object, AuditEntry, Token, Operation], "default"),
@@ -109,37 +92,6 @@ def test_the_database_of_a_model(settings, models, database):
     for model in models:
         assert router.Accounts().db_for_read(model) == router.Accounts().db_for_write(model) == database
     assert router.Accounts().allow_relation(Operation, User), "what is kept here may name a user"
-
-
-def test_a_role_counts_in_the_cluster_that_gave_it_and_is_taken_by_itself(elsewhere):
-    def roles(place):
-        elsewhere(place)
-        actor = access.for_user(user)
-        assert access.allowed(actor, "delete", "jobs.batch.volcano.sh", "team") == bool(accounts.role_bindings())
-        assert [each.role for each in accounts.users()[0].bindings] == [each.role for each in accounts.role_bindings()]
-        return [each.role for each in accounts.role_bindings()]
-
-    user = make_user("alice")
-    elsewhere("dev-1")
-    accounts.bind_role(access.CONSOLE, Role.OPERATOR, "team", user=user)
-    assert [roles(place) for place in ("dev-1", "", "prod-2")] == [[Role.OPERATOR], [], []]
-    elsewhere("")
-    accounts.bind_role(access.CONSOLE, Role.OPERATOR, "team", user=user)
-    accounts.unbind_role(access.CONSOLE, "team", user=user)
-    assert [roles(place) for place in ("dev-1", "")] == [[Role.OPERATOR], []]
-
-
-def test_every_cluster_keeps_somebody_who_administers_it(elsewhere):
-    """An account that is needed in one cluster cannot be closed in another."""
-    here, there = make_user("here"), make_user("there")
-    accounts.bind_role(access.CONSOLE, Role.ADMINISTRATOR, "*", user=here)
-    elsewhere("dev-1")
-    accounts.bind_role(access.CONSOLE, Role.ADMINISTRATOR, "*", user=there)
-    elsewhere("")
-    with pytest.raises(Conflict, match="nobody who administers"):
-        accounts.set_active(access.CONSOLE, there, active=False)
-    make_user("root", is_superuser=True)
-    accounts.set_active(access.CONSOLE, there, active=False)
 
 
 def test_accounts_are_changed_only_in_the_cluster_that_keeps_them(settings):

@@ -56,7 +56,6 @@ def database(request, tmp_path_factory, django_db_blocker):
 
 @pytest.fixture
 def store(database, django_db_blocker):
-    """An empty store on each back end."""
     with django_db_blocker.unblock():
         empty(database)
         yield Store(database)

@@ -21,8 +21,6 @@ def forget(source=None):
 
 
 def forget_elsewhere(source=store):
-    """The same as another process would, with a connection of its own."""
-
     def work():
         try:
             forget(source)

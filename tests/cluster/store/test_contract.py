@@ -1,22 +1,28 @@
-"""What every back end of the store must do."""
+"""What every back end of the store must do, and how objects, records of those that are gone, and decisions are found."""
 
 from __future__ import annotations
 
 from random import Random
 
 import pytest
+from django.conf import settings
 from django.db import IntegrityError, connections, transaction
+from django.test.utils import CaptureQueriesContext
+from msgspec.structs import replace
 
-from cluster.store import Create, Delete, Group, Mirror, Patch, Store, Update, sql
-from kube.errors import ApiError, Conflict, Expired
+from cluster.store import Create, Delete, Group, Patch, Store, Update, decisions, query, records, sql
+from cluster.store.decisions import Filters
+from cluster.store.query import Span
+from cluster.writes import Decision, Record
+from kube.errors import ApiError, Conflict
 from kube.resources import CONFIGMAPS, EVENTS, JOBS, PODS
+from kube.selector import parse_labels
 from tests.blocks import blocks
 from tests.builders import config_map, job, of, pod
 from tests.cluster.api.test_rivals import together
+from tests.cluster.objects import of_values
 from tests.cluster.store.forgetting import forget_elsewhere
-from tests.cluster.store.test_filters import sets
 from tests.cluster.story import Story
-from tests.cluster.texts import of_values
 from tests.tables import cases
 
 NOW = 1_800_000_000_000
@@ -30,22 +36,8 @@ def delete(name="p", **options):
     return Delete(PODS, "default", name, **options)
 
 
-def found(store):
+def names(store):
     return [stored.name for stored in store.find(PODS)]
-
-
-def test_create_fills_in_what_the_server_owns_whatever_was_sent(store):
-    forged = pod(uid="mine", generation=7, deletionTimestamp="2020-01-01T00:00:00Z")
-    (stored,) = make(store, forged)
-    metadata = stored.object["metadata"]
-    assert metadata["resourceVersion"] == stored.version == str(stored.revision) == "1"
-    assert metadata["creationTimestamp"] == "2027-01-15T08:00:00Z"
-    assert metadata["generation"] == 1
-    assert len(metadata["uid"]) == 36
-    assert "deletionTimestamp" not in metadata
-    assert (stored.object["apiVersion"], stored.object["kind"]) == ("v1", "Pod")
-    assert store.get(PODS, "default", "p") == stored
-    assert forged["metadata"]["uid"] == "mine"
 
 
 @blocks("contract", folder="cluster")
@@ -54,22 +46,7 @@ def test_what_is_written_and_what_comes_of_it(block, golden, store, moved_clock)
     golden(block, Story(using=store).tell)
 
 
-@pytest.mark.parametrize("first", ["Foreground", "Orphan"])
-def test_a_second_deletion_says_anew_what_becomes_of_dependents(store, first):
-    for name, finalizers in (("j", []), ("held", ["x/y"])):
-        made = of(JOBS, name)
-        made["metadata"]["finalizers"] = finalizers
-        make(store, made, resource=JOBS)
-        store.write(Delete(JOBS, "default", name, propagation=first))
-    (marked,) = store.write(Delete(JOBS, "default", "held", propagation="Background"))
-    assert marked.object["metadata"]["finalizers"] == ["x/y"]
-    store.write(Delete(JOBS, "default", "j", propagation="Background"))
-    assert [each.name for each in store.find(JOBS)] == ["held"]
-
-
 class Letters(Random):
-    """Gives the letters of a text, one after the other."""
-
     def __init__(self, text):
         super().__init__()
         self.left = iter(text.replace(" ", ""))
@@ -113,8 +90,9 @@ def test_generated_names_are_looked_up_together_and_uids_are_of_the_source_that_
 
 
 def test_object_made_and_deleted_in_one_transaction_is_in_the_log_only(store):
-    store.write(Create(PODS, pod()), delete())
-    assert store.find(PODS) == []
+    sent = pod()
+    store.write(Create(PODS, sent), delete())
+    assert (store.find(PODS), "uid" in sent["metadata"]) == ([], False)
     make(store, pod())
     assert [c.verb for c in store.history(PODS, "default", "p")] == ["ADDED", "DELETED", "ADDED"]
     assert [c.verb for c in store.changes(1, until=2)] == ["DELETED"]
@@ -124,7 +102,7 @@ def test_surrounding_transaction_takes_the_write_with_it(store, database):
     with transaction.atomic(using=database):
         make(store, pod())
         transaction.set_rollback(True, using=database)
-    assert (store.revision(), found(store)) == (0, [])
+    assert (store.revision(), names(store)) == (0, [])
 
 
 def test_listeners_hear_of_a_commit_after_it_only(store, database):
@@ -142,7 +120,7 @@ def test_reading_sees_one_state_which_outlives_retention(store, database):
     with store.reading() as revision:
         together(lambda _: make(store, pod("b")), 1)
         assert revision == store.revision() == 1
-        assert found(store) == ["a"]
+        assert names(store) == ["a"]
     assert store.revision() == 2
     store.write(delete("a"))
     with store.reading() as head:
@@ -207,34 +185,6 @@ def test_events_are_found_by_what_they_are_about_but_are_dependents_of_their_own
     assert [s.name for s in (*first, *rest)] == names
 
 
-REMOTE = {
-    "uid": "from-afar", "resourceVersion": "918273", "creationTimestamp": "2020-02-02T02:02:02Z", "generation": 7,
-    "managedFields": [{"manager": "kubectl", "operation": "Apply"}], "ownerReferences": [reference("a"), reference("b", controller=True)],
-    "deletionTimestamp": "2020-02-02T03:02:02Z", "deletionGracePeriodSeconds": 30, "finalizers": ["x/y"],
-}  # fmt: skip
-
-
-def remote(**metadata):
-    return {"metadata": {"name": "p", "namespace": "default", **REMOTE, **metadata}, "spec": {"nodeName": "n"}}
-
-
-def test_mirrored_object_stays_as_it_came_until_it_is_gone(store):
-    make(store, pod("other"))
-    (stored,) = store.write(Mirror(PODS, remote()))
-    assert stored.object == {"apiVersion": "v1", "kind": "Pod", **remote()}
-    assert (stored.revision, stored.version, stored.uid) == (2, "918273", "from-afar")
-    assert stored.created == 1_580_608_922_000
-    assert store.find(PODS, node="n", uid="from-afar") == store.dependents("a") == store.dependents("b") == [stored]
-    (last,) = store.write(Mirror(PODS, remote(resourceVersion="918281", finalizers=[]), deleted=True))
-    assert found(store) == ["other"]
-    assert store.dependents("a") == []
-    assert (last.revision, last.object["metadata"]["finalizers"]) == (3, [])
-    log = [(c.verb, c.revision, c.uid, c.version) for c in store.changes(1)]
-    assert log == [("ADDED", 2, "from-afar", "918273"), ("DELETED", 3, "from-afar", "918281")]
-    (unknown,) = store.write(Mirror(PODS, remote(), deleted=True))
-    assert (unknown.revision, store.revision()) == (0, 3)
-
-
 @blocks("found", folder="cluster")
 def test_objects_are_found(store, block, golden):
     jobs = ("a_1", "q1", None), ("b%2", "q2", None), ("c", "q1", None), ("e", "q3", CONTROLLED), ("d", "q3", CONTROLLED)
@@ -245,10 +195,254 @@ def test_objects_are_found(store, block, golden):
     assert set(store.by_keys(JOBS, ["default/c", "default/none"])) == {"default/c"}
 
 
-def test_history_before_compaction_is_expired(store, database):
-    make(store, pod())
-    with connections[database].cursor() as cursor:
-        cursor.execute("UPDATE cluster_log SET compacted = 1")
-    with pytest.raises(Expired):
-        store.changes(0)
-    assert store.changes(1) == []
+def ended(name, labels=None, codes=(), phase="Failed", reason="TooFewSucceeded", **status):
+    state = {"phase": phase, "reason": reason}
+    return job(name, labels=labels or {}, status={"state": state, "exitCodes": list(codes), **status})
+
+
+@pytest.fixture
+def few(store):
+    jobs = [
+        ended("cat", {"team": "vision", "team-lead": "x"}, [1]),
+        ended("dog", {"team": "Vision"}, [11, 137], reason="RetriesUsedUp"),
+        ended("eel", {"team": "ads", "gpu": ""}, phase="Pending", reason="Unschedulable", waitingReason="QueueClosed"),
+        ended("fox", phase="Running", reason="PodsRunning"),
+        ended("gnu", phase="Completed", reason="AllPodsEnded"),
+    ]
+    for number, each in enumerate(jobs):
+        store.write(Create(JOBS, each), now=NOW + number)
+    return store
+
+
+def labels(selector):
+    return {"labels": parse_labels(selector).requirements}
+
+
+@blocks("filters", folder="cluster")
+def test_objects_are_found_by_label_cause_exit_code_and_time(few, block, golden):
+    def names(filters):
+        given = {**filters, **(labels(filters["labels"]) if "labels" in filters else {})}
+        given |= {key: NOW + given[key] for key in {"since", "until"} & given.keys()}
+        found = few.find(JOBS, **given)
+        assert sum(few.count(JOBS, **given).values()) == len(found)
+        return " ".join(each.name for each in found)
+
+    golden(block, of_values(names))
+
+
+def test_a_condition_that_cannot_be_searched_is_refused(few):
+    with pytest.raises(ValueError, match="labels are not searched by Gt"):
+        few.find(JOBS, **labels("team>1"))
+
+
+@pytest.mark.parametrize("order", sorted(query.ORDERS))
+@pytest.mark.parametrize("few_rows", [0, query.FEW], ids=["walked", "sorted"])
+def test_pages_from_either_end_are_those_of_the_whole_list(store, monkeypatch, order, few_rows):
+    monkeypatch.setattr(query, "FEW", few_rows)
+    jobs = [ended(f"j{n:02}", phase="AB"[n % 2]) for n in range(23)]
+    store.commit([Group([Create(JOBS, each)]) for each in jobs], now=NOW)
+    whole = [each.name for each in store.find(JOBS, order=order, limit=100)]
+    pages = [store.find(JOBS, order=order, limit=5, offset=offset, total=23) for offset in range(0, 25, 5)]
+    assert [each.name for page in pages for each in page] == whole
+    assert len(whole) == 23
+
+
+@blocks("spans", folder="cluster")
+def test_the_span_of_a_page(block, golden):
+    golden(block, of_values(lambda *place: str(Span.of(50, *place))))
+
+
+@pytest.fixture
+def sqlite(few):
+    if connections[few.using].vendor != "sqlite":
+        pytest.skip("PostgreSQL plans by statistics")
+    return few
+
+
+@cases("by, filters", {
+    "nothing": ("phase", {}),
+    "text": ("phase", {"text": "model"}),
+    "namespace": ("phase", {"namespace": ["a", "b"]}),
+    "owner and queue": ("phase", {"creator": "alice", "queue": "q"}),
+    "time": ("phase", {"since": NOW, "until": NOW + 1}),
+    "cause": ("phase", {"trouble": "QueueClosed"}),
+    "labels and exit code": ("phase", {**labels("team=vision,!x"), "exit_code": 1}),
+    "by queue": ("queue", {"namespace": ["a", "b"]}),
+    "by namespace": ("namespace", {"namespace": ["a", "b"]}),
+})  # fmt: skip
+def test_jobs_are_counted_by_indexes_alone(sqlite, monkeypatch, by, filters):
+    steps = []
+    rows = sql.rows
+
+    def explained(using, text, params=()):
+        steps.extend(step for *_, step in rows(using, f"EXPLAIN QUERY PLAN {text}", params))
+        return rows(using, text, params)
+
+    monkeypatch.setattr(sql, "rows", explained)
+    sqlite.count(JOBS, by=by, **filters)
+    read = [step for step in steps if step.startswith(("SEARCH", "SCAN"))]
+    assert read
+    assert all("COVERING INDEX" in step for step in read), steps
+
+
+@pytest.mark.parametrize("order", ["name", "made", "-made", "queue", "creator", "phase"])
+def test_of_a_page_no_object_is_read_but_its_own_and_a_deep_one_sorts_nothing(sqlite, order):
+    with CaptureQueriesContext(connections[sqlite.using]) as captured:
+        sqlite.find(JOBS, order=order, limit=2, offset=1)
+    (read,) = [each["sql"] for each in captured if "cluster_change" in each["sql"]]
+    plan = [step for *_, step in sql.rows(sqlite.using, f"EXPLAIN QUERY PLAN {read}".replace("%", "%%"))]
+    assert any("SEARCH o USING INDEX object_uid" in step for step in plan), plan
+    if order in ("queue", "creator"):
+        text = f"SELECT o.uid FROM cluster_object o WHERE o.resource = %s ORDER BY {query.ordered(order)} LIMIT 50 OFFSET 500"
+        plan = str(sql.rows(sqlite.using, f"EXPLAIN QUERY PLAN {text}", [JOBS.id]))
+        assert f"object_by_{order}" in plan
+        assert "B-TREE" not in plan
+
+
+def test_the_values_of_a_column_come_once_each_and_in_order(few):
+    for name, queue in (("ant", "b"), ("bee", "a"), ("cow", "b")):
+        few.write(Create(JOBS, job(name, namespace="zoo", queue=queue)))
+    assert few.values(JOBS, "namespace") == ["default", "zoo"]
+    assert few.values(JOBS, "queue") == ["a", "b", "default"]
+    assert few.values(JOBS, "queue", limit=2) == ["a", "b"]
+    assert few.values(PODS, "queue") == []
+    with pytest.raises(ValueError, match="values of 'phase'"):
+        few.values(JOBS, "phase")
+
+
+DAY_MS = 24 * 3600 * 1000
+NEVER = 1e12  # on the monotonic clock
+RECORD = Record(
+    JOBS, "default", "a", "", "Failed", "q", "alice", created=1000, deleted=2000, revision=7, object=b"{}", history=b"{}"
+)  # fmt: skip
+
+
+def record(name, uid="", **changes):
+    return replace(RECORD, name=name, uid=uid or f"u-{name}", **changes)
+
+
+@pytest.fixture
+def keep(store, database):
+    return lambda *each: records.put(each, using=database)
+
+
+@cases("revision, is_taken", {"has read further": (8, True), "as far": (7, True), "less far": (6, False)})
+def test_of_two_records_the_one_that_has_read_further_stays(keep, database, revision, is_taken):
+    old = record("a")
+    new = replace(old, revision=revision, history=b"[]")
+    keep(old)
+    keep(new)
+    assert records.by_uid(JOBS, ["u-a"], using=database) == {"u-a": new if is_taken else old}
+
+
+FAR = {"namespace": "far", "queue": "r", "creator": "bob"}
+LIVING = record("living", namespace="zoo", queue="s", creator="carol", deleted=0)
+
+
+def sets(filters):
+    """Return filters with a set of namespaces in place of a list."""
+    return {key: frozenset(value) if isinstance(value, list) else value for key, value in filters.items()}
+
+
+@blocks("records", folder="cluster")
+def test_records_of_deleted_objects_are_found_and_counted(keep, database, block, golden):
+    unnamed = record("b", created=1001, queue="", creator="")
+    keep(record("a"), unnamed, record("c", created=1002, queue="r"), record("d", created=1003, **FAR), LIVING)
+
+    def found(filters):
+        records_found = records.find(JOBS, limit=10, using=database, **sets(filters))
+        assert {each.history for each in records_found} <= {b""}
+        assert records.count(JOBS, using=database, **sets(filters)) == len(records_found)
+        return [*(each.name for each in records_found), records.values(JOBS, using=database, **sets(filters))]
+
+    golden(block, of_values(found))
+
+
+@pytest.mark.parametrize("order", ["name", "-name", "created", "-created", "phase", "queue", "-creator"])
+def test_records_are_found_in_the_orders_of_a_list(keep, database, order):
+    keep(record("a"), record("b", created=1001))
+    first, second = (records.find(JOBS, order=order, limit=1, offset=n, using=database) for n in (0, 1))
+    assert {first[0].name, second[0].name} == {"a", "b"}
+
+
+def test_the_last_of_a_name_is_found(keep, database):
+    keep(record("a", "u-1"), record("a", "u-2", created=3000))
+    assert records.newest(JOBS, "default", "a", using=database).uid == "u-2"
+    assert records.newest(JOBS, "default", "b", using=database) is None
+
+
+def test_living_objects_that_lack_something_are_walked_over(keep, store, database):
+    phases = {"new": "Completed", "read": "Completed", "runs": "Running"}
+    jobs = [job(name, status={"state": {"phase": phase}}) for name, phase in phases.items()]
+    made = store.write(*(Create(JOBS, each) for each in jobs), now=1000)
+    keep(*(record(each.name, each.uid, deleted=0, revision=store.revision()) for each in made[1:]))
+
+    def lacking(created_before=2000, **options):
+        about = {"created_before": created_before, "finished": {"Completed"}, "using": database, **options}
+        return [name for _, _, name, _ in records.behind(JOBS, **about)]
+
+    assert lacking() == ["new", "runs"]
+    assert lacking(limit=1) == ["new"]
+    assert lacking(after=f"{JOBS.id}/default/new") == ["runs"]
+    store.write(Patch(JOBS, "default", "read", {"metadata": {"labels": {"a": "b"}}}))
+    assert lacking() == ["new", "read", "runs"]
+    assert lacking(created_before=1000) == []
+
+
+def test_old_records_go_in_pieces(keep, database, settings, monkeypatch):
+    monkeypatch.setattr(records, "BATCH", 2)
+    settings.JOB_HISTORY_DAYS = 1
+    keep(*(record(f"old-{n}") for n in range(5)), record("young", deleted=DAY_MS), record("there", deleted=0))
+    assert records.expire(NEVER, now=2 * DAY_MS, using=database) == 5
+    uids = ["u-old-0", "u-young", "u-there"]
+    assert records.by_uid(JOBS, uids, using=database).keys() == {"u-young", "u-there"}
+
+
+def decision(at, name="g", **more):
+    fields = {"kind": "bind", "reason": "MinimumFits", "namespace": "ns", "queue": "q", "pods": 2, "message": "…"}
+    return Decision(**{"at": NOW + at, "name": name, **fields, **more})
+
+
+BOUND = decision(0, "train-1", nodes=(("n-1", 1), ("n-10", 1)))
+REFUSED = decision(1, "train-1", kind="refuse", reason="QueueLimit", queue="other")
+EVICTED = decision(
+    2, "low_a", kind="evict", reason="preempt", namespace="team", other="ns/train-1", nodes=(("n-10", 2),)
+)
+
+
+@pytest.fixture
+def decided(store, database):
+    decisions.put([BOUND, REFUSED, EVICTED], using=database)
+
+
+def found(database, limit=10, offset=0, **filters):
+    return [each.decision for each in decisions.find(Filters(**filters), limit=limit, offset=offset, using=database)]
+
+
+@blocks("decisions", folder="cluster")
+def test_decisions_are_found_and_counted(decided, database, block, golden):
+    def kinds(filters):
+        filters = sets(filters)
+        filters |= {key: NOW + filters[key] for key in {"since", "until"} & filters.keys()}
+        inside = found(database, namespaces=filters.get("namespaces"))
+        for column in ("namespace", "queue"):
+            values = decisions.values(column, Filters(namespaces=filters.get("namespaces")), using=database)
+            assert values == sorted({getattr(each, column) for each in inside})
+        whole = found(database, **filters)
+        assert found(database, 2, **filters) + found(database, 2, 2, **filters) == whole
+        assert sum(decisions.count(Filters(**filters), using=database).values()) == len(whole)
+        return " ".join(each.kind for each in whole)
+
+    golden(block, of_values(kinds))
+
+
+@cases("most, at", {"old": (9, NOW + 1 + settings.DECISION_DAYS * DAY_MS), "too many, however young": (2, NOW)})
+def test_decisions_go(decided, database, monkeypatch, most, at):
+    monkeypatch.setattr(decisions, "MOST", most)
+    assert decisions.expire(NEVER, now=at, using=database) == 1
+    assert found(database) == [EVICTED, REFUSED]
+
+
+def test_a_queue_may_have_any_name(store, database):
+    decisions.put([decision(0, queue="q" * 300)], using=database)
+    assert len(found(database)[0].queue) == 253

@@ -11,13 +11,11 @@ import pytest
 from django.apps import apps
 from django.db import OperationalError, connection, connections
 
-from cluster.store import Create, records, sql, store
+from cluster.store import Create, sql, store
 from cluster.store.connections import LONG_LOG, connected
-from cluster.writes import Record
-from kube.resources import JOBS, PODS, QUEUES
-from kube.selector import parse_labels
+from kube.resources import PODS
 from proof.harness.waiting import HANG_S
-from tests.builders import job, pod, queue
+from tests.builders import pod
 from tests.cluster.store.conftest import database_opened
 from tests.tables import cases
 from volcano_ui import env
@@ -89,32 +87,7 @@ def test_servers_leave_checkpoints_and_nudges_to_others(program, shown, tmp_path
     assert done.stdout == shown, done.stderr
 
 
-terms = import_module("cluster.migrations.0011_terms")
 causes = import_module("cluster.migrations.0021_pod_causes")
-parents = import_module("cluster.migrations.0024_queue_parents")
-
-
-@pytest.mark.django_db
-def test_jobs_and_records_from_before_are_found_by_label_and_cause():
-    state = {"phase": "Failed", "reason": "TooFewSucceeded"}
-    (old,) = store.write(Create(JOBS, job("old", labels={"team": "vision", "a": "b"}, status={"state": state})))
-    kept = Record(JOBS, "default", "gone", "u-1", "Failed", "", "", created=1, deleted=2, revision=1, object=old.body)
-    records.put([kept])
-    for table in ("object", "record"):
-        connection.cursor().execute(f"UPDATE cluster_{table} SET trouble = '', terms = ''")
-    terms.fill(apps, connection.schema_editor())
-    filters = {"trouble": "TooFewSucceeded", "labels": parse_labels("team=vision,a").requirements}
-    assert [each.name for each in store.find(JOBS, **filters)] == ["old"]
-    (found,) = records.find(JOBS, limit=9, **filters)
-    assert (found.name, found.terms) == ("gone", JOBS.index(old.object).terms)
-
-
-@pytest.mark.django_db
-def test_queues_from_before_are_found_by_the_one_above_them():
-    store.write(Create(QUEUES, queue("team")), Create(QUEUES, queue("below", parent="team")))
-    connection.cursor().execute("UPDATE cluster_object SET queue = ''")
-    parents.index(apps, connection.schema_editor())
-    assert [each.name for each in store.find(QUEUES, queue="team")] == ["below"]
 
 
 def waits(phase, reason):

@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cluster.store import AllBut, Create, Delete, Group, Mirror, Patch, Single, Store, pages, sql
+from cluster.store import AllBut, Create, Delete, Group, Mirror, Patch, Single, Store, sql
 from kube.errors import AlreadyExists, ApiError, Conflict, Expired, Invalid, NotFound
 from kube.resources import CONFIGMAPS, PODS
 from tests import campaign
@@ -41,8 +41,6 @@ def is_of(kinds, change):
 
 
 class Narrow(Random):
-    """A source of randomness with three suffixes for names."""
-
     drawn = 0
 
     def choice(self, seq):
@@ -59,6 +57,14 @@ def pod(value, owners=(), finalizers=(), **metadata):
     more = {"ownerReferences": references(owners), "finalizers": list(finalizers)}
     about = {"namespace": "d", **metadata, **{name: each for name, each in more.items() if each}}
     return {"metadata": about, "spec": {"value": value}}
+
+
+# What changes of an object, and what it then says.
+CHANGES = st.one_of(
+    VALUES.map(lambda value: (({"status": {"phase": str(value)}}, "status"), {"status": {"phase": str(value)}})),
+    OWNERS.map(lambda owners: (({"metadata": {"ownerReferences": references(owners) or None}},), {"owners": references(owners)})),
+    FINALIZERS.map(lambda found: (({"metadata": {"finalizers": found or None}},), {"finalizers": found})),
+)  # fmt: skip
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -170,21 +176,10 @@ class StoreMachine(RuleBasedStateMachine):
             if not changed:
                 self.set(name, value=value + 1)
 
-    @rule(name=NAMES, value=VALUES)
-    def change_status(self, name, value):
-        write = Patch(PODS, "d", name, {"status": {"phase": str(value)}}, "status")
-        self.agree([write], lambda: self.set(name, status={"phase": str(value)}))
-
-    @rule(name=NAMES, owners=OWNERS)
-    def change_owners(self, name, owners):
-        wanted = references(owners)
-        write = Patch(PODS, "d", name, {"metadata": {"ownerReferences": wanted or None}})
-        self.agree([write], lambda: self.set(name, owners=wanted))
-
-    @rule(name=NAMES, finalizers=FINALIZERS)
-    def change_finalizers(self, name, finalizers):
-        write = Patch(PODS, "d", name, {"metadata": {"finalizers": finalizers or None}})
-        self.agree([write], lambda: self.set(name, finalizers=finalizers))
+    @rule(name=NAMES, change=CHANGES)
+    def change(self, name, change):
+        patch, values = change
+        self.agree([Patch(PODS, "d", name, *patch)], lambda: self.set(name, **values))
 
     @rule(name=NAMES)
     def delete(self, name):
@@ -274,7 +269,6 @@ class StoreMachine(RuleBasedStateMachine):
         ]
 
     def replaced(self):
-        """Return what each change replaced, by revision."""
         found, newest = {}, {}
         for change in self.log:
             key = change.resource, change.key
@@ -284,7 +278,6 @@ class StoreMachine(RuleBasedStateMachine):
         return found
 
     def follow(self):
-        """Read what is new in the log."""
         self.log += self.store.changes(self.log[-1].revision if self.log else 0)
 
     @invariant()
@@ -324,14 +317,6 @@ class StoreMachine(RuleBasedStateMachine):
         assert {name: values for name, *values in rows} == {
             s.name: [s.uid, s.created, *PODS.index(s.object)] for s in self.store.find(PODS)
         }
-
-    @invariant()
-    def history_is_whole_from_where_it_begins(self):
-        at = self.store.compacted()
-        state = {c.key: c for c in self.log if c.revision <= at and c.resource == "pods"}
-        with self.store.reading():
-            found = {s.key: s.revision for s in pages.read(self.store, PODS, at=at)}
-        assert found == {key: c.revision for key, c in state.items() if c.verb != "DELETED"}
 
     @invariant()
     def owners_are_those_that_objects_name(self):

@@ -85,7 +85,6 @@ class ListMachine(RuleBasedStateMachine):
         return len(self.log)
 
     def write(self, *writes):
-        """Do what can be done, and note what came of it."""
         self.now += 1000
         self.store.commit([Group(writes)], now=self.now)
         new = self.store.changes(self.head)
@@ -142,7 +141,6 @@ class ListMachine(RuleBasedStateMachine):
 
     @rule(ago=st.integers(0, 10))
     def forget(self, ago):
-        """Let retention remove all but the newest changes."""
         oldest = max(self.now - ago * 1000, 0)
         retention.run(time.monotonic() + HANG_S, now=oldest + HOURS_MS)
         old = [revision for revision, at in enumerate(self.times) if revision and at < oldest]
@@ -197,7 +195,6 @@ def ordered_database(request, tmp_path_factory, django_db_blocker):
 
 
 def create_database(url, name):
-    """Create a database that orders text as English does; return its name."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name}")
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")

@@ -1,6 +1,9 @@
-"""Each edge is told once and in order, however many shards there are and become."""
+"""Each edge is told once and in order, however many shards there are and become: by a consumer that writes down each."""
 
 from __future__ import annotations
+
+import json
+import uuid
 
 import hypothesis.strategies as st
 import pytest
@@ -9,13 +12,93 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from cluster import clock
 from cluster.runtime import consumer, division
+from cluster.runtime.consumer import Consumer, Plan, Runner
 from cluster.runtime.division import Position
-from cluster.runtime.registry import shard_of
-from cluster.store import Store, sql
+from cluster.runtime.registry import Registration, shard_of
+from cluster.store import Create, Delete, Group, Patch, Store, sql
 from cluster.writes import Timer
+from kube.errors import ApiError
+from kube.resources import CONFIGMAPS, PODS
 from tests import campaign
-from tests.cluster.runtime.edges import KEYS, Killed, made, recorded, remove, starting, touch
 from tests.cluster.store.conftest import empty
+
+KEYS = [f"d/p{number}" for number in range(6)]
+
+
+class Killed(Exception):
+    """The process ended before its transaction."""
+
+
+class Recorder(Consumer[dict]):
+    name = "recorder"
+
+    def __init__(self, registration, using):
+        self.shards, self.store = registration.shards, using
+        self.shard = -1
+        self.is_doomed = False
+
+    def load(self, shard, revision):
+        self.shard = shard
+        return {}
+
+    def apply(self, state, change):
+        state[change.key] = change.revision
+
+    def plan(self, state, changes, timers, now):
+        mine = [c for c in changes if shard_of(c.key, self.shards) == self.shard]
+        return Plan([Group([record(change)]) for change in mine])
+
+
+class Mortal(Runner):
+    """A runner that can be killed in the middle of its transaction."""
+
+    def _set_timers(self, timers):
+        super()._set_timers(timers)
+        if self.consumer.is_doomed:
+            raise Killed
+
+
+def record(change):
+    """Write an edge down under a new name each time: one that is told twice is there twice."""
+    edge = [change.key, change.revision, version(change.previous), version(change.body)]
+    metadata = {"name": str(uuid.uuid4()), "namespace": "d"}
+    return Create(CONFIGMAPS, {"metadata": metadata, "data": {"edge": json.dumps(edge)}})
+
+
+def version(body):
+    return None if body is None else json.loads(body).get("metadata", {}).get("resourceVersion")
+
+
+def starting(shards, using):
+    """Return what a new process has for each of so many shards."""
+    registration = Registration("recorder", "", (PODS,), hears="edges", shards=shards)
+    return [Mortal(registration, n, Recorder(registration, using), using, holder="the same") for n in range(shards)]
+
+
+def touch(using, key):
+    name = key.partition("/")[2]
+    try:
+        using.write(Create(PODS, {"metadata": {"name": name, "namespace": "d"}, "spec": {}}))
+    except ApiError:
+        using.write(Patch(PODS, "d", name, {"metadata": {"labels": {"n": str(using.revision())}}}))
+
+
+def remove(using, key):
+    try:
+        using.write(Delete(PODS, "d", key.partition("/")[2], grace=0))
+    except ApiError:
+        touch(using, key)
+
+
+def recorded(using):
+    rows = sql.rows(using.using, "SELECT body FROM cluster_change WHERE resource = 'configmaps' ORDER BY revision")
+    return [json.loads(json.loads(bytes(body))["data"]["edge"]) for (body,) in rows]
+
+
+def made(using):
+    changes = using.changes(0, (PODS,), limit=10**6, previous=True)
+    return [[c.key, c.revision, version(c.previous), version(c.body)] for c in changes]
+
 
 NUMBERS = st.integers(1, 3)
 HOUR_MS = 3_600_000
@@ -40,8 +123,6 @@ def cursors(using):
 
 
 class ShardMachine(RuleBasedStateMachine):
-    """Writers, shards that step and end in any order, and other numbers of them."""
-
     store: Store
 
     def __init__(self):

@@ -26,8 +26,8 @@ from kube.errors import Forbidden
 from proof.harness.waiting import HANG_S
 from tests.blocks import blocks
 from tests.campaign import examples
+from tests.cluster.objects import of_values
 from tests.cluster.remote.servers import ObjectServer, connected
-from tests.cluster.texts import of_values
 from tests.tables import cases
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +58,6 @@ def test_next_step(block, golden):
 
 
 def trusted(bundle, server, moment):
-    """Whether an API server that trusts a bundle takes a certificate."""
     return server.not_valid_before_utc <= moment <= server.not_valid_after_utc and any(
         issuing.is_issued_by(server, each) and each.not_valid_after_utc > moment for each in bundle
     )
@@ -114,7 +113,6 @@ ADDRESS = Address("webhooks.pages.svc", 443)
 
 @pytest.fixture
 def cluster(tmp_path, settings):
-    """A cluster of which we lead."""
     settings.WAY, settings.LEASE_NAMESPACE = "in-place", "volcano-system"
     with connected(ObjectServer(), tmp_path, settings) as running:
         recorder.claim("https://one")
@@ -211,17 +209,6 @@ def test_who_was_slower_takes_what_the_other_made(cluster):
             super()._save(before, keys)
 
     assert Slow(server.connection, ADDRESS).look(NOW).data() == quicker.look(NOW).data()
-
-
-def test_another_address_gets_a_certificate_of_the_same_authority_and_a_secret_that_is_broken_is_made_anew(cluster):
-    first = keeper().look(NOW)
-    moved = keeper(Address("192.0.2.7", 9443)).look(NOW)
-    assert (moved.bundle, moved.server[0] != first.server[0]) == (first.bundle, True)
-    secret = cluster.named(SECRET)["secrets"]
-    secret["data"]["tls.key"] = ""
-    second = keeper().look(NOW)
-    assert second.bundle != first.bundle
-    assert cluster.named(SECRET)["secrets"]["data"] == second.data()
 
 
 def test_what_is_shown_lies_in_files_of_which_the_key_is_the_owners_alone(cluster, tmp_path):
