@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from functools import partialmethod
 
 import httpx
 
@@ -44,7 +45,6 @@ class Api:
         _clients.append(self.http)
 
     def as_(self, actor):
-        """Return a client of the same server that acts as somebody else."""
         return Api(self.url, actor)
 
     def request(self, method, path, body=None, content_type="application/json", **options):
@@ -54,23 +54,12 @@ class Api:
             options["content"] = body if isinstance(body, str | bytes) else json.dumps(body)
         return self.http.request(method, path, headers=headers, **options)
 
-    def get(self, path, **options):
-        return self.request("GET", path, **options)
+    get, post = partialmethod(request, "GET"), partialmethod(request, "POST")
+    put, delete = partialmethod(request, "PUT"), partialmethod(request, "DELETE")
 
-    def post(self, path, body, **options):
-        return self.request("POST", path, body, **options)
-
-    def put(self, path, body, **options):
-        return self.request("PUT", path, body, **options)
-
-    def patch(self, path, body, content_type="application/merge-patch+json", **options):
-        return self.request("PATCH", path, body, content_type, **options)
-
-    def delete(self, path, body=None, **options):
-        return self.request("DELETE", path, body, **options)
+    patch = partialmethod(request, "PATCH", content_type="application/merge-patch+json")
 
     def stream(self, path, **options):
-        """Open a request whose answer is read as it comes; use it in a with block."""
         return self.http.stream("GET", path, **options)
 
 
@@ -90,7 +79,6 @@ def _close_clients():
 
 
 def token_of(node):
-    """Return a token with which a node comes."""
     row = Token(node=node, agent="a", name="node")
     return tokens.issued(access.SYSTEM, row, 3600, clock.milliseconds()).secret
 

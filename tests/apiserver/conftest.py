@@ -20,7 +20,6 @@ def cluster(transactional_db):
 
 @pytest.fixture
 def server(cluster, redis_url, settings):
-    """The address of an API server on a cluster with two namespaces."""
     settings.REDIS_URL = redis_url
     with serving() as url:
         yield url
@@ -28,7 +27,6 @@ def server(cluster, redis_url, settings):
 
 @pytest.fixture
 def api(server):
-    """A client that may do everything."""
     return Api(server)
 
 

@@ -50,8 +50,6 @@ MAKE = {
 
 
 class Request(NamedTuple):
-    """One request."""
-
     method: str
     path: str
     body: object = None
@@ -60,7 +58,6 @@ class Request(NamedTuple):
     user: str = ""
 
     def content(self):
-        """Return the body as it is sent."""
         return self.body if isinstance(self.body, str | bytes | None) else json.dumps(self.body)
 
 
@@ -155,7 +152,6 @@ class Story:
         )
 
     def wrong(self, answer, expected):
-        """Yield what is seen of an answer that is not as it stands behind the arrow."""
         last, said = self.last, json_of(answer)
         if answer.status_code < 300 and said:
             self.last = said
@@ -178,7 +174,6 @@ def json_of(answer):
 
 
 def seen(answer, name, value):
-    """Return what an answer has of a claim, and what it should have."""
     if name.isdigit():
         return answer.status_code, int(name)
     if name in HEADERS:

@@ -7,17 +7,20 @@ import socket
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 
 from apiserver.http import authentication
 from cluster import access, clock
-from cluster.access import accounts, authorizer, tokens
+from cluster.access import accounts, authorizer, can_i, tokens
 from cluster.access.roles import Role
 from cluster.models import AuditEntry, RoleBinding, Token
-from cluster.store import Create, Delete, store
-from kube.resources import SERVICE_ACCOUNTS
+from kube.kinds.reviews import ResourceAttributes
+from kube.resources import served
 from proof.harness.waiting import HANG_S
 from tests.apiserver.client import Api, serving
 from tests.apiserver.story import Story
+from tests.campaign import examples
 from tests.cluster.api.conftest import make_user
 from tests.tables import cases, parts
 
@@ -39,7 +42,6 @@ def http(cluster, redis_url, settings):
 
 @pytest.fixture
 def alice(cluster):
-    """A user with a role in one namespace."""
     user = make_user("alice", group="team")
     RoleBinding.objects.create(user=user, namespace="default", role="submitter")
     return user
@@ -57,7 +59,6 @@ def root(cluster):
 
 
 def unauthorized(answer):
-    """Check that an answer says this and no more."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     said = {**status, "message": "Unauthorized", "reason": "Unauthorized", "code": 401}
     return (answer.status_code, answer.json()) == (401, said)
@@ -143,19 +144,6 @@ def test_a_token_that_ended_is_unauthorized(http, alice, monkeypatch, end, used)
     assert unauthorized(http.get(PODS, headers=bearer(issued.secret)))
 
 
-def test_a_service_account_comes_with_its_groups_until_it_is_deleted(http):
-    store.write(Create(SERVICE_ACCOUNTS, {"metadata": {"name": "robot", "namespace": "default"}}))
-    issued = tokens.issue_for_account(access.CONSOLE, "default", "robot", "ci", tokens.DAY_S)
-    refused = http.get(PODS, headers=bearer(issued.secret))
-    assert refused.status_code == 403
-    assert 'User "system:serviceaccount:default:robot" cannot' in refused.json()["message"]
-    accounts.bind_role(access.CONSOLE, Role.VIEWER, "default", account="default/robot")
-    assert http.get(PODS, headers=bearer(issued.secret)).status_code == 200
-    store.write(Delete(SERVICE_ACCOUNTS, "default", "robot"))
-    authentication._known.clear()
-    assert http.get(PODS, headers=bearer(issued.secret)).status_code == 401
-
-
 def test_a_browsers_websocket_says_its_token_among_the_protocols(secret):
     def read(text):
         return authentication._secret({"sec-websocket-protocol": f"{text}, v5.channel.k8s.io"})
@@ -197,3 +185,42 @@ def test_a_head_that_never_ends_is_cut_off(http, begin):
             answer = b""
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
     assert http.get("/version").status_code == 200
+
+
+AUTHORIZATION = "/apis/authorization.k8s.io/v1"
+
+
+@pytest.fixture
+def submitter(alice):
+    return tokens.user_actor(alice)
+
+
+@examples(200, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_verdict_is_what_requests_are_checked_with(data, submitter):
+    resource = data.draw(st.sampled_from(served()))
+    verb = data.draw(st.sampled_from(resource.verbs))
+    namespace = data.draw(st.sampled_from(["default", "other", ""])) if resource.namespaced else ""
+    asked = ResourceAttributes(verb=verb, group=resource.group, resource=resource.plural, namespace=namespace)
+    allowed = access.allowed(submitter, verb, resource, namespace, owner=submitter.name if verb == "create" else None)
+    assert can_i.judge(submitter, asked).allowed == allowed
+
+
+def test_the_list_of_what_i_may_do(api, submitter):
+    def rules(namespace):
+        answer = api.as_(submitter).post(f"{AUTHORIZATION}/selfsubjectrulesreviews", {"spec": {"namespace": namespace}})
+        assert answer.status_code == 201, answer.text
+        return answer.json()["status"]
+
+    def verbs(status, resource):
+        return {verb for rule in status["resourceRules"] if resource in rule["resources"] for verb in rule["verbs"]}
+
+    here, elsewhere = rules("default"), rules("other")
+    assert verbs(here, "pods") == {"create", "get", "list", "watch"}
+    assert verbs(here, "pods/log") == {"get"}
+    assert verbs(here, "nodes") == verbs(here, "resourcequotas") == {"get", "list", "watch"}
+    assert here["incomplete"]
+    assert "may also change what alice created: " in here["evaluationError"]
+    assert verbs(elsewhere, "pods") == set()
+    assert verbs(elsewhere, "selfsubjectreviews") == {"create"}
+    assert not elsewhere["incomplete"]

@@ -32,8 +32,6 @@ NOBODY = access.Actor("nobody", ("system:authenticated",))
 
 
 class Connection:
-    """An upgraded connection as a client sees it."""
-
     def __init__(self, socket):
         self.socket = socket
         self.out = {1: b"", 2: b"", 3: b""}
@@ -69,15 +67,12 @@ class Connection:
 
 
 class Door:
-    """Opens connections to the containers of one node."""
-
     def __init__(self, url, node, headers=None):
         self.api, self.node, self.headers = Api(url), node, headers
         self.url = url.replace("http", "ws")
         self.opened = contextlib.ExitStack()
 
     def upgrade(self, path, protocol, actor=SYSTEM):
-        """Open a WebSocket to a part of a pod."""
         self.api.as_(actor)
         options = {"subprotocols": [protocol] if protocol else None, "max_size": None, "compression": None}
         options |= {"additional_headers": self.headers or {"x-actor": actor.name}, "legacy": True}
@@ -114,7 +109,6 @@ def way(request):
 
 @pytest.fixture
 def running(node, server, settings, way):
-    """A node with a pod p that runs, and a server of its API."""
     settings.DATA = node.data
     with contextlib.ExitStack() as opened:
 
@@ -146,15 +140,13 @@ def read_each(paths, read):
 
 
 def descriptors(pid, *kinds):
-    """Return how many descriptors of these kinds a process holds."""
     return sum(str(link).startswith(kinds) for link in read_each(Path(f"/proc/{pid}/fd").iterdir(), Path.readlink))
 
 
 def exit_code(last):
-    assert last["reason"] == "NonZeroExitCode"
-    ((reason, code),) = [(cause["reason"], cause["message"]) for cause in last["details"]["causes"]]
-    assert reason == "ExitCode"
-    return int(code)
+    (cause,) = last["details"]["causes"]
+    assert (last["reason"], cause["reason"]) == ("NonZeroExitCode", "ExitCode")
+    return int(cause["message"])
 
 
 def refusal(connecting, *arguments, **options):
@@ -253,7 +245,6 @@ def test_what_a_command_leaves_behind_runs_on_and_is_not_waited_for(running, nod
 
 
 def sleepers(node):
-    """Return how many sleepers are in the container."""
     lines = read_each((Path(f"/proc/{pid}/cmdline") for pid in tree.below(shim_of(node))), Path.read_bytes)
     return sum(b"sleep\x001000" in line for line in lines)
 
@@ -310,7 +301,7 @@ def test_a_command_whose_shim_is_killed_ends_without_an_exit_code(running, node)
     until(lambda: not linux.start_ticks(pid))
 
 
-@pytest.mark.parametrize("way", [FILES], indirect=True)  # of a link it is looked at, see test_node_link
+@pytest.mark.parametrize("way", [FILES], indirect=True)  # of a link it is looked at, see test_upgrades
 def test_without_an_agent_the_answer_says_so(running, node):
     door = running()
     node.daemon.port.close()
@@ -320,7 +311,6 @@ def test_without_an_agent_the_answer_says_so(running, node):
 
 def test_nothing_is_left_open(running, node):
     def held():
-        """Return the pipes and terminals of this process and of the shim."""
         return [descriptors(pid, "pipe:", "/dev/pt") for pid in ("self", shim_of(node))]
 
     door = running()

@@ -36,7 +36,6 @@ TRIED = hypothesis.settings(
 
 @functools.cache
 def operations(path):
-    """Return the operations of a group's version, those that delete last."""
     schema = schemathesis.openapi.from_dict(msgspec.json.decode(documents.version3(path).body))
     found = [found.ok() for found in schema.get_all_operations()]
     return sorted(found, key=lambda operation: operation.method == "delete")
@@ -60,7 +59,6 @@ def actors(server, person):
 
 @pytest.fixture
 def send(server):
-    """Send a case as somebody and check the answer."""
     with requests.Session() as session:
         yield functools.partial(_send, session, server)
 

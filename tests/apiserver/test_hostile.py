@@ -6,8 +6,6 @@ import contextlib
 import gzip
 import json
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -32,7 +30,6 @@ LARGEST = 3 * 1024 * 1024
 
 
 def filled(unit, before="", after=""):
-    """Return a body of about the largest size."""
     count = (LARGEST - len(before) - len(after)) // len(unit)
     return f"{before}{unit * count}{after}".encode()
 
@@ -48,6 +45,7 @@ BODIES = {
 }
 YAML_BODIES = {
     "deep flow": b"[" * LARGEST,
+    "deep flow mapping": b"{a: " * 700_000,
     "deep block": b"- " * 1_000_000,
     "deep mapping": b"? " * 1_000_000,
     "many values": filled("a,", "[", "a]"),
@@ -72,20 +70,6 @@ def test_a_body_that_cannot_be_read_is_a_bad_request(api, body, kind):
 @parts("apiserver/bodies")
 def test_a_small_body_that_cannot_be_read_is_a_bad_request(story, part):
     story.goes(part)
-
-
-def test_deep_yaml_does_not_end_the_process():
-    script = """import django
-django.setup()
-from apiserver.http import bodies
-for body in (b"[" * 3_000_000, b"- " * 1_000_000, b"{a: " * 700_000):
-    try:
-        bodies.from_yaml(body)
-    except Exception as error:
-        print(type(error).__name__)"""
-    env = {"DJANGO_SETTINGS_MODULE": "volcano_ui.settings", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["BadRequest"] * 3, done.stderr
 
 
 MERGED = b"base: &b {x: 1, y: 2}\none:\n  <<: *b\n  y: 3\ntwo:\n  <<: [*b, {z: 4}]\n"

@@ -1,27 +1,28 @@
-"""How many requests and large bodies are in work at once, and whose; in which order what waits is written."""
+"""How many requests and large bodies are in work at once, and whose; in which order what waits is written; who has the loop."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
-from apiserver.http import app, bodies, intake, routes, threads, write_queue
+from apiserver.http import app, bodies, intake, routes, slices, threads, write_queue
 from apiserver.http.respond import success
 from apiserver.http.write_queue import Call, WriteQueue
 from apiserver.telemetry import telemetry
+from apiserver.watch.connection import Connection
 from cluster import access
-from cluster.access import MASTERS, Actor
-from cluster.store import store
 from kube import resources
 from kube.errors import Conflict, TooManyRequests
-from kube.resources import CONFIGMAPS
 from proof.harness.waiting import HANG_S, until
 from tests.builders import config_map
+from tests.tables import cases
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -132,9 +133,6 @@ def test_the_threads_work_for_who_asked(api, monkeypatch):
     assert "vera" in asked
 
 
-CLIENTS, EACH = 16, 12
-
-
 class Waiting:
     """Calls that pile up while the thread is held; `turns` are the items that were done together."""
 
@@ -174,18 +172,19 @@ def waiting():
     return Waiting()
 
 
-async def test_what_waits_is_done_together_by_kind_and_each_gets_its_own_outcome(waiting):
-    given = [("a", "x", "maps"), ("a", "p", "pods"), ("a", "alone", None), ("b", "bad", "maps"), ("b", "q", "pods")]
-    found = await waiting.answers(await waiting.held(), *(waiting.call(*each) for each in given))
-    assert waiting.turns == [["first"], ["x", "bad"], ["q", "p"], ["alone"]]
-    assert found == ["FIRST", "X", "P", "ALONE", "refused bad", "Q"]
-
-
-async def test_whose_turn_it_is_does_not_wait_behind_a_flood(waiting):
-    flood = [waiting.call("a", f"a{number}", None) for number in range(5)]
-    await settled()
-    await waiting.answers(*flood, waiting.call("b", "b", None))
-    assert [turn[0] for turn in waiting.turns] == ["a0", "a1", "b", "a2", "a3", "a4"]
+@cases("given, turns, outcomes", {
+    "by kind": ("a maps x, a pods p, a - alone, b maps bad, b pods q", "x bad|q p|alone", "X P ALONE refused_bad Q"),
+    "not behind a flood": ("a - 0, a - 1, a - 2, a - 3, b - b", "0|b|1|2|3", "0 1 2 3 B"),
+    "so many at once": ("a maps 0, a maps 1, a maps 2, a maps 3", "0 1 2|3", "0 1 2 3"),
+})  # fmt: skip
+async def test_what_waits_is_done_together_by_kind_and_each_gets_its_own_outcome(
+    waiting, monkeypatch, given, turns, outcomes
+):
+    monkeypatch.setattr(write_queue, "MOST_TOGETHER", 3)
+    calls = [(who, item, None if kind == "-" else kind) for who, kind, item in map(str.split, given.split(", "))]
+    _, *found = await waiting.answers(await waiting.held(), *(waiting.call(*each) for each in calls))
+    assert "|".join(map(" ".join, waiting.turns)) == f"first|{turns}"
+    assert " ".join(each.replace(" ", "_") for each in found) == outcomes
 
 
 async def test_who_had_to_wait_itself_takes_what_came_meanwhile(waiting):
@@ -194,12 +193,6 @@ async def test_who_had_to_wait_itself_takes_what_came_meanwhile(waiting):
     late = [waiting.call("b", "x"), waiting.call("c", "p", "pods"), waiting.call("a", "bad")]
     assert await waiting.answers(first, *late) == ["LONG", "X", "P", "refused bad"]
     assert waiting.turns == [["long", "x", "bad"], ["p"]]
-
-
-async def test_a_turn_has_a_size(waiting, monkeypatch):
-    monkeypatch.setattr(write_queue, "MOST_TOGETHER", 3)
-    await waiting.answers(await waiting.held(), *(waiting.call("a", f"x{n}") for n in range(7)))
-    assert [len(turn) for turn in waiting.turns] == [1, 3, 3, 1]
 
 
 async def test_what_nobody_waits_for_any_more_is_not_done(waiting):
@@ -235,18 +228,118 @@ def test_a_loop_that_ended_in_the_middle_leaves_nothing_behind(waiting):
     assert waiting.turns == [["first"], ["x"]]
 
 
-def test_many_clients_get_revisions_without_gaps_and_in_the_order_of_the_log(api):
-    before = store.revision()
+class Line:
+    def __init__(self):
+        self.reads, self.turns = True, []
 
-    def client(number):
-        mine = api.as_(Actor(f"system:client-{number}", (MASTERS,)))
-        found = [mine.post(MAPS, config_map(f"map-{number}-{n}")) for n in range(EACH)]
-        assert {answer.status_code for answer in found} == {201}
-        return [int(answer.json()["metadata"]["resourceVersion"]) for answer in found]
+    def pause_reading(self):
+        self.reads = False
 
-    with ThreadPoolExecutor(CLIENTS) as threads:
-        versions = list(threads.map(client, range(CLIENTS)))
-    assert all(mine == sorted(mine) for mine in versions), "each answer came before the next request"
-    found = [change.revision for change in store.changes(before) if change.resource == CONFIGMAPS.id]
-    assert sorted(version for mine in versions for version in mine) == found
-    assert found == list(range(found[0], found[0] + CLIENTS * EACH))
+    def resume_reading(self):
+        self.reads = True
+
+    def is_closing(self):
+        return False
+
+    def call_soon(self, turn):
+        self.turns.append(turn)
+        return turn
+
+
+class Taker(slices.Sliced):
+    def __init__(self, line):
+        self.transport = self.loop = line
+        self.taken, self.busy = b"", False
+
+    def take(self, data):
+        self.taken += data
+
+    def is_busy(self):
+        return self.busy
+
+    def is_paused(self):
+        return False
+
+
+def test_others_have_their_turn_between_two_slices(monkeypatch):
+    monkeypatch.setattr(slices, "SLICE_S", -1.0)
+    line = Line()
+    taker, data, turns = Taker(line), bytes(range(256)) * 40, 0
+    taker.data_received(data)
+    taker.data_received(b"more")  # which was on its way when reading was paused
+    while line.turns:
+        assert len(taker.taken) == (turns + 1) * slices.PIECE
+        assert not line.reads
+        line.turns.pop()()
+        turns += 1
+    assert (taker.taken, line.reads, turns) == (data + b"more", True, len(data) // slices.PIECE)
+
+
+def test_what_comes_after_a_request_waits_for_its_answer():
+    line = Line()
+    taker = Taker(line)
+    taker.busy = True
+    taker.data_received(b"a")
+    assert (taker.taken, line.turns, line.reads) == (b"", [], False)
+    taker.busy = False
+    taker.go_on()
+    assert (taker.taken, line.reads) == (b"a", True)
+
+
+def test_requests_that_do_not_wait_are_answered_in_turn(api, monkeypatch):
+    waiting, take, many = [], Connection.take, 2000
+    monkeypatch.setattr(Connection, "take", lambda it, data: (take(it, data), waiting.append(len(it.pipeline)))[0])
+    host, port = api.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=HANG_S) as peer:
+        peer.sendall(b"GET /version HTTP/1.1\r\nhost: a\r\n\r\n" * many)
+        got = b""
+        while got.count(b"HTTP/1.1 200") < many:
+            piece = peer.recv(1 << 16)
+            assert piece
+            got += piece
+    assert max(waiting) < 2 * slices.PIECE // 30
+
+
+@pytest.fixture
+def watch(api):
+    """Connect to a watch by WebSocket, with more behind its path, by default as who may."""
+    address = f"{api.url.replace('http', 'ws')}{MAPS}?watch=1"
+    actor = {"x-actor": api.http.headers["x-actor"]}
+    return lambda more="", headers=actor: connect(address + more, additional_headers=headers, open_timeout=HANG_S)
+
+
+def test_fragments_without_content_are_not_collected(watch, monkeypatch):
+    collected, protocol = [], slices.WebSocketsSansIOProtocol
+    handle = protocol.handle_cont
+    monkeypatch.setattr(protocol, "handle_cont", lambda it, frame: (collected.append(frame.data), handle(it, frame)))
+    with watch() as opened:
+        opened.send([b"a", *[b""] * 1000, b"b"])
+        assert opened.ping().wait(HANG_S)
+    assert collected == [b"b", b""]
+
+
+def test_a_query_is_not_logged(watch, api, caplog):
+    caplog.set_level(logging.INFO)
+    with watch("&token=hush") as opened:
+        assert opened.ping().wait(HANG_S)
+    with pytest.raises(InvalidStatus):
+        watch("&token=hush", headers={})
+    assert httpx.get(f"{api.url}{MAPS}?token=hush", timeout=HANG_S).status_code == 401
+    said = [record.getMessage() for record in caplog.records if record.name in ("uvicorn.error", "cluster")]
+    assert not [text for text in said if "hush" in text]
+
+
+def test_messages_that_nobody_takes_are_left_with_the_client(watch, monkeypatch):
+    sizes, take = [], slices.Socket.take
+    monkeypatch.setattr(slices.Socket, "take", lambda it, data: (take(it, data), sizes.append(it.queue.qsize()))[0])
+
+    async def never(protocol):
+        await asyncio.sleep(3600)
+
+    with watch() as opened:
+        monkeypatch.setattr(slices.Socket, "receive", never)
+        for _ in range(10):
+            opened.socket.sendall(b"\x82\x80\0\0\0\0" * 10_000)
+        until(lambda: sizes and sizes[-1] >= slices.MOST_MESSAGES)
+        opened.socket.close()
+    assert max(sizes) < slices.MOST_MESSAGES + slices.PIECE // 6 + 1

@@ -7,8 +7,11 @@ import time
 
 import pytest
 
+from apiserver import health
+from apiserver.telemetry import MOST_SERIES, Telemetry
 from cluster import access
 from cluster.exposition import sample
+from cluster.runtime import nudge
 from cluster.store import store
 from dashboard import cluster_usage
 from kube import resources
@@ -17,6 +20,7 @@ from node import usage
 from node.paths import Layout
 from node.usage import Container
 from scheduler import waiting_lines
+from tests.apiserver.client import Api
 from tests.tables import parts
 
 METRICS = "/apis/metrics.k8s.io/v1beta1"
@@ -25,7 +29,6 @@ BURN = "while :; do :; done"
 
 @pytest.fixture
 def measured(node, server, settings):
-    """A node whose use is measured when the test says so."""
     settings.DATA = node.data
     node.begin()
     return node
@@ -129,27 +132,21 @@ PARTS = ("_bucket", "_sum", "_count")
 def scraped(text):
     """Return the series, (name, labels) → value; fail where Prometheus would not take the text."""
     assert text.endswith("\n")
-    kinds, helped, series, family = {}, set(), {}, ""
+    said, series, family, ends = set(), {}, "", ()
     for line in text.splitlines():
-        if found := re.fullmatch(rf"# HELP ({NAME}) (.*)", line):
-            assert found[1] not in helped, "a second HELP"
-            helped.add(found[1])
-        elif found := re.fullmatch(rf"# TYPE ({NAME}) (\w+)", line):
-            assert found[1] not in kinds, "a second TYPE, or series of one family apart"
-            family, kinds[found[1]] = found[1], found[2]
-            assert found[2] in KINDS
-        else:
-            found = SAMPLE.fullmatch(line)
-            assert found, line
-            name, labels, value = found.groups()
-            ends = PARTS if kinds[family] == "histogram" else ()
-            assert name in (family, *(family + end for end in ends)), f"{line}: not below its TYPE"
-            read = LABEL.findall(labels or "")
-            assert LABEL.sub("", labels or "") == "", labels
-            key = name, frozenset(read)
-            assert key not in series, f"{line}: twice"
-            assert len({label for label, _ in read}) == len(read)
-            series[key] = float(value)
+        if found := re.fullmatch(rf"# (HELP|TYPE) ({NAME}) (.*)", line):
+            assert found.groups()[:2] not in said, "a second HELP, or series of one family apart"
+            said.add(found.groups()[:2])
+            if found[1] == "TYPE":
+                family, ends = found[2], PARTS if found[3] == "histogram" else ()
+                assert found[3] in KINDS
+            continue
+        name, labels, value = SAMPLE.fullmatch(line).groups("")
+        assert name in (family, *(family + end for end in ends)), f"{line}: not below its TYPE"
+        key = name, frozenset(LABEL.findall(labels))
+        assert (LABEL.sub("", labels), key in series) == ("", False), line
+        assert len({label for label, _ in key[1]}) == len(LABEL.findall(labels))
+        series[key] = float(value)
     return series
 
 
@@ -182,3 +179,55 @@ def test_names_of_all_kinds_are_written_so_that_they_are_read_back():
         (found,) = scraped(f"# TYPE x gauge\n{sample('x', {'name': text, 'other': 'c'}, 1)}\n")
         written = dict(found[1])["name"]
         assert written.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") == text
+
+
+@pytest.fixture
+def api(server):
+    # The client of Redis that the set-up used is that of another test.
+    nudge.client.cache_clear()
+    yield Api(server)
+    nudge.client.cache_clear()
+
+
+@pytest.fixture
+def redis_down(monkeypatch):
+    def refuse():
+        raise ConnectionRefusedError
+
+    monkeypatch.setitem(health.CHECKS, "redis", refuse)
+    monkeypatch.setattr(health, "_outages", {})
+
+
+@parts("apiserver/health", "everybody may ask whether it works, and who is known for figures")
+def test_everybody_may_ask_whether_it_works(api, story, part):
+    story.goes(part)
+    version = api.get("/version").json()
+    assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")
+    assert version.keys() >= {"gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"}
+    assert int(version["minor"]) >= 30
+    assert api.get("/metrics").headers["content-type"].startswith("text/plain; version=0.0.4")
+
+
+@parts("apiserver/health", "a failing check is named and its reason withheld")
+def test_a_failing_check_is_logged_once(story, redis_down, caplog, part):
+    story.goes(part)
+    lines = [record.getMessage() for record in caplog.records if record.name == health.__name__]
+    assert lines == ["what check redis stands for is put off: ConnectionRefusedError"]
+
+
+def test_requests_are_counted_by_verb_resource_and_code():
+    telemetry = Telemetry()
+    telemetry.observe("get", "pods/log", 200, 0.03)
+    telemetry.observe("create", "jobs.batch.volcano.sh", 201, 0.3)
+    lines = telemetry.text().splitlines()
+    assert 'apiserver_request_total{code="200",verb="GET",group="",resource="pods",subresource="log"} 1' in lines
+    labels = 'verb="CREATE",group="batch.volcano.sh",resource="jobs",subresource="",le="0.4"'
+    assert f"apiserver_request_duration_seconds_bucket{{{labels}}} 1" in lines
+    with telemetry.inflight("create"), telemetry.watching("pods"):
+        text = telemetry.text()
+    assert 'apiserver_current_inflight_requests{request_kind="mutating"} 1' in text
+    assert 'apiserver_longrunning_requests{verb="WATCH",group="",resource="pods",subresource=""} 1' in text
+    assert 'apiserver_current_inflight_requests{request_kind="mutating"} 0' in telemetry.text()
+    for number in range(MOST_SERIES + 100):
+        telemetry.observe("get", f"things{number}.example.com", 200, 0.1)
+    assert telemetry.text().count("apiserver_request_total{") <= MOST_SERIES + 1

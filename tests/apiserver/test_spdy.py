@@ -49,10 +49,7 @@ def test_a_reply_is_compressed_with_the_dictionary_that_all_know():
 
 
 @cases("frame, event", {
-    "data": (spdy.data(3, b"abc"), Data(3, b"abc", fin=False)),
-    "the last data": (spdy.data(3, b"", fin=True), Data(3, b"", fin=True)),
     "a reset": (spdy.reset(3, 5), Reset(3)),
-    "a ping": (spdy.ping(9), Pinged(9)),
     "the end": (spdy.go_away(3, 0), GoneAway()),
     "a grant": (spdy.window_update(3, 70_000), Granted(3, 70_000)),
     "an initial window": (spdy.control(Kind.SETTINGS, struct.pack(">III", 1, 7, 9)), InitialWindow(9)),

@@ -28,7 +28,6 @@ from tests.tables import lines
 
 @pytest.fixture
 def client(transactional_db, redis_url, settings):
-    """A client of an API server on a new cluster, who may do everything."""
     settings.REDIS_URL = redis_url
     authentication._known.clear()
     nudge.client.cache_clear()

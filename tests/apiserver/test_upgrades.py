@@ -1,7 +1,8 @@
-"""Every path that there is answers an upgrade with 101 or with the reason why not, for everybody who asks."""
+"""Every path answers an upgrade with 101 or with the reason why not; and who keeps the link of a node, until when."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -9,12 +10,15 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from apiserver.http import routes
-from cluster.access import Actor
+from cluster import access
+from cluster.access import Actor, tokens
+from cluster.models import Token
 from cluster.remote import paths
 from cluster.runtime import nudge
 from kube import resources
-from proof.harness.waiting import HANG_S
-from tests.apiserver.client import ACTORS
+from node.link import presence
+from proof.harness.waiting import HANG_S, until
+from tests.apiserver.client import ACTORS, token_of
 from tests.tables import cases
 
 SOMEBODY = Actor("ann", ("system:authenticated",))
@@ -23,7 +27,6 @@ SPDY = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
 
 
 def of_resources():
-    """Every path below a version: all objects, one of them, each part of it."""
     for resource in resources.BUILT_IN:
         collection = paths.collection(resource, "default" if resource.namespaced else "")
         yield collection
@@ -36,7 +39,6 @@ SINGLE = """/version /healthz /livez/ping /openapi/v2 /openapi/v3/api/v1 /api /a
 
 
 def everywhere():
-    """Every path that is served, and some that are not."""
     yield from of_resources()
     yield from (where.replace("/…", "/x") for where, _ in routes.listed())
     yield from SINGLE.split()
@@ -44,7 +46,6 @@ def everywhere():
 
 @pytest.fixture
 def open_socket(api):
-    """Open a WebSocket as somebody."""
     ACTORS[SOMEBODY.name] = SOMEBODY
     url, options = api.url.replace("http", "ws", 1), {"open_timeout": HANG_S, "proxy": None}
     return lambda path, user=SYSTEM: connect(url + path, additional_headers={"x-actor": user}, **options)
@@ -107,20 +108,16 @@ def test_the_reason_is_told(upgrade):
         assert (found, words in status["message"]) == (code, True), path
 
 
-@pytest.fixture
-def exec_breaks(monkeypatch):
-    """Have the handler of exec do something, and break."""
+def breaking(*messages):
+    """Return a handler that sends something, and breaks."""
 
-    def break_after(*messages):
-        async def breaks(request):
-            await request.receive()
-            for message in messages:
-                await request.send(message)
-            raise RuntimeError
+    async def breaks(request):
+        await request.receive()
+        for message in messages:
+            await request.send(message)
+        raise RuntimeError
 
-        monkeypatch.setitem(routes._upgrades, ("pods", "exec"), breaks)
-
-    return break_after
+    return breaks
 
 
 ACCEPT = {"type": "websocket.accept"}
@@ -131,15 +128,15 @@ ACCEPT = {"type": "websocket.accept"}
     "closed already": ([ACCEPT, {"type": "websocket.close", "code": 1008}], 1008),
 })  # fmt: skip
 def test_a_defect_is_told_before_the_upgrade_and_closes_the_connection_once_after_it(
-    open_socket, upgrade, exec_breaks, caplog, sent, code
+    open_socket, upgrade, monkeypatch, caplog, sent, code
 ):
-    exec_breaks(*sent)
+    monkeypatch.setitem(routes._upgrades, ("pods", "exec"), breaking(*sent))
     with open_socket(EXEC) as made:
         with pytest.raises(ConnectionClosed) as closed:
             made.recv(timeout=HANG_S)
         assert closed.value.rcvd.code == code
     assert [record.name for record in caplog.records if record.exc_info] == ["apiserver.http.app"]
-    exec_breaks()
+    monkeypatch.setitem(routes._upgrades, ("pods", "exec"), breaking())
     code, status = upgrade(EXEC)
     assert (code, status["reason"], status["code"]) == (500, "InternalError", 500)
 
@@ -151,3 +148,62 @@ def test_spdy_has_an_answer_everywhere(api, method):
         answer = api.request(method, path, headers=SPDY)
         assert answer.status_code not in (101, 500), path
         assert "html" not in answer.headers["content-type"], path
+
+
+@pytest.fixture
+def dial(server, settings, tmp_path):
+    settings.DATA = tmp_path
+    options = {"legacy": True, "open_timeout": HANG_S, "proxy": None}
+    with contextlib.ExitStack() as opened:
+
+        def begin(node, **headers):
+            url = f"{server}/api/v1/nodes/{node}/link".replace("http", "ws", 1)
+            return opened.enter_context(connect(url, additional_headers=headers, **options))
+
+        yield begin
+
+
+@cases("actor, code", {
+    "nobody": (None, 401),
+    "somebody": (access.Actor("alice", ("system:authenticated",)), 403),
+    "another node": ("another", 403),
+})  # fmt: skip
+def test_nobody_else_keeps_it(api, dial, tmp_path, actor, code):
+    headers = {}
+    if isinstance(actor, str):
+        headers["authorization"] = f"Bearer {token_of(actor)}"
+    elif actor is not None:
+        api.as_(actor)
+        headers["x-actor"] = actor.name
+    with pytest.raises(InvalidStatus) as refused:
+        dial("here", **headers)
+    assert refused.value.response.status_code == code
+    assert presence.names(tmp_path) == frozenset()
+
+
+def test_a_link_ends_with_its_token(dial, tmp_path):
+    link = dial("here", authorization=f"Bearer {token_of('here')}")
+    until(lambda: presence.is_held(tmp_path, "here"))
+    tokens.revoke(access.SYSTEM, Token.objects.get(node="here").pk)
+    with pytest.raises(ConnectionClosed):
+        link.recv(timeout=HANG_S)
+    until(lambda: not presence.state(tmp_path, "here").linked)
+    with pytest.raises(InvalidStatus) as refused:
+        dial("here", authorization="Bearer vcui_nobody")
+    assert refused.value.response.status_code == 401
+
+
+def test_a_node_that_dials_again_or_speaks_otherwise_is_let_go(api, dial, tmp_path):
+    secret = token_of("here")
+    first = dial("here", authorization=f"Bearer {secret}")
+    until(lambda: presence.is_held(tmp_path, "here"))
+    second = dial("here", authorization=f"Bearer {secret}")
+    with pytest.raises(ConnectionClosed):
+        first.recv(timeout=HANG_S)
+    until(lambda: presence.is_held(tmp_path, "here"))
+    assert second.ping().wait(HANG_S)
+    second.send("hello")
+    with pytest.raises(ConnectionClosed):
+        second.recv(timeout=HANG_S)
+    answer = api.post("/api/v1/nodes/here/link", {})
+    assert (answer.status_code, "Upgrade request required" in answer.json()["message"]) == (400, True)

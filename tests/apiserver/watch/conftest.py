@@ -18,7 +18,6 @@ def redis(redis_url, settings):
 
 @pytest.fixture
 async def port(transactional_db, redis):
-    """The port of a running API server that serves watches."""
     async with world.serving() as number:
         yield number
 

@@ -7,8 +7,9 @@ import contextlib
 import json
 import re
 import time
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
+import httpx
 from asgiref.sync import sync_to_async
 
 from apiserver.http import handlers, threads  # noqa: F401  handlers registers who answers what
@@ -43,8 +44,6 @@ async def serving(listener=None):
 
 
 class Line:
-    """One event, as a client has it."""
-
     def __init__(self, text):
         self.text = text
         event = json.loads(text)
@@ -60,57 +59,28 @@ class Client:
     """A watch over a connection of its own: `async with Client(port, "/api/v1/pods", resourceVersion=3) as it`."""
 
     def __init__(self, port, path, *, headers=None, **params):
-        self.port = port
-        self.target = f"{path}?{urlencode({'watch': 'true', **params})}"
-        self.sent = headers or {}
-        self.status, self.headers = 0, {}
-        self._lines = self.lines()
+        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=HANG_S, verify=False)
+        headers = {"accept-encoding": "identity", **(headers or {})}
+        self.request = self.http.build_request("GET", path, params={"watch": "true", **params}, headers=headers)
 
     async def __aenter__(self):
-        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
-        lines = [f"GET {self.target} HTTP/1.1", "Host: x", *(f"{k}: {v}" for k, v in self.sent.items())]
-        self.writer.write("\r\n".join([*lines, "", ""]).encode())
-        head = await self._within(self.reader.readuntil(b"\r\n\r\n"))
-        first, *rest = head.decode().split("\r\n")
-        self.status = int(first.split()[1])
-        self.headers = dict(line.lower().split(": ", 1) for line in rest if line)
+        self.answer = await self.http.send(self.request, stream=True)
+        self.status, self.headers = self.answer.status_code, dict(self.answer.headers)
+        self._lines = self.answer.aiter_lines()
         return self
 
     async def __aexit__(self, *_):
-        self.writer.close()
-        with contextlib.suppress(ConnectionError):
-            await self.writer.wait_closed()
-
-    async def _within(self, work):
-        async with asyncio.timeout(HANG_S):
-            return await work
+        await self.answer.aclose()
+        await self.http.aclose()
 
     async def body(self):
-        """The whole body of an answer that is no stream."""
-        return json.loads(await self._within(self.reader.readexactly(int(self.headers["content-length"]))))
-
-    async def lines(self):
-        """Every event until the clean end of the answer."""
-        rest = b""
-        while True:
-            size = int(await self.reader.readline(), 16)
-            data = await self.reader.readexactly(size)
-            assert await self.reader.readexactly(2) == b"\r\n"
-            if not size:
-                assert not rest
-                return
-            *whole, rest = (rest + data).split(b"\n")
-            for line in whole:
-                yield Line(line)
+        return json.loads(await self.answer.aread())
 
     async def hear(self, count):
-        """The next events, that many."""
-        return [await self._within(anext(self._lines)) for _ in range(count)]
+        return [Line((await anext(self._lines)).encode()) for _ in range(count)]
 
     async def rest(self):
-        """All events up to the clean end."""
-        async with asyncio.timeout(HANG_S):
-            return [line async for line in self._lines]
+        return [Line(line.encode()) async for line in self._lines]
 
 
 def pod(name, namespace="default", **labels):
@@ -211,5 +181,4 @@ async def until(condition, what="the condition"):
 
 
 def forget():
-    """Let retention remove all that is superseded."""
     retention.run(time.monotonic() + HANG_S, now=clock.milliseconds() + 3_600_000)
